@@ -1,0 +1,145 @@
+package alicloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk"
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/auth/credentials"
+	sdkerrors "github.com/aliyun/alibaba-cloud-sdk-go/sdk/errors"
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/requests"
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// defaultTimeout bounds one OpenAPI call, connection set-up included. Twenty seconds is what the official CCM waits; a
+// shorter time turns slow but successful writes into ambiguous ones.
+const defaultTimeout = 20 * time.Second
+
+// Options configure a [Client].
+type Options struct {
+	// Region is the region id of every call, for example "cn-hangzhou". Required.
+	Region string
+	// Credentials supplies the keys that sign each call. Required.
+	Credentials CredentialsProvider
+	// Endpoints says where each product is reached. The zero value means the VPC endpoints of Region over HTTPS.
+	Endpoints Endpoints
+	// Timeout bounds one call. Default 20 s.
+	Timeout time.Duration
+	// Transport carries the calls. Default: [http.DefaultTransport] with the proxy settings of the environment.
+	Transport http.RoundTripper
+	// UserAgent is appended to the SDK's own.
+	UserAgent string
+}
+
+// Client calls the OpenAPI of one region. It is safe for concurrent use.
+type Client struct {
+	opts    Options
+	limiter *limiter
+}
+
+// New returns a client. It makes no call.
+func New(opts Options) (*Client, error) {
+	if opts.Region == "" {
+		return nil, errors.New("region is empty")
+	}
+	if opts.Credentials == nil {
+		return nil, errors.New("no credentials provider")
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = defaultTimeout
+	}
+	if opts.Transport == nil {
+		opts.Transport = http.DefaultTransport
+	}
+	registerMetrics()
+	return &Client{opts: opts, limiter: newLimiter(publishedQuotas)}, nil
+}
+
+// Region returns the region id of every call.
+func (c *Client) Region() string { return c.opts.Region }
+
+// call runs one action and decodes its answer into out. It waits for the rate limit first, so ctx should allow for
+// up to a minute where a product's window is used up.
+func (c *Client) call(ctx context.Context, action string, p product, in params, out responses.AcsResponse) error {
+	if err := c.limiter.wait(ctx, action); err != nil {
+		return fmt.Errorf("%s: wait for the rate limit: %w", action, err)
+	}
+	keys, err := c.opts.Credentials.Credentials(ctx)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	start := time.Now()
+	err = asError(action, c.send(ctx, action, p, keys, in, out))
+	observeCall(action, err, time.Since(start))
+	if IsThrottled(err) {
+		c.limiter.throttled(action)
+	}
+	return err
+}
+
+// send makes a new SDK client for the one call. The SDK writes into its client and transport on every call, so a shared
+// one would race; and its methods take no context, so the transport carries it.
+func (c *Client) send(ctx context.Context, action string, p product, keys Credentials, in params, out responses.AcsResponse) error {
+	config := sdk.NewConfig().WithTimeout(c.opts.Timeout).WithUserAgent(c.opts.UserAgent)
+	config.MaxRetryTime = 0
+	config.Transport = contextTransport{ctx: ctx, next: c.opts.Transport}
+	config.Scheme = c.opts.Endpoints.scheme()
+
+	credential := credentials.NewStsTokenCredential(keys.AccessKeyID, keys.AccessKeySecret, keys.SecurityToken)
+	client := &sdk.Client{Domain: c.opts.Endpoints.host(p, c.opts.Region)}
+	if err := client.InitWithOptions(c.opts.Region, config, credential); err != nil {
+		return err
+	}
+	client.SetCloseTrace(true)
+
+	request := &requests.RpcRequest{}
+	request.InitWithApiInfo(p.name, p.version, action, "", "")
+	request.Method = requests.POST
+	request.SetReadTimeout(c.opts.Timeout)
+	request.SetConnectTimeout(c.opts.Timeout)
+	for key, value := range in {
+		request.QueryParams[key] = value
+	}
+	return client.DoAction(request, out)
+}
+
+// contextTransport gives the SDK's requests the caller's context.
+type contextTransport struct {
+	ctx  context.Context //nolint:containedctx // lives for one call; the SDK offers no other way in
+	next http.RoundTripper
+}
+
+func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	return t.next.RoundTrip(request.WithContext(t.ctx))
+}
+
+// asError turns what the SDK returns into an [Error]. It drops the URL of a failed request and the text of a signature
+// mismatch: both hold the signed parameters, a temporary key's security token among them.
+func asError(action string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var server *sdkerrors.ServerError
+	if errors.As(err, &server) {
+		return &Error{
+			Action: action, Code: server.ErrorCode(), Status: server.HttpStatus(),
+			RequestID: server.RequestId(), Message: safeMessage(server.ErrorCode(), server.Message()),
+		}
+	}
+	var transport *url.Error
+	if errors.As(err, &transport) {
+		err = transport.Err
+	}
+	return &Error{Action: action, err: err}
+}
+
+func safeMessage(code, message string) string {
+	if signatureCodes.Has(code) {
+		return "the signature made with the access key secret is not the expected one"
+	}
+	return message
+}

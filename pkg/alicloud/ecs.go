@@ -1,0 +1,230 @@
+package alicloud
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// MaxInstancesPerCall is how many ids or addresses one ECS query takes, and its largest page.
+// Source: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-describeinstances.
+const MaxInstancesPerCall = 100
+
+// Instance states. A released instance is absent from every answer.
+const (
+	InstancePending  = "Pending"
+	InstanceStarting = "Starting"
+	InstanceRunning  = "Running"
+	InstanceStopping = "Stopping"
+	InstanceStopped  = "Stopped"
+)
+
+// Instance is an ECS instance.
+type Instance struct {
+	ID       string
+	Name     string
+	HostName string
+	Type     string
+	RegionID string
+	ZoneID   string
+	VPCID    string
+	// VSwitchID is the vSwitch of the primary network interface.
+	VSwitchID  string
+	Status     string
+	ChargeType string
+	// SpotStrategy is "NoSpot" for instances that are not spot instances.
+	SpotStrategy string
+	// PrivateIPs are the private IPv4 addresses of the primary network interface, the primary one first.
+	PrivateIPs []string
+	// PublicIPs are public addresses that are not elastic ones; EIP is the elastic one. NAT addresses are in neither.
+	PublicIPs []string
+	EIP       string
+	IPv6      []string
+	// PrimaryInterfaceID is the id of the primary network interface.
+	PrimaryInterfaceID string
+	Tags               map[string]string
+}
+
+// InstanceQuery selects instances; all given conditions must hold.
+type InstanceQuery struct {
+	// IDs or PrivateIPs may be of any number; they are asked for in chunks of [MaxInstancesPerCall]. At most one of the
+	// two may be given. With neither, all instances that match the rest are listed.
+	IDs        []string
+	PrivateIPs []string
+	VPCID      string
+}
+
+// DescribeInstances returns the instances that match. An instance that does not exist is missing from the result: the
+// action has no "not found".
+//
+// An access key without permission gets an empty list and no error (documented behaviour of the action), so an empty
+// result alone never proves that an instance is gone.
+func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]Instance, error) {
+	filter, values := "InstanceIds", query.IDs
+	if len(query.PrivateIPs) > 0 {
+		filter, values = "PrivateIpAddresses", query.PrivateIPs
+	}
+	if len(values) == 0 {
+		return c.describeInstances(ctx, params{}.set("VpcId", query.VPCID))
+	}
+	var all []Instance
+	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
+		part, err := c.describeInstances(ctx, params{}.set("VpcId", query.VPCID).setJSON(filter, chunk))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, part...)
+	}
+	return all, nil
+}
+
+func (c *Client) describeInstances(ctx context.Context, in params) ([]Instance, error) {
+	in.setInt("MaxResults", MaxInstancesPerCall)
+	var all []Instance
+	for {
+		out := &describeInstancesResponse{BaseResponse: &responses.BaseResponse{}}
+		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
+			return nil, err
+		}
+		for i := range out.Instances.Instance {
+			all = append(all, out.Instances.Instance[i].instance())
+		}
+		if out.NextToken == "" {
+			return all, nil
+		}
+		in.set("NextToken", out.NextToken)
+	}
+}
+
+type describeInstancesResponse struct {
+	*responses.BaseResponse
+	NextToken string
+	Instances struct{ Instance []wireInstance }
+}
+
+type ipList struct{ IpAddress []string } //nolint:revive // the field has the wire's name
+
+type wireInstance struct {
+	InstanceId, InstanceName, HostName, InstanceType, RegionId, ZoneId string //nolint:revive // wire names
+	Status, InstanceChargeType, SpotStrategy                           string
+	VpcAttributes                                                      struct {
+		VpcId, VSwitchId string //nolint:revive // wire names
+		PrivateIpAddress ipList //nolint:revive // wire name
+	}
+	PublicIpAddress   ipList                     //nolint:revive // wire name
+	EipAddress        struct{ IpAddress string } //nolint:revive // wire name
+	NetworkInterfaces struct{ NetworkInterface []wireInterfaceOfInstance }
+	Tags              struct {
+		Tag []struct{ TagKey, TagValue string }
+	}
+}
+
+type wireInterfaceOfInstance struct {
+	NetworkInterfaceId, Type string //nolint:revive // wire names
+	Ipv6Sets                 struct {
+		Ipv6Set []struct{ Ipv6Address string }
+	}
+}
+
+func (w *wireInstance) instance() Instance {
+	instance := Instance{
+		ID: w.InstanceId, Name: w.InstanceName, HostName: w.HostName, Type: w.InstanceType,
+		RegionID: w.RegionId, ZoneID: w.ZoneId, VPCID: w.VpcAttributes.VpcId, VSwitchID: w.VpcAttributes.VSwitchId,
+		Status: w.Status, ChargeType: w.InstanceChargeType, SpotStrategy: w.SpotStrategy,
+		PrivateIPs: w.VpcAttributes.PrivateIpAddress.IpAddress, PublicIPs: w.PublicIpAddress.IpAddress,
+		EIP: w.EipAddress.IpAddress, Tags: make(map[string]string, len(w.Tags.Tag)),
+	}
+	for _, tag := range w.Tags.Tag {
+		instance.Tags[tag.TagKey] = tag.TagValue
+	}
+	for _, eni := range w.NetworkInterfaces.NetworkInterface {
+		if eni.Type != "Primary" {
+			continue
+		}
+		instance.PrimaryInterfaceID = eni.NetworkInterfaceId
+		for _, address := range eni.Ipv6Sets.Ipv6Set {
+			instance.IPv6 = append(instance.IPv6, address.Ipv6Address)
+		}
+	}
+	return instance
+}
+
+// NetworkInterface is an elastic network interface (ENI).
+type NetworkInterface struct {
+	ID         string
+	InstanceID string
+	VPCID      string
+	PrivateIPs []string
+	// SourceDestCheck tells whether the VPC drops packets whose source or destination is not an address of the
+	// interface. It must be off on machines that carry routed pod addresses.
+	SourceDestCheck bool
+}
+
+// NetworkInterfaceQuery selects network interfaces by id or by private address, in chunks of [MaxInstancesPerCall].
+type NetworkInterfaceQuery struct {
+	IDs        []string
+	PrivateIPs []string
+	VPCID      string
+}
+
+// DescribeNetworkInterfaces returns the interfaces that match; unknown ids and addresses are missing from the result.
+// A query without ids and addresses selects nothing.
+func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInterfaceQuery) ([]NetworkInterface, error) {
+	filter, values := "NetworkInterfaceId", query.IDs
+	if len(query.PrivateIPs) > 0 {
+		filter, values = "PrivateIpAddress", query.PrivateIPs
+	}
+	var all []NetworkInterface
+	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
+		in := params{}.set("VpcId", query.VPCID).setList(filter, chunk).setInt("MaxResults", MaxInstancesPerCall)
+		for {
+			out := &describeInterfacesResponse{BaseResponse: &responses.BaseResponse{}}
+			if err := c.call(ctx, "DescribeNetworkInterfaces", productECS, in, out); err != nil {
+				return nil, err
+			}
+			for i := range out.NetworkInterfaceSets.NetworkInterfaceSet {
+				all = append(all, out.NetworkInterfaceSets.NetworkInterfaceSet[i].networkInterface())
+			}
+			if out.NextToken == "" {
+				break
+			}
+			in.set("NextToken", out.NextToken)
+		}
+	}
+	return all, nil
+}
+
+type describeInterfacesResponse struct {
+	*responses.BaseResponse
+	NextToken            string
+	NetworkInterfaceSets struct{ NetworkInterfaceSet []wireInterface }
+}
+
+type wireInterface struct {
+	NetworkInterfaceId, InstanceId, VpcId string //nolint:revive // wire names
+	SourceDestCheck                       bool
+	PrivateIpSets                         struct { //nolint:revive // wire name
+		PrivateIpSet []struct{ PrivateIpAddress string } //nolint:revive // wire name
+	}
+}
+
+func (w *wireInterface) networkInterface() NetworkInterface {
+	eni := NetworkInterface{ID: w.NetworkInterfaceId, InstanceID: w.InstanceId, VPCID: w.VpcId, SourceDestCheck: w.SourceDestCheck}
+	for _, set := range w.PrivateIpSets.PrivateIpSet {
+		eni.PrivateIPs = append(eni.PrivateIPs, set.PrivateIpAddress)
+	}
+	return eni
+}
+
+// DisableSourceDestCheck lets the interface send and receive packets of addresses that are not its own, which pod
+// addresses are. Repeating it is harmless.
+func (c *Client) DisableSourceDestCheck(ctx context.Context, interfaceID string) error {
+	in := params{"NetworkInterfaceId": interfaceID, "SourceDestCheck": "false"}
+	out := &responses.BaseResponse{}
+	if err := c.call(ctx, "ModifyNetworkInterfaceAttribute", productECS, in, out); err != nil {
+		return fmt.Errorf("switch off the source/destination check of %s: %w", interfaceID, err)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package alicloud
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// product is one OpenAPI product: the SDK's name for it, its version and the first part of its host names.
+type product struct {
+	name    string
+	version string
+	host    string
+}
+
+// Versions are those of https://www.alibabacloud.com/help/en/slb, …/vpc and …/ecs (developer reference).
+var (
+	productSLB = product{name: "Slb", version: "2014-05-15", host: "slb"}
+	productVPC = product{name: "Vpc", version: "2016-04-28", host: "vpc"}
+	productECS = product{name: "Ecs", version: "2014-05-26", host: "ecs"}
+)
+
+// Endpoints says where the products are reached.
+type Endpoints struct {
+	// Network is the middle part of the default host names "<product>-<network>.<region>.aliyuncs.com". Default "vpc",
+	// which is reachable from machines without a public address; "public" leaves it out.
+	Network string
+	// PlainHTTP sends calls unencrypted. For emulators and tests.
+	PlainHTTP bool
+	// SLB, VPC and ECS replace the default host of one product: "host", "host:port" or a URL, of which only host and
+	// port count. Empty means the default.
+	SLB, VPC, ECS string
+}
+
+func (e Endpoints) scheme() string {
+	if e.PlainHTTP {
+		return "HTTP"
+	}
+	return "HTTPS"
+}
+
+func (e Endpoints) host(p product, region string) string {
+	override := map[string]string{productSLB.host: e.SLB, productVPC.host: e.VPC, productECS.host: e.ECS}[p.host]
+	if override != "" {
+		return hostPort(override)
+	}
+	switch e.Network {
+	case "", "vpc":
+		return fmt.Sprintf("%s-vpc.%s.aliyuncs.com", p.host, region)
+	case "public":
+		return fmt.Sprintf("%s.%s.aliyuncs.com", p.host, region)
+	default:
+		return fmt.Sprintf("%s-%s.%s.aliyuncs.com", p.host, e.Network, region)
+	}
+}
+
+// hostPort reduces an endpoint that was written as a URL to its host and port.
+func hostPort(endpoint string) string {
+	if !strings.Contains(endpoint, "://") {
+		return endpoint
+	}
+	parsed, err := url.Parse(endpoint)
+	if err != nil || parsed.Host == "" {
+		return endpoint
+	}
+	return parsed.Host
+}

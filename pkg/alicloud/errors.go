@@ -1,0 +1,138 @@
+package alicloud
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Error is a failed OpenAPI call. It never holds a key, a token or a signed text.
+type Error struct {
+	// Action is the OpenAPI action, for example "CreateLoadBalancer".
+	Action string
+	// Code is the cloud's error code, for example "Throttling.User". Empty when no answer arrived.
+	Code string
+	// Status is the HTTP status of the answer, 0 when none arrived.
+	Status int
+	// RequestID identifies the call to the vendor's support. Empty when no answer arrived.
+	RequestID string
+	// Message is the cloud's text.
+	Message string
+
+	err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("%s: no answer: %v", e.Action, e.err)
+	}
+	return fmt.Sprintf("%s: %s: %s (HTTP %d, request %s)", e.Action, e.Code, e.Message, e.Status, e.RequestID)
+}
+
+// Unwrap returns what kept the answer from arriving, for example a context error.
+func (e *Error) Unwrap() error { return e.err }
+
+// The tables below hold the documented codes, misspelled ones as they are really returned. Sources: the error pages of
+// https://www.alibabacloud.com/help/en/slb, …/vpc, …/ecs and …/ram.
+var (
+	signatureCodes = sets.New("SignatureDoesNotMatch", "IncompleteSignature")
+
+	authCodes = sets.New(
+		"InvalidAccessKeyId.NotFound", "InvalidAccessKeyId.Inactive", "SignatureDoesNotMatch", "MissingSecurityToken",
+		"InvalidSecurityToken.Expired", "InvalidSecurityToken.Malformed", "InvalidSecurityToken.MismatchWithAccessKey",
+	)
+
+	forbiddenCodes = sets.New("Forbidden", "Forbidden.RAM", "Forbidden.RiskControl", "Forbbiden.SubUser", "NoPermission")
+
+	notFoundCodes = sets.New(
+		"InvalidLoadBalancerId.NotFound", "ListenerNotFound", "CheckedListenerNotFound", "ResourceNotFound.VServerGroup",
+		"InvalidRouteEntry.NotFound", "InvalidRouteEntryId.NotFound", "VPC_ROUTER_ENTRY_NOT_EXIST",
+		"InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound", "InvalidVpcId.NotFound",
+		"InvalidInstanceId.NotFound", "InvalidAllocationId.NotFound", "AclNotExist",
+	)
+
+	busyCodes = sets.New(
+		"ListenerProcessing", "OperationFailed.ListenerStatusNotSupport", "ServiceIsStopping", "BackendServer.configuring",
+		"ServiceIsConfiguring", "VServerGroupProcessing", "OperationBusy", "ProcessingSameRequest",
+		"OperationFailed.ServiceGroupProcessing", "SystemBusy", "VpcSystemBusy", "RspoolVipExist",
+		"TaskConflict", "IncorrectRouteEntryStatus", "IncorrcetRouteEntryStatus", "IncorrectVpcStatus",
+		"IncorrectInstanceStatus", "IncorrectStatus.VpcRouteEntry", "IncorrectStatus.RouteTableStatus",
+		"IncorrectVSwitchStatus", "OperationFailed.DistibuteLock", "OperationConflict", "LastTokenProcessing",
+		"VPC_ROUTE_ENTRY_STATUS_ERROR", "InvalidOperation.Conflict",
+	)
+
+	quotaCodes = sets.New(
+		"ListenerNumberOverLimit", "VipTooManyListeners", "InstanceBackendServerNumberOverLimit", "OverQuota",
+		"ORDER.QUOTA_EXCEEDED", "ORDER.QUANTITY_INVALID", "TooManyBackendServers", "VSwitchAvailableIpNotExist",
+	)
+
+	duplicateCodes = sets.New(
+		"ListenerAlreadyExists", "InvalidCIDRBlock.Duplicate", "InvalidRouteEntry.Duplicate",
+		"RouterEntryConflict.Duplicated", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE",
+	)
+
+	ambiguousCodes = sets.New("ServiceUnavailable", "InternalError", "SignatureNonceUsed", "LX_REQUEST_TOKEN_CONFLICT", "IdempotentParameterMismatch")
+)
+
+// vServerGroupGone is the one answer that its code alone does not identify: an unknown vServer group is an
+// "InvalidParameter" with status 404 (every other InvalidParameter has 400).
+func vServerGroupGone(e *Error) bool {
+	return e.Code == "InvalidParameter" && e.Status == http.StatusNotFound
+}
+
+// IsNotFound reports whether the call named a resource that does not exist.
+func IsNotFound(err error) bool {
+	e, ok := asAPIError(err)
+	return ok && (notFoundCodes.Has(e.Code) || vServerGroupGone(e))
+}
+
+// IsBusy reports whether the resource is in transition: the call was refused, changed nothing, and may be repeated after
+// a few seconds.
+func IsBusy(err error) bool { return hasCode(err, busyCodes) }
+
+// IsThrottled reports whether the action's rate was exceeded: nothing was changed, and the action stays closed until the
+// next minute begins.
+func IsThrottled(err error) bool {
+	e, ok := asAPIError(err)
+	return ok && (e.Code == "Throttling" || strings.HasPrefix(e.Code, "Throttling."))
+}
+
+// IsQuota reports whether a quota of the account or of the resource is used up.
+func IsQuota(err error) bool {
+	e, ok := asAPIError(err)
+	return ok && (quotaCodes.Has(e.Code) || e.Code == "QuotaExceeded" || strings.HasPrefix(e.Code, "QuotaExceeded."))
+}
+
+// IsDuplicate reports whether what the call should create is there already, made by whomever.
+func IsDuplicate(err error) bool { return hasCode(err, duplicateCodes) }
+
+// IsAuth reports whether the access key or its signature was refused. It says nothing about any resource.
+func IsAuth(err error) bool { return hasCode(err, authCodes) }
+
+// IsForbidden reports whether the access key lacks a permission. It says nothing about any resource.
+func IsForbidden(err error) bool { return hasCode(err, forbiddenCodes) }
+
+// IsAmbiguous reports whether a write may or may not have happened: no answer arrived, or one that does not tell. The
+// state must be read before the write is repeated.
+func IsAmbiguous(err error) bool {
+	e, ok := asAPIError(err)
+	return ok && (e.Code == "" || ambiguousCodes.Has(e.Code) || e.Status >= http.StatusInternalServerError)
+}
+
+// HasCode reports whether err is an [Error] with one of the codes.
+func HasCode(err error, codes ...string) bool { return hasCode(err, sets.New(codes...)) }
+
+func hasCode(err error, codes sets.Set[string]) bool {
+	e, ok := asAPIError(err)
+	return ok && codes.Has(e.Code)
+}
+
+func asAPIError(err error) (*Error, bool) {
+	var e *Error
+	ok := errors.As(err, &e)
+	return e, ok
+}

@@ -1,0 +1,176 @@
+package alicloud
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// listenerPageSize is the page of DescribeLoadBalancerListeners that is known to be served.
+const listenerPageSize = 50
+
+// Listener protocols, as the API spells them.
+const (
+	ProtocolTCP   = "tcp"
+	ProtocolUDP   = "udp"
+	ProtocolHTTP  = "http"
+	ProtocolHTTPS = "https"
+)
+
+// Listener states. A listener is created stopped; Starting, Stopping and Configuring are transitions during which writes
+// are refused as busy.
+const (
+	ListenerStopped  = "stopped"
+	ListenerStarting = "starting"
+	ListenerRunning  = "running"
+)
+
+// unlimitedBandwidth leaves the bandwidth of a listener to the CLB; the API wants a value at creation.
+const unlimitedBandwidth = "-1"
+
+// Attributes are the settings of a listener by the API's parameter name, for example "Scheduler": "wrr" or
+// "HealthCheckInterval": "2". A name that is absent is not managed: it is neither sent nor compared.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference (the listener actions).
+type Attributes map[string]string
+
+// ListenerKey identifies a listener on its CLB. TCP and UDP may share a port; TCP, HTTP and HTTPS may not.
+type ListenerKey struct {
+	Port     int
+	Protocol string
+}
+
+// String returns for example "tcp:80".
+func (k ListenerKey) String() string { return fmt.Sprintf("%s:%d", k.Protocol, k.Port) }
+
+// Listener is one listener of a CLB.
+type Listener struct {
+	ListenerKey
+	Status         string
+	Description    string
+	VServerGroupID string
+	Attributes     Attributes
+}
+
+// DescribeListeners returns the listeners of up to ten CLBs by the CLB's id.
+func (c *Client) DescribeListeners(ctx context.Context, loadBalancerIDs ...string) (map[string][]Listener, error) {
+	in := params{}.setList("LoadBalancerId", loadBalancerIDs).setInt("MaxResults", listenerPageSize)
+	all := map[string][]Listener{}
+	for {
+		out := &describeListenersResponse{BaseResponse: &responses.BaseResponse{}}
+		if err := c.call(ctx, "DescribeLoadBalancerListeners", productSLB, in, out); err != nil {
+			return nil, err
+		}
+		for _, wire := range out.Listeners {
+			listener, err := wireListener(wire).listener()
+			if err != nil {
+				return nil, fmt.Errorf("DescribeLoadBalancerListeners: %w", err)
+			}
+			id := wireListener(wire).text("LoadBalancerId")
+			all[id] = append(all[id], listener)
+		}
+		if out.NextToken == "" {
+			return all, nil
+		}
+		in.set("NextToken", out.NextToken)
+	}
+}
+
+type describeListenersResponse struct {
+	*responses.BaseResponse
+	NextToken string
+	Listeners []map[string]any
+}
+
+// wireListener is one element of the answer: common fields, and one object with those of the listener's protocol.
+type wireListener map[string]any
+
+func (w wireListener) text(name string) string { return attributeText(w[name]) }
+
+func (w wireListener) listener() (Listener, error) {
+	port, err := strconv.Atoi(w.text("ListenerPort"))
+	if err != nil {
+		return Listener{}, fmt.Errorf("listener port %q is not a number", w.text("ListenerPort"))
+	}
+	protocol := strings.ToLower(w.text("ListenerProtocol"))
+	listener := Listener{
+		ListenerKey: ListenerKey{Port: port, Protocol: protocol},
+		Status:      w.text("Status"), Description: w.text("Description"), VServerGroupID: w.text("VServerGroupId"),
+		Attributes: Attributes{},
+	}
+	for _, name := range []string{"Scheduler", "Bandwidth", "AclStatus", "AclType", "AclId"} {
+		if value := w.text(name); value != "" {
+			listener.Attributes[name] = value
+		}
+	}
+	config, _ := w[strings.ToUpper(protocol)+"ListenerConfig"].(map[string]any)
+	for name, raw := range config {
+		if value := attributeText(raw); value != "" {
+			listener.Attributes[name] = value
+		}
+	}
+	return listener, nil
+}
+
+// attributeText writes a scalar of the answer as the API takes it in a request; lists and objects have no such form.
+func attributeText(raw any) string {
+	switch value := raw.(type) {
+	case string:
+		return value
+	case bool:
+		return strconv.FormatBool(value)
+	case float64:
+		return strconv.FormatFloat(value, 'f', -1, 64)
+	default:
+		return ""
+	}
+}
+
+// CreateListener makes a listener, which starts out [ListenerStopped]. The action takes no client token: after an
+// ambiguous error the listener may exist.
+func (c *Client) CreateListener(ctx context.Context, loadBalancerID string, listener Listener) error {
+	in := listenerParams(loadBalancerID, listener)
+	if in["Bandwidth"] == "" {
+		in["Bandwidth"] = unlimitedBandwidth
+	}
+	// Only the two create actions of layer 4 spell the interval with a lower-case letter.
+	if interval, ok := in["HealthCheckInterval"]; ok && isLayer4(listener.Protocol) {
+		delete(in, "HealthCheckInterval")
+		in["healthCheckInterval"] = interval
+	}
+	return c.slbWrite(ctx, "CreateLoadBalancer"+strings.ToUpper(listener.Protocol)+"Listener", in)
+}
+
+// SetListener changes the group, the description and the given attributes of a listener.
+func (c *Client) SetListener(ctx context.Context, loadBalancerID string, listener Listener) error {
+	in := listenerParams(loadBalancerID, listener)
+	if listener.VServerGroupID != "" {
+		in["VServerGroup"] = "on" // without it VServerGroupId is ignored
+	}
+	return c.slbWrite(ctx, "SetLoadBalancer"+strings.ToUpper(listener.Protocol)+"ListenerAttribute", in)
+}
+
+// StartListener starts a stopped listener.
+func (c *Client) StartListener(ctx context.Context, loadBalancerID string, key ListenerKey) error {
+	return c.slbWrite(ctx, "StartLoadBalancerListener", keyParams(loadBalancerID, key).set("ListenerProtocol", key.Protocol))
+}
+
+// DeleteListener removes a listener; its vServer group stays.
+func (c *Client) DeleteListener(ctx context.Context, loadBalancerID string, key ListenerKey) error {
+	return c.slbWrite(ctx, "DeleteLoadBalancerListener", keyParams(loadBalancerID, key).set("ListenerProtocol", key.Protocol))
+}
+
+func listenerParams(loadBalancerID string, listener Listener) params {
+	in := keyParams(loadBalancerID, listener.ListenerKey)
+	maps.Copy(in, listener.Attributes)
+	return in.set("VServerGroupId", listener.VServerGroupID).set("Description", listener.Description)
+}
+
+func keyParams(loadBalancerID string, key ListenerKey) params {
+	return params{"LoadBalancerId": loadBalancerID}.setInt("ListenerPort", key.Port)
+}
+
+func isLayer4(protocol string) bool { return protocol == ProtocolTCP || protocol == ProtocolUDP }

@@ -1,0 +1,169 @@
+package alicloud
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DefaultMetadataEndpoint is where every ECS instance finds its own metadata:
+// https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata.
+const DefaultMetadataEndpoint = "http://100.100.100.200"
+
+const (
+	// metadataTimeout bounds one read. The service answers on the host itself within milliseconds; off ECS the address
+	// leads nowhere, and waiting longer would only delay the clear error.
+	metadataTimeout = 3 * time.Second
+	// metadataTokenLifetime is asked for with each token; 6 h is the longest that the service grants.
+	metadataTokenLifetime = 6 * time.Hour
+	// maxMetadataSize bounds an answer; the largest real one, a role document, has about 2 KiB.
+	maxMetadataSize = 64 << 10
+)
+
+// ErrNotFound says that the metadata service answers but does not know the key.
+var ErrNotFound = errors.New("not found")
+
+// Metadata reads the metadata service of the ECS instance that this process runs on. It uses the token mode and falls
+// back to plain reads where the service grants no token, so that instances of either setting work. It is safe for
+// concurrent use.
+type Metadata struct {
+	endpoint string
+	client   *http.Client
+
+	mu      sync.Mutex // guards the token
+	token   string
+	expires time.Time
+}
+
+// NewMetadata returns a reader of the service at endpoint; "" means [DefaultMetadataEndpoint]. It makes no call.
+func NewMetadata(endpoint string) *Metadata {
+	if endpoint == "" {
+		endpoint = DefaultMetadataEndpoint
+	}
+	// The service stands on a link-local address: a proxy of the environment must not be asked for it.
+	transport := &http.Transport{Proxy: nil, DisableKeepAlives: true}
+	return &Metadata{
+		endpoint: strings.TrimSuffix(endpoint, "/"),
+		client:   &http.Client{Timeout: metadataTimeout, Transport: transport},
+	}
+}
+
+// InstanceID returns the instance's id, for example "i-bp1…".
+func (m *Metadata) InstanceID(ctx context.Context) (string, error) { return m.get(ctx, "instance-id") }
+
+// RegionID returns the region id, for example "cn-hangzhou".
+func (m *Metadata) RegionID(ctx context.Context) (string, error) { return m.get(ctx, "region-id") }
+
+// ZoneID returns the zone id, for example "cn-hangzhou-b".
+func (m *Metadata) ZoneID(ctx context.Context) (string, error) { return m.get(ctx, "zone-id") }
+
+// VPCID returns the id of the instance's VPC.
+func (m *Metadata) VPCID(ctx context.Context) (string, error) { return m.get(ctx, "vpc-id") }
+
+// VSwitchID returns the id of the instance's vSwitch.
+func (m *Metadata) VSwitchID(ctx context.Context) (string, error) { return m.get(ctx, "vswitch-id") }
+
+// RoleCredentials returns the temporary keys of the instance's RAM role, or [ErrNoRole].
+func (m *Metadata) RoleCredentials(ctx context.Context) (Credentials, error) {
+	roles, err := m.get(ctx, "ram/security-credentials/")
+	if errors.Is(err, ErrNotFound) {
+		return Credentials{}, ErrNoRole
+	}
+	if err != nil {
+		return Credentials{}, err
+	}
+	role, _, _ := strings.Cut(roles, "\n")
+	text, err := m.get(ctx, "ram/security-credentials/"+strings.TrimSpace(role))
+	if err != nil {
+		return Credentials{}, err
+	}
+	return parseRoleDocument(text)
+}
+
+// roleDocument is the answer below ram/security-credentials/<role>.
+type roleDocument struct {
+	AccessKeyID     string `json:"AccessKeyId"`
+	AccessKeySecret string
+	SecurityToken   string
+	Expiration      time.Time
+	Code            string
+}
+
+func parseRoleDocument(text string) (Credentials, error) {
+	var doc roleDocument
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		return Credentials{}, errors.New("the role document is not valid JSON") // err could quote a key
+	}
+	if doc.Code != "Success" {
+		return Credentials{}, fmt.Errorf("the role document has code %q, not \"Success\"", doc.Code)
+	}
+	return Credentials{
+		AccessKeyID: doc.AccessKeyID, AccessKeySecret: doc.AccessKeySecret,
+		SecurityToken: doc.SecurityToken, Expiration: doc.Expiration,
+	}, nil
+}
+
+// get reads one key below meta-data/. An empty answer is an error: no key of ours is ever empty on a real instance.
+func (m *Metadata) get(ctx context.Context, key string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.endpoint+"/latest/meta-data/"+key, nil)
+	if err != nil {
+		return "", fmt.Errorf("metadata service %s: %w", m.endpoint, err)
+	}
+	if token := m.currentToken(ctx); token != "" {
+		request.Header.Set("X-aliyun-ecs-metadata-token", token)
+	}
+	text, err := m.do(request)
+	if err != nil {
+		return "", fmt.Errorf("metadata service %s: %s: %w", m.endpoint, key, err)
+	}
+	if text == "" {
+		return "", fmt.Errorf("metadata service %s: %s: empty answer", m.endpoint, key)
+	}
+	return text, nil
+}
+
+// currentToken returns a token, or "" where the service grants none: instances may have the token mode switched off, and
+// the plain read that follows then says what is wrong.
+func (m *Metadata) currentToken(ctx context.Context) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.token != "" && time.Now().Before(m.expires) {
+		return m.token
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, m.endpoint+"/latest/api/token", nil)
+	if err != nil {
+		return ""
+	}
+	lifetime := fmt.Sprintf("%d", int(metadataTokenLifetime.Seconds()))
+	request.Header.Set("X-aliyun-ecs-metadata-token-ttl-seconds", lifetime)
+	token, err := m.do(request)
+	if err != nil {
+		return ""
+	}
+	m.token, m.expires = token, time.Now().Add(metadataTokenLifetime/2)
+	return token
+}
+
+func (m *Metadata) do(request *http.Request) (string, error) {
+	response, err := m.client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxMetadataSize))
+	switch {
+	case err != nil:
+		return "", err
+	case response.StatusCode == http.StatusNotFound:
+		return "", ErrNotFound
+	case response.StatusCode != http.StatusOK:
+		return "", fmt.Errorf("HTTP status %d", response.StatusCode)
+	}
+	return strings.TrimSpace(string(body)), nil
+}

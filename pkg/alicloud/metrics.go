@@ -1,0 +1,51 @@
+package alicloud
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+const metricsNamespace = "alicloud"
+
+var (
+	callDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Namespace: metricsNamespace, Name: "api_request_duration_seconds",
+		Help:           "Duration of OpenAPI calls by action and error code; the code is empty on success and \"none\" when no answer arrived.",
+		Buckets:        []float64{.02, .05, .1, .2, .5, 1, 2, 5, 10, 20},
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"action", "code"})
+
+	limiterWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Namespace: metricsNamespace, Name: "api_request_wait_seconds",
+		Help:           "Time that OpenAPI calls waited for their rate limit, by action.",
+		Buckets:        []float64{.001, .1, 1, 5, 15, 30, 60},
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"action"})
+)
+
+var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(callDuration, limiterWait) })
+
+func observeCall(action string, err error, took time.Duration) {
+	code := ""
+	var e *Error
+	if errors.As(err, &e) {
+		if code = e.Code; code == "" {
+			code = "none"
+		}
+	}
+	callDuration.WithLabelValues(action, code).Observe(took.Seconds())
+}
+
+func observeWait(action string, took time.Duration) {
+	limiterWait.WithLabelValues(action).Observe(took.Seconds())
+}
+
+// isRead reports whether the action only reads. The OpenAPI has no other reading verbs.
+func isRead(action string) bool {
+	return strings.HasPrefix(action, "Describe") || strings.HasPrefix(action, "List") || strings.HasPrefix(action, "Check")
+}

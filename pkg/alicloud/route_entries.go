@@ -1,0 +1,175 @@
+package alicloud
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// Limits of the route entry calls. Sources: https://www.alibabacloud.com/help/en/vpc/api-createrouteentries and
+// …/api-describerouteentrylist.
+const (
+	// MaxRouteEntriesPerCall caps the batch calls; only one batch may be in flight per VPC.
+	MaxRouteEntriesPerCall = 50
+	routeEntryPageSize     = 100
+)
+
+// Route entry states. While an entry of a table is Pending, every write to that table is refused as busy.
+const (
+	RoutePending   = "Pending"
+	RouteAvailable = "Available"
+	RouteDeleting  = "Deleting"
+)
+
+// NextHopInstance is the next hop type of a route to an ECS instance.
+const NextHopInstance = "Instance"
+
+// RouteTypeCustom marks entries that users and programs make; all others belong to the cloud.
+const RouteTypeCustom = "Custom"
+
+// RouteEntry is one entry of a route table.
+type RouteEntry struct {
+	ID      string
+	TableID string
+	// CIDR is the destination.
+	CIDR string
+	// Type is [RouteTypeCustom] for entries that are not the cloud's own.
+	Type   string
+	Status string
+	// NextHops has more than one element for ECMP routes.
+	NextHops    []NextHop
+	Description string
+}
+
+// NextHop is where a route entry leads.
+type NextHop struct {
+	ID   string
+	Type string
+}
+
+// DescribeRouteEntries returns all entries of a table.
+func (c *Client) DescribeRouteEntries(ctx context.Context, tableID string) ([]RouteEntry, error) {
+	in := params{"RouteTableId": tableID, "MaxResult": strconv.Itoa(routeEntryPageSize)}
+	var all []RouteEntry
+	for {
+		out := &describeRouteEntriesResponse{BaseResponse: &responses.BaseResponse{}}
+		if err := c.call(ctx, "DescribeRouteEntryList", productVPC, in, out); err != nil {
+			return nil, fmt.Errorf("list the entries of route table %s: %w", tableID, err)
+		}
+		for i := range out.RouteEntrys.RouteEntry {
+			all = append(all, out.RouteEntrys.RouteEntry[i].routeEntry())
+		}
+		if out.NextToken == "" {
+			return all, nil
+		}
+		in.set("NextToken", out.NextToken)
+	}
+}
+
+type describeRouteEntriesResponse struct {
+	*responses.BaseResponse
+	NextToken   string
+	RouteEntrys struct{ RouteEntry []wireRouteEntry }
+}
+
+type wireRouteEntry struct {
+	RouteEntryId, RouteTableId, DestinationCidrBlock, Type, Status, Description string //nolint:revive // wire names
+	NextHops                                                                    struct {
+		NextHop []struct{ NextHopId, NextHopType string } //nolint:revive // wire names
+	}
+}
+
+func (w *wireRouteEntry) routeEntry() RouteEntry {
+	entry := RouteEntry{
+		ID: w.RouteEntryId, TableID: w.RouteTableId, CIDR: w.DestinationCidrBlock,
+		Type: w.Type, Status: w.Status, Description: w.Description,
+	}
+	for _, hop := range w.NextHops.NextHop {
+		entry.NextHops = append(entry.NextHops, NextHop{ID: hop.NextHopId, Type: hop.NextHopType})
+	}
+	return entry
+}
+
+// NewRoute is a route entry to be made: packets for CIDR go to the ECS instance.
+type NewRoute struct {
+	TableID     string
+	CIDR        string
+	InstanceID  string
+	Description string
+}
+
+// CreateRouteEntries makes up to [MaxRouteEntriesPerCall] entries in one call. The result has one element per route in
+// their order: nil for an entry that is made or being made, else an [Error]. A second result that is not nil means that
+// the call as a whole failed.
+func (c *Client) CreateRouteEntries(ctx context.Context, routes []NewRoute) ([]error, error) {
+	in := params{}
+	for i, route := range routes {
+		prefix := fmt.Sprintf("RouteEntries.%d.", i+1)
+		in[prefix+"RouteTableId"] = route.TableID
+		in[prefix+"DstCidrBlock"] = route.CIDR
+		in[prefix+"NextHop"] = route.InstanceID
+		in[prefix+"NextHopType"] = NextHopInstance
+		in[prefix+"IpVersion"] = "4"
+		in.set(prefix+"Description", route.Description)
+	}
+	out := &routeBatchResponse{BaseResponse: &responses.BaseResponse{}}
+	if err := c.call(ctx, "CreateRouteEntries", productVPC, in, out); err != nil {
+		return nil, err
+	}
+	results := make([]error, len(routes))
+	for i, route := range routes {
+		results[i] = out.failure("CreateRouteEntries", route.CIDR, route.InstanceID)
+	}
+	return results, nil
+}
+
+// DeleteRouteEntries removes up to [MaxRouteEntriesPerCall] entries in one call, each named by table, CIDR and next hop.
+// The results are those of [Client.CreateRouteEntries].
+func (c *Client) DeleteRouteEntries(ctx context.Context, entries []RouteEntry) ([]error, error) {
+	in := params{}
+	for i := range entries {
+		prefix := fmt.Sprintf("RouteEntries.%d.", i+1)
+		in[prefix+"RouteTableId"] = entries[i].TableID
+		in[prefix+"RouteEntryId"] = entries[i].ID
+		in[prefix+"DstCidrBlock"] = entries[i].CIDR
+		in.set(prefix+"NextHop", entries[i].nextHopID())
+	}
+	out := &routeBatchResponse{BaseResponse: &responses.BaseResponse{}}
+	if err := c.call(ctx, "DeleteRouteEntries", productVPC, in, out); err != nil {
+		return nil, err
+	}
+	results := make([]error, len(entries))
+	for i := range entries {
+		results[i] = out.failure("DeleteRouteEntries", entries[i].CIDR, entries[i].nextHopID())
+	}
+	return results, nil
+}
+
+func (e *RouteEntry) nextHopID() string {
+	if len(e.NextHops) == 0 {
+		return ""
+	}
+	return e.NextHops[0].ID
+}
+
+// routeBatchResponse has HTTP status 200 also when single entries, or all, failed.
+type routeBatchResponse struct {
+	*responses.BaseResponse
+	RequestId          string //nolint:revive // wire name
+	FailedRouteEntries []struct {
+		DstCidrBlock, NextHop, FailedCode, FailedMessage string
+	}
+}
+
+// failure finds the entry's own failure by CIDR and next hop. The next hop alone, by which the official CCM matches,
+// names several entries when one instance carries more than one CIDR or table.
+func (r *routeBatchResponse) failure(action, cidr, nextHop string) error {
+	for _, failed := range r.FailedRouteEntries {
+		if failed.DstCidrBlock == cidr && (failed.NextHop == "" || failed.NextHop == nextHop) {
+			return &Error{Action: action, Code: failed.FailedCode, Status: 200, RequestID: r.RequestId, Message: failed.FailedMessage}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package alicloud
+
+import (
+	"context"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// vpcPageSize is the largest page of the VPC lists that is known to be served.
+const vpcPageSize = 50
+
+// VPC is a virtual private cloud.
+type VPC struct {
+	ID        string
+	CIDRBlock string
+}
+
+// DescribeVPC returns the VPC, or an error for which [IsNotFound] holds.
+func (c *Client) DescribeVPC(ctx context.Context, id string) (VPC, error) {
+	out := &describeVPCResponse{BaseResponse: &responses.BaseResponse{}}
+	if err := c.call(ctx, "DescribeVpcAttribute", productVPC, params{"VpcId": id}, out); err != nil {
+		return VPC{}, err
+	}
+	return VPC{ID: out.VpcId, CIDRBlock: out.CidrBlock}, nil
+}
+
+type describeVPCResponse struct {
+	*responses.BaseResponse
+	VpcId, CidrBlock string //nolint:revive // wire names
+}
+
+// VSwitch is a subnet of a VPC in one zone.
+type VSwitch struct {
+	ID        string
+	VPCID     string
+	ZoneID    string
+	CIDRBlock string
+	// RouteTableID is the route table that machines in the vSwitch use.
+	RouteTableID string
+	// AvailableIPs counts the addresses that are still free.
+	AvailableIPs int
+}
+
+// DescribeVSwitches returns the vSwitches of a VPC.
+func (c *Client) DescribeVSwitches(ctx context.Context, vpcID string) ([]VSwitch, error) {
+	return pages(func(page int) ([]VSwitch, int, error) {
+		in := params{"VpcId": vpcID}.setInt("PageNumber", page).setInt("PageSize", vpcPageSize)
+		out := &describeVSwitchesResponse{BaseResponse: &responses.BaseResponse{}}
+		if err := c.call(ctx, "DescribeVSwitches", productVPC, in, out); err != nil {
+			return nil, 0, err
+		}
+		var found []VSwitch
+		for _, w := range out.VSwitches.VSwitch {
+			found = append(found, VSwitch{
+				ID: w.VSwitchId, VPCID: w.VpcId, ZoneID: w.ZoneId, CIDRBlock: w.CidrBlock,
+				RouteTableID: w.RouteTable.RouteTableId, AvailableIPs: w.AvailableIpAddressCount,
+			})
+		}
+		return found, out.TotalCount, nil
+	})
+}
+
+type describeVSwitchesResponse struct {
+	*responses.BaseResponse
+	TotalCount int
+	VSwitches  struct {
+		VSwitch []struct {
+			VSwitchId, VpcId, ZoneId, CidrBlock string                        //nolint:revive // wire names
+			AvailableIpAddressCount             int                           //nolint:revive // wire name
+			RouteTable                          struct{ RouteTableId string } //nolint:revive // wire name
+		}
+	}
+}
+
+// RouteTable is a route table of a VPC.
+type RouteTable struct {
+	ID    string
+	VPCID string
+	// System tells the one table that every VPC has from custom ones.
+	System bool
+	// VSwitchIDs are the vSwitches that use the table.
+	VSwitchIDs []string
+}
+
+// DescribeRouteTables returns the route tables of a VPC.
+func (c *Client) DescribeRouteTables(ctx context.Context, vpcID string) ([]RouteTable, error) {
+	return pages(func(page int) ([]RouteTable, int, error) {
+		in := params{"VpcId": vpcID}.setInt("PageNumber", page).setInt("PageSize", vpcPageSize)
+		out := &describeRouteTablesResponse{BaseResponse: &responses.BaseResponse{}}
+		if err := c.call(ctx, "DescribeRouteTableList", productVPC, in, out); err != nil {
+			return nil, 0, err
+		}
+		var found []RouteTable
+		for _, w := range out.RouterTableList.RouterTableListType {
+			found = append(found, RouteTable{
+				ID: w.RouteTableId, VPCID: w.VpcId, System: w.RouteTableType == "System", VSwitchIDs: w.VSwitchIds.VSwitchId,
+			})
+		}
+		return found, out.TotalCount, nil
+	})
+}
+
+type describeRouteTablesResponse struct {
+	*responses.BaseResponse
+	TotalCount      int
+	RouterTableList struct {
+		RouterTableListType []struct {
+			RouteTableId, RouteTableType, VpcId string                       //nolint:revive // wire names
+			VSwitchIds                          struct{ VSwitchId []string } //nolint:revive // wire names
+		}
+	}
+}
+
+// pages reads all pages of a list that is counted by page number.
+func pages[T any](read func(page int) (items []T, total int, err error)) ([]T, error) {
+	var all []T
+	for page := 1; ; page++ {
+		items, total, err := read(page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, items...)
+		if len(items) == 0 || len(all) >= total {
+			return all, nil
+		}
+	}
+}
+

@@ -1,0 +1,182 @@
+package alicloud
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// MaxBackendsPerCall is how many members one vServer group call takes.
+// Source: https://www.alibabacloud.com/help/en/slb/api-addvservergroupbackendservers.
+const MaxBackendsPerCall = 20
+
+// Backend types.
+const (
+	BackendECS = "ecs"
+	BackendENI = "eni"
+)
+
+// MaxWeight is the largest weight of a backend; 0 keeps new connections away and lets established ones end.
+const MaxWeight = 100
+
+// VServerGroup is a named group of backend servers of one CLB.
+type VServerGroup struct {
+	ID             string
+	Name           string
+	LoadBalancerID string
+	// Backends are nil where only the group itself was read.
+	Backends []Backend
+}
+
+// BackendKey identifies a member within its vServer group: one server may be a member under several ports.
+type BackendKey struct {
+	// Type is [BackendECS] or [BackendENI].
+	Type string
+	// ServerID is the id of the ECS instance or of the network interface.
+	ServerID string
+	// ServerIP is the address on the network interface. Empty for [BackendECS].
+	ServerIP string
+	Port     int
+}
+
+// Backend is one member of a vServer group.
+type Backend struct {
+	BackendKey
+	// Weight is 0 to [MaxWeight].
+	Weight      int
+	Description string
+}
+
+// String returns for example "i-1:30080 weight 100".
+func (b Backend) String() string {
+	server := b.ServerID
+	if b.ServerIP != "" {
+		server += "/" + b.ServerIP
+	}
+	return fmt.Sprintf("%s:%d weight %d", server, b.Port, b.Weight)
+}
+
+// DescribeVServerGroups returns the groups of a CLB without their members.
+func (c *Client) DescribeVServerGroups(ctx context.Context, loadBalancerID string) ([]VServerGroup, error) {
+	out := &describeGroupsResponse{BaseResponse: &responses.BaseResponse{}}
+	if err := c.call(ctx, "DescribeVServerGroups", productSLB, params{"LoadBalancerId": loadBalancerID}, out); err != nil {
+		return nil, err
+	}
+	var groups []VServerGroup
+	for _, wire := range out.VServerGroups.VServerGroup {
+		groups = append(groups, VServerGroup{ID: wire.VServerGroupId, Name: wire.VServerGroupName, LoadBalancerID: loadBalancerID})
+	}
+	return groups, nil
+}
+
+type describeGroupsResponse struct {
+	*responses.BaseResponse
+	VServerGroups struct {
+		VServerGroup []struct{ VServerGroupId, VServerGroupName string } //nolint:revive // wire names
+	}
+}
+
+// DescribeVServerGroup returns a group with its members, or an error for which [IsNotFound] holds.
+func (c *Client) DescribeVServerGroup(ctx context.Context, id string) (VServerGroup, error) {
+	out := &describeGroupResponse{BaseResponse: &responses.BaseResponse{}}
+	if err := c.call(ctx, "DescribeVServerGroupAttribute", productSLB, params{"VServerGroupId": id}, out); err != nil {
+		return VServerGroup{}, err
+	}
+	group := VServerGroup{ID: out.VServerGroupId, Name: out.VServerGroupName, LoadBalancerID: out.LoadBalancerId, Backends: []Backend{}}
+	for _, wire := range out.BackendServers.BackendServer {
+		group.Backends = append(group.Backends, wire.backend())
+	}
+	return group, nil
+}
+
+type describeGroupResponse struct {
+	*responses.BaseResponse
+	VServerGroupId, VServerGroupName, LoadBalancerId string //nolint:revive // wire names
+	BackendServers                                   struct{ BackendServer []answeredBackend }
+}
+
+type answeredBackend struct {
+	ServerId, ServerIp, Type, Description string //nolint:revive // wire names
+	Port, Weight                          int
+}
+
+func (w answeredBackend) backend() Backend {
+	b := Backend{
+		BackendKey: BackendKey{Type: w.Type, ServerID: w.ServerId, ServerIP: w.ServerIp, Port: w.Port},
+		Weight:     w.Weight, Description: w.Description,
+	}
+	if b.Type == "" {
+		b.Type = BackendECS
+	}
+	if b.Type == BackendECS {
+		b.ServerIP = "" // some answers fill it in; it is no part of an instance's identity
+	}
+	return b
+}
+
+// CreateVServerGroup makes a group with up to [MaxBackendsPerCall] first members and returns its id. The action takes no
+// client token: after an ambiguous error the group may exist.
+func (c *Client) CreateVServerGroup(ctx context.Context, loadBalancerID, name string, members []Backend) (string, error) {
+	in := params{"LoadBalancerId": loadBalancerID, "VServerGroupName": name}
+	if len(members) > 0 {
+		in.setJSON("BackendServers", wireBackends(members))
+	}
+	out := &describeGroupResponse{BaseResponse: &responses.BaseResponse{}}
+	if err := c.call(ctx, "CreateVServerGroup", productSLB, in, out); err != nil {
+		return "", err
+	}
+	return out.VServerGroupId, nil
+}
+
+// DeleteVServerGroup removes a group. While a listener still uses it the answer is busy ([IsBusy]).
+func (c *Client) DeleteVServerGroup(ctx context.Context, id string) error {
+	return c.slbWrite(ctx, "DeleteVServerGroup", params{"VServerGroupId": id})
+}
+
+// AddBackends adds up to [MaxBackendsPerCall] members. One bad server fails the whole call.
+func (c *Client) AddBackends(ctx context.Context, groupID string, members []Backend) error {
+	return c.backendWrite(ctx, "AddVServerGroupBackendServers", groupID, members)
+}
+
+// RemoveBackends removes up to [MaxBackendsPerCall] members; those that are not in the group are ignored.
+func (c *Client) RemoveBackends(ctx context.Context, groupID string, members []Backend) error {
+	return c.backendWrite(ctx, "RemoveVServerGroupBackendServers", groupID, members)
+}
+
+// SetBackends changes weight and description of up to [MaxBackendsPerCall] members and leaves the others as they are.
+func (c *Client) SetBackends(ctx context.Context, groupID string, members []Backend) error {
+	return c.backendWrite(ctx, "SetVServerGroupAttribute", groupID, members)
+}
+
+// ReplaceBackends swaps up to [MaxBackendsPerCall] members for as many others in one call.
+func (c *Client) ReplaceBackends(ctx context.Context, groupID string, remove, add []Backend) error {
+	in := params{"VServerGroupId": groupID}.
+		setJSON("OldBackendServers", wireBackends(remove)).setJSON("NewBackendServers", wireBackends(add))
+	return c.slbWrite(ctx, "ModifyVServerGroupBackendServers", in)
+}
+
+func (c *Client) backendWrite(ctx context.Context, action, groupID string, members []Backend) error {
+	return c.slbWrite(ctx, action, params{"VServerGroupId": groupID}.setJSON("BackendServers", wireBackends(members)))
+}
+
+// wireBackend is a member as the calls that write take it. All values are strings, which every version of the API reads.
+type wireBackend struct {
+	ServerID    string `json:"ServerId"`
+	ServerIP    string `json:"ServerIp,omitempty"`
+	Type        string `json:"Type"`
+	Port        string `json:"Port"`
+	Weight      string `json:"Weight"`
+	Description string `json:"Description,omitempty"`
+}
+
+func wireBackends(members []Backend) []wireBackend {
+	wire := make([]wireBackend, len(members))
+	for i, member := range members {
+		wire[i] = wireBackend{
+			ServerID: member.ServerID, ServerIP: member.ServerIP, Type: member.Type,
+			Port: fmt.Sprint(member.Port), Weight: fmt.Sprint(member.Weight), Description: member.Description,
+		}
+	}
+	return wire
+}
