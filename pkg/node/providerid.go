@@ -1,0 +1,80 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// The spellings below are stored in spec.providerID, which Kubernetes never lets anybody change again. A spelling that
+// was ever written must be read for ever, and the two that are written must stay as they are, letter by letter.
+const (
+	providerScheme  = "alicloud://"
+	schemeSeparator = "://"
+)
+
+// Reasons why a provider ID names no ECS instance. [ParseProviderID] wraps one of them.
+var (
+	// ErrProviderIDEmpty says that the node has no provider ID yet: it may still get one.
+	ErrProviderIDEmpty = errors.New("the provider ID is empty")
+	// ErrProviderIDForeign says that the ID has the scheme of another cloud or product. Its node is not ours to touch.
+	ErrProviderIDForeign = errors.New("the provider ID is not of Alibaba Cloud ECS")
+	// ErrProviderIDMalformed says that the ID looks like ours and cannot be read. Only deleting the Node and registering
+	// it again can change it.
+	ErrProviderIDMalformed = errors.New("the provider ID is malformed")
+)
+
+var (
+	regionPattern   = regexp.MustCompile(`^[a-z]+-[a-z0-9]+(-[a-z0-9]+)*$`)
+	instancePattern = regexp.MustCompile(`^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$`)
+	// zoneSuffix is what a zone id has after its region: "-a" in "cn-hangzhou-a", "a" in "us-east-1a".
+	zoneSuffix = regexp.MustCompile(`^(.*[a-z0-9])-[a-z]$|^(.*[0-9])[a-z]$`)
+)
+
+// ProviderID names an ECS instance.
+type ProviderID struct {
+	// Region is the region id, for example "cn-hangzhou".
+	Region string
+	// InstanceID is the ECS instance id, for example "i-bp1g6zv0ce8oghu7k4oy".
+	InstanceID string
+}
+
+// String returns the spelling that is written by default, "cn-hangzhou.i-bp1g6zv0ce8oghu7k4oy".
+func (p ProviderID) String() string { return p.Region + "." + p.InstanceID }
+
+// Prefixed returns the spelling with the scheme, "alicloud://cn-hangzhou.i-bp1g6zv0ce8oghu7k4oy", which Cluster API and
+// OpenShift need.
+func (p ProviderID) Prefixed() string { return providerScheme + p.String() }
+
+// ParseProviderID reads every spelling in use: "region.instance", "alicloud://region.instance" and, written by hand and
+// by early machine controllers, "alicloud:///region-or-zone/instance". The error wraps [ErrProviderIDEmpty],
+// [ErrProviderIDForeign] or [ErrProviderIDMalformed].
+func ParseProviderID(id string) (ProviderID, error) {
+	if id == "" {
+		return ProviderID{}, ErrProviderIDEmpty
+	}
+	rest, ours := strings.CutPrefix(id, providerScheme)
+	if !ours && strings.Contains(id, schemeSeparator) {
+		return ProviderID{}, fmt.Errorf("%w: %q", ErrProviderIDForeign, id)
+	}
+	place, instance, ok := strings.Cut(rest, ".")
+	if path, slashed := strings.CutPrefix(rest, "/"); ours && slashed {
+		place, instance, ok = strings.Cut(path, "/")
+		place = regionOfPlace(place)
+	}
+	if !ok || !regionPattern.MatchString(place) || !instancePattern.MatchString(instance) {
+		return ProviderID{}, fmt.Errorf("%w: %q, expected %q or %q", ErrProviderIDMalformed, id,
+			"<region>.<instance id>", providerScheme+"<region>.<instance id>")
+	}
+	return ProviderID{Region: place, InstanceID: instance}, nil
+}
+
+// regionOfPlace returns the region of a zone id, and a region id as it is.
+func regionOfPlace(place string) string {
+	match := zoneSuffix.FindStringSubmatch(place)
+	if match == nil {
+		return place
+	}
+	return match[1] + match[2]
+}
