@@ -1,0 +1,113 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
+	basecompatibility "k8s.io/component-base/compatibility"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	apiserverapp "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	apiserveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+type apiServer struct {
+	url     string
+	options apiserveroptions.CompletedOptions
+}
+
+// newAPIServer configures kube-apiserver on a free port of the loopback address. The components' own commands are not used, as they
+// install signal handlers, which a process may do only once.
+func newAPIServer(ctx context.Context, opts Options, files *files, etcd string) (*apiServer, error) {
+	options := apiserveroptions.NewServerRunOptions()
+	if err := parseFlags("kube-apiserver", options.Flags(), apiServerFlags(opts, files, etcd)); err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the API server: %w", err)
+	}
+	// Handing over the open listener leaves no moment in which somebody else can take the port.
+	options.SecureServing.Listener = listener
+	if err := setUpProcess(options, opts); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	completed, err := options.Complete(ctx)
+	if err == nil {
+		err = errors.Join(completed.Validate()...)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("configure kube-apiserver: %w", err), listener.Close())
+	}
+	return &apiServer{url: "https://" + listener.Addr().String(), options: completed}, nil
+}
+
+func (s *apiServer) run(ctx context.Context) error { return apiserverapp.Run(ctx, s.options) }
+
+// setUpProcess settles what all components of the process share: feature gates, logging and the client's warning handler.
+func setUpProcess(options *apiserveroptions.ServerRunOptions, opts Options) error {
+	registry := compatibility.DefaultComponentGlobalsRegistry
+	if err := registry.Set(); err != nil {
+		return fmt.Errorf("set the feature gates: %w", err)
+	}
+	// Deprecation warnings concern whoever wrote a manifest, not the control plane's own clients.
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	// The second and third component apply the same logging options again; that is no mistake here.
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
+	gate := registry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
+	streams := &logsapi.LoggingOptions{ErrorStream: opts.Log, InfoStream: opts.Log}
+	if err := logsapi.ValidateAndApplyWithOptions(options.Logs, streams, gate); err != nil {
+		return fmt.Errorf("set up logging: %w", err)
+	}
+	return nil
+}
+
+func apiServerFlags(opts Options, files *files, etcd string) []string {
+	return []string{
+		"--etcd-servers=" + etcd,
+		"--advertise-address=127.0.0.1",
+		"--tls-cert-file=" + files.serverCert,
+		"--tls-private-key-file=" + files.serverKey,
+		"--client-ca-file=" + files.ca,
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + files.serviceAccountKey,
+		"--service-account-signing-key-file=" + files.serviceAccountKey,
+		"--service-cluster-ip-range=" + opts.ServiceCIDR,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		// A loopback address is no valid endpoint of the Service kubernetes.default.
+		"--endpoint-reconciler-type=none",
+		"--kubelet-preferred-address-types=InternalIP",
+		"--kubelet-client-certificate=" + files.kubeletCert,
+		"--kubelet-client-key=" + files.kubeletKey,
+		"--requestheader-client-ca-file=" + files.ca,
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + files.proxyCert,
+		"--proxy-client-key-file=" + files.proxyKey,
+		// Scale tests with thousands of nodes come from one client; fair queueing between tenants is not what they measure.
+		"--max-requests-inflight=3000",
+		"--max-mutating-requests-inflight=1000",
+		"--profiling=false",
+	}
+}
+
+// parseFlags applies args to a component's flags, exactly as its command line would.
+func parseFlags(component string, named cliflag.NamedFlagSets, args []string) error {
+	all := pflag.NewFlagSet(component, pflag.ContinueOnError)
+	for _, set := range named.FlagSets {
+		all.AddFlagSet(set)
+	}
+	if err := all.Parse(args); err != nil {
+		return fmt.Errorf("flags of %s: %w", component, err)
+	}
+	return nil
+}
