@@ -1,0 +1,11 @@
+// Package deploy holds what a cluster is given: the manifests, rendered from the chart in charts/, and the script that
+// makes the configuration. It is embedded, so that tests and the sandbox use exactly the published files, roles included.
+// It installs nothing.
+package deploy
+
+import "embed"
+
+// Files holds cloud-controller-manager.yaml, provider-initor.yaml and cloud-config.sh.
+//
+//go:embed cloud-controller-manager.yaml provider-initor.yaml cloud-config.sh
+var Files embed.FS

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Renders deploy/*.yaml from the chart. With --check it changes nothing and fails when a file is stale.
+# HELM is the helm command; by default the Go module's, built on first use.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+helm=${HELM:-go run helm.sh/helm/v4/cmd/helm@v4.3.1}
+chart=charts/cloud-controller-manager
+
+# render FIRST-LINE ARGUMENT... prints a manifest. What is left out but for blank lines tells of a Helm release, and
+# kubectl makes none.
+render() {
+  local about=$1
+  shift
+  printf '# %s\n# Rendered from %s: change that and run `make generate`.\n' "$about" "$chart"
+  $helm template cloud-controller-manager "$chart" --namespace kube-system "$@" |
+    grep -v -e '^$' -e '^# Source: ' -e 'app.kubernetes.io/managed-by: Helm$'
+}
+
+ccm() {
+  render 'cloud-controller-manager. Set --cluster-cidr to the pod network of your cluster.' \
+    --set clusterCIDR=10.244.0.0/16 --show-only templates/rbac.yaml --show-only templates/deployment.yaml
+}
+
+initor() {
+  render 'provider-initor on every node. Needs OpenKruise.' \
+    --set initializer.enabled=true --set routes.enabled=false --show-only templates/initializer.yaml
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+ccm >"$scratch/cloud-controller-manager.yaml"
+initor >"$scratch/provider-initor.yaml"
+
+for file in "$scratch"/*.yaml; do
+  target=deploy/$(basename "$file")
+  if [[ ${1:-} != --check ]]; then
+    cp "$file" "$target"
+  elif ! diff -u "$target" "$file"; then
+    printf '%s is stale: run make generate\n' "$target" >&2
+    exit 1
+  fi
+done

@@ -1,0 +1,203 @@
+package initor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// DefaultTimeout bounds one run. It outlasts a restart of the API server and of the metadata service; after it the
+	// pod's own restart policy takes over, with its longer pauses.
+	DefaultTimeout = time.Minute
+	// absentRounds is how often in a row every source must say [ErrNotECS] before it is believed: the link to the metadata
+	// service can be the last thing that works on a machine that has just started.
+	absentRounds = 3
+	// fieldManager names this program in the node's managedFields.
+	fieldManager = "provider-initor"
+)
+
+// The label by which virtual-kubelet's nodes are told; the published BroadcastJob leaves them out by it too.
+const (
+	typeLabel          = "type"
+	typeVirtualKubelet = "virtual-kubelet"
+)
+
+// Options configure an [Initializer].
+type Options struct {
+	// Nodes reads and patches the node. Required.
+	Nodes NodeAPI
+	// NodeName is the name of the Node object of the machine that this process runs on. Required.
+	NodeName string
+	// Sources are asked in order which instance that is; the first answer counts. At least one.
+	Sources []Source
+	// RequireECS makes a node that is not an ECS instance a failure. By default it is a success that says so, because
+	// clusters may have such nodes.
+	RequireECS bool
+	// Timeout bounds one run, all retries included. Default [DefaultTimeout].
+	Timeout time.Duration
+}
+
+// Outcome says what a successful run did.
+type Outcome string
+
+// The outcomes of a successful run.
+const (
+	// OutcomeSet says that the provider ID was empty and is set now.
+	OutcomeSet Outcome = "set"
+	// OutcomeUnchanged says that the node already had its provider ID.
+	OutcomeUnchanged Outcome = "unchanged"
+	// OutcomeSkipped says that the node is not an ECS instance; it was left alone.
+	OutcomeSkipped Outcome = "skipped"
+)
+
+// Result is what a successful run found and did.
+type Result struct {
+	Outcome Outcome
+	// ProviderID is the node's provider ID as it is spelled there; for a skipped node it is what that had before, if anything.
+	ProviderID string
+	// Source names the source that knew the instance. Empty for a skipped node.
+	Source string
+	// Reason says why the node was skipped, else it is empty.
+	Reason string
+}
+
+// Initializer sets the provider ID of one node.
+type Initializer struct {
+	opts Options
+}
+
+// New returns an initializer. It makes no call.
+func New(opts Options) (*Initializer, error) {
+	switch {
+	case opts.Nodes == nil:
+		return nil, errors.New("no client for nodes")
+	case opts.NodeName == "":
+		return nil, errors.New("node name is empty")
+	case len(opts.Sources) == 0:
+		return nil, errors.New("no source of the instance id")
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = DefaultTimeout
+	}
+	return &Initializer{opts: opts}, nil
+}
+
+// Run sets the provider ID if it is empty. Running it again is harmless. The error is a [*ConflictError] when the node has
+// another provider ID, an [*IdentityError] when it could not be found out which instance the node is, and else one of the
+// API server or of ctx.
+func (i *Initializer) Run(ctx context.Context) (Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, i.opts.Timeout, fmt.Errorf("gave up after %s", i.opts.Timeout))
+	defer cancel()
+
+	n, err := i.get(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	if n.Labels[typeLabel] == typeVirtualKubelet {
+		return skipped(n, "virtual-kubelet node"), nil
+	}
+	id, err := i.identify(ctx, n)
+	switch {
+	case errors.Is(err, ErrNotECS) && !i.opts.RequireECS:
+		return skipped(n, err.Error()), nil
+	case err != nil:
+		return Result{}, &IdentityError{Node: n.Name, err: err}
+	}
+	return i.assign(ctx, n, id)
+}
+
+func skipped(n *corev1.Node, reason string) Result {
+	return Result{Outcome: OutcomeSkipped, ProviderID: n.Spec.ProviderID, Reason: reason}
+}
+
+// IdentityError says that it could not be found out which ECS instance a node is.
+type IdentityError struct {
+	// Node is the node's name.
+	Node string
+
+	err error
+}
+
+// Error implements error.
+func (e *IdentityError) Error() string { return fmt.Sprintf("identify node %s: %v", e.Node, e.err) }
+
+// Unwrap returns what the sources said.
+func (e *IdentityError) Unwrap() error { return e.err }
+
+func (i *Initializer) get(ctx context.Context) (*corev1.Node, error) {
+	var n *corev1.Node
+	err := retry(ctx, func(ctx context.Context) (bool, error) {
+		var err error
+		n, err = i.opts.Nodes.Get(ctx, i.opts.NodeName, metav1.GetOptions{})
+		return err == nil || !transient(err), err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("get node %s: %w", i.opts.NodeName, err)
+	}
+	return n, nil
+}
+
+// identify asks the sources until one knows the instance, or all of them deny it often enough.
+func (i *Initializer) identify(ctx context.Context, n *corev1.Node) (identity, error) {
+	var id identity
+	absent := 0
+	err := retry(ctx, func(ctx context.Context) (bool, error) {
+		var err error
+		id, err = ask(ctx, i.opts.Sources, n)
+		if !errors.Is(err, ErrNotECS) {
+			absent = 0
+			return err == nil, err
+		}
+		absent++
+		return absent == absentRounds, err
+	})
+	return id, err
+}
+
+// assign writes the provider ID into n, reading the node again whenever the write fails: only then it is known whether the
+// write arrived, or somebody else was faster.
+func (i *Initializer) assign(ctx context.Context, n *corev1.Node, id identity) (Result, error) {
+	result := Result{Outcome: OutcomeUnchanged, Source: id.source}
+	err := retry(ctx, func(ctx context.Context) (bool, error) {
+		patch, err := needsPatch(n, id.ProviderID)
+		if err != nil || !patch {
+			result.ProviderID = n.Spec.ProviderID
+			return true, err
+		}
+		if err = i.patch(ctx, n, id); err == nil {
+			result.Outcome, result.ProviderID = OutcomeSet, id.String()
+			return true, nil
+		}
+		if !transient(err) {
+			return true, err
+		}
+		if fresh, getErr := i.opts.Nodes.Get(ctx, n.Name, metav1.GetOptions{}); getErr == nil {
+			n = fresh
+		} else if !transient(getErr) {
+			return true, fmt.Errorf("get node %s again: %w", n.Name, getErr)
+		}
+		return false, err
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	return result, nil
+}
+
+func (i *Initializer) patch(ctx context.Context, n *corev1.Node, id identity) error {
+	patch, err := patchFor(n, id.ProviderID)
+	if err != nil {
+		return fmt.Errorf("write the patch of node %s: %w", n.Name, err)
+	}
+	_, err = i.opts.Nodes.Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("set spec.providerID of node %s to %q: %w", n.Name, id.String(), err)
+	}
+	return nil
+}
