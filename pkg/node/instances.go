@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+var _ cloudprovider.InstancesV2 = (*Instances)(nil)
+
+// Instances implements cloudprovider.InstancesV2. It is safe for concurrent use.
+type Instances struct {
+	opts     Options
+	idOf     func(*corev1.Node) (string, error)
+	lister   atomic.Pointer[corelisters.NodeLister]
+	snapshot *snapshot
+	guard    *guard
+	events   *events
+}
+
+// NewInstances returns the provider's view of ECS. It makes no call.
+func NewInstances(opts Options) *Instances {
+	registerMetrics()
+	opts = opts.withDefaults()
+	i := &Instances{opts: opts, idOf: InstanceIDOf(opts.Region), guard: newGuard(opts.Guard), events: newEvents(opts.Recorder)}
+	i.snapshot = newSnapshot(opts, i.nodes)
+	if opts.Nodes != nil {
+		i.SetNodes(opts.Nodes)
+	}
+	return i
+}
+
+// SetNodes gives the informer of nodes, so that one call to ECS answers for all of them. It asks for the informer and
+// does not wait for it.
+func (i *Instances) SetNodes(nodes coreinformers.NodeInformer) {
+	nodes.Informer()
+	lister := nodes.Lister()
+	i.lister.Store(&lister)
+}
+
+// SetRecorder gives the writer of events.
+func (i *Instances) SetRecorder(recorder record.EventRecorder) { i.events.set(recorder) }
+
+// nodes returns all nodes of the cache, none when there is no cache yet.
+func (i *Instances) nodes() []*corev1.Node {
+	lister := i.lister.Load()
+	if lister == nil {
+		return nil
+	}
+	nodes, err := (*lister).List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	return nodes
+}
+
+// InstanceMetadata returns what the stock node controller writes on a node. For a node that is none of ours it is nil
+// while the node waits for its own cloud provider, and empty afterwards: the stock controller skips nil only there and
+// crashes on it elsewhere.
+func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
+	instance, err := i.find(ctx, node)
+	switch {
+	case untouchable(err) && uninitialized(node):
+		i.reportRegion(node, err)
+		return nil, nil
+	case untouchable(err):
+		return &cloudprovider.InstanceMetadata{ProviderID: node.Spec.ProviderID}, nil
+	case err != nil:
+		return nil, err
+	}
+	return i.metadataOf(node, instance), nil
+}
+
+// find returns the node's instance.
+func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Instance, error) {
+	id, err := i.idOf(node)
+	if errors.Is(err, ErrProviderIDEmpty) {
+		return i.byAddress(ctx, node)
+	}
+	if err != nil {
+		i.reportMalformed(node, err)
+		return alicloud.Instance{}, err
+	}
+	instance, ok, err := i.snapshot.metadata(ctx, id)
+	if err != nil {
+		return alicloud.Instance{}, err
+	}
+	if !ok {
+		i.events.warn(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; check the instance, the region and "+
+			"the permission ecs:DescribeInstances", id, i.opts.Region)
+		return alicloud.Instance{}, fmt.Errorf("node %s: ECS does not show instance %s", node.Name, id)
+	}
+	return instance, nil
+}
+
+// byAddress finds the instance of a node without provider ID: the only one of the VPC that has the node's address. It
+// never guesses, because a provider ID cannot be changed once it is written.
+func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.Instance, error) {
+	address := nodeAddress(node)
+	switch {
+	case address == "":
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and it has no internal address to be found by", node.Name, ErrProviderIDEmpty)
+	case i.opts.VPCID == "":
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and the VPC to search is not known", node.Name, ErrProviderIDEmpty)
+	}
+	found, err := i.snapshot.atAddress(ctx, address)
+	if err != nil {
+		return alicloud.Instance{}, err
+	}
+	if len(found) != 1 {
+		i.events.warn(node, reasonInstanceAmbiguous, "The node has no provider ID, and %d ECS instances of %s have its address %s; exactly one "+
+			"is needed. Set the provider ID with provider-initor, or with the kubelet's --provider-id", len(found), i.opts.VPCID, address)
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %d instances of %s have its address %s, expected one",
+			node.Name, ErrProviderIDEmpty, len(found), i.opts.VPCID, address)
+	}
+	return found[0], nil
+}
