@@ -1,0 +1,103 @@
+// Package healthport serves the one port of the cloud controller manager: health over plain HTTP and over HTTPS,
+// everything else over HTTPS with authentication and authorisation only.
+//
+// The stock app serves /healthz, over HTTPS only. Manifests of the official CCM probe it over plain HTTP, and today's
+// charts ask for /livez and /readyz. So the stock server moves to a listener in memory, where it goes on computing the
+// health of election and controllers, and this package answers on the port in its place.
+//
+// It does not decide what healthy means.
+package healthport
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"time"
+
+	"google.golang.org/grpc/test/bufconn"
+	apiserver "k8s.io/apiserver/pkg/server"
+	componentbaseconfig "k8s.io/component-base/config"
+	controllermanager "k8s.io/controller-manager/app"
+)
+
+// Paths are answered over both protocols, all three by the stock health check: a manager that is not healthy is neither
+// to be kept alive nor to be counted as ready.
+var Paths = []string{"/healthz", "/livez", "/readyz"}
+
+// memoryBuffer holds one health answer with room to spare.
+const memoryBuffer = 64 << 10
+
+// readHeaderTimeout ends connections that send no request; probes send theirs at once.
+const readHeaderTimeout = 10 * time.Second
+
+// Serve takes the port over from serving and answers on it until stop is closed. It replaces serving's listener by one
+// in memory, on which the stock app then serves.
+func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.DebuggingConfiguration,
+	authn *apiserver.AuthenticationInfo, authz *apiserver.AuthorizationInfo, stop <-chan struct{},
+) error {
+	split := newSplitter(serving.Listener)
+	stock := bufconn.Listen(memoryBuffer)
+	health := healthHandler(stock)
+
+	secure := *serving
+	secure.Listener = split.tls
+	base := controllermanager.NewBaseHandler(debugging, health)
+	for _, path := range Paths[1:] {
+		base.Handle(path, health)
+	}
+	handler := controllermanager.BuildHandlerChain(base, authz, authn)
+	if _, _, err := secure.Serve(handler, 0, stop); err != nil {
+		return err
+	}
+
+	serving.Listener = stock
+	plain := &http.Server{Handler: plainHandler(health), ReadHeaderTimeout: readHeaderTimeout}
+	go split.run()
+	go func() { _ = plain.Serve(split.plain) }()
+	go func() {
+		<-stop
+		_ = split.Close()
+		_ = plain.Close()
+		_ = stock.Close()
+	}()
+	return nil
+}
+
+// plainHandler shows health and nothing else: plain HTTP carries no identity.
+func plainHandler(health http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range Paths {
+		mux.Handle(path, health)
+	}
+	return mux
+}
+
+// healthHandler passes every request to /healthz of the stock app.
+func healthHandler(stock *bufconn.Listener) http.Handler {
+	transport := &http.Transport{
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := stock.DialContext(ctx)
+			if err != nil {
+				return nil, err
+			}
+			// The peer is this process: there is nobody else on the in-memory listener to mistake it for.
+			return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}), nil //nolint:gosec // see above
+		},
+		DisableKeepAlives: true,
+	}
+	target := &url.URL{Scheme: "https", Host: "localhost", Path: "/healthz"}
+	return &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			verbose := r.In.URL.Query().Has("verbose")
+			r.Out.URL = target
+			if verbose {
+				r.Out.URL = &url.URL{Scheme: target.Scheme, Host: target.Host, Path: target.Path, RawQuery: "verbose"}
+			}
+			r.Out.Header.Del("Authorization") // health needs no identity, and none should travel further than it must
+		},
+	}
+}

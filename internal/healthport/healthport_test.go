@@ -1,0 +1,141 @@
+package healthport
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authorization/path"
+	apiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/options"
+	componentbaseconfig "k8s.io/component-base/config"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The serving certificate's file watcher of k8s.io/apiserver ends with its stop channel, some time later.
+		goleak.IgnoreAnyFunction("k8s.io/client-go/util/workqueue.(*Typed[...]).updateUnfinishedWorkLoop"),
+		goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
+}
+
+// port is a running pair of stock server and health port.
+type port struct {
+	address string
+	healthy *atomic.Bool
+}
+
+func startPort(t *testing.T) port {
+	t.Helper()
+	stop := make(chan struct{})
+	serving := selfSigned(t)
+	address := serving.Listener.Addr().String()
+	allowHealth, err := path.NewAuthorizer([]string{"/healthz", "/livez", "/readyz"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authz := &apiserver.AuthorizationInfo{Authorizer: allowHealth}
+	authn := &apiserver.AuthenticationInfo{Authenticator: anonymous.NewAuthenticator(nil)}
+	if err := Serve(serving, &componentbaseconfig.DebuggingConfiguration{}, authn, authz, stop); err != nil {
+		t.Fatal(err)
+	}
+	healthy := &atomic.Bool{}
+	healthy.Store(true)
+	stock := http.NewServeMux()
+	stock.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if !healthy.Load() {
+			http.Error(w, "controller stuck", http.StatusInternalServerError)
+		}
+	})
+	stopped, _, err := serving.Serve(stock, time.Second, stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		close(stop)
+		<-stopped
+	})
+	return port{address: address, healthy: healthy}
+}
+
+func selfSigned(t *testing.T) *apiserver.SecureServingInfo {
+	t.Helper()
+	opts := options.NewSecureServingOptions()
+	opts.ServerCert.CertDirectory, opts.BindPort = "", 0
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Listener = listener
+	if err := opts.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	var info *apiserver.SecureServingInfo
+	if err := opts.ApplyTo(&info); err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+func status(t *testing.T, url string) int {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func TestHealthOverBothProtocols(t *testing.T) {
+	t.Parallel()
+	p := startPort(t)
+	for _, scheme := range []string{"http", "https"} {
+		for _, path := range Paths {
+			p.healthy.Store(true)
+			if got := status(t, scheme+"://"+p.address+path); got != http.StatusOK {
+				t.Errorf("%s %s while healthy: status %d, want 200", scheme, path, got)
+			}
+			p.healthy.Store(false)
+			if got := status(t, scheme+"://"+p.address+path); got != http.StatusInternalServerError {
+				t.Errorf("%s %s while not healthy: status %d, want 500", scheme, path, got)
+			}
+		}
+	}
+}
+
+func TestOnlyHealthIsOpen(t *testing.T) {
+	t.Parallel()
+	p := startPort(t)
+	for _, path := range []string{"/metrics", "/configz", "/"} {
+		if got := status(t, "http://"+p.address+path); got != http.StatusNotFound {
+			t.Errorf("http %s: status %d, want 404", path, got)
+		}
+		if got := status(t, "https://"+p.address+path); got != http.StatusForbidden {
+			t.Errorf("https %s without identity: status %d, want 403", path, got)
+		}
+	}
+}
+
+func TestSilentConnectionHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	p := startPort(t)
+	silent, err := new(net.Dialer).DialContext(context.Background(), "tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if got := status(t, "http://"+p.address+"/healthz"); got != http.StatusOK {
+		t.Errorf("status %d beside a silent connection, want 200", got)
+	}
+}
