@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
+)
+
+const long = `Gives the node it runs on its spec.providerID, <region>.<instance id>.
+
+The ECS instance is found through the metadata service of the machine. An ID that is there is never changed. The process
+needs to get and patch nodes, and nothing more.
+
+Exit codes:
+  0  the provider ID was set, or was set already, or the node is not an ECS instance
+  1  a flag or a variable is wrong, or the API server refuses or does not answer
+  2  the node has another provider ID
+  3  it could not be found out which instance the node is`
+
+// initName is the subcommand that is the default, and the name of the program in the image of the published BroadcastJob.
+const initName = "init"
+
+// newRootCommand returns the command for a program called name. Without a subcommand it does what init does; a program
+// that is itself called init has no subcommands.
+func newRootCommand(name string) *cobra.Command {
+	root := newInitCommand(name)
+	if name != initName {
+		root.AddCommand(newInitCommand(initName))
+	}
+	return root
+}
+
+func newInitCommand(name string) *cobra.Command {
+	opts := newOptions(os.Getenv)
+	command := &cobra.Command{
+		Use:               name,
+		Short:             "Give the node it runs on its spec.providerID",
+		Long:              long,
+		Args:              cobra.NoArgs,
+		SilenceUsage:      true, // a wrong value does not deserve a page of help: the error is one line
+		SilenceErrors:     true, // main prints it, once
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(opts.logs, nil); err != nil {
+				return err
+			}
+			return runInit(command, opts)
+		},
+	}
+	opts.addFlags(command.Flags())
+	return command
+}
+
+func runInit(command *cobra.Command, opts *options) error {
+	initializer, err := opts.initializer()
+	if err != nil {
+		return err
+	}
+	ctx := klog.NewContext(command.Context(), klog.Background().WithValues("node", opts.nodeName))
+	result, err := initializer.Run(ctx)
+	if err != nil {
+		return err
+	}
+	logger := klog.FromContext(ctx).WithValues("outcome", result.Outcome, "providerID", result.ProviderID)
+	switch result.Outcome {
+	case initor.OutcomeSet:
+		logger.Info("Set the provider ID", "source", result.Source)
+	case initor.OutcomeUnchanged:
+		logger.Info("The node has its provider ID already", "source", result.Source)
+	case initor.OutcomeSkipped:
+		logger.Info("Left the node alone", "reason", result.Reason)
+	default:
+		return fmt.Errorf("unknown outcome %q", result.Outcome)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+// Command provider-initor gives the node it runs on its spec.providerID. It parses flags, builds the clients and turns the
+// outcome into an exit code; the work is in pkg/initor.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"k8s.io/component-base/logs"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
+)
+
+// Exit codes. Scripts and BroadcastJobs see them, so they do not change.
+const (
+	exitOK           = 0 // set, or already set, or not an ECS instance
+	exitFailed       = 1 // bad flag or environment, or the API server refuses or does not answer
+	exitConflict     = 2 // the node has another provider ID
+	exitUnidentified = 3 // it could not be found out which instance the node is
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is main without the process: args[0] is the program's name, "init" in the image of the published BroadcastJob.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	name := filepath.Base(args[0])
+	command := newRootCommand(name)
+	command.SetArgs(args[1:])
+	command.SetOut(stdout)
+	command.SetErr(stderr)
+	err := command.ExecuteContext(ctx)
+	logs.FlushLogs()
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var (
+		conflict *initor.ConflictError
+		identity *initor.IdentityError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &conflict):
+		return exitConflict
+	case errors.As(err, &identity):
+		return exitUnidentified
+	default:
+		return exitFailed
+	}
+}
