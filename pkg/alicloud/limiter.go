@@ -9,35 +9,39 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// publishedQuotas are the calls per minute that the vendor documents for an action, per region and main account. Actions
-// without a row get defaultQuota when they write and are not limited when they read (reads have 3,000 a minute).
-// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-quota.
-var publishedQuotas = map[string]int{
-	"CreateLoadBalancer":     60,
-	"DescribeLoadBalancers":  readQuota,
-	"TagResources":           defaultQuota,
-	"CreateRouteEntries":     300,
-	"DeleteRouteEntries":     300,
-	"DescribeRouteEntryList": readQuota,
+// quota is how many calls of an action one main account may make in a region within each window. The windows are fixed:
+// they begin with the minute or the second of the clock.
+type quota struct {
+	calls  int
+	window time.Duration
 }
 
-const (
-	// defaultQuota is what most CLB writes have; it is assumed for every write whose quota is not published.
-	defaultQuota = 90
-	readQuota    = 3000
+// publishedQuotas are the documented quotas that differ from those of most actions.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-quota.
+var publishedQuotas = map[string]quota{
+	"CreateLoadBalancer":                    {60, time.Minute},
+	"SetLoadBalancerModificationProtection": {400, time.Minute},
+	"ListTagResources":                      {10, time.Second},
+	"UntagResources":                        {5, time.Second},
+}
+
+var (
+	// writeQuota is what most CLB writes have; it is assumed for every write whose quota is not published.
+	writeQuota = quota{90, time.Minute}
+	readQuota  = quota{3000, time.Minute}
 )
 
-// limiter keeps each action below its quota. The cloud counts in fixed one-minute windows, so the steady rate plus the
-// burst must stay below the quota in any minute: two thirds are spread evenly, one third may come at once.
+// limiter keeps each action below its quota. The cloud counts in fixed windows, so the steady rate plus the burst must stay
+// below the quota in any window: two thirds are spread evenly, one third may come at once.
 type limiter struct {
-	quotas map[string]int
+	quotas map[string]quota
 
 	mu      sync.Mutex // guards the maps
 	buckets map[string]*rate.Limiter
 	closed  map[string]time.Time // until when a throttled action stays closed
 }
 
-func newLimiter(quotas map[string]int) *limiter {
+func newLimiter(quotas map[string]quota) *limiter {
 	return &limiter{quotas: quotas, buckets: map[string]*rate.Limiter{}, closed: map[string]time.Time{}}
 }
 
@@ -69,19 +73,19 @@ func (l *limiter) state(action string) (*rate.Limiter, time.Duration) {
 	return bucket, time.Until(l.closed[action])
 }
 
-func (l *limiter) quota(action string) int {
-	if quota, ok := l.quotas[action]; ok {
-		return quota
+func (l *limiter) quota(action string) quota {
+	if published, ok := l.quotas[action]; ok {
+		return published
 	}
 	if isRead(action) {
 		return readQuota
 	}
-	return defaultQuota
+	return writeQuota
 }
 
-func newBucket(perMinute int) *rate.Limiter {
-	burst := perMinute / 3
-	return rate.NewLimiter(rate.Limit(float64(perMinute-burst)/60), burst)
+func newBucket(q quota) *rate.Limiter {
+	burst := max(1, q.calls/3)
+	return rate.NewLimiter(rate.Limit(float64(q.calls-burst)/q.window.Seconds()), burst)
 }
 
 // maxReopenJitter spreads the callers of one account over the first seconds of the new window; without it every cluster

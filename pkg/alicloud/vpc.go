@@ -125,4 +125,3 @@ func pages[T any](read func(page int) (items []T, total int, err error)) ([]T, e
 		}
 	}
 }
-
