@@ -48,7 +48,7 @@ func newInitCommand(name string) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := logsapi.ValidateAndApply(opts.logs, nil); err != nil {
-				return err
+				return fmt.Errorf("logging flags (--logging-format accepts text and json): %w", err)
 			}
 			return runInit(command, opts)
 		},

@@ -1,0 +1,48 @@
+package initor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+)
+
+// sourceFunc is a source for tests.
+type sourceFunc func() (node.ProviderID, error)
+
+func (sourceFunc) Name() string { return "test source" }
+
+func (f sourceFunc) Identify(context.Context, *corev1.Node) (node.ProviderID, error) { return f() }
+
+var (
+	errBroken = errors.New("broken")
+
+	knows  = sourceFunc(func() (node.ProviderID, error) { return testID, nil })
+	denies = sourceFunc(func() (node.ProviderID, error) { return node.ProviderID{}, fmt.Errorf("%w: no route", ErrNotECS) })
+	fails  = sourceFunc(func() (node.ProviderID, error) { return node.ProviderID{}, errBroken })
+)
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		sources []Source
+		want    error // nil: the test ID
+		not     error
+	}{
+		"the first that knows":                  {sources: []Source{denies, fails, knows}},
+		"all deny":                              {sources: []Source{denies, denies}, want: ErrNotECS},
+		"one cannot tell, so nothing is denied": {sources: []Source{denies, fails}, want: errBroken, not: ErrNotECS},
+	} {
+		got, err := ask(t.Context(), test.sources, nodeWithID(""))
+		if !errors.Is(err, test.want) || (test.not != nil && errors.Is(err, test.not)) {
+			t.Errorf("%s: error %v, want %v and not %v", name, err, test.want, test.not)
+		}
+		if test.want == nil && got.ProviderID != testID {
+			t.Errorf("%s: got %+v, want %+v", name, got, testID)
+		}
+	}
+}
