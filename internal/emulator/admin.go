@@ -1,0 +1,210 @@
+package emulator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/faults"
+)
+
+// admin registers the admin API. It answers loopback clients only: it can read and break everything without a key.
+func (e *Emulator) admin(mux *http.ServeMux) {
+	routes := map[string]http.HandlerFunc{
+		"GET /_emulator/state":             e.getState,
+		"GET /_emulator/calls":             e.getCalls,
+		"DELETE /_emulator/calls":          e.deleteCalls,
+		"GET /_emulator/faults":            e.getFaults,
+		"POST /_emulator/faults":           e.postFault,
+		"DELETE /_emulator/faults":         e.deleteFaults,
+		"PUT /_emulator/instances/{id}":    e.putInstance,
+		"DELETE /_emulator/instances/{id}": e.deleteInstance,
+	}
+	for pattern, handler := range routes {
+		mux.Handle(pattern, loopbackOnly(handler))
+	}
+}
+
+func loopbackOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil || !net.ParseIP(host).IsLoopback() {
+			http.Error(w, "the admin API answers loopback clients only", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// reply sends a value as JSON. The client is gone when that fails.
+func reply(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	reply(w, status, map[string]string{"error": err.Error()})
+}
+
+// decode reads a JSON body; unknown fields are errors, because a misspelled one would silently do nothing.
+func decode(r *http.Request, v any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("the body is not the expected JSON object: %w", err)
+	}
+	return nil
+}
+
+func (e *Emulator) getCalls(w http.ResponseWriter, r *http.Request) {
+	after := int64(0)
+	if text := r.URL.Query().Get("after"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, fmt.Errorf("after=%q is not a number", text))
+			return
+		}
+		after = n
+	}
+	reply(w, http.StatusOK, map[string]any{"calls": e.journal.After(after)})
+}
+
+func (e *Emulator) deleteCalls(w http.ResponseWriter, _ *http.Request) {
+	e.journal.Clear()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// faultRule is a fault on the wire of the admin API.
+type faultRule struct {
+	Action  string      `json:"action"`
+	Kind    api.Kind    `json:"kind,omitempty"`
+	Code    string      `json:"code,omitempty"`
+	Status  int         `json:"status,omitempty"`
+	After   int         `json:"after,omitempty"`
+	Times   *int        `json:"times,omitempty"`
+	Latency string      `json:"latency,omitempty"`
+	Drop    faults.Drop `json:"drop,omitempty"`
+	Matched int         `json:"matched"`
+	Hit     int         `json:"hit"`
+}
+
+// rule checks a fault. Without times a rule hits one call, with 0 every one until it is deleted; the status is 400 by
+// default.
+func (f faultRule) rule() (faults.Rule, error) {
+	r := faults.Rule{Action: f.Action, Kind: f.Kind, Code: f.Code, Status: f.Status, After: f.After, Times: 1, Drop: f.Drop}
+	var err error
+	if f.Latency != "" {
+		if r.Latency, err = time.ParseDuration(f.Latency); err != nil {
+			return r, fmt.Errorf("latency: %w", err)
+		}
+	}
+	if f.Times != nil {
+		r.Times = *f.Times
+	}
+	if r.Status == 0 {
+		r.Status = http.StatusBadRequest
+	}
+	switch {
+	case f.Action == "":
+		err = errors.New("action: required, a name or *")
+	case f.Kind != "" && f.Kind != api.Read && f.Kind != api.Write:
+		err = fmt.Errorf("kind %q: known are read and write", f.Kind)
+	case f.Drop != "" && f.Drop != faults.DropBefore && f.Drop != faults.DropAfter:
+		err = fmt.Errorf("drop %q: known are before and after", f.Drop)
+	case r.Status < 100 || r.Status > 599:
+		err = fmt.Errorf("status %d: outside 100-599", r.Status)
+	case f.After < 0 || r.Times < 0 || r.Latency < 0:
+		err = errors.New("after, times and latency cannot be negative")
+	}
+	return r, err
+}
+
+func (e *Emulator) postFault(w http.ResponseWriter, r *http.Request) {
+	var f faultRule
+	if err := decode(r, &f); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	rule, err := f.rule()
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	e.faults.Add(rule)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {
+	rules := []faultRule{}
+	for _, s := range e.faults.List() {
+		rules = append(rules, faultRule{
+			Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
+			Latency: s.Latency.String(), Drop: s.Drop, Matched: s.Matched, Hit: s.Hit,
+		})
+	}
+	reply(w, http.StatusOK, map[string]any{"faults": rules})
+}
+
+func (e *Emulator) deleteFaults(w http.ResponseWriter, _ *http.Request) {
+	e.faults.Clear()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// instanceBody is an instance in the field names of DescribeInstances.
+type instanceBody struct {
+	InstanceName, HostName, ZoneId, VSwitchId, PrivateIpAddress string //nolint:revive // names on the wire
+	InstanceType, RamRoleName, Status                           string
+	HttpTokens, HttpEndpoint                                    string //nolint:revive // names on the wire
+	SourceDestCheck                                             bool
+	Tags                                                        []struct{ TagKey, TagValue, Key, Value string }
+}
+
+func (b instanceBody) spec() InstanceSpec {
+	s := InstanceSpec{
+		Name: b.InstanceName, HostName: b.HostName, ZoneID: b.ZoneId, VSwitchID: b.VSwitchId, PrivateIP: b.PrivateIpAddress,
+		Type: b.InstanceType, RAMRole: b.RamRoleName, Status: b.Status, HTTPTokens: b.HttpTokens, HTTPEndpoint: b.HttpEndpoint,
+		SourceDestCheck: b.SourceDestCheck,
+	}
+	if b.Tags != nil {
+		s.Tags = map[string]string{}
+	}
+	for _, t := range b.Tags {
+		s.Tags[cloud.OrDefault(t.TagKey, t.Key)] = cloud.OrDefault(t.TagValue, t.Value)
+	}
+	return s
+}
+
+func (e *Emulator) putInstance(w http.ResponseWriter, r *http.Request) {
+	var body instanceBody
+	if err := decode(r, &body); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	i, err := e.PutInstance(r.PathValue("id"), body.spec())
+	switch {
+	case errors.Is(err, ErrFixed), errors.Is(err, cloud.ErrAddressTaken), errors.Is(err, cloud.ErrNoAddress):
+		refuse(w, http.StatusConflict, err)
+	case err != nil:
+		refuse(w, http.StatusBadRequest, err)
+	default:
+		reply(w, http.StatusOK, map[string]string{
+			"InstanceId": i.ID, "InstanceName": i.Name, "ZoneId": i.ZoneID, "VSwitchId": i.VSwitchID,
+			"PrivateIpAddress": i.PrivateIP, "NetworkInterfaceId": i.NetworkInterfaceID, "Status": i.Status,
+		})
+	}
+}
+
+func (e *Emulator) deleteInstance(w http.ResponseWriter, r *http.Request) {
+	if !e.ReleaseInstance(r.PathValue("id")) {
+		refuse(w, http.StatusNotFound, fmt.Errorf("instance %s does not exist", r.PathValue("id")))
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,131 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Call is one authenticated, validated request.
+type Call struct {
+	Action      *Action
+	RequestID   string
+	AccessKeyID string
+	// Region is the caller's RegionId, or the configured one when the request has none.
+	Region string
+	// Now is the one moment at which the call happens: every status in one answer belongs to the same instant.
+	Now    time.Time
+	Params Params
+	// Denied is set for an action with DeniedIsEmpty whose caller lacks the permission.
+	Denied bool
+}
+
+// Params are flat parameters as they travel: Tag.1.Key=a, InstanceIds=["i-1"].
+type Params map[string]string
+
+// Has reports whether the parameter was sent with a value.
+func (p Params) Has(name string) bool { return p[name] != "" }
+
+// Str returns the value, or "".
+func (p Params) Str(name string) string { return p[name] }
+
+// Or returns the value, or the default when absent.
+func (p Params) Or(name, def string) string { return cmp.Or(p[name], def) }
+
+// Int returns a validated number, or def when absent.
+func (p Params) Int(name string, def int) int {
+	n, err := strconv.Atoi(p[name])
+	if err != nil {
+		return def
+	}
+	return n
+}
+
+// Bool returns a validated boolean, or def when absent.
+func (p Params) Bool(name string, def bool) bool {
+	b, err := strconv.ParseBool(p[name])
+	if err != nil {
+		return def
+	}
+	return b
+}
+
+// List returns Name.1, Name.2, ... in index order.
+func (p Params) List(name string) []string {
+	type item struct {
+		index int
+		value string
+	}
+	var items []item
+	for key, value := range p {
+		rest, ok := strings.CutPrefix(key, name+".")
+		if !ok || value == "" {
+			continue
+		}
+		if i, err := strconv.Atoi(rest); err == nil {
+			items = append(items, item{i, value})
+		}
+	}
+	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.index, b.index) })
+	values := make([]string, 0, len(items))
+	for _, it := range items {
+		values = append(values, it.value)
+	}
+	return values
+}
+
+// Objects returns Name.1.*, Name.2.*, ... in index order, each as the parameters below its index.
+func (p Params) Objects(name string) []Params {
+	byIndex := map[int]Params{}
+	for key, value := range p {
+		rest, ok := strings.CutPrefix(key, name+".")
+		if !ok {
+			continue
+		}
+		index, field, ok := strings.Cut(rest, ".")
+		if !ok {
+			continue
+		}
+		i, err := strconv.Atoi(index)
+		if err != nil {
+			continue
+		}
+		if byIndex[i] == nil {
+			byIndex[i] = Params{}
+		}
+		byIndex[i][field] = value
+	}
+	indexes := make([]int, 0, len(byIndex))
+	for i := range byIndex {
+		indexes = append(indexes, i)
+	}
+	slices.Sort(indexes)
+	objects := make([]Params, 0, len(indexes))
+	for _, i := range indexes {
+		objects = append(objects, byIndex[i])
+	}
+	return objects
+}
+
+// Has reports whether the parameter was sent with a value.
+func (c *Call) Has(name string) bool { return c.Params.Has(name) }
+
+// Str returns the value, or "".
+func (c *Call) Str(name string) string { return c.Params.Str(name) }
+
+// Or returns the value, or the default when absent.
+func (c *Call) Or(name, def string) string { return c.Params.Or(name, def) }
+
+// Int returns a validated number, or def when absent.
+func (c *Call) Int(name string, def int) int { return c.Params.Int(name, def) }
+
+// Bool returns a validated boolean, or def when absent.
+func (c *Call) Bool(name string, def bool) bool { return c.Params.Bool(name, def) }
+
+// List returns Name.1, Name.2, ... in index order.
+func (c *Call) List(name string) []string { return c.Params.List(name) }
+
+// Objects returns Name.1.*, Name.2.*, ... in index order.
+func (c *Call) Objects(name string) []Params { return c.Params.Objects(name) }

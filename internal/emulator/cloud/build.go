@@ -1,0 +1,129 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// New builds the store that a configuration describes and reports everything that is wrong with it at once. settle is the
+// time that asynchronous states take.
+func New(c *Config, settle time.Duration) (*Store, error) {
+	limits, err := c.limits()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: limits,
+		held: map[string]int{}, byIP: map[string]*Interface{},
+		change: make(chan struct{}), timers: map[*time.Timer]struct{}{},
+	}
+	if c.Region == "" {
+		return nil, errors.New("the configuration names no region")
+	}
+	if err := errors.Join(s.buildVPCs(c), s.buildTables(c), s.buildVSwitches(c)); err != nil {
+		return nil, err
+	}
+	return s, s.buildInstances(c)
+}
+
+func (s *Store) buildVPCs(c *Config) error {
+	var errs []error
+	for i, v := range c.VPCs {
+		if _, err := netip.ParsePrefix(v.CIDR); err != nil {
+			errs = append(errs, fmt.Errorf("vpcs[%d]: %w", i, err))
+			continue
+		}
+		if _, exists := s.VPCs.Get(v.ID); exists || v.ID == "" {
+			errs = append(errs, fmt.Errorf("vpcs[%d]: the id %q is empty or used twice", i, v.ID))
+			continue
+		}
+		s.VPCs.Add(&VPC{Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), CIDR: v.CIDR, RouterID: "vrt-" + v.ID})
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) buildTables(c *Config) error {
+	var errs []error
+	for i, t := range c.RouteTables {
+		vpc, ok := s.VPCs.Get(t.VPCID)
+		if !ok || t.ID == "" {
+			errs = append(errs, fmt.Errorf("routeTables[%d]: id %q in vpc %q: the id is empty or the vpc unknown", i, t.ID, t.VPCID))
+			continue
+		}
+		kind := "System"
+		if len(s.TablesOf(vpc.ID)) > 0 {
+			kind = "Custom"
+		}
+		s.RouteTables.Add(&RouteTable{
+			Object: s.objectWithID(t.ID), Name: t.Name, VPCID: vpc.ID, RouterID: vpc.RouterID, Type: kind,
+			AssociateType: "VSwitch", Phase: Steady(Available),
+		})
+	}
+	for vpc := range s.VPCs.All() {
+		if len(s.TablesOf(vpc.ID)) == 0 {
+			errs = append(errs, fmt.Errorf("vpc %s has no route table", vpc.ID))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) buildVSwitches(c *Config) error {
+	var errs []error
+	for i, v := range c.VSwitches {
+		if err := s.buildVSwitch(v); err != nil {
+			errs = append(errs, fmt.Errorf("vSwitches[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) buildVSwitch(v VSwitchConfig) error {
+	prefix, err := netip.ParsePrefix(v.CIDR)
+	if err != nil {
+		return err
+	}
+	tables := s.TablesOf(v.VPCID)
+	if len(tables) == 0 || v.ID == "" {
+		return fmt.Errorf("id %q in vpc %q: the id is empty or the vpc has no route table", v.ID, v.VPCID)
+	}
+	for _, o := range s.VSwitchesOf(v.VPCID) {
+		if o.Prefix.Overlaps(prefix) {
+			return fmt.Errorf("%s of %s overlaps with %s of %s", v.CIDR, v.ID, o.Prefix, o.ID)
+		}
+	}
+	vsw := &VSwitch{
+		Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), VPCID: v.VPCID, ZoneID: v.Zone, Prefix: prefix.Masked(),
+		RouteTableID: OrDefault(v.RouteTableID, tables[0].ID), cursor: prefix.Masked().Addr(),
+	}
+	s.VSwitches.Add(vsw)
+	for _, t := range tables {
+		t.AddEntry(&RouteEntry{
+			Object: s.NewObject("rte"), CIDR: vsw.Prefix, NextHopType: "local", System: true, Phase: Steady(Available),
+		})
+	}
+	return nil
+}
+
+func (s *Store) buildInstances(c *Config) error {
+	var errs []error
+	for i, v := range c.Instances {
+		_, err := s.AddInstance(v.ID, InstanceSpec{
+			Name: v.Name, Type: v.Type, VSwitchID: v.VSwitchID, PrivateIP: v.PrivateIP, RAMRole: v.RAMRole,
+			HTTPTokens: v.HTTPTokens, HTTPEndpoint: v.HTTPEndpoint, SourceDestCheck: v.SourceDestCheck, Tags: v.Tags,
+		}, Steady(OrDefault(v.Status, Running)))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("instances[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OrDefault returns v, or def when v is empty.
+func OrDefault(v, def string) string {
+	if v == "" {
+		return def
+	}
+	return v
+}

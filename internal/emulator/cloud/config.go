@@ -1,0 +1,148 @@
+package cloud
+
+import (
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Config is what exists when the emulator starts. Field names in the file are those of the json tags.
+type Config struct {
+	Region    string `json:"region"`
+	AccountID string `json:"accountId,omitempty"`
+	// Preset names the limits: published (documents) or observed (what clients rely on). Default observed.
+	Preset string `json:"preset,omitempty"`
+	// Quotas replace single limits of the preset; 0 keeps the preset's.
+	Quotas        Limits             `json:"quotas,omitempty"`
+	VPCs          []VPCConfig        `json:"vpcs"`
+	VSwitches     []VSwitchConfig    `json:"vSwitches"`
+	RouteTables   []RouteTableConfig `json:"routeTables"`
+	Instances     []InstanceConfig   `json:"instances,omitempty"`
+	AccessKeys    []AccessKeyConfig  `json:"accessKeys"`
+	Roles         []RoleConfig       `json:"roles,omitempty"`
+	OIDCProviders []OIDCConfig       `json:"oidcProviders,omitempty"`
+	// Statuses are the HTTP statuses of codes about which sources disagree; 0 keeps the default.
+	Statuses StatusConfig `json:"statuses,omitempty"`
+}
+
+// VPCConfig is one VPC.
+type VPCConfig struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+	CIDR string `json:"cidr"`
+}
+
+// VSwitchConfig is one vSwitch.
+type VSwitchConfig struct {
+	ID    string `json:"id"`
+	Name  string `json:"name,omitempty"`
+	VPCID string `json:"vpcId"`
+	Zone  string `json:"zoneId"`
+	CIDR  string `json:"cidr"`
+	// RouteTableID defaults to the VPC's system table.
+	RouteTableID string `json:"routeTableId,omitempty"`
+}
+
+// RouteTableConfig is one route table. The first table of a VPC is its system table.
+type RouteTableConfig struct {
+	ID    string `json:"id"`
+	Name  string `json:"name,omitempty"`
+	VPCID string `json:"vpcId"`
+}
+
+// InstanceConfig is one instance.
+type InstanceConfig struct {
+	ID              string            `json:"id"`
+	Name            string            `json:"name,omitempty"`
+	Type            string            `json:"instanceType,omitempty"`
+	VSwitchID       string            `json:"vSwitchId,omitempty"`
+	PrivateIP       string            `json:"privateIp,omitempty"`
+	RAMRole         string            `json:"ramRole,omitempty"`
+	Status          string            `json:"status,omitempty"`
+	HTTPTokens      string            `json:"httpTokens,omitempty"`
+	HTTPEndpoint    string            `json:"httpEndpoint,omitempty"`
+	SourceDestCheck bool              `json:"sourceDestCheck,omitempty"`
+	Tags            map[string]string `json:"tags,omitempty"`
+}
+
+// AccessKeyConfig is one access key of the account.
+type AccessKeyConfig struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+	// Permissions are allowed actions in RAM form: slb:*, ecs:DescribeInstances, vpc:Describe*. Empty allows everything.
+	Permissions []string `json:"permissions,omitempty"`
+	Disabled    bool     `json:"disabled,omitempty"`
+}
+
+// RoleConfig is one RAM role.
+type RoleConfig struct {
+	Name        string   `json:"name"`
+	Permissions []string `json:"permissions,omitempty"`
+	// MaxSession is MaxSessionDuration in seconds, default 3600.
+	MaxSession int `json:"maxSessionDuration,omitempty"`
+	// OIDCProviders are the names of the providers whose tokens may assume the role; empty = every one.
+	OIDCProviders []string `json:"oidcProviders,omitempty"`
+	// Subjects restrict the sub claim; empty = every one.
+	Subjects []string `json:"subjects,omitempty"`
+}
+
+// OIDCConfig is one registered OIDC provider.
+type OIDCConfig struct {
+	Name string `json:"name"`
+	// Issuer is compared with the token's iss claim when set.
+	Issuer string `json:"issuer,omitempty"`
+	// ClientIDs are the accepted audiences.
+	ClientIDs []string `json:"clientIds"`
+	// Keys are public keys in PEM form; without them the token's signature is not checked.
+	Keys []string `json:"keys,omitempty"`
+}
+
+// StatusConfig are switches for disputed HTTP statuses.
+type StatusConfig struct {
+	InvalidAccessKey  int `json:"invalidAccessKeyIdNotFound,omitempty"`
+	SignatureMismatch int `json:"signatureDoesNotMatch,omitempty"`
+}
+
+// DefaultConfig is what stands without --config.
+func DefaultConfig() *Config {
+	return &Config{
+		Region: "cn-hangzhou",
+		VPCs:   []VPCConfig{{ID: "vpc-emulator", Name: "emulator", CIDR: "10.0.0.0/8"}},
+		VSwitches: []VSwitchConfig{
+			{ID: "vsw-a", VPCID: "vpc-emulator", Zone: "cn-hangzhou-a", CIDR: "10.1.0.0/16"},
+			{ID: "vsw-b", VPCID: "vpc-emulator", Zone: "cn-hangzhou-b", CIDR: "10.2.0.0/16"},
+		},
+		RouteTables:   []RouteTableConfig{{ID: "vtb-emulator", VPCID: "vpc-emulator"}},
+		AccessKeys:    []AccessKeyConfig{{ID: "emulator", Secret: "emulator-secret"}},
+		Roles:         []RoleConfig{{Name: "emulator-role"}},
+		OIDCProviders: []OIDCConfig{{Name: "emulator", ClientIDs: []string{"sts.aliyuncs.com"}}},
+	}
+}
+
+// LoadConfig reads a configuration file. Unknown fields are errors: a misspelled one would silently mean the default.
+func LoadConfig(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read emulator config: %w", err)
+	}
+	c := &Config{}
+	if err := yaml.UnmarshalStrict(data, c); err != nil {
+		return nil, fmt.Errorf("emulator config %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// limits are the preset's, with the configured ones in their place.
+func (c *Config) limits() (Limits, error) {
+	var l Limits
+	switch c.Preset {
+	case "", "observed":
+		l = Observed()
+	case "published":
+		l = Published()
+	default:
+		return l, fmt.Errorf("preset %q: known are published and observed", c.Preset)
+	}
+	return l.replacedBy(c.Quotas), nil
+}

@@ -1,0 +1,57 @@
+package cloud
+
+// Limits are the quotas and sizes that the cloud enforces.
+type Limits struct {
+	LoadBalancers        int `json:"loadBalancers,omitempty"`
+	ListenersPerLB       int `json:"listenersPerLoadBalancer,omitempty"`
+	BackendsPerLB        int `json:"backendsPerLoadBalancer,omitempty"`
+	BackendsPerCall      int `json:"backendsPerCall,omitempty"`
+	LBsPerInstance       int `json:"loadBalancersPerInstance,omitempty"`
+	RouteEntriesPerTable int `json:"routeEntriesPerTable,omitempty"`
+	RouteTablesPerVPC    int `json:"routeTablesPerVpc,omitempty"`
+	RouteEntriesPerCall  int `json:"routeEntriesPerCall,omitempty"`
+	RouteEntryPage       int `json:"routeEntryPage,omitempty"`
+	ACLs                 int `json:"acls,omitempty"`
+	ACLEntries           int `json:"aclEntries,omitempty"`
+	ACLEntriesPerCall    int `json:"aclEntriesPerCall,omitempty"`
+	ListenersPerACL      int `json:"listenersPerAcl,omitempty"`
+	DomainExtensions     int `json:"domainExtensionsPerListener,omitempty"`
+}
+
+// Published are the limits of the vendor's documents.
+func Published() Limits {
+	return Limits{
+		LoadBalancers: 60, ListenersPerLB: 50, BackendsPerLB: 200, BackendsPerCall: 20, LBsPerInstance: 50,
+		RouteEntriesPerTable: 200, RouteTablesPerVPC: 9, RouteEntriesPerCall: 50, RouteEntryPage: 100,
+		ACLs: 50, ACLEntries: 300, ACLEntriesPerCall: 50, ListenersPerACL: 50, DomainExtensions: 3,
+	}
+}
+
+// Observed are the limits that clients in production rely on where they exceed the published ones.
+func Observed() Limits {
+	l := Published()
+	l.BackendsPerCall = 40
+	l.RouteEntryPage = 500
+	return l
+}
+
+// replacedBy returns the limits with every non-zero one of o in its place.
+func (l Limits) replacedBy(o Limits) Limits {
+	pairs := []struct {
+		have *int
+		want int
+	}{
+		{&l.LoadBalancers, o.LoadBalancers}, {&l.ListenersPerLB, o.ListenersPerLB}, {&l.BackendsPerLB, o.BackendsPerLB},
+		{&l.BackendsPerCall, o.BackendsPerCall}, {&l.LBsPerInstance, o.LBsPerInstance},
+		{&l.RouteEntriesPerTable, o.RouteEntriesPerTable}, {&l.RouteTablesPerVPC, o.RouteTablesPerVPC},
+		{&l.RouteEntriesPerCall, o.RouteEntriesPerCall}, {&l.RouteEntryPage, o.RouteEntryPage},
+		{&l.ACLs, o.ACLs}, {&l.ACLEntries, o.ACLEntries}, {&l.ACLEntriesPerCall, o.ACLEntriesPerCall},
+		{&l.ListenersPerACL, o.ListenersPerACL}, {&l.DomainExtensions, o.DomainExtensions},
+	}
+	for _, p := range pairs {
+		if p.want != 0 {
+			*p.have = p.want
+		}
+	}
+	return l
+}

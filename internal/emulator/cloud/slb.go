@@ -1,0 +1,147 @@
+package cloud
+
+import (
+	"slices"
+	"time"
+)
+
+// LoadBalancer is a CLB instance.
+type LoadBalancer struct {
+	Object
+	Name, Status                    string
+	Address, AddressType, IPVersion string
+	NetworkType, VPCID, VSwitchID   string
+	MasterZoneID, SlaveZoneID       string
+	InternetChargeType, Spec        string
+	InstanceChargeType, PayType     string
+	Bandwidth                       int
+	ResourceGroupID                 string
+	DeleteProtection                string
+	ModificationProtection          string
+	ModificationProtectionReason    string
+	SupportPrivateLink              bool
+	Tags                            Tags
+	// PendingChargeType comes into force at ChargeTypeFrom; "" when no change is due.
+	PendingChargeType string
+	ChargeTypeFrom    time.Time
+	Listeners         map[ListenerKey]*Listener
+	// Groups are the ids of its vServer groups, in the order of creation.
+	Groups []string
+}
+
+// ChargeTypeAt is the internet charge type in force at a moment.
+func (lb *LoadBalancer) ChargeTypeAt(t time.Time) string {
+	if lb.PendingChargeType != "" && !t.Before(lb.ChargeTypeFrom) {
+		return lb.PendingChargeType
+	}
+	return lb.InternetChargeType
+}
+
+// Statuses of a CLB and of its listeners.
+const (
+	Active   = "active"
+	Inactive = "inactive"
+	Locked   = "locked"
+
+	ListenerStopped  = "stopped"
+	ListenerStarting = "starting"
+	ListenerRunning  = "running"
+	ListenerStopping = "stopping"
+)
+
+// ListenerKey identifies a listener: TCP and UDP may share a port, the TCP-based protocols may not.
+type ListenerKey struct {
+	Port     int
+	Protocol string
+}
+
+// Listener is one listener of a CLB.
+type Listener struct {
+	Object
+	ListenerKey
+	Description   string
+	ServerGroupID string
+	// Attributes are the values of the protocol's attribute table, as strings.
+	Attributes map[string]string
+	Tags       Tags
+	Phase      Phase
+	// BusyUntil is when the last change has settled; another change before that gets a busy code.
+	BusyUntil time.Time
+}
+
+// SortedListeners returns the listeners by port, then protocol.
+func (lb *LoadBalancer) SortedListeners() []*Listener {
+	listeners := make([]*Listener, 0, len(lb.Listeners))
+	for _, l := range lb.Listeners {
+		listeners = append(listeners, l)
+	}
+	slices.SortFunc(listeners, func(a, b *Listener) int {
+		if a.Port != b.Port {
+			return a.Port - b.Port
+		}
+		if a.Protocol < b.Protocol {
+			return -1
+		}
+		return 1
+	})
+	return listeners
+}
+
+// ServerGroup is a vServer group of a CLB.
+type ServerGroup struct {
+	Object
+	Name, LoadBalancerID string
+	Backends             []Backend
+	Tags                 Tags
+	// BusyUntil is when the last change of members has settled.
+	BusyUntil time.Time
+	// BoundUntil is when a listener that was deleted lets go of the group.
+	BoundUntil time.Time
+}
+
+// Backend is a member of a vServer group. Its identity is server, address and port.
+type Backend struct {
+	ServerID, ServerIP, Type string
+	Port, Weight             int
+	Description              string
+}
+
+// SameServer reports whether two entries name the same member.
+func (b Backend) SameServer(o Backend) bool {
+	return b.ServerID == o.ServerID && b.Port == o.Port && b.ServerIP == o.ServerIP
+}
+
+// UsedBy returns the listeners that send to a group.
+func (lb *LoadBalancer) UsedBy(groupID string) []*Listener {
+	var users []*Listener
+	for _, l := range lb.SortedListeners() {
+		if l.ServerGroupID == groupID {
+			users = append(users, l)
+		}
+	}
+	return users
+}
+
+// BackendCount counts the members of all groups of a CLB, which share one quota.
+func (s *Store) BackendCount(lb *LoadBalancer) int {
+	n := 0
+	for _, id := range lb.Groups {
+		if g, ok := s.ServerGroups.Get(id); ok {
+			n += len(g.Backends)
+		}
+	}
+	return n
+}
+
+// RemoveLoadBalancer deletes a CLB with its listeners and groups. The caller holds the lock.
+func (s *Store) RemoveLoadBalancer(lb *LoadBalancer) {
+	for _, id := range lb.Groups {
+		if g, ok := s.ServerGroups.Get(id); ok {
+			s.ServerGroups.Delete(g)
+		}
+	}
+	if lb.VSwitchID != "" {
+		s.ReleaseAddress(lb.VSwitchID, lb.Address)
+	}
+	s.LoadBalancers.Delete(lb)
+}

@@ -1,0 +1,232 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// VPC is a virtual private cloud.
+type VPC struct {
+	Object
+	Name, CIDR, RouterID string
+	IsDefault            bool
+	Tags                 Tags
+	// BatchUntil is when the last batch of route changes has settled; another one before that is a TaskConflict.
+	BatchUntil time.Time
+}
+
+// VSwitch is a subnet of a VPC in one zone.
+type VSwitch struct {
+	Object
+	Name, VPCID, ZoneID string
+	Prefix              netip.Prefix
+	RouteTableID        string
+	IsDefault           bool
+	Tags                Tags
+	taken               map[netip.Addr]struct{}
+	cursor              netip.Addr
+}
+
+// RouteTable is a route table of a VPC.
+type RouteTable struct {
+	Object
+	Name, Description, VPCID, RouterID string
+	// Type is System (the one that every VPC has) or Custom.
+	Type          string
+	AssociateType string
+	Phase         Phase
+	Tags          Tags
+	Entries       Table[*RouteEntry]
+	byCIDR        map[netip.Prefix]*RouteEntry
+}
+
+// RouteEntry is a custom or system entry of a route table.
+type RouteEntry struct {
+	Object
+	Name, Description string
+	CIDR              netip.Prefix
+	NextHopID         string
+	NextHopType       string
+	// System entries belong to the VPC and can be neither created nor deleted by a user.
+	System bool
+	Phase  Phase
+}
+
+// Statuses of a route entry.
+const (
+	Available = "Available"
+	Deleting  = "Deleting"
+	gone      = ""
+)
+
+// AddEntry puts an entry into the table.
+func (t *RouteTable) AddEntry(e *RouteEntry) {
+	if t.byCIDR == nil {
+		t.byCIDR = map[netip.Prefix]*RouteEntry{}
+	}
+	t.byCIDR[e.CIDR] = e
+	t.Entries.Add(e)
+}
+
+// RemoveEntry takes an entry out of the table.
+func (t *RouteTable) RemoveEntry(e *RouteEntry) {
+	delete(t.byCIDR, e.CIDR)
+	t.Entries.Delete(e)
+}
+
+// EntryByCIDR finds the entry of a destination.
+func (t *RouteTable) EntryByCIDR(p netip.Prefix) (*RouteEntry, bool) {
+	e, ok := t.byCIDR[p]
+	return e, ok
+}
+
+// CustomEntries counts the entries that use up the quota.
+func (t *RouteTable) CustomEntries() int {
+	n := 0
+	for e := range t.Entries.All() {
+		if !e.System {
+			n++
+		}
+	}
+	return n
+}
+
+// Unsettled reports whether an entry of the table is in transition.
+func (t *RouteTable) Unsettled(now time.Time) bool {
+	for e := range t.Entries.All() {
+		if !e.Phase.Settled(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// Lookup finds the Available entry with the longest prefix that holds an address.
+func (t *RouteTable) Lookup(addr netip.Addr, now time.Time) (*RouteEntry, bool) {
+	var best *RouteEntry
+	for e := range t.Entries.All() {
+		if !e.CIDR.Contains(addr) || e.Phase.At(now) != Available {
+			continue
+		}
+		if best == nil || e.CIDR.Bits() > best.CIDR.Bits() {
+			best = e
+		}
+	}
+	return best, best != nil
+}
+
+// BeginDelete starts the removal of an entry; with a settle time it is Deleting until it is gone.
+func (s *Store) BeginDelete(t *RouteTable, e *RouteEntry, now time.Time) {
+	e.Phase = s.Begin(Deleting, gone, now)
+	if e.Phase.Settled(now) {
+		t.RemoveEntry(e)
+	}
+}
+
+// reapLocked drops what has finished its deletion.
+func (s *Store) reapLocked(now time.Time) {
+	for t := range s.RouteTables.All() {
+		for _, e := range t.Entries.Select(func(e *RouteEntry) bool { return e.Phase.At(now) == gone }) {
+			t.RemoveEntry(e)
+		}
+	}
+}
+
+// TablesOf returns the route tables of a VPC.
+func (s *Store) TablesOf(vpcID string) []*RouteTable {
+	return s.RouteTables.Select(func(t *RouteTable) bool { return t.VPCID == vpcID })
+}
+
+// VSwitchesOf returns the vSwitches of a VPC.
+func (s *Store) VSwitchesOf(vpcID string) []*VSwitch {
+	return s.VSwitches.Select(func(v *VSwitch) bool { return v.VPCID == vpcID })
+}
+
+// ErrNoAddress means that a vSwitch has no free address.
+var ErrNoAddress = errors.New("the vSwitch has no free address")
+
+// ErrAddressTaken means that the wanted address is in use or cannot be used.
+var ErrAddressTaken = errors.New("the address is in use or outside the vSwitch")
+
+// TakeAddress allocates an address: the wanted one, or the next free one when want is "".
+func (s *Store) TakeAddress(v *VSwitch, want string) (string, error) {
+	if want != "" {
+		addr, err := netip.ParseAddr(want)
+		if err != nil || !v.usable(addr) || v.isTaken(addr) {
+			return "", fmt.Errorf("address %s in vSwitch %s: %w", want, v.ID, ErrAddressTaken)
+		}
+		v.take(addr)
+		return want, nil
+	}
+	if v.Free() <= 0 {
+		return "", fmt.Errorf("vSwitch %s: %w", v.ID, ErrNoAddress)
+	}
+	addr := v.cursor
+	for !v.usable(addr) || v.isTaken(addr) {
+		if addr = addr.Next(); !v.Prefix.Contains(addr) {
+			addr = v.Prefix.Addr()
+		}
+	}
+	v.take(addr)
+	v.cursor = addr.Next()
+	return addr.String(), nil
+}
+
+// ReleaseAddress gives an address back.
+func (s *Store) ReleaseAddress(vSwitchID, ip string) {
+	if v, ok := s.VSwitches.Get(vSwitchID); ok {
+		v.release(ip)
+	}
+}
+
+// reserved is how many addresses of a vSwitch the cloud keeps: the first and the last three.
+const reserved = 4
+
+// usable reports whether the cloud hands out the address.
+func (v *VSwitch) usable(addr netip.Addr) bool {
+	if !v.Prefix.Contains(addr) || addr == v.Prefix.Addr() {
+		return false
+	}
+	for range reserved - 1 {
+		if addr = addr.Next(); !v.Prefix.Contains(addr) {
+			return false
+		}
+	}
+	return true
+}
+
+func (v *VSwitch) contains(ip string) bool {
+	addr, err := netip.ParseAddr(ip)
+	return err == nil && v.usable(addr)
+}
+
+// CanTake reports whether an address is usable and free.
+func (v *VSwitch) CanTake(ip string) bool {
+	addr, err := netip.ParseAddr(ip)
+	return err == nil && v.usable(addr) && !v.isTaken(addr)
+}
+
+// Free counts the addresses left.
+func (v *VSwitch) Free() int {
+	return 1<<(v.Prefix.Addr().BitLen()-v.Prefix.Bits()) - reserved - len(v.taken)
+}
+
+func (v *VSwitch) isTaken(addr netip.Addr) bool {
+	_, taken := v.taken[addr]
+	return taken
+}
+
+func (v *VSwitch) take(addr netip.Addr) {
+	if v.taken == nil {
+		v.taken = map[netip.Addr]struct{}{}
+	}
+	v.taken[addr] = struct{}{}
+}
+
+func (v *VSwitch) release(ip string) {
+	if addr, err := netip.ParseAddr(ip); err == nil {
+		delete(v.taken, addr)
+	}
+}

@@ -1,0 +1,132 @@
+package ecs
+
+import (
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+func describeInstancesParams() []api.Param {
+	return append(paging(),
+		api.JSONList("InstanceIds", pageLimit), api.JSONList("PrivateIpAddresses", pageLimit),
+		api.JSONList("EipAddresses", pageLimit), api.JSONList("PublicIpAddresses", pageLimit),
+		api.Str("InstanceName"), api.Str("VpcId"), api.Str("VSwitchId"), api.Str("ZoneId"), api.Str("InstanceType"),
+		api.Str("Status", api.OneOf(cloud.Pending, cloud.Running, cloud.Starting, cloud.Stopping, cloud.Stopped)),
+		api.Str("InstanceNetworkType", api.OneOf("classic", "vpc")), api.Str("ResourceGroupId"),
+		api.ListOf("AdditionalAttributes", 20), api.Flag("DryRun"), tagParams())
+}
+
+func (e service) describeInstances(c *api.Call) (any, error) {
+	if c.Bool("DryRun", false) {
+		if c.Denied {
+			return nil, api.Forbidden("Forbidden.RAM", "User not authorized to operate on the specified resource.")
+		}
+		return nil, api.BadRequest("DryRunOperation", "Request validation has been passed with DryRun flag set.")
+	}
+	var found []*cloud.Instance
+	if !c.Denied {
+		found = e.findInstances(c)
+	}
+	items, p, err := cut(c, found)
+	if err != nil {
+		return nil, err
+	}
+	answer := instancesAnswer{page: p}
+	answer.Instances.Instance = make([]instance, 0, len(items))
+	for _, i := range items {
+		answer.Instances.Instance = append(answer.Instances.Instance, e.view(i, c))
+	}
+	return answer, nil
+}
+
+// findInstances applies the filters. Ids and addresses are looked up, not searched: clients ask for 100 of 10,000.
+func (e service) findInstances(c *api.Call) []*cloud.Instance {
+	candidates, listed := e.byID(c)
+	if ips, ok := c.Params.JSONStrings("PrivateIpAddresses"); ok && !listed {
+		candidates, listed = e.byAddress(ips), true
+	}
+	if !listed {
+		return e.Instances.Select(func(i *cloud.Instance) bool { return e.matches(i, c) })
+	}
+	return slices.DeleteFunc(candidates, func(i *cloud.Instance) bool { return !e.matches(i, c) })
+}
+
+// byID looks InstanceIds up. An empty array is a filter that nothing passes; unknown ids are simply missing.
+func (e service) byID(c *api.Call) (found []*cloud.Instance, listed bool) {
+	ids, ok := c.Params.JSONStrings("InstanceIds")
+	if !ok {
+		return nil, false
+	}
+	for _, id := range ids {
+		if i, ok := e.Instances.Get(id); ok {
+			found = append(found, i)
+		}
+	}
+	return inOrder(found), true
+}
+
+func (e service) byAddress(ips []string) []*cloud.Instance {
+	var found []*cloud.Instance
+	for vpc := range e.VPCs.All() {
+		for _, ip := range ips {
+			eni, ok := e.InterfaceByIP(vpc.ID, ip)
+			if !ok {
+				continue
+			}
+			if i, ok := e.Instances.Get(eni.InstanceID); ok {
+				found = append(found, i)
+			}
+		}
+	}
+	return inOrder(found)
+}
+
+// inOrder sorts by creation and drops repetitions, so that pages of a filtered list are stable.
+func inOrder(found []*cloud.Instance) []*cloud.Instance {
+	slices.SortFunc(found, func(a, b *cloud.Instance) int { return int(a.Seq - b.Seq) })
+	return slices.Compact(found)
+}
+
+func (e service) matches(i *cloud.Instance, c *api.Call) bool {
+	equal := []struct{ param, have string }{
+		{"InstanceName", i.Name}, {"VpcId", i.VPCID}, {"VSwitchId", i.VSwitchID}, {"ZoneId", i.ZoneID},
+		{"InstanceType", i.Type}, {"Status", i.Status(c.Now)}, {"InstanceNetworkType", "vpc"},
+	}
+	for _, f := range equal {
+		if c.Has(f.param) && c.Str(f.param) != f.have {
+			return false
+		}
+	}
+	if ips, ok := c.Params.JSONStrings("PrivateIpAddresses"); ok && !slices.Contains(ips, i.PrivateIP) {
+		return false
+	}
+	if c.Has("EipAddresses") || c.Has("PublicIpAddresses") {
+		return false
+	}
+	return i.Tags.Match(tagsOf(c))
+}
+
+func describeInstanceStatusParams() []api.Param {
+	return append(api.Numbered(50), api.ListOf("InstanceId", pageLimit), api.Str("ZoneId"))
+}
+
+func (e service) describeInstanceStatus(c *api.Call) (any, error) {
+	ids := c.List("InstanceId")
+	all := e.Instances.Select(func(i *cloud.Instance) bool {
+		return (len(ids) == 0 || slices.Contains(ids, i.ID)) && (!c.Has("ZoneId") || c.Str("ZoneId") == i.ZoneID)
+	})
+	p := api.PageOf(c, all, defaultPage)
+	var answer struct {
+		PageNumber, PageSize, TotalCount int
+		InstanceStatuses                 struct{ InstanceStatus []instanceStatus }
+	}
+	answer.PageNumber, answer.PageSize, answer.TotalCount = p.Number, p.Size, p.Total
+	answer.InstanceStatuses.InstanceStatus = make([]instanceStatus, 0, len(p.Items))
+	for _, i := range p.Items {
+		answer.InstanceStatuses.InstanceStatus = append(answer.InstanceStatuses.InstanceStatus, instanceStatus{i.ID, i.Status(c.Now)})
+	}
+	return answer, nil
+}
+
+type instanceStatus struct{ InstanceId, Status string } //nolint:revive // names on the wire

@@ -1,0 +1,115 @@
+package ecs
+
+import (
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+func describeInterfacesParams() []api.Param {
+	return append(paging(),
+		api.ListOf("NetworkInterfaceId", pageLimit), api.ListOf("PrivateIpAddress", pageLimit), api.ListOf("Ipv6Address", pageLimit),
+		api.Str("PrimaryIpAddress"), api.Str("InstanceId"), api.Str("VpcId"), api.Str("VSwitchId"), api.Str("SecurityGroupId"),
+		api.Str("Status"), api.Str("Type", api.OneOf("Primary", "Secondary")), tagParams())
+}
+
+func (e service) describeInterfaces(c *api.Call) (any, error) {
+	items, p, err := cut(c, e.Interfaces.Select(e.interfaceFilter(c)))
+	if err != nil {
+		return nil, err
+	}
+	answer := struct {
+		page
+		NetworkInterfaceSets struct{ NetworkInterfaceSet []networkInterface }
+	}{page: p}
+	answer.NetworkInterfaceSets.NetworkInterfaceSet = make([]networkInterface, 0, len(items))
+	for _, eni := range items {
+		answer.NetworkInterfaceSets.NetworkInterfaceSet = append(answer.NetworkInterfaceSets.NetworkInterfaceSet, interfaceView(eni))
+	}
+	return answer, nil
+}
+
+func (e service) interfaceFilter(c *api.Call) func(*cloud.Interface) bool {
+	ids, ips, v6, tags := c.List("NetworkInterfaceId"), c.List("PrivateIpAddress"), c.List("Ipv6Address"), tagsOf(c)
+	return func(eni *cloud.Interface) bool {
+		equal := []struct{ param, have string }{
+			{"PrimaryIpAddress", eni.PrimaryIP}, {"InstanceId", eni.InstanceID}, {"VpcId", eni.VPCID},
+			{"VSwitchId", eni.VSwitchID}, {"Status", inUse}, {"Type", eni.Type},
+		}
+		for _, f := range equal {
+			if c.Has(f.param) && c.Str(f.param) != f.have {
+				return false
+			}
+		}
+		switch {
+		case len(v6) > 0:
+			return false
+		case len(ids) > 0 && !slices.Contains(ids, eni.ID):
+			return false
+		case len(ips) > 0 && !slices.ContainsFunc(eni.PrivateIPs, func(ip string) bool { return slices.Contains(ips, ip) }):
+			return false
+		case c.Has("SecurityGroupId") && !slices.Contains(eni.SecurityGroups, c.Str("SecurityGroupId")):
+			return false
+		}
+		return eni.Tags.Match(tags)
+	}
+}
+
+// inUse is the status of an interface that is attached to an instance, which all of ours are.
+const inUse = "InUse"
+
+type networkInterface struct { //nolint:revive // names on the wire
+	NetworkInterfaceId, NetworkInterfaceName, Description string
+	Type, Status, InstanceId, MacAddress                  string
+	PrivateIpAddress, VpcId, VSwitchId, ZoneId            string
+	SourceDestCheck                                       bool
+	CreationTime                                          string
+	PrivateIpSets                                         struct{ PrivateIpSet []privateIP }
+	Ipv6Sets                                              struct{ Ipv6Set []ipv6 }
+	SecurityGroupIds                                      struct{ SecurityGroupId []string }
+	Attachment                                            attachment
+	Tags                                                  struct{ Tag []tag }
+}
+
+type attachment struct { //nolint:revive // names on the wire
+	InstanceId  string
+	DeviceIndex int
+}
+
+func interfaceView(eni *cloud.Interface) networkInterface {
+	v := networkInterface{
+		NetworkInterfaceId: eni.ID, NetworkInterfaceName: eni.Name, Description: eni.Description,
+		Type: eni.Type, Status: inUse, InstanceId: eni.InstanceID, MacAddress: eni.MAC,
+		PrivateIpAddress: eni.PrimaryIP, VpcId: eni.VPCID, VSwitchId: eni.VSwitchID, ZoneId: eni.ZoneID,
+		SourceDestCheck: eni.SourceDestCheck, CreationTime: cloud.Timestamp(eni.Created),
+		Attachment: attachment{InstanceId: eni.InstanceID},
+	}
+	v.PrivateIpSets.PrivateIpSet = privateIPs(eni)
+	v.Ipv6Sets.Ipv6Set = []ipv6{}
+	v.SecurityGroupIds.SecurityGroupId = append([]string{}, eni.SecurityGroups...)
+	v.Tags.Tag = tagViews(eni.Tags)
+	return v
+}
+
+func modifyInterfaceParams() []api.Param {
+	return []api.Param{
+		api.Str("NetworkInterfaceId", api.Required), api.Flag("SourceDestCheck"),
+		api.Str("NetworkInterfaceName", api.Len(2, 128)), api.Str("Description", api.Len(0, 256)),
+		api.ListOf("SecurityGroupId", 10), api.Num("QueueNumber", 1, 0), api.Flag("DeleteOnRelease"),
+	}
+}
+
+func (e service) modifyInterface(c *api.Call) (any, error) {
+	eni, ok := e.Interfaces.Get(c.Str("NetworkInterfaceId"))
+	if !ok {
+		return nil, api.NotFound("InvalidEniId.NotFound", "The specified network interface %s does not exist.", c.Str("NetworkInterfaceId"))
+	}
+	eni.SourceDestCheck = c.Bool("SourceDestCheck", eni.SourceDestCheck)
+	eni.Name = c.Or("NetworkInterfaceName", eni.Name)
+	eni.Description = c.Or("Description", eni.Description)
+	if groups := c.List("SecurityGroupId"); len(groups) > 0 {
+		eni.SecurityGroups = groups
+	}
+	return nil, nil //nolint:nilnil // an answer of the request id alone
+}

@@ -1,0 +1,155 @@
+// Package emulator is Alibaba Cloud in memory, at wire level: the OpenAPI of ECS, VPC, CLB and STS, the metadata service
+// of its instances, an admin API to look inside and to break things, and the network that its load balancers and routes
+// make.
+//
+// It stands in for the cloud in tests and local clusters. It is not a server for anybody's production.
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/ecs"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/faults"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/journal"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/metadata"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/vpc"
+)
+
+// Config is what exists at the start; see cloud.Config.
+type Config = cloud.Config
+
+// Call is an entry of the journal.
+type Call = journal.Call
+
+// Rate limits that Options.RateLimits accepts.
+const (
+	RateLimitsOff       = "off"
+	RateLimitsPublished = "published"
+)
+
+// Options configure an emulator. The zero value is a working one.
+type Options struct {
+	// Config is the start configuration; nil is the built-in one.
+	Config *Config
+	// Latency is added to every OpenAPI call, while it holds what it works on.
+	Latency time.Duration
+	// Settle is the time that asynchronous states take. 0 makes them immediate.
+	Settle time.Duration
+	// RateLimits is off (default) or published.
+	RateLimits string
+	// Fabric opens the listeners of active load balancers as real sockets.
+	Fabric bool
+	// Machines reaches what runs on an instance; nil means loopback sockets.
+	Machines fabric.Machines
+	// Journal receives every call as a line of JSON; nil writes none.
+	Journal io.Writer
+	// JournalLimit is how many calls are kept in memory; 0 means journal.DefaultLimit.
+	JournalLimit int
+}
+
+// Emulator is one emulated account and region. It is safe for concurrent use; any number may run in one process.
+type Emulator struct {
+	options  Options
+	config   *Config
+	store    *cloud.Store
+	table    *api.Table
+	verifier *rpc.Verifier
+	keys     *keyring
+	faults   faults.Set
+	journal  *journal.Journal
+	windows  *limits.Windows
+	metadata *metadata.Service
+	fabric   *fabric.Fabric
+
+	// done is closed by Close; calls that spend a latency stop waiting then.
+	done  chan struct{}
+	close sync.Once
+}
+
+// New builds an emulator. Everything wrong with the configuration is reported in one error.
+func New(o Options) (*Emulator, error) {
+	config := o.Config
+	if config == nil {
+		config = cloud.DefaultConfig()
+	}
+	store, err := cloud.New(config, o.Settle)
+	if err != nil {
+		return nil, fmt.Errorf("build the emulated cloud: %w", err)
+	}
+	e := &Emulator{
+		options: o, config: config, store: store, done: make(chan struct{}),
+		keys:    newKeyring(config),
+		journal: journal.New(o.JournalLimit, o.Journal),
+	}
+	switch o.RateLimits {
+	case "", RateLimitsOff:
+	case RateLimitsPublished:
+		e.windows = limits.New(limits.Published)
+	default:
+		return nil, fmt.Errorf("rate limits %q: known are %s and %s", o.RateLimits, RateLimitsOff, RateLimitsPublished)
+	}
+	e.table = api.NewTable(slb.Product(store), vpc.Product(store), ecs.Product(store))
+	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses)}
+	e.metadata = metadata.New(store, e.keys.roleCredentials)
+	e.fabric = fabric.New(fabric.Options{Store: store, Machines: o.Machines, Listen: o.Fabric})
+	return e, nil
+}
+
+func statuses(c cloud.StatusConfig) rpc.Statuses {
+	s := rpc.DefaultStatuses
+	if c.InvalidAccessKey != 0 {
+		s.InvalidAccessKey = c.InvalidAccessKey
+	}
+	if c.SignatureMismatch != 0 {
+		s.SignatureMismatch = c.SignatureMismatch
+	}
+	return s
+}
+
+// Close stops the network and every timer. Calls in flight end without their latency.
+func (e *Emulator) Close() error {
+	var err error
+	e.close.Do(func() {
+		close(e.done)
+		e.store.Close()
+		err = errors.Join(e.fabric.Close())
+	})
+	return err
+}
+
+// Handler serves the OpenAPI, the metadata service and the admin API.
+func (e *Emulator) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", e.serveOpenAPI)
+	mux.Handle("/metadata/{instance}/", e.metadata)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		// The prober is gone when this fails.
+		_, _ = io.WriteString(w, "ok\n")
+	})
+	e.admin(mux)
+	return mux
+}
+
+// Fabric is the network of the emulated cloud.
+func (e *Emulator) Fabric() *fabric.Fabric { return e.fabric }
+
+// Actions is the table of all actions, for documentation and coverage.
+func (e *Emulator) Actions() *api.Table { return e.table }
+
+// Calls returns the journal's entries with a number above after.
+func (e *Emulator) Calls(after int64) []Call { return e.journal.After(after) }
+
+// Changed returns a channel that is closed at the next change of any resource, also when a status settles. Take the
+// channel before reading, then wait on it; changes in between coalesce.
+func (e *Emulator) Changed() <-chan struct{} { return e.store.Changed() }

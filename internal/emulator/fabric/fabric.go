@@ -1,0 +1,94 @@
+// Package fabric is the network of the emulated cloud: it carries connections from clients to the listeners of load
+// balancers, from there to machines, and between machines as the VPC's route tables say.
+//
+// It reads the store and never changes it. What runs on a machine is behind the Machines interface.
+package fabric
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// Machines reaches what runs on a machine. addr is "ip:port"; the ip is the machine's own address or one that the VPC
+// routed to it (a pod). Implementations are called by many goroutines at once.
+type Machines interface {
+	Dial(ctx context.Context, instanceID, network, addr string) (net.Conn, error)
+}
+
+// Options configure a fabric.
+type Options struct {
+	Store *cloud.Store
+	// Machines is what runs on the instances; nil means sockets on loopback addresses.
+	Machines Machines
+	// Listen opens real sockets for the listeners of active load balancers.
+	Listen bool
+}
+
+// Fabric is safe for concurrent use.
+type Fabric struct {
+	store     *cloud.Store
+	machines  Machines
+	listen    bool
+	addresses addresses
+	balancers balancers
+	conns     conns
+
+	// syncing serialises Sync, which reads the wanted sockets and then opens and closes.
+	syncing sync.Mutex
+	mu      sync.Mutex
+	sockets map[socketKey]*socket // guarded by mu
+	closed  bool                  // guarded by mu
+
+	// ctx ends with the fabric. The connections that its sockets accept belong to no call whose context they could take.
+	ctx    context.Context
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+}
+
+// New makes a fabric. With Listen it follows the store until Close.
+func New(o Options) *Fabric {
+	f := &Fabric{store: o.Store, machines: o.Machines, listen: o.Listen, sockets: map[socketKey]*socket{}}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	if f.machines == nil {
+		f.machines = loopbackMachines{&f.addresses}
+	}
+	f.wait.Go(f.follow)
+	return f
+}
+
+// follow brings the sockets in line after every change, also those that no call makes: a listener that was starting runs.
+func (f *Fabric) follow() {
+	for {
+		changed := f.store.Changed()
+		f.Sync()
+		select {
+		case <-changed:
+		case <-f.ctx.Done():
+			return
+		}
+	}
+}
+
+// Close closes every socket and connection and waits for their goroutines.
+func (f *Fabric) Close() error {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil
+	}
+	f.closed = true
+	f.cancel()
+	var errs []error
+	for key, s := range f.sockets {
+		delete(f.sockets, key)
+		errs = append(errs, s.close())
+	}
+	f.mu.Unlock()
+	f.conns.closeAll()
+	f.wait.Wait()
+	return errors.Join(errs...)
+}

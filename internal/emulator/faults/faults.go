@@ -1,0 +1,114 @@
+// Package faults decides which calls go wrong on purpose. It decides only; the emulator carries the decision out.
+package faults
+
+import (
+	"sync"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+)
+
+// Drop says whether and when the connection breaks instead of an answer.
+type Drop string
+
+// DropBefore breaks before the action runs; DropAfter when it has run, so that its answer is lost.
+const (
+	DropBefore Drop = "before"
+	DropAfter  Drop = "after"
+)
+
+// Rule is one injected fault.
+type Rule struct {
+	// Action is the action's name, or * for all.
+	Action string
+	// Kind restricts the rule to reads or writes; "" matches both.
+	Kind api.Kind
+	// Code and Status are the error to answer; "" injects none.
+	Code   string
+	Status int
+	// After is how many matching calls pass first, counted from the rule's arrival.
+	After int
+	// Times is how many calls the rule hits; 0 means every one.
+	Times int
+	// Latency is added to the calls that are hit.
+	Latency time.Duration
+	Drop    Drop
+}
+
+// State is a rule with what it has seen.
+type State struct {
+	Rule
+	Matched, Hit int
+}
+
+// Set is a list of rules. It is safe for concurrent use.
+type Set struct {
+	mu    sync.Mutex
+	rules []*State // guarded by mu
+}
+
+// Add appends a rule.
+func (s *Set) Add(r Rule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = append(s.rules, &State{Rule: r})
+}
+
+// Clear removes every rule.
+func (s *Set) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = nil
+}
+
+// List returns the rules with their counters.
+func (s *Set) List() []State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := make([]State, 0, len(s.rules))
+	for _, r := range s.rules {
+		states = append(states, *r)
+	}
+	return states
+}
+
+// Outcome is what happens to one call.
+type Outcome struct {
+	Error   *api.Error
+	Latency time.Duration
+	Drop    Drop
+}
+
+// Next counts a call against every rule and returns what the first rule that hits it demands; the latencies of all rules
+// that hit add up.
+func (s *Set) Next(action string, kind api.Kind) Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out Outcome
+	for _, r := range s.rules {
+		if !r.hits(action, kind) {
+			continue
+		}
+		out.Latency += r.Latency
+		if out.Error == nil && r.Code != "" {
+			out.Error = api.Errorf(r.Status, r.Code, "Injected by a fault rule.")
+		}
+		if out.Drop == "" {
+			out.Drop = r.Drop
+		}
+	}
+	return out
+}
+
+// hits counts the call and reports whether it is one of those to be hit.
+func (r *State) hits(action string, kind api.Kind) bool {
+	if (r.Action != "*" && r.Action != action) || (r.Kind != "" && r.Kind != kind) {
+		return false
+	}
+	r.Matched++
+	if r.Matched <= r.After || (r.Times > 0 && r.Hit >= r.Times) {
+		return false
+	}
+	r.Hit++
+	return true
+}

@@ -1,0 +1,213 @@
+package emulator
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/faults"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/journal"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
+)
+
+// exchange is one OpenAPI request on its way through the gate.
+type exchange struct {
+	request *rpc.Request
+	product string
+	action  *api.Action
+	call    *api.Call
+	now     time.Time
+	// entry is what the journal will say.
+	entry journal.Call
+}
+
+// serveOpenAPI carries out one request. The journal is written before the answer is sent, so that a caller who has its
+// answer finds its call there.
+func (e *Emulator) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{now: time.Now()}
+	x.entry.Time, x.entry.RequestID = x.now.UTC(), requestID()
+	answer, drop := e.answer(x, r)
+	x.entry.Status, x.entry.Dropped = answer.Status, string(drop)
+	if err := e.journal.Add(x.entry); err != nil {
+		http.Error(w, fmt.Sprintf("write the journal: %v", err), http.StatusInternalServerError)
+		return
+	}
+	if drop != "" {
+		// The server closes the connection without an answer.
+		panic(http.ErrAbortHandler)
+	}
+	answer.Write(w)
+}
+
+// answer takes a request through the steps of the cloud's gateway and encodes what comes out.
+func (e *Emulator) answer(x *exchange, r *http.Request) (rpc.Answer, faults.Drop) {
+	result, drop, err := e.process(x, r)
+	if err == nil {
+		answer, encodeErr := rpc.Success(x.entry.Action, x.entry.RequestID, x.format(), result)
+		if encodeErr == nil {
+			return answer, drop
+		}
+		err = api.Errorf(http.StatusInternalServerError, "InternalError", "%v", encodeErr)
+	}
+	x.entry.Code = err.Code
+	return rpc.Failure(err, x.entry.RequestID, x.hostID(), x.format()), drop
+}
+
+func (x *exchange) format() rpc.Format {
+	if x.request == nil {
+		return rpc.XML
+	}
+	return x.request.Format()
+}
+
+func (x *exchange) hostID() string {
+	if x.product == "" {
+		return "emulator.aliyuncs.com"
+	}
+	return x.product + ".aliyuncs.com"
+}
+
+// process is the gateway: read, resolve, authenticate, authorize, inject faults, count, validate, run. An injected error
+// comes before the rate window, which it must not use up.
+func (e *Emulator) process(x *exchange, r *http.Request) (any, faults.Drop, *api.Error) {
+	request, bad := rpc.Read(r)
+	if bad != nil {
+		return nil, "", bad
+	}
+	x.request = request
+	resolveErr := e.resolve(x)
+	x.record()
+	if bad := e.authenticate(x); bad != nil {
+		return nil, "", bad
+	}
+	if resolveErr != nil {
+		return nil, "", resolveErr
+	}
+	denied, bad := e.authorize(x)
+	if bad != nil {
+		return nil, "", bad
+	}
+	fault := e.faults.Next(x.action.Name, x.action.Kind)
+	if fault.Drop == faults.DropBefore {
+		e.wait(fault.Latency)
+		return nil, fault.Drop, api.Errorf(0, "", "")
+	}
+	if fault.Error != nil {
+		e.wait(e.options.Latency + fault.Latency)
+		return nil, fault.Drop, fault.Error
+	}
+	if bad := e.windows.Admit(x.product, x.action.Name, x.action.Kind, x.now); bad != nil {
+		return nil, fault.Drop, bad
+	}
+	x.call = e.newCall(x, denied)
+	if bad := e.validate(x.call); bad != nil {
+		return nil, fault.Drop, bad
+	}
+	result, err := e.run(x.call, e.options.Latency+fault.Latency)
+	return result, fault.Drop, err
+}
+
+// resolve finds the product (path prefix, else API version) and the action.
+func (e *Emulator) resolve(x *exchange) *api.Error {
+	name := x.request.Action()
+	x.entry.Action = name
+	product, ok := e.table.ByName(x.request.Product)
+	if x.request.Product == "" {
+		product, ok = e.table.ByVersion(x.request.Version())
+	}
+	if !ok && x.request.Product != "" {
+		return api.NotFound("InvalidAction.NotFound", "No API is served at the path /%s.", x.request.Product)
+	}
+	if !ok || product.Version != x.request.Version() {
+		return api.BadRequest("NoSuchVersion", "Specified parameter Version is not valid: %q.", x.request.Version())
+	}
+	x.product, x.entry.Product = product.Name, product.Name
+	if name == "" {
+		return api.Missing("Action")
+	}
+	if x.action = e.table.Find(product.Name, name); x.action == nil {
+		x.entry.Kind = guessKind(name)
+		return api.BadRequest("UnsupportedOperation", "The emulator does not implement the action %s of %s.", name, product.Name)
+	}
+	x.entry.Kind = x.action.Kind
+	return nil
+}
+
+// guessKind keeps the journal's count of reads and writes right for actions that the table does not have.
+func guessKind(action string) api.Kind {
+	for _, prefix := range []string{"Describe", "List", "Get", "Check", "Query"} {
+		if strings.HasPrefix(action, prefix) {
+			return api.Read
+		}
+	}
+	return api.Write
+}
+
+// protocolParams are left out of the journal: they are the transport's, and some are secrets.
+var protocolParams = []string{
+	"AccessKeyId", "Action", "Version", "Format", "Signature", "SignatureMethod", "SignatureNonce", "SignatureType",
+	"SignatureVersion", "Timestamp", "SecurityToken",
+}
+
+// secretParams are named in the journal, but not shown.
+var secretParams = []string{"OIDCToken", "PrivateKey", "UserData"}
+
+func (x *exchange) record() {
+	p := maps.Clone(x.request.Params)
+	for _, name := range protocolParams {
+		delete(p, name)
+	}
+	for _, name := range secretParams {
+		if p[name] != "" {
+			p[name] = "***"
+		}
+	}
+	x.entry.Parameters = p
+}
+
+func (e *Emulator) authenticate(x *exchange) *api.Error {
+	if x.action != nil && x.action.Unsigned {
+		return nil
+	}
+	id, bad := e.verifier.Verify(x.request, x.now)
+	x.entry.AccessKeyID = id
+	return bad
+}
+
+// authorize reports whether the caller may not, for an action that then answers an empty list.
+func (e *Emulator) authorize(x *exchange) (denied bool, bad *api.Error) {
+	if x.action.Unsigned || e.keys.allows(x.entry.AccessKeyID, x.product, x.action.Name) {
+		return false, nil
+	}
+	if x.action.DeniedIsEmpty {
+		return true, nil
+	}
+	return false, api.Forbidden("Forbidden.RAM", "User not authorized to operate on the specified resource, or this API doesn't support RAM.")
+}
+
+func (e *Emulator) newCall(x *exchange, denied bool) *api.Call {
+	region := x.request.Params.Or("RegionId", e.store.Region)
+	return &api.Call{
+		Action: x.action, RequestID: x.entry.RequestID, AccessKeyID: x.entry.AccessKeyID, Region: region,
+		Now: x.now, Params: x.request.Params, Denied: denied,
+	}
+}
+
+func (e *Emulator) validate(c *api.Call) *api.Error {
+	if c.Region != e.store.Region {
+		return api.NotFound("InvalidRegionId.NotFound", "The specified RegionId %s does not exist.", c.Region)
+	}
+	return api.Validate(c.Action.Params, c.Params)
+}
+
+// requestID makes an id in the cloud's form.
+func requestID() string {
+	var b [16]byte
+	// crypto/rand.Read never fails.
+	_, _ = rand.Read(b[:])
+	return fmt.Sprintf("%X-%X-%X-%X-%X", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

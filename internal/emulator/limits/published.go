@@ -1,0 +1,41 @@
+package limits
+
+import (
+	"slices"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+)
+
+// Published returns the quotas of the vendor's documents. CLB actions that the documents do not list get the quota of
+// their family (90 writes or 3000 reads a minute). For most of VPC and ECS no figures are published, and none are made up.
+// Source: https://help.aliyun.com/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-quota and
+// https://help.aliyun.com/zh/vpc/developer-reference/api-vpc-2016-04-28-quota
+func Published(product, action string, kind api.Kind) (Quota, bool) {
+	switch product {
+	case "slb":
+		return publishedCLB(action, kind), true
+	case "sts":
+		if action == "AssumeRole" {
+			return Quota{100, time.Second}, true
+		}
+	}
+	return Quota{}, false
+}
+
+func publishedCLB(action string, kind api.Kind) Quota {
+	switch {
+	case action == "CreateLoadBalancer":
+		return Quota{60, time.Minute}
+	case action == "ListTagResources":
+		return Quota{10, time.Second}
+	case action == "UntagResources":
+		return Quota{5, time.Second}
+	case slices.Contains([]string{"SetLoadBalancerModificationProtection", "SetDomainExtensionAttribute"}, action):
+		return Quota{400, time.Minute}
+	case kind == api.Read:
+		return Quota{3000, time.Minute}
+	default:
+		return Quota{90, time.Minute}
+	}
+}

@@ -1,0 +1,82 @@
+package emulator
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+)
+
+// run carries out a call. A latency is spent while the call holds its resources but not the store's lock, so that other
+// calls go on and those that need the same resources find them busy.
+func (e *Emulator) run(c *api.Call, latency time.Duration) (any, *api.Error) {
+	if latency <= 0 {
+		return e.apply(c, nil)
+	}
+	var held []string
+	busy := false
+	if c.Action.Hold != nil {
+		e.store.Update(func() {
+			keys := c.Action.Hold(c)
+			if busy = !e.store.Hold(keys); !busy {
+				held = keys
+			}
+		})
+	}
+	if busy {
+		return nil, c.Action.Busy
+	}
+	e.wait(latency)
+	c.Now = time.Now()
+	return e.apply(c, held)
+}
+
+// apply runs the action under the lock of its kind and releases what the call holds.
+func (e *Emulator) apply(c *api.Call, held []string) (result any, bad *api.Error) {
+	var err error
+	if c.Action.Kind == api.Read {
+		e.store.View(func() { result, err = c.Action.Run(c) })
+	} else {
+		e.store.Update(func() {
+			if err = e.claim(c, held); err != nil {
+				return
+			}
+			result, err = c.Action.Run(c)
+		})
+		// Listeners follow before the caller has its answer: who created one can connect at once.
+		e.fabric.Sync()
+	}
+	if err == nil {
+		return result, nil
+	}
+	if errors.As(err, &bad) {
+		return nil, bad
+	}
+	return nil, api.Errorf(http.StatusInternalServerError, "InternalError", "%v", err)
+}
+
+// claim gives back what the call held during its latency, or checks that nobody else holds what it needs.
+func (e *Emulator) claim(c *api.Call, held []string) error {
+	if held != nil {
+		e.store.Release(held)
+		return nil
+	}
+	if c.Action.Hold != nil && e.store.Held(c.Action.Hold(c)) {
+		return c.Action.Busy
+	}
+	return nil
+}
+
+// wait spends time unless the emulator is closed.
+func (e *Emulator) wait(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-e.done:
+	}
+}

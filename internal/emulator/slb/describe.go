@@ -1,0 +1,119 @@
+package slb
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// Page sizes of DescribeLoadBalancers. The default is assumed: no document states it.
+const (
+	pageLimit   = 100
+	defaultPage = 50
+	maxFilter   = 10
+)
+
+func describeParams() []api.Param {
+	return append(api.Numbered(pageLimit),
+		api.Str("LoadBalancerId"), api.Str("LoadBalancerName"), api.Str("Address"), api.Str("AddressType", api.OneOf("internet", "intranet")),
+		api.Str("AddressIPVersion", api.OneOf("ipv4", "ipv6")), api.Str("VpcId"), api.Str("VSwitchId"),
+		api.Str("NetworkType", api.OneOf("vpc", "classic")), api.Str("ServerId"),
+		api.Str("LoadBalancerStatus", api.OneOf(cloud.Active, cloud.Inactive, cloud.Locked)), api.Str("InternetChargeType"),
+		api.Str("InstanceChargeType", api.OneOf(payBySpec, payByCLCU)), api.Str("MasterZoneId"), api.Str("SlaveZoneId"),
+		api.Str("ResourceGroupId"), api.JSONArray("Tags"), tagParams(maxFilter), api.Str("Fuzzy"))
+}
+
+func (s service) describe(c *api.Call) (any, error) {
+	f, err := newFilter(c)
+	if err != nil {
+		return nil, err
+	}
+	all := s.LoadBalancers.Select(func(lb *cloud.LoadBalancer) bool {
+		return f.matches(lb, c) && (!c.Has("ServerId") || s.hasServer(lb, c.Str("ServerId")))
+	})
+	p := api.PageOf(c, all, defaultPage)
+	var answer struct {
+		PageNumber, PageSize, TotalCount int
+		LoadBalancers                    struct{ LoadBalancer []listView }
+	}
+	answer.PageNumber, answer.PageSize, answer.TotalCount = p.Number, p.Size, p.Total
+	answer.LoadBalancers.LoadBalancer = make([]listView, 0, len(p.Items))
+	for _, lb := range p.Items {
+		answer.LoadBalancers.LoadBalancer = append(answer.LoadBalancers.LoadBalancer, s.listView(lb, c))
+	}
+	return answer, nil
+}
+
+// filter holds the list filters of one call, read once.
+type filter struct {
+	ids     []string
+	anyTag  []cloud.Tag
+	allTags []cloud.Tag
+}
+
+func newFilter(c *api.Call) (filter, error) {
+	f := filter{allTags: tagsOf(c)}
+	if c.Has("LoadBalancerId") {
+		f.ids = strings.Split(c.Str("LoadBalancerId"), ",")
+	}
+	if c.Has("Tags") {
+		var old []struct{ TagKey, TagValue string }
+		if err := json.Unmarshal([]byte(c.Str("Tags")), &old); err != nil {
+			return f, api.Invalid("Tags", "not an array of TagKey and TagValue")
+		}
+		for _, t := range old {
+			f.anyTag = append(f.anyTag, cloud.Tag{Key: t.TagKey, Value: t.TagValue})
+		}
+	}
+	if len(f.ids) > maxFilter {
+		return f, api.Invalid("LoadBalancerId", "%d ids are more than %d", len(f.ids), maxFilter)
+	}
+	if len(f.anyTag) > maxFilter {
+		return f, api.Invalid("Tags", "%d tags are more than %d", len(f.anyTag), maxFilter)
+	}
+	return f, nil
+}
+
+func (f filter) matches(lb *cloud.LoadBalancer, c *api.Call) bool {
+	if len(f.ids) > 0 && !slices.Contains(f.ids, lb.ID) {
+		return false
+	}
+	equal := []struct{ param, have string }{
+		{"LoadBalancerName", lb.Name}, {"Address", lb.Address}, {"AddressType", lb.AddressType}, {"AddressIPVersion", lb.IPVersion},
+		{"VpcId", lb.VPCID}, {"VSwitchId", lb.VSwitchID}, {"NetworkType", lb.NetworkType}, {"LoadBalancerStatus", lb.Status},
+		{"InternetChargeType", lb.ChargeTypeAt(c.Now)}, {"InstanceChargeType", lb.InstanceChargeType}, {"MasterZoneId", lb.MasterZoneID},
+		{"SlaveZoneId", lb.SlaveZoneID}, {"ResourceGroupId", lb.ResourceGroupID},
+	}
+	for _, e := range equal {
+		if c.Has(e.param) && c.Str(e.param) != e.have {
+			return false
+		}
+	}
+	return f.matchesAny(lb.Tags) && lb.Tags.Match(f.allTags)
+}
+
+// matchesAny combines the tags of the old JSON filter with OR, as clients in production assume; Tag.N combines with AND.
+func (f filter) matchesAny(tags cloud.Tags) bool {
+	return len(f.anyTag) == 0 || slices.ContainsFunc(f.anyTag, func(t cloud.Tag) bool { return tags.Match([]cloud.Tag{t}) })
+}
+
+func (s service) hasServer(lb *cloud.LoadBalancer, id string) bool {
+	for _, gid := range lb.Groups {
+		g, ok := s.ServerGroups.Get(gid)
+		if ok && slices.ContainsFunc(g.Backends, func(b cloud.Backend) bool { return b.ServerID == id }) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s service) describeAttribute(c *api.Call) (any, error) {
+	lb, err := s.loadBalancer(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.attributeView(lb, c), nil
+}

@@ -1,0 +1,182 @@
+package slb
+
+import (
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+func (s service) groupActions() []api.Action {
+	busy := api.Errorf(409, "BackendServer.configuring", "The backend servers of the group are being configured.")
+	id := api.Str("VServerGroupId", api.Required)
+	members := func(name string) []api.Param { return []api.Param{id, api.JSONArray(name, api.Required)} }
+	write := func(name string, params []api.Param, run func(*api.Call) (any, error)) api.Action {
+		return api.Action{Name: name, Kind: api.Write, Params: params, Hold: holdGroup, Busy: busy, Run: run}
+	}
+	return []api.Action{
+		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), tagParams(maxTags)}, Run: s.describeGroups},
+		{Name: "DescribeVServerGroupAttribute", Kind: api.Read, Params: []api.Param{id}, Run: s.describeGroup},
+		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, 80)), api.JSONArray("BackendServers"), tagParams(maxTags)}, Run: s.createGroup},
+		write("AddVServerGroupBackendServers", members("BackendServers"), s.addBackends),
+		write("RemoveVServerGroupBackendServers", members("BackendServers"), s.removeBackends),
+		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, 80)), api.JSONArray("BackendServers")}, s.setGroup),
+		write("ModifyVServerGroupBackendServers", []api.Param{id, api.JSONArray("OldBackendServers", api.Required), api.JSONArray("NewBackendServers", api.Required)}, s.modifyBackends),
+		write("DeleteVServerGroup", []api.Param{id}, s.deleteGroup),
+	}
+}
+
+// groupNotFound is really a 404 with the code of a bad parameter.
+func groupNotFound() *api.Error {
+	return api.NotFound("InvalidParameter", "The specified VServerGroupId does not exist.")
+}
+
+func (s service) group(c *api.Call) (*cloud.ServerGroup, *cloud.LoadBalancer, error) {
+	g, ok := s.ServerGroups.Get(c.Str("VServerGroupId"))
+	if !ok {
+		return nil, nil, groupNotFound()
+	}
+	lb, ok := s.LoadBalancers.Get(g.LoadBalancerID)
+	if !ok {
+		return nil, nil, groupNotFound()
+	}
+	return g, lb, nil
+}
+
+// writableGroup finds the group of a call that changes its members.
+func (s service) writableGroup(c *api.Call) (*cloud.ServerGroup, *cloud.LoadBalancer, error) {
+	g, lb, err := s.group(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if lb.Status == cloud.Locked {
+		return nil, nil, api.BadRequest("LbStatusNotSupport", "The load balancer %s is locked.", lb.ID)
+	}
+	if c.Now.Before(g.BusyUntil) {
+		return nil, nil, c.Action.Busy
+	}
+	return g, lb, nil
+}
+
+func (s service) createGroup(c *api.Call) (any, error) {
+	lb, err := s.writable(c)
+	if err != nil {
+		return nil, err
+	}
+	g := &cloud.ServerGroup{Object: s.NewObject("rsp"), Name: c.Or("VServerGroupName", "Group1"), LoadBalancerID: lb.ID, BusyUntil: s.BusyFrom(c.Now)}
+	if c.Has("BackendServers") {
+		backends, bad := s.parseBackends(c, "BackendServers")
+		if bad != nil {
+			return nil, bad
+		}
+		if bad := s.admit(lb, g, backends, c); bad != nil {
+			return nil, bad
+		}
+	}
+	for _, t := range tagsOf(c) {
+		g.Tags = g.Tags.Set(t.Key, t.Value)
+	}
+	s.ServerGroups.Add(g)
+	lb.Groups = append(lb.Groups, g.ID)
+	return s.membersAnswer(g, lb), nil
+}
+
+func (s service) addBackends(c *api.Call) (any, error) {
+	g, lb, err := s.writableGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	backends, bad := s.parseBackends(c, "BackendServers")
+	if bad != nil {
+		return nil, bad
+	}
+	if bad := s.admit(lb, g, backends, c); bad != nil {
+		return nil, bad
+	}
+	g.BusyUntil = s.BusyFrom(c.Now)
+	return s.membersAnswer(g, lb), nil
+}
+
+// removeBackends ignores servers that are not in the group, as the cloud does.
+func (s service) removeBackends(c *api.Call) (any, error) {
+	g, lb, err := s.writableGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	backends, bad := s.parseBackends(c, "BackendServers")
+	if bad != nil {
+		return nil, bad
+	}
+	s.evict(g, backends)
+	g.BusyUntil = s.BusyFrom(c.Now)
+	return s.membersAnswer(g, lb), nil
+}
+
+// setGroup changes the name, and weights and descriptions of members; it neither adds nor removes.
+func (s service) setGroup(c *api.Call) (any, error) {
+	g, lb, err := s.writableGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	updated := slices.Clone(g.Backends)
+	if c.Has("BackendServers") {
+		backends, bad := s.parseBackends(c, "BackendServers")
+		if bad != nil {
+			return nil, bad
+		}
+		for _, b := range backends {
+			i := indexOf(updated, b)
+			if i < 0 {
+				return nil, api.BadRequest("InvalidServerId.NotExist", "The server %s with port %d is not in the group.", b.ServerID, b.Port)
+			}
+			updated[i].Weight = b.Weight
+			if b.Description != "" {
+				updated[i].Description = b.Description
+			}
+		}
+		g.BusyUntil = s.BusyFrom(c.Now)
+	}
+	g.Backends = updated
+	g.Name = c.Or("VServerGroupName", g.Name)
+	return s.membersAnswer(g, lb), nil
+}
+
+// modifyBackends swaps members in one call.
+func (s service) modifyBackends(c *api.Call) (any, error) {
+	g, lb, err := s.writableGroup(c)
+	if err != nil {
+		return nil, err
+	}
+	old, bad := s.parseBackends(c, "OldBackendServers")
+	if bad != nil {
+		return nil, bad
+	}
+	fresh, bad := s.parseBackends(c, "NewBackendServers")
+	if bad != nil {
+		return nil, bad
+	}
+	before := slices.Clone(g.Backends)
+	s.evict(g, old)
+	if bad := s.admit(lb, g, fresh, c); bad != nil {
+		g.Backends = before
+		return nil, bad
+	}
+	g.BusyUntil = s.BusyFrom(c.Now)
+	return s.membersAnswer(g, lb), nil
+}
+
+func (s service) deleteGroup(c *api.Call) (any, error) {
+	g, lb, err := s.group(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(lb.UsedBy(g.ID)) > 0 || c.Now.Before(g.BoundUntil) {
+		return nil, api.BadRequest("RspoolVipExist", "there are vips associating with this vServer group.")
+	}
+	if c.Now.Before(g.BusyUntil) {
+		return nil, api.BadRequest("OperationFailed.ServiceGroupProcessing", "The vServer group is being configured.")
+	}
+	s.ServerGroups.Delete(g)
+	lb.Groups = slices.DeleteFunc(lb.Groups, func(id string) bool { return id == g.ID })
+	return done()
+}

@@ -1,0 +1,51 @@
+package slb
+
+import (
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// Where tells where the network of this host has an address and a listener.
+type Where struct {
+	Address  func(ip string) string
+	Endpoint func(loadBalancerID string, key cloud.ListenerKey) string
+}
+
+// State describes every load balancer for the admin API. The caller holds the store's lock.
+func State(s *cloud.Store, now time.Time, where Where) api.Object {
+	type group struct {
+		VServerGroupId, VServerGroupName string        //nolint:revive // names on the wire
+		BackendServers                   []backendView `json:"backendServers"`
+	}
+	type loadBalancer struct {
+		view
+		InternetChargeType string
+		LoopbackAddress    string
+		Listeners          []api.Object `json:"listeners"`
+		VServerGroups      []group      `json:"vServerGroups"`
+	}
+	v, c := service{s}, &api.Call{Now: now}
+	all := []loadBalancer{}
+	for lb := range s.LoadBalancers.All() {
+		view := loadBalancer{
+			view: v.view(lb), InternetChargeType: lb.ChargeTypeAt(now), LoopbackAddress: where.Address(lb.Address),
+			Listeners: []api.Object{}, VServerGroups: []group{},
+		}
+		for _, l := range lb.SortedListeners() {
+			view.Listeners = append(view.Listeners, append(listenerListView(lb, l, c),
+				api.Field{Name: "LoopbackEndpoint", Value: where.Endpoint(lb.ID, l.ListenerKey)}))
+		}
+		for _, id := range lb.Groups {
+			if g, ok := s.ServerGroups.Get(id); ok {
+				view.VServerGroups = append(view.VServerGroups, group{g.ID, g.Name, v.membersAnswer(g, lb).BackendServers.BackendServer})
+			}
+		}
+		all = append(all, view)
+	}
+	return api.Object{
+		{Name: "loadBalancers", Value: all}, {Name: "acls", Value: []string{}}, {Name: "certificates", Value: []string{}},
+		{Name: "eips", Value: []string{}},
+	}
+}

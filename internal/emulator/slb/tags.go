@@ -1,0 +1,155 @@
+package slb
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// maxTagged is how many resources one tag call may name.
+const maxTagged = 50
+
+// tagPage is the page size of ListTagResources.
+const tagPage = 50
+
+func (s service) tagActions() []api.Action {
+	kind := api.Str("ResourceType", api.Required, api.OneOf("instance", "vservergroup"))
+	ids := api.ListOf("ResourceId", maxTagged, api.Required)
+	tags := api.ObjectsOf("Tag", maxTags, api.Str("Key", api.Required, api.Len(1, 128)), api.Str("Value", api.Len(0, 128)))
+	api.Required(&tags)
+	return []api.Action{
+		{Name: "TagResources", Kind: api.Write, Params: []api.Param{kind, ids, tags}, Run: s.tagResources},
+		{Name: "UntagResources", Kind: api.Write, Params: []api.Param{kind, ids, api.ListOf("TagKey", maxTags), api.Flag("All")}, Run: s.untagResources},
+		{Name: "ListTagResources", Kind: api.Read, Params: []api.Param{kind, api.ListOf("ResourceId", maxTagged), tagParams(maxTags), api.Str("NextToken")}, Run: s.listTagResources},
+	}
+}
+
+// tagged gives access to the tags of one resource of the call's type.
+func (s service) tagged(kind, id string) (*cloud.Tags, bool) {
+	if kind == "vservergroup" {
+		g, ok := s.ServerGroups.Get(id)
+		if !ok {
+			return nil, false
+		}
+		return &g.Tags, true
+	}
+	lb, ok := s.LoadBalancers.Get(id)
+	if !ok {
+		return nil, false
+	}
+	return &lb.Tags, true
+}
+
+// targets finds the tags of all named resources, or fails for the first unknown one.
+func (s service) targets(c *api.Call) ([]*cloud.Tags, error) {
+	var targets []*cloud.Tags
+	for _, id := range c.List("ResourceId") {
+		t, ok := s.tagged(c.Str("ResourceType"), id)
+		if !ok {
+			return nil, lbNotFound()
+		}
+		targets = append(targets, t)
+	}
+	return targets, nil
+}
+
+func (s service) tagResources(c *api.Call) (any, error) {
+	targets, err := s.targets(c)
+	if err != nil {
+		return nil, err
+	}
+	updated := make([]cloud.Tags, len(targets))
+	for i, t := range targets {
+		updated[i] = *t
+		for _, tag := range tagsOf(c) {
+			updated[i] = updated[i].Set(tag.Key, tag.Value)
+		}
+		if len(updated[i]) > maxTags {
+			return nil, api.BadRequest("TooManyTags", "A resource has at most %d tags.", maxTags)
+		}
+	}
+	for i, t := range targets {
+		*t = updated[i]
+	}
+	return done()
+}
+
+func (s service) untagResources(c *api.Call) (any, error) {
+	targets, err := s.targets(c)
+	if err != nil {
+		return nil, err
+	}
+	keys, all := c.List("TagKey"), c.Bool("All", false)
+	if len(keys) == 0 && !all {
+		return nil, api.Missing("TagKey.N")
+	}
+	for _, t := range targets {
+		*t = slices.DeleteFunc(slices.Clone(*t), func(tag cloud.Tag) bool { return all && len(keys) == 0 || slices.Contains(keys, tag.Key) })
+	}
+	return done()
+}
+
+type tagResource struct { //nolint:revive // names on the wire
+	ResourceId, ResourceType, TagKey, TagValue string
+}
+
+func (s service) listTagResources(c *api.Call) (any, error) {
+	ids, want := c.List("ResourceId"), tagsOf(c)
+	if len(ids) == 0 && len(want) == 0 {
+		return nil, api.Missing("ResourceId.N")
+	}
+	var all []tagResource
+	for _, id := range s.taggedIDs(c.Str("ResourceType"), ids) {
+		tags, ok := s.tagged(c.Str("ResourceType"), id)
+		if !ok || !tags.Match(want) {
+			continue
+		}
+		for _, t := range *tags {
+			all = append(all, tagResource{id, c.Str("ResourceType"), t.Key, t.Value})
+		}
+	}
+	from, err := offset(c.Str("NextToken"), len(all))
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		NextToken    string
+		TagResources struct{ TagResource []tagResource }
+	}
+	end := min(from+tagPage, len(all))
+	answer.TagResources.TagResource = append([]tagResource{}, all[from:end]...)
+	if end < len(all) {
+		answer.NextToken = strconv.Itoa(end)
+	}
+	return answer, nil
+}
+
+func offset(token string, limit int) (int, error) {
+	if token == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(token)
+	if err != nil || n < 0 || n > limit {
+		return 0, api.Invalid("NextToken", "not a token of this action")
+	}
+	return n, nil
+}
+
+// taggedIDs are the named resources, or all of the type.
+func (s service) taggedIDs(kind string, ids []string) []string {
+	if len(ids) > 0 {
+		return ids
+	}
+	if kind == "vservergroup" {
+		for g := range s.ServerGroups.All() {
+			ids = append(ids, g.ID)
+		}
+		return ids
+	}
+	for lb := range s.LoadBalancers.All() {
+		ids = append(ids, lb.ID)
+	}
+	return ids
+}

@@ -1,0 +1,26 @@
+package emulator
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/ecs"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/vpc"
+)
+
+// getState answers everything that exists, as the API would describe it, with the addresses of the loopback network
+// added.
+func (e *Emulator) getState(w http.ResponseWriter, _ *http.Request) {
+	var state api.Object
+	e.store.View(func() {
+		now := time.Now()
+		where := slb.Where{Address: e.fabric.LoopbackAddress, Endpoint: func(id string, k cloud.ListenerKey) string { return e.fabric.Endpoint(id, k) }}
+		state = append(state, ecs.State(e.store, now, e.fabric.LoopbackAddress)...)
+		state = append(state, vpc.State(e.store, now)...)
+		state = append(state, slb.State(e.store, now, where)...)
+	})
+	reply(w, http.StatusOK, state)
+}

@@ -1,0 +1,70 @@
+// Package vpc carries out the actions of Virtual Private Cloud on the store.
+package vpc
+
+import (
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// service carries the store that the actions work on.
+type service struct{ *cloud.Store }
+
+// Page sizes of VPC lists. The maximum is assumed: no document states it.
+const (
+	pageLimit   = 50
+	defaultPage = 10
+)
+
+// Product returns the actions of VPC on a store.
+func Product(s *cloud.Store) api.Product {
+	v := service{s}
+	conflict := api.BadRequest("TaskConflict", "The operation is too frequent: another route task of this VPC is running.")
+	return api.Product{Name: "vpc", Version: "2016-04-28", Actions: []api.Action{
+		{Name: "DescribeVpcs", Kind: api.Read, Params: describeVpcsParams(), Run: v.describeVpcs},
+		{Name: "DescribeVpcAttribute", Kind: api.Read, Params: []api.Param{api.Str("VpcId", api.Required), api.Flag("DryRun")}, Run: v.describeVpcAttribute},
+		{Name: "DescribeVSwitches", Kind: api.Read, Params: describeVSwitchesParams(), Run: v.describeVSwitches},
+		{Name: "DescribeRouteTableList", Kind: api.Read, Params: describeTablesParams(), Run: v.describeTables},
+		{Name: "DescribeRouteEntryList", Kind: api.Read, Params: describeEntriesParams(s.Limits.RouteEntryPage), Run: v.describeEntries},
+		{Name: "CreateRouteEntry", Kind: api.Write, Params: createEntryParams(), Hold: v.holdTable, Busy: conflict, Run: v.createEntry},
+		{Name: "CreateRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict, Run: v.createEntries},
+		{Name: "DeleteRouteEntry", Kind: api.Write, Params: deleteEntryParams(), Hold: v.holdTable, Busy: conflict, Run: v.deleteEntry},
+		{Name: "DeleteRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict, Run: v.deleteEntries},
+	}}
+}
+
+func tagParams() api.Param {
+	return api.ObjectsOf("Tag", 20, api.Str("Key", api.Len(0, 128)), api.Str("Value", api.Len(0, 128)))
+}
+
+func tagsOf(c *api.Call) []cloud.Tag {
+	var tags []cloud.Tag
+	for _, o := range c.Objects("Tag") {
+		tags = append(tags, cloud.Tag{Key: o.Str("Key"), Value: o.Str("Value")})
+	}
+	return tags
+}
+
+// filter is one equality filter of a list: a parameter that is absent lets everything pass.
+type filter struct{ param, have string }
+
+func passes(c *api.Call, filters []filter) bool {
+	for _, f := range filters {
+		if c.Has(f.param) && c.Str(f.param) != f.have {
+			return false
+		}
+	}
+	return true
+}
+
+// tag carries both spellings: VPC answers with Key, clients of other products read TagKey.
+type tag struct{ Key, Value, TagKey, TagValue string }
+
+func tagViews(tags cloud.Tags) []tag {
+	views := make([]tag, 0, len(tags))
+	for _, t := range tags {
+		views = append(views, tag{t.Key, t.Value, t.Key, t.Value})
+	}
+	return views
+}
+
+type paging struct{ PageNumber, PageSize, TotalCount int }
