@@ -40,7 +40,7 @@ func program(t *testing.T, name string, env []string, args ...string) (code int,
 	var out bytes.Buffer
 	command := exec.CommandContext(t.Context(), self)
 	command.Args = append([]string{"/usr/bin/" + name}, args...)
-	command.Env = append(env, beProgram+"=1", "HOME="+t.TempDir())
+	command.Env = append([]string{beProgram + "=1", "HOME=" + t.TempDir()}, env...)
 	command.Stdout, command.Stderr = &out, &out
 	err = command.Run()
 	var exit *exec.ExitError

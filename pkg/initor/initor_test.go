@@ -110,7 +110,7 @@ func TestRun(t *testing.T) {
 func checkOutcome(t *testing.T, result Result, err error, want Outcome, wantErr error) {
 	t.Helper()
 	var conflict *ConflictError
-	_, wantConflict := wantErr.(*ConflictError)
+	wantConflict := errors.As(wantErr, &conflict)
 	switch {
 	case result.Outcome != want || (err == nil) != (wantErr == nil):
 		t.Errorf("got %+v, %v, want outcome %q, error %v", result, err, want, wantErr)

@@ -1,0 +1,64 @@
+# `make` or `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+BIN := $(CURDIR)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
+
+# The programs are static, so that they run in an empty image. Whatever compiles the control plane of the sandbox uses the
+# same setting, or Go would compile Kubernetes twice.
+STATIC := CGO_ENABLED=0
+LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)
+PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
+
+GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# NODES: light (default) or real; DEMO_OUTPUT: table (default) or json.
+NODES ?= light
+DEMO_OUTPUT ?= table
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the programs into bin/
+	@mkdir -p $(BIN)
+	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
+	cd sandbox && $(STATIC) $(GO) build -ldflags '-s -w' -o $(BIN)/sandbox ./cmd/sandbox
+
+.PHONY: test
+test: build ## Unit tests with the race detector, then end to end against the sandbox
+	$(GO) test -race ./...
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test ./...
+
+.PHONY: e2e
+e2e: build ## End-to-end tests only: the built programs against the sandbox
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -v ./e2e/...
+
+.PHONY: demo
+demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json for one JSON document)
+	@$(MAKE) --no-print-directory build >&2
+	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
+
+.PHONY: lint
+lint: ## Run golangci-lint on both modules
+	$(GOLANGCI_LINT) run ./...
+	cd sandbox && $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+
+.PHONY: generate
+generate: ## Render deploy/ from the chart
+	hack/render.sh
+
+.PHONY: verify
+verify: ## Fail when something generated or go.mod is stale
+	hack/render.sh --check
+	$(GO) mod tidy -diff
+	cd sandbox && $(GO) mod tidy -diff
+
+.PHONY: image
+image: ## OCI images of the manager and the initializer as tar files in dist/, without a container engine
+	cd hack/image && $(GO) run . --root $(CURDIR) --version $(VERSION) --out $(CURDIR)/dist

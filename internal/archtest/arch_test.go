@@ -1,0 +1,219 @@
+// Package archtest holds the module to its architecture: which package may import which, and why. See
+// docs/architecture.md. The linter has the coarser of these rules too; this test runs where nobody lints.
+package archtest
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/alicloud-ccm/cloud-provider-alicloud"
+
+// A rule forbids imports. Paths beginning with "./" are of this module; each path stands for itself and all below it.
+type rule struct {
+	who    []string // packages it binds; none: all
+	except []string // packages it does not bind
+	must   []string // imports that it forbids
+	but    []string // imports that it allows nevertheless
+	tests  bool     // binds tests too
+	why    string
+}
+
+var rules = []rule{
+	{
+		except: []string{"./pkg/alicloud"}, must: []string{"github.com/aliyun"},
+		why: "one package knows the SDK: its globals, its races and its spelling of fields must not spread",
+	},
+	{
+		who: []string{"./pkg/alicloud"}, must: []string{"k8s.io", "."},
+		but: []string{"k8s.io/klog/v2", "k8s.io/component-base/metrics", "k8s.io/apimachinery/pkg/util/sets"},
+		why: "the cloud client knows nothing of Kubernetes objects, and nothing of the packages above it",
+	},
+	{
+		who: []string{"./pkg/slb"}, must: []string{"./pkg/vpcroute", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
+		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
+	},
+	{
+		who: []string{"./pkg/vpcroute"}, must: []string{"./pkg/slb", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
+		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
+	},
+	{
+		who: []string{"./pkg/node"}, must: []string{"./pkg/slb", "./pkg/vpcroute", "./pkg/provider", "./pkg/initor"}, tests: true,
+		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
+	},
+	{
+		who: []string{"./pkg/initor"}, must: []string{"."}, but: []string{"./pkg/node", "./pkg/alicloud", "./pkg/initor"},
+		why: "the initializer is small: provider IDs and the cloud, and no controller",
+	},
+	{
+		who: []string{"./pkg", "./internal", "./deploy"}, must: []string{"./cmd", "k8s.io/cloud-provider/app"},
+		why: "only the commands build the manager, so that everything else can be linked into somebody else's",
+	},
+	{
+		except: []string{"./cmd/alicloud-emulator", "./internal/emulator"}, must: []string{"./internal/emulator"},
+		why: "the product must not contain its test double",
+	},
+	{
+		who: []string{"./internal/emulator"}, must: []string{"./pkg"},
+		why: "the emulator is written against the cloud's documents: with code of the client it would share its mistakes",
+	},
+	{
+		must: []string{"./sandbox", "k8s.io/kubernetes"}, tests: true,
+		why: "the sandbox is a module of its own, so that users of the product do not get k8s.io/kubernetes",
+	},
+}
+
+// goPackage is a package with the imports of its files and of its tests.
+type goPackage struct {
+	ImportPath           string
+	Imports, TestImports []string
+}
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	for _, p := range listPackages(t) {
+		for _, r := range rules {
+			for _, imported := range r.broken(p) {
+				t.Errorf("%s imports %s: %s", p.ImportPath, imported, r.why)
+			}
+		}
+	}
+}
+
+func TestRulesBindSomething(t *testing.T) {
+	t.Parallel()
+	packages := listPackages(t)
+	for _, r := range rules {
+		for _, path := range slices.Concat(r.who, r.except) {
+			exists := false
+			for _, p := range packages {
+				exists = exists || below(p.ImportPath, []string{path})
+			}
+			if !exists {
+				t.Errorf("a rule names %s, which does not exist: a rule about nothing is never broken", path)
+			}
+		}
+	}
+}
+
+func TestRuleCanBeBroken(t *testing.T) {
+	t.Parallel()
+	r := rule{who: []string{"./pkg/a"}, must: []string{"./pkg"}, but: []string{"./pkg/c"}}
+	p := goPackage{
+		ImportPath:  module + "/pkg/a/b",
+		Imports:     []string{"fmt", module + "/pkg/c", module + "/pkg/d", module + "/pkgs"},
+		TestImports: []string{module + "/pkg/e"},
+	}
+	if got := r.broken(p); len(got) != 1 || got[0] != module+"/pkg/d" {
+		t.Errorf("broken by %q, want only %s/pkg/d", got, module)
+	}
+	r.tests = true
+	if got := r.broken(p); len(got) != 2 {
+		t.Errorf("with tests broken by %q, want two", got)
+	}
+}
+
+// broken returns the imports of p that the rule forbids.
+func (r rule) broken(p goPackage) []string {
+	if (len(r.who) > 0 && !below(p.ImportPath, r.who)) || below(p.ImportPath, r.except) {
+		return nil
+	}
+	imports := p.Imports
+	if r.tests {
+		imports = slices.Concat(p.Imports, p.TestImports)
+	}
+	var broken []string
+	for _, imported := range imports {
+		if below(imported, r.must) && !below(imported, r.but) {
+			broken = append(broken, imported)
+		}
+	}
+	return broken
+}
+
+// below says whether path is one of roots or lies below one.
+func below(path string, roots []string) bool {
+	for _, root := range roots {
+		if local, ok := strings.CutPrefix(root, "."); ok {
+			root = module + local
+		}
+		if path == root || strings.HasPrefix(path, root+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// listPackages reads the imports of every package of the module. It opens the files itself rather than ask `go list`,
+// because Go's test cache notices only files that the test opens.
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	packages := map[string]*goPackage{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return skipForeign(root, path, entry)
+		case !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		directory, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		importPath := module + "/" + filepath.ToSlash(directory)
+		if packages[importPath] == nil {
+			packages[importPath] = &goPackage{ImportPath: importPath}
+		}
+		return packages[importPath].add(path)
+	})
+	if err != nil {
+		t.Fatalf("read the module: %v", err)
+	}
+	var list []goPackage
+	for _, p := range packages {
+		list = append(list, *p)
+	}
+	return list
+}
+
+// skipForeign leaves out directories that are no part of the module's packages.
+func skipForeign(root, path string, entry fs.DirEntry) error {
+	if path == root {
+		return nil
+	}
+	_, err := os.Stat(filepath.Join(path, "go.mod"))
+	if err == nil || entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+// add notes the imports of one file.
+func (p *goPackage) add(path string) error {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		return err
+	}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			p.TestImports = append(p.TestImports, imported)
+		} else {
+			p.Imports = append(p.Imports, imported)
+		}
+	}
+	return nil
+}
