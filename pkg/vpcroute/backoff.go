@@ -1,0 +1,82 @@
+package vpcroute
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Waits before something that failed is tried again.
+const (
+	firstBackoff = time.Second
+	maxBackoff   = 2 * time.Minute
+	// hopeless is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
+	// accept, a missing permission. It ends early when the node or the table changes.
+	hopeless = 5 * time.Minute
+)
+
+// routeKey names a route: one CIDR in one table.
+type routeKey struct {
+	table string
+	cidr  netip.Prefix
+}
+
+// backoff remembers which routes failed, so that they do not hold up the others or flood the cloud.
+type backoff map[routeKey]failure
+
+type failure struct {
+	instance string // the next hop that failed; another one is tried at once
+	attempts int
+	until    time.Time
+}
+
+// waits reports whether the route failed a short time ago.
+func (b backoff) waits(key routeKey, instance string, now time.Time) bool {
+	failed, ok := b[key]
+	return ok && failed.instance == instance && now.Before(failed.until)
+}
+
+func (b backoff) failed(key routeKey, instance string, err error, now time.Time) {
+	failed := b[key]
+	if failed.instance != instance {
+		failed = failure{instance: instance}
+	}
+	wait := maxBackoff
+	if failed.attempts < 7 {
+		wait = min(maxBackoff, firstBackoff<<failed.attempts)
+	}
+	if permanent(err) {
+		wait = hopeless
+	}
+	failed.attempts++
+	failed.until = now.Add(wait)
+	b[key] = failed
+}
+
+func (b backoff) succeeded(key routeKey) { delete(b, key) }
+
+// next returns when the first of the routes may be tried again, zero when none waits.
+func (b backoff) next() time.Time {
+	var first time.Time
+	for _, failed := range b {
+		if first.IsZero() || failed.until.Before(first) {
+			first = failed.until
+		}
+	}
+	return first
+}
+
+// keep forgets routes that nobody wants any more.
+func (b backoff) keep(wanted func(routeKey) bool) {
+	for key := range b {
+		if !wanted(key) {
+			delete(b, key)
+		}
+	}
+}
+
+func permanent(err error) bool {
+	return alicloud.IsQuota(err) || alicloud.IsForbidden(err) || alicloud.IsAuth(err) ||
+		alicloud.HasCode(err, "InvalidCidrBlock", "InvalidCidrBlock.Malformed", "OperationDenied")
+}

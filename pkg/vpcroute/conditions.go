@@ -1,0 +1,186 @@
+package vpcroute
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	nodeutil "k8s.io/component-helpers/node/util"
+)
+
+// Reasons of the NetworkUnavailable condition. The first two are the stock route controller's and the official CCM's, so
+// that a change of program changes no node.
+const (
+	conditionCreated  = "RouteCreated"
+	conditionMissing  = "NoRouteCreated"
+	conditionDisabled = "RoutesNotManaged"
+)
+
+// conditionWorkers is how many conditions are written at the same time, so that a thousand new nodes do not wait for each
+// other.
+const conditionWorkers = 8
+
+// conditions writes the nodes' NetworkUnavailable conditions, beside the passes: writing a thousand of them must not keep
+// the next batch of routes waiting.
+type conditions struct {
+	client kubernetes.Interface
+	nodes  corelisters.NodeLister
+	queue  workqueue.TypedRateLimitingInterface[string]
+
+	mu      sync.Mutex // guards the maps
+	wanted  map[string]conditionFor
+	written map[string]written
+}
+
+// conditionFor is the condition that a node is to have.
+type conditionFor struct {
+	uid       types.UID
+	available bool
+}
+
+// written is what was written on top of which version of the node, so that it is not written again before the cache
+// shows it.
+type written struct {
+	conditionFor
+	version string
+}
+
+func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *conditions {
+	return &conditions{
+		client: client, nodes: nodes, wanted: map[string]conditionFor{}, written: map[string]written{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
+	}
+}
+
+// set replaces the wanted conditions. Nodes that are not named are left alone.
+func (c *conditions) set(wanted map[string]conditionFor) {
+	c.mu.Lock()
+	c.wanted = wanted
+	for name := range c.written {
+		if _, ok := wanted[name]; !ok {
+			delete(c.written, name)
+		}
+	}
+	c.mu.Unlock()
+	for name := range wanted {
+		if node := c.due(name); node != nil {
+			c.queue.Add(name)
+		}
+	}
+}
+
+// run writes until the context ends.
+func (c *conditions) run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range conditionWorkers {
+		workers.Go(func() {
+			for c.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	c.queue.ShutDown()
+	workers.Wait()
+}
+
+func (c *conditions) next(ctx context.Context) bool {
+	name, shutdown := c.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer c.queue.Done(name)
+	if err := c.write(ctx, name); err != nil && ctx.Err() == nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Writing the NetworkUnavailable condition", "node", name)
+		c.queue.AddRateLimited(name)
+		return true
+	}
+	c.queue.Forget(name)
+	return true
+}
+
+func (c *conditions) write(ctx context.Context, name string) error {
+	node := c.due(name)
+	if node == nil {
+		return nil
+	}
+	c.mu.Lock()
+	wanted := c.wanted[name]
+	c.mu.Unlock()
+	if err := patchCondition(ctx, c.client, node, conditionOf(wanted.available)); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.written[name] = written{conditionFor: wanted, version: node.ResourceVersion}
+	return nil
+}
+
+// due returns the node if its condition is not as wanted, as far as the cache and our own last write tell.
+func (c *conditions) due(name string) *corev1.Node {
+	node, err := c.nodes.Get(name)
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wanted, ok := c.wanted[name]
+	if !ok || wanted.uid != node.UID || conditionHolds(node, wanted.available) {
+		return nil
+	}
+	if last, ok := c.written[name]; ok && last.conditionFor == wanted && last.version == node.ResourceVersion {
+		return nil
+	}
+	return node
+}
+
+// conditionHolds accepts any reason for an available network: a network plugin may have written its own.
+func conditionHolds(node *corev1.Node, available bool) bool {
+	_, condition := nodeutil.GetNodeCondition(&node.Status, corev1.NodeNetworkUnavailable)
+	if condition == nil {
+		return false
+	}
+	return (condition.Status == corev1.ConditionFalse) == available
+}
+
+func conditionOf(available bool) corev1.NodeCondition {
+	if available {
+		return corev1.NodeCondition{
+			Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionCreated,
+			Message: "The routes of the node's pod CIDRs are available in all route tables",
+		}
+	}
+	return corev1.NodeCondition{
+		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing,
+		Message: "A route of the node's pod CIDRs is not available yet in every route table",
+	}
+}
+
+// patchCondition writes one condition of one Node object; a Node of the same name that was registered since is not meant.
+func patchCondition(ctx context.Context, client kubernetes.Interface, node *corev1.Node, condition corev1.NodeCondition) error {
+	condition.LastHeartbeatTime = metav1.Now()
+	condition.LastTransitionTime = condition.LastHeartbeatTime
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID},
+		"status":   map[string]any{"conditions": []corev1.NodeCondition{condition}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode condition %s: %w", condition.Type, err)
+	}
+	_, err = client.CoreV1().Nodes().PatchStatus(ctx, node.Name, patch)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("set condition %s of node %s to %s: %w", condition.Type, node.Name, condition.Status, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package vpcroute
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// vSwitchTTL is how long the vSwitches of the VPC are remembered. They change when somebody plans the network anew.
+const vSwitchTTL = time.Hour
+
+// reserved is the range of the cloud's own services, which no route may touch:
+// https://www.alibabacloud.com/help/en/vpc/user-guide/route-table-overview.
+var reserved = netip.MustParsePrefix("100.64.0.0/10")
+
+// guardrail keeps routes from being asked for that the cloud would refuse, each with an answer of its own.
+type guardrail struct {
+	api       API
+	vpcID     string
+	vSwitches []alicloud.VSwitch
+	read      time.Time
+}
+
+// allowed reports whether the cloud accepts a route for the CIDR. It tells the node when not.
+func (g *guardrail) allowed(ctx context.Context, events *events, node *corev1.Node, cidr netip.Prefix) (bool, error) {
+	if g.read.IsZero() || time.Since(g.read) >= vSwitchTTL {
+		vSwitches, err := g.api.DescribeVSwitches(ctx, g.vpcID)
+		if err != nil {
+			return false, fmt.Errorf("read the vSwitches of %s: %w", g.vpcID, err)
+		}
+		g.vSwitches, g.read = vSwitches, time.Now()
+	}
+	if obstacle := g.obstacle(cidr); obstacle != "" {
+		events.warn(node, reasonInvalidCIDR, "The pod CIDR %s gets no route: it overlaps with %s. Choose a --cluster-cidr that is free in the VPC", cidr, obstacle)
+		return false, nil
+	}
+	return true, nil
+}
+
+func (g *guardrail) obstacle(cidr netip.Prefix) string {
+	if cidr.Overlaps(reserved) {
+		return fmt.Sprintf("%s, the range of the cloud's own services", reserved)
+	}
+	for _, vSwitch := range g.vSwitches {
+		if prefix, err := netip.ParsePrefix(vSwitch.CIDRBlock); err == nil && prefix.Overlaps(cidr) {
+			return fmt.Sprintf("%s of vSwitch %s", prefix, vSwitch.ID)
+		}
+	}
+	return ""
+}
+
+// strangers asks the cloud for the instances of entries that no node wants and that carry no mark: the official CCM's
+// entries of nodes that went away while no program ran. They may be removed when the instance is gone, which an answer
+// proves only if it shows a node's instance. It reports whether there are such.
+func (p *pass) strangers(ctx context.Context, v *view, plans []*plan) bool {
+	hops := sets.New[string]()
+	for _, plan := range plans {
+		for _, e := range plan.strangers {
+			hops.Insert(e.hop)
+		}
+	}
+	if hops.Len() == 0 || v.instances.Len() == 0 {
+		return false
+	}
+	// A few controls are enough: one that is visible proves that the answer can be trusted.
+	const controls = 5
+	known := sets.List(v.instances)
+	found, err := p.c.opts.API.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: append(known[:min(controls, len(known))], sets.List(hops)...)})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Looking for the instances of unknown routes; they stay", "routes", hops.Len())
+		return false
+	}
+	visible := sets.New[string]()
+	for i := range found {
+		visible.Insert(found[i].ID)
+	}
+	if !visible.HasAny(known...) {
+		return false
+	}
+	gone := hops.Difference(visible)
+	p.c.writer.vanished(gone.UnsortedList())
+	v.former = v.former.Union(gone)
+	return gone.Len() > 0
+}

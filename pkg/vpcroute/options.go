@@ -1,0 +1,134 @@
+package vpcroute
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// API is what this package calls of the cloud. *alicloud.Client satisfies it.
+type API interface {
+	DescribeRouteTables(ctx context.Context, vpcID string) ([]alicloud.RouteTable, error)
+	DescribeRouteEntries(ctx context.Context, tableID string) ([]alicloud.RouteEntry, error)
+	CreateRouteEntries(ctx context.Context, routes []alicloud.NewRoute) ([]error, error)
+	DeleteRouteEntries(ctx context.Context, entries []alicloud.RouteEntry) ([]error, error)
+	DescribeVSwitches(ctx context.Context, vpcID string) ([]alicloud.VSwitch, error)
+	DescribeInstances(ctx context.Context, query alicloud.InstanceQuery) ([]alicloud.Instance, error)
+	DescribeNetworkInterfaces(ctx context.Context, query alicloud.NetworkInterfaceQuery) ([]alicloud.NetworkInterface, error)
+	DisableSourceDestCheck(ctx context.Context, interfaceID string) error
+}
+
+// Config says which routes to manage, and where.
+type Config struct {
+	// ClusterCIDRs are the ranges that pod CIDRs come from. Entries outside them are never touched. Required.
+	ClusterCIDRs []netip.Prefix
+	// TableIDs are the route tables to write. Empty means the system table of the VPC.
+	TableIDs []string
+	// VPCID is the VPC of the nodes. Required.
+	VPCID string
+	// ClusterID tells this cluster's entries from those of other clusters in the VPC; it becomes part of the entries'
+	// description. It may be empty when the cluster CIDR is used by this cluster alone.
+	ClusterID string
+	// Period is how often the tables are compared with the nodes when nothing happened, to repair what others changed.
+	// Default 5 min.
+	Period time.Duration
+}
+
+// Options configure [NewWriter] and [NewController].
+type Options struct {
+	// API reaches the cloud. Required.
+	API API
+	// Config says what to manage. Required.
+	Config Config
+	// Client writes the nodes' conditions. Required for a controller.
+	Client kubernetes.Interface
+	// Recorder writes events on nodes; nil writes none.
+	Recorder record.EventRecorder
+	// Nodes is the informer of nodes. Required.
+	Nodes coreinformers.NodeInformer
+	// InstanceID gives the ECS instance of a node, an error for nodes without one. Required.
+	InstanceID func(*corev1.Node) (string, error)
+	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.
+	SkipSourceDestCheck bool
+	// Quota is how many custom entries a route table may hold, for the metric and the event at 80 %. Default 200, the
+	// quota of a new account. It stops no write: only the cloud knows the quota in force.
+	Quota int
+	// Quiet is how long the controller waits after an event for further ones, so that nodes that join together share a
+	// batch; it waits at most five times as long in all. Default 100 ms.
+	Quiet time.Duration
+}
+
+// Defaults of [Config] and [Options].
+const (
+	defaultPeriod = 5 * time.Minute
+	defaultQuota  = 200
+	defaultQuiet  = 100 * time.Millisecond
+)
+
+func (o Options) withDefaults() Options {
+	if o.Config.Period <= 0 {
+		o.Config.Period = defaultPeriod
+	}
+	if o.Quota <= 0 {
+		o.Quota = defaultQuota
+	}
+	if o.Quiet <= 0 {
+		o.Quiet = defaultQuiet
+	}
+	if o.Recorder == nil {
+		o.Recorder = &record.FakeRecorder{}
+	}
+	return o
+}
+
+// ParseClusterCIDRs reads the value of --cluster-cidr: one CIDR, or several separated by commas.
+func ParseClusterCIDRs(value string) ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+	for part := range strings.SplitSeq(value, ",") {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(part))
+		if err != nil || prefix != prefix.Masked() || prefix.Bits() == 0 {
+			return nil, fmt.Errorf("cluster CIDR %q is not accepted: expected one or more comma-separated CIDRs such as \"10.244.0.0/16\", "+
+				"each the first address of its range and narrower than /0", value)
+		}
+		prefixes = append(prefixes, prefix)
+	}
+	return prefixes, nil
+}
+
+// covers reports whether the prefix lies inside one of the cluster's ranges.
+func (c Config) covers(prefix netip.Prefix) bool {
+	for _, cluster := range c.ClusterCIDRs {
+		if cluster.Bits() <= prefix.Bits() && cluster.Contains(prefix.Addr()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isClusterCIDR reports whether the prefix is a whole range of the cluster, which no ordinary pod CIDR is.
+func (c Config) isClusterCIDR(prefix netip.Prefix) bool {
+	for _, cluster := range c.ClusterCIDRs {
+		if cluster == prefix {
+			return true
+		}
+	}
+	return false
+}
+
+// mark is the description of our entries. It must not change: entries carry it for years, and it is how an entry is
+// known again whose node went away while this program was down.
+func (c Config) mark() string {
+	if c.ClusterID == "" {
+		return "k8s/pod-cidr"
+	}
+	return "k8s/pod-cidr/" + c.ClusterID
+}

@@ -1,0 +1,276 @@
+package vpcroute
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Times of a pass.
+const (
+	// confirmEvery is how often a table is read while more batches wait: nodes whose routes work by then need not wait
+	// for the last batch.
+	confirmEvery = 5 * time.Second
+	// firstConfirm and maxConfirm bound the wait between reads for an entry that the cloud is still at work on.
+	firstConfirm = 250 * time.Millisecond
+	maxConfirm   = 5 * time.Second
+	// cidrGrace is how long a new node may be without pod CIDR before that is told: the kube-controller-manager assigns
+	// it within a second or two.
+	cidrGrace = 30 * time.Second
+)
+
+// pass is one comparison of nodes and tables, at most one batch of writes per table and kind, and what must be remembered
+// until the next one. It is used by one goroutine.
+type pass struct {
+	c       *Controller
+	backoff backoff
+	guardrail
+	// readAfter is the oldest read that is still good enough: the start of the drift period, or of a settling write.
+	readAfter time.Time
+	drift     time.Time
+	polls     int
+}
+
+func newPass(c *Controller) *pass {
+	return &pass{c: c, backoff: backoff{}, guardrail: guardrail{api: c.opts.API, vpcID: c.opts.Config.VPCID}}
+}
+
+// run makes the pass and returns when the next one is due if nothing happens.
+func (p *pass) run(ctx context.Context) (time.Time, error) {
+	v, err := p.c.writer.view()
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := time.Now()
+	drifting := !now.Before(p.drift)
+	if drifting {
+		p.readAfter = now
+	}
+	tables, err := p.c.writer.read(ctx, p.readAfter)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if drifting {
+		p.drift = now.Add(jittered(p.c.opts.Config.Period))
+	}
+	if !p.c.opts.SkipSourceDestCheck {
+		p.c.checks.want(v)
+	}
+	plans := p.plan(v, tables)
+	if drifting && p.strangers(ctx, v, plans) {
+		plans = p.plan(v, tables)
+	}
+	p.tell(v, tables, plans)
+	p.c.conditions.set(wantedConditions(v, plans))
+
+	changes, err := p.choose(ctx, v, plans, now)
+	if err != nil {
+		return time.Time{}, err
+	}
+	p.settle(ctx, v, changes)
+	return p.next(v, tables, plans, len(changes)), nil
+}
+
+func (p *pass) plan(v *view, tables []*table) []*plan {
+	plans := make([]*plan, len(tables))
+	for i, t := range tables {
+		plans[i] = diff(v, t, p.c.opts.Config)
+	}
+	return plans
+}
+
+// choose takes the next batch of each table: up to one call of deletions and one of creations. More would keep routes
+// waiting that are wanted since.
+func (p *pass) choose(ctx context.Context, v *view, plans []*plan, now time.Time) ([]*change, error) {
+	p.backoff.keep(func(key routeKey) bool { _, wanted := v.wanted[key.cidr]; return wanted })
+	var changes []*change
+	for _, plan := range plans {
+		for i := range plan.remove[:min(len(plan.remove), alicloud.MaxRouteEntriesPerCall)] {
+			changes = append(changes, &change{remove: &plan.remove[i]})
+		}
+		created := 0
+		for i := range plan.create {
+			route := &plan.create[i]
+			cidr := netip.MustParsePrefix(route.CIDR)
+			if created == alicloud.MaxRouteEntriesPerCall || p.backoff.waits(routeKey{plan.table, cidr}, route.InstanceID, now) {
+				continue
+			}
+			ok, err := p.allowed(ctx, p.c.events, v.wanted[cidr].node, cidr)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				changes = append(changes, &change{create: route})
+				created++
+			}
+		}
+	}
+	return changes, nil
+}
+
+// settle carries the changes out and remembers what failed.
+func (p *pass) settle(ctx context.Context, v *view, changes []*change) {
+	p.c.writer.apply(ctx, changes)
+	now := time.Now()
+	for _, c := range changes {
+		observeChange(c)
+		if ctx.Err() != nil {
+			continue
+		}
+		if c.create == nil {
+			p.removed(ctx, c)
+			continue
+		}
+		cidr := netip.MustParsePrefix(c.create.CIDR)
+		key, node := routeKey{c.create.TableID, cidr}, v.wanted[cidr].node
+		if c.err == nil {
+			p.backoff.succeeded(key)
+			p.c.events.solved(node.UID, reasonCreateFailed, reasonQuota)
+			p.c.events.normal(node, reasonCreated, "Created route %s to %s in %s", cidr, c.create.InstanceID, c.create.TableID)
+			continue
+		}
+		klog.FromContext(ctx).Error(c.err, "Route not created", "node", klog.KObj(node))
+		p.backoff.failed(key, c.create.InstanceID, c.err, now)
+		if !alicloud.IsDuplicate(c.err) {
+			p.c.events.warn(node, reasonOf(c.err), "The route for pod CIDR %s is not there yet: %v", cidr, c.err)
+		}
+	}
+}
+
+func (p *pass) removed(ctx context.Context, c *change) {
+	logger := klog.FromContext(ctx)
+	if c.err != nil {
+		logger.Error(c.err, "Route not deleted")
+		return
+	}
+	logger.V(2).Info("Deleted route", "cidr", c.remove.CIDR, "instance", hopOf(c.remove), "table", c.remove.TableID)
+}
+
+// next decides when to look again without an event, and how fresh the tables must be then.
+func (p *pass) next(v *view, tables []*table, plans []*plan, changes int) time.Time {
+	now := time.Now()
+	due := p.drift
+	soon := func(at time.Time) {
+		if at.Before(due) {
+			due = at
+		}
+	}
+	if at := p.backoff.next(); !at.IsZero() {
+		soon(at)
+	}
+	for _, w := range v.withoutCIDR {
+		if at := w.CreationTimestamp.Add(cidrGrace); at.After(now) {
+			soon(at)
+		}
+	}
+	if changes > 0 {
+		// The next batch follows at once; a read only when the last is some time ago, or nothing is left to write.
+		p.polls = 0
+		if oldest(tables).Add(confirmEvery).Before(now) {
+			p.readAfter = now
+		}
+		return now
+	}
+	settling := false
+	for _, plan := range plans {
+		settling = settling || plan.settling()
+	}
+	if !settling {
+		p.polls = 0
+		return due
+	}
+	wait := time.Duration(0)
+	if p.polls > 0 {
+		wait = min(maxConfirm, firstConfirm<<min(p.polls-1, 5))
+	}
+	p.polls++
+	p.readAfter = now.Add(wait)
+	soon(p.readAfter)
+	return due
+}
+
+func oldest(tables []*table) time.Time {
+	first := time.Now()
+	for _, t := range tables {
+		if t.read.Before(first) {
+			first = t.read
+		}
+	}
+	return first
+}
+
+// wantedConditions says of every node with a wanted route whether all its routes are available in all tables. A node
+// with a pod CIDR that cannot be routed is not available either.
+func wantedConditions(v *view, plans []*plan) map[string]conditionFor {
+	wanted := map[string]conditionFor{}
+	set := func(node *corev1.Node, available bool) {
+		before, known := wanted[node.Name]
+		wanted[node.Name] = conditionFor{uid: node.UID, available: available && (!known || before.available)}
+	}
+	for cidr, w := range v.wanted {
+		available := len(plans) > 0
+		for _, plan := range plans {
+			available = available && plan.states[cidr] == stateAvailable
+		}
+		set(w.node, available)
+	}
+	for _, problem := range v.problems {
+		if problem.reason == reasonConflict || problem.reason == reasonInvalidCIDR {
+			set(problem.node, false)
+		}
+	}
+	return wanted
+}
+
+// tell writes the events of this pass.
+func (p *pass) tell(v *view, tables []*table, plans []*plan) {
+	for _, problem := range v.problems {
+		p.c.events.warn(problem.node, problem.reason, "%s", problem.message)
+	}
+	for _, node := range v.withoutCIDR {
+		if time.Since(node.CreationTimestamp.Time) >= cidrGrace {
+			p.c.events.warn(node, reasonNoCIDR, "The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns them: it needs "+
+				"--allocate-node-cidrs=true and --cluster-cidr, with free ranges left")
+		}
+	}
+	for i, plan := range plans {
+		tableConflicts.WithLabelValues(plan.table).Set(float64(len(plan.conflicts)))
+		for cidr, e := range plan.conflicts {
+			p.c.events.warn(v.wanted[cidr].node, reasonConflict, "Route table %s has an entry for the pod CIDR %s that leads to %v and is not one of a "+
+				"node; it stays, and the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, cidr, e.NextHops)
+		}
+		p.tellQuota(v, tables[i], plan)
+	}
+}
+
+// tellQuota warns once per table from 80 % of the configured quota. The event stands on the newest node: it is what used
+// the quota up.
+func (p *pass) tellQuota(v *view, t *table, plan *plan) {
+	used := t.custom + len(plan.create)
+	newest := newestNode(v)
+	key := types.UID("table/" + t.id)
+	if used*100 < p.c.opts.Quota*80 || newest == nil {
+		p.c.events.solved(key, reasonQuota)
+		return
+	}
+	if p.c.events.first(key, reasonQuota) {
+		p.c.events.recorder.Eventf(newest, corev1.EventTypeWarning, reasonQuota, "Route table %s holds or needs %d custom entries; the quota is taken to "+
+			"be %d. Ask for a higher quota (vpc_quota_route_entrys_num) before it is used up", t.id, used, p.c.opts.Quota)
+	}
+}
+
+func newestNode(v *view) *corev1.Node {
+	var newest *corev1.Node
+	for _, w := range v.wanted {
+		if newest == nil || newest.CreationTimestamp.Before(&w.node.CreationTimestamp) {
+			newest = w.node
+		}
+	}
+	return newest
+}

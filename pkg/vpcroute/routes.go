@@ -1,0 +1,208 @@
+package vpcroute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	cloudprovider "k8s.io/cloud-provider"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+var _ cloudprovider.Routes = (*Routes)(nil)
+
+// availableWithin bounds the wait of one CreateRoute for the cloud to make the entry available. The stock controller
+// patches the nodes' conditions only after all its calls have returned.
+const availableWithin = 20 * time.Second
+
+// Routes lets the stock route controller work through the writer. This project's own controller does not need it; it is
+// for programs that link the provider and start the stock controllers.
+type Routes struct {
+	writer *Writer
+	config Config
+}
+
+// NewRoutes returns the adapter over the writer.
+func NewRoutes(writer *Writer, config Config) *Routes { return &Routes{writer: writer, config: config} }
+
+// ListRoutes lists the routes that are ours. Foreign entries are left out, because the stock controller deletes whatever
+// it cannot explain; so are entries that do not work in every table yet, because it takes listed ones for working.
+func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
+	v, err := r.writer.view()
+	if err != nil {
+		return nil, err
+	}
+	tables, err := r.writer.read(ctx, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[string]types.NodeName{}
+	for _, w := range v.wanted {
+		nodes[w.instance] = types.NodeName(w.node.Name)
+	}
+	var routes []*cloudprovider.Route
+	listed := map[string]bool{}
+	for _, t := range tables {
+		for cidr, e := range t.entries {
+			name := routeName(e.hop, cidr)
+			if listed[name] || v.held.Has(cidr) || !ours(v, r.config, e) || r.incomplete(v, tables, cidr, e.hop) {
+				continue
+			}
+			listed[name] = true
+			node, known := nodes[e.hop]
+			routes = append(routes, &cloudprovider.Route{Name: name, TargetNode: node, DestinationCIDR: cidr.String(), Blackhole: !known})
+		}
+	}
+	return routes, nil
+}
+
+// incomplete reports whether the entry is wanted and not available in every table.
+func (r *Routes) incomplete(v *view, tables []*table, cidr netip.Prefix, hop string) bool {
+	w, wanted := v.wanted[cidr]
+	if !wanted || w.instance != hop {
+		return false
+	}
+	return !available(tables, cidr, hop)
+}
+
+func available(tables []*table, cidr netip.Prefix, hop string) bool {
+	for _, t := range tables {
+		if e, ok := t.entries[cidr]; !ok || e.hop != hop || e.Status != alicloud.RouteAvailable {
+			return false
+		}
+	}
+	return len(tables) > 0
+}
+
+// CreateRoute makes the route in every table and waits a short while for it to be available. An entry of ours that leads
+// elsewhere is replaced. While the cloud is at work the error is an API conflict, after which the stock controller tries
+// again.
+func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovider.Route) error {
+	cidr, hop, v, err := r.parse(route)
+	if err != nil {
+		return err
+	}
+	deadline := time.Now().Add(availableWithin)
+	var notBefore time.Time
+	for attempt := 0; ; attempt++ {
+		tables, err := r.writer.read(ctx, notBefore)
+		if err != nil {
+			return err
+		}
+		if available(tables, cidr, hop) {
+			return nil
+		}
+		if err := r.advance(ctx, v, tables, cidr); err != nil {
+			return err
+		}
+		wait := min(maxConfirm, firstConfirm<<min(attempt, 5))
+		if attempt == 0 {
+			wait = 0
+		}
+		if time.Now().Add(wait).After(deadline) {
+			return inProgress(route, errors.New("the cloud is still at work on it"))
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+		notBefore = time.Now()
+	}
+}
+
+// advance makes the next change towards the wanted route in every table.
+func (r *Routes) advance(ctx context.Context, v *view, tables []*table, cidr netip.Prefix) error {
+	var changes []*change
+	for _, t := range tables {
+		p := diff(v, t, r.config)
+		if e, conflict := p.conflicts[cidr]; conflict {
+			return fmt.Errorf("route table %s has an entry for %s that leads to %v and is not one of a node", t.id, cidr, e.NextHops)
+		}
+		for i := range p.remove {
+			if p.remove[i].CIDR == cidr.String() {
+				changes = append(changes, &change{remove: &p.remove[i]})
+			}
+		}
+		for i := range p.create {
+			if p.create[i].CIDR == cidr.String() {
+				changes = append(changes, &change{create: &p.create[i]})
+			}
+		}
+	}
+	for i, err := range r.writer.apply(ctx, changes) {
+		observeChange(changes[i])
+		// A duplicate was made by somebody else since the read: the next one shows whose it is.
+		if err != nil && !alicloud.IsDuplicate(err) && !alicloud.IsAmbiguous(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// parse reads a wanted route: its CIDR, the instance of its node, and the nodes with exactly this route forced in.
+func (r *Routes) parse(route *cloudprovider.Route) (netip.Prefix, string, *view, error) {
+	cidr, err := netip.ParsePrefix(route.DestinationCIDR)
+	if err != nil || !cidr.Addr().Is4() || !r.config.covers(cidr.Masked()) {
+		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %q is no IPv4 range inside the cluster CIDR %v", route.DestinationCIDR, r.config.ClusterCIDRs)
+	}
+	node := r.writer.node(string(route.TargetNode))
+	if node == nil {
+		return netip.Prefix{}, "", nil, fmt.Errorf("node %q of route %s does not exist", route.TargetNode, cidr)
+	}
+	instance, err := r.writer.opts.InstanceID(node)
+	if err != nil {
+		return netip.Prefix{}, "", nil, fmt.Errorf("route %s: %w", cidr, err)
+	}
+	v, err := r.writer.view()
+	if err != nil {
+		return netip.Prefix{}, "", nil, err
+	}
+	v.wanted = map[netip.Prefix]want{cidr.Masked(): {node: node, instance: instance}}
+	return cidr.Masked(), instance, v, nil
+}
+
+// DeleteRoute removes the route from every table, if it still leads where it led when it was listed: the stock controller
+// deletes and creates at the same time when a CIDR moves.
+func (r *Routes) DeleteRoute(ctx context.Context, _ string, route *cloudprovider.Route) error {
+	hop, cidr, err := parseRouteName(route)
+	if err != nil {
+		return err
+	}
+	tables, err := r.writer.read(ctx, time.Time{})
+	if err != nil {
+		return err
+	}
+	var changes []*change
+	for _, t := range tables {
+		if e, ok := t.entries[cidr]; ok && hop != "" && e.hop == hop {
+			changes = append(changes, &change{remove: &e.RouteEntry})
+		}
+	}
+	errs := r.writer.apply(ctx, changes)
+	for _, c := range changes {
+		observeChange(c)
+	}
+	return errors.Join(errs...)
+}
+
+// routeName holds what DeleteRoute needs to know of a listed route: where it led. The node may be gone by then.
+func routeName(hop string, cidr netip.Prefix) string { return hop + "/" + cidr.String() }
+
+func parseRouteName(route *cloudprovider.Route) (string, netip.Prefix, error) {
+	hop, text, ok := strings.Cut(route.Name, "/")
+	cidr, err := netip.ParsePrefix(text)
+	if !ok || err != nil {
+		return "", netip.Prefix{}, fmt.Errorf("route name %q: expected one of ListRoutes, \"<instance>/<CIDR>\"", route.Name)
+	}
+	return hop, cidr, nil
+}
+
+func inProgress(route *cloudprovider.Route, err error) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "routes"}, route.DestinationCIDR, err)
+}

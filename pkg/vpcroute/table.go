@@ -1,0 +1,88 @@
+package vpcroute
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// table is what is known of one route table: its custom entries inside the cluster CIDR, as read last and changed since
+// by our own writes.
+type table struct {
+	id      string
+	entries map[netip.Prefix]entry
+	// custom counts all custom entries, which share the table's quota.
+	custom int
+	// read is when the cloud was asked last; written is when it last accepted a change.
+	read, written time.Time
+	// stale says that a write had an unknown result, so that the table must be read before it is judged.
+	stale bool
+}
+
+// entry is a custom route entry.
+type entry struct {
+	alicloud.RouteEntry
+	cidr netip.Prefix
+	// hop is the instance that the entry leads to, "" for every other or more than one next hop.
+	hop string
+}
+
+func newTable(id string, entries []alicloud.RouteEntry, config Config, read time.Time) *table {
+	t := &table{id: id, entries: map[netip.Prefix]entry{}, read: read}
+	for i := range entries {
+		if entries[i].Type != alicloud.RouteTypeCustom {
+			continue
+		}
+		t.custom++
+		cidr, err := netip.ParsePrefix(entries[i].CIDR)
+		if err != nil || !config.covers(cidr.Masked()) {
+			continue
+		}
+		t.entries[cidr.Masked()] = entry{RouteEntry: entries[i], cidr: cidr.Masked(), hop: hopOf(&entries[i])}
+	}
+	return t
+}
+
+func hopOf(e *alicloud.RouteEntry) string {
+	if len(e.NextHops) != 1 || e.NextHops[0].Type != alicloud.NextHopInstance {
+		return ""
+	}
+	return e.NextHops[0].ID
+}
+
+// created notes an entry that the cloud accepted. It counts as available only once a read shows it so.
+func (t *table) created(route alicloud.NewRoute, now time.Time) {
+	cidr := netip.MustParsePrefix(route.CIDR)
+	if _, known := t.entries[cidr]; !known {
+		t.custom++
+	}
+	t.entries[cidr] = entry{cidr: cidr, hop: route.InstanceID, RouteEntry: alicloud.RouteEntry{
+		TableID: t.id, CIDR: route.CIDR, Type: alicloud.RouteTypeCustom, Status: alicloud.RoutePending, Description: route.Description,
+		NextHops: []alicloud.NextHop{{ID: route.InstanceID, Type: alicloud.NextHopInstance}},
+	}}
+	t.written = now
+}
+
+// removed notes that the entry is gone, or will be without further help.
+func (t *table) removed(e alicloud.RouteEntry, now time.Time) {
+	cidr, err := netip.ParsePrefix(e.CIDR)
+	if err != nil {
+		return
+	}
+	if _, known := t.entries[cidr.Masked()]; known {
+		delete(t.entries, cidr.Masked())
+		t.custom--
+	}
+	t.written = now
+}
+
+// clone returns a copy that later writes do not change.
+func (t *table) clone() *table {
+	copied := *t
+	copied.entries = make(map[netip.Prefix]entry, len(t.entries))
+	for cidr, e := range t.entries {
+		copied.entries[cidr] = e
+	}
+	return &copied
+}
