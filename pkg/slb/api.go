@@ -1,0 +1,50 @@
+package slb
+
+import (
+	"context"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// API is the part of the cloud that this package calls; *alicloud.Client has it.
+type API interface {
+	reader
+	writer
+}
+
+var _ API = (*alicloud.Client)(nil)
+
+// reader is what observing uses.
+type reader interface {
+	DescribeLoadBalancers(ctx context.Context, query alicloud.LoadBalancerQuery) ([]alicloud.LoadBalancer, error)
+	DescribeLoadBalancer(ctx context.Context, id string) (alicloud.LoadBalancer, error)
+	DescribeListeners(ctx context.Context, loadBalancerIDs ...string) (map[string][]alicloud.Listener, error)
+	DescribeVServerGroups(ctx context.Context, loadBalancerID string) ([]alicloud.VServerGroup, error)
+	DescribeVServerGroup(ctx context.Context, id string) (alicloud.VServerGroup, error)
+}
+
+// writer is what applying a plan uses.
+type writer interface {
+	CreateLoadBalancer(ctx context.Context, lb alicloud.LoadBalancer, token string) (alicloud.LoadBalancer, error)
+	DeleteLoadBalancer(ctx context.Context, id string) error
+	SetDeleteProtection(ctx context.Context, id, value string) error
+	SetModificationProtection(ctx context.Context, id, status, reason string) error
+	SetInternetSpec(ctx context.Context, id, chargeType string, bandwidth int) error
+	SetInstanceChargeType(ctx context.Context, id, chargeType string) error
+	SetInstanceSpec(ctx context.Context, id, spec string) error
+	SetLoadBalancerName(ctx context.Context, id, name string) error
+	TagLoadBalancer(ctx context.Context, id string, tags []alicloud.Tag) error
+	UntagLoadBalancer(ctx context.Context, id string, keys []string) error
+
+	CreateListener(ctx context.Context, loadBalancerID string, listener alicloud.Listener) error
+	SetListener(ctx context.Context, loadBalancerID string, listener alicloud.Listener) error
+	StartListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
+	DeleteListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
+
+	CreateVServerGroup(ctx context.Context, loadBalancerID, name string, members []alicloud.Backend) (string, error)
+	DeleteVServerGroup(ctx context.Context, id string) error
+	AddBackends(ctx context.Context, groupID string, members []alicloud.Backend) error
+	RemoveBackends(ctx context.Context, groupID string, members []alicloud.Backend) error
+	SetBackends(ctx context.Context, groupID string, members []alicloud.Backend) error
+	ReplaceBackends(ctx context.Context, groupID string, remove, add []alicloud.Backend) error
+}

@@ -1,0 +1,210 @@
+package slb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// applier carries out one plan. It writes only, and keeps model in step with every write that succeeded, so that the
+// next difference needs no reading.
+type applier struct {
+	api   API
+	model *Model
+	// token makes the client token of the creation of a CLB.
+	token func(lb alicloud.LoadBalancer) string
+
+	failed    map[string]bool // targets with a failed step
+	throttled map[Op]bool     // operations that the cloud refuses until the next minute
+	deferred  []Step          // additions that wait for removals to make room
+	errs      []error
+	writes    int
+	// doubt says that model may differ from what is there: it must be read before the next difference.
+	doubt bool
+	// lost is the id of a CLB that a call said does not exist.
+	lost string
+}
+
+func newApplier(api API, model *Model, token func(alicloud.LoadBalancer) string) *applier {
+	return &applier{api: api, model: model, token: token, failed: map[string]bool{}, throttled: map[Op]bool{}}
+}
+
+// run carries out the plan as far as possible: a failed step stops those that build on it and no others.
+func (a *applier) run(ctx context.Context, plan Plan) error {
+	for _, step := range plan.Steps {
+		if a.try(ctx, step); a.lost != "" {
+			break
+		}
+	}
+	late := a.deferred
+	a.deferred = nil
+	for _, step := range late {
+		if a.try(ctx, step); len(a.deferred) > 0 {
+			a.fail(step, fmt.Errorf("the quota of members is used up"))
+			a.deferred = nil
+		}
+	}
+	return errors.Join(a.errs...)
+}
+
+// try carries out a step unless one that it builds on failed.
+func (a *applier) try(ctx context.Context, step Step) {
+	switch {
+	case a.failed[step.Target], a.failed[targetLoadBalancer], slices.ContainsFunc(step.needs, func(t string) bool { return a.failed[t] }):
+		a.failed[step.Target] = true
+		return
+	case a.throttled[step.Op]:
+		a.failed[step.Target] = true // trying again would only keep the worker waiting for the next minute
+		return
+	case ctx.Err() != nil:
+		a.failed[step.Target] = true
+		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
+		return
+	}
+	err := a.do(ctx, step)
+	if err == nil {
+		klog.FromContext(ctx).V(2).Info("Wrote", "step", step.String(), "lb", a.model.LoadBalancer.ID)
+		return
+	}
+	if step.Op == OpAddBackends && alicloud.IsQuota(err) {
+		a.deferred = append(a.deferred, step)
+		return
+	}
+	a.fail(step, err)
+}
+
+func (a *applier) fail(step Step, err error) {
+	a.failed[step.Target] = true
+	a.errs = append(a.errs, fmt.Errorf("%s %s: %w", step.Op, a.describe(step), err))
+	switch {
+	case alicloud.IsThrottled(err):
+		a.throttled[step.Op] = true
+	case alicloud.IsBusy(err):
+		// The call was refused and changed nothing: what is known stays known.
+	default:
+		a.doubt = true
+	}
+	if alicloud.HasCode(err, codeLoadBalancerGone) {
+		a.lost = a.model.LoadBalancer.ID
+	}
+}
+
+func (a *applier) describe(step Step) string {
+	if id := a.model.LoadBalancer.ID; id != "" {
+		return fmt.Sprintf("%s of %s", step.Target, id)
+	}
+	return step.Target
+}
+
+// do makes the call of a step and notes its effect.
+func (a *applier) do(ctx context.Context, step Step) error {
+	switch step.Op {
+	case OpCreateLoadBalancer:
+		return a.createLoadBalancer(ctx, step)
+	case OpDeleteLoadBalancer:
+		return a.deleteLoadBalancer(ctx)
+	case OpCreateGroup, OpDeleteGroup:
+		return a.group(ctx, step)
+	case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
+		return a.members(ctx, step)
+	case OpCreateListener, OpSetListener, OpStartListener, OpDeleteListener:
+		return a.listener(ctx, step)
+	default:
+		return a.attribute(ctx, step)
+	}
+}
+
+// call counts a write.
+func (a *applier) call(err error) error {
+	a.writes++
+	return err
+}
+
+// createLoadBalancer tries the vSwitches in turn: one without free addresses is no reason to fail while another has some.
+func (a *applier) createLoadBalancer(ctx context.Context, step Step) error {
+	lb := step.loadBalancer
+	candidates := step.vswitchIDs
+	if lb.AddressType != alicloud.AddressIntranet {
+		candidates = []string{""}
+	} else if len(candidates) == 0 {
+		return &ConfigError{Field: "vswitchid", Reason: "no vSwitch is known for a CLB of address type intranet; set it in the cloud config or by the annotation " + string(VSwitchID)}
+	}
+	var err error
+	for _, id := range candidates {
+		lb.VSwitchID = id
+		var created alicloud.LoadBalancer
+		created, err = a.api.CreateLoadBalancer(ctx, lb, a.token(lb))
+		a.writes++
+		if err == nil {
+			a.model.LoadBalancer = created
+			return nil
+		}
+		if !alicloud.HasCode(err, codeVSwitchFull) {
+			return err
+		}
+	}
+	return err
+}
+
+func (a *applier) deleteLoadBalancer(ctx context.Context) error {
+	err := a.call(a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID))
+	if err != nil && !alicloud.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// attribute changes the CLB itself.
+func (a *applier) attribute(ctx context.Context, step Step) error {
+	have, want := &a.model.LoadBalancer, step.loadBalancer
+	var err error
+	switch step.Op {
+	case OpSetName:
+		if err = a.call(a.api.SetLoadBalancerName(ctx, have.ID, want.Name)); err == nil {
+			have.Name = want.Name
+		}
+	case OpSetProtection:
+		if err = a.call(a.api.SetDeleteProtection(ctx, have.ID, want.DeleteProtection)); err == nil {
+			have.DeleteProtection = want.DeleteProtection
+		}
+	case OpSetModification:
+		if err = a.call(a.api.SetModificationProtection(ctx, have.ID, want.ModificationProtection, want.ModificationProtectionReason)); err == nil {
+			have.ModificationProtection, have.ModificationProtectionReason = want.ModificationProtection, want.ModificationProtectionReason
+		}
+	case OpSetCharge:
+		if err = a.call(a.api.SetInstanceChargeType(ctx, have.ID, want.InstanceChargeType)); err == nil {
+			have.InstanceChargeType = want.InstanceChargeType
+		}
+	case OpSetSpec:
+		if err = a.call(a.api.SetInstanceSpec(ctx, have.ID, want.Spec)); err == nil {
+			have.Spec = want.Spec
+		}
+	case OpSetInternet:
+		if err = a.call(a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth)); err == nil {
+			have.InternetChargeType, have.Bandwidth = want.InternetChargeType, want.Bandwidth
+		}
+	case OpTag:
+		if err = a.call(a.api.TagLoadBalancer(ctx, have.ID, want.Tags)); err == nil {
+			have.Tags = mergeTags(have.Tags, want.Tags)
+		}
+	case OpUntag:
+		if err = a.call(a.api.UntagLoadBalancer(ctx, have.ID, step.tagKeys)); err == nil {
+			have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.tagKeys, t.Key) })
+		}
+	default:
+		return fmt.Errorf("operation %q is not known", step.Op)
+	}
+	return err
+}
+
+func mergeTags(have, want []alicloud.Tag) []alicloud.Tag {
+	merged := slices.DeleteFunc(slices.Clone(have), func(old alicloud.Tag) bool {
+		return slices.ContainsFunc(want, func(tag alicloud.Tag) bool { return tag.Key == old.Key })
+	})
+	return append(merged, want...)
+}

@@ -1,0 +1,67 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+func (a *applier) listener(ctx context.Context, step Step) error {
+	id, key := a.model.LoadBalancer.ID, step.listener.ListenerKey
+	switch step.Op {
+	case OpStartListener:
+		if err := a.call(a.api.StartListener(ctx, id, key)); err != nil {
+			return err
+		}
+		a.model.listener(key).Status = alicloud.ListenerRunning
+		return nil
+	case OpDeleteListener:
+		if err := a.call(a.api.DeleteListener(ctx, id, key)); err != nil && !goneListener(err) {
+			return err
+		}
+		a.model.Listeners = slices.DeleteFunc(a.model.Listeners, func(l Listener) bool { return l.ListenerKey == key })
+		return nil
+	}
+	listener := step.listener
+	group := a.model.group(step.groupName)
+	if group == nil {
+		return fmt.Errorf("group %s is not there", step.groupName)
+	}
+	listener.VServerGroupID = group.ID
+	if step.Op == OpCreateListener {
+		return a.createListener(ctx, listener)
+	}
+	return a.setListener(ctx, listener)
+}
+
+func (a *applier) createListener(ctx context.Context, listener alicloud.Listener) error {
+	if err := a.call(a.api.CreateListener(ctx, a.model.LoadBalancer.ID, listener)); err != nil {
+		return err
+	}
+	a.model.Listeners = append(a.model.Listeners, Listener{
+		ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: listener.VServerGroupID,
+		Status: alicloud.ListenerStopped, Attributes: maps.Clone(listener.Attributes),
+	})
+	return nil
+}
+
+func (a *applier) setListener(ctx context.Context, listener alicloud.Listener) error {
+	if err := a.call(a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener)); err != nil {
+		return err
+	}
+	have := a.model.listener(listener.ListenerKey)
+	have.Description, have.GroupID = listener.Description, listener.VServerGroupID
+	if have.Attributes == nil {
+		have.Attributes = alicloud.Attributes{}
+	}
+	maps.Copy(have.Attributes, listener.Attributes)
+	return nil
+}
+
+// goneListener: a CLB that is gone is not the same as a listener that is gone; the first must be noticed.
+func goneListener(err error) bool {
+	return alicloud.IsNotFound(err) && !alicloud.HasCode(err, codeLoadBalancerGone)
+}

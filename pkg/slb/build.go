@@ -1,0 +1,169 @@
+package slb
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Input is everything that the wanted state of a Service depends on.
+type Input struct {
+	Service *corev1.Service
+	Params  Params
+	Config  Config
+	// ClusterID is the one that the marks carry: that of the CLB which is there already, else the configured one.
+	ClusterID string
+	Nodes     []Node
+	// Slices are all EndpointSlices of the Service.
+	Slices []*discoveryv1.EndpointSlice
+	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
+	// yet. Only where members are addresses of pods.
+	Interfaces map[string]string
+}
+
+// Build returns the wanted state. A port that cannot be served is left out and reported; the others are served.
+func Build(in Input) (*Model, []Problem) {
+	b := &builder{in: in, owner: ownerOf(in.Service, in.ClusterID), resolver: newResolver(in), model: &Model{}}
+	b.loadBalancer()
+	protocols := b.protocols()
+	for _, port := range in.Service.Spec.Ports {
+		b.port(port, protocols)
+	}
+	b.report()
+	slices.SortStableFunc(b.model.Listeners, func(a, c Listener) int {
+		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.Protocol, c.Protocol))
+	})
+	return b.model, b.problems
+}
+
+type builder struct {
+	in       Input
+	owner    owner
+	resolver *resolver
+	model    *Model
+	problems []Problem
+}
+
+func (b *builder) problem(reason, format string, args ...any) {
+	b.problems = append(b.problems, problemf(reason, format, args...))
+}
+
+// port adds the listener and the group of one port of the Service.
+func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
+	protocol := strings.ToLower(string(port.Protocol))
+	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
+		b.problem(ReasonFeatureNotSupported, "port %d: a CLB cannot serve protocol %s", port.Port, port.Protocol)
+		return
+	}
+	if chosen, ok := protocols[port.Port]; ok && (chosen == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP) {
+		protocol = chosen
+	}
+	if protocol == alicloud.ProtocolHTTPS && !b.in.Params.Has(CertID) {
+		b.problem(ReasonInvalidAnnotation, "port %d: https needs the annotation %s", port.Port, CertID)
+		return
+	}
+	group, ok := b.group(port)
+	if !ok {
+		return
+	}
+	if !slices.ContainsFunc(b.model.Groups, func(g Group) bool { return g.Name == group.Name }) {
+		b.model.Groups = append(b.model.Groups, group)
+	}
+	key := alicloud.ListenerKey{Port: int(port.Port), Protocol: protocol}
+	b.model.Listeners = append(b.model.Listeners, Listener{
+		ListenerKey: key,
+		Description: b.owner.portMark(port.Port),
+		Group:       group.Name,
+		Attributes:  b.managedAttributes(key),
+		Create:      b.creationAttributes(protocol),
+	})
+}
+
+// group returns the members of a port. Two ports that share the node port share the group.
+func (b *builder) group(port corev1.ServicePort) (Group, bool) {
+	if b.eni() {
+		group, problems := b.resolver.pods(port, b.owner.mark(targetPort(port)))
+		b.problems = append(b.problems, problems...)
+		return group, true
+	}
+	if port.NodePort == 0 {
+		b.problem(ReasonFeatureNotSupported,
+			"port %d has no node port (allocateLoadBalancerNodePorts is false); that needs the annotation %s: eni", port.Port, AnnotationBackendType)
+		return Group{}, false
+	}
+	mark := b.owner.portMark(port.NodePort)
+	if b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		group, problems := b.resolver.local(port, mark)
+		b.problems = append(b.problems, problems...)
+		return group, true
+	}
+	return b.resolver.cluster(port, mark), true
+}
+
+func (b *builder) eni() bool { return usesInterfaces(b.in.Params, b.in.Config) }
+
+// usesInterfaces reports whether the members are addresses of pods.
+func usesInterfaces(params Params, config Config) bool {
+	if params.backendType != "" {
+		return params.backendType == alicloud.BackendENI
+	}
+	return config.DefaultBackendENI
+}
+
+// targetPort is how the names of groups of pods spell the target port.
+func targetPort(port corev1.ServicePort) string {
+	if text := port.TargetPort.String(); text != "0" && text != "" {
+		return text
+	}
+	return strconv.Itoa(int(port.Port))
+}
+
+// protocols reads the annotation protocol-port.
+func (b *builder) protocols() map[int32]string {
+	chosen := map[int32]string{}
+	for item := range strings.SplitSeq(b.in.Params.Get(ProtocolPort), ",") {
+		protocol, text, ok := strings.Cut(item, ":")
+		port, err := strconv.ParseInt(text, 10, 32)
+		if !ok || err != nil {
+			continue
+		}
+		number := int32(port)
+		if _, twice := chosen[number]; twice {
+			b.problem(ReasonInvalidAnnotation, "%s: port %d is named twice", ProtocolPort, number)
+			continue
+		}
+		chosen[number] = protocol
+		b.checkProtocol(number, protocol)
+	}
+	return chosen
+}
+
+func (b *builder) checkProtocol(number int32, protocol string) {
+	want := corev1.ProtocolTCP
+	if protocol == alicloud.ProtocolUDP {
+		want = corev1.ProtocolUDP
+	}
+	if !slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number && p.Protocol == want }) {
+		b.problem(ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no %s port %d", ProtocolPort, protocol, number, want, number)
+	}
+}
+
+// report tells about nodes that look like members and cannot be. One message names them all.
+func (b *builder) report() {
+	var names []string
+	for _, node := range b.in.Nodes {
+		if node.Unresolved {
+			names = append(names, node.Name)
+		}
+	}
+	if len(names) > 0 {
+		b.problem(ReasonSkipSyncBackends, "%s", fmt.Sprintf("nodes without provider ID are no members yet: %s", strings.Join(names, ", ")))
+	}
+}

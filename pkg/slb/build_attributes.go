@@ -1,0 +1,135 @@
+package slb
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// maxPersistence is the largest session persistence in seconds that a listener takes; Kubernetes allows a day.
+const maxPersistence = 3600
+
+// managedAttributes are the listener attributes that annotations and the Service's spec ask for.
+func (b *builder) managedAttributes(key alicloud.ListenerKey) alicloud.Attributes {
+	if attributes, ok := b.forwarded(key); ok {
+		return attributes
+	}
+	protocol := key.Protocol
+	attributes := alicloud.Attributes{}
+	for _, row := range listenerAnnotations() {
+		if row.Attribute == "" || !slices.Contains(row.Protocols, protocol) || !b.in.Params.Has(row.Suffix) {
+			continue
+		}
+		if value := b.in.Params.Get(row.Suffix); legalFor(protocol, row.Suffix, value, b.in.Params) {
+			attributes[row.Attribute] = encode(row, value)
+		}
+	}
+	b.sessionAffinity(protocol, attributes)
+	return attributes
+}
+
+// creationAttributes are what a new listener gets where nothing is asked for; its user may change them afterwards.
+func (b *builder) creationAttributes(protocol string) alicloud.Attributes {
+	attributes := alicloud.Attributes{}
+	for _, row := range listenerAnnotations() {
+		if row.AtCreation && slices.Contains(row.Protocols, protocol) {
+			attributes[row.Attribute] = encode(row, row.Default)
+		}
+	}
+	if b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && !b.eni() {
+		attributes["Scheduler"] = "wrr" // rr ignores the weights, which are the numbers of endpoints
+	}
+	return attributes
+}
+
+func encode(row Annotation, value string) string {
+	if encoded, ok := row.Encode[value]; ok {
+		return encoded
+	}
+	return value
+}
+
+// legalFor leaves out values that one protocol does not know, so that the other ports of the Service still get them.
+func legalFor(protocol string, suffix Suffix, value string, params Params) bool {
+	switch suffix {
+	case Scheduler:
+		switch value {
+		case "sch", "tch":
+			return protocol == alicloud.ProtocolTCP || protocol == alicloud.ProtocolUDP
+		case "qch":
+			return protocol == alicloud.ProtocolUDP
+		}
+	case HealthCheckURI, HealthCheckDomain, HealthCheckHTTPCode:
+		return protocol != alicloud.ProtocolTCP || params.Get(HealthCheckType) == "http"
+	case ACLID, ACLType:
+		return params.Get(ACLStatus) == "on"
+	case ConnectionDrainTimeout:
+		return params.Get(ConnectionDrain) == "on"
+	}
+	return true
+}
+
+func (b *builder) sessionAffinity(protocol string, attributes alicloud.Attributes) {
+	spec := b.in.Service.Spec
+	if spec.SessionAffinity != corev1.ServiceAffinityClientIP || b.in.Params.Has(PersistenceTimeout) || !slices.Contains(layer4, protocol) {
+		return
+	}
+	timeout := int32(corev1.DefaultClientIPServiceAffinitySeconds)
+	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil && config.ClientIP.TimeoutSeconds != nil {
+		timeout = *config.ClientIP.TimeoutSeconds
+	}
+	attributes["PersistenceTimeout"] = strconv.Itoa(int(min(timeout, maxPersistence)))
+}
+
+// forwarded returns the attributes of an http listener that only sends its clients on to an https one. Nothing else of
+// such a listener counts, so nothing else is compared.
+func (b *builder) forwarded(key alicloud.ListenerKey) (alicloud.Attributes, bool) {
+	if key.Protocol != alicloud.ProtocolHTTP {
+		return nil, false
+	}
+	for item := range strings.SplitSeq(b.in.Params.Get(ForwardPort), ",") {
+		from, to, ok := strings.Cut(item, ":")
+		if ok && from == strconv.Itoa(key.Port) {
+			return alicloud.Attributes{"ListenerForward": "on", "ForwardPort": to}, true
+		}
+	}
+	return nil, false
+}
+
+// sameAttribute compares two spellings of one attribute.
+func sameAttribute(name, a, b string) bool {
+	switch name {
+	case "HealthCheckHttpCode", "AclId":
+		return sortedList(a) == sortedList(b)
+	case "HealthCheckConnectPort":
+		return connectPort(a) == connectPort(b)
+	case "ListenerForward", "AclStatus", "ConnectionDrain":
+		return offByDefault(a) == offByDefault(b)
+	}
+	return a == b
+}
+
+func sortedList(text string) string {
+	items := strings.Split(text, ",")
+	slices.Sort(items)
+	return strings.Join(items, ",")
+}
+
+// connectPort: -520, 0 and no answer all mean the port of the member.
+func connectPort(text string) string {
+	if text == "" || text == "0" {
+		return "-520"
+	}
+	return text
+}
+
+func offByDefault(text string) string {
+	if text == "" {
+		return "off"
+	}
+	return text
+}

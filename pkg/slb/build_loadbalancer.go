@@ -1,0 +1,83 @@
+package slb
+
+import (
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Values that count when a pay-by-specification CLB is asked for without further words.
+const (
+	payBySpec        = "PayBySpec"
+	payByBandwidth   = "paybybandwidth"
+	defaultSpec      = "slb.s1.small"
+	defaultBandwidth = 50
+)
+
+// loadBalancer fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
+func (b *builder) loadBalancer() {
+	params, config := b.in.Params, b.in.Config
+	b.model.LoadBalancer = b.managedLoadBalancer()
+
+	create := b.model.LoadBalancer
+	create.AddressType = params.addressType()
+	create.Name = params.or(Name, DefaultName(b.in.Service.UID))
+	create.InstanceChargeType = params.or(InstanceChargeType, "PayByCLCU")
+	create.DeleteProtection = params.or(DeleteProtection, alicloud.ProtectionOn)
+	create.ModificationProtection = params.or(ModificationProtection, alicloud.ConsoleProtection)
+	if create.ModificationProtection == alicloud.ConsoleProtection {
+		create.ModificationProtectionReason = protectionReason
+	}
+	create.ResourceGroupID = params.or(ResourceGroupID, config.ResourceGroupID)
+	if create.InstanceChargeType == payBySpec && create.Spec == "" {
+		create.Spec = defaultSpec
+	}
+	b.model.Create = create
+	if create.AddressType == alicloud.AddressIntranet {
+		b.model.Create.VPCID = config.VPCID
+		b.model.VSwitchIDs = config.VSwitchIDs
+		if params.Has(VSwitchID) {
+			b.model.VSwitchIDs = []string{params.Get(VSwitchID)}
+		}
+	}
+}
+
+func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
+	params := b.in.Params
+	lb := alicloud.LoadBalancer{
+		Name:                   params.Get(Name),
+		AddressType:            params.Get(AddressType),
+		AddressIPVersion:       params.Get(IPVersion),
+		VSwitchID:              params.Get(VSwitchID),
+		MasterZoneID:           params.Get(MasterZoneID),
+		SlaveZoneID:            params.Get(SlaveZoneID),
+		ResourceGroupID:        params.Get(ResourceGroupID),
+		InstanceChargeType:     params.Get(InstanceChargeType),
+		DeleteProtection:       params.Get(DeleteProtection),
+		ModificationProtection: params.Get(ModificationProtection),
+		Tags:                   ownerTags(b.in.Service, b.in.ClusterID),
+	}
+	if lb.ModificationProtection == alicloud.ConsoleProtection {
+		lb.ModificationProtectionReason = protectionReason
+	}
+	if strings.EqualFold(lb.InstanceChargeType, payBySpec) {
+		lb.Spec = params.Get(Spec)
+	}
+	if params.addressType() == alicloud.AddressInternet {
+		b.internet(&lb)
+		lb.VSwitchID = ""
+	} else {
+		lb.Address = params.or(IP, b.in.Service.Spec.LoadBalancerIP)
+	}
+	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
+		lb.Tags = append(lb.Tags, tags...)
+	}
+	return lb
+}
+
+func (b *builder) internet(lb *alicloud.LoadBalancer) {
+	lb.InternetChargeType = b.in.Params.Get(ChargeType)
+	if lb.InternetChargeType == payByBandwidth {
+		lb.Bandwidth = b.in.Params.integer(Bandwidth, defaultBandwidth)
+	}
+}

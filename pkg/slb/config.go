@@ -1,0 +1,85 @@
+package slb
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+)
+
+// Config is what the cloud config file and the flags say about CLBs.
+type Config struct {
+	// ClusterID ends the names and is a tag of everything that is made. Required. An adopted CLB keeps the one it has.
+	ClusterID string
+	// VPCID is the VPC of the nodes. Required for CLBs of address type intranet.
+	VPCID string
+	// VSwitchIDs are the vSwitches for CLBs of address type intranet, in the order in which they are tried.
+	VSwitchIDs []string
+	// ResourceGroupID is the resource group of new CLBs. Empty means the account's default.
+	ResourceGroupID string
+	// DisablePublicSLB refuses Services that ask for a public address. Existing CLBs are left as they are, and their
+	// deletion works.
+	DisablePublicSLB bool
+	// DefaultBackendENI makes addresses of pods the members where no annotation says otherwise. It needs pods whose
+	// addresses belong to network interfaces of the VPC.
+	DefaultBackendENI bool
+	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are members. Default
+	// [ControlPlaneAuto].
+	ControlPlaneNodes ControlPlanePolicy
+}
+
+// ControlPlanePolicy says whether control-plane nodes are members.
+type ControlPlanePolicy string
+
+// The values of [ControlPlanePolicy].
+const (
+	// ControlPlaneAuto leaves them out unless the cluster has no other node that could be a member.
+	ControlPlaneAuto   ControlPlanePolicy = "auto"
+	ControlPlaneAlways ControlPlanePolicy = "always"
+	ControlPlaneNever  ControlPlanePolicy = "never"
+)
+
+// Options are what a [Reconciler], a [Controller] and the adapter need.
+type Options struct {
+	API    API
+	Config Config
+	// Client writes finalizers, labels and status of Services.
+	Client   kubernetes.Interface
+	Recorder record.EventRecorder
+
+	Services       coreinformers.ServiceInformer
+	Nodes          coreinformers.NodeInformer
+	EndpointSlices discoveryinformers.EndpointSliceInformer
+
+	// InstanceID returns the id of the ECS instance that a node is, or an error when it is none of our region's, or not
+	// known to be one yet.
+	InstanceID func(*corev1.Node) (string, error)
+
+	// Workers is how many Services are worked on at a time. Default 10.
+	Workers int
+	// ResyncPeriod is how old the memory of a CLB may grow before it is read again to repair drift. Default 10 minutes;
+	// up to a fifth is added at random.
+	ResyncPeriod time.Duration
+}
+
+const (
+	defaultWorkers = 10
+	// defaultResyncPeriod: the promise to users is that a listener changed by hand is restored within ten minutes or so.
+	defaultResyncPeriod = 10 * time.Minute
+)
+
+func (o Options) withDefaults() Options {
+	if o.Workers <= 0 {
+		o.Workers = defaultWorkers
+	}
+	if o.ResyncPeriod <= 0 {
+		o.ResyncPeriod = defaultResyncPeriod
+	}
+	if o.Config.ControlPlaneNodes == "" {
+		o.Config.ControlPlaneNodes = ControlPlaneAuto
+	}
+	return o
+}

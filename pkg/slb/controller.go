@@ -1,0 +1,219 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/controller-manager/controller"
+	"k8s.io/klog/v2"
+)
+
+// ControllerName is the name in logs, metrics and health checks; it is that of the stock controller that this one
+// replaces.
+const ControllerName = "service-lb-controller"
+
+// Backoff of a Service whose pass failed.
+const (
+	minBackoff = time.Second
+	maxBackoff = 2 * time.Minute
+	// nodeDelay collects the events of nodes that come up together into one pass per Service. Nodes that go are not
+	// waited for.
+	nodeDelay = time.Second
+)
+
+// Controller watches Services, EndpointSlices and Nodes and has the reconciler make a pass over the Services that they
+// concern. Events only name the Service; the pass reads everything anew.
+type Controller struct {
+	opts       Options
+	reconciler *Reconciler
+	queue      workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	synced     []cache.InformerSynced
+	health     *health
+}
+
+var (
+	_ controller.Interface       = (*Controller)(nil)
+	_ controller.HealthCheckable = (*Controller)(nil)
+)
+
+// NewController returns a controller. It registers with the informers and does not wait for them.
+func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
+	opts = opts.withDefaults()
+	c := &Controller{
+		opts: opts, reconciler: reconciler, health: newHealth(),
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minBackoff, maxBackoff),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: ControllerName}),
+	}
+	for _, registration := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{
+		{opts.Services.Informer(), c.serviceEvents()},
+		{opts.EndpointSlices.Informer(), c.sliceEvents()},
+		{opts.Nodes.Informer(), c.nodeEvents()},
+	} {
+		handle, err := registration.informer.AddEventHandler(registration.handler)
+		if err != nil {
+			return nil, fmt.Errorf("register with an informer: %w", err)
+		}
+		c.synced = append(c.synced, handle.HasSynced)
+	}
+	return c, nil
+}
+
+// Name implements controller.Interface.
+func (c *Controller) Name() string { return ControllerName }
+
+// Run works until ctx is done, and returns when the last pass has ended.
+func (c *Controller) Run(ctx context.Context) {
+	logger := klog.FromContext(ctx).WithName(ControllerName)
+	ctx = klog.NewContext(ctx, logger)
+	defer c.queue.ShutDown()
+	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+		return // ctx is done
+	}
+	logger.Info("Started", "workers", c.opts.Workers)
+	var workers sync.WaitGroup
+	for range c.opts.Workers {
+		workers.Go(func() { c.work(ctx) })
+	}
+	<-ctx.Done()
+	c.queue.ShutDown()
+	workers.Wait()
+}
+
+func (c *Controller) work(ctx context.Context) {
+	for {
+		key, shutdown := c.queue.Get()
+		if shutdown {
+			return
+		}
+		c.handle(ctx, key)
+	}
+}
+
+// handle makes one pass and puts the Service back for the next one.
+func (c *Controller) handle(ctx context.Context, key types.NamespacedName) {
+	defer c.queue.Done(key)
+	defer c.health.track(key)()
+	logger := klog.FromContext(ctx).WithValues("service", key)
+	next, err := c.pass(klog.NewContext(ctx, logger), key)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return // shutting down is no failure
+	case err != nil:
+		logger.Error(err, "Sync failed, will try again", "failures", c.queue.NumRequeues(key)+1)
+		c.queue.AddRateLimited(key)
+		return
+	case next > 0:
+		c.queue.AddAfter(key, next)
+	}
+	c.queue.Forget(key)
+}
+
+func (c *Controller) pass(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
+	if apierrors.IsNotFound(err) {
+		c.reconciler.Forget(key)
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the Service from the cache: %w", err)
+	}
+	return c.reconciler.Reconcile(ctx, svc)
+}
+
+func (c *Controller) serviceEvents() cache.ResourceEventHandler {
+	enqueue := func(object any) {
+		if svc, ok := object.(*corev1.Service); ok {
+			c.queue.Add(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) {
+			if svc, ok := object.(*corev1.Service); ok && concerns(svc) {
+				enqueue(svc)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok := before.(*corev1.Service)
+			svc, also := after.(*corev1.Service)
+			if ok && also && (concerns(old) || concerns(svc)) {
+				enqueue(svc)
+			}
+		},
+		DeleteFunc: func(object any) { enqueue(undeleted(object)) },
+	}
+}
+
+func (c *Controller) sliceEvents() cache.ResourceEventHandler {
+	enqueue := func(object any) {
+		slice, ok := undeleted(object).(*discoveryv1.EndpointSlice)
+		if !ok || slice.Labels[discoveryv1.LabelServiceName] == "" {
+			return
+		}
+		svc, err := c.opts.Services.Lister().Services(slice.Namespace).Get(slice.Labels[discoveryv1.LabelServiceName])
+		if err == nil && Served(svc) {
+			c.queue.Add(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    enqueue,
+		UpdateFunc: func(_, after any) { enqueue(after) },
+		DeleteFunc: enqueue,
+	}
+}
+
+// nodeEvents looks at what the reconciler makes of a node: a heartbeat or a label that does not matter concerns nobody.
+func (c *Controller) nodeEvents() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { c.enqueueServed(nodeDelay) },
+		UpdateFunc: func(before, after any) {
+			old, ok := before.(*corev1.Node)
+			node, also := after.(*corev1.Node)
+			if !ok || !also {
+				return
+			}
+			was, is := nodeOf(old, c.opts.InstanceID), nodeOf(node, c.opts.InstanceID)
+			switch {
+			case sameNode(was, is):
+			case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
+				c.enqueueServed(0)
+			default:
+				c.enqueueServed(nodeDelay)
+			}
+		},
+		DeleteFunc: func(any) { c.enqueueServed(0) },
+	}
+}
+
+// enqueueServed puts every served Service into the queue.
+func (c *Controller) enqueueServed(delay time.Duration) {
+	services, err := c.opts.Services.Lister().List(labels.Everything())
+	if err != nil {
+		return // the lister reads memory; it has no way to fail
+	}
+	for _, svc := range services {
+		if Served(svc) {
+			c.queue.AddAfter(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, delay)
+		}
+	}
+}
+
+// undeleted returns the last known object of a delete event that was missed.
+func undeleted(object any) any {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		return tombstone.Obj
+	}
+	return object
+}

@@ -1,0 +1,95 @@
+package slb
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Diff returns what turns actual into desired. A nil actual means that there is no CLB yet. The owner's marks decide what
+// may be changed or removed.
+func Diff(desired, actual *Model, service types.NamespacedName, clusterID string) Plan {
+	d := &differ{desired: desired, actual: actual, owner: owner{service: service, clusterID: clusterID}}
+	if actual == nil {
+		d.actual = &Model{Reused: desired.Reused}
+		d.createLoadBalancer()
+	}
+	d.createGroups()
+	d.memberSteps(d.growMembers)
+	d.listeners()
+	d.deleteListeners()
+	d.memberSteps(d.shrinkMembers)
+	d.deleteGroups()
+	if actual != nil {
+		d.attributes()
+	}
+	return d.plan
+}
+
+type differ struct {
+	desired, actual *Model
+	owner           owner
+	plan            Plan
+	// replaced holds the keys of listeners that a step of the plan deletes to make room for another protocol.
+	replaced []alicloud.ListenerKey
+}
+
+func (d *differ) step(step Step) { d.plan.Steps = append(d.plan.Steps, step) }
+
+func (d *differ) problem(reason, format string, args ...any) {
+	d.plan.Problems = append(d.plan.Problems, problemf(reason, format, args...))
+}
+
+func (d *differ) createLoadBalancer() {
+	create := d.desired.Create
+	d.step(Step{
+		Op: OpCreateLoadBalancer, Target: targetLoadBalancer, After: create.AddressType + " " + create.Name,
+		loadBalancer: create, vswitchIDs: d.desired.VSwitchIDs,
+	})
+}
+
+func (d *differ) createGroups() {
+	for i := range d.desired.Groups {
+		group := &d.desired.Groups[i]
+		if d.actual.group(group.Name) != nil {
+			continue
+		}
+		first := group.Backends[:min(len(group.Backends), alicloud.MaxBackendsPerCall)]
+		d.step(Step{
+			Op: OpCreateGroup, Target: targetGroup(group.Name), After: backendsText(first),
+			groupName: group.Name, new: first,
+		})
+		for chunk := range slices.Chunk(group.Backends[len(first):], alicloud.MaxBackendsPerCall) {
+			d.step(d.backendStep(OpAddBackends, group.Name, "", nil, chunk))
+		}
+	}
+}
+
+// deleteGroups removes groups of ours that nothing wants any more. A group with members of others stays.
+func (d *differ) deleteGroups() {
+	for i := range d.actual.Groups {
+		group := &d.actual.Groups[i]
+		if !d.owner.owns(group.Name) || d.wanted(group) || d.hasForeignMembers(group) {
+			continue
+		}
+		step := Step{Op: OpDeleteGroup, Target: targetGroup(group.Name), Before: group.ID, groupName: group.Name, groupID: group.ID}
+		for _, listener := range d.actual.Listeners {
+			if listener.GroupID == group.ID {
+				step.needs = append(step.needs, targetListener(listener.ListenerKey))
+			}
+		}
+		d.step(step)
+	}
+}
+
+// wanted reports whether the observed group is the one that stands for a wanted group.
+func (d *differ) wanted(group *Group) bool {
+	return slices.ContainsFunc(d.desired.Groups, func(want Group) bool { return want.Name == group.Name }) &&
+		d.actual.group(group.Name) == group
+}
+
+func (d *differ) hasForeignMembers(group *Group) bool {
+	return slices.ContainsFunc(group.Backends, func(b alicloud.Backend) bool { return !d.owner.owns(b.Description) })
+}

@@ -1,0 +1,93 @@
+package slb
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// attributes makes the steps on the CLB itself.
+func (d *differ) attributes() {
+	want, have := &d.desired.LoadBalancer, &d.actual.LoadBalancer
+	d.set(OpSetName, want.Name, have.Name)
+	d.set(OpSetProtection, want.DeleteProtection, have.DeleteProtection)
+	d.set(OpSetModification, want.ModificationProtection, have.ModificationProtection)
+	d.charges(want, have)
+	d.tags(want.Tags, have)
+	d.immutable(want, have)
+}
+
+// set adds a step for a value that is managed and differs.
+func (d *differ) set(op Op, want, have string) {
+	if want != "" && want != have {
+		d.step(Step{Op: op, Target: targetLoadBalancer, Before: have, After: want, loadBalancer: d.desired.LoadBalancer})
+	}
+}
+
+func (d *differ) charges(want, have *alicloud.LoadBalancer) {
+	switch {
+	case want.InstanceChargeType == "" || have.InstanceChargeType == "":
+		// Not every answer tells the charge type: unknown is no difference.
+	case strings.EqualFold(want.InstanceChargeType, have.InstanceChargeType):
+		if strings.EqualFold(want.InstanceChargeType, payBySpec) {
+			d.set(OpSetSpec, want.Spec, have.Spec)
+		}
+	case strings.EqualFold(want.InstanceChargeType, payBySpec):
+		d.problem(ReasonImmutableAttribute, "%s cannot change from %s to %s", InstanceChargeType, have.InstanceChargeType, want.InstanceChargeType)
+	default:
+		d.set(OpSetCharge, want.InstanceChargeType, have.InstanceChargeType)
+	}
+	if want.InternetChargeType == "" || have.AddressType == alicloud.AddressIntranet {
+		return
+	}
+	wantText, haveText := internetText(want), internetText(have)
+	if wantText != haveText {
+		d.set(OpSetInternet, wantText, haveText)
+	}
+}
+
+// internetText: the bandwidth counts with paybybandwidth only.
+func internetText(lb *alicloud.LoadBalancer) string {
+	if lb.InternetChargeType != payByBandwidth {
+		return lb.InternetChargeType
+	}
+	return fmt.Sprintf("%s %d Mbit/s", lb.InternetChargeType, lb.Bandwidth)
+}
+
+// tags adds the tags that are missing or differ. Tags of others are never removed.
+func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
+	var missing []alicloud.Tag
+	var texts []string
+	for _, tag := range want {
+		if value, ok := have.Tag(tag.Key); !ok || value != tag.Value {
+			missing = append(missing, tag)
+			texts = append(texts, tag.Key+"="+tag.Value)
+		}
+	}
+	if len(missing) > 0 {
+		d.step(Step{
+			Op: OpTag, Target: targetLoadBalancer, After: strings.Join(texts, " "), loadBalancer: alicloud.LoadBalancer{Tags: missing},
+		})
+	}
+}
+
+// immutable reports what only a new CLB could have.
+func (d *differ) immutable(want, have *alicloud.LoadBalancer) {
+	for _, field := range []struct {
+		suffix     Suffix
+		want, have string
+	}{
+		{AddressType, want.AddressType, have.AddressType},
+		{IPVersion, want.AddressIPVersion, have.AddressIPVersion},
+		{VSwitchID, want.VSwitchID, have.VSwitchID},
+		{IP, want.Address, have.Address},
+		{MasterZoneID, want.MasterZoneID, have.MasterZoneID},
+		{SlaveZoneID, want.SlaveZoneID, have.SlaveZoneID},
+		{ResourceGroupID, want.ResourceGroupID, have.ResourceGroupID},
+	} {
+		if field.want != "" && field.have != "" && field.want != field.have {
+			d.problem(ReasonImmutableAttribute, "%s cannot change from %s to %s; only a new CLB could have it", field.suffix, field.have, field.want)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package slb
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Error codes that mean something to this package alone.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
+const (
+	codeLoadBalancerGone = "InvalidLoadBalancerId.NotFound"
+	codeVSwitchFull      = "VSwitchAvailableIpNotExist"
+)
+
+// refusesServer reports whether a call failed because of one of the servers in it: an instance that was released or has
+// no address, or a network interface that is gone.
+func refusesServer(err error) bool {
+	return alicloud.HasCode(err, "InvalidServerId.NotFound", "InvalidServerId.NotExist", "ObtainIpFail", "ResourceNotFound.vServers")
+}
+
+// How long a refused call waits. A listener or group is in transition for some seconds.
+const (
+	minBusyWait = 2 * time.Second
+	maxBusyWait = 5 * time.Second
+	// maxThrottleJitter spreads the Services of a cluster over the start of the new minute.
+	maxThrottleJitter = 3 * time.Second
+	// maxBusyInRow is how often an answer may be busy before what is remembered is no longer trusted. At most 5 s apart,
+	// that is about a minute; transitions are much shorter.
+	maxBusyInRow = 12
+)
+
+// waitTime returns how long to wait before trying again, when err says nothing but that the cloud is not ready for the
+// call: that is no failure, and nobody needs to hear of it.
+func waitTime(err error) (time.Duration, bool) {
+	throttled := false
+	for _, leaf := range leaves(err) {
+		switch {
+		case alicloud.IsThrottled(leaf):
+			throttled = true
+		case !alicloud.IsBusy(leaf):
+			return 0, false
+		}
+	}
+	if throttled {
+		now := time.Now()
+		return now.Truncate(time.Minute).Add(time.Minute).Sub(now) + rand.N(maxThrottleJitter), true
+	}
+	return minBusyWait + rand.N(maxBusyWait-minBusyWait), true
+}
+
+// leaves returns the errors that were joined.
+func leaves(err error) []error {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return []error{err}
+	}
+	var all []error
+	for _, part := range joined.Unwrap() {
+		all = append(all, leaves(part)...)
+	}
+	return all
+}
+
+// signature is what stays the same when an attempt fails again in the same way: the text without the request id.
+func signature(err error) string {
+	text := ""
+	for _, leaf := range leaves(err) {
+		var call *alicloud.Error
+		if errors.As(leaf, &call) && call.Code != "" {
+			text += fmt.Sprintf("%s:%s;", call.Action, call.Code)
+			continue
+		}
+		text += leaf.Error() + ";"
+	}
+	return text
+}

@@ -1,0 +1,124 @@
+package slb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// ConditionSynced on a Service says whether its CLB is as the Service wants it.
+const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
+
+// kubeWriter is the one place that writes Services. Every change is a patch of the status subresource, which also takes
+// finalizers and labels, so that the role needs no right to change a Service's spec.
+type kubeWriter struct {
+	client kubernetes.Interface
+}
+
+// change applies f to a copy of the Service and writes the difference. It returns the Service as it is then; a Service
+// that is gone, or was replaced by another of its name, is nil.
+func (k kubeWriter) change(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
+	changed := svc.DeepCopy()
+	f(changed)
+	patch, err := servicePatch(svc, changed)
+	if err != nil || patch == nil {
+		return svc, err
+	}
+	written, err := k.client.CoreV1().Services(svc.Namespace).Patch(
+		ctx, svc.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("patch Service %s/%s: %w", svc.Namespace, svc.Name, err)
+	}
+	return written, nil
+}
+
+// servicePatch returns the patch, nil when nothing differs. It names the UID, so that the API server refuses it on
+// another Service of the same name.
+func servicePatch(before, after *corev1.Service) ([]byte, error) {
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, fmt.Errorf("encode Service: %w", err)
+	}
+	wanted, err := json.Marshal(after)
+	if err != nil {
+		return nil, fmt.Errorf("encode Service: %w", err)
+	}
+	if string(old) == string(wanted) {
+		return nil, nil
+	}
+	unidentified := before.DeepCopy()
+	unidentified.UID = ""
+	if old, err = json.Marshal(unidentified); err != nil {
+		return nil, fmt.Errorf("encode Service: %w", err)
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(old, wanted, corev1.Service{})
+	if err != nil {
+		return nil, fmt.Errorf("make a patch of Service %s/%s: %w", before.Namespace, before.Name, err)
+	}
+	return patch, nil
+}
+
+func addFinalizer(svc *corev1.Service) {
+	if !slices.Contains(svc.Finalizers, Finalizer) {
+		svc.Finalizers = append(svc.Finalizers, Finalizer)
+	}
+}
+
+// publish returns the change that shows the CLB on the Service.
+func publish(out outcome, result metav1.Condition) func(*corev1.Service) {
+	return func(svc *corev1.Service) {
+		if out.loadBalancerID != "" {
+			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, out.loadBalancerID)
+		}
+		if out.status != nil {
+			svc.Status.LoadBalancer = *out.status
+		}
+		if result.Type == "" {
+			return
+		}
+		// The text of a failure holds a request id and differs every time; writing it each time would make an event of it.
+		old := meta.FindStatusCondition(svc.Status.Conditions, result.Type)
+		if old == nil || old.Status != result.Status || old.Reason != result.Reason {
+			meta.SetStatusCondition(&svc.Status.Conditions, result)
+		}
+	}
+}
+
+// release removes everything of ours from a Service that no longer has a CLB. The status and the stock finalizer of a
+// Service of another class are that class's.
+func release(svc *corev1.Service) {
+	unmark(svc)
+	if foreignClass(svc) {
+		return
+	}
+	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == stockFinalizer })
+	svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+}
+
+// unmark removes our own marks and leaves those that a stock service controller works with.
+func unmark(svc *corev1.Service) {
+	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == Finalizer })
+	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
+	delete(svc.Labels, LabelLoadBalancerID)
+	delete(svc.Labels, labelHash)
+}
+
+// statusOf returns what the Service shows of its CLB.
+func statusOf(actual *Model, params Params) *corev1.LoadBalancerStatus {
+	if name := params.Get(Hostname); name != "" {
+		return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: name}}}
+	}
+	return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: actual.LoadBalancer.Address}}}
+}

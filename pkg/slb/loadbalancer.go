@@ -1,0 +1,124 @@
+package slb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+)
+
+// LoadBalancer lets the service controller of k8s.io/cloud-provider drive the reconciler, for those who link this
+// provider into a stock cloud controller manager. The nodes that it hands over are not used: the reconciler finds the
+// members itself.
+type LoadBalancer struct {
+	reconciler *Reconciler
+}
+
+var _ cloudprovider.LoadBalancer = (*LoadBalancer)(nil)
+
+// NewLoadBalancer returns the adapter.
+func NewLoadBalancer(reconciler *Reconciler) *LoadBalancer {
+	return &LoadBalancer{reconciler: reconciler}
+}
+
+// GetLoadBalancerName implements cloudprovider.LoadBalancer.
+func (l *LoadBalancer) GetLoadBalancerName(_ context.Context, _ string, svc *corev1.Service) string {
+	return DefaultName(svc.UID)
+}
+
+// GetLoadBalancer implements cloudprovider.LoadBalancer. As long as it answers that there is something, the stock
+// controller comes back to have it deleted.
+func (l *LoadBalancer) GetLoadBalancer(ctx context.Context, _ string, svc *corev1.Service) (*corev1.LoadBalancerStatus, bool, error) {
+	if foreignClass(svc) {
+		return nil, false, nil
+	}
+	return l.reconciler.Exists(ctx, svc)
+}
+
+// EnsureLoadBalancer implements cloudprovider.LoadBalancer.
+func (l *LoadBalancer) EnsureLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
+	if !Served(svc) {
+		return nil, cloudprovider.ImplementedElsewhere
+	}
+	return l.reconciler.Ensure(ctx, svc)
+}
+
+// UpdateLoadBalancer implements cloudprovider.LoadBalancer.
+func (l *LoadBalancer) UpdateLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) error {
+	if !Served(svc) {
+		return cloudprovider.ImplementedElsewhere
+	}
+	_, err := l.reconciler.Ensure(ctx, svc)
+	return err
+}
+
+// EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.
+func (l *LoadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, svc *corev1.Service) error {
+	if foreignClass(svc) {
+		return nil
+	}
+	return l.reconciler.Delete(ctx, svc)
+}
+
+// Ensure makes the CLB of a Service as it is wanted and returns what its status shows.
+func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.LoadBalancerStatus, error) {
+	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+	if err != nil {
+		return nil, fmt.Errorf("wait for the Service: %w", err)
+	}
+	defer unlock()
+	known := r.memories.of(svc)
+	known.marked = known.marked || held(svc) || slices.Contains(svc.Finalizers, stockFinalizer)
+	out, err := r.ensure(ctx, svc, known)
+	wait, quiet := waitTime(err)
+	r.tell(svc, known, out, err, err != nil && quiet)
+	switch {
+	case err != nil && quiet:
+		return nil, api.NewRetryError(err.Error(), wait)
+	case err != nil:
+		return nil, err
+	case out.status == nil:
+		return nil, errors.New("no listener of the CLB runs yet")
+	}
+	return out.status, nil
+}
+
+// Delete tears down what the Service has in the cloud, then removes our marks from the Service.
+func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) error {
+	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+	if err != nil {
+		return fmt.Errorf("wait for the Service: %w", err)
+	}
+	defer unlock()
+	if _, err := r.remove(ctx, svc, r.memories.of(svc)); err != nil {
+		return err
+	}
+	if !held(svc) {
+		return nil
+	}
+	// The vendor's own controller served this Service before; the stock controller does not know its finalizer.
+	_, err = r.kube.change(ctx, svc, unmark)
+	return err
+}
+
+// Exists reports whether the Service has anything in the cloud or carries our marks.
+func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.LoadBalancerStatus, bool, error) {
+	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+	if err != nil {
+		return nil, false, fmt.Errorf("wait for the Service: %w", err)
+	}
+	defer unlock()
+	lb, err := find(ctx, r.opts.API, svc, true)
+	if err != nil {
+		return nil, false, err
+	}
+	if lb == nil {
+		return nil, held(svc), nil
+	}
+	params, _ := ParseParams(svc.Annotations)
+	return statusOf(&Model{LoadBalancer: *lb}, params), true, nil
+}

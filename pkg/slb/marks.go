@@ -1,0 +1,115 @@
+package slb
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Marks by which a CLB, its listeners and its vServer groups are recognised as a Service's. They are those of the vendor's
+// own controller, so that either program can take over what the other made; none may ever change.
+const (
+	// tagOwner holds the default name, which is derived from the UID of the Service.
+	tagOwner = "kubernetes.do.not.delete"
+	// tagCluster holds the cluster id.
+	tagCluster = "ack.aliyun.com"
+	// tagReused is set to "true" on a CLB that its user made and a Service names by id. It is never removed.
+	tagReused = "kubernetes.reused.by.user"
+
+	// protectionReason is shown by the console when it refuses a change.
+	protectionReason = "managed.by.ack"
+
+	markPrefix = "k8s"
+
+	// maxDefaultName is how many characters of the default name count.
+	maxDefaultName = 32
+)
+
+// Finalizers and labels on the Service.
+const (
+	// Finalizer keeps a Service until its CLB is gone. It is the vendor's own controller's, so that a user can go back to
+	// that at any time.
+	Finalizer = "service.k8s.alibaba/resources"
+	// stockFinalizer is that of the service controller of k8s.io/cloud-provider. It is never written.
+	stockFinalizer = "service.kubernetes.io/load-balancer-cleanup"
+	// LabelLoadBalancerID holds the id of the CLB; other programs find the CLB by it.
+	LabelLoadBalancerID = "service.k8s.alibaba/loadbalancer-id"
+	// labelHash is the vendor's own controller's. A stale one would make it skip the creation of a CLB.
+	labelHash = "service.beta.kubernetes.io/hash"
+
+	// Class is the load balancer class that is served beside the empty one.
+	Class = "alibabacloud.com/clb"
+)
+
+// DefaultName is the CLB's name when no annotation gives one, and always the value of its owner tag.
+func DefaultName(uid types.UID) string {
+	name := "a" + strings.ReplaceAll(string(uid), "-", "")
+	return name[:min(len(name), maxDefaultName)]
+}
+
+// owner is the identity that marks carry.
+type owner struct {
+	service   types.NamespacedName
+	clusterID string
+}
+
+func ownerOf(svc *corev1.Service, clusterID string) owner {
+	return owner{service: types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, clusterID: clusterID}
+}
+
+// mark returns the description of a listener (port is the Service's) or the name of a group (port is the node port, or
+// the target port where members are addresses of pods).
+func (o owner) mark(port string) string {
+	return strings.Join([]string{markPrefix, port, o.service.Name, o.service.Namespace, o.clusterID}, "/")
+}
+
+func (o owner) portMark(port int32) string { return o.mark(strconv.Itoa(int(port))) }
+
+// owns reports whether text is one of the owner's marks.
+func (o owner) owns(text string) bool {
+	marked, clusterID, ok := parseMark(text)
+	return ok && marked == o.service && clusterID == o.clusterID
+}
+
+// ownedByOther reports whether text is the mark of another Service or cluster. Text that is no mark was written by a human.
+func (o owner) ownedByOther(text string) bool {
+	_, _, ok := parseMark(text)
+	return ok && !o.owns(text)
+}
+
+// parseMark takes a mark apart. Text that is not exactly a mark was written by somebody else.
+func parseMark(text string) (service types.NamespacedName, clusterID string, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 5 || parts[0] != markPrefix {
+		return types.NamespacedName{}, "", false
+	}
+	return types.NamespacedName{Name: parts[2], Namespace: parts[3]}, parts[4], true
+}
+
+// adoptedClusterID returns the cluster id that the marks on an existing CLB of the Service carry, or "". Keeping it means
+// that taking over a CLB rewrites none of its listeners.
+func adoptedClusterID(actual *Model, service types.NamespacedName) string {
+	for _, listener := range actual.Listeners {
+		if marked, id, ok := parseMark(listener.Description); ok && marked == service {
+			return id
+		}
+	}
+	for _, group := range actual.Groups {
+		if marked, id, ok := parseMark(group.Name); ok && marked == service {
+			return id
+		}
+	}
+	id, _ := actual.LoadBalancer.Tag(tagCluster)
+	return id
+}
+
+func ownerTags(svc *corev1.Service, clusterID string) []alicloud.Tag {
+	return []alicloud.Tag{
+		{Key: tagOwner, Value: DefaultName(svc.UID)},
+		{Key: tagCluster, Value: clusterID},
+	}
+}

@@ -1,0 +1,116 @@
+package slb
+
+import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Model is what one Service has, or is to have, in the cloud. An empty field of a desired model is not managed: it is
+// neither compared nor written.
+type Model struct {
+	// LoadBalancer holds the managed attributes; in an observed model all of them.
+	LoadBalancer alicloud.LoadBalancer
+	// Create holds the attributes that a new CLB gets. They are not compared afterwards: what no annotation manages, its
+	// user may change. Desired models only.
+	Create alicloud.LoadBalancer
+	// VSwitchIDs are tried in this order at creation until one has a free address. Desired models only.
+	VSwitchIDs []string
+	// Reused says that the CLB is its user's and not ours: it is neither created nor deleted.
+	Reused bool
+	// Override says that the listeners of a reused CLB are ours to manage.
+	Override bool
+
+	Listeners []Listener
+	Groups    []Group
+}
+
+// Listener is one listener.
+type Listener struct {
+	alicloud.ListenerKey
+	Description string
+	// Group is the name of the vServer group. Desired models only.
+	Group string
+	// GroupID is the id of the vServer group. Observed models only.
+	GroupID string
+	// Status is one of alicloud's listener states. Observed models only.
+	Status string
+	// Attributes are the managed ones; in an observed model all of them.
+	Attributes alicloud.Attributes
+	// Create holds attributes that a new listener gets beside the managed ones. Desired models only.
+	Create alicloud.Attributes
+}
+
+// Group is one vServer group with its members.
+type Group struct {
+	// ID is empty in desired models.
+	ID       string
+	Name     string
+	Backends []alicloud.Backend
+
+	// Doubt, in a desired model, keeps members from being removed because the set may be incomplete; those whose server
+	// is in Gone are known not to belong and leave all the same.
+	Doubt bool
+	Gone  sets.Set[string]
+	// Draining are members that get weight 0 when they are there and are not added when they are not.
+	Draining []alicloud.Backend
+	// KeepWeights leaves the weights of members that are there as they are.
+	KeepWeights bool
+}
+
+func (m *Model) listener(key alicloud.ListenerKey) *Listener {
+	for i := range m.Listeners {
+		if m.Listeners[i].ListenerKey == key {
+			return &m.Listeners[i]
+		}
+	}
+	return nil
+}
+
+// group returns the observed group of that name. Of several (a creation whose answer was lost and that was repeated) it
+// is the one that a listener uses.
+func (m *Model) group(name string) *Group {
+	var found *Group
+	for i := range m.Groups {
+		if m.Groups[i].Name != name {
+			continue
+		}
+		if found == nil || m.used(m.Groups[i].ID) && !m.used(found.ID) {
+			found = &m.Groups[i]
+		}
+	}
+	return found
+}
+
+func (m *Model) groupByID(id string) *Group {
+	for i := range m.Groups {
+		if m.Groups[i].ID == id {
+			return &m.Groups[i]
+		}
+	}
+	return nil
+}
+
+// used reports whether a listener sends to the group.
+func (m *Model) used(groupID string) bool {
+	for i := range m.Listeners {
+		if m.Listeners[i].GroupID == groupID {
+			return true
+		}
+	}
+	return false
+}
+
+// serves reports whether the CLB answers on at least one listener.
+func (m *Model) serves() bool {
+	if m.LoadBalancer.Address == "" {
+		return false
+	}
+	for i := range m.Listeners {
+		switch m.Listeners[i].Status {
+		case alicloud.ListenerRunning, alicloud.ListenerStarting:
+			return true
+		}
+	}
+	return false
+}

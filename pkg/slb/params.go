@@ -1,0 +1,175 @@
+package slb
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Params are the valid annotations of one Service in their normal form.
+type Params struct {
+	values map[Suffix]string
+	// backendType is "ecs", "eni" or "" for the configured default.
+	backendType string
+	// invalid says that at least one annotation was not accepted: nothing that annotations govern may be written.
+	invalid bool
+}
+
+// ParseParams reads the annotations of a Service. What is not accepted is left out and reported, all of it at once.
+func ParseParams(annotations map[string]string) (Params, []Problem) {
+	params := Params{values: map[Suffix]string{}}
+	var problems []Problem
+	known := map[Suffix]bool{}
+	for _, row := range Annotations() {
+		known[row.Suffix] = true
+		if problem, ok := params.read(annotations, row); !ok {
+			problems = append(problems, problem)
+			params.invalid = params.invalid || problem.Reason == ReasonInvalidAnnotation
+		}
+		problems = append(problems, disagreement(annotations, row.Suffix)...)
+	}
+	if text, ok := annotations[AnnotationBackendType]; ok {
+		params.backendType = strings.TrimSpace(text)
+		if params.backendType != alicloud.BackendECS && params.backendType != alicloud.BackendENI {
+			problems = append(problems, invalidValue(AnnotationBackendType, text, "ecs, eni"))
+			params.backendType, params.invalid = "", true
+		}
+	}
+	crossed := crossCheck(params)
+	for _, problem := range crossed {
+		params.invalid = params.invalid || problem.Reason == ReasonInvalidAnnotation
+	}
+	problems = append(problems, crossed...)
+	return params, append(problems, unknownKeys(annotations, known)...)
+}
+
+// read takes one annotation; ok is false when there is something to tell about it.
+func (p *Params) read(annotations map[string]string, row Annotation) (Problem, bool) {
+	text, ok := lookup(annotations, row.Suffix)
+	if !ok {
+		return Problem{}, true
+	}
+	value, ok := row.Value.parse(strings.TrimSpace(text))
+	if !ok {
+		return invalidValue(string(row.Suffix), text, row.Value.Accepts()), false
+	}
+	if row.Planned {
+		return problemf(ReasonFeatureNotSupported, "annotation %s is not supported yet", row.Suffix), false
+	}
+	p.values[row.Suffix] = value
+	return Problem{}, true
+}
+
+func invalidValue(key, text, accepted string) Problem {
+	hint := ""
+	if trimmed := strings.Trim(text, `"'`); len(trimmed) == len(text)-2 {
+		hint = " (remove the quotes inside the value)"
+	}
+	return problemf(ReasonInvalidAnnotation, "%s: %q is not accepted%s; accepted: %s", key, text, hint, accepted)
+}
+
+// disagreement reports two prefixes with different values.
+func disagreement(annotations map[string]string, suffix Suffix) []Problem {
+	first, hasFirst := annotations[Prefixes[0]+string(suffix)]
+	second, hasSecond := annotations[Prefixes[1]+string(suffix)]
+	if !hasFirst || !hasSecond || first == second {
+		return nil
+	}
+	return []Problem{problemf(ReasonAnnotationNoEffect, "%s%s: %q has no effect, %s%s: %q counts",
+		Prefixes[1], suffix, second, Prefixes[0], suffix, first)}
+}
+
+// deadNames are keys that older documents show and that nothing ever read.
+var deadNames = map[Suffix]Suffix{
+	"slb-network-type":              NetworkType,
+	"loadbalancer-slb-network-type": NetworkType,
+	"loadbalancer-persistence-time": PersistenceTimeout,
+}
+
+// familyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
+const familyStart = "loadbalancer-"
+
+func unknownKeys(annotations map[string]string, known map[Suffix]bool) []Problem {
+	var problems []Problem
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		for _, prefix := range Prefixes {
+			suffix, ok := strings.CutPrefix(strings.TrimSpace(key), prefix)
+			if !ok || known[Suffix(suffix)] && key == strings.TrimSpace(key) {
+				continue
+			}
+			if meant := nearest(Suffix(suffix), known); meant != "" {
+				problems = append(problems, problemf(ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, meant))
+			} else if strings.HasPrefix(suffix, familyStart) {
+				problems = append(problems, problemf(ReasonUnknownAnnotation, "%q is unknown", key))
+			}
+		}
+	}
+	return problems
+}
+
+func nearest(suffix Suffix, known map[Suffix]bool) Suffix {
+	if known[suffix] {
+		return suffix
+	}
+	if meant, ok := deadNames[suffix]; ok {
+		return meant
+	}
+	for _, row := range Annotations() {
+		if editDistance(string(suffix), string(row.Suffix)) <= 2 {
+			return row.Suffix
+		}
+	}
+	return ""
+}
+
+// editDistance counts the insertions, deletions and replacements that turn a into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Get returns the value of an annotation, or "" when it is absent.
+func (p Params) Get(suffix Suffix) string { return p.values[suffix] }
+
+// Has reports whether the annotation is present and accepted.
+func (p Params) Has(suffix Suffix) bool {
+	_, ok := p.values[suffix]
+	return ok
+}
+
+// integer returns the value as a number, or fallback when the annotation is absent.
+func (p Params) integer(suffix Suffix, fallback int) int {
+	if number, err := strconv.Atoi(p.values[suffix]); err == nil {
+		return number
+	}
+	return fallback
+}
+
+// or returns the value, or fallback when the annotation is absent.
+func (p Params) or(suffix Suffix, fallback string) string {
+	if value, ok := p.values[suffix]; ok {
+		return value
+	}
+	return fallback
+}
+
+// addressType is [alicloud.AddressInternet] or [alicloud.AddressIntranet].
+func (p Params) addressType() string { return p.or(AddressType, alicloud.AddressInternet) }

@@ -1,0 +1,138 @@
+package slb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reconcile makes one pass over a Service: it creates or repairs its CLB, or tears it down, and shows the result on the
+// Service. It returns after what time the next pass is due without any event, 0 for none.
+//
+// An error that only means "not now" is not returned; the time is then short.
+func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (time.Duration, error) {
+	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+	if err != nil {
+		return 0, fmt.Errorf("wait for the Service: %w", err)
+	}
+	defer unlock()
+	known := r.memories.of(svc)
+	switch {
+	case Served(svc):
+		return r.serve(ctx, svc, known)
+	case held(svc):
+		return r.tearDown(ctx, svc, known)
+	default:
+		return 0, nil
+	}
+}
+
+// Forget drops what is remembered of a Service that is gone.
+func (r *Reconciler) Forget(key types.NamespacedName) { r.memories.drop(key) }
+
+func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *memory) (time.Duration, error) {
+	known.marked = known.marked || held(cached)
+	known.removing, known.released = "", false
+	svc, err := r.kube.change(ctx, cached, addFinalizer)
+	if err != nil {
+		return 0, fmt.Errorf("add the finalizer: %w", err)
+	}
+	if svc == nil || !Served(svc) {
+		return 0, nil // changed since the cache saw it; its event is on the way
+	}
+	out, syncErr := r.ensure(ctx, svc, known)
+	wait, quiet := time.Duration(0), false
+	if syncErr != nil {
+		wait, quiet = waitTime(syncErr)
+	}
+	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
+		return 0, errors.Join(syncErr, err)
+	}
+	r.tell(svc, known, out, syncErr, quiet)
+	var config *ConfigError
+	switch {
+	case quiet:
+		return wait, nil
+	case errors.As(syncErr, &config):
+		// The next look is the next change of the Service or the drift pass: repeating does not help.
+		return r.opts.ResyncPeriod, nil
+	case syncErr != nil:
+		return 0, syncErr
+	}
+	return max(time.Until(known.due), time.Second), nil
+}
+
+// show writes status, label and condition. While the cloud is not ready the last known ones stay.
+func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, out outcome, syncErr error, quiet bool) error {
+	result := metav1.Condition{}
+	switch {
+	case syncErr == nil && !hasInvalid(out.problems):
+		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: ReasonEnsured, Message: "The CLB is as the Service wants it"}
+	case syncErr == nil:
+		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: ReasonInvalidAnnotation, Message: byReason(out.problems)[0].Message}
+	case !quiet:
+		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: ReasonSyncFailed, Message: syncErr.Error()}
+	}
+	if _, err := r.kube.change(ctx, svc, publish(out, result)); err != nil {
+		return fmt.Errorf("show the CLB on the Service: %w", err)
+	}
+	return nil
+}
+
+// tell sends the events of a pass: one per outcome, however many attempts it takes.
+func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncErr error, quiet bool) {
+	told := map[Problem]bool{}
+	for _, problem := range byReason(out.problems) {
+		if !known.told[problem] {
+			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, problem.Reason, problem.Message)
+		}
+		told[problem] = true
+	}
+	known.told = told
+	switch {
+	case quiet:
+	case syncErr != nil:
+		if failure := signature(syncErr); failure != known.failure {
+			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, ReasonSyncFailed, syncErr.Error())
+			known.failure = failure
+		}
+	case known.recreating != "" && known.actual != nil:
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, ReasonLoadBalancerRecreated, "CLB %s is gone; %s with address %s takes its place",
+			known.recreating, known.actual.LoadBalancer.ID, known.actual.LoadBalancer.Address)
+		known.recreating, known.failure = "", ""
+	case out.writes > 0 || known.failure != "":
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonEnsured, "CLB %s is as the Service wants it", out.loadBalancerID)
+		known.failure = ""
+	}
+}
+
+// tearDown removes the CLB, then what holds the Service.
+func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *memory) (time.Duration, error) {
+	if known.released {
+		return 0, nil // the cache has not seen it yet
+	}
+	out, err := r.remove(ctx, svc, known)
+	if err != nil {
+		if wait, quiet := waitTime(err); quiet {
+			return wait, nil
+		}
+		if failure := signature(err); failure != known.failure {
+			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, ReasonCleanFailed, err.Error())
+			known.failure = failure
+		}
+		return 0, err
+	}
+	if _, err := r.kube.change(ctx, svc, release); err != nil {
+		return 0, fmt.Errorf("release the Service: %w", err)
+	}
+	known.failure, known.told, known.released = "", nil, true
+	if out.loadBalancerID != "" {
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonCleaned, "CLB %s is deleted", out.loadBalancerID)
+	}
+	return 0, nil
+}

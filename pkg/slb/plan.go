@@ -1,0 +1,119 @@
+package slb
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Op is what a step does.
+type Op string
+
+// The operations, in the order of their phases: what is new stands before anything uses it, and what goes is no longer
+// used by anything.
+const (
+	OpCreateLoadBalancer Op = "create load balancer"
+	OpCreateGroup        Op = "create group"
+	OpAddBackends        Op = "add members"
+	OpReplaceBackends    Op = "replace members"
+	OpSetBackends        Op = "set members"
+	OpCreateListener     Op = "create listener"
+	OpSetListener        Op = "set listener"
+	OpStartListener      Op = "start listener"
+	OpDeleteListener     Op = "delete listener"
+	OpRemoveBackends     Op = "remove members"
+	OpDeleteGroup        Op = "delete group"
+	OpSetName            Op = "set name"
+	OpSetProtection      Op = "set delete protection"
+	OpSetModification    Op = "set modification protection"
+	OpSetCharge          Op = "set instance charge type"
+	OpSetSpec            Op = "set specification"
+	OpSetInternet        Op = "set internet charge type"
+	OpTag                Op = "set tags"
+	OpUntag              Op = "remove tags"
+	OpDeleteLoadBalancer Op = "delete load balancer"
+)
+
+// targetLoadBalancer is the target of steps on the CLB itself. Every other target needs it.
+const targetLoadBalancer = "load balancer"
+
+func targetGroup(name string) string                 { return "group " + name }
+func targetListener(key alicloud.ListenerKey) string { return "listener " + key.String() }
+
+// Step is one change, which is one call of the cloud.
+type Step struct {
+	Op Op `json:"op"`
+	// Target names what changes, for example "listener tcp:80".
+	Target string `json:"target"`
+	// Before and After show the change; one of them is empty where something is made or removed.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+
+	// needs are further targets: when a step on one of them failed, this one is not tried.
+	needs []string
+
+	loadBalancer alicloud.LoadBalancer
+	vswitchIDs   []string
+	listener     alicloud.Listener
+	groupName    string
+	groupID      string // empty for a group that the same plan creates
+	old, new     []alicloud.Backend
+	tagKeys      []string
+}
+
+// String returns the step in one line.
+func (s Step) String() string {
+	text := string(s.Op)
+	if s.Target != targetLoadBalancer {
+		text += ": " + s.Target
+	}
+	switch {
+	case s.Before != "" && s.After != "":
+		return fmt.Sprintf("%s: %s -> %s", text, s.Before, s.After)
+	case s.Before+s.After != "":
+		return fmt.Sprintf("%s: %s", text, s.Before+s.After)
+	}
+	return text
+}
+
+// Plan is an ordered list of steps, and what the user should know about what is not in it.
+type Plan struct {
+	Steps    []Step
+	Problems []Problem
+}
+
+// Empty reports whether carrying out the plan writes nothing.
+func (p Plan) Empty() bool { return len(p.Steps) == 0 }
+
+// String returns one line per step.
+func (p Plan) String() string {
+	lines := make([]string, len(p.Steps))
+	for i, step := range p.Steps {
+		lines[i] = step.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func backendsText(members []alicloud.Backend) string {
+	texts := make([]string, len(members))
+	for i, member := range members {
+		texts[i] = member.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// membersOnly leaves the changes of members of groups that are there. It is what may be done while an annotation is
+// invalid.
+func (p Plan) membersOnly() Plan {
+	kept := Plan{Problems: p.Problems}
+	for _, step := range p.Steps {
+		switch step.Op {
+		case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
+			if step.groupID != "" {
+				kept.Steps = append(kept.Steps, step)
+			}
+		}
+	}
+	return kept
+}

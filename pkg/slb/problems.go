@@ -1,0 +1,44 @@
+package slb
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Problem is something about a Service that its user should know and that keeps nothing else from being done.
+type Problem struct {
+	// Reason is the reason of the event, one of the constants of this package.
+	Reason  string
+	Message string
+}
+
+func problemf(reason, format string, args ...any) Problem {
+	return Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// ConfigError says what in a Service or in the cloud config the user must change. Repeating the attempt does not help.
+type ConfigError struct {
+	// Field is the annotation key or the field.
+	Field string
+	// Reason tells what was found and what is accepted.
+	Reason string
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string { return e.Field + ": " + e.Reason }
+
+// byReason joins the messages of each reason into one problem, so that one outcome is one event.
+func byReason(problems []Problem) []Problem {
+	var joined []Problem
+	at := map[string]int{}
+	for _, problem := range problems {
+		i, ok := at[problem.Reason]
+		if !ok {
+			at[problem.Reason] = len(joined)
+			joined = append(joined, problem)
+			continue
+		}
+		joined[i].Message = strings.Join([]string{joined[i].Message, problem.Message}, "; ")
+	}
+	return joined
+}

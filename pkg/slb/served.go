@@ -1,0 +1,35 @@
+package slb
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// annotationClass hands a Service to another controller, whatever its value.
+const annotationClass = "service.beta.kubernetes.io/class"
+
+// Served reports whether the Service is to have a CLB. A Service that is being deleted is not.
+func Served(svc *corev1.Service) bool {
+	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.DeletionTimestamp != nil || foreignClass(svc) {
+		return false
+	}
+	if svc.Annotations[annotationClass] != "" {
+		return false
+	}
+	_, tunnelled := lookup(svc.Annotations, TunnelType)
+	return !tunnelled
+}
+
+// foreignClass reports whether the Service belongs to another load balancer class, so that its status is not ours.
+func foreignClass(svc *corev1.Service) bool {
+	return svc.Spec.LoadBalancerClass != nil && *svc.Spec.LoadBalancerClass != Class
+}
+
+// held reports whether the Service must be torn down before it may go: it carries the finalizer that promises that.
+func held(svc *corev1.Service) bool {
+	return slices.Contains(svc.Finalizers, Finalizer)
+}
+
+// concerns reports whether the Service needs a look at all.
+func concerns(svc *corev1.Service) bool { return Served(svc) || held(svc) }

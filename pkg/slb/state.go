@@ -1,0 +1,75 @@
+package slb
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what is known about one Service's CLB. It is rebuilt from the cloud; nothing of it is kept on the object.
+// The lock of the Service guards it.
+type memory struct {
+	uid types.UID
+	// actual is what is there: nil when there is no CLB or when nothing is known.
+	actual *Model
+	// fresh says that actual may be trusted until due.
+	fresh bool
+	// due is when the CLB is read again to repair drift.
+	due time.Time
+	// lost is the id of the Service's last CLB that is gone. It is part of the next one's client token: with the old
+	// token the cloud would answer with the old, dead CLB.
+	lost string
+	// marked says that the Service may have had a CLB before this program saw it.
+	marked bool
+	// removing is the id of a CLB whose removal was begun, released that nothing of ours is left on the Service.
+	removing string
+	released bool
+	// recreating is the id of a CLB that is gone and whose replacement has not been told yet.
+	recreating string
+	// busy counts answers in a row that said "in transition".
+	busy int
+	// valid are the parameters of the last pass in which all annotations were accepted.
+	valid *Params
+	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
+	// event per outcome, not per attempt.
+	told    map[Problem]bool
+	failure string
+}
+
+// doubt makes the next pass read before it writes.
+func (m *memory) doubt() { m.fresh = false }
+
+// forget drops what is known of a CLB that is gone.
+func (m *memory) forget(id string) {
+	m.actual, m.fresh, m.lost = nil, false, id
+}
+
+// memories are those of all Services.
+type memories struct {
+	mu    sync.Mutex // guards byKey
+	byKey map[types.NamespacedName]*memory
+}
+
+// of returns the memory of a Service; one of the same name that was deleted and made anew has none.
+func (m *memories) of(svc *corev1.Service) *memory {
+	key := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byKey == nil {
+		m.byKey = map[types.NamespacedName]*memory{}
+	}
+	known, ok := m.byKey[key]
+	if !ok || known.uid != svc.UID {
+		known = &memory{uid: svc.UID}
+		m.byKey[key] = known
+	}
+	return known
+}
+
+func (m *memories) drop(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byKey, key)
+}

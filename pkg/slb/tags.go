@@ -1,0 +1,56 @@
+package slb
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Bounds of tags. Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-tagresources.
+const (
+	maxTags        = 20
+	maxTagKeyLen   = 64
+	maxTagValueLen = 128
+)
+
+var reservedTags = sets.New(tagOwner, tagCluster, tagReused)
+
+// parseTags reads "k=v,k2=v2". A key without value has the empty one; a value may hold further "=".
+func parseTags(text string) ([]alicloud.Tag, error) {
+	var tags []alicloud.Tag
+	seen := sets.New[string]()
+	for item := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(item), "=")
+		if err := checkTag(key, value); err != nil {
+			return nil, err
+		}
+		if seen.Has(key) {
+			return nil, fmt.Errorf("tag %q twice", key)
+		}
+		seen.Insert(key)
+		tags = append(tags, alicloud.Tag{Key: key, Value: value})
+	}
+	if len(tags) > maxTags-reservedTags.Len() {
+		return nil, fmt.Errorf("%d tags, at most %d", len(tags), maxTags-reservedTags.Len())
+	}
+	return tags, nil
+}
+
+func checkTag(key, value string) error {
+	if key == "" || len(key) > maxTagKeyLen || len(value) > maxTagValueLen {
+		return fmt.Errorf("tag %q=%q: the key has 1 to %d characters, the value at most %d", key, value, maxTagKeyLen, maxTagValueLen)
+	}
+	if reservedTags.Has(key) {
+		return fmt.Errorf("tag %q is reserved", key)
+	}
+	for _, part := range []string{key, value} {
+		if strings.HasPrefix(part, "aliyun") || strings.HasPrefix(part, "acs:") ||
+			strings.Contains(part, "http://") || strings.Contains(part, "https://") {
+			return fmt.Errorf("tag %q=%q holds text that the cloud keeps for itself", key, value)
+		}
+	}
+	return nil
+}

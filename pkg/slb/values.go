@@ -1,0 +1,135 @@
+package slb
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Kind is a form of annotation values.
+type Kind string
+
+// The kinds of [Value].
+const (
+	Enum     Kind = "enum"
+	Integer  Kind = "integer"
+	Pattern  Kind = "pattern"
+	List     Kind = "list" // comma-separated, each element matches Pattern
+	IPv4     Kind = "ipv4"
+	DNSName  Kind = "dns-name"
+	Tags     Kind = "tags"     // key=value,key=value
+	Selector Kind = "selector" // key=value,key=value over node labels
+)
+
+// Value says which values an annotation accepts.
+type Value struct {
+	Kind Kind
+	// Values are those of an [Enum]; FoldCase accepts them in any letter case.
+	Values   []string
+	FoldCase bool
+	// Min and Max bound an [Integer], both included; Also is one further value; Unit is for readers.
+	Min, Max int
+	Also     string
+	Unit     string
+	// Pattern must match the whole value of a [Pattern] or every element of a [List]; Sample is for readers.
+	Pattern string
+	Sample  string
+}
+
+// parse returns the value in its normal form, and whether it is accepted.
+func (v Value) parse(text string) (string, bool) {
+	switch v.Kind {
+	case Enum:
+		return v.parseEnum(text)
+	case Integer:
+		number, err := strconv.Atoi(text)
+		return text, text == v.Also && text != "" || err == nil && number >= v.Min && number <= v.Max && strconv.Itoa(number) == text
+	case Pattern:
+		return text, wholeMatch(v.Pattern, text)
+	case List:
+		return v.parseList(text)
+	case IPv4:
+		address, err := netip.ParseAddr(text)
+		return text, err == nil && address.Is4()
+	case DNSName:
+		_, err := netip.ParseAddr(text)
+		return text, err != nil && len(validation.IsDNS1123Subdomain(text)) == 0
+	case Tags:
+		_, err := parseTags(text)
+		return text, err == nil
+	case Selector:
+		_, err := labels.ConvertSelectorToLabelsMap(text)
+		return text, err == nil && text != ""
+	}
+	return "", false
+}
+
+func (v Value) parseEnum(text string) (string, bool) {
+	for _, value := range v.Values {
+		if value == text || v.FoldCase && strings.EqualFold(value, text) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// parseList trims the elements, so that "a, b" is the same as "a,b".
+func (v Value) parseList(text string) (string, bool) {
+	elements := strings.Split(text, ",")
+	for i, element := range elements {
+		elements[i] = strings.TrimSpace(element)
+		if !wholeMatch(v.Pattern, elements[i]) {
+			return "", false
+		}
+	}
+	if slices.Sort(elements); len(slices.Compact(slices.Clone(elements))) != len(elements) {
+		return "", false
+	}
+	return strings.Join(elements, ","), true
+}
+
+// Accepts describes the accepted values for a person.
+func (v Value) Accepts() string {
+	switch v.Kind {
+	case Enum:
+		return strings.Join(v.Values, ", ")
+	case Integer:
+		text := fmt.Sprintf("%d to %d", v.Min, v.Max)
+		if v.Unit != "" {
+			text += " " + v.Unit
+		}
+		if v.Also != "" {
+			text += " or " + v.Also
+		}
+		return text
+	case List:
+		return fmt.Sprintf("a comma-separated list without repetition, for example %s", v.Sample)
+	case IPv4:
+		return "an IPv4 address"
+	case DNSName:
+		return "a DNS name in lower case, no address"
+	case Tags:
+		return "key=value,key2=value2 with at most 20 keys; neither part may start with aliyun or acs: or hold http:// or https://"
+	case Selector:
+		return "label=value,label2=value2"
+	default:
+		return fmt.Sprintf("for example %s", v.Sample)
+	}
+}
+
+var patterns sync.Map // the compiled form of each pattern of the table
+
+func wholeMatch(pattern, text string) bool {
+	compiled, ok := patterns.Load(pattern)
+	if !ok {
+		compiled, _ = patterns.LoadOrStore(pattern, regexp.MustCompile(`^(?:`+pattern+`)$`))
+	}
+	return compiled.(*regexp.Regexp).MatchString(text)
+}
