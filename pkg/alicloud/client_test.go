@@ -1,0 +1,351 @@
+package alicloud_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testCloud is an emulated cloud and a client of it.
+type testCloud struct {
+	*alicloud.Client
+	url string
+	emu *emulator.Emulator
+}
+
+func newCloud(t *testing.T) testCloud {
+	t.Helper()
+	emu, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(emu.Handler())
+	transport := &http.Transport{}
+	client, err := alicloud.New(alicloud.Options{
+		Region:      "cn-hangzhou",
+		Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
+		Endpoints:   alicloud.Endpoints{SLB: server.URL, VPC: server.URL, ECS: server.URL, PlainHTTP: true},
+		Transport:   transport,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+		if err := emu.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return testCloud{Client: client, url: server.URL, emu: emu}
+}
+
+// admin sends a request to the emulator's admin API.
+func (c testCloud) admin(t *testing.T, method, path, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("%s %s: status %d", method, path, response.StatusCode)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func (c testCloud) instance(t *testing.T, id, fields string) {
+	t.Helper()
+	c.admin(t, http.MethodPut, "/_emulator/instances/"+id, fields)
+}
+
+// must fails the test on an error and returns the value.
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLoadBalancerRoundTrip(t *testing.T) {
+	t.Parallel()
+	c, ctx := newCloud(t), t.Context()
+	want := alicloud.LoadBalancer{
+		Name: "a0123", AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a",
+		InstanceChargeType: "PayByCLCU", DeleteProtection: alicloud.ProtectionOn,
+		ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
+		Tags: []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: "a0123"}, {Key: "empty"}},
+	}
+	created := must(c.CreateLoadBalancer(ctx, want, "token-1"))(t)
+	again := must(c.CreateLoadBalancer(ctx, want, "token-1"))(t)
+	if created.ID == "" || created.Address == "" || again.ID != created.ID {
+		t.Fatalf("created %+v, repeated %+v: want one CLB with an address", created, again)
+	}
+
+	got := must(c.DescribeLoadBalancer(ctx, created.ID))(t)
+	ignored := cmpopts.IgnoreFields(alicloud.LoadBalancer{}, "ID", "Address", "Status", "AddressIPVersion", "MasterZoneID", "SlaveZoneID", "ResourceGroupID", "InternetChargeType", "Bandwidth", "Spec")
+	byKey := cmpopts.SortSlices(func(a, b alicloud.Tag) bool { return a.Key < b.Key })
+	if diff := cmp.Diff(want, got, ignored, byKey); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	if !got.Active() || got.AddressIPVersion != "ipv4" {
+		t.Errorf("active %t, IP version %q", got.Active(), got.AddressIPVersion)
+	}
+
+	tag := alicloud.Tag{Key: "kubernetes.do.not.delete", Value: "a0123"}
+	for name, query := range map[string]alicloud.LoadBalancerQuery{"tag": {Tag: &tag}, "name": {Name: "a0123"}, "id": {IDs: []string{created.ID}}} {
+		if found := must(c.DescribeLoadBalancers(ctx, query))(t); len(found) != 1 || found[0].ID != created.ID {
+			t.Errorf("query by %s found %v", name, found)
+		}
+	}
+
+	check(t, c.TagLoadBalancer(ctx, created.ID, []alicloud.Tag{{Key: "k", Value: "v"}}))
+	check(t, c.UntagLoadBalancer(ctx, created.ID, []string{"empty"}))
+	check(t, c.SetLoadBalancerName(ctx, created.ID, "renamed"))
+	check(t, c.SetModificationProtection(ctx, created.ID, alicloud.NonProtection, ""))
+	got = must(c.DescribeLoadBalancer(ctx, created.ID))(t)
+	value, _ := got.Tag("k")
+	if _, hasEmpty := got.Tag("empty"); value != "v" || hasEmpty || got.Name != "renamed" || got.ModificationProtection != alicloud.NonProtection {
+		t.Errorf("after the changes: %+v", got)
+	}
+
+	if err := c.DeleteLoadBalancer(ctx, created.ID); !alicloud.HasCode(err, "OperationDenied.DeleteProtectionIsOn") {
+		t.Errorf("delete under protection: %v", err)
+	}
+	check(t, c.SetDeleteProtection(ctx, created.ID, alicloud.ProtectionOff))
+	check(t, c.DeleteLoadBalancer(ctx, created.ID))
+	if _, err := c.DescribeLoadBalancer(ctx, created.ID); !alicloud.IsNotFound(err) {
+		t.Errorf("after the delete: %v, want not found", err)
+	}
+}
+
+func (c testCloud) loadBalancer(t *testing.T) string {
+	t.Helper()
+	lb := alicloud.LoadBalancer{AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a"}
+	return must(c.CreateLoadBalancer(t.Context(), lb, t.Name()))(t).ID
+}
+
+func TestListenersAndGroups(t *testing.T) {
+	t.Parallel()
+	c, ctx := newCloud(t), t.Context()
+	c.instance(t, "i-1", "{}")
+	c.instance(t, "i-2", "{}")
+	lb := c.loadBalancer(t)
+	backend := func(id string, weight int) alicloud.Backend {
+		return alicloud.Backend{
+			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: 30080}, Weight: weight, Description: "k8s/30080/nginx/default/c1",
+		}
+	}
+	group := must(c.CreateVServerGroup(ctx, lb, "k8s/30080/nginx/default/c1", []alicloud.Backend{backend("i-1", 100)}))(t)
+	check(t, c.AddBackends(ctx, group, []alicloud.Backend{backend("i-2", 100)}))
+	check(t, c.SetBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}))
+
+	for _, protocol := range []string{alicloud.ProtocolTCP, alicloud.ProtocolUDP} {
+		listener := alicloud.Listener{
+			ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: protocol}, Description: "k8s/80/nginx/default/c1", VServerGroupID: group,
+			Attributes: alicloud.Attributes{"Scheduler": "rr", "HealthCheckInterval": "7"},
+		}
+		check(t, c.CreateListener(ctx, lb, listener))
+		check(t, c.StartListener(ctx, lb, listener.ListenerKey))
+		listener.Attributes = alicloud.Attributes{"Scheduler": "wrr"}
+		check(t, c.SetListener(ctx, lb, listener))
+	}
+	listeners := must(c.DescribeListeners(ctx, lb))(t)[lb]
+	if len(listeners) != 2 {
+		t.Fatalf("%d listeners, want 2", len(listeners))
+	}
+	for _, l := range listeners {
+		if l.Status != alicloud.ListenerRunning || l.VServerGroupID != group || l.Description != "k8s/80/nginx/default/c1" ||
+			l.Attributes["Scheduler"] != "wrr" || l.Attributes["HealthCheckInterval"] != "7" || l.Attributes["Bandwidth"] != "-1" {
+			t.Errorf("listener %s: %+v", l.ListenerKey, l)
+		}
+	}
+
+	want := alicloud.VServerGroup{
+		ID: group, Name: "k8s/30080/nginx/default/c1", LoadBalancerID: lb,
+		Backends: []alicloud.Backend{backend("i-1", 100), backend("i-2", 0)},
+	}
+	if diff := cmp.Diff(want, must(c.DescribeVServerGroup(ctx, group))(t)); diff != "" {
+		t.Errorf("group (-want +got):\n%s", diff)
+	}
+	if groups := must(c.DescribeVServerGroups(ctx, lb))(t); len(groups) != 1 || groups[0].ID != group {
+		t.Errorf("groups of the CLB: %v", groups)
+	}
+
+	if err := c.DeleteVServerGroup(ctx, group); !alicloud.IsBusy(err) {
+		t.Errorf("delete of a group in use: %v, want busy", err)
+	}
+	check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}))
+	check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolUDP}))
+	check(t, c.ReplaceBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}, []alicloud.Backend{{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-2", Port: 30081}, Weight: 100}}))
+	check(t, c.RemoveBackends(ctx, group, []alicloud.Backend{backend("i-1", 100), backend("i-1", 100)}))
+	if left := must(c.DescribeVServerGroup(ctx, group))(t).Backends; len(left) != 1 || left[0].Port != 30081 {
+		t.Errorf("members left: %v", left)
+	}
+	check(t, c.DeleteVServerGroup(ctx, group))
+	if _, err := c.DescribeVServerGroup(ctx, group); !alicloud.IsNotFound(err) {
+		t.Errorf("after the delete: %v, want not found", err)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	c, ctx := newCloud(t), t.Context()
+	c.instance(t, "i-1", "{}")
+	c.instance(t, "i-2", "{}")
+	route := func(cidr, instance string) alicloud.NewRoute {
+		return alicloud.NewRoute{TableID: "vtb-emulator", CIDR: cidr, InstanceID: instance}
+	}
+	results := must(c.CreateRouteEntries(ctx, []alicloud.NewRoute{route("10.244.0.0/24", "i-1"), route("10.1.0.0/24", "i-1"), route("10.244.1.0/24", "i-2")}))(t)
+	if results[0] != nil || results[1] == nil || results[2] != nil {
+		t.Errorf("results %v: want only the one inside a vSwitch to fail", results)
+	}
+	results = must(c.CreateRouteEntries(ctx, []alicloud.NewRoute{route("10.244.0.0/24", "i-2")}))(t)
+	if !alicloud.IsDuplicate(results[0]) {
+		t.Errorf("a CIDR that is there with another next hop: %v, want duplicate", results[0])
+	}
+	custom := slices.DeleteFunc(must(c.DescribeRouteEntries(ctx, "vtb-emulator"))(t), func(e alicloud.RouteEntry) bool {
+		return e.Type != alicloud.RouteTypeCustom
+	})
+	want := []alicloud.RouteEntry{
+		{TableID: "vtb-emulator", CIDR: "10.244.0.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-1", Type: "Instance"}}},
+		{TableID: "vtb-emulator", CIDR: "10.244.1.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-2", Type: "Instance"}}},
+	}
+	if diff := cmp.Diff(want, custom, cmpopts.IgnoreFields(alicloud.RouteEntry{}, "ID")); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	for i, err := range must(c.DeleteRouteEntries(ctx, custom))(t) {
+		check(t, err)
+		_ = i
+	}
+	if err := must(c.DeleteRouteEntries(ctx, custom[:1]))(t)[0]; !alicloud.IsNotFound(err) {
+		t.Errorf("second delete: %v, want not found", err)
+	}
+	tables := must(c.DescribeRouteTables(ctx, "vpc-emulator"))(t)
+	if len(tables) != 1 || tables[0].ID != "vtb-emulator" || !tables[0].System {
+		t.Errorf("tables %v", tables)
+	}
+}
+
+func TestInstancesAndInterfaces(t *testing.T) {
+	t.Parallel()
+	c, ctx := newCloud(t), t.Context()
+	c.instance(t, "i-1", `{"InstanceName": "n1", "ZoneId": "cn-hangzhou-b", "VSwitchId": "vsw-b", "PrivateIpAddress": "10.2.0.9", "InstanceType": "ecs.g7.large", "Tags": [{"TagKey": "k", "TagValue": "v"}]}`)
+	got := must(c.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: []string{"i-1", "i-none"}}))(t)
+	if len(got) != 1 {
+		t.Fatalf("%d instances, want the one that exists", len(got))
+	}
+	want := alicloud.Instance{
+		ID: "i-1", Name: "n1", Type: "ecs.g7.large", RegionID: "cn-hangzhou", ZoneID: "cn-hangzhou-b", VPCID: "vpc-emulator", VSwitchID: "vsw-b",
+		Status: alicloud.InstanceRunning, PrivateIPs: []string{"10.2.0.9"}, Tags: map[string]string{"k": "v"},
+	}
+	ignored := cmpopts.IgnoreFields(alicloud.Instance{}, "HostName", "ChargeType", "SpotStrategy", "PrimaryInterfaceID")
+	if diff := cmp.Diff(want, got[0], ignored, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("instance (-want +got):\n%s", diff)
+	}
+	if byAddress := must(c.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: []string{"10.2.0.9"}, VPCID: "vpc-emulator"}))(t); len(byAddress) != 1 {
+		t.Errorf("%d instances by address, want 1", len(byAddress))
+	}
+
+	check(t, c.DisableSourceDestCheck(ctx, got[0].PrimaryInterfaceID))
+	interfaces := must(c.DescribeNetworkInterfaces(ctx, alicloud.NetworkInterfaceQuery{PrivateIPs: []string{"10.2.0.9"}}))(t)
+	if len(interfaces) != 1 || interfaces[0].InstanceID != "i-1" || interfaces[0].SourceDestCheck {
+		t.Errorf("interfaces %+v: want that of i-1 with the check off", interfaces)
+	}
+}
+
+func TestInstancesByTheHundred(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	ids := make([]string, 250)
+	for i := range ids {
+		ids[i] = "i-none"
+	}
+	must(c.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: ids}))(t)
+	if got := len(c.emu.Calls(0)); got != 3 {
+		t.Errorf("%d calls for 250 ids, want 3", got)
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	c, ctx := newCloud(t), t.Context()
+	if vpc := must(c.DescribeVPC(ctx, "vpc-emulator"))(t); vpc.CIDRBlock != "10.0.0.0/8" {
+		t.Errorf("VPC %+v", vpc)
+	}
+	if _, err := c.DescribeVPC(ctx, "vpc-none"); !alicloud.IsNotFound(err) {
+		t.Errorf("unknown VPC: %v, want not found", err)
+	}
+	vSwitches := must(c.DescribeVSwitches(ctx, "vpc-emulator"))(t)
+	if len(vSwitches) != 2 || vSwitches[0].RouteTableID != "vtb-emulator" || vSwitches[0].AvailableIPs == 0 {
+		t.Errorf("vSwitches %+v", vSwitches)
+	}
+}
+
+// TestLostAnswerIsAmbiguous lets the write happen and drops its answer: the caller must not take it for refused.
+func TestLostAnswerIsAmbiguous(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	lb := c.loadBalancer(t)
+	c.admin(t, http.MethodPost, "/_emulator/faults", `{"action": "CreateVServerGroup", "drop": "after"}`)
+	_, err := c.CreateVServerGroup(t.Context(), lb, "g", nil)
+	if !alicloud.IsAmbiguous(err) || alicloud.IsBusy(err) {
+		t.Errorf("error %v: want ambiguous and not busy", err)
+	}
+	if groups := must(c.DescribeVServerGroups(t.Context(), lb))(t); len(groups) != 1 {
+		t.Errorf("%d groups, want the one whose answer was lost", len(groups))
+	}
+}
+
+func TestCallEndsWithContext(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.DescribeVPC(ctx, "vpc-emulator"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+}
+
+// TestConcurrentCalls runs under the race detector: the SDK's own clients do not stand it.
+func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if _, err := c.DescribeVPC(t.Context(), "vpc-emulator"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
