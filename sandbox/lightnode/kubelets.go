@@ -31,9 +31,10 @@ type Instance struct {
 // Options configures NewKubelets. Client, Instances, Changed and Network are required.
 type Options struct {
 	Client kubernetes.Interface
-	// Instances lists the cloud's instances; Changed signals that the list may have changed (signals may merge).
+	// Instances lists the cloud's instances. Changed returns a channel that signals the next change of that list; it is asked before
+	// the list is read, so that no change is missed. Signals may merge.
 	Instances func() []Instance
-	Changed   <-chan struct{}
+	Changed   func() <-chan struct{}
 	Network   *Network
 	// Heartbeat is how often each node's Lease is renewed; 1 s if zero. The control plane's grace period must be a multiple of it.
 	Heartbeat time.Duration

@@ -39,7 +39,7 @@ func startFleet(t *testing.T, nodeIP bool, objects ...*corev1.Node) *fleet {
 		}
 	}
 	kubelets, err := NewKubelets(Options{
-		Client: f.client, Network: f.network, Changed: f.changed, NodeIP: nodeIP, Heartbeat: 50 * time.Millisecond,
+		Client: f.client, Network: f.network, Changed: func() <-chan struct{} { return f.changed }, NodeIP: nodeIP, Heartbeat: 50 * time.Millisecond,
 		Instances: func() []Instance { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.instances) },
 	})
 	if err != nil {

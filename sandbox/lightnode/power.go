@@ -14,6 +14,7 @@ import (
 func (k *Kubelets) powerLoop(ctx context.Context) {
 	on := map[string]Instance{}
 	for {
+		changed := k.Changed()
 		k.followInstances(ctx, on)
 		select {
 		case <-ctx.Done():
@@ -21,7 +22,7 @@ func (k *Kubelets) powerLoop(ctx context.Context) {
 				k.switchOff(id)
 			}
 			return
-		case <-k.Changed:
+		case <-changed:
 		}
 	}
 }
@@ -58,7 +59,7 @@ func (k *Kubelets) switchOn(instance Instance) error {
 	if err != nil {
 		return fmt.Errorf("private address of instance %s: %w", instance.ID, err)
 	}
-	machine, err := k.Network.switchOn(instance.ID, nodeName(instance), addr)
+	machine, err := k.Network.switchOn(instance.ID, NodeName(instance), addr)
 	if err != nil {
 		return err
 	}
@@ -76,9 +77,9 @@ func (k *Kubelets) switchOff(id string) {
 	k.mu.Unlock()
 }
 
-// nodeName is the instance's name in lower case, as a kubelet takes it from the hostname; an instance without a name, or with one that
+// NodeName is the instance's name in lower case, as a kubelet takes it from the hostname; an instance without a name, or with one that
 // no Node can have, goes by its ID.
-func nodeName(instance Instance) string {
+func NodeName(instance Instance) string {
 	name := strings.ToLower(instance.Name)
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return instance.ID

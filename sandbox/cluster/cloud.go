@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
+)
+
+// What the emulator's built-in configuration has.
+const (
+	Region          = "cn-hangzhou"
+	AccessKeyID     = "emulator"
+	AccessKeySecret = "emulator-secret"
+)
+
+// Cloud is the emulated cloud, served on a loopback address. It is the only part of the sandbox that knows the emulator's Go API.
+type Cloud struct {
+	*emulator.Emulator
+	// URL is where OpenAPI, metadata and admin API are served, without a slash at the end.
+	URL string
+
+	server *http.Server
+	served chan error
+}
+
+// startCloud runs the emulator with its built-in configuration, over the machines of network.
+func startCloud(ctx context.Context, network *lightnode.Network) (*Cloud, error) {
+	cloud, err := emulator.New(emulator.Options{Fabric: true, Machines: network})
+	if err != nil {
+		return nil, fmt.Errorf("start the emulator: %w", err)
+	}
+	network.UseVPC(cloud.Fabric().Dial)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("listen for the emulator: %w", err), cloud.Close())
+	}
+	c := &Cloud{
+		Emulator: cloud,
+		URL:      "http://" + listener.Addr().String(),
+		server:   &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: 10 * time.Second},
+		served:   make(chan error, 1),
+	}
+	go func() { c.served <- c.server.Serve(listener) }()
+	return c, nil
+}
+
+// close stops serving and ends the emulator. Nobody is left whose requests would need finishing.
+func (c *Cloud) close() error {
+	err := c.server.Close()
+	if served := <-c.served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return errors.Join(err, c.Emulator.Close())
+}
+
+// MetadataURL is the metadata service as the instance sees it.
+func (c *Cloud) MetadataURL(instanceID string) string { return c.URL + "/metadata/" + instanceID }

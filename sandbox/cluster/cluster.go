@@ -1,0 +1,178 @@
+// Package cluster starts a sandbox: a control plane, the emulated cloud, and light nodes on the cloud's instances, all in the calling
+// process and in one directory.
+//
+// It does not install anything into the cluster: nodes stay tainted and Services stay pending until somebody runs this project's
+// programs against it.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
+)
+
+// Address ranges of every sandbox. Both lie inside the emulator's VPC (10.0.0.0/8) and outside its vSwitches, as a VPC route table wants.
+const (
+	PodCIDR     = "10.244.0.0/16"
+	ServiceCIDR = "10.96.0.0/16"
+)
+
+const (
+	// graceHeartbeats is how many heartbeats a node may miss before it is Ready=Unknown. Four keep a busy two-core machine from
+	// declaring nodes dead that are only late.
+	graceHeartbeats = 4
+	// heartbeatsPerSecond bounds what the heartbeats of all nodes cost together: with more nodes each one's come less often.
+	heartbeatsPerSecond = 50
+	minHeartbeat        = time.Second
+)
+
+// Options configures Start.
+type Options struct {
+	// Dir takes everything the sandbox writes; it is made when it does not exist. One sandbox at a time can use it.
+	Dir string
+	// Nodes is the number of ECS instances to begin with, 0 or more.
+	Nodes int
+	// NodeIP starts the kubelets as with --node-ip: Nodes then have an InternalIP before the cloud controller manager has seen them.
+	NodeIP bool
+	// Progress takes one line for each part that has come up; nil for none.
+	Progress io.Writer
+}
+
+// Cluster is a running sandbox.
+type Cluster struct {
+	// Cloud is the emulated cloud behind it.
+	Cloud *Cloud
+	// Client and Config are the administrator's.
+	Client kubernetes.Interface
+	Config *rest.Config
+
+	files    *files
+	network  *lightnode.Network
+	plane    *controlplane.ControlPlane
+	kubelets *errgroup.Group
+	stop     context.CancelFunc
+	failed   context.Context // ends when the kubelets do
+}
+
+// Start brings a sandbox up and returns when its nodes are Ready. ctx bounds the start only; Stop ends what was started and removes
+// what was written.
+func Start(ctx context.Context, opts Options) (*Cluster, error) {
+	c := &Cluster{}
+	if err := c.start(ctx, opts); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, opts Options) error {
+	var err error
+	progress := newProgress(opts.Progress)
+	if c.files, err = openDir(opts.Dir); err != nil {
+		return err
+	}
+	c.network = lightnode.NewNetwork(context.WithoutCancel(ctx))
+	if c.Cloud, err = startCloud(ctx, c.network); err != nil {
+		return err
+	}
+	for i := range opts.Nodes {
+		if err := c.Cloud.AddNode(i); err != nil {
+			return err
+		}
+	}
+	progress.say("cloud emulator at %s with %d instances", c.Cloud.URL, opts.Nodes)
+	heartbeat := heartbeatOf(opts.Nodes)
+	c.plane, err = controlplane.Start(ctx, controlplane.Options{
+		Dir: c.files.state, ClusterCIDR: PodCIDR, ServiceCIDR: ServiceCIDR,
+		NodeMonitorGrace: graceHeartbeats * heartbeat, Log: c.files.log,
+	})
+	if err != nil {
+		return err
+	}
+	c.Config = c.plane.RESTConfig()
+	progress.say("Kubernetes API at %s", c.Config.Host)
+	if err := c.startNodes(ctx, heartbeat, opts.NodeIP); err != nil {
+		return err
+	}
+	if err := waitUsable(ctx, c.Client, opts.Nodes); err != nil {
+		return err
+	}
+	progress.say("%d nodes ready", opts.Nodes)
+	return c.files.publish(c.plane.Kubeconfig(), c.Cloud.URL)
+}
+
+// startNodes runs the kubelets. Their client has no rate limit: it stands for as many clients as there are nodes.
+func (c *Cluster) startNodes(ctx context.Context, heartbeat time.Duration, nodeIP bool) error {
+	c.Config.QPS = -1
+	c.Config.ContentType = "application/vnd.kubernetes.protobuf"
+	var err error
+	if c.Client, err = kubernetes.NewForConfig(c.Config); err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	kubelets, err := lightnode.NewKubelets(lightnode.Options{
+		Client: c.Client, Instances: c.Cloud.lightInstances, Changed: c.Cloud.Changed, Network: c.network,
+		Heartbeat: heartbeat, NodeIP: nodeIP,
+	})
+	if err != nil {
+		return err
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	c.kubelets, c.failed = errgroup.WithContext(run)
+	c.kubelets.Go(func() error { return kubelets.Run(run) })
+	return nil
+}
+
+// Dir is the directory in which the sandbox was started, as an absolute path.
+func (c *Cluster) Dir() string { return c.files.dir }
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return c.files.path(kubeconfigFile) }
+
+// Wait returns when ctx ends, with nil, or when a part of the sandbox has failed, with the reason.
+func (c *Cluster) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.plane.Done():
+		return c.plane.Err()
+	case <-c.failed.Done():
+		return c.kubelets.Wait()
+	}
+}
+
+// Stop ends everything, clients before their servers, and removes what the sandbox has written. It also ends a start that failed
+// half-way.
+func (c *Cluster) Stop() error {
+	var errs []error
+	if c.stop != nil {
+		c.stop()
+		errs = append(errs, c.kubelets.Wait())
+	}
+	if c.plane != nil {
+		errs = append(errs, c.plane.Stop())
+	}
+	if c.Cloud != nil {
+		errs = append(errs, c.Cloud.close())
+	}
+	if c.network != nil {
+		errs = append(errs, c.network.Close())
+	}
+	if c.files != nil {
+		errs = append(errs, c.files.remove())
+	}
+	return errors.Join(errs...)
+}
+
+// heartbeatOf is how often each of so many nodes renews its Lease.
+func heartbeatOf(nodes int) time.Duration {
+	return max(minHeartbeat, time.Duration(nodes)*time.Second/heartbeatsPerSecond)
+}

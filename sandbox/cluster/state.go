@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// The admin API's view of the cloud, as far as the sandbox uses it; field names are those of the cloud's API.
+
+type state struct {
+	RouteTables []struct {
+		RouteTableID string       `json:"RouteTableId"`
+		RouteEntries []routeEntry `json:"routeEntries"`
+	} `json:"routeTables"`
+	LoadBalancers []loadBalancer `json:"loadBalancers"`
+}
+
+type routeEntry struct {
+	Type                 string
+	Status               string
+	DestinationCidrBlock string
+	NextHops             struct {
+		NextHop []struct {
+			NextHopID string `json:"NextHopId"`
+		}
+	}
+}
+
+type loadBalancer struct {
+	LoadBalancerID string `json:"LoadBalancerId"`
+	Address        string
+	AddressType    string
+	VServerGroups  []struct {
+		BackendServers []struct {
+			ServerID string `json:"ServerId"`
+		} `json:"backendServers"`
+	} `json:"vServerGroups"`
+}
+
+// RouteEntry is a custom entry of a route table.
+type RouteEntry struct {
+	CIDR, NextHop, Status string
+}
+
+// LoadBalancer is a CLB with the instances that are backends of any of its groups.
+type LoadBalancer struct {
+	ID, Address, AddressType string
+	Servers                  []string
+}
+
+// CustomRoutes lists the custom entries of all route tables.
+func (c *Cloud) CustomRoutes(ctx context.Context) ([]RouteEntry, error) {
+	state, err := c.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var entries []RouteEntry
+	for _, table := range state.RouteTables {
+		for _, entry := range table.RouteEntries {
+			if entry.Type != "Custom" {
+				continue
+			}
+			next := ""
+			if hops := entry.NextHops.NextHop; len(hops) > 0 {
+				next = hops[0].NextHopID
+			}
+			entries = append(entries, RouteEntry{CIDR: entry.DestinationCidrBlock, NextHop: next, Status: entry.Status})
+		}
+	}
+	return entries, nil
+}
+
+// LoadBalancers lists all load balancers.
+func (c *Cloud) LoadBalancers(ctx context.Context) ([]LoadBalancer, error) {
+	state, err := c.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var balancers []LoadBalancer
+	for _, lb := range state.LoadBalancers {
+		balancer := LoadBalancer{ID: lb.LoadBalancerID, Address: lb.Address, AddressType: lb.AddressType}
+		for _, group := range lb.VServerGroups {
+			for _, backend := range group.BackendServers {
+				balancer.Servers = append(balancer.Servers, backend.ServerID)
+			}
+		}
+		balancers = append(balancers, balancer)
+	}
+	return balancers, nil
+}
+
+// state reads the whole state of the cloud.
+func (c *Cloud) state(ctx context.Context) (*state, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/_emulator/state", nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the cloud: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the cloud: %w", err)
+	}
+	answer, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return nil, fmt.Errorf("read the state of the cloud: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("read the state of the cloud: %s: %s", response.Status, bytes.TrimSpace(answer))
+	}
+	var s state
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return nil, fmt.Errorf("decode the state of the cloud: %w", err)
+	}
+	return &s, nil
+}

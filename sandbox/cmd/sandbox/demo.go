@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/demo"
+)
+
+func newDemoCommand() *cobra.Command {
+	var binDir, output string
+	command := &cobra.Command{
+		Use:   "demo",
+		Short: "Show everything this project does, from no cluster to a deleted load balancer",
+		Long: `Starts a cluster on an emulated Alibaba Cloud, runs this project's programs against it and tells what they do, step by step.
+Progress goes to standard error, the result to standard output. The exit code is 1 when a step is not as told. Nothing is left
+running or on disk.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output is %q: table and json are accepted", output)
+			}
+			return runDemo(command, binDir, output)
+		},
+	}
+	command.Flags().StringVar(&binDir, "bin-dir", "bin", "directory of the built programs")
+	command.Flags().StringVar(&output, "output", "table", "form of the result: table or json")
+	return command
+}
+
+func runDemo(command *cobra.Command, binDir, output string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	report, err := demo.Run(command.Context(), demo.Options{
+		BinDir: binDir, Deploy: deploy.Files, Kubectl: self, Progress: command.ErrOrStderr(),
+	})
+	if output == "json" {
+		return errors.Join(err, report.WriteJSON(command.OutOrStdout()))
+	}
+	return errors.Join(err, report.WriteTable(command.OutOrStdout()))
+}

@@ -1,0 +1,59 @@
+// Command sandbox runs a local Kubernetes cluster on an emulated Alibaba Cloud, in one process and without root.
+//
+// Called by the name kubectl, or as "sandbox kubectl", it is kubectl: scripts that need one then work on machines without it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+)
+
+func main() {
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl" {
+		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
+		os.Args = os.Args[1:] // kubectl's plugin handling reads them itself
+		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
+	}
+	os.Exit(run())
+}
+
+// run returns the exit code. It is a function of its own so that the signal handler is released before the process ends.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// The first signal asks for an orderly end, the second one has the default effect.
+	context.AfterFunc(ctx, stop)
+	if err := newCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "sandbox:", err)
+		return 1
+	}
+	return 0
+}
+
+func newCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sandbox",
+		Short:         "A local Kubernetes cluster on an emulated Alibaba Cloud",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(newUpCommand(), newDemoCommand(), &cobra.Command{
+		Use:                "kubectl",
+		Short:              "kubectl itself; with --kubeconfig or KUBECONFIG as usual",
+		DisableFlagParsing: true, // main hands over before cobra sees the arguments
+	})
+	return root
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+)
+
+func newUpCommand() *cobra.Command {
+	var opts cluster.Options
+	var kind string
+	command := &cobra.Command{
+		Use:   "up --dir DIR",
+		Short: "Run a cluster in the foreground until SIGINT or SIGTERM",
+		Long: `Runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, an emulated Alibaba Cloud and light nodes on its
+instances, all on loopback addresses. Writes into DIR:
+
+  kubeconfig         the administrator's kubeconfig
+  emulator           the URL of the emulated cloud
+  cloud-config.conf  for cloud-controller-manager --cloud-config
+
+Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everything and remove these files.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := checkUp(opts, kind); err != nil {
+				return err
+			}
+			opts.Progress = command.ErrOrStderr()
+			return up(command, opts)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; made when it does not exist (required)")
+	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
+	flags.StringVar(&kind, "node-kind", "light", "light: kubelets in this process, no root")
+	flags.BoolVar(&opts.NodeIP, "node-ip", false, "start kubelets as with --node-ip: Nodes report their InternalIP from the beginning")
+	return command
+}
+
+func checkUp(opts cluster.Options, kind string) error {
+	switch {
+	case opts.Dir == "":
+		return errors.New("--dir is not given: it must name a directory for the sandbox's files")
+	case opts.Nodes < 0:
+		return fmt.Errorf("--nodes is %d: it must be 0 or more", opts.Nodes)
+	case kind == "real":
+		return errors.New("--node-kind real is not available yet: only light is")
+	case kind != "light":
+		return fmt.Errorf("--node-kind is %q: only light is accepted", kind)
+	}
+	return nil
+}
+
+// up runs a cluster until the command's context ends or a part of the cluster fails.
+func up(command *cobra.Command, opts cluster.Options) error {
+	ctx := command.Context()
+	sandbox, err := cluster.Start(ctx, opts)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil // stopped while starting: that is what was asked for
+		}
+		return err
+	}
+	fmt.Fprintln(command.OutOrStdout(), "ready")
+	err = sandbox.Wait(ctx)
+	return errors.Join(err, sandbox.Stop())
+}
