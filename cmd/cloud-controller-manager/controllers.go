@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	"k8s.io/cloud-provider/names"
+	controllermanager "k8s.io/controller-manager/app"
+	"k8s.io/controller-manager/controller"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
+)
+
+// constructors are the stock ones with our service and route controllers in the place of theirs, under the same names, so
+// that flags, aliases and roles stay valid. It is a copy: the stock map is a package variable that others may share.
+func constructors() map[string]app.ControllerInitFuncConstructor {
+	all := maps.Clone(app.DefaultInitFuncConstructors)
+	replace(all, names.ServiceLBController, startServices)
+	replace(all, names.NodeRouteController, startRoutes)
+	return all
+}
+
+// start makes and runs one controller of ours; enabled is false where a flag switches it off.
+type start func(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (ctrl controller.Interface, enabled bool, err error)
+
+func replace(all map[string]app.ControllerInitFuncConstructor, name string, run start) {
+	constructor := all[name]
+	constructor.Constructor = func(_ app.ControllerInitContext, completed *config.CompletedConfig, cloud cloudprovider.Interface) app.InitFunc {
+		return func(ctx context.Context, _ controllermanager.ControllerContext) (controller.Interface, bool, error) {
+			ours, ok := cloud.(*provider.Cloud)
+			if !ok {
+				return nil, false, fmt.Errorf("controller %s needs cloud provider %s, not %s", name, provider.Name, cloud.ProviderName())
+			}
+			return run(ctx, completed, ours)
+		}
+	}
+	all[name] = constructor
+}
+
+func startServices(ctx context.Context, _ *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
+	ctrl, err := cloud.ServiceController()
+	if err != nil {
+		return nil, false, err
+	}
+	go ctrl.Run(ctx)
+	return ctrl, true, nil
+}
+
+func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
+	if !completed.ComponentConfig.KubeCloudShared.ConfigureCloudRoutes {
+		return nil, false, nil
+	}
+	ctrl, err := cloud.RouteController()
+	if err != nil {
+		return nil, false, err
+	}
+	go ctrl.Run(ctx)
+	return ctrl, true, nil
+}

@@ -1,0 +1,79 @@
+// Command cloud-controller-manager runs the stock node controllers and this project's service and route controllers for
+// self-managed Kubernetes clusters on Alibaba Cloud.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/names"
+	"k8s.io/cloud-provider/options"
+	"k8s.io/component-base/cli"
+	cliflag "k8s.io/component-base/cli/flag"
+	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of the API server client
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the build version as a metric
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
+)
+
+func main() {
+	opts, err := options.NewCloudControllerManagerOptions()
+	if err != nil {
+		exit(err)
+	}
+	setDefaults(opts)
+	flags := &ownFlags{}
+	flagSets := cliflag.NamedFlagSets{}
+	flags.addTo(flagSets.FlagSet(provider.Name))
+
+	start := starter{flags: flags, stop: wait.NeverStop}
+	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, wait.NeverStop)
+	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes."
+	os.Exit(run(command, opts))
+}
+
+// run executes the command so that a mistake costs one line and exit code 1: neither the usage text nor a second copy
+// of what the stock app has printed already.
+func run(command *cobra.Command, opts *options.CloudControllerManagerOptions) int {
+	command.SilenceUsage = true
+	reported := false
+	stock := command.RunE
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		reported = true // from here on the stock app prints its errors itself
+		translateOldFlags(opts)
+		return stock(cmd, args)
+	}
+	if err := cli.RunNoErrOutput(command); err != nil {
+		if !reported {
+			printError(err)
+		}
+		return 1
+	}
+	return 0
+}
+
+// setDefaults replaces stock defaults that do not suit this provider; flags still win.
+func setDefaults(opts *options.CloudControllerManagerOptions) {
+	opts.KubeCloudShared.CloudProvider.Name = provider.Name
+	// One worker per Service would make a cluster of hundreds wait in line at every start.
+	opts.ServiceController.ConcurrentServiceSyncs = 10
+	opts.NodeController.ConcurrentNodeSyncs = 10
+	// One slow answer must not hold up the check of all other nodes.
+	opts.NodeLifecycleController.ConcurrentNodeLifecycleSyncs = 10
+	// The vendor's published role may not read the ConfigMap extension-apiserver-authentication. Health needs none of
+	// it; without it metrics cannot be read with a front-proxy certificate, that is all.
+	opts.Authentication.TolerateInClusterLookupFailure = true
+}
+
+func printError(err error) {
+	fmt.Fprintf(os.Stderr, "cloud-controller-manager: %v\n", err)
+}
+
+func exit(err error) {
+	printError(err)
+	os.Exit(1)
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
+	"k8s.io/cloud-provider/names"
+	controllermanager "k8s.io/controller-manager/app"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/healthport"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
+)
+
+const (
+	// apiServerTimeout is how long the start waits for the API server. Longer than a restart of one takes, so that both
+	// may start together; not for ever, so that a wrong address shows.
+	apiServerTimeout = 10 * time.Second
+	apiServerRetry   = time.Second
+	// apiServerCall bounds one try, where packets are dropped and nothing answers.
+	apiServerCall = 5 * time.Second
+)
+
+// starter makes the cloud provider out of the finished configuration.
+type starter struct {
+	flags *ownFlags
+	stop  <-chan struct{}
+}
+
+// cloud implements [app.InitCloudFunc]. That type has no error, so a failure ends the process here.
+func (s starter) cloud(completed *config.CompletedConfig) cloudprovider.Interface {
+	cloud, err := s.start(wait.ContextForChannel(s.stop), completed)
+	if err != nil {
+		klog.Flush()
+		exit(err)
+	}
+	return cloud
+}
+
+func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (*provider.Cloud, error) {
+	settings, err := s.settings(completed)
+	if err != nil {
+		return nil, err
+	}
+	cloud, err := load(completed.ComponentConfig.KubeCloudShared.CloudProvider.Name,
+		completed.ComponentConfig.KubeCloudShared.CloudProvider.CloudConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	cloud.Configure(settings)
+	if err := waitForAPIServer(ctx, completed); err != nil {
+		return nil, err
+	}
+	if err := cloud.Connect(ctx, completed.Client); err != nil {
+		return nil, inConfigFile(completed.ComponentConfig.KubeCloudShared.CloudProvider.CloudConfigFile, err)
+	}
+	if completed.SecureServing != nil {
+		debugging := &completed.ComponentConfig.Generic.Debugging
+		if err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, s.stop); err != nil {
+			return nil, fmt.Errorf("--secure-port: serve health: %w", err)
+		}
+	}
+	return cloud, nil
+}
+
+func (s starter) settings(completed *config.CompletedConfig) (provider.Settings, error) {
+	shared := &completed.ComponentConfig.KubeCloudShared
+	settings := provider.Settings{
+		RoutePeriod:         shared.RouteReconciliationPeriod.Duration,
+		ServiceWorkers:      int(completed.ComponentConfig.ServiceController.ConcurrentServiceSyncs),
+		SkipSourceDestCheck: s.flags.skipSourceDestCheck,
+		Network:             s.flags.network,
+	}
+	enabled := completed.ComponentConfig.Generic.Controllers
+	if !shared.ConfigureCloudRoutes || !controllermanager.IsControllerEnabled(names.NodeRouteController, app.ControllersDisabledByDefault, enabled) {
+		return settings, nil
+	}
+	cidrs, err := clusterCIDRs(shared.ClusterCIDR)
+	settings.ClusterCIDRs = cidrs
+	return settings, err
+}
+
+func clusterCIDRs(text string) ([]netip.Prefix, error) {
+	cidrs, err := vpcroute.ParseClusterCIDRs(text)
+	if err != nil {
+		return nil, fmt.Errorf("--cluster-cidr: %w; without routes: --configure-cloud-routes=false", err)
+	}
+	return cidrs, nil
+}
+
+// load does what cloudprovider.InitCloudProvider does, which ends the process with a stack trace when the file is missing.
+func load(name, file string) (*provider.Cloud, error) {
+	var cloud cloudprovider.Interface
+	var err error
+	if file == "" {
+		cloud, err = cloudprovider.GetCloudProvider(name, nil)
+	} else {
+		cloud, err = loadFile(name, file)
+	}
+	if err != nil {
+		return nil, inConfigFile(file, err)
+	}
+	ours, ok := cloud.(*provider.Cloud)
+	if !ok {
+		return nil, fmt.Errorf("--cloud-provider: %q, accepted: %q", name, provider.Name)
+	}
+	return ours, nil
+}
+
+func loadFile(name, path string) (cloudprovider.Interface, error) {
+	file, err := os.Open(path)
+	var reason *fs.PathError
+	if errors.As(err, &reason) {
+		return nil, fmt.Errorf("%w, accepted: a file that this process may read", reason.Err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return cloudprovider.GetCloudProvider(name, file)
+}
+
+// inConfigFile names the file that err is about.
+func inConfigFile(file string, err error) error {
+	if file == "" {
+		file = "(not set)"
+	}
+	return fmt.Errorf("--cloud-config: %s: %w", file, err)
+}
+
+// waitForAPIServer keeps the stock app from its own ways with a silent API server: waiting for ever as a candidate for
+// leader, ending with a stack trace as the leader.
+func waitForAPIServer(ctx context.Context, completed *config.CompletedConfig) error {
+	bounded := rest.CopyConfig(completed.Kubeconfig)
+	bounded.Timeout = apiServerCall
+	client, err := discovery.NewDiscoveryClientForConfig(bounded)
+	if err != nil {
+		return fmt.Errorf("--kubeconfig: %w", err)
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, apiServerRetry, apiServerTimeout, true, func(context.Context) (bool, error) {
+		_, last = client.ServerVersion()
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("--kubeconfig, --master: no answer from the API server at %s within %s: %w", completed.Kubeconfig.Host, apiServerTimeout, last)
+	}
+	return nil
+}

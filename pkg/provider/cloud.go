@@ -1,0 +1,113 @@
+package provider
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// clientName names the provider's client in the API server's audit log.
+const clientName = "alicloud-cloud-provider"
+
+// Settings come from the command line. The zero value serves a provider that is linked into a stock CCM.
+type Settings struct {
+	// ClusterCIDRs are those of --cluster-cidr; routes outside of them are never touched.
+	ClusterCIDRs []netip.Prefix
+	// RoutePeriod is --route-reconciliation-period, the pace of drift repair.
+	RoutePeriod time.Duration
+	// ServiceWorkers is --concurrent-service-syncs.
+	ServiceWorkers int
+	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.
+	SkipSourceDestCheck bool
+	// Network is the middle part of the default endpoints, see [alicloud.Endpoints].
+	Network string
+}
+
+// Cloud implements [cloudprovider.Interface].
+//
+// The stock app calls Initialize, then SetInformers, then asks for the engines; nothing is called at the same time.
+type Cloud struct {
+	config   Config
+	env      Environment
+	settings Settings
+	metadata *alicloud.Metadata
+
+	// Set by Connect.
+	client    *alicloud.Client
+	vpcID     string
+	vSwitches []string
+	clusterID string
+
+	// Set by Initialize.
+	ctx  context.Context //nolint:containedctx // the life of the process, which the stock interface gives as a channel
+	kube kubernetes.Interface
+
+	// Set by SetInformers.
+	engines *engines
+}
+
+var (
+	_ cloudprovider.Interface    = (*Cloud)(nil)
+	_ cloudprovider.InformerUser = (*Cloud)(nil)
+)
+
+// New returns a provider. It makes no call.
+func New(config Config, env Environment) (*Cloud, error) {
+	return &Cloud{config: config, env: env, metadata: alicloud.NewMetadata(env.MetadataEndpoint)}, nil
+}
+
+// Configure sets what the command line says. It must be called before Connect.
+func (c *Cloud) Configure(settings Settings) { c.settings = settings }
+
+// Initialize implements [cloudprovider.Interface]. It connects where that has not been done, which is so when the
+// provider is linked into a stock CCM, and ends the process when the cloud cannot be used: the interface has no error.
+func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
+	c.kube = builder.ClientOrDie(clientName)
+	c.ctx = wait.ContextForChannel(stop)
+	if c.client != nil {
+		return
+	}
+	if err := c.Connect(c.ctx, c.kube); err != nil {
+		klog.ErrorS(err, "Cannot use the cloud")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+	}
+}
+
+// SetInformers implements [cloudprovider.InformerUser].
+func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
+	c.engines = c.wire(factory)
+}
+
+// LoadBalancer implements [cloudprovider.Interface].
+func (c *Cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
+	return c.engines.loadBalancer, true
+}
+
+// InstancesV2 implements [cloudprovider.Interface].
+func (c *Cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.engines.instances, true }
+
+// Routes implements [cloudprovider.Interface].
+func (c *Cloud) Routes() (cloudprovider.Routes, bool) { return c.engines.routes, true }
+
+// Instances implements [cloudprovider.Interface]; InstancesV2 replaces it.
+func (*Cloud) Instances() (cloudprovider.Instances, bool) { return nil, false }
+
+// Zones implements [cloudprovider.Interface]; InstancesV2 replaces it.
+func (*Cloud) Zones() (cloudprovider.Zones, bool) { return nil, false }
+
+// Clusters implements [cloudprovider.Interface]; no controller asks for it.
+func (*Cloud) Clusters() (cloudprovider.Clusters, bool) { return nil, false }
+
+// ProviderName implements [cloudprovider.Interface].
+func (*Cloud) ProviderName() string { return Name }
+
+// HasClusterID implements [cloudprovider.Interface]. There is always one, see [Cloud.Connect].
+func (*Cloud) HasClusterID() bool { return true }

@@ -1,0 +1,115 @@
+package provider
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadConfig(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		file string
+		want Config
+	}{
+		"the vendor's guide": {
+			`{"Global": {"accessKeyID": "aWQ=", "accessKeySecret": "c2VjcmV0", "region": "cn-hangzhou"}}`,
+			Config{AccessKeyID: "id", AccessKeySecret: "secret", Region: "cn-hangzhou"},
+		},
+		"YAML, other letter case, unknown keys": {
+			"global:\n  ACCESSKEYID: aWQ=\n  accesskeysecret: c2VjcmV0\n  Region: cn-beijing-finance-1\n  privateZoneId: x\n",
+			Config{AccessKeyID: "id", AccessKeySecret: "secret", Region: "cn-beijing-finance-1"},
+		},
+		"newline inside the base64, as echo leaves one": {
+			`{"Global": {"accessKeyID": "aWQK", "accessKeySecret": "c2VjcmV0Cg=="}}`,
+			Config{AccessKeyID: "id", AccessKeySecret: "secret"},
+		},
+		"vSwitches with zones": {
+			`{"Global": {"vpcid": "vpc-1", "vswitchid": "cn-hangzhou-a:vsw-1, :vsw-2,vsw-3"}}`,
+			Config{VPCID: "vpc-1", VSwitchIDs: []string{"vsw-1", "vsw-2", "vsw-3"}},
+		},
+		"everything else": {
+			`{"Global": {"clusterID": "c1", "routeTableIDs": "vtb-1, vtb-2", "resourceGroupID": " rg-1 ", "disablePublicSLB": true, "serviceBackendType": "eni", "serviceMaxConcurrentReconciles": 5}}`,
+			Config{
+				ClusterID: "c1", RouteTableIDs: []string{"vtb-1", "vtb-2"}, ResourceGroupID: "rg-1",
+				DisablePublicSLB: true, BackendENI: true, ServiceWorkers: 5,
+			},
+		},
+		"empty": {"", Config{}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ReadConfig(strings.NewReader(test.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, ignoreEmptyLists); diff != "" {
+				t.Errorf("config (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadConfigWithoutFile(t *testing.T) {
+	t.Parallel()
+	got, err := ReadConfig(nil)
+	if diff := cmp.Diff(Config{}, got); err != nil || diff != "" {
+		t.Errorf("ReadConfig(nil) = %v, %v", diff, err)
+	}
+}
+
+func TestReadConfigRefuses(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		file string
+		want []string // each must be in the error
+	}{
+		"no YAML":         {"Global: {accessKeyID: [", []string{"not valid YAML or JSON", "line"}},
+		"no object":       {`["a"]`, []string{"accepted: "}},
+		"wrong type":      {`{"Global": {"serviceMaxConcurrentReconciles": "many"}}`, []string{"Global.serviceMaxConcurrentReconciles", "string", "int"}},
+		"plain key":       {`{"Global": {"accessKeyID": "LTAI-not-base64", "accessKeySecret": "c2VjcmV0"}}`, []string{"Global.accessKeyID", "base64"}},
+		"key in half":     {`{"Global": {"accessKeyID": "aWQ="}}`, []string{"accessKeySecret", "both or neither"}},
+		"region":          {`{"Global": {"region": "China East"}}`, []string{`Global.region: "China East"`, "cn-hangzhou"}},
+		"VPC":             {`{"Global": {"vpcid": "vsw-1"}}`, []string{`Global.vpcid: "vsw-1"`, `"vpc-"`}},
+		"vSwitch":         {`{"Global": {"vswitchid": "cn-hangzhou-a:subnet-1"}}`, []string{`Global.vswitchid: "cn-hangzhou-a:subnet-1"`}},
+		"route table":     {`{"Global": {"routeTableIDs": "vtb-1,rtb-2"}}`, []string{`Global.routeTableIDs: "rtb-2"`}},
+		"cluster id":      {`{"Global": {"clusterID": "a/b"}}`, []string{`Global.clusterID: "a/b"`}},
+		"backend type":    {`{"Global": {"serviceBackendType": "pod"}}`, []string{`Global.serviceBackendType: "pod"`, `"ecs" or "eni"`}},
+		"token service":   {`{"Global": {"uid": "123"}}`, []string{"Global.uid"}},
+		"all at once":     {`{"Global": {"region": "X", "vpcid": "Y"}}`, []string{"Global.region", "Global.vpcid"}},
+		"workers":         {`{"Global": {"serviceMaxConcurrentReconciles": -1}}`, []string{"Global.serviceMaxConcurrentReconciles: -1"}},
+		"decoded, binary": {`{"Global": {"accessKeyID": "LTAI5tAbCdEf", "accessKeySecret": "c2VjcmV0"}}`, []string{"Global.accessKeyID"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := ReadConfig(strings.NewReader(test.file))
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error has several lines: %q", err)
+			}
+		})
+	}
+}
+
+func FuzzReadConfigHidesSecrets(f *testing.F) {
+	f.Add("LTAI5tSecretKeyValue", "{")
+	f.Add("c2VjcmV0", "cn-hangzhou")
+	f.Fuzz(func(t *testing.T, secret, region string) {
+		const marker = "S3cretMarker"
+		file := "Global:\n  accessKeySecret: " + marker + secret + "\n  region: " + region + "\n"
+		_, err := ReadConfig(strings.NewReader(file))
+		if err != nil && strings.Contains(err.Error(), marker) && !strings.Contains(region, marker) {
+			t.Errorf("the error shows the secret: %v", err)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	// connectTimeout bounds the start. A longer silence would hide a wrong endpoint from the user; a shorter one would
+	// turn a hiccup of the cloud into a restart.
+	connectTimeout = 30 * time.Second
+	connectRetry   = 2 * time.Second
+)
+
+// Connect finds region, VPC, vSwitches and cluster id, and makes one read to prove that the key, the region and the VPC
+// are right, so that a mistake ends the start with one line instead of filling the log for ever.
+//
+// The cluster id is the configured one, else one derived from the UID of the kube-system Namespace, else the official
+// CCM's literal "clusterid".
+func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	region, err := c.region(ctx)
+	if err != nil {
+		return err
+	}
+	endpoints := c.env.Endpoints
+	endpoints.Network = c.settings.Network
+	client, err := alicloud.New(alicloud.Options{
+		Region: region, Credentials: c.env.credentials(c.config, c.metadata), Endpoints: endpoints, UserAgent: clientName,
+	})
+	if err != nil {
+		return fmt.Errorf("cloud client: %w", err)
+	}
+	place, err := c.locate(ctx, client, kube)
+	if err != nil {
+		return err
+	}
+	if err := c.verify(ctx, client, place.vpcID); err != nil {
+		return err
+	}
+	clusterID, err := clusterID(ctx, c.config.ClusterID, kube)
+	if err != nil {
+		return err
+	}
+	c.client, c.vpcID, c.vSwitches, c.clusterID = client, place.vpcID, place.vSwitchIDs, clusterID
+	klog.FromContext(ctx).Info("Connected to the cloud",
+		"region", region, "vpc", place.vpcID, "vSwitches", place.vSwitchIDs, "clusterID", clusterID)
+	return nil
+}
+
+func (c *Cloud) region(ctx context.Context) (string, error) {
+	if c.config.Region != "" {
+		return c.config.Region, nil
+	}
+	region, err := c.metadata.RegionID(ctx)
+	if err != nil {
+		return "", fmt.Errorf("Global.region: not set, and not to be had from the metadata service: %w, accepted: a region id such as \"cn-hangzhou\"", err)
+	}
+	return region, nil
+}
+
+// verify reads the VPC. A missing answer is tried again until ctx ends; a refusal is final, except that a missing
+// permission for this one action proves the key as well and forbids nothing that the controllers need.
+func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID string) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, connectRetry, true, func(ctx context.Context) (bool, error) {
+		_, last = client.DescribeVPC(ctx, vpcID)
+		if alicloud.IsAmbiguous(last) || alicloud.IsThrottled(last) {
+			klog.FromContext(ctx).Info("Waiting for the cloud to answer", "reason", last.Error())
+			return false, nil
+		}
+		return true, nil
+	})
+	if err == nil && (last == nil || alicloud.IsForbidden(last)) {
+		return nil
+	}
+	return c.explain(client.Region(), vpcID, last)
+}
+
+// explain names the field that a refused call points to.
+func (c *Cloud) explain(region, vpcID string, err error) error {
+	switch {
+	case alicloud.IsAuth(err):
+		return fmt.Errorf("%s: the cloud refuses the access key: %w, accepted: an active key of the account", c.keySource(), err)
+	case alicloud.HasCode(err, "InvalidRegionId.NotFound", "InvalidRegionId"):
+		return fmt.Errorf("Global.region: %q: %w, accepted: a region of the account such as \"cn-hangzhou\"", region, err)
+	case alicloud.IsNotFound(err):
+		return fmt.Errorf("Global.vpcid: %q: %w, accepted: a VPC of region %s", vpcID, err, region)
+	case alicloud.IsAmbiguous(err):
+		return fmt.Errorf("region %q: no answer from the VPC endpoint within %s: %w, accepted: an existing Global.region, or VPC_ENDPOINT as \"host:port\"", region, connectTimeout, err)
+	default:
+		return fmt.Errorf("read VPC %s: %w", vpcID, err)
+	}
+}
+
+func (c *Cloud) keySource() string {
+	switch {
+	case c.env.AccessKeyID != "":
+		return "environment ACCESS_KEY_ID, ACCESS_KEY_SECRET"
+	case c.config.AccessKeyID != "":
+		return "Global.accessKeyID, Global.accessKeySecret"
+	default:
+		return "RAM role of this instance"
+	}
+}

@@ -1,0 +1,239 @@
+package provider
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+// cloudServer is the emulated cloud with its address.
+type cloudServer struct {
+	url string
+	emu *emulator.Emulator
+}
+
+func startCloud(t *testing.T) cloudServer {
+	t.Helper()
+	emu, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(emu.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := emu.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return cloudServer{url: server.URL, emu: emu}
+}
+
+// putInstance makes an ECS instance the way other programs do, through the admin API.
+func (s cloudServer) putInstance(t *testing.T, id, fields string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+"/_emulator/instances/"+id, strings.NewReader(fields))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("PUT instance %s: status %d", id, response.StatusCode)
+	}
+}
+
+// environment points everything at the emulator; the metadata service is that of instance, "" for none.
+func (s cloudServer) environment(instance string) Environment {
+	host := strings.TrimPrefix(s.url, "http://")
+	variables := map[string]string{
+		"SLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": s.url, "ALICLOUD_CLIENT_SCHEME": "HTTP",
+		"METADATA_ENDPOINT": "http://127.0.0.1:0",
+	}
+	if instance != "" {
+		variables["METADATA_ENDPOINT"] = s.url + "/metadata/" + instance
+	}
+	return EnvironmentFrom(func(name string) string { return variables[name] })
+}
+
+func (s cloudServer) calls() int { return len(s.emu.Calls(0)) }
+
+var keys = Config{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret", Region: "cn-hangzhou"}
+
+func kubeSystem() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "0f2c3d4e-0000-4000-8000-00000000abcd"}}
+}
+
+func connected(t *testing.T, config Config, env Environment, objects ...runtime.Object) (*Cloud, error) {
+	t.Helper()
+	cloud, err := New(config, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cloud, cloud.Connect(t.Context(), fake.NewClientset(append(objects, kubeSystem())...))
+}
+
+func TestConnectByConfig(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	config := keys
+	config.VPCID, config.VSwitchIDs, config.ClusterID = "vpc-emulator", []string{"vsw-b"}, "c1"
+	cloud, err := connected(t, config, server.environment(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPlace(t, cloud, "vpc-emulator", []string{"vsw-b"})
+	if cloud.clusterID != "c1" {
+		t.Errorf("cluster id %q, want the configured one", cloud.clusterID)
+	}
+	if got := server.calls(); got != 1 {
+		t.Errorf("%d calls, want 1", got)
+	}
+}
+
+func TestConnectByMetadata(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	server.putInstance(t, "i-1", `{"VSwitchId": "vsw-b"}`)
+	cloud, err := connected(t, keys, server.environment("i-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPlace(t, cloud, "vpc-emulator", []string{"vsw-b"})
+	if want := "c0f2c3d4e00004000800000000000abcd"; cloud.clusterID != want {
+		t.Errorf("cluster id %q, want %q from the UID of kube-system", cloud.clusterID, want)
+	}
+}
+
+func TestConnectByMetadataAlone(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	server.putInstance(t, "i-1", `{"RamRoleName": "emulator-role"}`)
+	cloud, err := connected(t, Config{}, server.environment("i-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkPlace(t, cloud, "vpc-emulator", []string{"vsw-a"})
+}
+
+func TestConnectByNodes(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	server.putInstance(t, "i-1", `{"VSwitchId": "vsw-b"}`)
+	server.putInstance(t, "i-2", `{"VSwitchId": "vsw-a", "PrivateIpAddress": "10.1.7.7"}`)
+	byID := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-1"}}
+	byAddress := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}, Status: corev1.NodeStatus{
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.7.7"}},
+	}}
+	tests := map[string]struct {
+		node *corev1.Node
+		want []string
+	}{
+		"provider ID": {byID, []string{"vsw-b"}},
+		"address":     {byAddress, []string{"vsw-a"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cloud, err := connected(t, keys, server.environment(""), test.node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkPlace(t, cloud, "vpc-emulator", test.want)
+		})
+	}
+}
+
+func TestConnectElsewhereUsesAnyVSwitchOfTheVPC(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	config := keys
+	config.VPCID = "vpc-emulator"
+	cloud, err := connected(t, config, server.environment(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cloud.vSwitches) != 2 {
+		t.Errorf("vSwitches %v, want the two of the VPC", cloud.vSwitches)
+	}
+}
+
+func TestConnectRefuses(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	edit := func(change func(*Config)) Config {
+		config := keys
+		config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
+		change(&config)
+		return config
+	}
+	tests := map[string]struct {
+		config Config
+		want   []string
+	}{
+		"unknown VPC":    {edit(func(c *Config) { c.VPCID = "vpc-none" }), []string{`Global.vpcid: "vpc-none"`, "InvalidVpcId.NotFound"}},
+		"unknown region": {edit(func(c *Config) { c.Region = "cn-nowhere" }), []string{`Global.region: "cn-nowhere"`}},
+		"unknown key":    {edit(func(c *Config) { c.AccessKeyID = "x" }), []string{"Global.accessKeyID", "InvalidAccessKeyId.NotFound"}},
+		"no VPC at all":  {keys, []string{"Global.vpcid: not set", "metadata service", "0 nodes"}},
+		"no region":      {Config{}, []string{"Global.region: not set"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := connected(t, test.config, server.environment(""))
+			if err == nil {
+				t.Fatal("connected")
+			}
+			for _, want := range append(test.want, "accepted: ") {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestConnectUnderPublishedRole has no right to Namespaces, as the vendor's published role.
+func TestConnectUnderPublishedRole(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	config := keys
+	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
+	cloud, err := New(config, server.environment(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube := fake.NewClientset()
+	kube.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("namespaces"), "kube-system", nil)
+	})
+	if err := cloud.Connect(t.Context(), kube); err != nil {
+		t.Fatal(err)
+	}
+	if cloud.clusterID != officialClusterID {
+		t.Errorf("cluster id %q, want %q", cloud.clusterID, officialClusterID)
+	}
+}
+
+func checkPlace(t *testing.T, cloud *Cloud, vpcID string, vSwitches []string) {
+	t.Helper()
+	if cloud.vpcID != vpcID {
+		t.Errorf("VPC %q, want %q", cloud.vpcID, vpcID)
+	}
+	if diff := cmp.Diff(vSwitches, cloud.vSwitches); diff != "" {
+		t.Errorf("vSwitches (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
+)
+
+// Event sources, by the names that the official CCM's users filter on.
+const (
+	serviceEvents = "service-controller"
+	routeEvents   = "route-controller"
+	nodeEvents    = "node-controller"
+)
+
+// engines are what acts on the cloud, and the adapters through which the stock interface reaches it.
+type engines struct {
+	services *slb.Reconciler
+	routeOps *vpcroute.Writer
+
+	serviceOptions slb.Options
+	routeOptions   vpcroute.Options
+
+	instances    *node.Instances
+	loadBalancer cloudprovider.LoadBalancer
+	routes       cloudprovider.Routes
+}
+
+func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
+	broadcaster := record.NewBroadcaster(record.WithContext(c.ctx))
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.kube.CoreV1().Events("")})
+	recorder := func(source string) record.EventRecorder {
+		return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: source})
+	}
+	nodes := factory.Core().V1().Nodes()
+	instanceID := node.InstanceIDOf(c.client.Region())
+
+	e := &engines{
+		serviceOptions: slb.Options{
+			API: c.client, Config: c.slbConfig(), Client: c.kube, Recorder: recorder(serviceEvents),
+			Services: factory.Core().V1().Services(), Nodes: nodes, EndpointSlices: factory.Discovery().V1().EndpointSlices(),
+			InstanceID: instanceID, Workers: c.settings.ServiceWorkers,
+		},
+		routeOptions: vpcroute.Options{
+			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
+			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck,
+		},
+		instances: node.NewInstances(node.Options{
+			API: c.client, Region: c.client.Region(), VPCID: c.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
+		}),
+	}
+	e.services = slb.NewReconciler(e.serviceOptions)
+	e.loadBalancer = slb.NewLoadBalancer(e.services)
+	e.routeOps = vpcroute.NewWriter(e.routeOptions)
+	e.routes = vpcroute.NewRoutes(e.routeOps, e.routeOptions.Config)
+	return e
+}
+
+func (c *Cloud) slbConfig() slb.Config {
+	return slb.Config{
+		ClusterID: c.clusterID, VPCID: c.vpcID, VSwitchIDs: c.vSwitches, ResourceGroupID: c.config.ResourceGroupID,
+		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
+	}
+}
+
+func (c *Cloud) routeConfig() vpcroute.Config {
+	return vpcroute.Config{
+		ClusterCIDRs: c.settings.ClusterCIDRs, TableIDs: c.config.RouteTableIDs, VPCID: c.vpcID, Period: c.settings.RoutePeriod,
+	}
+}
+
+// ServiceController returns the controller that replaces the stock one for Services.
+func (c *Cloud) ServiceController() (*slb.Controller, error) {
+	return slb.NewController(c.engines.serviceOptions, c.engines.services)
+}
+
+// RouteController returns the controller that replaces the stock one for routes.
+func (c *Cloud) RouteController() (*vpcroute.Controller, error) {
+	return vpcroute.NewController(c.engines.routeOptions, c.engines.routeOps)
+}
