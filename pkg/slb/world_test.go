@@ -1,0 +1,412 @@
+package slb
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	testNamespace = "default"
+	testCluster   = "c1"
+	testRegion    = "cn-hangzhou"
+)
+
+var errDead = errors.New("the process is dead")
+
+// world is one emulated cloud, one fake API server and one reconciler over them. Caches are filled by hand, so that a
+// test decides what has been seen.
+type world struct {
+	t         *testing.T
+	emulator  *emulator.Emulator
+	url       string
+	kube      *fake.Clientset
+	factory   informers.SharedInformerFactory
+	events    chan string
+	config    Config
+	api       API
+	transport *mortal
+	*Reconciler
+
+	mark int64 // number of the last call that counts no more
+}
+
+// mortal kills its process after a number of writes: nothing gets out any more.
+type mortal struct {
+	mu     sync.Mutex // guards the rest
+	writes int
+	limit  int // 0 = immortal
+	dead   bool
+}
+
+func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
+	if m.isDead() {
+		return nil, errDead
+	}
+	answer, err := http.DefaultTransport.RoundTrip(request)
+	if !strings.HasPrefix(request.URL.Query().Get("Action"), "Describe") {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.writes++; m.limit > 0 && m.writes >= m.limit {
+			m.dead = true
+		}
+	}
+	return answer, err
+}
+
+func (m *mortal) isDead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dead
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	e, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(e.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{
+		t: t, emulator: e, url: server.URL, kube: fake.NewClientset(), events: make(chan string, 1000),
+		config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
+	}
+	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return w.transport.isDead(), nil, errDead
+	})
+	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+	w.restart()
+	return w
+}
+
+// restart begins anew with a process that remembers nothing.
+func (w *world) restart() {
+	w.t.Helper()
+	w.transport = &mortal{}
+	client, err := alicloud.New(alicloud.Options{
+		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: w.url, VPC: w.url, ECS: w.url}, Transport: w.transport,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.api = client
+	w.Reconciler = NewReconciler(w.options())
+}
+
+func (w *world) options() Options {
+	return Options{
+		API: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
+		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
+		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID,
+	}
+}
+
+func (w *world) recorder() record.EventRecorder { return &record.FakeRecorder{Events: w.events} }
+
+// testInstanceID reads provider IDs of the form region.instance.
+func testInstanceID(node *corev1.Node) (string, error) {
+	region, id, ok := strings.Cut(node.Spec.ProviderID, ".")
+	if !ok || region != testRegion {
+		return "", fmt.Errorf("provider ID %q is none of ours", node.Spec.ProviderID)
+	}
+	return id, nil
+}
+
+// addNode makes an instance and the Node that it is.
+func (w *world) addNode(name string, change ...func(*corev1.Node)) *corev1.Node {
+	w.t.Helper()
+	if _, err := w.emulator.PutInstance("i-"+name, emulator.InstanceSpec{}); err != nil {
+		w.t.Fatal(err)
+	}
+	node := testNode(name, change...)
+	w.putNode(node)
+	return node
+}
+
+func (w *world) putNode(node *corev1.Node) {
+	w.t.Helper()
+	if err := w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(node); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) deleteNode(name string) {
+	w.t.Helper()
+	if err := w.factory.Core().V1().Nodes().Informer().GetIndexer().Delete(testNode(name)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) putSlice(slice *discoveryv1.EndpointSlice) {
+	w.t.Helper()
+	if err := w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer().Add(slice); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func testNode(name string, change ...func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1", Labels: map[string]string{}},
+		Spec:       corev1.NodeSpec{ProviderID: testRegion + ".i-" + name},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	for _, f := range change {
+		f(node)
+	}
+	return node
+}
+
+// testService makes a Service with the given TCP ports; the node port is 30000 higher.
+func testService(name string, ports ...int32) *corev1.Service {
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: testNamespace, UID: types.UID("0f5e8a1c-" + name), ResourceVersion: "1", Annotations: map[string]string{},
+		},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster},
+	}
+	annotate(svc, AddressType, "intranet")
+	for _, port := range ports {
+		svc.Spec.Ports = append(svc.Spec.Ports, testPort(port, corev1.ProtocolTCP))
+	}
+	return svc
+}
+
+func testPort(port int32, protocol corev1.Protocol) corev1.ServicePort {
+	return corev1.ServicePort{
+		Name: fmt.Sprintf("%s-%d", strings.ToLower(string(protocol)), port), Protocol: protocol, Port: port,
+		TargetPort: intstr.FromInt32(port + 8000), NodePort: port + 30000,
+	}
+}
+
+func annotate(svc *corev1.Service, suffix Suffix, value string) {
+	svc.Annotations[Prefixes[0]+string(suffix)] = value
+}
+
+// apply makes the Service in the API server what f makes of it, or creates it.
+func (w *world) put(svc *corev1.Service) {
+	w.t.Helper()
+	if _, err := w.kube.CoreV1().Services(svc.Namespace).Create(w.t.Context(), svc, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) get(name string) *corev1.Service {
+	w.t.Helper()
+	svc, err := w.kube.CoreV1().Services(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return svc
+}
+
+func (w *world) change(name string, f func(*corev1.Service)) {
+	w.t.Helper()
+	svc := w.get(name)
+	f(svc)
+	if _, err := w.kube.CoreV1().Services(testNamespace).Update(w.t.Context(), svc, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// pass makes one pass over the Service as the API server has it.
+func (w *world) pass(name string) error {
+	svc, err := w.kube.CoreV1().Services(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	_, err = w.Reconcile(w.t.Context(), svc)
+	return err
+}
+
+func (w *world) mustPass(name string) {
+	w.t.Helper()
+	if err := w.pass(name); err != nil {
+		w.t.Fatalf("pass over %s: %v", name, err)
+	}
+}
+
+// drift makes the next pass read the cloud.
+func (w *world) drift(name string) { w.memories.of(w.get(name)).doubt() }
+
+// calls returns the actions since the last time, as "Action" or "Action=Code".
+func (w *world) calls() []string {
+	var actions []string
+	for _, call := range w.emulator.Calls(w.mark) {
+		w.mark = call.Seq
+		text := call.Action
+		if call.Code != "" {
+			text += "=" + call.Code
+		}
+		actions = append(actions, text)
+	}
+	return actions
+}
+
+func writesOf(actions []string) []string {
+	var writes []string
+	for _, action := range actions {
+		if !strings.HasPrefix(action, "Describe") {
+			writes = append(writes, action)
+		}
+	}
+	return writes
+}
+
+// told returns the events since the last time.
+func (w *world) told() []string {
+	var events []string
+	for {
+		select {
+		case event := <-w.events:
+			events = append(events, event)
+		default:
+			return events
+		}
+	}
+}
+
+// fault injects a fault.
+func (w *world) fault(rule map[string]any) {
+	w.t.Helper()
+	body, err := json.Marshal(rule)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+"/_emulator/faults", bytes.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.send(request, nil)
+}
+
+func (w *world) clearFaults() {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(context.WithoutCancel(w.t.Context()), http.MethodDelete, w.url+"/_emulator/faults", http.NoBody)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.send(request, nil)
+}
+
+func (w *world) send(request *http.Request, into any) {
+	w.t.Helper()
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= http.StatusMultipleChoices {
+		w.t.Fatalf("%s %s: %s", request.Method, request.URL.Path, answer.Status)
+	}
+	if into == nil {
+		return
+	}
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// cloudLB is a CLB in the emulator's state, without what differs from run to run.
+type cloudLB struct {
+	Name, AddressType, DeleteProtection, Protection, Reason, ChargeType string
+	Tags                                                                map[string]string
+	Listeners                                                           map[string]map[string]any
+	Groups                                                              map[string][]string
+}
+
+// state returns the CLBs by name. Groups of one name are told apart, so that a leaked one shows.
+func (w *world) state() map[string]cloudLB {
+	w.t.Helper()
+	var raw struct{ LoadBalancers []stateLB }
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/_emulator/state", http.NoBody)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.send(request, &raw)
+	all := map[string]cloudLB{}
+	for _, lb := range raw.LoadBalancers {
+		name := lb.LoadBalancerName
+		for all[name].Name != "" {
+			name += "+"
+		}
+		all[name] = lb.plain()
+	}
+	return all
+}
+
+type stateLB struct {
+	LoadBalancerId, LoadBalancerName, AddressType, DeleteProtection                string
+	ModificationProtectionStatus, ModificationProtectionReason, InstanceChargeType string
+	Tags                                                                           struct {
+		Tag []struct{ TagKey, TagValue string }
+	}
+	Listeners     []map[string]any
+	VServerGroups []struct {
+		VServerGroupId, VServerGroupName string
+		BackendServers                   []struct {
+			ServerId, ServerIp, Type, Description string
+			Port, Weight                          int
+		}
+	}
+}
+
+func (lb stateLB) plain() cloudLB {
+	out := cloudLB{
+		Name: lb.LoadBalancerName, AddressType: lb.AddressType, DeleteProtection: lb.DeleteProtection,
+		Protection: lb.ModificationProtectionStatus, Reason: lb.ModificationProtectionReason, ChargeType: lb.InstanceChargeType,
+		Tags: map[string]string{}, Listeners: map[string]map[string]any{}, Groups: map[string][]string{},
+	}
+	for _, tag := range lb.Tags.Tag {
+		out.Tags[tag.TagKey] = tag.TagValue
+	}
+	names := map[string]string{}
+	for _, group := range lb.VServerGroups {
+		name := group.VServerGroupName
+		for out.Groups[name] != nil {
+			name += "+"
+		}
+		names[group.VServerGroupId] = name
+		out.Groups[name] = []string{}
+		for _, b := range group.BackendServers {
+			out.Groups[name] = append(out.Groups[name], fmt.Sprintf("%s %s:%d weight %d %s", b.Type, b.ServerId, b.Port, b.Weight, b.Description))
+		}
+	}
+	for _, listener := range lb.Listeners {
+		key := fmt.Sprintf("%v:%v", listener["ListenerProtocol"], listener["ListenerPort"])
+		for _, name := range []string{"LoadBalancerId", "CreateTime", "LoopbackEndpoint"} {
+			delete(listener, name)
+		}
+		group, _ := listener["VServerGroupId"].(string)
+		listener["VServerGroupId"] = names[group]
+		out.Listeners[key] = listener
+	}
+	return out
+}
