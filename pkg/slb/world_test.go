@@ -307,6 +307,22 @@ func (w *world) fault(rule map[string]any) {
 	w.send(request, nil)
 }
 
+// faultHits counts the calls that the injected faults hit.
+func (w *world) faultHits() int {
+	w.t.Helper()
+	var answer struct{ Faults []struct{ Hit int } }
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/_emulator/faults", http.NoBody)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.send(request, &answer)
+	hits := 0
+	for _, fault := range answer.Faults {
+		hits += fault.Hit
+	}
+	return hits
+}
+
 func (w *world) clearFaults() {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(context.WithoutCancel(w.t.Context()), http.MethodDelete, w.url+"/_emulator/faults", http.NoBody)
