@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// controls is how many instances that are known to exist are asked for together with one that seems gone. One visible
-// control proves that key, region and permission are right; several, because a control may itself just be released.
+// controls is how many instances that were seen last are asked for together with one that seems gone. That all of them
+// are visible proves that key, region and permission are right and that the answer is whole.
 const controls = 5
 
 // InstanceExists tells whether the node's instance exists. An answer of false deletes the Node, so it is given only when
@@ -62,41 +62,55 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 	if !enough {
 		return false, i.doubt(doubtUnconfirmed, "instance %s is missing, confirmation %d", id, count)
 	}
+	nodes := len(i.nodes())
+	if !i.guard.room(node.UID, nodes, time.Now()) {
+		return false, i.capped(node, id)
+	}
 	if err := i.lookAgain(ctx, node, id); err != nil {
 		return false, err
 	}
-	if !i.guard.grant(node.UID, len(i.nodes()), time.Now()) {
-		i.events.warn(node, reasonDeletionDeferred, "Instance %s is gone; the Node stays for now because the cap on deletions "+
-			"(%d nodes or %d %% in %s) is reached", id, i.opts.Guard.MaxDeletions, i.opts.Guard.MaxPercent, i.opts.Guard.Interval)
-		return false, i.doubt(doubtCapped, "instance %s is gone, but the cap on deletions is reached", id)
+	if !i.guard.grant(node.UID, nodes, time.Now()) {
+		return false, i.capped(node, id)
 	}
 	deletionsConfirmed.Inc()
 	return false, nil
+}
+
+// capped tells that the node would be reported as gone, were the cap not reached.
+func (i *Instances) capped(node *corev1.Node, id string) error {
+	i.events.warn(node, reasonDeletionDeferred, "Instance %s is missing; the Node stays for now because the cap on deletions "+
+		"(%d nodes or %d %% in %s) is reached", id, i.opts.Guard.MaxDeletions, i.opts.Guard.MaxPercent, i.opts.Guard.Interval)
+	return i.doubt(doubtCapped, "instance %s is missing, but the cap on deletions is reached", id)
 }
 
 // lookAgain asks for the one instance and a few that are known to exist. A nil error means that it is gone.
 func (i *Instances) lookAgain(ctx context.Context, node *corev1.Node, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	query := alicloud.InstanceQuery{IDs: append([]string{id}, i.snapshot.recent(id, controls)...)}
-	if len(query.IDs) == 1 {
-		// The cluster has no other instance. Any instance of its VPC is as good a control; without a VPC the list could
-		// be another account's.
-		if i.opts.VPCID == "" || !i.snapshot.seen(id) {
+	known := i.snapshot.recent(id, controls)
+	query := alicloud.InstanceQuery{IDs: append([]string{id}, known...)}
+	if len(known) == 0 {
+		// Where the cluster never had another instance, any instance of its VPC is as good a control. Where it had, that
+		// all of them are missing smells of a wrong account; so would the list of no VPC.
+		if i.opts.VPCID == "" || !i.snapshot.onlyEver(id) {
 			return i.doubt(doubtNoControl, "instance %s is missing, and no other instance is known to compare with", id)
 		}
 		query = alicloud.InstanceQuery{VPCID: i.opts.VPCID}
 	}
-	found, err := i.opts.API.DescribeInstances(ctx, query)
+	found, err := i.snapshot.api.DescribeInstances(ctx, query)
 	if err != nil {
 		return fmt.Errorf("look again for instance %s: %w", id, err)
 	}
-	if slices.ContainsFunc(found, func(instance alicloud.Instance) bool { return instance.ID == id }) {
+	visible := sets.New[string]()
+	for at := range found {
+		visible.Insert(found[at].ID)
+	}
+	if visible.Has(id) {
 		i.guard.present(node.UID)
 		return i.doubt(doubtUnconfirmed, "instance %s was missing and is there again", id)
 	}
-	if len(found) == 0 {
-		return i.doubt(doubtNoControl, "instance %s is missing, and so is every other instance of the same answer", id)
+	if visible.Len() == 0 || !visible.HasAll(known...) {
+		return i.doubt(doubtNoControl, "instance %s is missing, and so are others of the same answer that were just there", id)
 	}
 	return nil
 }

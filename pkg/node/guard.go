@@ -52,24 +52,35 @@ func (g *guard) missing(uid types.UID, asked time.Time) (int, bool) {
 	return row.count, row.count >= g.opts.Confirmations && asked.Sub(row.first) >= g.opts.Over
 }
 
-// grant takes one of the deletions that the interval allows a cluster of so many nodes. A node that has one keeps it, so
-// that a Node whose deletion failed is not counted twice.
+// room reports whether the node may have one of the deletions that the interval allows a cluster of so many nodes. A node
+// that has one keeps it, so that a Node whose deletion failed is not counted twice.
+func (g *guard) room(uid types.UID, nodes int, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.roomLocked(uid, nodes, now)
+}
+
+// grant takes a deletion if there is room.
 func (g *guard) grant(uid types.UID, nodes int, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if !g.roomLocked(uid, nodes, now) {
+		return false
+	}
+	if _, ok := g.granted[uid]; !ok {
+		g.granted[uid] = now
+	}
+	return true
+}
+
+func (g *guard) roomLocked(uid types.UID, nodes int, now time.Time) bool {
 	for granted, at := range g.granted {
 		if now.Sub(at) >= g.opts.Interval {
 			delete(g.granted, granted)
 		}
 	}
-	if _, ok := g.granted[uid]; ok {
-		return true
-	}
-	if len(g.granted) >= max(g.opts.MaxDeletions, nodes*g.opts.MaxPercent/100) {
-		return false
-	}
-	g.granted[uid] = now
-	return true
+	_, granted := g.granted[uid]
+	return granted || len(g.granted) < max(g.opts.MaxDeletions, nodes*g.opts.MaxPercent/100)
 }
 
 // forget drops rows of nodes that nobody asks about any more.

@@ -14,6 +14,10 @@ import (
 // waits for all its answers, so a longer time would stop it for healthy nodes as well.
 const lookupTimeout = 30 * time.Second
 
+// failurePause is how long a failed call answers for all: a caller that asks for one node after the other must not make
+// a call for each while the cloud is in trouble.
+const failurePause = 2 * time.Second
+
 // lookups merges questions for single keys (instance ids or addresses) into calls for up to a hundred. Callers that ask
 // for a key that is being asked for share the answer.
 type lookups struct {
@@ -28,6 +32,7 @@ type lookups struct {
 	mu      sync.Mutex // guards the fields below and the keys of the open lookup
 	open    *lookup    // still takes keys; nil when none does
 	running map[string]*lookup
+	failed  *lookup // the last call, if it failed
 }
 
 // lookup is one call and its answer, which may be read after done is closed.
@@ -61,6 +66,9 @@ func (l *lookups) join(ctx context.Context, key string) *lookup {
 	defer l.mu.Unlock()
 	if call, ok := l.running[key]; ok {
 		return call
+	}
+	if l.failed != nil && time.Since(l.failed.asked) < failurePause {
+		return l.failed
 	}
 	if l.open == nil {
 		l.open = &lookup{keys: sets.New[string](), full: make(chan struct{}), done: make(chan struct{})}
@@ -97,6 +105,10 @@ func (l *lookups) run(ctx context.Context, call *lookup) {
 	defer l.mu.Unlock()
 	for key := range call.keys {
 		delete(l.running, key)
+	}
+	l.failed = nil
+	if call.err != nil {
+		l.failed = call
 	}
 	close(call.done)
 }

@@ -111,15 +111,24 @@ func (s *snapshot) seen(id string) bool {
 	return ok
 }
 
-// recent returns up to n ids of other instances, those seen last first.
+// onlyEver reports whether this process saw the instance, and no other.
+func (s *snapshot) onlyEver(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.known[id]
+	return ok && len(s.known) == 1
+}
+
+// recent returns up to n ids of other instances that no later answer lacked, those seen last first.
 func (s *snapshot) recent(other string, n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sightings := make([]sighting, 0, len(s.known))
 	for id, known := range s.known {
-		if id != other {
-			sightings = append(sightings, known)
+		if miss, missed := s.misses[id]; id == other || (missed && miss.asked.After(known.read)) {
+			continue
 		}
+		sightings = append(sightings, known)
 	}
 	slices.SortFunc(sightings, func(a, b sighting) int { return b.read.Compare(a.read) })
 	return idsOf(sightings[:min(n, len(sightings))])
@@ -192,9 +201,9 @@ func (s *snapshot) remember(instances []alicloud.Instance, now time.Time) {
 // controller will ask for next, then those that expire soonest.
 func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
 	type candidate struct {
-		id      string
-		settled bool
-		due     time.Time
+		id   string
+		rank int
+		due  time.Time
 	}
 	var candidates []candidate
 	s.mu.Lock()
@@ -208,17 +217,14 @@ func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
 		case !ok:
 			candidates = append(candidates, candidate{id: id})
 		case !ready(node):
-			candidates = append(candidates, candidate{id: id, due: known.read})
+			candidates = append(candidates, candidate{id: id, rank: 1, due: known.read})
 		default:
-			candidates = append(candidates, candidate{id: id, settled: true, due: known.expires})
+			candidates = append(candidates, candidate{id: id, rank: 2, due: known.expires})
 		}
 	}
 	s.mu.Unlock()
 	slices.SortFunc(candidates, func(a, b candidate) int {
-		if a.settled != b.settled {
-			return map[bool]int{false: -1, true: 1}[a.settled]
-		}
-		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.due.Compare(b.due), cmp.Compare(a.id, b.id))
 	})
 	var ids []string
 	for _, candidate := range candidates[:min(room, len(candidates))] {

@@ -1,0 +1,345 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// period is the stock controller's --node-monitor-period.
+const period = 5 * time.Second
+
+// monitor asks for every node as the stock controller does, for a while. It returns how many were called gone, and when
+// the first was.
+func monitor(c *cluster, nodes []*corev1.Node, during time.Duration) (int, time.Duration) {
+	c.t.Helper()
+	start, gone, first := time.Now(), map[string]bool{}, time.Duration(0)
+	for time.Since(start) < during {
+		for _, node := range nodes {
+			if exists, err := c.InstanceExists(c.t.Context(), node); err == nil && !exists {
+				if len(gone) == 0 {
+					first = time.Since(start)
+				}
+				gone[node.Name] = true
+			}
+		}
+		time.Sleep(period)
+	}
+	return len(gone), first
+}
+
+func TestReleasedInstance(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		var nodes []*corev1.Node
+		for _, instance := range a.put(3) {
+			nodes = append(nodes, nodeOf(instance, isReady))
+		}
+		nodes[1] = nodeOf(emulator.Instance{ID: "i-1"})
+		c.add(nodes...)
+		if gone, _ := monitor(c, nodes, time.Minute); gone != 0 {
+			t.Fatalf("%d nodes called gone whose instances exist", gone)
+		}
+		a.ReleaseInstance("i-1")
+		gone, first := monitor(c, nodes, time.Minute)
+		if gone != 1 || first < 10*time.Second || first > 20*time.Second {
+			t.Errorf("%d nodes called gone, the first after %s; want 1 after 10 to 20 s", gone, first)
+		}
+	})
+}
+
+// lens changes what ECS answers.
+type lens struct {
+	API
+	see func(query alicloud.InstanceQuery, answer []alicloud.Instance) []alicloud.Instance
+}
+
+func (l lens) DescribeInstances(ctx context.Context, query alicloud.InstanceQuery) ([]alicloud.Instance, error) {
+	answer, err := l.API.DescribeInstances(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return l.see(query, answer), nil
+}
+
+// half is an answer whose second page is lost.
+func half(_ alicloud.InstanceQuery, answer []alicloud.Instance) []alicloud.Instance {
+	return answer[:(len(answer)+1)/2]
+}
+
+func only(ids ...string) func(alicloud.InstanceQuery, []alicloud.Instance) []alicloud.Instance {
+	return func(_ alicloud.InstanceQuery, answer []alicloud.Instance) []alicloud.Instance {
+		return slices.DeleteFunc(answer, func(instance alicloud.Instance) bool { return !slices.Contains(ids, instance.ID) })
+	}
+}
+
+// TestNeverDeleted takes the ways in which a cluster may lose all its nodes by mistake. Each plays with fifty nodes whose
+// kubelets are silent, for four minutes, and must not call one of them gone.
+func TestNeverDeleted(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		api     func(a *account) API // from the start; nil is the real client
+		trouble func(a *account) API // after a healthy minute; nil keeps the API
+		region  string
+		node    func(*corev1.Node)
+	}{
+		"kubelets silent, instances there": {},
+		"permission taken away":            {trouble: limited},
+		"permission never there":           {api: limited},
+		"throttled":                        {trouble: broken(`{"action":"DescribeInstances","code":"Throttling.User","times":100000}`)},
+		"cloud in trouble":                 {trouble: broken(`{"action":"*","code":"ServiceUnavailable","status":503,"times":100000}`)},
+		"answers lost":                     {trouble: broken(`{"action":"DescribeInstances","drop":"after","times":100000}`)},
+		"wrong key":                        {trouble: func(a *account) API { return a.clientOf("emulator", "wrong") }},
+		"other account":                    {api: otherAccount},
+		"credentials of another account":   {trouble: otherAccount},
+		"other region":                     {region: "cn-beijing"},
+		"provider IDs of another region":   {node: otherRegion},
+		"half of every answer":             {api: func(a *account) API { return lens{a.client, half} }},
+		"half of every answer, later":      {trouble: func(a *account) API { return lens{a.client, half} }},
+		"list lags behind new instances": {
+			api: func(a *account) API { return lens{a.client, only("i-0")} }, node: createdSoon,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{Config: withLimitedKey()})
+				api := &switchable{API: a.client}
+				if test.api != nil {
+					api.API = test.api(a)
+				}
+				c := newCluster(t, Options{API: api, Region: test.region})
+				var nodes []*corev1.Node
+				for _, instance := range a.put(50) {
+					node := nodeOf(instance)
+					if test.node != nil {
+						test.node(node)
+					}
+					nodes = append(nodes, node)
+				}
+				c.add(nodes...)
+				gone, _ := monitor(c, nodes, time.Minute)
+				if test.trouble != nil {
+					api.API = test.trouble(a)
+				}
+				later, _ := monitor(c, nodes, 3*time.Minute)
+				if gone+later != 0 {
+					t.Errorf("%d nodes were called gone", gone+later)
+				}
+			})
+		})
+	}
+}
+
+// switchable is an API that a test exchanges between two passes.
+type switchable struct{ API }
+
+func withLimitedKey() *emulator.Config {
+	config := cloud.DefaultConfig()
+	config.AccessKeys = append(config.AccessKeys, cloud.AccessKeyConfig{ID: "limited", Secret: "secret", Permissions: []string{"slb:*"}})
+	return config
+}
+
+func limited(a *account) API { return a.clientOf("limited", "secret") }
+
+func broken(fault string) func(*account) API {
+	return func(a *account) API {
+		a.fault(fault)
+		return a.client
+	}
+}
+
+func otherAccount(a *account) API {
+	other := newAccount(a.t, emulator.Options{})
+	if _, err := other.PutInstance("i-other", emulator.InstanceSpec{}); err != nil {
+		a.t.Fatal(err)
+	}
+	return other.client
+}
+
+func otherRegion(node *corev1.Node) {
+	node.Spec.ProviderID = strings.Replace(node.Spec.ProviderID, testRegion, "cn-beijing", 1)
+}
+
+func createdSoon(node *corev1.Node) { node.CreationTimestamp = metav1.Now() }
+
+// TestReadyNodeStays: a kubelet that reports is better evidence than any list.
+func TestReadyNodeStays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		a.put(3)
+		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-gone"}, isReady), nodeOf(emulator.Instance{ID: "i-1"}, isReady)}
+		c.add(nodes...)
+		if gone, _ := monitor(c, nodes, 2*time.Minute); gone != 0 {
+			t.Errorf("%d ready nodes were called gone", gone)
+		}
+	})
+}
+
+// TestDeletionCap releases a whole cluster but one machine at once.
+func TestDeletionCap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		var nodes []*corev1.Node
+		for _, instance := range a.put(50) {
+			nodes = append(nodes, nodeOf(instance))
+		}
+		c.add(nodes...)
+		monitor(c, nodes, 10*time.Second)
+		for i := 1; i < 50; i++ {
+			a.ReleaseInstance(fmt.Sprintf("i-%d", i))
+		}
+		if gone, _ := monitor(c, nodes, 4*time.Minute); gone != 5 {
+			t.Errorf("%d nodes were called gone in the first interval, want the cap of 5", gone)
+		}
+		if told := c.told(); !slices.Contains(told, reasonDeletionDeferred) {
+			t.Errorf("events = %v, want a %s", told, reasonDeletionDeferred)
+		}
+		if gone, _ := monitor(c, nodes[10:], 5*time.Minute); gone != 5 {
+			t.Errorf("%d further nodes were called gone in the second interval, want 5", gone)
+		}
+	})
+}
+
+// TestLastInstance: a cluster of one machine has no control of its own; another machine of the VPC serves.
+func TestLastInstance(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]int{"alone in the VPC": 0, "with another machine in the VPC": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{})
+				c := newCluster(t, Options{API: a.client})
+				instance, err := a.PutInstance("i-only", emulator.InstanceSpec{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.put(others)
+				nodes := []*corev1.Node{nodeOf(instance)}
+				c.add(nodes...)
+				monitor(c, nodes, 10*time.Second)
+				a.ReleaseInstance("i-only")
+				if gone, _ := monitor(c, nodes, time.Minute); gone != others {
+					t.Errorf("%d nodes were called gone, want %d", gone, others)
+				}
+			})
+		})
+	}
+}
+
+func TestReturningInstance(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(3)
+		api := &switchable{API: a.client}
+		c := newCluster(t, Options{API: api})
+		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-0"}), nodeOf(emulator.Instance{ID: "i-1"}, isReady), nodeOf(emulator.Instance{ID: "i-2"}, isReady)}
+		c.add(nodes...)
+		monitor(c, nodes, 10*time.Second)
+		for range 20 { // absent for two passes, present for one
+			api.API = lens{a.client, only("i-1", "i-2")}
+			gone, _ := monitor(c, nodes, 10*time.Second)
+			api.API = a.client
+			back, _ := monitor(c, nodes, 5*time.Second)
+			if gone+back != 0 {
+				t.Fatal("an instance that flickers in the list was called gone")
+			}
+		}
+	})
+}
+
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		instance := a.put(1)[0]
+		node := nodeOf(instance)
+		c.add(node)
+		for status, want := range map[string]bool{
+			alicloud.InstanceRunning: false, alicloud.InstanceStopping: false, alicloud.InstanceStopped: true,
+			alicloud.InstanceStarting: false, alicloud.InstancePending: false,
+		} {
+			if _, err := a.PutInstance("i-0", emulator.InstanceSpec{Status: status}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(period)
+			if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {
+				t.Errorf("%s: exists = %v, %v, want true", status, exists, err)
+			}
+			if shutdown, err := c.InstanceShutdown(t.Context(), node); shutdown != want || err != nil {
+				t.Errorf("%s: shutdown = %v, %v, want %v", status, shutdown, err, want)
+			}
+		}
+	})
+}
+
+// TestMonitorCalls: a pass over silent nodes costs one call per hundred, also when the nodes are asked for one by one.
+func TestMonitorCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		var nodes []*corev1.Node
+		for _, instance := range a.put(300) {
+			nodes = append(nodes, nodeOf(instance))
+		}
+		c.add(nodes...)
+		for pass := range 3 {
+			before := a.last()
+			for _, node := range nodes {
+				if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {
+					t.Fatalf("exists = %v, %v", exists, err)
+				}
+			}
+			if n := a.count("DescribeInstances", before); n != 3 {
+				t.Errorf("pass %d took %d calls, want 3", pass, n)
+			}
+			time.Sleep(period)
+		}
+	})
+}
+
+// TestAddressPassCalls: the stock address pass of 5 min must not read all instances every time.
+func TestAddressPassCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		var nodes []*corev1.Node
+		for _, instance := range a.put(600) {
+			nodes = append(nodes, nodeOf(instance, isReady))
+		}
+		c.add(nodes...)
+		for pass := range 6 {
+			before := a.last()
+			for _, node := range nodes {
+				if _, err := c.InstanceMetadata(t.Context(), node); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := a.count("DescribeInstances", before); n > 6 || (pass > 0 && n > 5) {
+				t.Errorf("pass %d took %d calls, want at most 6, and 5 after the first", pass, n)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	cloudprovider "k8s.io/cloud-provider"
+	cloudproviderapi "k8s.io/cloud-provider/api"
+	nodecontroller "k8s.io/cloud-provider/controllers/node"
+	"k8s.io/cloud-provider/controllers/nodelifecycle"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// stockCloud is the smallest cloud provider that the stock controllers accept.
+type stockCloud struct {
+	cloudprovider.Interface
+	instances *Instances
+}
+
+func (c stockCloud) Instances() (cloudprovider.Instances, bool)     { return nil, false }
+func (c stockCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.instances, true }
+func (c stockCloud) Zones() (cloudprovider.Zones, bool)             { return nil, false }
+
+// startStock runs the stock controllers over the provider until the test ends.
+func startStock(t *testing.T, client *fake.Clientset, a *account) {
+	t.Helper()
+	factory := informers.NewSharedInformerFactory(client, 0)
+	nodes := factory.Core().V1().Nodes()
+	instances := NewInstances(Options{
+		API: a.client, Region: testRegion, VPCID: testVPC, Nodes: nodes, ExistsTTL: 20 * time.Millisecond, Window: 20 * time.Millisecond,
+		Guard: GuardOptions{Confirmations: 3, Over: 100 * time.Millisecond},
+	})
+	cloud := stockCloud{instances: instances}
+	initializer, err := nodecontroller.NewCloudNodeController(nodes, client, cloud, 100*time.Millisecond, 10, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(nodes, client, cloud, 50*time.Millisecond, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	metrics := controllersmetrics.NewControllerManagerMetrics("test")
+	factory.Start(ctx.Done())
+	running.Go(func() { initializer.RunWithContext(ctx, metrics) })
+	running.Go(func() { lifecycle.Run(ctx, metrics) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		factory.Shutdown()
+	})
+}
+
+// eventually polls the condition until it holds.
+func eventually(t *testing.T, what string, condition func(ctx context.Context) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		return condition(ctx), nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// TestStockControllers lets nodes join, with and without provider ID, beside one of another cloud; then releases one.
+func TestStockControllers(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	client := fake.NewClientset()
+	foreign := nodeOf(emulator.Instance{ID: "i-foreign", PrivateIP: "192.168.0.1"}, withProviderID("k3s://worker"))
+	create := func(node *corev1.Node) {
+		t.Helper()
+		node.CreationTimestamp = metav1.Now()
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(foreign)
+	for i, instance := range a.put(30) {
+		node := nodeOf(instance, tainted)
+		if i%2 == 0 {
+			node.Spec.ProviderID = ""
+		}
+		create(node)
+	}
+	startStock(t, client, a)
+	eventually(t, "all nodes are initialised", func(ctx context.Context) bool {
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(nodes.Items, func(node corev1.Node) bool {
+			return node.Name != foreign.Name && (uninitialized(&node) || node.Spec.ProviderID == "" ||
+				node.Labels[corev1.LabelTopologyZone] == "" || node.Labels[LabelChargeType] == "")
+		})
+	})
+	a.ReleaseInstance("i-3")
+	if _, err := a.PutInstance("i-4", emulator.InstanceSpec{Status: alicloud.InstanceStopped}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the released node is deleted", func(ctx context.Context) bool {
+		_, err := client.CoreV1().Nodes().Get(ctx, "node-i-3", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	eventually(t, "the stopped node has the shutdown taint", func(ctx context.Context) bool {
+		node, err := client.CoreV1().Nodes().Get(ctx, "node-i-4", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+			return taint.Key == cloudproviderapi.TaintNodeShutdown
+		})
+	})
+	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 30 {
+		t.Errorf("%d nodes are left (%v), want 30: all but the released one, and the foreign one", len(nodes.Items), err)
+	}
+}
