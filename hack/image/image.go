@@ -1,0 +1,126 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// certFile is where Go programs look for root certificates first.
+const certFile = "etc/ssl/certs/ca-certificates.crt"
+
+// user is that of the published empty bases: no name, no rights.
+const user = "65532:65532"
+
+// writeLayout writes an index with one image for each architecture.
+func writeLayout(ctx context.Context, opts options, p program, reference, dir string) error {
+	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, architecture := range opts.architectures {
+		binary, err := compile(ctx, opts, p, architecture)
+		if err != nil {
+			return err
+		}
+		image, err := newImage(p, opts.version, architecture, binary)
+		if err != nil {
+			return err
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add:        image,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: architecture}},
+		})
+	}
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{
+		"org.opencontainers.image.ref.name": reference,
+		"io.containerd.image.name":          reference,
+	}
+	return path.AppendIndex(index, layout.WithAnnotations(names))
+}
+
+// compile returns the static binary of p.
+func compile(ctx context.Context, opts options, p program, architecture string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "binary-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, p.name)
+	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + opts.version
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", binary, "./cmd/"+p.name)
+	build.Dir = opts.root
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("go build for %s: %w", architecture, err)
+	}
+	return os.ReadFile(binary)
+}
+
+func newImage(p program, version, architecture string, binary []byte) (v1.Image, error) {
+	base := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
+	layers := make([]mutate.Addendum, 0, 2)
+	for _, file := range []struct {
+		path string
+		mode int64
+		data []byte
+	}{{certFile, 0o644, rootCertificates()}, {p.path, 0o755, binary}} {
+		layer, err := newLayer(file.path, file.mode, file.data)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, mutate.Addendum{Layer: layer})
+	}
+	image, err := mutate.Append(base, layers...)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", architecture
+	config.Created = v1.Time{Time: time.Unix(0, 0).UTC()} // the clock must not get into the bytes
+	config.Config.User = user
+	config.Config.Entrypoint = []string{"/" + p.path}
+	config.Config.Labels = map[string]string{
+		"org.opencontainers.image.source":   "https://github.com/alicloud-ccm/cloud-provider-alicloud",
+		"org.opencontainers.image.version":  version,
+		"org.opencontainers.image.licenses": "Apache-2.0",
+	}
+	return mutate.ConfigFile(image, config)
+}
+
+// newLayer returns a layer with one file.
+func newLayer(path string, mode int64, data []byte) (v1.Layer, error) {
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: mode, Size: int64(len(data)), ModTime: time.Unix(0, 0)}
+	if err := w.WriteHeader(header); err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buffer.Bytes())), nil }
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
+}

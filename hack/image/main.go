@@ -1,0 +1,76 @@
+// Command image builds the container images of the manager and of the initializer, for each platform, as OCI archives that
+// `docker load`, `podman load` and `ctr images import` read. It needs no container engine, and the same sources give the
+// same bytes. It pushes nothing.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+)
+
+// programs are what there are images of. Paths inside the image are part of manifests that users have, so they stay.
+var programs = []program{
+	{name: "cloud-controller-manager", path: "cloud-controller-manager"},
+	{name: "provider-initor", path: "usr/bin/init"},
+}
+
+// program is a command of the main module.
+type program struct {
+	name string // of the command and of the image
+	path string // of the binary in the image
+}
+
+// options are the flags.
+type options struct {
+	root, out, version, repository string
+	architectures                  []string
+}
+
+func main() {
+	var opts options
+	var architectures string
+	flag.StringVar(&opts.root, "root", "../..", "directory of the main module")
+	flag.StringVar(&opts.out, "out", "../../dist", "directory of the archives")
+	flag.StringVar(&opts.version, "version", "v0.0.0", "version, also the image's tag")
+	flag.StringVar(&opts.repository, "repository", "ghcr.io/alicloud-ccm", "what stands before the image's name")
+	flag.StringVar(&architectures, "arch", "amd64,arm64", "architectures, separated by commas")
+	flag.Parse()
+	opts.architectures = strings.Split(architectures, ",")
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, opts)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "image: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, opts options) error {
+	scratch, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	if err := os.MkdirAll(opts.out, 0o755); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		layoutDir := filepath.Join(scratch, p.name)
+		reference := opts.repository + "/" + p.name + ":" + strings.TrimPrefix(opts.version, "v")
+		if err := writeLayout(ctx, opts, p, reference, layoutDir); err != nil {
+			return fmt.Errorf("image of %s: %w", p.name, err)
+		}
+		archive := filepath.Join(opts.out, p.name+".tar")
+		if err := archiveDir(layoutDir, archive); err != nil {
+			return fmt.Errorf("image of %s: %w", p.name, err)
+		}
+		fmt.Printf("%s: %s\n", archive, reference)
+	}
+	return nil
+}
