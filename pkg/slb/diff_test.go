@@ -1,0 +1,218 @@
+package slb
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}
+
+// reality makes the observed model of what stands when desired was applied.
+func reality(desired *Model) *Model {
+	actual := &Model{LoadBalancer: desired.Create, Reused: desired.Reused}
+	actual.LoadBalancer.ID, actual.LoadBalancer.Address = "lb-1", "10.1.0.9"
+	for i, group := range desired.Groups {
+		group.ID = "rsp-" + string(rune('1'+i))
+		group.Backends = append([]alicloud.Backend{}, group.Backends...)
+		actual.Groups = append(actual.Groups, group)
+	}
+	for _, listener := range desired.Listeners {
+		attributes := alicloud.Attributes{}
+		for _, set := range []alicloud.Attributes{listener.Create, listener.Attributes} {
+			for name, value := range set {
+				attributes[name] = value
+			}
+		}
+		actual.Listeners = append(actual.Listeners, Listener{
+			ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: actual.group(listener.Group).ID,
+			Status: alicloud.ListenerRunning, Attributes: attributes,
+		})
+	}
+	return actual
+}
+
+func planLines(plan Plan) []string {
+	if plan.Empty() {
+		return nil
+	}
+	return strings.Split(plan.String(), "\n")
+}
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	const group = "group k8s/30080/web/default/c1"
+	member := func(id, description string, weight int) alicloud.Backend {
+		return alicloud.Backend{
+			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: 30080}, Weight: weight, Description: description,
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		want   func(*buildCase)
+		actual func(*Model)
+		steps  []string
+	}{
+		{"equal", nil, nil, nil},
+		{"member missing", nil, func(m *Model) { m.Groups[0].Backends = m.Groups[0].Backends[:1] },
+			[]string{"add members: " + group + ": i-b:30080 weight 100"}},
+		{"member too many", nil, func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) },
+			[]string{"remove members: " + group + ": i-z:30080 weight 100"}},
+		{"member replaced", nil, func(m *Model) { m.Groups[0].Backends[1].ServerID = "i-z" },
+			[]string{"replace members: " + group + ": i-z:30080 weight 100 -> i-b:30080 weight 100"}},
+		{"weight", nil, func(m *Model) { m.Groups[0].Backends[0].Weight = 1 },
+			[]string{"set members: " + group + ": i-a:30080 weight 1 -> i-a:30080 weight 100"}},
+		{"weight left alone", func(c *buildCase) { annotate(c.svc, IgnoreWeightUpdate, "on") }, func(m *Model) { m.Groups[0].Backends[0].Weight = 1 }, nil},
+		{"somebody else's member", nil, func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-z", "mine", 100)}) }, nil},
+		{"our member put in by somebody else", nil, func(m *Model) { m.Groups[0].Backends[0] = member("i-a", "mine", 5) }, nil},
+		{"member too many while in doubt", func(c *buildCase) { c.nodes = append(c.nodes, testNode("c", withoutProvider)) },
+			func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) }, nil},
+		{"known member too many while in doubt", func(c *buildCase) {
+			c.nodes = []*corev1.Node{testNode("a"), testNode("b", notReady), testNode("c", withoutProvider)}
+		}, func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-b", m.Groups[0].Name, 100)}) },
+			[]string{"remove members: " + group + ": i-b:30080 weight 100"}},
+		{"listener missing", nil, func(m *Model) { m.Listeners = nil },
+			[]string{`create listener: listener tcp:80: HealthCheckSwitch="on" Scheduler="rr"`, "start listener: listener tcp:80"}},
+		{"listener stopped", nil, func(m *Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: listener tcp:80"}},
+		{"unmanaged attribute changed by hand", nil, func(m *Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" }, nil},
+		{"managed attribute changed by hand", func(c *buildCase) { annotate(c.svc, Scheduler, "rr") }, func(m *Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" },
+			[]string{`set listener: listener tcp:80: Scheduler="wlc" -> Scheduler="rr"`}},
+		{"health check port by another spelling", func(c *buildCase) { annotate(c.svc, HealthCheckConnectPort, "-520") },
+			func(m *Model) { delete(m.Listeners[0].Attributes, "HealthCheckConnectPort") }, nil},
+		{"listener of ours too many", nil, func(m *Model) {
+			m.Listeners = append(m.Listeners, Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "k8s/99/web/default/c1"})
+		}, []string{"delete listener: listener tcp:99"}},
+		{"listener of a human", nil, func(m *Model) {
+			m.Listeners = append(m.Listeners, Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "by hand"})
+		}, nil},
+		{"listener of another Service on our port", nil, func(m *Model) { m.Listeners[0].Description = "k8s/80/other/default/c1" }, nil},
+		{"protocol change", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80") }, func(m *Model) {
+			m.Listeners[0].Protocol = alicloud.ProtocolTCP
+			m.Listeners[0].Attributes = alicloud.Attributes{}
+		}, []string{
+			"delete listener: listener tcp:80",
+			`create listener: listener http:80: HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: listener http:80",
+		}},
+		{"forwarding begins", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80"); annotate(c.svc, ForwardPort, "80:443") },
+			func(m *Model) { m.Listeners[0].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
+				`delete listener: listener http:80: ListenerForward="off"`,
+				`create listener: listener http:80: ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
+				"start listener: listener http:80",
+			}},
+		{"forwarding stands", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80"); annotate(c.svc, ForwardPort, "80:443") }, nil, nil},
+		{"no word about forwarding", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80") }, nil, nil},
+		{"group of ours too many", nil, func(m *Model) {
+			m.Groups = append(m.Groups, Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "k8s/1/web/default/c1", 1)}})
+		}, []string{"delete group: group k8s/1/web/default/c1: rsp-9"}},
+		{"second group of the name", nil, func(m *Model) { m.Groups = append([]Group{{ID: "rsp-9", Name: m.Groups[0].Name}}, m.Groups...) },
+			[]string{"delete group: " + group + ": rsp-9"}},
+		{"group with somebody else's member", nil, func(m *Model) {
+			m.Groups = append(m.Groups, Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "mine", 1)}})
+		}, nil},
+		{"group of another Service", nil, func(m *Model) { m.Groups = append(m.Groups, Group{ID: "rsp-9", Name: "k8s/1/other/default/c1"}) }, nil},
+		{"tag removed", nil, func(m *Model) { m.LoadBalancer.Tags = m.LoadBalancer.Tags[1:] }, []string{"set tags: " + tagOwner + "=a0f5e8a1cweb"}},
+		{"tag of others", nil, func(m *Model) { m.LoadBalancer.Tags = append(m.LoadBalancer.Tags, alicloud.Tag{Key: "x", Value: "y"}) }, nil},
+		{"unmanaged protection", nil, func(m *Model) { m.LoadBalancer.DeleteProtection = "off" }, nil},
+		{"managed protection", func(c *buildCase) { annotate(c.svc, DeleteProtection, "on") }, func(m *Model) { m.LoadBalancer.DeleteProtection = "off" },
+			[]string{"set delete protection: off -> on"}},
+		{"modification protection", func(c *buildCase) { annotate(c.svc, ModificationProtection, "NonProtection") },
+			func(m *Model) { m.LoadBalancer.ModificationProtection = "ConsoleProtection" },
+			[]string{"set modification protection: ConsoleProtection -> NonProtection"}},
+		{"name", func(c *buildCase) { annotate(c.svc, Name, "shop") }, func(m *Model) { m.LoadBalancer.Name = "x" }, []string{"set name: x -> shop"}},
+		{"address type cannot change", nil, func(m *Model) { m.LoadBalancer.AddressType = "internet" }, nil},
+		{"unknown charge type", func(c *buildCase) { annotate(c.svc, InstanceChargeType, "PayBySpec") }, func(m *Model) { m.LoadBalancer.InstanceChargeType = "" }, nil},
+		{"charge type", func(c *buildCase) { annotate(c.svc, InstanceChargeType, "PayByCLCU") }, func(m *Model) { m.LoadBalancer.InstanceChargeType = "PayBySpec" },
+			[]string{"set instance charge type: PayBySpec -> PayByCLCU"}},
+		{"charge type cannot go back", func(c *buildCase) { annotate(c.svc, InstanceChargeType, "PayBySpec") }, func(m *Model) { m.LoadBalancer.InstanceChargeType = "PayByCLCU" }, nil},
+		{"specification", func(c *buildCase) {
+			annotate(c.svc, InstanceChargeType, "PayBySpec")
+			annotate(c.svc, Spec, "slb.s2.small")
+		},
+			func(m *Model) { m.LoadBalancer.Spec = "slb.s1.small" }, []string{"set specification: slb.s1.small -> slb.s2.small"}},
+		{"bandwidth", func(c *buildCase) {
+			annotate(c.svc, AddressType, "internet")
+			annotate(c.svc, ChargeType, "paybybandwidth")
+			annotate(c.svc, Bandwidth, "80")
+		}, func(m *Model) { m.LoadBalancer.Bandwidth = 50 },
+			[]string{"set internet charge type: paybybandwidth 50 Mbit/s -> paybybandwidth 80 Mbit/s"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newBuildCase(80)
+			if test.want != nil {
+				test.want(c)
+			}
+			desired, _ := c.build()
+			actual := reality(desired)
+			if test.actual != nil {
+				test.actual(actual)
+			}
+			plan := Diff(desired, actual, testName, testCluster)
+			if diff := cmp.Diff(test.steps, planLines(plan)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDiffOfNothing(t *testing.T) {
+	t.Parallel()
+	desired, _ := newBuildCase(80).build()
+	want := []string{
+		"create load balancer: intranet a0f5e8a1cweb",
+		"create group: group k8s/30080/web/default/c1: i-a:30080 weight 100, i-b:30080 weight 100",
+		`create listener: listener tcp:80: HealthCheckSwitch="on" Scheduler="rr"`,
+		"start listener: listener tcp:80",
+	}
+	if diff := cmp.Diff(want, planLines(Diff(desired, nil, testName, testCluster))); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+func TestDiffChunksMembers(t *testing.T) {
+	t.Parallel()
+	c := newBuildCase(80)
+	c.nodes = nil
+	for i := range 2*alicloud.MaxBackendsPerCall + 1 {
+		c.nodes = append(c.nodes, testNode("n"+string(rune('A'+i))))
+	}
+	desired, _ := c.build()
+	for _, step := range Diff(desired, nil, testName, testCluster).Steps {
+		if len(step.new) > alicloud.MaxBackendsPerCall {
+			t.Errorf("%d members in one call, the API takes %d", len(step.new), alicloud.MaxBackendsPerCall)
+		}
+	}
+	if n := len(Diff(desired, nil, testName, testCluster).Steps); n != 6 {
+		t.Errorf("%d steps, want CLB, group, two additions, listener and its start", n)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	us := owner{service: testName, clusterID: testCluster}
+	for _, test := range []struct {
+		text        string
+		ours, other bool
+	}{
+		{"k8s/80/web/default/c1", true, false},
+		{"k8s/80/web/default/c2", false, true},
+		{"k8s/80/web/prod/c1", false, true},
+		{"k8s/http/web/default/c1", true, false},
+		{"k8s/80/web/default", false, false},
+		{"k8s/80/web/default/c1/x", false, false},
+		{"by hand", false, false},
+		{"", false, false},
+	} {
+		if got := us.owns(test.text); got != test.ours {
+			t.Errorf("owns(%q) = %v", test.text, got)
+		}
+		if got := us.ownedByOther(test.text); got != test.other {
+			t.Errorf("ownedByOther(%q) = %v", test.text, got)
+		}
+	}
+}
