@@ -1,0 +1,220 @@
+package emulator_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	slbapi "github.com/aliyun/alibaba-cloud-sdk-go/services/slb"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+func TestAdminInstances(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	url := a.url + "/_emulator/instances/i-1"
+	status, _ := get(t, "PUT", url, `{}`)
+	wantEqual(t, "put", status, 200)
+	status, _ = get(t, "PUT", url, `{"InstanceName":"node-1","InstanceType":"ecs.c7.large","Status":"Stopped","RamRoleName":"emulator-role","Tags":[{"TagKey":"k","TagValue":"v"}]}`)
+	wantEqual(t, "change", status, 200)
+	i := a.Instances()[0]
+	wantEqual(t, "instance", []any{i.Name, i.InstanceType, i.Status, i.RAMRole, i.Tags, i.VSwitchID, i.PrivateIP},
+		[]any{"node-1", "ecs.c7.large", "Stopped", "emulator-role", map[string]string{"k": "v"}, "vsw-a", "10.1.0.1"})
+	for body, want := range map[string]int{`{"PrivateIpAddress":"10.1.9.9"}`: 409, `{"Status":"Flying"}`: 400, `{"Nmae":"x"}`: 400, `nothing`: 400} {
+		status, answer := get(t, "PUT", url, body)
+		wantEqual(t, body+" answered "+answer, status, want)
+	}
+	status, _ = get(t, "PUT", a.url+"/_emulator/instances/i-2", `{"PrivateIpAddress":"10.1.0.1"}`)
+	wantEqual(t, "address in use", status, 409)
+	status, _ = get(t, "DELETE", url, "")
+	wantEqual(t, "delete", status, 204)
+	status, _ = get(t, "DELETE", url, "")
+	wantEqual(t, "delete again", status, 404)
+	// The address is free again, and calls to the admin API are not journaled.
+	status, _ = get(t, "PUT", a.url+"/_emulator/instances/i-2", `{"PrivateIpAddress":"10.1.0.1"}`)
+	wantEqual(t, "address reused", status, 200)
+	wantEqual(t, "calls", len(a.Calls(0)), 0)
+}
+
+func TestAdminIsLocal(t *testing.T) {
+	t.Parallel()
+	e := newEmulator(t, emulator.Options{})
+	r := httptest.NewRequest("GET", "/_emulator/state", nil)
+	r.RemoteAddr = "203.0.113.9:1234"
+	w := httptest.NewRecorder()
+	e.Handler().ServeHTTP(w, r)
+	wantEqual(t, "status", w.Code, 403)
+}
+
+func TestAdminState(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	a.put("i-1", emulator.InstanceSpec{})
+	lb := a.newLB()
+	a.newTCP(lb, a.newGroup(lb, `[{"ServerId":"i-1","Port":80}]`), 80)
+	must(a.createRoute("10.244.0.0/24", "i-1"))(t)
+	_, body := get(t, "GET", a.url+"/_emulator/state", "")
+	var state struct {
+		Instances         []struct{ InstanceId, LoopbackAddress string }
+		NetworkInterfaces []struct{ InstanceId string }
+		VPCs              []struct{ VpcId string }
+		VSwitches         []struct{ VSwitchId string }
+		RouteTables       []struct{ RouteEntries []struct{ DestinationCidrBlock string } }
+		LoadBalancers     []struct {
+			LoadBalancerId, LoopbackAddress string
+			Listeners                       []struct {
+				ListenerPort int
+				Status       string
+			}
+			VServerGroups []struct{ BackendServers []struct{ ServerId string } }
+		}
+		ACLs, Certificates, EIPs []any
+	}
+	must(0, json.Unmarshal([]byte(body), &state))(t)
+	l := state.LoadBalancers[0]
+	wantEqual(t, "state", []any{state.Instances[0].InstanceId, state.Instances[0].LoopbackAddress, state.NetworkInterfaces[0].InstanceId, len(state.VPCs), len(state.VSwitches), len(state.RouteTables[0].RouteEntries), l.LoadBalancerId, l.Listeners[0].ListenerPort, l.VServerGroups[0].BackendServers[0].ServerId, l.LoopbackAddress},
+		[]any{"i-1", "127.1.0.1", "i-1", 1, 2, 3, lb, 80, "i-1", "127.1.0.2"})
+}
+
+func TestAdminCalls(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	a.newLB()
+	a.describeLB(a.newLB())
+	read := func(query string) []emulator.Call {
+		_, body := get(t, "GET", a.url+"/_emulator/calls"+query, "")
+		var answer struct{ Calls []emulator.Call }
+		must(0, json.Unmarshal([]byte(body), &answer))(t)
+		return answer.Calls
+	}
+	calls := read("")
+	wantEqual(t, "calls", sorted(calls, func(c emulator.Call) string { return string(c.Kind) + " " + c.Product + " " + c.Action + " " + c.AccessKeyID }),
+		[]string{"read slb DescribeLoadBalancerAttribute emulator", "write slb CreateLoadBalancer emulator", "write slb CreateLoadBalancer emulator"})
+	wantEqual(t, "after 2", len(read("?after=2")), 1)
+	status, _ := get(t, "DELETE", a.url+"/_emulator/calls", "")
+	wantEqual(t, "delete", status, 204)
+	wantEqual(t, "empty", len(read("")), 0)
+	a.newLB()
+	wantEqual(t, "numbers go on", read("")[0].Seq, int64(4))
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{RateLimits: emulator.RateLimitsPublished})
+	fault := func(body string) {
+		t.Helper()
+		status, answer := get(t, "POST", a.url+"/_emulator/faults", body)
+		wantEqual(t, answer, status, 204)
+	}
+	create := func() error {
+		r := slbapi.CreateCreateLoadBalancerRequest()
+		_, err := a.slb.CreateLoadBalancer(r)
+		return err
+	}
+	total := func() int {
+		return must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t).TotalCount
+	}
+	fault(`{"action":"CreateLoadBalancer","code":"SystemBusy","status":449,"after":1,"times":2}`)
+	must(0, create())(t)
+	wantCode(t, create(), "SystemBusy", 449)
+	wantCode(t, create(), "SystemBusy", 449)
+	must(0, create())(t)
+	wantEqual(t, "injected errors did nothing", total(), 2)
+
+	fault(`{"action":"*","kind":"write","drop":"before"}`)
+	if err := create(); err == nil {
+		t.Error("a dropped call succeeded")
+	}
+	wantEqual(t, "dropped before the write", total(), 2)
+	fault(`{"action":"CreateLoadBalancer","drop":"after"}`)
+	if err := create(); err == nil {
+		t.Error("a dropped call succeeded")
+	}
+	wantEqual(t, "dropped after the write", total(), 3)
+	var dropped []string
+	for _, c := range a.Calls(0) {
+		if c.Dropped != "" {
+			dropped = append(dropped, c.Dropped)
+		}
+	}
+	wantEqual(t, "journal", dropped, []string{"before", "after"})
+
+	_, body := get(t, "GET", a.url+"/_emulator/faults", "")
+	var list struct {
+		Faults []struct {
+			Action       string
+			Matched, Hit int
+		}
+	}
+	must(0, json.Unmarshal([]byte(body), &list))(t)
+	wantEqual(t, "counters", []int{len(list.Faults), list.Faults[0].Matched, list.Faults[0].Hit, list.Faults[1].Hit}, []int{3, 6, 2, 1})
+	status, _ := get(t, "DELETE", a.url+"/_emulator/faults", "")
+	wantEqual(t, "delete", status, 204)
+	for _, bad := range []string{`{}`, `{"action":"*","kind":"both"}`, `{"action":"*","drop":"now"}`, `{"action":"*","latency":"soon"}`, `{"action":"*","times":-1}`, `{"acton":"*"}`} {
+		status, _ := get(t, "POST", a.url+"/_emulator/faults", bad)
+		wantEqual(t, bad, status, 400)
+	}
+}
+
+func TestFaultLatencyHoldsTheGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newBubble(t, emulator.Options{})
+		other := &account{Emulator: a.Emulator, t: t}
+		other.connect("emulator.test", direct{a.Handler()})
+		a.put("i-1", emulator.InstanceSpec{})
+		group := a.newGroup(a.newLB(), "")
+		r := httptest.NewRequest("POST", "/_emulator/faults", strings.NewReader(`{"action":"AddVServerGroupBackendServers","latency":"10s"}`))
+		r.RemoteAddr = "127.0.0.1:1"
+		w := httptest.NewRecorder()
+		a.Handler().ServeHTTP(w, r)
+		wantEqual(t, "fault", w.Code, 204)
+		slow := make(chan error)
+		go func() { slow <- a.addBackends(group, `[{"ServerId":"i-1","Port":80}]`) }()
+		time.Sleep(5 * time.Second)
+		wantCode(t, other.addBackends(group, `[{"ServerId":"i-1","Port":81}]`), "BackendServer.configuring", 409)
+		must(0, <-slow)(t)
+		wantEqual(t, "members", other.members(group), []string{"i-1:80=100"})
+	})
+}
+
+func TestMetadata(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	a.put("i-1", emulator.InstanceSpec{RAMRole: "emulator-role", Type: "ecs.c7.large"})
+	a.put("i-2", emulator.InstanceSpec{HTTPTokens: "required"})
+	base := a.url + "/metadata/i-1/latest"
+	const meta = "/meta-data/"
+	for key, want := range map[string]string{
+		"instance-id": "i-1", "region-id": region, "zone-id": "cn-hangzhou-a", "vpc-id": "vpc-emulator", "vswitch-id": "vsw-a",
+		"private-ipv4": "10.1.0.1", "instance/instance-type": "ecs.c7.large", "vpc-cidr-block": "10.0.0.0/8",
+		"ram/security-credentials/": "emulator-role",
+	} {
+		status, body := get(t, "GET", base+meta+key, "")
+		wantEqual(t, key, []any{status, body}, []any{200, want})
+	}
+	status, _ := get(t, "GET", base+meta+"nothing", "")
+	wantEqual(t, "unknown key", status, 404)
+	_, document := get(t, "GET", base+meta+"ram/security-credentials/emulator-role", "")
+	var role struct{ AccessKeyId, AccessKeySecret, SecurityToken, Expiration, Code string }
+	must(0, json.Unmarshal([]byte(document), &role))(t)
+	if role.Code != "Success" || role.SecurityToken == "" || !strings.HasPrefix(role.AccessKeyId, "STS.") {
+		t.Errorf("role document = %s", document)
+	}
+
+	hardened := a.url + "/metadata/i-2/latest"
+	status, _ = get(t, "GET", hardened+meta+"instance-id", "")
+	wantEqual(t, "without token", status, 403)
+	status, token := get(t, "PUT", hardened+"/api/token", "", "X-aliyun-ecs-metadata-token-ttl-seconds", "60")
+	wantEqual(t, "token", status, 200)
+	status, body := get(t, "GET", hardened+meta+"instance-id", "", "X-aliyun-ecs-metadata-token", token)
+	wantEqual(t, "with token", []any{status, body}, []any{200, "i-2"})
+	status, _ = get(t, "GET", base+meta+"instance-id", "", "X-aliyun-ecs-metadata-token", token)
+	wantEqual(t, "another machine's token", status, 403)
+	status, _ = get(t, "PUT", hardened+"/api/token", "", "X-aliyun-ecs-metadata-token-ttl-seconds", "21601")
+	wantEqual(t, "long life", status, 400)
+}
