@@ -1,0 +1,243 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// samples are values of a row that it accepts, at both ends of its range.
+func samples(row Annotation) []string {
+	switch row.Value.Kind {
+	case Enum:
+		return row.Value.Values
+	case Integer:
+		values := []string{strconv.Itoa(row.Value.Min), strconv.Itoa(row.Value.Max)}
+		if row.Value.Also != "" {
+			values = append(values, row.Value.Also)
+		}
+		return values
+	default:
+		return []string{row.Value.Sample}
+	}
+}
+
+// company are the annotations without which one has no effect or is refused.
+var company = map[Suffix]map[Suffix]string{
+	ConnectionDrain:        {ConnectionDrainTimeout: "30"},
+	ConnectionDrainTimeout: {ConnectionDrain: "on"},
+	ACLStatus:              {ACLID: "acl-1", ACLType: "white"},
+	ACLID:                  {ACLStatus: "on", ACLType: "white"},
+	ACLType:                {ACLStatus: "on", ACLID: "acl-1"},
+	StickySession:          {StickySessionType: "insert", CookieTimeout: "60"},
+	StickySessionType:      {StickySession: "on", CookieTimeout: "60", Cookie: "c"},
+	CookieTimeout:          {StickySession: "on", StickySessionType: "insert"},
+	Cookie:                 {StickySession: "on", StickySessionType: "server"},
+	HealthCheckURI:         {HealthCheckType: "http", HealthCheckFlag: "on"},
+	HealthCheckDomain:      {HealthCheckType: "http", HealthCheckFlag: "on"},
+	HealthCheckHTTPCode:    {HealthCheckType: "http", HealthCheckFlag: "on"},
+}
+
+// TestEveryListenerAnnotationReachesTheCloud puts every value of every row on a listener of every protocol that has it,
+// reads it back from the cloud, and makes sure that the next look finds no difference.
+func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
+	t.Parallel()
+	for _, row := range listenerAnnotations() {
+		for _, protocol := range row.Protocols {
+			t.Run(fmt.Sprintf("%s of %s", row.Suffix, protocol), func(t *testing.T) {
+				t.Parallel()
+				svc := testService("web", 80)
+				switch protocol {
+				case alicloud.ProtocolUDP:
+					svc.Spec.Ports = []corev1.ServicePort{testPort(80, corev1.ProtocolUDP)}
+				case alicloud.ProtocolHTTP, alicloud.ProtocolHTTPS:
+					annotate(svc, ProtocolPort, protocol+":80")
+				}
+				if protocol == alicloud.ProtocolHTTPS {
+					annotate(svc, CertID, "cert-1")
+				}
+				w := settled(t, svc)
+				for suffix, value := range company[row.Suffix] {
+					w.change("web", func(svc *corev1.Service) { annotate(svc, suffix, value) })
+				}
+				for _, value := range samples(row) {
+					putAttribute(t, w, row, protocol, value)
+				}
+			})
+		}
+	}
+}
+
+func putAttribute(t *testing.T, w *world, row Annotation, protocol, value string) {
+	t.Helper()
+	w.change("web", func(svc *corev1.Service) { annotate(svc, row.Suffix, value) })
+	w.mustPass("web")
+	svc := w.get("web")
+	params, _ := ParseParams(svc.Annotations)
+	if !legalFor(protocol, row.Suffix, value, params) {
+		return
+	}
+	found, err := w.api.DescribeListeners(t.Context(), svc.Labels[LabelLoadBalancerID])
+	if err != nil {
+		t.Fatal(err)
+	}
+	listeners := found[svc.Labels[LabelLoadBalancerID]]
+	if len(listeners) != 1 || listeners[0].Protocol != protocol {
+		t.Fatalf("listeners = %v, want one of %s", listeners, protocol)
+	}
+	if got := listeners[0].Attributes[row.Attribute]; !sameAttribute(row.Attribute, got, encode(row, value)) {
+		t.Errorf("%s: %s is %q in the cloud, want %q", value, row.Attribute, got, encode(row, value))
+	}
+	w.calls()
+	w.drift("web")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("%s: the next look writes %v", value, writes)
+	}
+}
+
+// TestCLBAnnotations puts annotations of the CLB itself on a Service that stands.
+func TestCLBAnnotations(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		suffix Suffix
+		value  string
+		writes []string
+		reason string
+	}{
+		{Name, "shop", []string{"SetLoadBalancerName"}, ""},
+		{DeleteProtection, "off", []string{"SetLoadBalancerDeleteProtection"}, ""},
+		{ModificationProtection, "NonProtection", []string{"SetLoadBalancerModificationProtection"}, ""},
+		{AdditionalTags, "team=a,cost", []string{"TagResources"}, ""},
+		{AddressType, "internet", nil, ReasonImmutableAttribute},
+		{IPVersion, "ipv6", nil, ReasonImmutableAttribute},
+		{VSwitchID, "vsw-b", nil, ReasonImmutableAttribute},
+		{MasterZoneID, "cn-hangzhou-b", nil, ReasonImmutableAttribute},
+		{InstanceChargeType, "PayBySpec", nil, ReasonImmutableAttribute},
+		{Bandwidth, "20", nil, ReasonAnnotationNoEffect},
+		{Scheduler, "fastest", nil, ReasonInvalidAnnotation},
+		{ExternalIPType, "eip", nil, ReasonFeatureNotSupported},
+	} {
+		t.Run(string(test.suffix), func(t *testing.T) {
+			t.Parallel()
+			w := settled(t, testService("web", 80))
+			w.drift("web") // the answer to a creation does not tell the zones
+			w.change("web", func(svc *corev1.Service) { annotate(svc, test.suffix, test.value) })
+			w.mustPass("web")
+			if writes := writesOf(w.calls()); !slices.Equal(writes, test.writes) {
+				t.Errorf("writes %v, want %v", writes, test.writes)
+			}
+			if test.reason != "" {
+				if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+test.reason) {
+					t.Errorf("events = %q, want one %s", events, test.reason)
+				}
+			}
+			w.told()
+			w.drift("web")
+			w.mustPass("web")
+			if writes := writesOf(w.calls()); len(writes) != 0 {
+				t.Errorf("the next look writes %v", writes)
+			}
+			if events := w.told(); len(events) != 0 {
+				t.Errorf("the next pass tells again: %q", events)
+			}
+		})
+	}
+}
+
+// TestInvalidAnnotationStopsEverythingButMembers: an existing CLB keeps serving and following its nodes.
+func TestInvalidAnnotationStopsEverythingButMembers(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	w.change("web", func(svc *corev1.Service) {
+		annotate(svc, HealthyThreshold, "99")
+		annotate(svc, Scheduler, "wlc")
+		svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP))
+	})
+	w.addNode("d")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); !slices.Equal(writes, []string{"AddVServerGroupBackendServers"}) {
+		t.Errorf("writes %v, want only the new member", writes)
+	}
+	w.change("web", func(svc *corev1.Service) { annotate(svc, HealthyThreshold, "9") })
+	w.mustPass("web")
+	if n := len(w.state()["a0f5e8a1cweb"].Listeners); n != 2 {
+		t.Errorf("%d listeners once the annotation is valid, want 2", n)
+	}
+}
+
+func TestInvalidAnnotationMakesNoCLB(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	annotate(svc, HealthyThreshold, "99")
+	w.put(svc)
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("writes %v, want none", writes)
+	}
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonInvalidAnnotation) {
+		t.Errorf("events = %q, want one %s", events, ReasonInvalidAnnotation)
+	}
+	if condition := w.get("web").Status.Conditions[0]; condition.Status != "False" || condition.Reason != ReasonInvalidAnnotation {
+		t.Errorf("condition = %v", condition)
+	}
+}
+
+func TestPublicCLBsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80)
+	annotate(svc, AddressType, "Internet")
+	w := settled(t, svc)
+	w.config.DisablePublicSLB = true
+	w.restart()
+	w.addNode("d")
+	w.mustPassConfigError("web")
+	if calls := w.calls(); len(calls) != 0 {
+		t.Errorf("calls %v, want none", calls)
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+	w.mustPass("web")
+	if n := len(w.state()); n != 0 {
+		t.Errorf("%d CLBs: the switch kept the deletion from working", n)
+	}
+}
+
+// mustPassConfigError makes a pass that tells of a mistake in the configuration and is not repeated at once.
+func (w *world) mustPassConfigError(name string) {
+	w.t.Helper()
+	w.told()
+	wait, err := w.Reconcile(w.t.Context(), w.get(name))
+	if err != nil || wait < defaultResyncPeriod {
+		w.t.Errorf("Reconcile = %s, %v; want a long wait", wait, err)
+	}
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonSyncFailed) {
+		w.t.Errorf("events = %q, want one %s", events, ReasonSyncFailed)
+	}
+}
+
+func TestFullVSwitchIsNotTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(testService("web", 80))
+	w.fault(map[string]any{"action": "CreateLoadBalancer", "code": "VSwitchAvailableIpNotExist", "status": 400})
+	w.mustPass("web")
+	calls := w.emulator.Calls(w.mark)
+	last := ""
+	for _, call := range calls {
+		if call.Action == "CreateLoadBalancer" {
+			last = call.Parameters["VSwitchId"]
+		}
+	}
+	if last != "vsw-b" {
+		t.Errorf("the CLB is in %q, want the second vSwitch", last)
+	}
+}

@@ -1,0 +1,196 @@
+package slb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+func (w *world) listenerKeys() []string {
+	var keys []string
+	for _, lb := range w.state() {
+		for key := range lb.Listeners {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// TestProtocolChanges: a protocol change replaces one listener and touches no other.
+func TestProtocolChanges(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80, 443)
+	svc.Spec.Ports = append(svc.Spec.Ports, testPort(80, corev1.ProtocolUDP))
+	w := settled(t, svc)
+	replace := func(to string) []string {
+		return []string{"DeleteLoadBalancerListener", "CreateLoadBalancer" + to + "Listener", "StartLoadBalancerListener"}
+	}
+	for _, step := range []struct {
+		value  string
+		writes []string
+		keys   []string
+	}{
+		{"http:80", replace("HTTP"), []string{"http:80", "tcp:443", "udp:80"}},
+		{"http:80,https:443", replace("HTTPS"), []string{"http:80", "https:443", "udp:80"}},
+		{"tcp:80,https:443", replace("TCP"), []string{"https:443", "tcp:80", "udp:80"}},
+	} {
+		w.change("web", func(svc *corev1.Service) {
+			annotate(svc, ProtocolPort, step.value)
+			annotate(svc, CertID, "cert-1")
+		})
+		w.mustPass("web")
+		if diff := cmp.Diff(step.writes, writesOf(w.calls())); diff != "" {
+			t.Errorf("%s: writes (-want +got):\n%s", step.value, diff)
+		}
+		if diff := cmp.Diff(step.keys, w.listenerKeys()); diff != "" {
+			t.Errorf("%s: listeners (-want +got):\n%s", step.value, diff)
+		}
+		w.drift("web")
+		w.mustPass("web")
+		if writes := writesOf(w.calls()); len(writes) != 0 {
+			t.Errorf("%s: the next look writes %v", step.value, writes)
+		}
+	}
+}
+
+func TestForwarding(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80, 443)
+	annotate(svc, ProtocolPort, "http:80,https:443")
+	annotate(svc, CertID, "cert-1")
+	w := settled(t, svc)
+	w.change("web", func(svc *corev1.Service) { annotate(svc, ForwardPort, "80:443") })
+	w.mustPass("web")
+	w.calls()
+	listener := w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
+	if listener["ListenerForward"] != "on" || listener["ForwardPort"] != 443.0 {
+		t.Errorf("listener = %v, want it to forward to 443", listener)
+	}
+	w.drift("web")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("the next look writes %v", writes)
+	}
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(ForwardPort)) })
+	w.mustPass("web")
+	listener = w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
+	if listener["ListenerForward"] != "off" {
+		t.Errorf("listener = %v, want it to forward no more", listener)
+	}
+}
+
+// TestHandsOnTheCLB: what somebody changed by hand is repaired where it is ours, and left alone where it is not.
+func TestHandsOnTheCLB(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80, 81))
+	id := w.get("web").Labels[LabelLoadBalancerID]
+	tcp := func(port int) alicloud.ListenerKey {
+		return alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}
+	}
+	if err := w.api.DeleteListener(t.Context(), id, tcp(81)); err != nil {
+		t.Fatal(err)
+	}
+	byHand := alicloud.Listener{ListenerKey: tcp(9000), Description: "by hand", Attributes: alicloud.Attributes{"BackendServerPort": "9000"}}
+	if err := w.api.CreateListener(t.Context(), id, byHand); err != nil {
+		t.Fatal(err)
+	}
+	w.calls()
+	w.drift("web")
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"CreateLoadBalancerTCPListener", "StartLoadBalancerListener"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"tcp:80", "tcp:81", "tcp:9000"}, w.listenerKeys()); diff != "" {
+		t.Errorf("listeners (-want +got):\n%s", diff)
+	}
+}
+
+// TestPortsChange: a port that goes takes its listener and its group along, and nothing else.
+func TestPortsChange(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80, 81))
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"DeleteLoadBalancerListener", "DeleteVServerGroup"}, w.calls()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	// A new node port means a new group: it stands before the listener turns to it, and the old one goes last.
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31111 })
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"CreateVServerGroup", "SetLoadBalancerTCPListenerAttribute", "DeleteVServerGroup"}, w.calls()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// TestLocalFollowsItsEndpoints: with externalTrafficPolicy Local the members are where the pods are.
+func TestLocalFollowsItsEndpoints(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80)
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	w := newWorld(t)
+	threeNodes(w)
+	put := func(items ...string) {
+		slice := testSlice(svc.Spec.Ports[0], items...)
+		slice.Name = "web-1"
+		w.putSlice(slice)
+	}
+	put("10.9.0.1@a", "10.9.0.2@a", "10.9.1.1@b")
+	w.put(svc)
+	w.mustPass("web")
+	w.calls()
+	const group = "k8s/30080/web/default/c1"
+	members := func() []string { return w.state()["a0f5e8a1cweb"].Groups[group] }
+	if got := w.state()["a0f5e8a1cweb"].Listeners["tcp:80"]["Scheduler"]; got != "wrr" {
+		t.Errorf("scheduler %v, want wrr: the others ignore the weights", got)
+	}
+	for _, step := range []struct {
+		name    string
+		items   []string
+		calls   []string
+		members []string
+	}{
+		{"unchanged", []string{"10.9.0.1@a", "10.9.0.2@a", "10.9.1.1@b"}, nil, []string{"i-a 2", "i-b 1"}},
+		{"moved", []string{"10.9.0.1@a", "10.9.0.2@a", "10.9.2.1@c"}, []string{"ModifyVServerGroupBackendServers"}, []string{"i-a 2", "i-c 1"}},
+		{"draining", []string{"10.9.0.1@a", "!10.9.2.1@c"}, []string{"SetVServerGroupAttribute"}, []string{"i-a 1", "i-c 0"}},
+		{"drained", []string{"10.9.0.1@a"}, []string{"RemoveVServerGroupBackendServers"}, []string{"i-a 1"}},
+		{"scaled to zero", nil, []string{"RemoveVServerGroupBackendServers"}, nil},
+	} {
+		put(step.items...)
+		w.mustPass("web")
+		if diff := cmp.Diff(step.calls, w.calls()); diff != "" {
+			t.Errorf("%s: calls (-want +got):\n%s", step.name, diff)
+		}
+		if diff := cmp.Diff(step.members, short(members())); diff != "" {
+			t.Errorf("%s: members (-want +got):\n%s", step.name, diff)
+		}
+	}
+	// An empty cache looks the same as a Service without endpoints, and is no reason to cut its users off.
+	put("10.9.0.1@a")
+	w.mustPass("web")
+	w.calls()
+	if err := w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer().Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.mustPass("web")
+	if calls := w.calls(); len(calls) != 0 {
+		t.Errorf("empty cache: calls %v, want none", calls)
+	}
+}
+
+// short reduces members to server and weight, sorted.
+func short(members []string) []string {
+	var out []string
+	for _, member := range members {
+		fields := strings.Fields(member)
+		server, _, _ := strings.Cut(fields[1], ":")
+		out = append(out, server+" "+fields[3])
+	}
+	slices.Sort(out)
+	return out
+}
