@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ type Machine struct {
 func (c *Cloud) AddNode(i int) error {
 	_, err := c.PutInstance(fmt.Sprintf("i-sandbox%d", i+1), emulator.InstanceSpec{
 		Name: fmt.Sprintf("node-%d", i+1), VSwitchID: vSwitches[i%len(vSwitches)],
+		// As on ECS: until it is switched off, a machine gets no packets for the pods behind it.
+		SourceDestCheck: true,
 	})
 	if err != nil {
 		return fmt.Errorf("put instance %d into the cloud: %w", i+1, err)
@@ -91,6 +94,10 @@ func (c *Cloud) Get(ctx context.Context, fromInstance, addr string) (string, err
 		return "", fmt.Errorf("ask %s from %s: %w", addr, fromInstance, err)
 	}
 	response, err := client.Do(request)
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // the rest repeats what is said here
+	}
 	if err != nil {
 		return "", fmt.Errorf("ask %s from %s: %w", addr, fromInstance, err)
 	}

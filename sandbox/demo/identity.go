@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -76,25 +77,23 @@ func (s *story) writeTokenConfig(path, token string) error {
 // decode returns the objects of a manifest that this program's scheme knows; custom resources are left out.
 func decode(manifest []byte) ([]runtime.Object, error) {
 	var objects []runtime.Object
-	documents := yaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(manifest)))
-	defer documents.Close()
-	reader := yaml.NewYAMLOrJSONDecoder(documents, len(manifest))
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
 	for {
-		var raw runtime.RawExtension
-		if err := reader.Decode(&raw); err != nil {
-			if errors.Is(err, io.EOF) {
-				return objects, nil
-			}
-			return nil, err
-		}
-		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(raw.Raw, nil, nil)
-		if runtime.IsNotRegisteredError(err) || len(raw.Raw) == 0 {
-			continue
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return objects, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, object)
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
+		switch {
+		case runtime.IsNotRegisteredError(err), runtime.IsMissingKind(err): // a custom resource, or a comment
+		case err != nil:
+			return nil, err
+		default:
+			objects = append(objects, object)
+		}
 	}
 }
 

@@ -57,26 +57,26 @@ func (p *process) ended() error {
 	}
 }
 
-// stop asks the program to end, waits for it and returns its exit code; one that has ended before by itself is an error.
-func (p *process) stop(ctx context.Context) (int, error) {
+// stop asks the program to end, waits for it and says how it ended; one that has ended before by itself is an error.
+func (p *process) stop(ctx context.Context) (string, error) {
 	if err := p.ended(); err != nil {
-		return p.cmd.ProcessState.ExitCode(), err
+		return "", err
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return 0, fmt.Errorf("stop %s: %w", p.name, err)
+		return "", fmt.Errorf("stop %s: %w", p.name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
 	select {
 	case <-p.done:
-		return p.cmd.ProcessState.ExitCode(), nil
+		return p.cmd.ProcessState.String(), nil
 	case <-ctx.Done():
 	}
 	if err := p.cmd.Process.Kill(); err != nil {
-		return 0, fmt.Errorf("kill %s: %w", p.name, err)
+		return "", fmt.Errorf("kill %s: %w", p.name, err)
 	}
 	<-p.done
-	return p.cmd.ProcessState.ExitCode(), fmt.Errorf("%s did not end within %s of SIGTERM and was killed", p.name, stopGrace)
+	return "", fmt.Errorf("%s did not end within %s of SIGTERM and was killed", p.name, stopGrace)
 }
 
 func (p *process) tail() string { return p.output.String() }

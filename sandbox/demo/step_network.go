@@ -89,27 +89,32 @@ func (s *story) machineOf(nodeName string) (cluster.Machine, bool) {
 	return machines[i], true
 }
 
-// podsReachEachOther tries the probe pod of each node from every other node.
+// podsReachEachOther tries the probe pod of each node from every other node, until all answer: the route table lets packets through
+// only once the machines' source/destination check is off, too.
 func podsReachEachOther(ctx context.Context, s *story) (string, error) {
 	probes, err := s.probes(ctx)
 	if err != nil {
 		return "", err
 	}
 	pairs := 0
-	for _, from := range s.instances() {
-		for nodeName, probe := range probes {
-			if nodeName == from.NodeName {
-				continue
+	err = s.until(ctx, func(ctx context.Context) (string, error) {
+		pairs = 0
+		for _, from := range s.instances() {
+			for nodeName, probe := range probes {
+				if nodeName == from.NodeName {
+					continue
+				}
+				answer, err := s.cluster.Cloud.Get(ctx, from.ID, probe.Status.PodIP+httpPort)
+				if err != nil {
+					return fmt.Sprintf("from node %s to pod %s on %s: %v", from.NodeName, probe.Name, nodeName, err), nil
+				}
+				if answer != probe.Name {
+					return "", fmt.Errorf("from node %s to pod %s: %q answers", from.NodeName, probe.Name, answer)
+				}
+				pairs++
 			}
-			answer, err := s.cluster.Cloud.Get(ctx, from.ID, probe.Status.PodIP+httpPort)
-			if err != nil {
-				return "", fmt.Errorf("from node %s to pod %s on %s: %w", from.NodeName, probe.Name, nodeName, err)
-			}
-			if answer != probe.Name {
-				return "", fmt.Errorf("from node %s to pod %s: %q answers", from.NodeName, probe.Name, answer)
-			}
-			pairs++
 		}
-	}
-	return fmt.Sprintf("%d of %d pairs of nodes", pairs, pairs), nil
+		return "", nil
+	})
+	return fmt.Sprintf("%d of %d pairs of nodes", pairs, nodes*(nodes-1)), err
 }

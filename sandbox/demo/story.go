@@ -114,9 +114,9 @@ func everythingStops(ctx context.Context, s *story) (string, error) {
 	var errs []error
 	seen := "no process and no file left"
 	if s.manager != nil {
-		exit, err := s.manager.stop(ctx)
+		end, err := s.manager.stop(ctx)
 		errs = append(errs, err)
-		seen = fmt.Sprintf("cloud controller manager ended with code %d after SIGTERM; %s", exit, seen)
+		seen = fmt.Sprintf("cloud controller manager ended on SIGTERM (%s); %s", end, seen)
 	}
 	if s.cluster != nil {
 		errs = append(errs, s.cluster.Stop())

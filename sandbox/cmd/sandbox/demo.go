@@ -12,7 +12,7 @@ import (
 )
 
 func newDemoCommand() *cobra.Command {
-	var binDir, output string
+	var binDir, kind, output string
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show everything this project does, from no cluster to a deleted load balancer",
@@ -24,10 +24,14 @@ running or on disk.`,
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output is %q: table and json are accepted", output)
 			}
+			if err := checkNodeKind(kind); err != nil {
+				return err
+			}
 			return runDemo(command, binDir, output)
 		},
 	}
 	command.Flags().StringVar(&binDir, "bin-dir", "bin", "directory of the built programs")
+	addNodeKind(command.Flags(), &kind)
 	command.Flags().StringVar(&output, "output", "table", "form of the result: table or json")
 	return command
 }

@@ -48,6 +48,8 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
+		// A command that runs checks its arguments: without it an unknown subcommand would print help and succeed.
+		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(newUpCommand(), newDemoCommand(), &cobra.Command{

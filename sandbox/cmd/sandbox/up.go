@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
@@ -36,7 +37,7 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags := command.Flags()
 	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; made when it does not exist (required)")
 	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
-	flags.StringVar(&kind, "node-kind", "light", "light: kubelets in this process, no root")
+	addNodeKind(flags, &kind)
 	flags.BoolVar(&opts.NodeIP, "node-ip", false, "start kubelets as with --node-ip: Nodes report their InternalIP from the beginning")
 	return command
 }
@@ -47,12 +48,23 @@ func checkUp(opts cluster.Options, kind string) error {
 		return errors.New("--dir is not given: it must name a directory for the sandbox's files")
 	case opts.Nodes < 0:
 		return fmt.Errorf("--nodes is %d: it must be 0 or more", opts.Nodes)
-	case kind == "real":
+	}
+	return checkNodeKind(kind)
+}
+
+func addNodeKind(flags *pflag.FlagSet, kind *string) {
+	flags.StringVar(kind, "node-kind", "light", "light: kubelets in this process, no root")
+}
+
+func checkNodeKind(kind string) error {
+	switch kind {
+	case "light":
+		return nil
+	case "real":
 		return errors.New("--node-kind real is not available yet: only light is")
-	case kind != "light":
+	default:
 		return fmt.Errorf("--node-kind is %q: only light is accepted", kind)
 	}
-	return nil
 }
 
 // up runs a cluster until the command's context ends or a part of the cluster fails.
