@@ -28,7 +28,7 @@ help: ## List the targets
 build: ## Build the programs into bin/
 	@mkdir -p $(BIN)
 	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
-	cd sandbox && $(STATIC) $(GO) build -ldflags '-s -w' -o $(BIN)/sandbox ./cmd/sandbox
+	cd sandbox && $(STATIC) $(GO) build -ldflags "$$(./version-flags.sh)" -o $(BIN)/sandbox ./cmd/sandbox
 
 .PHONY: test
 test: build ## Unit tests with the race detector, then end to end against the sandbox
