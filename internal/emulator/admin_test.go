@@ -63,8 +63,10 @@ func TestAdminState(t *testing.T) {
 		NetworkInterfaces []struct{ InstanceId string }
 		VPCs              []struct{ VpcId string }
 		VSwitches         []struct{ VSwitchId string }
-		RouteTables       []struct{ RouteEntries []struct{ DestinationCidrBlock string } }
-		LoadBalancers     []struct {
+		RouteTables       []struct {
+			RouteEntries []struct{ DestinationCidrBlock string }
+		}
+		LoadBalancers []struct {
 			LoadBalancerId, LoopbackAddress string
 			Listeners                       []struct {
 				ListenerPort int
@@ -92,7 +94,9 @@ func TestAdminCalls(t *testing.T) {
 		return answer.Calls
 	}
 	calls := read("")
-	wantEqual(t, "calls", sorted(calls, func(c emulator.Call) string { return string(c.Kind) + " " + c.Product + " " + c.Action + " " + c.AccessKeyID }),
+	wantEqual(t, "calls", sorted(calls, func(c emulator.Call) string {
+		return string(c.Kind) + " " + c.Product + " " + c.Action + " " + c.AccessKeyID
+	}),
 		[]string{"read slb DescribeLoadBalancerAttribute emulator", "write slb CreateLoadBalancer emulator", "write slb CreateLoadBalancer emulator"})
 	wantEqual(t, "after 2", len(read("?after=2")), 1)
 	status, _ := get(t, "DELETE", a.url+"/_emulator/calls", "")

@@ -23,6 +23,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/metadata"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/sts"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/vpc"
 )
 
@@ -99,7 +100,14 @@ func New(o Options) (*Emulator, error) {
 	default:
 		return nil, fmt.Errorf("rate limits %q: known are %s and %s", o.RateLimits, RateLimitsOff, RateLimitsPublished)
 	}
-	e.table = api.NewTable(slb.Product(store), vpc.Product(store), ecs.Product(store))
+	tokens, err := sts.Product(sts.Options{
+		AccountID: store.AccountID, Roles: config.Roles, Providers: config.OIDCProviders,
+		Issue: e.keys.session, Principal: e.keys.principal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.table = api.NewTable(slb.Product(store), vpc.Product(store), ecs.Product(store), tokens)
 	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses)}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Machines: o.Machines, Listen: o.Fabric})

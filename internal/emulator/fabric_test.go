@@ -138,7 +138,9 @@ func (a *account) endpoint() string {
 	a.t.Helper()
 	_, body := get(a.t, "GET", a.url+"/_emulator/state", "")
 	var state struct {
-		LoadBalancers []struct{ Listeners []struct{ LoopbackEndpoint string } }
+		LoadBalancers []struct {
+			Listeners []struct{ LoopbackEndpoint string }
+		}
 	}
 	must(0, json.Unmarshal([]byte(body), &state))(a.t)
 	if len(state.LoadBalancers) == 0 || len(state.LoadBalancers[0].Listeners) == 0 {

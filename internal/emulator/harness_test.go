@@ -143,15 +143,15 @@ func (a *account) connect(host string, transport http.RoundTripper) {
 	a.t.Helper()
 	connecting.Lock()
 	defer connecting.Unlock()
-	a.slb = must(slbapi.NewClientWithOptions(region, config(transport), emulatorKey))(a.t)
-	a.vpc = must(vpcapi.NewClientWithOptions(region, config(transport), emulatorKey))(a.t)
-	a.ecs = must(ecsapi.NewClientWithOptions(region, config(transport), emulatorKey))(a.t)
+	a.slb = must(slbapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
+	a.vpc = must(vpcapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
+	a.ecs = must(ecsapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
 	a.slb.Domain, a.vpc.Domain, a.ecs.Domain = host, host, host
 }
 
 var emulatorKey = credentials.NewAccessKeyCredential("emulator", "emulator-secret")
 
-func config(transport http.RoundTripper) *sdk.Config {
+func sdkConfig(transport http.RoundTripper) *sdk.Config {
 	c := sdk.NewConfig().WithAutoRetry(false).WithScheme("HTTP")
 	c.Transport = transport
 	return c

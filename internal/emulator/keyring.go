@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/metadata"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/sts"
 )
 
 // keyring knows every access key of the account, lasting and temporary, and what each may do.
@@ -74,11 +75,33 @@ func (k *keyring) issue(role cloud.RoleConfig, session string, now time.Time, li
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for id, old := range k.keys {
+		// An expired key is kept for a while: its holder is to learn that it expired, not that it never was.
+		if old.Token != "" && now.Sub(old.Expires) > keepExpired {
+			delete(k.keys, id)
+		}
+	}
 	k.keys[c.AccessKeyID] = heldKey{
 		Key:         rpc.Key{ID: c.AccessKeyID, Secret: c.AccessKeySecret, Token: c.SecurityToken, Expires: c.Expiration},
 		permissions: role.Permissions, principal: "assumed-role/" + role.Name + "/" + session,
 	}
 	return c
+}
+
+// session issues a temporary key through STS.
+func (k *keyring) session(role cloud.RoleConfig, session string, now time.Time, life time.Duration) sts.Credentials {
+	c := k.issue(role, session, now, life)
+	return sts.Credentials{AccessKeyID: c.AccessKeyID, AccessKeySecret: c.AccessKeySecret, SecurityToken: c.SecurityToken, Expiration: c.Expiration}
+}
+
+// keepExpired is how long expired temporary keys are remembered.
+const keepExpired = 24 * time.Hour
+
+// principal names who a key speaks for.
+func (k *keyring) principal(id string) string {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.keys[id].principal
 }
 
 // Life of the credentials that the metadata service hands out, and when it renews them: the cloud does so long before

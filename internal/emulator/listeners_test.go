@@ -154,7 +154,11 @@ func TestHTTPListeners(t *testing.T) {
 	secure.LoadBalancerId, secure.ListenerPort, secure.VServerGroupId = lb, requests.NewInteger(443), group
 	_, err = a.slb.CreateLoadBalancerHTTPSListener(secure)
 	wantCode(t, err, "MissingParameter", 400)
-	secure.ServerCertificateId = "cert-1"
+	secure.ServerCertificateId = "cert-none"
+	_, err = a.slb.CreateLoadBalancerHTTPSListener(secure)
+	wantCode(t, err, "CertificateNotExist", 400)
+	cert := must(a.upload(newCertificate(t, "example.test")))(t).ServerCertificateId
+	secure.ServerCertificateId = cert
 	must(a.slb.CreateLoadBalancerHTTPSListener(secure))(t)
 	policy := slbapi.CreateSetLoadBalancerHTTPSListenerAttributeRequest()
 	policy.LoadBalancerId, policy.ListenerPort, policy.TLSCipherPolicy = lb, requests.NewInteger(443), "tls_cipher_policy_1_2"
@@ -162,7 +166,7 @@ func TestHTTPListeners(t *testing.T) {
 	getSecure := slbapi.CreateDescribeLoadBalancerHTTPSListenerAttributeRequest()
 	getSecure.LoadBalancerId, getSecure.ListenerPort = lb, requests.NewInteger(443)
 	got := must(a.slb.DescribeLoadBalancerHTTPSListenerAttribute(getSecure))(t)
-	wantEqual(t, "https", []string{got.ServerCertificateId, got.TLSCipherPolicy, got.EnableHttp2}, []string{"cert-1", "tls_cipher_policy_1_2", "on"})
+	wantEqual(t, "https", []string{got.ServerCertificateId, got.TLSCipherPolicy, got.EnableHttp2}, []string{cert, "tls_cipher_policy_1_2", "on"})
 }
 
 func TestListenerRefusals(t *testing.T) {

@@ -25,7 +25,43 @@ func New(c *Config, settle time.Duration) (*Store, error) {
 	if err := errors.Join(s.buildVPCs(c), s.buildTables(c), s.buildVSwitches(c)); err != nil {
 		return nil, err
 	}
-	return s, s.buildInstances(c)
+	return s, errors.Join(s.buildInstances(c), s.buildCertificates(c), s.buildACLs(c))
+}
+
+// certificateLife is how long a configured certificate without PEM texts is good for.
+const certificateLife = 365 * 24 * time.Hour
+
+func (s *Store) buildCertificates(c *Config) error {
+	var errs []error
+	for i, v := range c.Certificates {
+		cert := &Certificate{
+			Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), CA: v.CA, CommonName: v.CommonName,
+			Expires: time.Now().Add(certificateLife),
+		}
+		if v.Certificate != "" {
+			if err := cert.ReadPEM(v.Certificate, v.PrivateKey); err != nil {
+				errs = append(errs, fmt.Errorf("certificates[%d]: %w", i, err))
+			}
+		}
+		s.Certificates.Add(cert)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Store) buildACLs(c *Config) error {
+	var errs []error
+	for i, v := range c.ACLs {
+		a := &ACL{Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), IPVersion: OrDefault(v.IPVersion, "ipv4")}
+		for _, cidr := range v.Entries {
+			prefix, err := netip.ParsePrefix(cidr)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("acls[%d]: %w", i, err))
+			}
+			a.Entries = append(a.Entries, ACLEntry{CIDR: prefix.String()})
+		}
+		s.ACLs.Add(a)
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Store) buildVPCs(c *Config) error {

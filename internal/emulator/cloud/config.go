@@ -14,14 +14,16 @@ type Config struct {
 	// Preset names the limits: published (documents) or observed (what clients rely on). Default observed.
 	Preset string `json:"preset,omitempty"`
 	// Quotas replace single limits of the preset; 0 keeps the preset's.
-	Quotas        Limits             `json:"quotas,omitempty"`
-	VPCs          []VPCConfig        `json:"vpcs"`
-	VSwitches     []VSwitchConfig    `json:"vSwitches"`
-	RouteTables   []RouteTableConfig `json:"routeTables"`
-	Instances     []InstanceConfig   `json:"instances,omitempty"`
-	AccessKeys    []AccessKeyConfig  `json:"accessKeys"`
-	Roles         []RoleConfig       `json:"roles,omitempty"`
-	OIDCProviders []OIDCConfig       `json:"oidcProviders,omitempty"`
+	Quotas        Limits              `json:"quotas,omitempty"`
+	VPCs          []VPCConfig         `json:"vpcs"`
+	VSwitches     []VSwitchConfig     `json:"vSwitches"`
+	RouteTables   []RouteTableConfig  `json:"routeTables"`
+	Instances     []InstanceConfig    `json:"instances,omitempty"`
+	AccessKeys    []AccessKeyConfig   `json:"accessKeys"`
+	Roles         []RoleConfig        `json:"roles,omitempty"`
+	OIDCProviders []OIDCConfig        `json:"oidcProviders,omitempty"`
+	Certificates  []CertificateConfig `json:"certificates,omitempty"`
+	ACLs          []ACLConfig         `json:"acls,omitempty"`
 	// Statuses are the HTTP statuses of codes about which sources disagree; 0 keeps the default.
 	Statuses StatusConfig `json:"statuses,omitempty"`
 }
@@ -96,6 +98,25 @@ type OIDCConfig struct {
 	ClientIDs []string `json:"clientIds"`
 	// Keys are public keys in PEM form; without them the token's signature is not checked.
 	Keys []string `json:"keys,omitempty"`
+}
+
+// CertificateConfig is one certificate. Without PEM texts it can be named, but not serve TLS.
+type CertificateConfig struct {
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+	// CA marks the certificate of an authority, which has no private key.
+	CA          bool   `json:"ca,omitempty"`
+	Certificate string `json:"certificate,omitempty"`
+	PrivateKey  string `json:"privateKey,omitempty"`
+	CommonName  string `json:"commonName,omitempty"`
+}
+
+// ACLConfig is one access control list with its address blocks.
+type ACLConfig struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name,omitempty"`
+	IPVersion string   `json:"ipVersion,omitempty"`
+	Entries   []string `json:"entries,omitempty"`
 }
 
 // StatusConfig are switches for disputed HTTP statuses.

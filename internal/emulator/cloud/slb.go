@@ -140,6 +140,9 @@ func (s *Store) RemoveLoadBalancer(lb *LoadBalancer) {
 			s.ServerGroups.Delete(g)
 		}
 	}
+	for _, x := range s.Extensions.Select(func(x *DomainExtension) bool { return x.LoadBalancerID == lb.ID }) {
+		s.Extensions.Delete(x)
+	}
 	if lb.VSwitchID != "" {
 		s.ReleaseAddress(lb.VSwitchID, lb.Address)
 	}

@@ -31,6 +31,10 @@ type Store struct {
 	RouteTables   Table[*RouteTable]
 	LoadBalancers Table[*LoadBalancer]
 	ServerGroups  Table[*ServerGroup]
+	EIPs          Table[*EIP]
+	Certificates  Table[*Certificate]
+	ACLs          Table[*ACL]
+	Extensions    Table[*DomainExtension]
 
 	// Tokens remembers the results of calls with a ClientToken.
 	Tokens Tokens

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -125,8 +126,26 @@ func (s *Store) BeginDelete(t *RouteTable, e *RouteEntry, now time.Time) {
 	}
 }
 
+// BeginRelease starts the release of an EIP.
+func (s *Store) BeginRelease(e *EIP, now time.Time) {
+	e.Phase = s.Begin(Releasing, gone, now)
+	s.reapLocked(now)
+}
+
+// BeginDeleteTable starts the removal of a route table.
+func (s *Store) BeginDeleteTable(t *RouteTable, now time.Time) {
+	t.Phase = s.Begin(Deleting, gone, now)
+	s.reapLocked(now)
+}
+
 // reapLocked drops what has finished its deletion.
 func (s *Store) reapLocked(now time.Time) {
+	for _, e := range s.EIPs.Select(func(e *EIP) bool { return e.Phase.At(now) == gone }) {
+		s.EIPs.Delete(e)
+	}
+	for _, t := range s.RouteTables.Select(func(t *RouteTable) bool { return t.Phase.At(now) == gone }) {
+		s.RouteTables.Delete(t)
+	}
 	for t := range s.RouteTables.All() {
 		for _, e := range t.Entries.Select(func(e *RouteEntry) bool { return e.Phase.At(now) == gone }) {
 			t.RemoveEntry(e)
@@ -142,6 +161,17 @@ func (s *Store) TablesOf(vpcID string) []*RouteTable {
 // VSwitchesOf returns the vSwitches of a VPC.
 func (s *Store) VSwitchesOf(vpcID string) []*VSwitch {
 	return s.VSwitches.Select(func(v *VSwitch) bool { return v.VPCID == vpcID })
+}
+
+// Zones returns the zones that have a vSwitch, in the order of their first one.
+func (s *Store) Zones() []string {
+	var zones []string
+	for v := range s.VSwitches.All() {
+		if !slices.Contains(zones, v.ZoneID) {
+			zones = append(zones, v.ZoneID)
+		}
+	}
+	return zones
 }
 
 // ErrNoAddress means that a vSwitch has no free address.

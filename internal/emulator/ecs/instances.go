@@ -101,7 +101,13 @@ func (e service) matches(i *cloud.Instance, c *api.Call) bool {
 	if ips, ok := c.Params.JSONStrings("PrivateIpAddresses"); ok && !slices.Contains(ips, i.PrivateIP) {
 		return false
 	}
-	if c.Has("EipAddresses") || c.Has("PublicIpAddresses") {
+	if ips, ok := c.Params.JSONStrings("EipAddresses"); ok {
+		eip, bound := e.EIPOf(i.ID, c.Now)
+		if !bound || !slices.Contains(ips, eip.Address) {
+			return false
+		}
+	}
+	if c.Has("PublicIpAddresses") {
 		return false
 	}
 	return i.Tags.Match(tagsOf(c))

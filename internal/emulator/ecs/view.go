@@ -87,6 +87,9 @@ func (e service) view(i *cloud.Instance, c *api.Call) instance {
 	v.SecurityGroupIds.SecurityGroupId = append([]string{}, i.SecurityGroups...)
 	v.Tags.Tag = tagViews(i.Tags)
 	v.OperationLocks.LockReason = []struct{ LockReason string }{}
+	if eip, ok := e.EIPOf(i.ID, c.Now); ok {
+		v.EipAddress = eipAddress{eip.Address, eip.ID, eip.Bandwidth}
+	}
 	if eni := i.PrimaryInterface; eni != nil {
 		v.NetworkInterfaces.NetworkInterface = []instanceInterface{interfaceOfInstance(eni)}
 	}

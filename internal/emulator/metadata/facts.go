@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // facts are what one instance can read about itself.
@@ -27,7 +28,10 @@ func (s *Service) facts(id string) (facts, bool) {
 			"instance-id": i.ID, "region-id": s.store.Region, "zone-id": i.ZoneID, "vpc-id": i.VPCID, "vswitch-id": i.VSwitchID,
 			"private-ipv4": i.PrivateIP, "hostname": i.HostName, "image-id": i.ImageID, "serial-number": i.ID,
 			"network-type": "vpc", "owner-account-id": s.store.AccountID, "instance/instance-type": i.Type,
-			"instance/instance-name": i.Name, "eipv4": "",
+			"instance/instance-name": i.Name,
+		}
+		if eip, ok := s.store.EIPOf(id, time.Now()); ok {
+			values["eipv4"] = eip.Address
 		}
 		if vpc, ok := s.store.VPCs.Get(i.VPCID); ok {
 			values["vpc-cidr-block"] = vpc.CIDR

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
@@ -119,22 +120,13 @@ func (s service) place(lb *cloud.LoadBalancer, c *api.Call) error {
 }
 
 func (s service) checkZones(lb *cloud.LoadBalancer) *api.Error {
-	zones := s.zones()
+	zones := s.Zones()
 	for name, zone := range map[string]string{"MasterZoneId": lb.MasterZoneID, "SlaveZoneId": lb.SlaveZoneID} {
-		if zone != "" && !zones[zone] {
+		if zone != "" && !slices.Contains(zones, zone) {
 			return api.Invalid(name, "no such zone %s", zone)
 		}
 	}
 	return nil
-}
-
-// zones are the zones that have a vSwitch.
-func (s service) zones() map[string]bool {
-	zones := map[string]bool{}
-	for v := range s.VSwitches.All() {
-		zones[v.ZoneID] = true
-	}
-	return zones
 }
 
 // defaultZones fills in the zones: the primary one is that of the vSwitch, the secondary one another.

@@ -53,7 +53,7 @@ func (s service) createListener(p protocol) func(*api.Call) (any, error) {
 				l.Attributes[a.name] = v
 			}
 		}
-		if bad := s.checkAttributes(p, l.Attributes); bad != nil {
+		if bad := s.checkAttributes(lb, p, nil, l.Attributes); bad != nil {
 			return nil, bad
 		}
 		for _, t := range tagsOf(c) {
@@ -111,8 +111,20 @@ func (s service) checkGroup(lb *cloud.LoadBalancer, id string, p protocol) *api.
 	return groupNotFound()
 }
 
-// checkAttributes checks rules between attributes.
-func (s service) checkAttributes(p protocol, a api.Params) *api.Error {
+// checkAttributes checks rules between attributes, and that what they refer to exists. have are the attributes before the
+// change.
+func (s service) checkAttributes(lb *cloud.LoadBalancer, p protocol, have, a api.Params) *api.Error {
+	if bad := s.checkACLs(lb, have, a); bad != nil {
+		return bad
+	}
+	if bad := s.checkCertificates(a); bad != nil {
+		return bad
+	}
+	return checkTogether(p, a)
+}
+
+// checkTogether checks the attributes that others make mandatory.
+func checkTogether(p protocol, a api.Params) *api.Error {
 	if a["AclStatus"] == "on" {
 		for _, name := range []string{"AclType", "AclId"} {
 			if a[name] == "" {
@@ -170,7 +182,7 @@ func (s service) setListener(p protocol) func(*api.Call) (any, error) {
 				merged[a.name] = c.Str(a.set)
 			}
 		}
-		if bad := s.checkAttributes(p, merged); bad != nil {
+		if bad := s.checkAttributes(lb, p, l.Attributes, merged); bad != nil {
 			return nil, bad
 		}
 		l.ServerGroupID, l.Attributes = group, merged
@@ -259,6 +271,9 @@ func (s service) deleteListener(c *api.Call) (any, error) {
 	if g, ok := s.ServerGroups.Get(l.ServerGroupID); ok {
 		// The group stays bound for a while after its listener is gone.
 		g.BoundUntil = s.BusyFrom(c.Now)
+	}
+	if l.Protocol == "https" {
+		s.dropExtensions(lb.ID, l.Port)
 	}
 	delete(lb.Listeners, l.ListenerKey)
 	return done()

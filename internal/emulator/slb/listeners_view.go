@@ -139,17 +139,25 @@ func (s service) describeListener(p protocol) func(*api.Call) (any, error) {
 		return slices.Concat(o, switchTwin(l), api.Object{
 			{Name: "AclIds", Value: api.Object{{Name: "AclId", Value: aclIDs(l)}}},
 			{Name: "Tags", Value: tagList{tagViews(l.Tags)}},
-		}, s.layer7(p)), nil
+		}, s.layer7(lb, l)), nil
 	}
 }
 
 // layer7 are the fields that only HTTP and HTTPS listeners answer.
-func (s service) layer7(p protocol) api.Object {
-	if p.name != "http" && p.name != "https" {
+func (s service) layer7(lb *cloud.LoadBalancer, l *cloud.Listener) api.Object {
+	if l.Protocol != "http" && l.Protocol != "https" {
 		return nil
 	}
-	return api.Object{
+	o := api.Object{
 		{Name: "SecurityStatus", Value: "off"},
 		{Name: "Rules", Value: api.Object{{Name: "Rule", Value: []string{}}}},
 	}
+	if l.Protocol == "https" {
+		views := []extensionView{}
+		for _, x := range s.extensionsOf(lb.ID, l.Port) {
+			views = append(views, newExtensionView(x))
+		}
+		o = append(o, api.Field{Name: "DomainExtensions", Value: api.Object{{Name: "DomainExtension", Value: views}}})
+	}
+	return o
 }

@@ -17,7 +17,8 @@ type service struct{ *cloud.Store }
 func Product(s *cloud.Store) api.Product {
 	v := service{s}
 	return api.Product{Name: "slb", Version: "2014-05-15", Actions: slices.Concat(
-		v.instanceActions(), v.listenerActions(), v.groupActions(), v.tagActions(),
+		v.instanceActions(), v.listenerActions(), v.groupActions(), v.tagActions(), v.certificateActions(), v.extensionActions(),
+		v.aclActions(), v.otherActions(),
 	)}
 }
 

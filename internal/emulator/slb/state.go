@@ -44,8 +44,12 @@ func State(s *cloud.Store, now time.Time, where Where) api.Object {
 		}
 		all = append(all, view)
 	}
-	return api.Object{
-		{Name: "loadBalancers", Value: all}, {Name: "acls", Value: []string{}}, {Name: "certificates", Value: []string{}},
-		{Name: "eips", Value: []string{}},
+	acls, certificates := []aclDetail{}, []certificateView{}
+	for a := range s.ACLs.All() {
+		acls = append(acls, v.aclDetail(a, ""))
 	}
+	for cert := range s.Certificates.All() {
+		certificates = append(certificates, v.certificateView(cert))
+	}
+	return api.Object{{Name: "loadBalancers", Value: all}, {Name: "acls", Value: acls}, {Name: "certificates", Value: certificates}}
 }

@@ -15,7 +15,7 @@ const maxTagged = 50
 const tagPage = 50
 
 func (s service) tagActions() []api.Action {
-	kind := api.Str("ResourceType", api.Required, api.OneOf("instance", "vservergroup"))
+	kind := api.Str("ResourceType", api.Required, api.OneOf("instance", "vservergroup", "certificate", "acl"))
 	ids := api.ListOf("ResourceId", maxTagged, api.Required)
 	tags := api.ObjectsOf("Tag", maxTags, api.Str("Key", api.Required, api.Len(1, 128)), api.Str("Value", api.Len(0, 128)))
 	api.Required(&tags)
@@ -28,18 +28,25 @@ func (s service) tagActions() []api.Action {
 
 // tagged gives access to the tags of one resource of the call's type.
 func (s service) tagged(kind, id string) (*cloud.Tags, bool) {
-	if kind == "vservergroup" {
-		g, ok := s.ServerGroups.Get(id)
-		if !ok {
-			return nil, false
+	switch kind {
+	case "vservergroup":
+		if g, ok := s.ServerGroups.Get(id); ok {
+			return &g.Tags, true
 		}
-		return &g.Tags, true
+	case "certificate":
+		if c, ok := s.Certificates.Get(id); ok {
+			return &c.Tags, true
+		}
+	case "acl":
+		if a, ok := s.ACLs.Get(id); ok {
+			return &a.Tags, true
+		}
+	default:
+		if lb, ok := s.LoadBalancers.Get(id); ok {
+			return &lb.Tags, true
+		}
 	}
-	lb, ok := s.LoadBalancers.Get(id)
-	if !ok {
-		return nil, false
-	}
-	return &lb.Tags, true
+	return nil, false
 }
 
 // targets finds the tags of all named resources, or fails for the first unknown one.
@@ -48,11 +55,19 @@ func (s service) targets(c *api.Call) ([]*cloud.Tags, error) {
 	for _, id := range c.List("ResourceId") {
 		t, ok := s.tagged(c.Str("ResourceType"), id)
 		if !ok {
-			return nil, lbNotFound()
+			return nil, resourceNotFound(c.Str("ResourceType"), id)
 		}
 		targets = append(targets, t)
 	}
 	return targets, nil
+}
+
+// resourceNotFound is the answer for a resource that cannot be tagged because it is not there.
+func resourceNotFound(kind, id string) *api.Error {
+	if kind == "instance" {
+		return lbNotFound()
+	}
+	return api.NotFound("InvalidResourceId.NotFound", "The specified resource %s does not exist.", id)
 }
 
 func (s service) tagResources(c *api.Call) (any, error) {
@@ -142,14 +157,23 @@ func (s service) taggedIDs(kind string, ids []string) []string {
 	if len(ids) > 0 {
 		return ids
 	}
-	if kind == "vservergroup" {
-		for g := range s.ServerGroups.All() {
-			ids = append(ids, g.ID)
-		}
-		return ids
+	switch kind {
+	case "vservergroup":
+		return idsOf(&s.ServerGroups)
+	case "certificate":
+		return idsOf(&s.Certificates)
+	case "acl":
+		return idsOf(&s.ACLs)
+	default:
+		return idsOf(&s.LoadBalancers)
 	}
-	for lb := range s.LoadBalancers.All() {
-		ids = append(ids, lb.ID)
+}
+
+func idsOf[T cloud.Resource](t *cloud.Table[T]) []string {
+	ids := make([]string, 0, t.Len())
+	for v := range t.All() {
+		id, _ := v.Key()
+		ids = append(ids, id)
 	}
 	return ids
 }

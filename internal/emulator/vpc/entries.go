@@ -36,8 +36,7 @@ func (v service) createEntry(c *api.Call) (any, error) {
 	if len(c.Objects("NextHopList")) > 0 {
 		return nil, api.BadRequest("UnsupportedParameter", "NextHopList: entries with several next hops are not offered for this route table.")
 	}
-	mismatch := api.BadRequest("IdempotentParameterMismatch", "The ClientToken was used before with other parameters.")
-	return v.Tokens.Once(c, mismatch, func() (any, error) {
+	return v.Tokens.Once(c, mismatch(), func() (any, error) {
 		e, bad := v.addEntry(t, newEntry{
 			c.Str("DestinationCidrBlock"), c.Str("NextHopId"), c.Or("NextHopType", "Instance"), c.Str("RouteEntryName"), c.Str("Description"),
 		}, c)

@@ -28,5 +28,11 @@ func State(s *cloud.Store, now time.Time) api.Object {
 		}
 		tables = append(tables, view)
 	}
-	return api.Object{{Name: "vpcs", Value: vpcs}, {Name: "vSwitches", Value: vSwitches}, {Name: "routeTables", Value: tables}}
+	eips := []eipView{}
+	for e := range s.EIPs.All() {
+		eips = append(eips, v.eipView(e, now))
+	}
+	return api.Object{
+		{Name: "vpcs", Value: vpcs}, {Name: "vSwitches", Value: vSwitches}, {Name: "routeTables", Value: tables}, {Name: "eips", Value: eips},
+	}
 }

@@ -2,6 +2,8 @@
 package vpc
 
 import (
+	"slices"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -19,7 +21,7 @@ const (
 func Product(s *cloud.Store) api.Product {
 	v := service{s}
 	conflict := api.BadRequest("TaskConflict", "The operation is too frequent: another route task of this VPC is running.")
-	return api.Product{Name: "vpc", Version: "2016-04-28", Actions: []api.Action{
+	return api.Product{Name: "vpc", Version: "2016-04-28", Actions: slices.Concat(v.eipActions(), v.tableActions(), []api.Action{
 		{Name: "DescribeVpcs", Kind: api.Read, Params: describeVpcsParams(), Run: v.describeVpcs},
 		{Name: "DescribeVpcAttribute", Kind: api.Read, Params: []api.Param{api.Str("VpcId", api.Required), api.Flag("DryRun")}, Run: v.describeVpcAttribute},
 		{Name: "DescribeVSwitches", Kind: api.Read, Params: describeVSwitchesParams(), Run: v.describeVSwitches},
@@ -29,7 +31,11 @@ func Product(s *cloud.Store) api.Product {
 		{Name: "CreateRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict, Run: v.createEntries},
 		{Name: "DeleteRouteEntry", Kind: api.Write, Params: deleteEntryParams(), Hold: v.holdTable, Busy: conflict, Run: v.deleteEntry},
 		{Name: "DeleteRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict, Run: v.deleteEntries},
-	}}
+		{Name: "DescribeVSwitchAttributes", Kind: api.Read, Params: []api.Param{api.Str("VSwitchId", api.Required), api.Flag("DryRun")}, Run: v.describeVSwitch},
+		{Name: "CheckCanAllocateVpcPrivateIpAddress", Kind: api.Read, Params: []api.Param{
+			api.Str("VSwitchId", api.Required), api.Str("PrivateIpAddress", api.Required), api.Str("IpVersion", api.OneOf("ipv4", "ipv6")),
+		}, Run: v.canAllocate},
+	})}
 }
 
 func tagParams() api.Param {
