@@ -19,6 +19,14 @@ const (
 	AccessKeySecret = "emulator-secret"
 )
 
+// CloudOptions sets how the emulated cloud behaves. The zero value is a cloud that answers at once and limits nothing.
+type CloudOptions struct {
+	// Latency is added to every OpenAPI call; Settle is how long asynchronous states take.
+	Latency, Settle time.Duration
+	// RateLimits is off (also when empty) or published.
+	RateLimits string
+}
+
 // Cloud is the emulated cloud, served on a loopback address. It is the only part of the sandbox that knows the emulator's Go API.
 type Cloud struct {
 	*emulator.Emulator
@@ -30,8 +38,10 @@ type Cloud struct {
 }
 
 // startCloud runs the emulator with its built-in configuration, over the machines of network.
-func startCloud(ctx context.Context, network *lightnode.Network) (*Cloud, error) {
-	cloud, err := emulator.New(emulator.Options{Fabric: true, Machines: network})
+func startCloud(ctx context.Context, network *lightnode.Network, opts CloudOptions) (*Cloud, error) {
+	cloud, err := emulator.New(emulator.Options{
+		Fabric: true, Machines: network, Latency: opts.Latency, Settle: opts.Settle, RateLimits: opts.RateLimits,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("start the emulator: %w", err)
 	}

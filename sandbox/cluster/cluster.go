@@ -20,11 +20,15 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
 )
 
-// Address ranges of every sandbox. Both lie inside the emulator's VPC (10.0.0.0/8) and outside its vSwitches, as a VPC route table wants.
+// Address ranges of a sandbox. All lie inside the emulator's VPC (10.0.0.0/8) and outside its vSwitches, as a VPC route table wants.
 const (
-	PodCIDR     = "10.244.0.0/16"
-	ServiceCIDR = "10.96.0.0/16"
+	PodCIDR     = "10.244.0.0/16" // a /24 for each of 256 nodes
+	widePodCIDR = "10.128.0.0/9"  // a /24 for each of 32,768 nodes
+	serviceCIDR = "10.96.0.0/16"
 )
+
+// wideFrom is the number of first nodes from which the wide range is used; it leaves room for nodes that join later.
+const wideFrom = 200
 
 const (
 	// graceHeartbeats is how many heartbeats a node may miss before it is Ready=Unknown. Four keep a busy two-core machine from
@@ -43,6 +47,8 @@ type Options struct {
 	Nodes int
 	// NodeIP starts the kubelets as with --node-ip: Nodes then have an InternalIP before the cloud controller manager has seen them.
 	NodeIP bool
+	// Emulator sets how the cloud behaves.
+	Emulator CloudOptions
 	// Progress takes one line for each part that has come up; nil for none.
 	Progress io.Writer
 }
@@ -80,7 +86,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		return err
 	}
 	c.network = lightnode.NewNetwork(context.WithoutCancel(ctx))
-	if c.Cloud, err = startCloud(ctx, c.network); err != nil {
+	if c.Cloud, err = startCloud(ctx, c.network, opts.Emulator); err != nil {
 		return err
 	}
 	for i := range opts.Nodes {
@@ -91,7 +97,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	progress.say("cloud emulator at %s with %d instances", c.Cloud.URL, opts.Nodes)
 	heartbeat := heartbeatOf(opts.Nodes)
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
-		Dir: c.files.state, ClusterCIDR: PodCIDR, ServiceCIDR: ServiceCIDR,
+		Dir: c.files.state, ClusterCIDR: podCIDROf(opts.Nodes), ServiceCIDR: serviceCIDR,
 		NodeMonitorGrace: graceHeartbeats * heartbeat, Log: c.files.log,
 	})
 	if err != nil {
@@ -170,6 +176,14 @@ func (c *Cluster) Stop() error {
 		errs = append(errs, c.files.remove())
 	}
 	return errors.Join(errs...)
+}
+
+// podCIDROf is the range that so many nodes get their pod CIDRs from.
+func podCIDROf(nodes int) string {
+	if nodes > wideFrom {
+		return widePodCIDR
+	}
+	return PodCIDR
 }
 
 // heartbeatOf is how often each of so many nodes renews its Lease.

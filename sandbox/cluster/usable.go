@@ -23,7 +23,8 @@ const (
 func waitUsable(ctx context.Context, client kubernetes.Interface, nodes int) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, usablePoll, usableTimeout, true, func(ctx context.Context) (bool, error) {
-		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		// Version 0 is answered from the API server's cache: thousands of nodes are listed often here.
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			missing = err.Error()
 			return false, nil // the next look may do better; the deadline ends it

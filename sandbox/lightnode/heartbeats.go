@@ -92,7 +92,7 @@ func (h *heartbeats) renewShard(ctx context.Context, shard uint32) {
 	group.SetLimit(renewers)
 	for _, beat := range h.shard(shard) {
 		group.Go(func() error {
-			if err := h.renew(ctx, beat); err != nil && ctx.Err() == nil {
+			if err := h.renew(context.WithoutCancel(ctx), beat); err != nil {
 				// The next round tries again, as a kubelet does.
 				klog.FromContext(ctx).Error(err, "Light kubelet missed a heartbeat", "node", beat.lease.Name)
 			}
@@ -119,6 +119,8 @@ func (h *heartbeats) shard(shard uint32) []*heartbeat {
 // renew writes one heartbeat and keeps the answer, so that the next one needs no read. One that meets a foreign write, or whose Lease
 // was deleted, only learns the Lease's state: the next round renews.
 func (h *heartbeats) renew(ctx context.Context, known *heartbeat) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	api := h.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	name := known.lease.Name
 	next := &heartbeat{lease: known.lease.DeepCopy(), exists: true}

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/informers"
@@ -19,6 +18,9 @@ import (
 
 // workers is how many nodes and pods are written at once: enough to keep a local API server busy, few enough to leave it room.
 const workers = 16
+
+// callTimeout bounds one call of the API server, so that a dead one cannot hold up the end of the kubelets.
+const callTimeout = 10 * time.Second
 
 // Instance is what a machine needs to know of the cloud's instance behind it.
 type Instance struct {
@@ -117,14 +119,16 @@ func (k *Kubelets) Run(ctx context.Context) error {
 			return fmt.Errorf("fill the kubelets' caches: %w", result.Err)
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { <-ctx.Done(); k.queue.ShutDown(); return nil })
-	group.Go(func() error { k.powerLoop(ctx); return nil })
-	group.Go(func() error { k.leases.run(ctx); return nil })
+	var group sync.WaitGroup
+	group.Go(func() { <-ctx.Done(); k.queue.ShutDown() })
+	group.Go(func() { k.powerLoop(ctx) })
+	group.Go(func() { k.leases.run(ctx) })
 	for range workers {
-		group.Go(func() error { k.work(ctx); return nil })
+		// Requests under way may finish: an API server that is stopped next complains about each one that was broken off.
+		group.Go(func() { k.work(context.WithoutCancel(ctx)) })
 	}
-	return group.Wait()
+	group.Wait()
+	return nil
 }
 
 // work brings items up to date until the queue shuts down.
@@ -134,16 +138,11 @@ func (k *Kubelets) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		var err error
-		if it.node != "" {
-			err = k.syncNode(ctx, it.node)
-		} else {
-			err = k.syncPod(ctx, it.pod)
-		}
+		err := k.sync(ctx, it)
 		switch {
 		case err == nil, apierrors.IsNotFound(err):
 			k.queue.Forget(it)
-		case apierrors.IsConflict(err), ctx.Err() != nil:
+		case apierrors.IsConflict(err):
 			k.queue.AddRateLimited(it) // somebody else wrote first; the informer brings the newer object
 		default:
 			klog.FromContext(ctx).Error(err, "Light kubelet could not bring an object up to date", "node", it.node, "pod", it.pod)
@@ -151,6 +150,15 @@ func (k *Kubelets) work(ctx context.Context) {
 		}
 		k.queue.Done(it)
 	}
+}
+
+func (k *Kubelets) sync(ctx context.Context, it item) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if it.node != "" {
+		return k.syncNode(ctx, it.node)
+	}
+	return k.syncPod(ctx, it.pod)
 }
 
 // stripManagedFields halves the memory that thousands of cached nodes and pods take; nobody here reads them.

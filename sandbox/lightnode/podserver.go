@@ -75,6 +75,9 @@ func answer(w http.ResponseWriter, r *http.Request) {
 
 // open makes a connection to v at address local, which ends with life.
 func (s *podServer) open(ctx, life context.Context, v visitor, local netip.AddrPort) (net.Conn, error) {
+	if life.Err() != nil { // the select below would pick at random
+		return nil, dialError("tcp", local.String(), syscall.ECONNREFUSED)
+	}
 	here, there := net.Pipe()
 	addr := namedAddr{"tcp", local.String()}
 	server := &pipeConn{Conn: there, local: addr, remote: namedAddr{"tcp", "0.0.0.0:0"}, visitor: v}

@@ -38,6 +38,9 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; made when it does not exist (required)")
 	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
 	addNodeKind(flags, &kind)
+	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time added to every call of the cloud's API")
+	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "time that asynchronous states of the cloud take")
+	flags.StringVar(&opts.Emulator.RateLimits, "rate-limits", "off", "rate limits of the cloud's API: off or published")
 	flags.BoolVar(&opts.NodeIP, "node-ip", false, "start kubelets as with --node-ip: Nodes report their InternalIP from the beginning")
 	return command
 }
