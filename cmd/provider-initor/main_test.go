@@ -53,6 +53,8 @@ func program(t *testing.T, name string, env []string, args ...string) (code int,
 func TestBadInputIsOneLine(t *testing.T) {
 	t.Parallel()
 	malformed := writeFile(t, "kubeconfig", "no kubeconfig")
+	noVPC := writeFile(t, "cloud-config.conf", `{"Global":{"accessKeyID":"YQ==","accessKeySecret":"c2VjcmV0","region":"cn-hangzhou"}}`)
+	noBase64 := writeFile(t, "cloud-config.conf", `{"Global":{"accessKeyID":"YQ==","accessKeySecret":"plain-secret"}}`)
 	for _, test := range []struct {
 		name string
 		env  []string
@@ -70,6 +72,9 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{name: "provider-initor", args: []string{"--node-name=a", "--kubeconfig=/does/not/exist"}, want: []string{"--kubeconfig", "/does/not/exist"}},
 		{name: "provider-initor", args: []string{"--node-name=a", "--timeout=-1s"}, want: []string{"--timeout", "-1s", "positive"}},
 		{name: "provider-initor", args: []string{"--node-name=a", "--logging-format=xml"}, want: []string{"xml", "text"}},
+		{name: "provider-initor", args: []string{"--node-name=a", "--cloud-config=/does/not/exist"}, want: []string{"--cloud-config", "/does/not/exist"}},
+		{name: "provider-initor", args: []string{"--node-name=a", "--cloud-config=" + noVPC}, want: []string{noVPC, "Global.vpcid"}},
+		{name: "provider-initor", args: []string{"--node-name=a", "--cloud-config=" + noBase64}, want: []string{noBase64, "Global.accessKeySecret"}},
 		{
 			name: "provider-initor", args: []string{"--node-name=a"}, env: []string{"METADATA_ENDPOINT=100.100.100.200"},
 			want: []string{"METADATA_ENDPOINT", `"100.100.100.200"`, "http://100.100.100.200"},
@@ -78,6 +83,9 @@ func TestBadInputIsOneLine(t *testing.T) {
 		code, output := program(t, test.name, test.env, test.args...)
 		if code != exitFailed || strings.Count(output, "\n") != 1 {
 			t.Errorf("%s %q %q: exit code %d with %q, want %d with one line", test.name, test.env, test.args, code, output, exitFailed)
+		}
+		if strings.Contains(output, "plain-secret") || strings.Contains(output, "c2VjcmV0") {
+			t.Errorf("%s %q %q: %q shows the secret", test.name, test.env, test.args, output)
 		}
 		for _, part := range test.want {
 			if !strings.Contains(output, part) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
 // The environment variables that give flags their defaults.
@@ -24,6 +24,9 @@ const (
 	envMetadataEndpoint = "METADATA_ENDPOINT"
 	envKubeconfig       = "KUBECONFIG"
 )
+
+// userAgent names this program to the API server and to the cloud.
+const userAgent = "provider-initor"
 
 // requestTimeout bounds one request to the API server, so that one that hangs leaves time for another attempt.
 const requestTimeout = 10 * time.Second
@@ -34,6 +37,8 @@ type options struct {
 	metadataEndpoint string
 	kubeconfig       string
 	kubeconfigList   []string // of the environment
+	cloudConfig      string
+	environment      provider.Environment
 	requireECS       bool
 	timeout          time.Duration
 	logs             *logsapi.LoggingConfiguration
@@ -44,6 +49,7 @@ func newOptions(getenv func(string) string) *options {
 		nodeName:         getenv(envNodeName),
 		metadataEndpoint: getenv(envMetadataEndpoint),
 		kubeconfigList:   filepath.SplitList(getenv(envKubeconfig)),
+		environment:      provider.EnvironmentFrom(getenv),
 		timeout:          initor.DefaultTimeout,
 		logs:             logsapi.NewLoggingConfiguration(),
 	}
@@ -56,6 +62,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"URL of the ECS metadata service, "+alicloud.DefaultMetadataEndpoint+" if empty (environment: "+envMetadataEndpoint+")")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig file; if empty, those of the environment's "+envKubeconfig+", else the pod's ServiceAccount")
+	flags.StringVar(&o.cloudConfig, "cloud-config", "",
+		"cloud-config file with region, vpcid and an access key; where the metadata service knows nothing, the instance is looked up by address")
 	flags.BoolVar(&o.requireECS, "require-ecs", false,
 		"fail when the node is not an ECS instance, instead of leaving it alone")
 	flags.DurationVar(&o.timeout, "timeout", o.timeout, "time for everything, retries included")
@@ -74,6 +82,10 @@ func (o *options) initializer() (*initor.Initializer, error) {
 	if err := checkEndpoint(o.metadataEndpoint); err != nil {
 		return nil, err
 	}
+	sources, err := o.sources()
+	if err != nil {
+		return nil, err
+	}
 	config, err := o.restConfig()
 	if err != nil {
 		return nil, err
@@ -85,7 +97,7 @@ func (o *options) initializer() (*initor.Initializer, error) {
 	return initor.New(initor.Options{
 		Nodes:      client.CoreV1().Nodes(),
 		NodeName:   o.nodeName,
-		Sources:    []initor.Source{initor.NewMetadataSource(alicloud.NewMetadata(o.metadataEndpoint), os.DirFS("/sys"))},
+		Sources:    sources,
 		RequireECS: o.requireECS,
 		Timeout:    o.timeout,
 	})
@@ -110,7 +122,7 @@ func (o *options) restConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	config.Timeout = requestTimeout
-	return rest.AddUserAgent(config, "provider-initor"), nil
+	return rest.AddUserAgent(config, userAgent), nil
 }
 
 func (o *options) loadConfig() (*rest.Config, error) {

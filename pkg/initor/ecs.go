@@ -1,0 +1,116 @@
+package initor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+)
+
+// providedNodeIP is where a kubelet with an external cloud provider writes its --node-ip, before anybody fills in the
+// addresses of the status.
+const providedNodeIP = "alpha.kubernetes.io/provided-node-ip"
+
+// InstanceAPI is what [ECSSource] calls. *[alicloud.Client] satisfies it.
+type InstanceAPI interface {
+	DescribeInstances(ctx context.Context, query alicloud.InstanceQuery) ([]alicloud.Instance, error)
+	Region() string
+}
+
+// ECSSource looks for the one instance of a VPC that has the node's address. It is for machines whose metadata service is
+// switched off or out of reach, and needs an access key that may call DescribeInstances.
+type ECSSource struct {
+	api   InstanceAPI
+	vpcID string
+
+	// seesInstances is set once the key has shown that it may see the VPC's instances.
+	seesInstances bool
+}
+
+// NewECSSource returns a source that asks api. The VPC must be known: private addresses are unique only inside one, and a
+// machine elsewhere may have the address of somebody else's instance.
+func NewECSSource(api InstanceAPI, vpcID string) (*ECSSource, error) {
+	if vpcID == "" {
+		return nil, errors.New("the id of the VPC is empty")
+	}
+	return &ECSSource{api: api, vpcID: vpcID}, nil
+}
+
+// Name implements [Source].
+func (*ECSSource) Name() string { return "ECS" }
+
+// Identify implements [Source].
+func (s *ECSSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
+	addresses := internalIPv4(n)
+	if len(addresses) == 0 {
+		return node.ProviderID{}, errors.New("the node has neither an IPv4 InternalIP nor the annotation " + providedNodeIP)
+	}
+	listed, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: addresses, VPCID: s.vpcID})
+	if err != nil {
+		return node.ProviderID{}, err
+	}
+	ids := instancesWith(listed, addresses)
+	switch len(ids) {
+	case 1:
+		return node.ProviderID{Region: s.api.Region(), InstanceID: ids[0]}, nil
+	case 0:
+		return node.ProviderID{}, s.absent(ctx, addresses)
+	default:
+		return node.ProviderID{}, fmt.Errorf("the node's addresses %s belong to several instances of %s: %s",
+			strings.Join(addresses, ", "), s.vpcID, strings.Join(ids, ", "))
+	}
+}
+
+// absent returns [ErrNotECS] if the key sees other instances of the VPC. A key without permission gets an empty list and no
+// error, so an empty list alone says nothing.
+func (s *ECSSource) absent(ctx context.Context, addresses []string) error {
+	if !s.seesInstances {
+		all, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{VPCID: s.vpcID})
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return fmt.Errorf("no instance of %s in %s is visible: check region, VPC and the access key's permission to call "+
+				"ecs:DescribeInstances", s.vpcID, s.api.Region())
+		}
+		s.seesInstances = true
+	}
+	return fmt.Errorf("%w: no instance of %s has the address %s", ErrNotECS, s.vpcID, strings.Join(addresses, " or "))
+}
+
+// internalIPv4 returns the node's own addresses.
+func internalIPv4(n *corev1.Node) []string {
+	candidates := strings.Split(n.Annotations[providedNodeIP], ",")
+	for _, address := range n.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			candidates = append(candidates, address.Address)
+		}
+	}
+	var found []string
+	for _, candidate := range candidates {
+		if parsed, err := netip.ParseAddr(candidate); err == nil && parsed.Is4() && !slices.Contains(found, parsed.String()) {
+			found = append(found, parsed.String())
+		}
+	}
+	return found
+}
+
+// instancesWith returns the ids of the instances that have one of the addresses: the answer is not trusted to hold no others.
+func instancesWith(listed []alicloud.Instance, addresses []string) []string {
+	var ids []string
+	for _, instance := range listed {
+		for _, address := range instance.PrivateIPs {
+			if slices.Contains(addresses, address) && !slices.Contains(ids, instance.ID) {
+				ids = append(ids, instance.ID)
+			}
+		}
+	}
+	return ids
+}
