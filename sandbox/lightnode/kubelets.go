@@ -22,6 +22,13 @@ const workers = 16
 // callTimeout bounds one call of the API server, so that a dead one cannot hold up the end of the kubelets.
 const callTimeout = 10 * time.Second
 
+// How long an item waits after its first and after many failures. The usual limiter would also hold all retries together to ten a
+// second, which a thousand pods that start at once exceed by far.
+const (
+	retryMin = 5 * time.Millisecond
+	retryMax = 10 * time.Second
+)
+
 // Instance is what a machine needs to know of the cloud's instance behind it.
 type Instance struct {
 	ID        string
@@ -78,7 +85,7 @@ func NewKubelets(opts Options) (*Kubelets, error) {
 		Options:    opts,
 		version:    version.GitVersion,
 		ipam:       newIPAM(),
-		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[item]()),
+		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryMin, retryMax)),
 		leases:     newHeartbeats(opts.Client, opts.Heartbeat),
 		registered: map[string]bool{},
 	}
