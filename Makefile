@@ -6,7 +6,8 @@ SHELL := bash
 
 GO ?= go
 BIN := $(CURDIR)/bin
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo v0.0.0)
+# A version without tag still begins like one: component-base refuses any other at start-up.
+VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.0.0-$$(git describe --always --dirty 2>/dev/null || echo unknown))
 
 # The programs are static, so that they run in an empty image. Whatever compiles the control plane of the sandbox uses the
 # same setting, or Go would compile Kubernetes twice.
