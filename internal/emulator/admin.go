@@ -91,18 +91,32 @@ type faultRule struct {
 	Times   *int        `json:"times,omitempty"`
 	Latency string      `json:"latency,omitempty"`
 	Drop    faults.Drop `json:"drop,omitempty"`
-	Matched int         `json:"matched"`
-	Hit     int         `json:"hit"`
+	// FailItems, Stale, Probability and Seed go beyond the contract: partial failures, lists that lag, and chance.
+	FailItems   int     `json:"failItems,omitempty"`
+	Stale       string  `json:"stale,omitempty"`
+	Probability float64 `json:"probability,omitempty"`
+	Seed        uint64  `json:"seed,omitempty"`
+	Matched     int     `json:"matched"`
+	Hit         int     `json:"hit"`
 }
 
 // rule checks a fault. Without times a rule hits one call, with 0 every one until it is deleted; the status is 400 by
 // default.
 func (f faultRule) rule() (faults.Rule, error) {
-	r := faults.Rule{Action: f.Action, Kind: f.Kind, Code: f.Code, Status: f.Status, After: f.After, Times: 1, Drop: f.Drop}
+	r := faults.Rule{
+		Action: f.Action, Kind: f.Kind, Code: f.Code, Status: f.Status, After: f.After, Times: 1, Drop: f.Drop,
+		FailItems: f.FailItems, Probability: f.Probability, Seed: f.Seed,
+	}
 	var err error
-	if f.Latency != "" {
-		if r.Latency, err = time.ParseDuration(f.Latency); err != nil {
-			return r, fmt.Errorf("latency: %w", err)
+	for _, d := range []struct {
+		name, text string
+		to         *time.Duration
+	}{{"latency", f.Latency, &r.Latency}, {"stale", f.Stale, &r.Stale}} {
+		if d.text == "" {
+			continue
+		}
+		if *d.to, err = time.ParseDuration(d.text); err != nil {
+			return r, fmt.Errorf("%s: %w", d.name, err)
 		}
 	}
 	if f.Times != nil {
@@ -120,8 +134,10 @@ func (f faultRule) rule() (faults.Rule, error) {
 		err = fmt.Errorf("drop %q: known are before and after", f.Drop)
 	case r.Status < 100 || r.Status > 599:
 		err = fmt.Errorf("status %d: outside 100-599", r.Status)
-	case f.After < 0 || r.Times < 0 || r.Latency < 0:
-		err = errors.New("after, times and latency cannot be negative")
+	case f.After < 0 || r.Times < 0 || r.Latency < 0 || r.Stale < 0 || f.FailItems < 0:
+		err = errors.New("after, times, latency, stale and failItems cannot be negative")
+	case f.Probability < 0 || f.Probability > 1:
+		err = fmt.Errorf("probability %v: outside 0-1", f.Probability)
 	}
 	return r, err
 }
@@ -146,7 +162,8 @@ func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {
 	for _, s := range e.faults.List() {
 		rules = append(rules, faultRule{
 			Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
-			Latency: s.Latency.String(), Drop: s.Drop, Matched: s.Matched, Hit: s.Hit,
+			Latency: s.Latency.String(), Drop: s.Drop, FailItems: s.FailItems, Stale: s.Stale.String(), Probability: s.Probability,
+			Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
 		})
 	}
 	reply(w, http.StatusOK, map[string]any{"faults": rules})

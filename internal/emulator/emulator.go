@@ -55,6 +55,8 @@ type Options struct {
 	Machines fabric.Machines
 	// Journal receives every call as a line of JSON; nil writes none.
 	Journal io.Writer
+	// Snapshot is a file from which all resources are restored at the start, if it exists, and to which Close saves them.
+	Snapshot string
 	// JournalLimit is how many calls are kept in memory; 0 means journal.DefaultLimit.
 	JournalLimit int
 }
@@ -87,6 +89,11 @@ func New(o Options) (*Emulator, error) {
 	store, err := cloud.New(config, o.Settle)
 	if err != nil {
 		return nil, fmt.Errorf("build the emulated cloud: %w", err)
+	}
+	if o.Snapshot != "" {
+		if _, err := store.Restore(o.Snapshot); err != nil {
+			return nil, err
+		}
 	}
 	e := &Emulator{
 		options: o, config: config, store: store, done: make(chan struct{}),
@@ -131,7 +138,10 @@ func (e *Emulator) Close() error {
 	e.close.Do(func() {
 		close(e.done)
 		e.store.Close()
-		err = errors.Join(e.fabric.Close())
+		err = e.fabric.Close()
+		if e.options.Snapshot != "" {
+			err = errors.Join(err, e.store.Save(e.options.Snapshot))
+		}
 	})
 	return err
 }

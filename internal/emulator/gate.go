@@ -104,6 +104,7 @@ func (e *Emulator) process(x *exchange, r *http.Request) (any, faults.Drop, *api
 		return nil, fault.Drop, bad
 	}
 	x.call = e.newCall(x, denied)
+	x.call.FailItems, x.call.ItemCode, x.call.Stale = fault.FailItems, fault.ItemCode, fault.Stale
 	if bad := e.validate(x.call); bad != nil {
 		return nil, fault.Drop, bad
 	}

@@ -45,6 +45,7 @@ func encode(p api.Params) string {
 // send hands a request to the emulator and returns status and body.
 func send(e *emulator.Emulator, method, target, body string, header ...string) (int, string) {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:1"
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}

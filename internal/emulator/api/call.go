@@ -20,6 +20,16 @@ type Call struct {
 	Params Params
 	// Denied is set for an action with DeniedIsEmpty whose caller lacks the permission.
 	Denied bool
+	// FailItems items of a batch are to fail with ItemCode ("" = the action's own), as a fault rule demands.
+	FailItems int
+	ItemCode  string
+	// Stale hides from lists what was created less than this time ago.
+	Stale time.Duration
+}
+
+// Sees reports whether a list shows an object that was created at a moment.
+func (c *Call) Sees(created time.Time) bool {
+	return c.Stale == 0 || !created.After(c.Now.Add(-c.Stale))
 }
 
 // Params are flat parameters as they travel: Tag.1.Key=a, InstanceIds=["i-1"].

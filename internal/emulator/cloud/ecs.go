@@ -28,7 +28,7 @@ type Instance struct {
 	SecurityGroups           []string
 	Tags                     Tags
 	Phase                    Phase
-	PrimaryInterface         *Interface
+	PrimaryInterface         *Interface `json:"-"`
 }
 
 // Status returns the state of the instance at a moment.

@@ -24,7 +24,7 @@ type LoadBalancer struct {
 	// PendingChargeType comes into force at ChargeTypeFrom; "" when no change is due.
 	PendingChargeType string
 	ChargeTypeFrom    time.Time
-	Listeners         map[ListenerKey]*Listener
+	Listeners         Listeners
 	// Groups are the ids of its vServer groups, in the order of creation.
 	Groups []string
 }
@@ -133,11 +133,49 @@ func (s *Store) BackendCount(lb *LoadBalancer) int {
 	return n
 }
 
+// SetBackends replaces the members of a group and keeps count of which servers are behind which load balancers.
+func (s *Store) SetBackends(g *ServerGroup, backends []Backend) {
+	s.attach(g.LoadBalancerID, g.Backends, -1)
+	s.attach(g.LoadBalancerID, backends, 1)
+	g.Backends = backends
+}
+
+func (s *Store) attach(lb string, backends []Backend, by int) {
+	for _, b := range backends {
+		of := s.attached[b.ServerID]
+		if of == nil {
+			of = map[string]int{}
+			s.attached[b.ServerID] = of
+		}
+		if of[lb] += by; of[lb] == 0 {
+			delete(of, lb)
+		}
+		if len(of) == 0 {
+			delete(s.attached, b.ServerID)
+		}
+	}
+}
+
+// AttachedTo counts the load balancers that a server is behind, not counting one of them.
+func (s *Store) AttachedTo(serverID, except string) int {
+	of := s.attached[serverID]
+	if of[except] > 0 {
+		return len(of) - 1
+	}
+	return len(of)
+}
+
+// RemoveGroup deletes a group with its members.
+func (s *Store) RemoveGroup(g *ServerGroup) {
+	s.SetBackends(g, nil)
+	s.ServerGroups.Delete(g)
+}
+
 // RemoveLoadBalancer deletes a CLB with its listeners and groups. The caller holds the lock.
 func (s *Store) RemoveLoadBalancer(lb *LoadBalancer) {
 	for _, id := range lb.Groups {
 		if g, ok := s.ServerGroups.Get(id); ok {
-			s.ServerGroups.Delete(g)
+			s.RemoveGroup(g)
 		}
 	}
 	for _, x := range s.Extensions.Select(func(x *DomainExtension) bool { return x.LoadBalancerID == lb.ID }) {

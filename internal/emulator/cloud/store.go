@@ -44,6 +44,8 @@ type Store struct {
 	publicIPs int
 	// byIP finds an interface by "vpc/address", so that a lookup of 100 addresses does not read 10,000 instances.
 	byIP map[string]*Interface
+	// attached counts, by server and load balancer, how often the one is a backend of the other.
+	attached map[string]map[string]int
 
 	change  chan struct{}
 	timers  map[*time.Timer]struct{}

@@ -64,11 +64,15 @@ const (
 
 // AddEntry puts an entry into the table.
 func (t *RouteTable) AddEntry(e *RouteEntry) {
+	t.index(e)
+	t.Entries.Add(e)
+}
+
+func (t *RouteTable) index(e *RouteEntry) {
 	if t.byCIDR == nil {
 		t.byCIDR = map[netip.Prefix]*RouteEntry{}
 	}
 	t.byCIDR[e.CIDR] = e
-	t.Entries.Add(e)
 }
 
 // RemoveEntry takes an entry out of the table.

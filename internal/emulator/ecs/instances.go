@@ -110,7 +110,7 @@ func (e service) matches(i *cloud.Instance, c *api.Call) bool {
 	if c.Has("PublicIpAddresses") {
 		return false
 	}
-	return i.Tags.Match(tagsOf(c))
+	return c.Sees(i.Created) && i.Tags.Match(tagsOf(c))
 }
 
 func describeInstanceStatusParams() []api.Param {

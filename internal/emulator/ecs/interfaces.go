@@ -43,7 +43,7 @@ func (e service) interfaceFilter(c *api.Call) func(*cloud.Interface) bool {
 			}
 		}
 		switch {
-		case len(v6) > 0:
+		case len(v6) > 0, !c.Sees(eni.Created):
 			return false
 		case len(ids) > 0 && !slices.Contains(ids, eni.ID):
 			return false

@@ -2,6 +2,7 @@
 package faults
 
 import (
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -33,12 +34,21 @@ type Rule struct {
 	// Latency is added to the calls that are hit.
 	Latency time.Duration
 	Drop    Drop
+	// FailItems makes that many items of a batch call fail with Code, instead of the whole call.
+	FailItems int
+	// Stale hides from a list what was created less than this time ago.
+	Stale time.Duration
+	// Probability makes the rule hit only some of the calls that it otherwise would, 0 < p < 1, drawn from Seed so that a run
+	// can be repeated. 0 hits all.
+	Probability float64
+	Seed        uint64
 }
 
 // State is a rule with what it has seen.
 type State struct {
 	Rule
 	Matched, Hit int
+	draw         *rand.Rand
 }
 
 // Set is a list of rules. It is safe for concurrent use.
@@ -51,7 +61,8 @@ type Set struct {
 func (s *Set) Add(r Rule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rules = append(s.rules, &State{Rule: r})
+	//nolint:gosec // chance in tests, repeatable by its seed
+	s.rules = append(s.rules, &State{Rule: r, draw: rand.New(rand.NewPCG(r.Seed, r.Seed))})
 }
 
 // Clear removes every rule.
@@ -77,6 +88,10 @@ type Outcome struct {
 	Error   *api.Error
 	Latency time.Duration
 	Drop    Drop
+	// FailItems items of a batch fail with ItemCode.
+	FailItems int
+	ItemCode  string
+	Stale     time.Duration
 }
 
 // Next counts a call against every rule and returns what the first rule that hits it demands; the latencies of all rules
@@ -90,7 +105,10 @@ func (s *Set) Next(action string, kind api.Kind) Outcome {
 			continue
 		}
 		out.Latency += r.Latency
-		if out.Error == nil && r.Code != "" {
+		out.Stale = max(out.Stale, r.Stale)
+		if r.FailItems > 0 {
+			out.FailItems, out.ItemCode = r.FailItems, r.Code
+		} else if out.Error == nil && r.Code != "" {
 			out.Error = api.Errorf(r.Status, r.Code, "Injected by a fault rule.")
 		}
 		if out.Drop == "" {
@@ -107,6 +125,9 @@ func (r *State) hits(action string, kind api.Kind) bool {
 	}
 	r.Matched++
 	if r.Matched <= r.After || (r.Times > 0 && r.Hit >= r.Times) {
+		return false
+	}
+	if r.Probability > 0 && r.draw.Float64() >= r.Probability {
 		return false
 	}
 	r.Hit++

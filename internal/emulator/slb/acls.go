@@ -65,7 +65,7 @@ func newACLView(a *cloud.ACL) aclView {
 func (s service) describeACLs(c *api.Call) (any, error) {
 	tags := tagsOf(c)
 	p := api.PageOf(c, s.ACLs.Select(func(a *cloud.ACL) bool {
-		return (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
+		return c.Sees(a.Created) && (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
 			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && a.Tags.Match(tags)
 	}), aclPage)
 	var answer struct {

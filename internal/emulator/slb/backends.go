@@ -101,7 +101,7 @@ func (s service) admit(lb *cloud.LoadBalancer, g *cloud.ServerGroup, backends []
 		return api.BadRequest("InstanceBackendServerNumberOverLimit",
 			"The backend server number has reached to the quota limit of this load balancers.")
 	}
-	g.Backends = merged
+	s.SetBackends(g, merged)
 	return nil
 }
 
@@ -133,6 +133,9 @@ func (s service) resolve(lb *cloud.LoadBalancer, b *cloud.Backend, c *api.Call) 
 	case i.Status(c.Now) != cloud.Running:
 		return api.BadRequest("ObtainIpFail", "The server %s is %s.", b.ServerID, i.Status(c.Now))
 	}
+	if n := s.AttachedTo(b.ServerID, lb.ID); n >= s.Limits.LBsPerInstance {
+		return api.BadRequest("QuotaExceeded.AttachedLoadBalancers", "The server %s is behind %d load balancers, which is its quota.", b.ServerID, n)
+	}
 	b.ServerIP = i.PrivateIP
 	return nil
 }
@@ -153,9 +156,9 @@ func (s service) resolveInterface(lb *cloud.LoadBalancer, b *cloud.Backend) *api
 }
 
 func (s service) evict(g *cloud.ServerGroup, backends []cloud.Backend) {
-	g.Backends = slices.DeleteFunc(slices.Clone(g.Backends), func(have cloud.Backend) bool {
+	s.SetBackends(g, slices.DeleteFunc(slices.Clone(g.Backends), func(have cloud.Backend) bool {
 		return slices.ContainsFunc(backends, func(b cloud.Backend) bool { return names(b, have) })
-	})
+	}))
 }
 
 // names reports whether a request's item means a member. An item without address means the member of that server and

@@ -78,7 +78,7 @@ func newFilter(c *api.Call) (filter, error) {
 }
 
 func (f filter) matches(lb *cloud.LoadBalancer, c *api.Call) bool {
-	if len(f.ids) > 0 && !slices.Contains(f.ids, lb.ID) {
+	if !c.Sees(lb.Created) || (len(f.ids) > 0 && !slices.Contains(f.ids, lb.ID)) {
 		return false
 	}
 	equal := []struct{ param, have string }{

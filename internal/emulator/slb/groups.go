@@ -136,7 +136,7 @@ func (s service) setGroup(c *api.Call) (any, error) {
 		}
 		g.BusyUntil = s.BusyFrom(c.Now)
 	}
-	g.Backends = updated
+	s.SetBackends(g, updated)
 	g.Name = c.Or("VServerGroupName", g.Name)
 	return s.membersAnswer(g, lb), nil
 }
@@ -158,7 +158,7 @@ func (s service) modifyBackends(c *api.Call) (any, error) {
 	before := slices.Clone(g.Backends)
 	s.evict(g, old)
 	if bad := s.admit(lb, g, fresh, c); bad != nil {
-		g.Backends = before
+		s.SetBackends(g, before)
 		return nil, bad
 	}
 	g.BusyUntil = s.BusyFrom(c.Now)
@@ -176,7 +176,7 @@ func (s service) deleteGroup(c *api.Call) (any, error) {
 	if c.Now.Before(g.BusyUntil) {
 		return nil, api.BadRequest("OperationFailed.ServiceGroupProcessing", "The vServer group is being configured.")
 	}
-	s.ServerGroups.Delete(g)
+	s.RemoveGroup(g)
 	lb.Groups = slices.DeleteFunc(lb.Groups, func(id string) bool { return id == g.ID })
 	return done()
 }

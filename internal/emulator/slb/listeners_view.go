@@ -25,7 +25,7 @@ func (s service) describeListeners(c *api.Call) (any, error) {
 	var all []owned
 	for _, lb := range s.candidates(ids) {
 		for _, l := range lb.SortedListeners() {
-			if listenerMatches(l, c) && l.Tags.Match(tags) {
+			if c.Sees(l.Created) && listenerMatches(l, c) && l.Tags.Match(tags) {
 				all = append(all, owned{lb, l})
 			}
 		}

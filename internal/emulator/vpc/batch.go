@@ -121,6 +121,10 @@ func (v service) createEntries(c *api.Call) (any, error) {
 	}
 	answer := batchAnswer{RouteEntryIds: []string{}, FailedRouteEntries: []failedEntry{}}
 	for i, o := range c.Objects("RouteEntries") {
+		if i < c.FailItems {
+			answer.fail(o, cloud.OrDefault(c.ItemCode, itemBusy), "Injected by a fault rule.")
+			continue
+		}
 		description := o.Or("Description", o.Str("Describption"))
 		e, bad := v.addEntry(tables[i], newEntry{
 			o.Str("DstCidrBlock"), o.Str("NextHop"), o.Or("NextHopType", "Instance"), o.Str("Name"), description,
@@ -154,6 +158,8 @@ func (v service) deleteEntries(c *api.Call) (any, error) {
 	for i, o := range c.Objects("RouteEntries") {
 		e, ok := findBatchEntry(tables[i], o)
 		switch {
+		case i < c.FailItems:
+			answer.fail(o, cloud.OrDefault(c.ItemCode, itemBusy), "Injected by a fault rule.")
 		case !ok:
 			answer.fail(o, itemMissing, "The route entry does not exist.")
 		case e.System:

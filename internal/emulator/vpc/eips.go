@@ -72,7 +72,7 @@ func (v service) describeEIPs(c *api.Call) (any, error) {
 		return view.Status != "" && passes(c, []filter{
 			{"AllocationId", e.ID}, {"EipAddress", e.Address}, {"EipName", e.Name}, {"Status", view.Status}, {"ChargeType", e.ChargeType},
 			{"AssociatedInstanceType", view.InstanceType}, {"AssociatedInstanceId", view.InstanceId}, {"ResourceGroupId", e.ResourceGroupID},
-		}) && e.Tags.Match(tags)
+		}) && c.Sees(e.Created) && e.Tags.Match(tags)
 	})
 	p := api.PageOf(c, all, defaultPage)
 	answer := struct {

@@ -27,7 +27,7 @@ func (v service) describeTables(c *api.Call) (any, error) {
 		return passes(c, []filter{
 			{"VpcId", t.VPCID}, {"RouteTableId", t.ID}, {"RouteTableName", t.Name}, {"RouteTableType", t.Type},
 			{"RouterId", t.RouterID}, {"RouterType", "VRouter"},
-		}) && t.Tags.Match(tags)
+		}) && c.Sees(t.Created) && t.Tags.Match(tags)
 	})
 	p := api.PageOf(c, all, defaultPage)
 	answer := struct {
@@ -125,7 +125,7 @@ func wantedCIDRs(c *api.Call) (map[netip.Prefix]bool, error) {
 }
 
 func entryMatches(c *api.Call, e *cloud.RouteEntry, wanted map[netip.Prefix]bool) bool {
-	if wanted != nil && !wanted[e.CIDR] {
+	if !c.Sees(e.Created) || (wanted != nil && !wanted[e.CIDR]) {
 		return false
 	}
 	return passes(c, []filter{
