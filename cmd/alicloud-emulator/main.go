@@ -3,8 +3,10 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -21,7 +23,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return
 		}
@@ -32,8 +34,9 @@ func main() {
 
 // flags are the command line.
 type flags struct {
-	listen, config string
-	options        emulator.Options
+	listen, config, journal string
+	certificate, key        string
+	options                 emulator.Options
 }
 
 func parse(args []string) (flags, error) {
@@ -45,6 +48,10 @@ func parse(args []string) (flags, error) {
 	set.DurationVar(&f.options.Settle, "settle", 0, "time that asynchronous states take")
 	set.StringVar(&f.options.RateLimits, "rate-limits", emulator.RateLimitsOff, "off, or published: fixed windows per action and account")
 	set.BoolVar(&f.options.Fabric, "fabric", false, "listeners of active load balancers accept real connections")
+	set.StringVar(&f.journal, "journal", "", "file to which every call is appended as a line of JSON")
+	set.StringVar(&f.options.Snapshot, "snapshot", "", "file from which the resources are restored at the start and to which they are saved at the end")
+	set.StringVar(&f.certificate, "tls-cert", "", "PEM file of a certificate: serve HTTPS instead of HTTP (with --tls-key)")
+	set.StringVar(&f.key, "tls-key", "", "PEM file of the certificate's private key")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -54,6 +61,9 @@ func parse(args []string) (flags, error) {
 	if f.options.Latency < 0 || f.options.Settle < 0 {
 		return f, errors.New("--latency and --settle cannot be negative")
 	}
+	if (f.certificate == "") != (f.key == "") {
+		return f, errors.New("--tls-cert and --tls-key are needed together")
+	}
 	if f.config == "" {
 		return f, nil
 	}
@@ -62,22 +72,50 @@ func parse(args []string) (flags, error) {
 	return f, err
 }
 
-func run(ctx context.Context, args []string) (err error) {
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	f, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if f.journal != "" {
+		file, err := os.OpenFile(f.journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("--journal: %w", err)
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		f.options.Journal = file
 	}
 	e, err := emulator.New(f.options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	listener, scheme, err := listen(ctx, f)
 	if err != nil {
-		return fmt.Errorf("--listen %s: %w", f.listen, err)
+		return err
 	}
-	fmt.Printf("listening on http://%s\n", listener.Addr())
+	fmt.Fprintf(out, "listening on %s://%s\n", scheme, listener.Addr())
 	return serve(ctx, listener, e.Handler())
+}
+
+// listen opens the one port, with TLS when a certificate is named.
+func listen(ctx context.Context, f flags) (net.Listener, string, error) {
+	var c *tls.Config
+	if f.certificate != "" {
+		pair, err := tls.LoadX509KeyPair(f.certificate, f.key)
+		if err != nil {
+			return nil, "", fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.certificate, f.key, err)
+		}
+		c = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return nil, "", fmt.Errorf("--listen %s: %w", f.listen, err)
+	}
+	if c == nil {
+		return l, "http", nil
+	}
+	return tls.NewListener(l, c), "https", nil
 }
 
 // shutdownTime is how long requests in flight may take when the program ends.

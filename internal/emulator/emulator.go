@@ -6,6 +6,7 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -100,12 +101,8 @@ func New(o Options) (*Emulator, error) {
 		keys:    newKeyring(config),
 		journal: journal.New(o.JournalLimit, o.Journal),
 	}
-	switch o.RateLimits {
-	case "", RateLimitsOff:
-	case RateLimitsPublished:
-		e.windows = limits.New(limits.Published)
-	default:
-		return nil, fmt.Errorf("rate limits %q: known are %s and %s", o.RateLimits, RateLimitsOff, RateLimitsPublished)
+	if e.windows, err = windows(o.RateLimits, config.RateLimits); err != nil {
+		return nil, err
 	}
 	tokens, err := sts.Product(sts.Options{
 		AccountID: store.AccountID, Roles: config.Roles, Providers: config.OIDCProviders,
@@ -119,6 +116,29 @@ func New(o Options) (*Emulator, error) {
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Machines: o.Machines, Listen: o.Fabric})
 	return e, nil
+}
+
+// windows makes the rate windows of a mode with the configured quotas in their place; nil when nothing is limited.
+func windows(mode string, configured map[string]cloud.RateLimitConfig) (*limits.Windows, error) {
+	quotas := limits.Quotas(limits.Unlimited)
+	switch mode {
+	case "", RateLimitsOff:
+		if len(configured) == 0 {
+			return nil, nil //nolint:nilnil // nil windows admit everything
+		}
+	case RateLimitsPublished:
+		quotas = limits.Published
+	default:
+		return nil, fmt.Errorf("rate limits %q: known are %s and %s", mode, RateLimitsOff, RateLimitsPublished)
+	}
+	own := map[string]limits.Quota{}
+	for action, c := range configured {
+		if c.Calls < 0 || c.Seconds < 0 {
+			return nil, fmt.Errorf("rate limit of %s: calls and seconds cannot be negative", action)
+		}
+		own[action] = limits.Quota{Calls: c.Calls, Window: time.Duration(cmp.Or(c.Seconds, 60)) * time.Second}
+	}
+	return limits.New(limits.Replaced(quotas, own)), nil
 }
 
 func statuses(c cloud.StatusConfig) rpc.Statuses {

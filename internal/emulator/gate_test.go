@@ -204,6 +204,24 @@ func TestRateWindow(t *testing.T) {
 	})
 }
 
+func TestConfiguredRateLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config := cloud.DefaultConfig()
+		config.RateLimits = map[string]cloud.RateLimitConfig{"vpc:DescribeVpcs": {Calls: 2, Seconds: 10}}
+		a := newBubble(t, emulator.Options{Config: config})
+		describe := func() error {
+			_, err := a.call("vpc", "DescribeVpcs", nil)
+			return err
+		}
+		must(0, describe())(t)
+		must(0, describe())(t)
+		wantCode(t, describe(), "Throttling.User", 400)
+		time.Sleep(10 * time.Second)
+		must(0, describe())(t)
+	})
+}
+
 func TestJournalHoldsNoSecrets(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer

@@ -24,6 +24,8 @@ type Config struct {
 	OIDCProviders []OIDCConfig        `json:"oidcProviders,omitempty"`
 	Certificates  []CertificateConfig `json:"certificates,omitempty"`
 	ACLs          []ACLConfig         `json:"acls,omitempty"`
+	// RateLimits replace or add quotas of single actions, by "product:Action". They hold with --rate-limits off, too.
+	RateLimits map[string]RateLimitConfig `json:"rateLimits,omitempty"`
 	// Statuses are the HTTP statuses of codes about which sources disagree; 0 keeps the default.
 	Statuses StatusConfig `json:"statuses,omitempty"`
 }
@@ -117,6 +119,13 @@ type ACLConfig struct {
 	Name      string   `json:"name,omitempty"`
 	IPVersion string   `json:"ipVersion,omitempty"`
 	Entries   []string `json:"entries,omitempty"`
+}
+
+// RateLimitConfig is how many calls of one action a fixed window admits.
+type RateLimitConfig struct {
+	Calls int `json:"calls"`
+	// Seconds is the length of the window, default 60.
+	Seconds int `json:"seconds,omitempty"`
 }
 
 // StatusConfig are switches for disputed HTTP statuses.

@@ -17,7 +17,7 @@ type Quota struct {
 
 // Windows counts the calls of one account. It is safe for concurrent use. A nil *Windows admits everything.
 type Windows struct {
-	quotas func(product, action string, kind api.Kind) (Quota, bool)
+	quotas Quotas
 	mu     sync.Mutex
 	used   map[string]window // guarded by mu
 }
@@ -27,8 +27,8 @@ type window struct {
 	calls int
 }
 
-// New makes windows with the quotas of a preset function.
-func New(quotas func(product, action string, kind api.Kind) (Quota, bool)) *Windows {
+// New makes windows with quotas.
+func New(quotas Quotas) *Windows {
 	return &Windows{quotas: quotas, used: map[string]window{}}
 }
 

@@ -23,6 +23,22 @@ func Published(product, action string, kind api.Kind) (Quota, bool) {
 	return Quota{}, false
 }
 
+// Quotas tell the quota of an action; false means that it has none.
+type Quotas func(product, action string, kind api.Kind) (Quota, bool)
+
+// Unlimited gives no action a quota.
+func Unlimited(string, string, api.Kind) (Quota, bool) { return Quota{}, false }
+
+// Replaced returns quotas in which own, by "product:Action", come before those of base.
+func Replaced(base Quotas, own map[string]Quota) Quotas {
+	return func(product, action string, kind api.Kind) (Quota, bool) {
+		if q, ok := own[product+":"+action]; ok {
+			return q, true
+		}
+		return base(product, action, kind)
+	}
+}
+
 func publishedCLB(action string, kind api.Kind) Quota {
 	switch {
 	case action == "CreateLoadBalancer":
