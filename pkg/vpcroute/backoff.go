@@ -31,10 +31,13 @@ type failure struct {
 	until    time.Time
 }
 
-// waits reports whether the route failed a short time ago.
-func (b backoff) waits(key routeKey, instance string, now time.Time) bool {
+// until returns when the route may be tried again, zero if at once.
+func (b backoff) until(key routeKey, instance string, now time.Time) time.Time {
 	failed, ok := b[key]
-	return ok && failed.instance == instance && now.Before(failed.until)
+	if !ok || failed.instance != instance || !now.Before(failed.until) {
+		return time.Time{}
+	}
+	return failed.until
 }
 
 func (b backoff) failed(key routeKey, instance string, err error, now time.Time) {
@@ -55,26 +58,6 @@ func (b backoff) failed(key routeKey, instance string, err error, now time.Time)
 }
 
 func (b backoff) succeeded(key routeKey) { delete(b, key) }
-
-// next returns when the first of the routes may be tried again, zero when none waits.
-func (b backoff) next() time.Time {
-	var first time.Time
-	for _, failed := range b {
-		if first.IsZero() || failed.until.Before(first) {
-			first = failed.until
-		}
-	}
-	return first
-}
-
-// keep forgets routes that nobody wants any more.
-func (b backoff) keep(wanted func(routeKey) bool) {
-	for key := range b {
-		if !wanted(key) {
-			delete(b, key)
-		}
-	}
-}
 
 func permanent(err error) bool {
 	return alicloud.IsQuota(err) || alicloud.IsForbidden(err) || alicloud.IsAuth(err) ||

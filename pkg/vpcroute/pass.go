@@ -2,7 +2,9 @@ package vpcroute
 
 import (
 	"context"
+	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +20,7 @@ const (
 	// for the last batch.
 	confirmEvery = 5 * time.Second
 	// firstConfirm and maxConfirm bound the wait between reads for an entry that the cloud is still at work on.
-	firstConfirm = 250 * time.Millisecond
+	firstConfirm = 200 * time.Millisecond
 	maxConfirm   = 5 * time.Second
 	// cidrGrace is how long a new node may be without pod CIDR before that is told: the kube-controller-manager assigns
 	// it within a second or two.
@@ -31,10 +33,14 @@ type pass struct {
 	c       *Controller
 	backoff backoff
 	guardrail
-	// readAfter is the oldest read that is still good enough: the start of the drift period, or of a settling write.
+	// readAfter is the oldest read that is still good enough.
 	readAfter time.Time
-	drift     time.Time
-	polls     int
+	// drift and poll are when the tables are to be read again: for what others changed, and for what the cloud is still
+	// at work on. poll is zero when nothing settles; polls counts the reads for it.
+	drift, poll time.Time
+	polls       int
+	// retry is when the first route may be tried again that this pass left out because it failed; zero for none.
+	retry time.Time
 }
 
 func newPass(c *Controller) *pass {
@@ -49,7 +55,7 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	}
 	now := time.Now()
 	drifting := !now.Before(p.drift)
-	if drifting {
+	if drifting || (!p.poll.IsZero() && !now.Before(p.poll)) {
 		p.readAfter = now
 	}
 	tables, err := p.c.writer.read(ctx, p.readAfter)
@@ -66,6 +72,7 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	if drifting && p.strangers(ctx, v, plans) {
 		plans = p.plan(v, tables)
 	}
+	p.forget(plans)
 	p.tell(v, tables, plans)
 	p.c.conditions.set(wantedConditions(v, plans))
 
@@ -85,10 +92,21 @@ func (p *pass) plan(v *view, tables []*table) []*plan {
 	return plans
 }
 
+// forget drops what is remembered of routes that are not to be created any more.
+func (p *pass) forget(plans []*plan) {
+	missing := map[routeKey]bool{}
+	for _, plan := range plans {
+		for cidr, s := range plan.states {
+			missing[routeKey{plan.table, cidr}] = s == stateMissing
+		}
+	}
+	maps.DeleteFunc(p.backoff, func(key routeKey, _ failure) bool { return !missing[key] })
+}
+
 // choose takes the next batch of each table: up to one call of deletions and one of creations. More would keep routes
 // waiting that are wanted since.
 func (p *pass) choose(ctx context.Context, v *view, plans []*plan, now time.Time) ([]*change, error) {
-	p.backoff.keep(func(key routeKey) bool { _, wanted := v.wanted[key.cidr]; return wanted })
+	p.retry = time.Time{}
 	var changes []*change
 	for _, plan := range plans {
 		for i := range plan.remove[:min(len(plan.remove), alicloud.MaxRouteEntriesPerCall)] {
@@ -98,7 +116,13 @@ func (p *pass) choose(ctx context.Context, v *view, plans []*plan, now time.Time
 		for i := range plan.create {
 			route := &plan.create[i]
 			cidr := netip.MustParsePrefix(route.CIDR)
-			if created == alicloud.MaxRouteEntriesPerCall || p.backoff.waits(routeKey{plan.table, cidr}, route.InstanceID, now) {
+			if created == alicloud.MaxRouteEntriesPerCall {
+				break
+			}
+			if until := p.backoff.until(routeKey{plan.table, cidr}, route.InstanceID, now); !until.IsZero() {
+				if p.retry.IsZero() || until.Before(p.retry) {
+					p.retry = until
+				}
 				continue
 			}
 			ok, err := p.allowed(ctx, p.c.events, v.wanted[cidr].node, cidr)
@@ -161,8 +185,8 @@ func (p *pass) next(v *view, tables []*table, plans []*plan, changes int) time.T
 			due = at
 		}
 	}
-	if at := p.backoff.next(); !at.IsZero() {
-		soon(at)
+	if !p.retry.IsZero() {
+		soon(p.retry)
 	}
 	for _, w := range v.withoutCIDR {
 		if at := w.CreationTimestamp.Add(cidrGrace); at.After(now) {
@@ -171,28 +195,31 @@ func (p *pass) next(v *view, tables []*table, plans []*plan, changes int) time.T
 	}
 	if changes > 0 {
 		// The next batch follows at once; a read only when the last is some time ago, or nothing is left to write.
-		p.polls = 0
+		p.poll, p.polls = time.Time{}, 0
 		if oldest(tables).Add(confirmEvery).Before(now) {
 			p.readAfter = now
 		}
 		return now
 	}
-	settling := false
-	for _, plan := range plans {
-		settling = settling || plan.settling()
-	}
-	if !settling {
-		p.polls = 0
+	if !slices.ContainsFunc(plans, (*plan).settling) {
+		p.poll, p.polls = time.Time{}, 0
 		return due
 	}
-	wait := time.Duration(0)
-	if p.polls > 0 {
-		wait = min(maxConfirm, firstConfirm<<min(p.polls-1, 5))
+	if !now.Before(p.poll) {
+		p.poll = now.Add(confirmAfter(p.polls))
+		p.polls++
 	}
-	p.polls++
-	p.readAfter = now.Add(wait)
-	soon(p.readAfter)
+	soon(p.poll)
 	return due
+}
+
+// confirmAfter is the wait before the next read for an entry that the cloud is at work on, after so many of them. The
+// first follows the write at once: most entries work by then.
+func confirmAfter(reads int) time.Duration {
+	if reads == 0 {
+		return 0
+	}
+	return min(maxConfirm, firstConfirm<<min(reads-1, 5))
 }
 
 func oldest(tables []*table) time.Time {

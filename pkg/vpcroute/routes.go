@@ -102,10 +102,7 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovi
 		if err := r.advance(ctx, v, tables, cidr); err != nil {
 			return err
 		}
-		wait := min(maxConfirm, firstConfirm<<min(attempt, 5))
-		if attempt == 0 {
-			wait = 0
-		}
+		wait := confirmAfter(attempt)
 		if time.Now().Add(wait).After(deadline) {
 			return inProgress(route, errors.New("the cloud is still at work on it"))
 		}

@@ -91,6 +91,9 @@ func (w *Writer) node(name string) *corev1.Node {
 // read returns the managed tables as they were at notBefore or later. Tables whose last write had an unknown result are
 // always read again.
 func (w *Writer) read(ctx context.Context, notBefore time.Time) ([]*table, error) {
+	if now := time.Now(); notBefore.After(now) {
+		notBefore = now
+	}
 	if tables, ok := w.remembered(notBefore); ok {
 		return tables, nil
 	}
@@ -111,7 +114,11 @@ func (w *Writer) read(ctx context.Context, notBefore time.Time) ([]*table, error
 			return nil, err
 		}
 	}
-	tables, _ := w.remembered(notBefore)
+	tables, ok := w.remembered(notBefore)
+	if !ok {
+		// Nobody writes while the slot is taken. No tables at all would look like no route at all.
+		return nil, fmt.Errorf("read route tables %v: the answers are older than the question", ids)
+	}
 	return tables, nil
 }
 

@@ -1,0 +1,353 @@
+package vpcroute
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	testVPC   = "vpc-emulator"
+	testTable = "vtb-emulator"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// account is an emulated cloud and the real client that reaches it in the same process, so that it also works inside a
+// synctest bubble.
+type account struct {
+	*emulator.Emulator
+	t       *testing.T
+	handler http.Handler
+	client  *alicloud.Client
+}
+
+// newAccount has room for two thousand routes and a second route table, unless the options bring a configuration.
+func newAccount(t *testing.T, opts emulator.Options) *account {
+	t.Helper()
+	if opts.Config == nil {
+		opts.Config = cloud.DefaultConfig()
+		opts.Config.Quotas.RouteEntriesPerTable = 2000
+		opts.Config.RouteTables = append(opts.Config.RouteTables, cloud.RouteTableConfig{ID: "vtb-second", VPCID: testVPC})
+	}
+	e, err := emulator.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	a := &account{Emulator: e, t: t, handler: e.Handler()}
+	a.client = a.clientOf("emulator", "emulator-secret")
+	return a
+}
+
+func (a *account) clientOf(id, secret string) *alicloud.Client {
+	a.t.Helper()
+	client, err := alicloud.New(alicloud.Options{
+		Region: "cn-hangzhou", Credentials: alicloud.StaticCredentials{AccessKeyID: id, AccessKeySecret: secret},
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test"},
+		Transport: direct{a.handler},
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return client
+}
+
+// direct is a transport into a handler of the same process.
+type direct struct{ handler http.Handler }
+
+func (d direct) RoundTrip(request *http.Request) (response *http.Response, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("connection closed without an answer")
+		}
+	}()
+	recorder := httptest.NewRecorder()
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	d.handler.ServeHTTP(recorder, request)
+	return recorder.Result(), nil
+}
+
+// fault injects a fault as the emulator's admin API describes it.
+func (a *account) fault(rule string) {
+	a.t.Helper()
+	a.admin(http.MethodPost, "/_emulator/faults", rule)
+}
+
+func (a *account) heal() {
+	a.t.Helper()
+	a.admin(http.MethodDelete, "/_emulator/faults", "")
+}
+
+func (a *account) admin(method, path, body string) []byte {
+	a.t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	request.RemoteAddr = "127.0.0.1:1"
+	recorder := httptest.NewRecorder()
+	a.handler.ServeHTTP(recorder, request)
+	if recorder.Code/100 != 2 {
+		a.t.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
+	}
+	return recorder.Body.Bytes()
+}
+
+// put adds running instances i-0, i-1, … .
+func (a *account) put(n int) {
+	a.t.Helper()
+	for i := range n {
+		if _, err := a.PutInstance(fmt.Sprintf("i-%d", i), emulator.InstanceSpec{}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// routes returns the custom entries of a table as "CIDR -> instance".
+func (a *account) routes(table string) map[string]string {
+	a.t.Helper()
+	var state struct {
+		RouteTables []struct {
+			RouteTableId string //nolint:revive // wire name
+			RouteEntries []struct {
+				DestinationCidrBlock, Type string
+				NextHops                   struct{ NextHop []struct{ NextHopId string } } //nolint:revive // wire name
+			}
+		}
+	}
+	if err := json.Unmarshal(a.admin(http.MethodGet, "/_emulator/state", ""), &state); err != nil {
+		a.t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, t := range state.RouteTables {
+		for _, e := range t.RouteEntries {
+			if t.RouteTableId == table && e.Type == alicloud.RouteTypeCustom {
+				found[e.DestinationCidrBlock] = e.NextHops.NextHop[0].NextHopId
+			}
+		}
+	}
+	return found
+}
+
+// make writes entries as somebody else would.
+func (a *account) make(description string, routes map[string]string) {
+	a.t.Helper()
+	var all []alicloud.NewRoute
+	for _, cidr := range slices.Sorted(maps.Keys(routes)) {
+		all = append(all, alicloud.NewRoute{TableID: testTable, CIDR: cidr, InstanceID: routes[cidr], Description: description})
+	}
+	for chunk := range slices.Chunk(all, alicloud.MaxRouteEntriesPerCall) {
+		results, err := a.client.CreateRouteEntries(context.WithoutCancel(a.t.Context()), chunk)
+		if err := errors.Join(append(results, err)...); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+}
+
+// count returns how often the action arrived after the call numbered since.
+func (a *account) count(since int64, actions ...string) int {
+	n := 0
+	for _, call := range a.Calls(since) {
+		if len(actions) == 0 || slices.Contains(actions, call.Action) {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *account) last() int64 {
+	calls := a.Calls(0)
+	if len(calls) == 0 {
+		return 0
+	}
+	return calls[len(calls)-1].Seq
+}
+
+var writes = []string{"CreateRouteEntries", "DeleteRouteEntries", "CreateRouteEntry", "DeleteRouteEntry", "ModifyNetworkInterfaceAttribute"}
+
+// cluster is a node cache that a test fills by hand, with a controller whose passes the test makes. It has no watch and
+// no goroutine.
+type cluster struct {
+	t       *testing.T
+	account *account
+	factory informers.SharedInformerFactory
+	opts    Options
+	events  *record.FakeRecorder
+	// stubborn makes converge wait for routes that failed, however long their next attempt is away.
+	stubborn bool
+	*Controller
+}
+
+func testConfig() Config {
+	return Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, VPCID: testVPC, ClusterID: "test"}
+}
+
+func newCluster(t *testing.T, a *account, change ...func(*Options)) *cluster {
+	t.Helper()
+	client := fake.NewClientset()
+	c := &cluster{
+		t: t, account: a, factory: informers.NewSharedInformerFactory(client, 0), events: record.NewFakeRecorder(10000),
+	}
+	c.opts = Options{
+		API: a.client, Config: testConfig(), Client: client, Recorder: c.events, Nodes: c.factory.Core().V1().Nodes(),
+		InstanceID: instanceOf, SkipSourceDestCheck: true,
+	}
+	for _, f := range change {
+		f(&c.opts)
+	}
+	c.restart()
+	return c
+}
+
+// restart forgets everything that was in memory, as a new process does.
+func (c *cluster) restart() {
+	c.t.Helper()
+	controller, err := NewController(c.opts, NewWriter(c.opts))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(controller.conditions.queue.ShutDown)
+	c.Controller = controller
+}
+
+// instanceOf stands for the provider ID parser, which tests of routes need not have.
+func instanceOf(node *corev1.Node) (string, error) {
+	id, ok := strings.CutPrefix(strings.TrimPrefix(node.Spec.ProviderID, "alicloud://"), "cn-hangzhou.")
+	if _, excluded := node.Labels["service.alibabacloud.com/exclude-node"]; !ok || excluded {
+		return "", errors.New("no instance of ours")
+	}
+	return id, nil
+}
+
+func (c *cluster) set(nodes ...*corev1.Node) {
+	c.t.Helper()
+	for _, node := range nodes {
+		if err := c.factory.Core().V1().Nodes().Informer().GetIndexer().Update(node); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) unset(nodes ...*corev1.Node) {
+	c.t.Helper()
+	for _, node := range nodes {
+		if err := c.factory.Core().V1().Nodes().Informer().GetIndexer().Delete(node); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// converge makes passes until none is due before the next drift period, at most for so long. It is for bubbles.
+func (c *cluster) converge(within time.Duration) {
+	c.t.Helper()
+	passes := 0
+	for start := time.Now(); time.Since(start) <= within; {
+		if passes++; passes > 1000 {
+			c.t.Fatal("a thousand passes without an end")
+		}
+		next, err := c.pass.run(c.t.Context())
+		if err != nil {
+			time.Sleep(firstBackoff)
+			continue
+		}
+		if time.Until(next) > 4*time.Minute && (!c.stubborn || c.pass.retry.IsZero()) {
+			return
+		}
+		time.Sleep(time.Until(next))
+	}
+	c.t.Fatalf("the routes did not settle within %s", within)
+}
+
+// available returns the names of nodes that are said to have a network, and of those that are not.
+func (c *cluster) available() (yes, no []string) {
+	c.conditions.mu.Lock()
+	defer c.conditions.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(c.conditions.wanted)) {
+		if c.conditions.wanted[name].available {
+			yes = append(yes, name)
+		} else {
+			no = append(no, name)
+		}
+	}
+	return yes, no
+}
+
+// told returns how often each reason was told since the last question.
+func (c *cluster) told() map[string]int {
+	reasons := map[string]int{}
+	for {
+		select {
+		case event := <-c.events.Events:
+			reasons[strings.Fields(event)[1]]++
+		default:
+			return reasons
+		}
+	}
+}
+
+// nodeOf returns node n: instance i-<n>, pod CIDR 10.244.<n>.0/24 or, above 255, a smaller piece.
+func nodeOf(n int, change ...func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("node-%d", n), UID: types.UID(fmt.Sprintf("uid-%d", n)), ResourceVersion: "1", Labels: map[string]string{},
+		},
+		Spec:   corev1.NodeSpec{ProviderID: fmt.Sprintf("cn-hangzhou.i-%d", n)},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.1.%d.%d", n/200, n%200+10)}}},
+	}
+	withCIDR(cidrOf(n))(node)
+	for _, f := range change {
+		f(node)
+	}
+	return node
+}
+
+// cidrOf gives every n below 4096 a /28 of its own, spread so that the first 256 are easy to read.
+func cidrOf(n int) string { return fmt.Sprintf("10.244.%d.%d/28", n%256, n/256*16) }
+
+func withCIDR(cidrs ...string) func(*corev1.Node) {
+	return func(node *corev1.Node) {
+		node.Spec.PodCIDRs = cidrs
+		node.Spec.PodCIDR = ""
+		if len(cidrs) > 0 {
+			node.Spec.PodCIDR = cidrs[0]
+		}
+	}
+}
+
+func withProviderID(id string) func(*corev1.Node) {
+	return func(node *corev1.Node) { node.Spec.ProviderID = id }
+}
+
+func nodesOf(n int) (nodes []*corev1.Node, routes map[string]string) {
+	routes = map[string]string{}
+	for i := range n {
+		nodes = append(nodes, nodeOf(i))
+		routes[cidrOf(i)] = fmt.Sprintf("i-%d", i)
+	}
+	return nodes, routes
+}

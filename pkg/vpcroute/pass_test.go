@@ -1,0 +1,342 @@
+package vpcroute
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// wantRoutes checks the table and that a further pass writes nothing.
+func (c *cluster) wantRoutes(table string, want map[string]string) {
+	c.t.Helper()
+	if diff := cmp.Diff(want, c.account.routes(table)); diff != "" {
+		c.t.Errorf("routes of %s (-want +got):\n%s", table, diff)
+	}
+	before := c.account.last()
+	c.pass.drift = time.Time{}
+	c.converge(time.Minute)
+	if n := c.account.count(before, writes...); n != 0 {
+		c.t.Errorf("a pass over settled routes made %d writes", n)
+	}
+}
+
+// TestCalls counts what new nodes, a restart and a periodic pass cost.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		nodes, calls int
+		settle       time.Duration
+	}{
+		{nodes: 1, calls: 3}, {nodes: 50, calls: 3}, {nodes: 51, calls: 4}, {nodes: 1000, calls: 35},
+		{nodes: 50, calls: 5, settle: time.Second}, {nodes: 300, calls: 45, settle: time.Second},
+	} {
+		t.Run(fmt.Sprintf("%d nodes, settle %s", test.nodes, test.settle), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{Settle: test.settle})
+				a.put(test.nodes)
+				c := newCluster(t, a)
+				c.converge(time.Minute)
+				nodes, routes := nodesOf(test.nodes)
+				c.set(nodes...)
+
+				before, start := a.last(), time.Now()
+				c.converge(5 * time.Minute)
+				if n := a.count(before); n > test.calls {
+					t.Errorf("%d calls for %d new nodes, want at most %d", n, test.nodes, test.calls)
+				}
+				batches := (test.nodes + 49) / 50
+				if took, least := time.Since(start), test.settle*time.Duration(batches); took > least*12/10+time.Second/2 {
+					t.Errorf("took %s, want at most 1.2 times the %s of the batches", took, least)
+				}
+				if yes, no := c.available(); len(yes) != test.nodes || len(no) != 0 {
+					t.Errorf("%d nodes have a network and %d have not", len(yes), len(no))
+				}
+				c.wantRoutes(testTable, routes)
+
+				c.restart()
+				before = a.last()
+				c.converge(time.Minute)
+				if n, pages := a.count(before), test.nodes/100+1; n > pages+1 {
+					t.Errorf("restart: %d calls, want at most %d", n, pages+1)
+				}
+			})
+		})
+	}
+}
+
+// TestEverything changes all kinds of things at once, in two tables.
+func TestEverything(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{Settle: 500 * time.Millisecond})
+		a.put(20)
+		foreign := map[string]string{"10.244.200.0/28": "i-19", "192.168.0.0/24": "i-0", "0.0.0.0/0": "i-1"}
+		a.make("by hand", foreign)
+		time.Sleep(time.Second)
+		c := newCluster(t, a, func(o *Options) { o.Config.TableIDs = []string{testTable, "vtb-second"} })
+		nodes, want := nodesOf(12)
+		c.set(nodes...)
+		c.converge(time.Minute)
+		c.wantRoutes("vtb-second", want)
+
+		c.unset(nodes[0], nodes[1]) // two nodes go,
+		delete(want, cidrOf(0))
+		delete(want, cidrOf(1))
+		c.set(nodeOf(2, withCIDR(cidrOf(3))), nodeOf(3, withCIDR(cidrOf(2)))) // two swap their CIDRs,
+		want[cidrOf(2)], want[cidrOf(3)] = "i-3", "i-2"
+		c.set(nodeOf(12), nodeOf(13)) // two come,
+		want[cidrOf(12)], want[cidrOf(13)] = "i-12", "i-13"
+		c.set(nodeOf(4, withProviderID("cn-hangzhou.i-14"))) // and one is another machine now.
+		want[cidrOf(4)] = "i-14"
+		c.converge(time.Minute)
+		c.wantRoutes("vtb-second", want)
+		maps.Copy(want, foreign)
+		c.wantRoutes(testTable, want)
+		if _, no := c.available(); len(no) != 0 {
+			t.Errorf("nodes without network: %v", no)
+		}
+	})
+}
+
+// TestWhileDown changes the cluster while no controller runs.
+func TestWhileDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(10)
+		a.make("", map[string]string{
+			cidrOf(0): "i-0", // made by the official CCM, its node is there
+			cidrOf(7): "i-7", // made by the official CCM; node and machine are gone
+			cidrOf(8): "i-8", // of a machine that is no node and is there
+		})
+		a.ReleaseInstance("i-7")
+		c := newCluster(t, a)
+		nodes, _ := nodesOf(4)
+		c.set(nodes...)
+		c.converge(time.Minute)
+		want := map[string]string{cidrOf(0): "i-0", cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3", cidrOf(8): "i-8"}
+		c.wantRoutes(testTable, want)
+
+		c.restart()
+		c.unset(nodes[3])                      // the node went, the machine stays
+		c.set(nodeOf(2, withCIDR(cidrOf(20)))) // another pod CIDR
+		c.converge(time.Minute)
+		delete(want, cidrOf(3))
+		delete(want, cidrOf(2))
+		want[cidrOf(20)] = "i-2"
+		c.wantRoutes(testTable, want)
+
+		c.restart()
+		c.unset(nodes...) // an API server that lost its data
+		c.converge(time.Minute)
+		c.wantRoutes(testTable, want)
+	})
+}
+
+// TestConflict: a foreign entry stays, its node is told and stays without network, the other nodes work.
+func TestConflict(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(9)
+		a.make("by hand", map[string]string{cidrOf(1): "i-8"})
+		c := newCluster(t, a)
+		nodes, want := nodesOf(3)
+		c.set(nodes...)
+		c.converge(time.Minute)
+		want[cidrOf(1)] = "i-8"
+		c.wantRoutes(testTable, want)
+		if _, no := c.available(); !slices.Equal(no, []string{"node-1"}) {
+			t.Errorf("nodes without network: %v, want node-1", no)
+		}
+		if n := c.told()[reasonConflict]; n != 1 {
+			t.Errorf("%d events about the conflict, want 1", n)
+		}
+	})
+}
+
+// TestDuplicate: an entry that appeared after the table was read is judged by its next hop.
+func TestDuplicate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		hop string
+		no  []string
+	}{
+		"to our node": {hop: "i-1"}, "to somebody else": {hop: "i-8", no: []string{"node-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{})
+				a.put(9)
+				c := newCluster(t, a)
+				nodes, want := nodesOf(3)
+				c.set(nodes[0])
+				c.converge(time.Minute)
+				a.make("by hand", map[string]string{cidrOf(1): test.hop})
+				c.set(nodes...)
+				c.converge(time.Minute)
+				want[cidrOf(1)] = test.hop
+				c.wantRoutes(testTable, want)
+				if _, no := c.available(); !slices.Equal(no, test.no) {
+					t.Errorf("nodes without network: %v, want %v", no, test.no)
+				}
+			})
+		})
+	}
+}
+
+// TestQuota: the table is full. One event tells it, the cloud is not flooded, and room that appears is used.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config := cloud.DefaultConfig()
+		config.Quotas.RouteEntriesPerTable = 20
+		a := newAccount(t, emulator.Options{Config: config})
+		a.put(40)
+		c := newCluster(t, a, func(o *Options) { o.Quota = 20 })
+		nodes, _ := nodesOf(30)
+		c.set(nodes...)
+		c.converge(10 * time.Minute)
+		if yes, no := c.available(); len(yes) != 20 || len(no) != 10 {
+			t.Errorf("%d nodes have a network and %d have not, want 20 and 10", len(yes), len(no))
+		}
+		before := a.last()
+		for range 10 {
+			c.kickPass()
+		}
+		if n := a.count(before); n != 0 {
+			t.Errorf("ten events made %d calls to a full table", n)
+		}
+		if n := c.told()[reasonQuota]; n == 0 || n > 11 {
+			t.Errorf("%d events about the quota, want one per node and one for the table", n)
+		}
+		c.unset(nodes[:5]...)
+		c.converge(10 * time.Minute)
+		time.Sleep(hopeless)
+		c.converge(10 * time.Minute)
+		if n := len(a.routes(testTable)); n != 20 {
+			t.Errorf("%d routes after five nodes went, want the table full again", n)
+		}
+	})
+}
+
+// kickPass makes one pass, as an event does.
+func (c *cluster) kickPass() {
+	c.t.Helper()
+	if _, err := c.pass.run(c.t.Context()); err != nil {
+		c.t.Error(err)
+	}
+}
+
+// TestBadRange: a pod CIDR that the cloud would refuse is not asked for and does not hold up the others.
+func TestBadRange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(5)
+		clusterCIDRs, err := ParseClusterCIDRs("10.0.0.0/9,100.64.0.0/10,10.244.0.0/16")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCluster(t, a, func(o *Options) { o.Config.ClusterCIDRs = clusterCIDRs })
+		c.set(nodeOf(0), nodeOf(1, withCIDR("10.1.3.0/24")), nodeOf(2, withCIDR("100.64.2.0/24")))
+		c.converge(time.Minute)
+		c.wantRoutes(testTable, map[string]string{cidrOf(0): "i-0"})
+		for _, call := range a.Calls(0) {
+			if call.Code != "" {
+				t.Errorf("%s was refused with %s", call.Action, call.Code)
+			}
+		}
+		if n := c.told()[reasonInvalidCIDR]; n != 2 {
+			t.Errorf("%d events about pod CIDRs, want 2", n)
+		}
+		if _, no := c.available(); !slices.Equal(no, []string{"node-1", "node-2"}) {
+			t.Errorf("nodes without network: %v, want node-1 and node-2", no)
+		}
+	})
+}
+
+// TestOneBadEntry: the cloud refuses one route of a batch; the others are made and the one is tried again.
+func TestOneBadEntry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(30)
+		a.ReleaseInstance("i-7")
+		c := newCluster(t, a)
+		nodes, want := nodesOf(30)
+		c.set(nodes...)
+		for range 5 {
+			c.kickPass()
+		}
+		delete(want, cidrOf(7))
+		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
+			t.Errorf("routes (-want +got):\n%s", diff)
+		}
+		if n := c.told()[reasonCreateFailed]; n != 1 {
+			t.Errorf("%d events about the refused route, want 1", n)
+		}
+		if _, err := a.PutInstance("i-7", emulator.InstanceSpec{}); err != nil {
+			t.Fatal(err)
+		}
+		c.converge(5 * time.Minute)
+		want[cidrOf(7)] = "i-7"
+		c.wantRoutes(testTable, want)
+	})
+}
+
+func TestNodeWithoutPodCIDR(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, a)
+		c.set(nodeOf(0, withCIDR(), func(node *corev1.Node) { node.CreationTimestamp = metav1.Now() }))
+		c.kickPass()
+		if told := c.told(); len(told) != 0 {
+			t.Errorf("events about a node that just joined: %v", told)
+		}
+		c.converge(time.Minute)
+		if told := c.told(); told[reasonNoCIDR] != 1 {
+			t.Errorf("events = %v, want one %s", told, reasonNoCIDR)
+		}
+	})
+}
+
+// TestForeignChanges: what others change in the tables is repaired within the drift period.
+func TestForeignChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(3)
+		c := newCluster(t, a)
+		nodes, want := nodesOf(3)
+		c.set(nodes...)
+		c.converge(time.Minute)
+		entries, err := a.client.DescribeRouteEntries(t.Context(), testTable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.CIDR == cidrOf(1) {
+				if _, err := a.client.DeleteRouteEntries(t.Context(), entriesOf(e)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		time.Sleep(6 * time.Minute)
+		c.converge(time.Minute)
+		c.wantRoutes(testTable, want)
+	})
+}
