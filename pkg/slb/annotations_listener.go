@@ -23,7 +23,7 @@ func listenerAnnotations() []Annotation {
 func tlsAnnotations() []Annotation {
 	return []Annotation{
 		{Suffix: CertID, Attribute: "ServerCertificateId", Protocols: httpsOnly,
-			Value: Value{Kind: Pattern, Pattern: `[\w-]+`, Sample: "1231579085529123_166f82_1"}},
+			Value: Value{Kind: Pattern, Pattern: `[\w-]+`, Sample: "cert-1"}},
 		{Suffix: DomainExtensions, Value: Value{Kind: List, Pattern: `(\*\.)?[\w.-]+:[\w-]+`, Sample: "a.example.com:cert-1"}, Planned: true},
 		{Suffix: TLSCipherPolicy, Attribute: "TLSCipherPolicy", Protocols: httpsOnly, Default: "tls_cipher_policy_1_0",
 			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`, Sample: "tls_cipher_policy_1_2"}},

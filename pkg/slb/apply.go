@@ -11,6 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
+var errMemberQuota = errors.New("the quota of members of the CLB is used up")
+
 // applier carries out one plan. It writes only, and keeps model in step with every write that succeeded, so that the
 // next difference needs no reading.
 type applier struct {
@@ -26,6 +28,8 @@ type applier struct {
 	writes    int
 	// doubt says that model may differ from what is there: it must be read before the next difference.
 	doubt bool
+	// refused says that a call failed because of a server in it.
+	refused bool
 	// lost is the id of a CLB that a call said does not exist.
 	lost string
 }
@@ -45,7 +49,7 @@ func (a *applier) run(ctx context.Context, plan Plan) error {
 	a.deferred = nil
 	for _, step := range late {
 		if a.try(ctx, step); len(a.deferred) > 0 {
-			a.fail(step, fmt.Errorf("the quota of members is used up"))
+			a.fail(step, errMemberQuota)
 			a.deferred = nil
 		}
 	}
@@ -80,7 +84,7 @@ func (a *applier) try(ctx context.Context, step Step) {
 
 func (a *applier) fail(step Step, err error) {
 	a.failed[step.Target] = true
-	a.errs = append(a.errs, fmt.Errorf("%s %s: %w", step.Op, a.describe(step), err))
+	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), err))
 	switch {
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true
@@ -94,11 +98,16 @@ func (a *applier) fail(step Step, err error) {
 	}
 }
 
+// describe says what a step was about, for example "create listener tcp:80 of lb-1".
 func (a *applier) describe(step Step) string {
-	if id := a.model.LoadBalancer.ID; id != "" {
-		return fmt.Sprintf("%s of %s", step.Target, id)
+	text := string(step.Op)
+	if step.Target != targetLoadBalancer {
+		text += " " + step.Target
 	}
-	return step.Target
+	if id := a.model.LoadBalancer.ID; id != "" {
+		text += " of " + id
+	}
+	return text
 }
 
 // do makes the call of a step and notes its effect.

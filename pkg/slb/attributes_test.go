@@ -32,9 +32,9 @@ func samples(row Annotation) []string {
 var company = map[Suffix]map[Suffix]string{
 	ConnectionDrain:        {ConnectionDrainTimeout: "30"},
 	ConnectionDrainTimeout: {ConnectionDrain: "on"},
-	ACLStatus:              {ACLID: "acl-1", ACLType: "white"},
+	ACLStatus:              {ACLID: testACL, ACLType: "white"},
 	ACLID:                  {ACLStatus: "on", ACLType: "white"},
-	ACLType:                {ACLStatus: "on", ACLID: "acl-1"},
+	ACLType:                {ACLStatus: "on", ACLID: testACL},
 	StickySession:          {StickySessionType: "insert", CookieTimeout: "60"},
 	StickySessionType:      {StickySession: "on", CookieTimeout: "60", Cookie: "c"},
 	CookieTimeout:          {StickySession: "on", StickySessionType: "insert"},
@@ -60,7 +60,7 @@ func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 					annotate(svc, ProtocolPort, protocol+":80")
 				}
 				if protocol == alicloud.ProtocolHTTPS {
-					annotate(svc, CertID, "cert-1")
+					annotate(svc, CertID, testCertificate)
 				}
 				w := settled(t, svc)
 				for suffix, value := range company[row.Suffix] {

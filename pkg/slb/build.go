@@ -26,12 +26,15 @@ type Input struct {
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet. Only where members are addresses of pods.
 	Interfaces map[string]string
+	// Reused says that the Service is on a CLB that its user made.
+	Reused bool
 }
 
 // Build returns the wanted state. A port that cannot be served is left out and reported; the others are served.
 func Build(in Input) (*Model, []Problem) {
 	b := &builder{in: in, owner: ownerOf(in.Service, in.ClusterID), resolver: newResolver(in), model: &Model{}}
 	b.loadBalancer()
+	b.reuse()
 	protocols := b.protocols()
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port, protocols)
@@ -41,6 +44,18 @@ func Build(in Input) (*Model, []Problem) {
 		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.Protocol, c.Protocol))
 	})
 	return b.model, b.problems
+}
+
+// reuse marks the model of a CLB that its user made.
+func (b *builder) reuse() {
+	if !b.in.Reused {
+		return
+	}
+	b.model.Reused = true
+	b.model.Override = b.in.Params.Get(ForceOverrideListeners) == "true"
+	if !b.model.Override {
+		b.problem(ReasonListenersLeftAlone, "the listeners of the CLB are its user's; %s: true would have them managed", ForceOverrideListeners)
+	}
 }
 
 type builder struct {
@@ -104,7 +119,9 @@ func (b *builder) group(port corev1.ServicePort) (Group, bool) {
 		b.problems = append(b.problems, problems...)
 		return group, true
 	}
-	return b.resolver.cluster(port, mark), true
+	group, problems := b.resolver.cluster(port, mark)
+	b.problems = append(b.problems, problems...)
+	return group, true
 }
 
 func (b *builder) eni() bool { return usesInterfaces(b.in.Params, b.in.Config) }

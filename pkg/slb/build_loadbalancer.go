@@ -57,6 +57,9 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		ModificationProtection: params.Get(ModificationProtection),
 		Tags:                   ownerTags(b.in.Service, b.in.ClusterID),
 	}
+	if b.in.Reused {
+		lb.Tags = []alicloud.Tag{{Key: tagReused, Value: "true"}}
+	}
 	if lb.ModificationProtection == alicloud.ConsoleProtection {
 		lb.ModificationProtectionReason = protectionReason
 	}

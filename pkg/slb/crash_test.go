@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // operation is a change whose every write may go wrong.
@@ -43,12 +42,35 @@ func operations() []operation {
 			})
 		}},
 		{"delete", stand, func(w *world) {
-			w.change("web", func(svc *corev1.Service) { now := metav1.Now(); svc.DeletionTimestamp = &now })
+			w.change("web", deleteService)
 		}},
+		{"reuse", func(w *world) { threeNodes(w); w.makeCLB() }, func(w *world) { w.put(reusing("web", w.onlyCLB(), "true", 80, 81)) }},
+		{"end of reuse", func(w *world) {
+			threeNodes(w)
+			w.put(reusing("web", w.makeCLB().ID, "true", 80, 81))
+			w.converge("web")
+		}, func(w *world) { w.change("web", deleteService) }},
+		{"preserved", func(w *world) {
+			threeNodes(w)
+			svc := web()
+			annotate(svc, PreserveOnDelete, "true")
+			w.put(svc)
+			w.converge("web")
+		}, func(w *world) { w.change("web", deleteService) }},
 		{"type change", stand, func(w *world) {
 			w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
 		}},
 	}
+}
+
+// onlyCLB returns the id of the one CLB that stands.
+func (w *world) onlyCLB() string {
+	w.t.Helper()
+	all, err := w.api.DescribeLoadBalancers(w.t.Context(), queryAll())
+	if err != nil || len(all) != 1 {
+		w.t.Fatalf("%d CLBs, %v", len(all), err)
+	}
+	return all[0].ID
 }
 
 // maxPasses is how many passes may be needed to converge: the one that fails, one that reads, and one to spare for a

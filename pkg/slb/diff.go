@@ -12,9 +12,13 @@ import (
 // may be changed or removed.
 func Diff(desired, actual *Model, service types.NamespacedName, clusterID string) Plan {
 	d := &differ{desired: desired, actual: actual, owner: owner{service: service, clusterID: clusterID}}
-	if actual == nil {
+	switch {
+	case actual == nil:
 		d.actual = &Model{Reused: desired.Reused}
 		d.createLoadBalancer()
+	case desired.Reused:
+		// First of all: without the tag a tear-down would not recognise the CLB as one that it may look into.
+		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
 	d.createGroups()
 	d.memberSteps(d.growMembers)
@@ -71,7 +75,11 @@ func (d *differ) createGroups() {
 func (d *differ) deleteGroups() {
 	for i := range d.actual.Groups {
 		group := &d.actual.Groups[i]
-		if !d.owner.owns(group.Name) || d.wanted(group) || d.hasForeignMembers(group) {
+		if !d.owner.owns(group.Name) || d.wanted(group) {
+			continue
+		}
+		if d.hasForeignMembers(group) {
+			d.leaveGroup(group)
 			continue
 		}
 		step := Step{Op: OpDeleteGroup, Target: targetGroup(group.Name), Before: group.ID, groupName: group.Name, groupID: group.ID}
@@ -81,6 +89,19 @@ func (d *differ) deleteGroups() {
 			}
 		}
 		d.step(step)
+	}
+}
+
+// leaveGroup takes our members out of a group in which somebody else has some too.
+func (d *differ) leaveGroup(group *Group) {
+	var ours []alicloud.Backend
+	for _, member := range group.Backends {
+		if d.owner.owns(member.Description) {
+			ours = append(ours, member)
+		}
+	}
+	for chunk := range slices.Chunk(ours, alicloud.MaxBackendsPerCall) {
+		d.step(d.backendStep(OpRemoveBackends, group.Name, group.ID, chunk, nil))
 	}
 }
 

@@ -14,7 +14,9 @@ func (d *differ) attributes() {
 	d.set(OpSetProtection, want.DeleteProtection, have.DeleteProtection)
 	d.set(OpSetModification, want.ModificationProtection, have.ModificationProtection)
 	d.charges(want, have)
-	d.tags(want.Tags, have)
+	if !d.desired.Reused {
+		d.tags(want.Tags, have)
+	}
 	d.immutable(want, have)
 }
 

@@ -46,7 +46,7 @@ func planLines(plan Plan) []string {
 
 func TestDiff(t *testing.T) {
 	t.Parallel()
-	const group = "group k8s/30080/web/default/c1"
+	const group = "k8s/30080/web/default/c1"
 	member := func(id, description string, weight int) alicloud.Backend {
 		return alicloud.Backend{
 			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: 30080}, Weight: weight, Description: description,
@@ -77,16 +77,16 @@ func TestDiff(t *testing.T) {
 		}, func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-b", m.Groups[0].Name, 100)}) },
 			[]string{"remove members: " + group + ": i-b:30080 weight 100"}},
 		{"listener missing", nil, func(m *Model) { m.Listeners = nil },
-			[]string{`create listener: listener tcp:80: HealthCheckSwitch="on" Scheduler="rr"`, "start listener: listener tcp:80"}},
-		{"listener stopped", nil, func(m *Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: listener tcp:80"}},
+			[]string{`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`, "start listener: tcp:80"}},
+		{"listener stopped", nil, func(m *Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: tcp:80"}},
 		{"unmanaged attribute changed by hand", nil, func(m *Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" }, nil},
 		{"managed attribute changed by hand", func(c *buildCase) { annotate(c.svc, Scheduler, "rr") }, func(m *Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" },
-			[]string{`set listener: listener tcp:80: Scheduler="wlc" -> Scheduler="rr"`}},
+			[]string{`set listener: tcp:80: Scheduler="wlc" -> Scheduler="rr"`}},
 		{"health check port by another spelling", func(c *buildCase) { annotate(c.svc, HealthCheckConnectPort, "-520") },
 			func(m *Model) { delete(m.Listeners[0].Attributes, "HealthCheckConnectPort") }, nil},
 		{"listener of ours too many", nil, func(m *Model) {
 			m.Listeners = append(m.Listeners, Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "k8s/99/web/default/c1"})
-		}, []string{"delete listener: listener tcp:99"}},
+		}, []string{"delete listener: tcp:99"}},
 		{"listener of a human", nil, func(m *Model) {
 			m.Listeners = append(m.Listeners, Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "by hand"})
 		}, nil},
@@ -95,20 +95,20 @@ func TestDiff(t *testing.T) {
 			m.Listeners[0].Protocol = alicloud.ProtocolTCP
 			m.Listeners[0].Attributes = alicloud.Attributes{}
 		}, []string{
-			"delete listener: listener tcp:80",
-			`create listener: listener http:80: HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: listener http:80",
+			"delete listener: tcp:80",
+			`create listener: http:80: HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: http:80",
 		}},
 		{"forwarding begins", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80"); annotate(c.svc, ForwardPort, "80:443") },
 			func(m *Model) { m.Listeners[0].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
-				`delete listener: listener http:80: ListenerForward="off"`,
-				`create listener: listener http:80: ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
-				"start listener: listener http:80",
+				`delete listener: http:80: ListenerForward="off"`,
+				`create listener: http:80: ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
+				"start listener: http:80",
 			}},
 		{"forwarding stands", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80"); annotate(c.svc, ForwardPort, "80:443") }, nil, nil},
 		{"no word about forwarding", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80") }, nil, nil},
 		{"group of ours too many", nil, func(m *Model) {
 			m.Groups = append(m.Groups, Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "k8s/1/web/default/c1", 1)}})
-		}, []string{"delete group: group k8s/1/web/default/c1: rsp-9"}},
+		}, []string{"delete group: k8s/1/web/default/c1: rsp-9"}},
 		{"second group of the name", nil, func(m *Model) { m.Groups = append([]Group{{ID: "rsp-9", Name: m.Groups[0].Name}}, m.Groups...) },
 			[]string{"delete group: " + group + ": rsp-9"}},
 		{"group with somebody else's member", nil, func(m *Model) {
@@ -165,9 +165,9 @@ func TestDiffOfNothing(t *testing.T) {
 	desired, _ := newBuildCase(80).build()
 	want := []string{
 		"create load balancer: intranet a0f5e8a1cweb",
-		"create group: group k8s/30080/web/default/c1: i-a:30080 weight 100, i-b:30080 weight 100",
-		`create listener: listener tcp:80: HealthCheckSwitch="on" Scheduler="rr"`,
-		"start listener: listener tcp:80",
+		"create group: k8s/30080/web/default/c1: i-a:30080 weight 100, i-b:30080 weight 100",
+		`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`,
+		"start listener: tcp:80",
 	}
 	if diff := cmp.Diff(want, planLines(Diff(desired, nil, testName, testCluster))); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)

@@ -53,7 +53,7 @@ func (r *resolver) backend(node Node, port int32, weight int, mark string) alicl
 }
 
 // cluster makes the group of externalTrafficPolicy Cluster: every node that is ready, at the node port.
-func (r *resolver) cluster(port corev1.ServicePort, mark string) Group {
+func (r *resolver) cluster(port corev1.ServicePort, mark string) (Group, []Problem) {
 	group := r.newGroup(mark)
 	weight := r.params.integer(DefaultWeight, alicloud.MaxWeight)
 	for _, node := range r.members {
@@ -67,10 +67,10 @@ func (r *resolver) cluster(port corev1.ServicePort, mark string) Group {
 	if len(group.Backends) == 0 {
 		// Every candidate at once is more likely a fault of what we see than of all nodes.
 		group.Doubt = true
-		return group
+	} else {
+		r.doubtUnresolved(&group)
 	}
-	r.doubtUnresolved(&group)
-	return group
+	return group, r.addVirtual(&group, port, weight)
 }
 
 // local makes the group of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number.
@@ -95,7 +95,8 @@ func (r *resolver) local(port corev1.ServicePort, mark string) (Group, []Problem
 		}
 	}
 	r.doubtUnresolved(&group)
-	return group, r.missingNodes(counts, &group)
+	problems := r.missingNodes(counts, &group)
+	return group, append(problems, r.addVirtual(&group, port, 1)...)
 }
 
 // scaled keeps the proportion of endpoints per node within the range of weights.
@@ -121,12 +122,17 @@ func (r *resolver) doubtUnresolved(group *Group) {
 	if !group.Doubt {
 		return
 	}
-	group.Gone = sets.New[string]()
-	for _, node := range r.nodes {
+	group.Gone = instanceIDs(r.nodes)
+}
+
+func instanceIDs(nodes []Node) sets.Set[string] {
+	ids := sets.New[string]()
+	for _, node := range nodes {
 		if node.InstanceID != "" {
-			group.Gone.Insert(node.InstanceID)
+			ids.Insert(node.InstanceID)
 		}
 	}
+	return ids
 }
 
 // endpointCounts are numbers of endpoints by node name; unplaced counts those without a node.

@@ -19,7 +19,8 @@ const (
 // refusesServer reports whether a call failed because of one of the servers in it: an instance that was released or has
 // no address, or a network interface that is gone.
 func refusesServer(err error) bool {
-	return alicloud.HasCode(err, "InvalidServerId.NotFound", "InvalidServerId.NotExist", "ObtainIpFail", "ResourceNotFound.vServers")
+	return alicloud.HasCode(err, "InvalidServerId.NotFound", "InvalidServerId.NotExist", "ObtainIpFail", "ResourceNotFound.vServers",
+		"InvalidBackendServers.ServerIpConflict")
 }
 
 // How long a refused call waits. A listener or group is in transition for some seconds.
@@ -28,6 +29,10 @@ const (
 	maxBusyWait = 5 * time.Second
 	// maxThrottleJitter spreads the Services of a cluster over the start of the new minute.
 	maxThrottleJitter = 3 * time.Second
+	// unresolvedWait is how often a member that is not known in the cloud is asked for again.
+	unresolvedWait = 30 * time.Second
+	// conflictWait is how often a port that belongs to somebody else is looked at again.
+	conflictWait = time.Minute
 	// maxBusyInRow is how often an answer may be busy before what is remembered is no longer trusted. At most 5 s apart,
 	// that is about a minute; transitions are much shorter.
 	maxBusyInRow = 12

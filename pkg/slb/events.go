@@ -17,5 +17,6 @@ const (
 	ReasonImmutableAttribute      = "ImmutableAttribute"
 	ReasonListenerConflict        = "ListenerConflict"
 	ReasonLoadBalancerNotReusable = "LoadBalancerNotReusable"
+	ReasonListenersLeftAlone      = "ListenersLeftAlone"
 	ReasonLoadBalancerRecreated   = "LoadBalancerRecreated"
 )

@@ -42,7 +42,7 @@ func TestProtocolChanges(t *testing.T) {
 	} {
 		w.change("web", func(svc *corev1.Service) {
 			annotate(svc, ProtocolPort, step.value)
-			annotate(svc, CertID, "cert-1")
+			annotate(svc, CertID, testCertificate)
 		})
 		w.mustPass("web")
 		if diff := cmp.Diff(step.writes, writesOf(w.calls())); diff != "" {
@@ -63,7 +63,7 @@ func TestForwarding(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80, 443)
 	annotate(svc, ProtocolPort, "http:80,https:443")
-	annotate(svc, CertID, "cert-1")
+	annotate(svc, CertID, testCertificate)
 	w := settled(t, svc)
 	w.change("web", func(svc *corev1.Service) { annotate(svc, ForwardPort, "80:443") })
 	w.mustPass("web")

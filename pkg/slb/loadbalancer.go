@@ -112,13 +112,16 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.L
 		return nil, false, fmt.Errorf("wait for the Service: %w", err)
 	}
 	defer unlock()
-	lb, err := find(ctx, r.opts.API, svc, true)
-	if err != nil {
+	known := &memory{}
+	if err := r.lookForRemoval(ctx, svc, known); err != nil {
 		return nil, false, err
 	}
-	if lb == nil {
+	if known.actual == nil {
 		return nil, held(svc), nil
 	}
+	if known.actual.Reused && r.removalPlan(svc, known.actual).Empty() {
+		return nil, held(svc), nil // nothing of ours is on it
+	}
 	params, _ := ParseParams(svc.Annotations)
-	return statusOf(&Model{LoadBalancer: *lb}, params), true, nil
+	return statusOf(known.actual, params), true, nil
 }

@@ -37,7 +37,9 @@ type Node struct {
 	Leaving      bool
 	Cordoned     bool
 	ControlPlane bool
-	Labels       labels.Set
+	// Virtual says that the node is no machine: the pods on it are members themselves.
+	Virtual bool
+	Labels  labels.Set
 }
 
 // NodesOf reduces the nodes to what matters, sorted by name. instanceID is [Options].InstanceID.
@@ -55,9 +57,10 @@ func nodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error)) 
 	node := Node{
 		Name: object.Name, Labels: labels.Set(object.Labels),
 		Ready: ready(object), Cordoned: object.Spec.Unschedulable, ControlPlane: controlPlane,
+		Virtual: object.Labels[labelType] == typeVirtualKubelet,
 		Leaving: object.DeletionTimestamp != nil || tainted(object, taintAutoscaler),
 	}
-	node.Candidate = !excluded(object)
+	node.Candidate = !excluded(object) && !node.Virtual
 	id, err := instanceID(object)
 	if err != nil {
 		// A foreign provider ID is an answer; only a missing one leaves it open which instance the node is.
@@ -75,7 +78,7 @@ func excluded(node *corev1.Node) bool {
 			return true
 		}
 	}
-	return node.Labels[labelType] == typeVirtualKubelet || tainted(node, api.TaintExternalCloudProvider)
+	return tainted(node, api.TaintExternalCloudProvider)
 }
 
 func tainted(node *corev1.Node, key string) bool {
@@ -118,5 +121,5 @@ func sameNode(a, b Node) bool {
 
 func (n Node) equal(o Node) bool {
 	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate &&
-		n.Ready == o.Ready && n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.ControlPlane == o.ControlPlane
+		n.Ready == o.Ready && n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane
 }

@@ -49,6 +49,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	wait, quiet := time.Duration(0), false
 	if syncErr != nil {
 		wait, quiet = waitTime(syncErr)
+		quiet = quiet && known.patient()
 	}
 	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
 		return 0, errors.Join(syncErr, err)
@@ -63,6 +64,11 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 		return r.opts.ResyncPeriod, nil
 	case syncErr != nil:
 		return 0, syncErr
+	case hasReason(out.problems, ReasonListenerConflict):
+		known.doubt() // the other may leave the port at any time, and no event tells us
+		return conflictWait, nil
+	case hasReason(out.problems, ReasonSkipSyncBackends):
+		return min(unresolvedWait, max(time.Until(known.due), time.Second)), nil
 	}
 	return max(time.Until(known.due), time.Second), nil
 }
@@ -89,7 +95,11 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 	told := map[Problem]bool{}
 	for _, problem := range byReason(out.problems) {
 		if !known.told[problem] {
-			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, problem.Reason, problem.Message)
+			kind := corev1.EventTypeWarning
+			if problem.Reason == ReasonListenersLeftAlone {
+				kind = corev1.EventTypeNormal
+			}
+			r.opts.Recorder.Event(svc, kind, problem.Reason, problem.Message)
 		}
 		told[problem] = true
 	}
@@ -98,7 +108,7 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 	case quiet:
 	case syncErr != nil:
 		if failure := signature(syncErr); failure != known.failure {
-			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, ReasonSyncFailed, syncErr.Error())
+			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, failureReason(syncErr), syncErr.Error())
 			known.failure = failure
 		}
 	case known.recreating != "" && known.actual != nil:
@@ -118,7 +128,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 	}
 	out, err := r.remove(ctx, svc, known)
 	if err != nil {
-		if wait, quiet := waitTime(err); quiet {
+		if wait, quiet := waitTime(err); quiet && known.patient() {
 			return wait, nil
 		}
 		if failure := signature(err); failure != known.failure {
@@ -131,8 +141,23 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 		return 0, fmt.Errorf("release the Service: %w", err)
 	}
 	known.failure, known.told, known.released = "", nil, true
-	if out.loadBalancerID != "" {
+	switch {
+	case out.loadBalancerID == "":
+	case out.preserved:
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, ReasonPreservedOnDelete, "CLB %s stays with its listeners, as the annotation %s asks", out.loadBalancerID, PreserveOnDelete)
+	case out.reused:
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonCleaned, "CLB %s is rid of this Service's listeners and groups", out.loadBalancerID)
+	default:
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonCleaned, "CLB %s is deleted", out.loadBalancerID)
 	}
 	return 0, nil
+}
+
+// failureReason is the reason of the event that tells of a failed pass.
+func failureReason(err error) string {
+	var config *ConfigError
+	if errors.As(err, &config) && config.event != "" {
+		return config.event
+	}
+	return ReasonSyncFailed
 }

@@ -38,13 +38,13 @@ const (
 // targetLoadBalancer is the target of steps on the CLB itself. Every other target needs it.
 const targetLoadBalancer = "load balancer"
 
-func targetGroup(name string) string                 { return "group " + name }
-func targetListener(key alicloud.ListenerKey) string { return "listener " + key.String() }
+func targetGroup(name string) string                 { return name }
+func targetListener(key alicloud.ListenerKey) string { return key.String() }
 
 // Step is one change, which is one call of the cloud.
 type Step struct {
 	Op Op `json:"op"`
-	// Target names what changes, for example "listener tcp:80".
+	// Target names what changes, for example "tcp:80".
 	Target string `json:"target"`
 	// Before and After show the change; one of them is empty where something is made or removed.
 	Before string `json:"before,omitempty"`

@@ -6,19 +6,40 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// pods makes a group whose members are the addresses of ready endpoints, at the target port.
+// pods makes a group whose members are the addresses of endpoints, at the target port.
 func (r *resolver) pods(port corev1.ServicePort, mark string) (Group, []Problem) {
 	group := r.newGroup(mark)
 	group.Doubt = len(r.slices) == 0
-	weight := r.params.integer(DefaultWeight, alicloud.MaxWeight)
+	problems := r.addPods(&group, port, r.params.integer(DefaultWeight, alicloud.MaxWeight), func(discoveryv1.Endpoint) bool { return true })
+	return group, problems
+}
+
+// addVirtual adds the pods on virtual nodes, which have no node port, to a group whose other members are nodes.
+func (r *resolver) addVirtual(group *Group, port corev1.ServicePort, weight int) []Problem {
+	virtual := virtualNodes(r.nodes)
+	if virtual.Len() == 0 {
+		return nil
+	}
+	if len(r.slices) == 0 && !group.Doubt {
+		group.Doubt, group.Gone = true, instanceIDs(r.nodes)
+	}
+	return r.addPods(group, port, weight, func(endpoint discoveryv1.Endpoint) bool {
+		return endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName)
+	})
+}
+
+// addPods adds the endpoints that are wanted. One without a network interface blocks removals until it has one: it may be
+// the very member that looks unwanted.
+func (r *resolver) addPods(group *Group, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) []Problem {
 	var problems []Problem
 	r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
 		state := stateOf(endpoint)
-		if state == endpointGone {
+		if state == endpointGone || !wanted(endpoint) {
 			return
 		}
 		address := endpoint.Addresses[0]
@@ -30,7 +51,7 @@ func (r *resolver) pods(port corev1.ServicePort, mark string) (Group, []Problem)
 		}
 		member := alicloud.Backend{
 			BackendKey: alicloud.BackendKey{Type: alicloud.BackendENI, ServerID: id, ServerIP: address, Port: int(number)},
-			Weight:     weight, Description: mark,
+			Weight:     weight, Description: group.Name,
 		}
 		if state == endpointTerminating {
 			member.Weight = 0
@@ -40,17 +61,34 @@ func (r *resolver) pods(port corev1.ServicePort, mark string) (Group, []Problem)
 		group.Backends = append(group.Backends, member)
 	})
 	byAddress := func(a, b alicloud.Backend) int { return cmp.Compare(a.ServerIP, b.ServerIP) }
-	slices.SortFunc(group.Backends, byAddress)
-	slices.SortFunc(group.Draining, byAddress)
-	return group, problems
+	slices.SortStableFunc(group.Backends, byAddress)
+	slices.SortStableFunc(group.Draining, byAddress)
+	return problems
+}
+
+func virtualNodes(nodes []Node) sets.Set[string] {
+	virtual := sets.New[string]()
+	for _, node := range nodes {
+		if node.Virtual {
+			virtual.Insert(node.Name)
+		}
+	}
+	return virtual
 }
 
 // podAddresses are the addresses whose network interfaces must be known to build the groups of a Service.
-func podAddresses(slicesOfService []*discoveryv1.EndpointSlice) []string {
+func podAddresses(in Input) []string {
+	everything, virtual := usesInterfaces(in.Params, in.Config), virtualNodes(in.Nodes)
+	if !everything && virtual.Len() == 0 {
+		return nil
+	}
 	var addresses []string
-	for _, slice := range slicesOfService {
+	for _, slice := range in.Slices {
 		for _, endpoint := range slice.Endpoints {
-			if len(endpoint.Addresses) > 0 && stateOf(endpoint) != endpointGone {
+			if len(endpoint.Addresses) == 0 || stateOf(endpoint) == endpointGone {
+				continue
+			}
+			if everything || endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName) {
 				addresses = append(addresses, endpoint.Addresses[0])
 			}
 		}

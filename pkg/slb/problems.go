@@ -22,6 +22,8 @@ type ConfigError struct {
 	Field string
 	// Reason tells what was found and what is accepted.
 	Reason string
+
+	event string // reason of the event; empty for the general one
 }
 
 // Error implements error.

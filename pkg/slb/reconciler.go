@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,10 +18,11 @@ import (
 // Reconciler makes the cloud look as the Services want. It is the only writer: one pass at a time per Service, whoever
 // asks for it.
 type Reconciler struct {
-	opts     Options
-	services keyLock // by namespace/name
-	memories memories
-	kube     kubeWriter
+	opts      Options
+	services  keyLock // by namespace/name
+	balancers keyLock // by the id of a CLB that several Services may share; taken after the Service's
+	memories  memories
+	kube      kubeWriter
 }
 
 // NewReconciler returns a reconciler. It asks for the informers that it reads, which may be started later.
@@ -40,6 +42,8 @@ type outcome struct {
 	problems       []Problem
 	// writes counts the calls that changed something.
 	writes int
+	// reused and preserved tell, after a removal, that the CLB itself still stands.
+	reused, preserved bool
 }
 
 // ensure makes the CLB of a Service as it is wanted. The caller holds the Service's lock.
@@ -49,9 +53,15 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	if err := r.refuse(params); err != nil {
 		return out, err
 	}
-	if err := r.look(ctx, svc, known); err != nil {
+	unlock, err := r.lockShared(ctx, params, known)
+	if err != nil {
 		return out, err
 	}
+	defer unlock()
+	if err := r.look(ctx, svc, params, known); err != nil {
+		return out, err
+	}
+	out.problems = append(out.problems, placement(known.actual, params)...)
 	plan, err := r.plan(ctx, svc, known, params, &out)
 	if err != nil {
 		return out, err
@@ -59,16 +69,35 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	err = r.apply(ctx, svc, known, plan, &out)
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
-		if actual.serves() {
+		if actual.serves() || actual.Reused && params.Get(ForceOverrideListeners) != "true" {
 			out.status = statusOf(actual, params)
 		}
 	}
 	return out, err
 }
 
+// lockShared keeps other Services from a CLB that is not this one's alone.
+func (r *Reconciler) lockShared(ctx context.Context, params Params, known *memory) (unlock func(), err error) {
+	id := params.Get(LoadBalancerID)
+	if known.actual != nil && known.actual.Reused {
+		id = known.actual.LoadBalancer.ID
+	}
+	if id == "" {
+		return func() {}, nil
+	}
+	if unlock, err = r.balancers.lock(ctx, id); err != nil {
+		return nil, fmt.Errorf("wait for CLB %s: %w", id, err)
+	}
+	return unlock, nil
+}
+
+func nameOf(svc *corev1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+}
+
 // refuse returns why nothing may be done for a Service.
 func (r *Reconciler) refuse(params Params) error {
-	if r.opts.Config.DisablePublicSLB && params.addressType() == alicloud.AddressInternet {
+	if r.opts.Config.DisablePublicSLB && !params.Has(LoadBalancerID) && params.addressType() == alicloud.AddressInternet {
 		return &ConfigError{Field: "disablePublicSLB", Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
 			string(AddressType) + ": intranet"}
 	}
@@ -76,48 +105,24 @@ func (r *Reconciler) refuse(params Params) error {
 }
 
 // look makes sure that what is remembered may be trusted, and reads the cloud where it may not.
-func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, known *memory) error {
+func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
 	if known.fresh && time.Now().Before(known.due) {
 		return nil
 	}
-	lb, err := r.locate(ctx, svc, known)
+	found, err := r.locate(ctx, svc, params, known)
 	if err != nil {
 		return err
 	}
 	known.actual = nil
-	if lb != nil {
-		service := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-		if known.actual, err = observe(ctx, r.opts.API, *lb, service); err != nil {
+	if found.lb != nil {
+		if known.actual, err = observe(ctx, r.opts.API, *found.lb, nameOf(svc)); err != nil {
 			return err
 		}
+		known.actual.Reused = found.reused
 	}
-	known.fresh, known.busy = true, 0
+	known.fresh, known.interfaces = true, nil
 	known.due = time.Now().Add(r.opts.ResyncPeriod + rand.N(r.opts.ResyncPeriod/5+1))
 	return nil
-}
-
-// locate returns the CLB as it is, or nil when there is none.
-func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, known *memory) (*alicloud.LoadBalancer, error) {
-	before := svc.Labels[LabelLoadBalancerID]
-	if known.actual != nil && known.actual.LoadBalancer.ID != "" {
-		before = known.actual.LoadBalancer.ID
-		lb, err := r.opts.API.DescribeLoadBalancer(ctx, before)
-		if err == nil {
-			return &lb, nil
-		}
-		if !alicloud.IsNotFound(err) {
-			return nil, fmt.Errorf("read CLB %s: %w", before, err)
-		}
-	}
-	lb, err := find(ctx, r.opts.API, svc, known.marked)
-	if err != nil || lb != nil {
-		return lb, err
-	}
-	if before != "" {
-		known.lost = before
-		known.recreating = before
-	}
-	return nil, nil
 }
 
 // plan compares what is wanted with what is there.
@@ -135,8 +140,7 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 		return Plan{}, err
 	}
 	desired, problems := Build(in)
-	service := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-	plan := Diff(desired, known.actual, service, in.ClusterID)
+	plan := Diff(desired, known.actual, nameOf(svc), in.ClusterID)
 	out.problems = append(append(out.problems, problems...), plan.Problems...)
 	if hasInvalid(out.problems) {
 		plan = plan.membersOnly()
@@ -144,31 +148,57 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	return plan, nil
 }
 
-func hasInvalid(problems []Problem) bool {
-	for _, problem := range problems {
-		if problem.Reason == ReasonInvalidAnnotation {
-			return true
-		}
-	}
-	return false
+func hasInvalid(problems []Problem) bool { return hasReason(problems, ReasonInvalidAnnotation) }
+
+func hasReason(problems []Problem, reason string) bool {
+	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Reason == reason })
 }
 
 // input collects what the wanted state depends on.
-func (r *Reconciler) input(_ context.Context, svc *corev1.Service, known *memory, params Params) (Input, error) {
-	in := Input{Service: svc, Params: params, Config: r.opts.Config, ClusterID: r.opts.Config.ClusterID}
-	if known.actual != nil {
-		service := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-		if id := adoptedClusterID(known.actual, service); id != "" {
-			in.ClusterID = id
-		}
+func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memory, params Params) (Input, error) {
+	in := Input{
+		Service: svc, Params: params, Config: r.opts.Config, ClusterID: clusterIDOn(known.actual, svc, r.opts.Config.ClusterID),
+		Reused: known.actual != nil && known.actual.Reused,
 	}
 	nodes, err := r.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
 		return in, fmt.Errorf("list the nodes: %w", err)
 	}
 	in.Nodes = NodesOf(nodes, r.opts.InstanceID)
-	in.Slices, err = r.slices(svc)
+	if in.Slices, err = r.slices(svc); err != nil {
+		return in, err
+	}
+	in.Interfaces, err = r.interfaces(ctx, known, podAddresses(in))
 	return in, err
+}
+
+// interfaces returns the network interfaces of addresses of pods. An address keeps its interface for as long as it is an
+// endpoint, so only new ones are asked for.
+func (r *Reconciler) interfaces(ctx context.Context, known *memory, addresses []string) (map[string]string, error) {
+	current := make(map[string]string, len(addresses))
+	var unknown []string
+	for _, address := range addresses {
+		if id, ok := known.interfaces[address]; ok {
+			current[address] = id
+			continue
+		}
+		unknown = append(unknown, address)
+	}
+	if len(unknown) > 0 {
+		found, err := r.opts.API.DescribeNetworkInterfaces(ctx, alicloud.NetworkInterfaceQuery{PrivateIPs: unknown, VPCID: r.opts.Config.VPCID})
+		if err != nil {
+			return nil, fmt.Errorf("find the network interfaces of %d addresses: %w", len(unknown), err)
+		}
+		for _, eni := range found {
+			for _, address := range eni.PrivateIPs {
+				if slices.Contains(unknown, address) {
+					current[address] = eni.ID
+				}
+			}
+		}
+	}
+	known.interfaces = current
+	return current, nil
 }
 
 // slices returns all EndpointSlices of the Service.
@@ -202,10 +232,17 @@ func (r *Reconciler) settle(known *memory, applier *applier, err error) {
 	if known.actual.LoadBalancer.ID == "" {
 		known.actual = nil // nothing was made; whether that is certain, doubt says
 	}
+	if applier.lost != "" && known.actual != nil && known.actual.Reused {
+		known.actual, known.fresh = nil, false
+		return
+	}
 	if applier.lost != "" {
 		known.forget(applier.lost)
 		known.recreating = applier.lost
 		return
+	}
+	if applier.doubt || applier.refused {
+		known.interfaces = nil
 	}
 	if applier.doubt {
 		known.doubt()
@@ -214,46 +251,7 @@ func (r *Reconciler) settle(known *memory, applier *applier, err error) {
 		known.busy = 0
 		return
 	}
-	if known.busy++; known.busy >= maxBusyInRow {
+	if known.busy++; known.busy%maxBusyInRow == 0 {
 		known.doubt()
-		known.busy = 0
 	}
-}
-
-// remove tears down what the Service has. It is a success when there is nothing.
-func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known *memory) (outcome, error) {
-	var out outcome
-	if !known.fresh || known.actual == nil {
-		lb, err := find(ctx, r.opts.API, svc, true)
-		if err != nil {
-			return out, err
-		}
-		if lb == nil {
-			known.forget(known.lost)
-			out.loadBalancerID = known.removing
-			return out, nil
-		}
-		known.actual = &Model{LoadBalancer: *lb}
-	}
-	id := known.actual.LoadBalancer.ID
-	out.loadBalancerID, known.removing = id, id
-	err := r.apply(ctx, svc, known, removalPlan(known.actual), &out)
-	if err != nil && known.actual != nil { // nil: a call said that the CLB is gone
-		return out, err
-	}
-	known.forget(id)
-	return out, nil
-}
-
-// removalPlan deletes a CLB of ours; its listeners and groups go with it.
-func removalPlan(actual *Model) Plan {
-	var plan Plan
-	if actual.LoadBalancer.DeleteProtection != alicloud.ProtectionOff {
-		plan.Steps = append(plan.Steps, Step{
-			Op: OpSetProtection, Target: targetLoadBalancer, Before: actual.LoadBalancer.DeleteProtection, After: alicloud.ProtectionOff,
-			loadBalancer: alicloud.LoadBalancer{DeleteProtection: alicloud.ProtectionOff},
-		})
-	}
-	plan.Steps = append(plan.Steps, Step{Op: OpDeleteLoadBalancer, Target: targetLoadBalancer, Before: actual.LoadBalancer.ID})
-	return plan
 }

@@ -28,6 +28,8 @@ type memory struct {
 	released bool
 	// recreating is the id of a CLB that is gone and whose replacement has not been told yet.
 	recreating string
+	// interfaces maps addresses of pods to their network interfaces.
+	interfaces map[string]string
 	// busy counts answers in a row that said "in transition".
 	busy int
 	// valid are the parameters of the last pass in which all annotations were accepted.
@@ -37,6 +39,9 @@ type memory struct {
 	told    map[Problem]bool
 	failure string
 }
+
+// patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
+func (m *memory) patient() bool { return m.busy < maxBusyInRow }
 
 // doubt makes the next pass read before it writes.
 func (m *memory) doubt() { m.fresh = false }

@@ -80,17 +80,21 @@ func TestBusyForTooLongIsDoubted(t *testing.T) {
 	w := settled(t, testService("web", 80))
 	w.addNode("d")
 	w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "BackendServer.configuring", "status": 409, "times": 0})
-	for range maxBusyInRow {
-		if err := w.pass("web"); err != nil {
-			t.Fatal(err)
-		}
+	for range maxBusyInRow - 1 {
+		w.mustPass("web")
+	}
+	if err := w.pass("web"); err == nil {
+		t.Error("nobody hears that the group never becomes ready")
 	}
 	w.calls()
-	if err := w.pass("web"); err != nil {
-		t.Fatal(err)
+	if err := w.pass("web"); err == nil {
+		t.Error("no error although the group is still not ready")
 	}
 	if calls := w.calls(); len(calls) == len(writesOf(calls)) {
 		t.Errorf("calls = %v, want a look at what is there", calls)
+	}
+	if events := w.told(); len(events) != 1 {
+		t.Errorf("events = %q, want one", events)
 	}
 }
 

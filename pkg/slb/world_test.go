@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -31,6 +32,9 @@ const (
 	testNamespace = "default"
 	testCluster   = "c1"
 	testRegion    = "cn-hangzhou"
+
+	testCertificate = "cert-1"
+	testACL         = "acl-1"
 )
 
 var errDead = errors.New("the process is dead")
@@ -83,7 +87,10 @@ func (m *mortal) isDead() bool {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	e, err := emulator.New(emulator.Options{})
+	config := cloud.DefaultConfig()
+	config.Certificates = []cloud.CertificateConfig{{ID: testCertificate}}
+	config.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}}
+	e, err := emulator.New(emulator.Options{Config: config})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,81 +355,4 @@ func (w *world) send(request *http.Request, into any) {
 	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-// cloudLB is a CLB in the emulator's state, without what differs from run to run.
-type cloudLB struct {
-	Name, AddressType, DeleteProtection, Protection, Reason, ChargeType string
-	Tags                                                                map[string]string
-	Listeners                                                           map[string]map[string]any
-	Groups                                                              map[string][]string
-}
-
-// state returns the CLBs by name. Groups of one name are told apart, so that a leaked one shows.
-func (w *world) state() map[string]cloudLB {
-	w.t.Helper()
-	var raw struct{ LoadBalancers []stateLB }
-	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/_emulator/state", http.NoBody)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.send(request, &raw)
-	all := map[string]cloudLB{}
-	for _, lb := range raw.LoadBalancers {
-		name := lb.LoadBalancerName
-		for all[name].Name != "" {
-			name += "+"
-		}
-		all[name] = lb.plain()
-	}
-	return all
-}
-
-type stateLB struct {
-	LoadBalancerId, LoadBalancerName, AddressType, DeleteProtection                string
-	ModificationProtectionStatus, ModificationProtectionReason, InstanceChargeType string
-	Tags                                                                           struct {
-		Tag []struct{ TagKey, TagValue string }
-	}
-	Listeners     []map[string]any
-	VServerGroups []struct {
-		VServerGroupId, VServerGroupName string
-		BackendServers                   []struct {
-			ServerId, ServerIp, Type, Description string
-			Port, Weight                          int
-		}
-	}
-}
-
-func (lb stateLB) plain() cloudLB {
-	out := cloudLB{
-		Name: lb.LoadBalancerName, AddressType: lb.AddressType, DeleteProtection: lb.DeleteProtection,
-		Protection: lb.ModificationProtectionStatus, Reason: lb.ModificationProtectionReason, ChargeType: lb.InstanceChargeType,
-		Tags: map[string]string{}, Listeners: map[string]map[string]any{}, Groups: map[string][]string{},
-	}
-	for _, tag := range lb.Tags.Tag {
-		out.Tags[tag.TagKey] = tag.TagValue
-	}
-	names := map[string]string{}
-	for _, group := range lb.VServerGroups {
-		name := group.VServerGroupName
-		for out.Groups[name] != nil {
-			name += "+"
-		}
-		names[group.VServerGroupId] = name
-		out.Groups[name] = []string{}
-		for _, b := range group.BackendServers {
-			out.Groups[name] = append(out.Groups[name], fmt.Sprintf("%s %s:%d weight %d %s", b.Type, b.ServerId, b.Port, b.Weight, b.Description))
-		}
-	}
-	for _, listener := range lb.Listeners {
-		key := fmt.Sprintf("%v:%v", listener["ListenerProtocol"], listener["ListenerPort"])
-		for _, name := range []string{"LoadBalancerId", "CreateTime", "LoopbackEndpoint"} {
-			delete(listener, name)
-		}
-		group, _ := listener["VServerGroupId"].(string)
-		listener["VServerGroupId"] = names[group]
-		out.Listeners[key] = listener
-	}
-	return out
 }

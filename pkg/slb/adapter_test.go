@@ -1,0 +1,104 @@
+package slb
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
+	servicecontroller "k8s.io/cloud-provider/controllers/service"
+	"k8s.io/component-base/featuregate"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+)
+
+// stockCloud is a provider that has nothing but load balancers.
+type stockCloud struct {
+	cloudprovider.Interface
+	balancer cloudprovider.LoadBalancer
+}
+
+func (c stockCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) { return c.balancer, true }
+func (c stockCloud) ProviderName() string                             { return "alicloud" }
+
+// TestStockServiceControllerDrivesTheAdapter runs the service controller of k8s.io/cloud-provider over the adapter.
+func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
+	t.Parallel()
+	const group = "k8s/30080/web/default/c1"
+	w := newWorld(t)
+	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+	w.restart()
+	stock, err := servicecontroller.New(stockCloud{balancer: NewLoadBalancer(w.Reconciler)}, w.kube,
+		w.factory.Core().V1().Services(), w.factory.Core().V1().Nodes(), "kubernetes", featuregate.NewFeatureGate())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stock.Run(ctx, 1, controllersmetrics.NewControllerManagerMetrics("test"))
+	}()
+	w.factory.Start(ctx.Done())
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		w.factory.Shutdown()
+	})
+	members := func() int {
+		for _, lb := range w.state() {
+			return len(lb.Groups[group])
+		}
+		return -1
+	}
+
+	w.put(testService("web", 80))
+	eventually(t, "address in the status", func() bool { return len(w.get("web").Status.LoadBalancer.Ingress) == 1 })
+	// One after the other: the stock controller's node and service workers share a field without a lock.
+	for i, name := range []string{"a", "b"} {
+		w.createNode(name)
+		eventually(t, "member "+name, func() bool { return members() == i+1 })
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+	eventually(t, "CLB gone", func() bool { return len(w.state()) == 0 })
+	eventually(t, "no finalizer", func() bool { return len(w.get("web").Finalizers) == 0 })
+}
+
+func TestAdapterOfServicesThatAreNotOurs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	adapter := NewLoadBalancer(w.Reconciler)
+	svc := testService("web", 80)
+	class := "example.com/other"
+	svc.Spec.LoadBalancerClass = &class
+	if _, exists, err := adapter.GetLoadBalancer(t.Context(), "", svc); exists || err != nil {
+		t.Errorf("GetLoadBalancer = %v, %v", exists, err)
+	}
+	if _, err := adapter.EnsureLoadBalancer(t.Context(), "", svc, nil); !errors.Is(err, cloudprovider.ImplementedElsewhere) {
+		t.Errorf("EnsureLoadBalancer = %v", err)
+	}
+	if err := adapter.EnsureLoadBalancerDeleted(t.Context(), "", svc); err != nil {
+		t.Errorf("EnsureLoadBalancerDeleted = %v", err)
+	}
+	if calls := w.calls(); len(calls) != 0 {
+		t.Errorf("calls %v, want none", calls)
+	}
+}
+
+func TestAdapterAsksToWaitWhileTheCloudIsBusy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(testService("web", 80))
+	w.fault(map[string]any{"action": "CreateVServerGroup", "code": "SystemBusy", "status": 400})
+	_, err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil)
+	var retry *api.RetryError
+	if !errors.As(err, &retry) {
+		t.Errorf("error %v, want one that names a time", err)
+	}
+	if events := w.told(); len(events) != 0 {
+		t.Errorf("events %q, want none", events)
+	}
+}

@@ -1,0 +1,131 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// location is the CLB that a Service is on.
+type location struct {
+	lb *alicloud.LoadBalancer
+	// reused says that its user made it and names it by id.
+	reused bool
+}
+
+// locate returns the CLB of a Service as it is; its lb is nil when there is none.
+//
+// A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So what
+// is remembered comes first, then a CLB of our own, then the CLB that the label names, then the one of the annotation.
+func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params Params, known *memory) (location, error) {
+	before := svc.Labels[LabelLoadBalancerID]
+	if known.actual != nil && known.actual.LoadBalancer.ID != "" {
+		before = known.actual.LoadBalancer.ID
+		lb, err := r.opts.API.DescribeLoadBalancer(ctx, before)
+		if err == nil {
+			return location{&lb, known.actual.Reused}, nil
+		}
+		if !alicloud.IsNotFound(err) {
+			return location{}, fmt.Errorf("read CLB %s: %w", before, err)
+		}
+	}
+	asked := params.Get(LoadBalancerID)
+	if asked == "" || known.marked {
+		lb, err := find(ctx, r.opts.API, svc, known.marked)
+		if err != nil || lb != nil {
+			return location{lb, false}, err
+		}
+	}
+	if before != "" && before != asked && known.marked {
+		lb, err := r.formerlyReused(ctx, before)
+		if err != nil || lb != nil {
+			return location{lb, true}, err
+		}
+	}
+	if asked != "" {
+		lb, err := r.reusable(ctx, svc, params, asked)
+		return location{lb, true}, err
+	}
+	if before != "" {
+		known.lost, known.recreating = before, before
+	}
+	return location{}, nil
+}
+
+// formerlyReused returns the CLB if it is one that a user made and we were allowed to use.
+func (r *Reconciler) formerlyReused(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
+	lb, err := r.opts.API.DescribeLoadBalancer(ctx, id)
+	if alicloud.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read CLB %s: %w", id, err)
+	}
+	if _, reused := lb.Tag(tagReused); !reused {
+		return nil, nil
+	}
+	return &lb, nil
+}
+
+// reusable returns the CLB that the annotation names, or why it cannot be used.
+func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params Params, id string) (*alicloud.LoadBalancer, error) {
+	refuse := func(format string, args ...any) error {
+		return &ConfigError{Field: string(LoadBalancerID), Reason: fmt.Sprintf("CLB "+id+" "+format, args...), event: ReasonLoadBalancerNotReusable}
+	}
+	lb, err := r.opts.API.DescribeLoadBalancer(ctx, id)
+	if alicloud.IsNotFound(err) {
+		return nil, refuse("does not exist; nothing is made in its place")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read CLB %s: %w", id, err)
+	}
+	for _, key := range []string{tagOwner, tagCluster} {
+		if value, ok := lb.Tag(key); ok {
+			return nil, refuse("was made by a controller (tag %s=%s) and serves something else", key, value)
+		}
+	}
+	if lb.VPCID != "" && r.opts.Config.VPCID != "" && lb.VPCID != r.opts.Config.VPCID {
+		return nil, refuse("is in VPC %s, the nodes are in %s", lb.VPCID, r.opts.Config.VPCID)
+	}
+	for _, ingress := range svc.Status.LoadBalancer.Ingress {
+		if ingress.IP != "" && ingress.IP != lb.Address && !params.Has(Hostname) {
+			return nil, refuse("has the address %s, the Service shows %s", lb.Address, ingress.IP)
+		}
+	}
+	return &lb, nil
+}
+
+// placement reports an annotation id that the Service cannot follow.
+func placement(actual *Model, params Params) []Problem {
+	asked := params.Get(LoadBalancerID)
+	if actual == nil || asked == actual.LoadBalancer.ID || asked == "" && !actual.Reused {
+		return nil
+	}
+	if asked == "" {
+		asked = "none"
+	}
+	return []Problem{problemf(ReasonImmutableAttribute, "%s cannot change to %s; the Service stays on CLB %s", LoadBalancerID, asked, actual.LoadBalancer.ID)}
+}
+
+// literalClusterID is what the vendor's own controller writes where no cluster id is configured, in every such cluster.
+const literalClusterID = "clusterid"
+
+// clusterIDOn returns the cluster id that a Service's marks on a CLB carry. On a CLB of our own, whose tag names the
+// Service, any mark of its name is its; on one that several clusters may share, only the configured id proves that, and
+// the literal one when the Service shows that it was there before.
+func clusterIDOn(actual *Model, svc *corev1.Service, configured string) string {
+	if actual == nil {
+		return configured
+	}
+	adopted := adoptedClusterID(actual, nameOf(svc))
+	switch {
+	case !actual.Reused && adopted != "":
+		return adopted
+	case actual.Reused && adopted == literalClusterID && svc.Labels[LabelLoadBalancerID] == actual.LoadBalancer.ID:
+		return adopted
+	}
+	return configured
+}

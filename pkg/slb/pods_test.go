@@ -1,0 +1,144 @@
+package slb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// addressOf returns the address of an instance's network interface, which stands in for a pod's.
+func (w *world) addressOf(instance string) string {
+	w.t.Helper()
+	for _, i := range w.emulator.Instances() {
+		if i.ID == instance {
+			return i.PrivateIP
+		}
+	}
+	w.t.Fatalf("no instance %s", instance)
+	return ""
+}
+
+// podWorld makes a world whose pods have addresses of network interfaces, and the Service over them.
+func podWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, put func(items ...string)) {
+	t.Helper()
+	w = newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	for _, f := range change {
+		f(svc)
+	}
+	put = func(items ...string) {
+		for i, item := range items {
+			state, name, node := "", item, ""
+			if name[0] == '!' {
+				state, name = "!", name[1:]
+			}
+			name, node, _ = strings.Cut(name, "@")
+			if !strings.Contains(name, ".") {
+				name = w.addressOf("i-" + name)
+			}
+			if node == "" {
+				node = "a"
+			}
+			items[i] = state + name + "@" + node
+		}
+		slice := testSlice(svc.Spec.Ports[0], items...)
+		slice.Name = "web-1"
+		w.putSlice(slice)
+	}
+	put("a", "b")
+	w.put(svc)
+	w.mustPass("web")
+	w.calls()
+	w.told()
+	return w, put
+}
+
+func eni(svc *corev1.Service) { svc.Annotations[AnnotationBackendType] = "eni" }
+
+func (w *world) podMembers(group string) []string {
+	var members []string
+	for _, member := range w.state()["a0f5e8a1cweb"].Groups[group] {
+		fields := strings.Fields(member)
+		members = append(members, fields[0]+" "+fields[3])
+	}
+	slices.Sort(members)
+	return members
+}
+
+func TestPodsAreMembers(t *testing.T) {
+	t.Parallel()
+	const group = "k8s/8080/web/default/c1"
+	w, put := podWorld(t, eni)
+	for _, step := range []struct {
+		name    string
+		items   []string
+		calls   []string
+		members []string
+	}{
+		{"unchanged", []string{"b", "a"}, nil, []string{"eni 100", "eni 100"}},
+		{"replaced", []string{"a", "c"}, []string{"DescribeNetworkInterfaces", "ModifyVServerGroupBackendServers"}, []string{"eni 100", "eni 100"}},
+		{"draining", []string{"a", "!c"}, []string{"SetVServerGroupAttribute"}, []string{"eni 0", "eni 100"}},
+		{"drained", []string{"a"}, []string{"RemoveVServerGroupBackendServers"}, []string{"eni 100"}},
+		{"one without interface, one gone", []string{"b", "192.0.2.1"}, []string{"DescribeNetworkInterfaces", "AddVServerGroupBackendServers"}, []string{"eni 100", "eni 100"}},
+		{"interface known at last", []string{"b"}, []string{"RemoveVServerGroupBackendServers"}, []string{"eni 100"}},
+	} {
+		put(step.items...)
+		w.mustPass("web")
+		if diff := cmp.Diff(step.calls, w.calls()); diff != "" {
+			t.Errorf("%s: calls (-want +got):\n%s", step.name, diff)
+		}
+		if diff := cmp.Diff(step.members, w.podMembers(group)); diff != "" {
+			t.Errorf("%s: members (-want +got):\n%s", step.name, diff)
+		}
+	}
+	w.drift("web")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("the next look writes %v", writes)
+	}
+}
+
+func TestPodsOnVirtualNodesAreMembersInEveryMode(t *testing.T) {
+	t.Parallel()
+	const group = "k8s/30080/web/default/c1"
+	virtual := testNode("vk", labelled(labelType, typeVirtualKubelet), foreignProvider)
+	for _, test := range []struct {
+		policy corev1.ServiceExternalTrafficPolicy
+		want   []string
+	}{
+		{corev1.ServiceExternalTrafficPolicyCluster, []string{"ecs 100", "ecs 100", "ecs 100", "eni 100"}},
+		{corev1.ServiceExternalTrafficPolicyLocal, []string{"ecs 1", "eni 1"}},
+	} {
+		t.Run(string(test.policy), func(t *testing.T) {
+			t.Parallel()
+			w, put := podWorld(t, func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = test.policy })
+			w.putNode(virtual)
+			put("10.9.0.1@a", "c@vk")
+			w.mustPass("web")
+			if diff := cmp.Diff(test.want, w.podMembers(group)); diff != "" {
+				t.Errorf("members (-want +got):\n%s", diff)
+			}
+			w.drift("web")
+			w.calls()
+			w.mustPass("web")
+			if writes := writesOf(w.calls()); len(writes) != 0 {
+				t.Errorf("the next look writes %v", writes)
+			}
+		})
+	}
+}
+
+func TestBackendTypeChange(t *testing.T) {
+	t.Parallel()
+	w, _ := podWorld(t)
+	w.change("web", eni)
+	w.mustPass("web")
+	want := []string{"DescribeNetworkInterfaces", "CreateVServerGroup", "SetLoadBalancerTCPListenerAttribute", "DeleteVServerGroup"}
+	if diff := cmp.Diff(want, w.calls()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,132 @@
+package slb
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// remove tears down what the Service has. It is a success when there is nothing.
+func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known *memory) (outcome, error) {
+	var out outcome
+	if !known.fresh || known.actual == nil {
+		if err := r.lookForRemoval(ctx, svc, known); err != nil {
+			return out, err
+		}
+		if known.actual == nil {
+			known.forget(known.lost)
+			out.loadBalancerID = known.removing
+			return out, nil
+		}
+	}
+	id := known.actual.LoadBalancer.ID
+	out.loadBalancerID, known.removing = id, id
+	out.reused, out.preserved = known.actual.Reused, preserved(svc)
+	plan := r.removalPlan(svc, known.actual)
+	err := r.apply(ctx, svc, known, plan, &out)
+	if err != nil && known.actual != nil { // nil: a call said that the CLB is gone
+		return out, err
+	}
+	known.forget(id)
+	if out.reused {
+		known.lost = ""
+	}
+	return out, nil
+}
+
+// lookForRemoval finds what is to be removed. What the annotations ask for counts less than what is there: they may
+// be invalid, and deletion must work all the same.
+func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, known *memory) error {
+	known.actual = nil
+	lb, err := find(ctx, r.opts.API, svc, true)
+	if err != nil {
+		return err
+	}
+	if lb != nil {
+		known.actual = &Model{LoadBalancer: *lb}
+		return nil
+	}
+	params, _ := ParseParams(svc.Annotations)
+	tried := ""
+	for _, id := range []string{svc.Labels[LabelLoadBalancerID], params.Get(LoadBalancerID)} {
+		if id == "" || id == tried {
+			continue
+		}
+		tried = id
+		if lb, err = r.formerlyReused(ctx, id); err != nil {
+			return err
+		}
+		if lb == nil {
+			continue
+		}
+		if known.actual, err = observe(ctx, r.opts.API, *lb, nameOf(svc)); err != nil {
+			return err
+		}
+		known.actual.Reused = true
+		return nil
+	}
+	return nil
+}
+
+// removalPlan deletes a CLB of ours; its listeners and groups go with it. Of a CLB that its user made it deletes what
+// carries our mark. A CLB that its user wants to keep only loses what binds it to us.
+func (r *Reconciler) removalPlan(svc *corev1.Service, actual *Model) Plan {
+	switch {
+	case actual.Reused && preserved(svc):
+		return Plan{}
+	case actual.Reused:
+		nothing := &Model{Reused: true, Override: true}
+		return Diff(nothing, actual, nameOf(svc), clusterIDOn(actual, svc, r.opts.Config.ClusterID))
+	case preserved(svc):
+		return preservingPlan(actual)
+	}
+	var plan Plan
+	plan.unprotect(actual)
+	plan.Steps = append(plan.Steps, Step{Op: OpDeleteLoadBalancer, Target: targetLoadBalancer, Before: actual.LoadBalancer.ID})
+	return plan
+}
+
+func (p *Plan) unprotect(actual *Model) {
+	if actual.LoadBalancer.DeleteProtection != alicloud.ProtectionOff {
+		p.Steps = append(p.Steps, Step{
+			Op: OpSetProtection, Target: targetLoadBalancer, Before: actual.LoadBalancer.DeleteProtection, After: alicloud.ProtectionOff,
+			loadBalancer: alicloud.LoadBalancer{DeleteProtection: alicloud.ProtectionOff},
+		})
+	}
+}
+
+// preservingPlan changes nothing that carries traffic.
+func preservingPlan(actual *Model) Plan {
+	var plan Plan
+	plan.unprotect(actual)
+	if actual.LoadBalancer.ModificationProtection != alicloud.NonProtection {
+		plan.Steps = append(plan.Steps, Step{
+			Op: OpSetModification, Target: targetLoadBalancer, Before: actual.LoadBalancer.ModificationProtection, After: alicloud.NonProtection,
+			loadBalancer: alicloud.LoadBalancer{ModificationProtection: alicloud.NonProtection},
+		})
+	}
+	var keys []string
+	for _, key := range []string{tagOwner, tagCluster} {
+		if _, ok := actual.LoadBalancer.Tag(key); ok {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) > 0 {
+		plan.Steps = append(plan.Steps, Step{Op: OpUntag, Target: targetLoadBalancer, Before: strings.Join(keys, " "), tagKeys: keys})
+	}
+	return plan
+}
+
+// preserved reports whether the user wants to keep the CLB. Any value but "false" and "off" says so, as it does with the
+// vendor's own controller.
+func preserved(svc *corev1.Service) bool {
+	params, _ := ParseParams(svc.Annotations)
+	switch params.Get(PreserveOnDelete) {
+	case "", "false", "off":
+		return false
+	}
+	return true
+}
