@@ -129,9 +129,13 @@ func TestGroupSettles(t *testing.T) {
 		a := newBubble(t, emulator.Options{Settle: time.Second})
 		a.put("i-1", emulator.InstanceSpec{})
 		group := a.newGroup(a.newLB(), "")
-		wantCode(t, a.addBackends(group, `[{"ServerId":"i-1","Port":80}]`), "BackendServer.configuring", 409)
+		add := func() error { return a.addBackends(group, `[{"ServerId":"i-1","Port":80}]`) }
+		wantCode(t, add(), "BackendServer.configuring", 409)
+		wantCode(t, add(), "VServerGroupProcessing", 400)
+		wantCode(t, add(), "OperationBusy", 400)
+		wantCode(t, add(), "SystemBusy", 449)
 		wantCode(t, a.deleteGroup(group), "OperationFailed.ServiceGroupProcessing", 400)
 		time.Sleep(time.Second)
-		must(0, a.addBackends(group, `[{"ServerId":"i-1","Port":80}]`))(t)
+		must(0, add())(t)
 	})
 }

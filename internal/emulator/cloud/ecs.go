@@ -166,8 +166,8 @@ func (s *Store) InterfacesOf(instanceID string) []*Interface {
 	return s.Interfaces.Select(func(e *Interface) bool { return e.InstanceID == instanceID })
 }
 
-// RemoveInstance releases an instance with its interfaces and addresses. Backends and routes that name it stay, as they
-// do in the cloud. The caller holds the lock.
+// RemoveInstance releases an instance with its interfaces and addresses. Backends and routes that name it stay (assumed:
+// no source says what the cloud does), so that a controller has to take them out. The caller holds the lock.
 func (s *Store) RemoveInstance(i *Instance) {
 	for _, eni := range s.InterfacesOf(i.ID) {
 		s.Interfaces.Delete(eni)

@@ -67,6 +67,8 @@ type Listener struct {
 	Phase      Phase
 	// BusyUntil is when the last change has settled; another change before that gets a busy code.
 	BusyUntil time.Time
+	// Refused counts the changes that were refused as too early; the codes of the refusals take turns by it.
+	Refused int
 }
 
 // SortedListeners returns the listeners by port, then protocol.
@@ -97,6 +99,8 @@ type ServerGroup struct {
 	BusyUntil time.Time
 	// BoundUntil is when a listener that was deleted lets go of the group.
 	BoundUntil time.Time
+	// Refused counts the changes that were refused as too early; the codes of the refusals take turns by it.
+	Refused int
 }
 
 // Backend is a member of a vServer group. Its identity is server, address and port.

@@ -42,14 +42,15 @@ func (e service) describeInstances(c *api.Call) (any, error) {
 
 // findInstances applies the filters. Ids and addresses are looked up, not searched: clients ask for 100 of 10,000.
 func (e service) findInstances(c *api.Call) []*cloud.Instance {
+	keep := e.filter(c)
 	candidates, listed := e.byID(c)
 	if ips, ok := c.Params.JSONStrings("PrivateIpAddresses"); ok && !listed {
 		candidates, listed = e.byAddress(ips), true
 	}
 	if !listed {
-		return e.Instances.Select(func(i *cloud.Instance) bool { return e.matches(i, c) })
+		return e.Instances.Select(keep)
 	}
-	return slices.DeleteFunc(candidates, func(i *cloud.Instance) bool { return !e.matches(i, c) })
+	return slices.DeleteFunc(candidates, func(i *cloud.Instance) bool { return !keep(i) })
 }
 
 // byID looks InstanceIds up. An empty array is a filter that nothing passes; unknown ids are simply missing.
@@ -88,29 +89,30 @@ func inOrder(found []*cloud.Instance) []*cloud.Instance {
 	return slices.Compact(found)
 }
 
-func (e service) matches(i *cloud.Instance, c *api.Call) bool {
-	equal := []struct{ param, have string }{
-		{"InstanceName", i.Name}, {"VpcId", i.VPCID}, {"VSwitchId", i.VSwitchID}, {"ZoneId", i.ZoneID},
-		{"InstanceType", i.Type}, {"Status", i.Status(c.Now)}, {"InstanceNetworkType", "vpc"},
-	}
-	for _, f := range equal {
-		if c.Has(f.param) && c.Str(f.param) != f.have {
-			return false
+// filter reads the filters of a call once, for thousands of instances.
+func (e service) filter(c *api.Call) func(*cloud.Instance) bool {
+	tags := tagsOf(c)
+	ips, byIP := c.Params.JSONStrings("PrivateIpAddresses")
+	eips, byEIP := c.Params.JSONStrings("EipAddresses")
+	return func(i *cloud.Instance) bool {
+		equal := []struct{ param, have string }{
+			{"InstanceName", i.Name}, {"VpcId", i.VPCID}, {"VSwitchId", i.VSwitchID}, {"ZoneId", i.ZoneID},
+			{"InstanceType", i.Type}, {"Status", i.Status(c.Now)}, {"InstanceNetworkType", "vpc"},
 		}
-	}
-	if ips, ok := c.Params.JSONStrings("PrivateIpAddresses"); ok && !slices.Contains(ips, i.PrivateIP) {
-		return false
-	}
-	if ips, ok := c.Params.JSONStrings("EipAddresses"); ok {
-		eip, bound := e.EIPOf(i.ID, c.Now)
-		if !bound || !slices.Contains(ips, eip.Address) {
-			return false
+		for _, f := range equal {
+			if c.Has(f.param) && c.Str(f.param) != f.have {
+				return false
+			}
 		}
+		switch {
+		case c.Has("PublicIpAddresses"), !c.Sees(i.Created), byIP && !slices.Contains(ips, i.PrivateIP):
+			return false
+		case byEIP:
+			eip, bound := e.EIPOf(i.ID, c.Now)
+			return bound && slices.Contains(eips, eip.Address) && i.Tags.Match(tags)
+		}
+		return i.Tags.Match(tags)
 	}
-	if c.Has("PublicIpAddresses") {
-		return false
-	}
-	return c.Sees(i.Created) && i.Tags.Match(tagsOf(c))
 }
 
 func describeInstanceStatusParams() []api.Param {

@@ -15,7 +15,7 @@ func describeInterfacesParams() []api.Param {
 }
 
 func (e service) describeInterfaces(c *api.Call) (any, error) {
-	items, p, err := cut(c, e.Interfaces.Select(e.interfaceFilter(c)))
+	items, p, err := cut(c, e.findInterfaces(c))
 	if err != nil {
 		return nil, err
 	}
@@ -28,6 +28,24 @@ func (e service) describeInterfaces(c *api.Call) (any, error) {
 		answer.NetworkInterfaceSets.NetworkInterfaceSet = append(answer.NetworkInterfaceSets.NetworkInterfaceSet, interfaceView(eni))
 	}
 	return answer, nil
+}
+
+// findInterfaces applies the filters. Addresses are looked up, not searched: clients ask for 100 of 10,000.
+func (e service) findInterfaces(c *api.Call) []*cloud.Interface {
+	keep, ips := e.interfaceFilter(c), c.List("PrivateIpAddress")
+	if len(ips) == 0 {
+		return e.Interfaces.Select(keep)
+	}
+	var found []*cloud.Interface
+	for vpc := range e.VPCs.All() {
+		for _, ip := range ips {
+			if eni, ok := e.InterfaceByIP(vpc.ID, ip); ok && keep(eni) {
+				found = append(found, eni)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *cloud.Interface) int { return int(a.Seq - b.Seq) })
+	return slices.Compact(found)
 }
 
 func (e service) interfaceFilter(c *api.Call) func(*cloud.Interface) bool {

@@ -73,11 +73,12 @@ func (j *Journal) Add(c Call) error {
 func (j *Journal) After(seq int64) []Call {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	calls := []Call{}
-	for i := range j.ring {
-		if c := j.ring[(j.start+i)%len(j.ring)]; c.Seq > seq {
-			calls = append(calls, c)
-		}
+	// The numbers are contiguous, so that the first wanted one is found without a search.
+	first := j.seq - int64(len(j.ring)) + 1
+	from := min(max(seq+1-first, 0), int64(len(j.ring)))
+	calls := make([]Call, 0, int64(len(j.ring))-from)
+	for i := int(from); i < len(j.ring); i++ {
+		calls = append(calls, j.ring[(j.start+i)%len(j.ring)])
 	}
 	return calls
 }

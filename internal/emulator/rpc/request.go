@@ -25,7 +25,8 @@ type Request struct {
 	Query  api.Params
 	Header http.Header
 	Host   string
-	// Path is the path without the product prefix.
+	// Path is the path as it was requested. Signature 1.0 always covers /; ACS3 the path that the client knows, which is /
+	// for a client that was given the prefix as a part of its endpoint.
 	Path string
 	// Product is the path prefix (slb, vpc, ecs, sts), or "" at the root.
 	Product string
@@ -53,7 +54,7 @@ func Read(r *http.Request) (*Request, *api.Error) {
 		return nil, bad
 	}
 	req := &Request{
-		Method: r.Method, Query: query, Header: r.Header, Host: r.Host, Path: "/", Product: product, Body: body,
+		Method: r.Method, Query: query, Header: r.Header, Host: r.Host, Path: r.URL.Path, Product: product, Body: body,
 	}
 	req.Params, bad = req.merge()
 	return req, bad

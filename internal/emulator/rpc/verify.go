@@ -82,8 +82,12 @@ func (v *Verifier) verify3(r *Request, now time.Time) (string, *api.Error) {
 	if hash != digest(r.Body) {
 		return key.ID, api.BadRequest("InvalidParameter", "The x-acs-content-sha256 header is not the digest of the body.")
 	}
-	text := CanonicalRequest(r.Method, r.Path, r.Query, r.Header, r.Host, auth.SignedHeaders, hash)
-	if !equal(Sign3(key.Secret, text), auth.Signature) {
+	text, ok := "", false
+	for _, path := range []string{r.Path, "/"} {
+		text = CanonicalRequest(r.Method, path, r.Query, r.Header, r.Host, auth.SignedHeaders, hash)
+		ok = ok || equal(Sign3(key.Secret, text), auth.Signature)
+	}
+	if !ok {
 		return key.ID, v.mismatch(StringToSign3(text))
 	}
 	return key.ID, v.fresh(key.ID, r.Header.Get("x-acs-signature-nonce"), r.Header.Get("x-acs-date"), now)

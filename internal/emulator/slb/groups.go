@@ -8,11 +8,10 @@ import (
 )
 
 func (s service) groupActions() []api.Action {
-	busy := api.Errorf(409, "BackendServer.configuring", "The backend servers of the group are being configured.")
 	id := api.Str("VServerGroupId", api.Required)
 	members := func(name string) []api.Param { return []api.Param{id, api.JSONArray(name, api.Required)} }
 	write := func(name string, params []api.Param, run func(*api.Call) (any, error)) api.Action {
-		return api.Action{Name: name, Kind: api.Write, Params: params, Hold: holdGroup, Busy: busy, Run: run}
+		return api.Action{Name: name, Kind: api.Write, Params: params, Hold: holdGroup, Busy: groupBusy[0], Run: run}
 	}
 	return []api.Action{
 		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), tagParams(maxTags)}, Run: s.describeGroups},
@@ -53,7 +52,8 @@ func (s service) writableGroup(c *api.Call) (*cloud.ServerGroup, *cloud.LoadBala
 		return nil, nil, api.BadRequest("LbStatusNotSupport", "The load balancer %s is locked.", lb.ID)
 	}
 	if c.Now.Before(g.BusyUntil) {
-		return nil, nil, c.Action.Busy
+		g.Refused++
+		return nil, nil, inTurn(groupBusy, g.Refused)
 	}
 	return g, lb, nil
 }

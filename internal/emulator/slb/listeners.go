@@ -8,7 +8,7 @@ import (
 )
 
 func (s service) listenerActions() []api.Action {
-	busy := api.BadRequest("ServiceIsConfiguring", "The listener is being configured.")
+	busy := listenerBusy[0]
 	one := []api.Param{lbID(), api.Num("ListenerPort", 1, 65535, api.Required), api.Str("ListenerProtocol", api.OneOf("tcp", "udp", "http", "https"))}
 	actions := []api.Action{
 		{Name: "StartLoadBalancerListener", Kind: api.Write, Params: one, Hold: holdListener, Busy: busy, Run: s.startListener},
@@ -201,7 +201,8 @@ func busyListener(l *cloud.Listener, c *api.Call) *api.Error {
 		return api.Errorf(409, "ServiceIsStopping", "The listener is stopping.")
 	}
 	if c.Now.Before(l.BusyUntil) {
-		return api.BadRequest("ServiceIsConfiguring", "The listener is being configured.")
+		l.Refused++
+		return inTurn(listenerBusy, l.Refused)
 	}
 	return nil
 }
