@@ -18,9 +18,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
+	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/controller-manager/pkg/features"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -32,7 +35,13 @@ const (
 	testTable = "vtb-emulator"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The stock route controller asks for a gate that the stock command registers.
+	if err := features.SetupCurrentKubernetesSpecificFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // account is an emulated cloud and the real client that reaches it in the same process, so that it also works inside a
 // synctest bubble.
@@ -118,11 +127,11 @@ func (a *account) admin(method, path, body string) []byte {
 	return recorder.Body.Bytes()
 }
 
-// put adds running instances i-0, i-1, … .
+// put adds running instances i-0, i-1, … with the addresses of nodeOf.
 func (a *account) put(n int) {
 	a.t.Helper()
 	for i := range n {
-		if _, err := a.PutInstance(fmt.Sprintf("i-%d", i), emulator.InstanceSpec{}); err != nil {
+		if _, err := a.PutInstance(fmt.Sprintf("i-%d", i), emulator.InstanceSpec{PrivateIP: addressOfNode(i)}); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -317,7 +326,7 @@ func nodeOf(n int, change ...func(*corev1.Node)) *corev1.Node {
 			Name: fmt.Sprintf("node-%d", n), UID: types.UID(fmt.Sprintf("uid-%d", n)), ResourceVersion: "1", Labels: map[string]string{},
 		},
 		Spec:   corev1.NodeSpec{ProviderID: fmt.Sprintf("cn-hangzhou.i-%d", n)},
-		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.1.%d.%d", n/200, n%200+10)}}},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: addressOfNode(n)}}},
 	}
 	withCIDR(cidrOf(n))(node)
 	for _, f := range change {
@@ -325,6 +334,8 @@ func nodeOf(n int, change ...func(*corev1.Node)) *corev1.Node {
 	}
 	return node
 }
+
+func addressOfNode(n int) string { return fmt.Sprintf("10.1.%d.%d", n/200, n%200+10) }
 
 // cidrOf gives every n below 4096 a /28 of its own, spread so that the first 256 are easy to read.
 func cidrOf(n int) string { return fmt.Sprintf("10.244.%d.%d/28", n%256, n/256*16) }
@@ -350,4 +361,8 @@ func nodesOf(n int) (nodes []*corev1.Node, routes map[string]string) {
 		routes[cidrOf(i)] = fmt.Sprintf("i-%d", i)
 	}
 	return nodes, routes
+}
+
+func routeTo(node *corev1.Node) *cloudprovider.Route {
+	return &cloudprovider.Route{TargetNode: types.NodeName(node.Name), DestinationCIDR: node.Spec.PodCIDR}
 }

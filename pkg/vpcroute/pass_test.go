@@ -340,3 +340,28 @@ func TestForeignChanges(t *testing.T) {
 		c.wantRoutes(testTable, want)
 	})
 }
+
+// TestEventWhileSettling: an event that comes between two reads must not take the network from nodes that have it.
+func TestEventWhileSettling(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{Settle: 3 * time.Second})
+		a.put(5)
+		c := newCluster(t, a)
+		nodes, _ := nodesOf(5)
+		c.set(nodes[:3]...)
+		c.converge(time.Minute)
+		c.set(nodes...)
+		for range 20 {
+			c.kickPass()
+			if yes, _ := c.available(); len(yes) < 3 {
+				t.Fatalf("only %v have a network while two routes settle", yes)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		c.converge(time.Minute)
+		if _, no := c.available(); len(no) != 0 {
+			t.Errorf("nodes without network: %v", no)
+		}
+	})
+}

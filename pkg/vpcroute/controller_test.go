@@ -1,0 +1,337 @@
+package vpcroute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	routecontroller "k8s.io/cloud-provider/controllers/route"
+	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	nodeutil "k8s.io/component-helpers/node/util"
+	netutils "k8s.io/utils/net"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// server is a fake API server with a watch, for controllers that really run.
+type server struct {
+	t       *testing.T
+	account *account
+	client  *fake.Clientset
+}
+
+func newServer(t *testing.T, opts emulator.Options, instances int) *server {
+	t.Helper()
+	s := &server{t: t, account: newAccount(t, opts), client: fake.NewClientset()}
+	s.account.put(instances)
+	return s
+}
+
+// start runs a controller made over a node informer until the test ends, or the returned function is called.
+func (s *server) start(build func(factory informers.SharedInformerFactory) func(context.Context)) (stop func()) {
+	s.t.Helper()
+	factory := informers.NewSharedInformerFactory(s.client, 0)
+	run := build(factory)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	factory.Start(ctx.Done()) // after Run, as the stock app does
+	stop = sync.OnceFunc(func() {
+		cancel()
+		running.Wait()
+		factory.Shutdown()
+	})
+	s.t.Cleanup(stop)
+	return stop
+}
+
+func (s *server) options(factory informers.SharedInformerFactory) Options {
+	return Options{
+		API: s.account.client, Config: testConfig(), Client: s.client, Recorder: record.NewFakeRecorder(10000),
+		Nodes: factory.Core().V1().Nodes(), InstanceID: instanceOf,
+	}
+}
+
+func (s *server) startController() (stop func()) {
+	s.t.Helper()
+	return s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
+		opts := s.options(factory)
+		controller, err := NewController(opts, NewWriter(opts))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return controller.Run
+	})
+}
+
+func (s *server) create(nodes ...*corev1.Node) {
+	s.t.Helper()
+	for _, node := range nodes {
+		if _, err := s.client.CoreV1().Nodes().Create(s.t.Context(), node, metav1.CreateOptions{}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *server) update(name string, change func(*corev1.Node)) {
+	s.t.Helper()
+	node, err := s.client.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	change(node)
+	node.ResourceVersion += "1" // the fake API server leaves that to its callers
+	if _, err := s.client.CoreV1().Nodes().Update(s.t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// eventually polls the condition until it holds.
+func (s *server) eventually(what string, within time.Duration, condition func(ctx context.Context) bool) {
+	s.t.Helper()
+	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, within, true, func(ctx context.Context) (bool, error) {
+		return condition(ctx), nil
+	})
+	if err != nil {
+		s.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (s *server) eventuallyRoutes(want map[string]string) {
+	s.t.Helper()
+	var got map[string]string
+	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		got = s.account.routes(testTable)
+		return cmp.Equal(want, got), nil
+	})
+	if err != nil {
+		s.t.Fatalf("%v: routes (-want +got):\n%s", err, cmp.Diff(want, got))
+	}
+}
+
+// network waits until exactly the named nodes' NetworkUnavailable is False with RouteCreated.
+func (s *server) network(names ...string) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("nodes with network are %v", names), 20*time.Second, func(ctx context.Context) bool {
+		nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false
+		}
+		var with []string
+		for i := range nodes.Items {
+			_, condition := nodeutil.GetNodeCondition(&nodes.Items[i].Status, corev1.NodeNetworkUnavailable)
+			if condition != nil && condition.Status == corev1.ConditionFalse && condition.Reason == conditionCreated {
+				with = append(with, nodes.Items[i].Name)
+			}
+		}
+		slices.Sort(with)
+		return slices.Equal(with, names)
+	})
+}
+
+// TestController plays a node's life: it joins without pod CIDR and provider ID, gets both, changes, and goes.
+func TestController(t *testing.T) {
+	t.Parallel()
+	config := cloud.DefaultConfig()
+	for i := range 4 {
+		config.Instances = append(config.Instances, cloud.InstanceConfig{
+			ID: fmt.Sprintf("i-%d", i), PrivateIP: fmt.Sprintf("10.1.0.%d", i+10), SourceDestCheck: i < 2,
+		})
+	}
+	s := newServer(t, emulator.Options{Config: config, Settle: 200 * time.Millisecond}, 0)
+	s.create(nodeOf(0), nodeOf(1, withCIDR()), nodeOf(2, withProviderID("")))
+	stop := s.startController()
+	s.eventuallyRoutes(map[string]string{cidrOf(0): "i-0"})
+	s.network("node-0")
+
+	s.update("node-1", withCIDR(cidrOf(1)))
+	s.update("node-2", withProviderID("alicloud://cn-hangzhou.i-2"))
+	asked := time.Now()
+	s.eventually("the routes are requested within a second", time.Second, func(context.Context) bool {
+		return len(s.account.routes(testTable)) == 3
+	})
+	t.Logf("requested after %s", time.Since(asked))
+	s.network("node-0", "node-1", "node-2")
+	s.eventually("the source/destination checks are off", 10*time.Second, func(ctx context.Context) bool {
+		return s.account.count(0, "ModifyNetworkInterfaceAttribute") == 2
+	})
+
+	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-0", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventuallyRoutes(map[string]string{cidrOf(1): "i-1", cidrOf(2): "i-2"})
+
+	stop()
+	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	before := s.account.last()
+	s.startController()
+	s.eventuallyRoutes(map[string]string{cidrOf(2): "i-2"})
+	s.network("node-2")
+	if n := s.account.count(before, "ModifyNetworkInterfaceAttribute"); n != 0 {
+		t.Errorf("%d checks were switched off again after the restart", n)
+	}
+}
+
+// TestConditionRepaired: what others write over the condition is put right at once.
+func TestConditionRepaired(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, emulator.Options{}, 2)
+	s.create(nodeOf(0), nodeOf(1))
+	s.startController()
+	s.network("node-0", "node-1")
+	s.update("node-1", func(node *corev1.Node) {
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NodeInitialization"}}
+	})
+	s.network("node-0", "node-1")
+}
+
+// TestClearController: with routes off, only a condition that a route controller left behind is cleared.
+func TestClearController(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, emulator.Options{}, 0)
+	with := func(reason string) func(*corev1.Node) {
+		return func(node *corev1.Node) {
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: reason}}
+		}
+	}
+	s.create(nodeOf(0, with(conditionMissing)), nodeOf(1, with("CalicoIsDown")), nodeOf(2))
+	s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
+		controller, err := NewClearController(s.client, factory.Core().V1().Nodes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return controller.Run
+	})
+	status := func(ctx context.Context, name string) string {
+		node, err := s.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		_, condition := nodeutil.GetNodeCondition(&node.Status, corev1.NodeNetworkUnavailable)
+		if condition == nil {
+			return "none"
+		}
+		return string(condition.Status)
+	}
+	s.eventually("the condition is cleared", 10*time.Second, func(ctx context.Context) bool { return status(ctx, "node-0") == "False" })
+	if got := status(t.Context(), "node-1"); got != "True" {
+		t.Errorf("the condition of another program is %s, want True", got)
+	}
+	if got := status(t.Context(), "node-2"); got != "none" {
+		t.Errorf("a node without the condition got %s", got)
+	}
+	if n := s.account.count(0); n != 0 {
+		t.Errorf("%d calls to the cloud with routes off", n)
+	}
+}
+
+// startStock runs the stock route controller over the adapter.
+func (s *server) startStock() {
+	s.t.Helper()
+	s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
+		opts := s.options(factory)
+		nodes := factory.Core().V1().Nodes()
+		clusterCIDRs, err := netutils.ParseCIDRs([]string{"10.244.0.0/16"})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		controller, err := routecontroller.New(NewRoutes(NewWriter(opts), opts.Config), s.client, nodes, "kubernetes", clusterCIDRs)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return func(ctx context.Context) {
+			controller.Run(ctx, 300*time.Millisecond, controllersmetrics.NewControllerManagerMetrics("test"))
+		}
+	})
+}
+
+// TestStockController lets the stock route controller drive the adapter: all routes at once, CIDRs that move while their
+// old entries are deleted, nodes that go, and entries that are none of ours.
+func TestStockController(t *testing.T) {
+	t.Parallel()
+	const count = 90 // the fake API server's watch holds a hundred updates
+	s := newServer(t, emulator.Options{Settle: 100 * time.Millisecond}, count+3)
+	s.account.make("by hand", map[string]string{"10.244.200.0/28": fmt.Sprintf("i-%d", count+2)})
+	nodes, want := nodesOf(count)
+	want["10.244.200.0/28"] = fmt.Sprintf("i-%d", count+2)
+	s.create(nodes...)
+	s.startStock()
+	s.eventuallyRoutes(want)
+	if n := s.account.count(0, "CreateRouteEntries"); n > 20 {
+		t.Errorf("%d routes took %d batches", count, n)
+	}
+
+	s.update("node-1", withCIDR(cidrOf(2)))
+	s.update("node-2", withCIDR(cidrOf(1)))
+	want[cidrOf(1)], want[cidrOf(2)] = "i-2", "i-1"
+	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-3", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, cidrOf(3))
+	s.eventuallyRoutes(want)
+
+	before := s.account.last()
+	s.eventually("three more passes", 20*time.Second, func(context.Context) bool {
+		return s.account.count(before, "DescribeRouteEntryList") >= 6
+	})
+	if n := s.account.count(before, writes...); n != 0 {
+		t.Errorf("passes over settled routes made %d writes", n)
+	}
+	if diff := cmp.Diff(want, s.account.routes(testTable)); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+}
+
+// TestRoutesConcurrently makes two hundred calls at once, as the stock controller does at most.
+func TestRoutesConcurrently(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{Latency: 5 * time.Millisecond})
+	a.put(200)
+	c := newCluster(t, a)
+	nodes, want := nodesOf(200)
+	c.set(nodes...)
+	routes := NewRoutes(c.writer, c.opts.Config)
+	var calls sync.WaitGroup
+	for _, node := range nodes {
+		calls.Go(func() {
+			if err := routes.CreateRoute(t.Context(), "", string(node.UID), routeTo(node)); err != nil {
+				t.Errorf("create the route of %s: %v", node.Name, err)
+			}
+		})
+	}
+	calls.Wait()
+	if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
+		t.Errorf("routes (-want +got):\n%s", diff)
+	}
+	if n := a.count(0, "CreateRouteEntries"); n > 12 {
+		t.Errorf("200 concurrent calls made %d batches", n)
+	}
+	listed, err := routes.ListRoutes(t.Context(), "")
+	if err != nil || len(listed) != 200 {
+		t.Fatalf("%d routes are listed (%v), want 200", len(listed), err)
+	}
+	for _, route := range listed {
+		calls.Go(func() {
+			if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
+				t.Errorf("delete %s: %v", route.Name, err)
+			}
+		})
+	}
+	calls.Wait()
+	if left := a.routes(testTable); len(left) != 0 {
+		t.Errorf("routes left: %v", left)
+	}
+}
