@@ -57,8 +57,8 @@ type ControlPlane struct {
 	server      *errgroup.Group
 }
 
-// Start brings the control plane up and returns when its API answers as ready and its controllers run. ctx bounds the start only;
-// Stop ends what was started.
+// Start brings the control plane up and returns when its API answers as ready and its controllers run. ctx bounds the start only, and
+// may be looked at some seconds late; Stop ends what was started.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	files, err := writeFiles(opts)
 	if err != nil {
@@ -107,8 +107,13 @@ func (cp *ControlPlane) startAll(ctx, serverCtx, clientCtx context.Context, opts
 	if cp.config, err = clientcmd.RESTConfigFromKubeConfig(cp.kubeconfig); err != nil {
 		return fmt.Errorf("read back the kubeconfig: %w", err)
 	}
-	if err := waitReady(ctx, cp.config, failed); err != nil {
+	// Not broken off by ctx: an API server that is stopped while its start-up hooks run ends the whole process, and nothing is
+	// cleaned up.
+	if err := waitReady(serverCtx, cp.config, failed); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("start the control plane: %w", ctx.Err())
 	}
 	manager, err := newControllerManager(clientCtx, opts, files, cp.kubeconfig)
 	if err != nil {

@@ -80,6 +80,21 @@ func TestUpLeavesForeignFilesAndRecoversFromAKill(t *testing.T) {
 	}
 }
 
+func TestUpInterruptedWhileStarting(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sandbox")
+	p := start(t, t.TempDir(), "up", "--dir", dir)
+	// The API server's files are there a moment before it runs its start-up hooks.
+	p.until("the control plane is starting", startDeadline, func(context.Context) bool {
+		_, err := os.Stat(filepath.Join(dir, ".state", "etcd.sock"))
+		return err == nil
+	})
+	p.stop()
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory that the sandbox made is still there: %v", err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
