@@ -7,11 +7,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"time"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/faults"
 )
 
 // admin registers the admin API. It answers loopback clients only: it can read and break everything without a key.
@@ -78,99 +75,6 @@ func (e *Emulator) getCalls(w http.ResponseWriter, r *http.Request) {
 
 func (e *Emulator) deleteCalls(w http.ResponseWriter, _ *http.Request) {
 	e.journal.Clear()
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// faultRule is a fault on the wire of the admin API.
-type faultRule struct {
-	Action  string      `json:"action"`
-	Kind    api.Kind    `json:"kind,omitempty"`
-	Code    string      `json:"code,omitempty"`
-	Status  int         `json:"status,omitempty"`
-	After   int         `json:"after,omitempty"`
-	Times   *int        `json:"times,omitempty"`
-	Latency string      `json:"latency,omitempty"`
-	Drop    faults.Drop `json:"drop,omitempty"`
-	// FailItems, Stale, Probability and Seed go beyond the contract: partial failures, lists that lag, and chance.
-	FailItems   int     `json:"failItems,omitempty"`
-	Stale       string  `json:"stale,omitempty"`
-	Probability float64 `json:"probability,omitempty"`
-	Seed        uint64  `json:"seed,omitempty"`
-	Matched     int     `json:"matched"`
-	Hit         int     `json:"hit"`
-}
-
-// rule checks a fault. Without times a rule hits one call, with 0 every one until it is deleted; the status is 400 by
-// default.
-func (f faultRule) rule() (faults.Rule, error) {
-	r := faults.Rule{
-		Action: f.Action, Kind: f.Kind, Code: f.Code, Status: f.Status, After: f.After, Times: 1, Drop: f.Drop,
-		FailItems: f.FailItems, Probability: f.Probability, Seed: f.Seed,
-	}
-	var err error
-	for _, d := range []struct {
-		name, text string
-		to         *time.Duration
-	}{{"latency", f.Latency, &r.Latency}, {"stale", f.Stale, &r.Stale}} {
-		if d.text == "" {
-			continue
-		}
-		if *d.to, err = time.ParseDuration(d.text); err != nil {
-			return r, fmt.Errorf("%s: %w", d.name, err)
-		}
-	}
-	if f.Times != nil {
-		r.Times = *f.Times
-	}
-	if r.Status == 0 {
-		r.Status = http.StatusBadRequest
-	}
-	switch {
-	case f.Action == "":
-		err = errors.New("action: required, a name or *")
-	case f.Kind != "" && f.Kind != api.Read && f.Kind != api.Write:
-		err = fmt.Errorf("kind %q: known are read and write", f.Kind)
-	case f.Drop != "" && f.Drop != faults.DropBefore && f.Drop != faults.DropAfter:
-		err = fmt.Errorf("drop %q: known are before and after", f.Drop)
-	case r.Status < 100 || r.Status > 599:
-		err = fmt.Errorf("status %d: outside 100-599", r.Status)
-	case f.After < 0 || r.Times < 0 || r.Latency < 0 || r.Stale < 0 || f.FailItems < 0:
-		err = errors.New("after, times, latency, stale and failItems cannot be negative")
-	case f.Probability < 0 || f.Probability > 1:
-		err = fmt.Errorf("probability %v: outside 0-1", f.Probability)
-	}
-	return r, err
-}
-
-func (e *Emulator) postFault(w http.ResponseWriter, r *http.Request) {
-	var f faultRule
-	if err := decode(r, &f); err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	rule, err := f.rule()
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	e.faults.Add(rule)
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {
-	rules := []faultRule{}
-	for _, s := range e.faults.List() {
-		rules = append(rules, faultRule{
-			Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
-			Latency: s.Latency.String(), Drop: s.Drop, FailItems: s.FailItems, Stale: s.Stale.String(), Probability: s.Probability,
-			Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
-		})
-	}
-	reply(w, http.StatusOK, map[string]any{"faults": rules})
-}
-
-func (e *Emulator) deleteFaults(w http.ResponseWriter, _ *http.Request) {
-	e.faults.Clear()
 	w.WriteHeader(http.StatusNoContent)
 }
 

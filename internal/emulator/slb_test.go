@@ -192,6 +192,18 @@ func TestCreateLoadBalancerRefusals(t *testing.T) {
 	wantCode(t, err, "ORDER.QUOTA_EXCEEDED", 400)
 }
 
+func TestSpecSalesEnded(t *testing.T) {
+	t.Parallel()
+	config := cloud.DefaultConfig()
+	config.SpecSalesEnded = true
+	a := newAccount(t, emulator.Options{Config: config})
+	a.newLB()
+	r := slbapi.CreateCreateLoadBalancerRequest()
+	r.AddressType, r.VSwitchId, r.LoadBalancerSpec = "intranet", "vsw-a", "slb.s1.small"
+	_, err := a.slb.CreateLoadBalancer(r)
+	wantCode(t, err, "ShareSlbHaltSales", 400)
+}
+
 func TestTags(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})

@@ -173,6 +173,8 @@ func TestRoutesSettle(t *testing.T) {
 		wantEqual(t, "pending", a.routes(10), []string{"10.244.0.0/24 Pending"})
 		_, err := a.createRoute("10.244.1.0/24", "i-1")
 		wantCode(t, err, "IncorrectRouteEntryStatus", 400)
+		_, err = a.createRoute("10.244.1.0/24", "i-1")
+		wantCode(t, err, "IncorrcetRouteEntryStatus", 400)
 		time.Sleep(3 * time.Second)
 		must(a.createRoutes("i-1", "10.244.1.0/24"))(t)
 		_, err = a.createRoutes("i-1", "10.244.2.0/24")

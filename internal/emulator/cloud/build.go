@@ -16,7 +16,8 @@ func New(c *Config, settle time.Duration) (*Store, error) {
 	}
 	s := &Store{
 		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: limits,
-		held: map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
+		SpecSalesEnded: c.SpecSalesEnded,
+		held:           map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
 		change: make(chan struct{}), timers: map[*time.Timer]struct{}{},
 	}
 	if c.Region == "" {

@@ -24,6 +24,8 @@ type Config struct {
 	OIDCProviders []OIDCConfig        `json:"oidcProviders,omitempty"`
 	Certificates  []CertificateConfig `json:"certificates,omitempty"`
 	ACLs          []ACLConfig         `json:"acls,omitempty"`
+	// SpecSalesEnded refuses new load balancers that are paid by specification, which the vendor stopped selling.
+	SpecSalesEnded bool `json:"specSalesEnded,omitempty"`
 	// RateLimits replace or add quotas of single actions, by "product:Action". They hold with --rate-limits off, too.
 	RateLimits map[string]RateLimitConfig `json:"rateLimits,omitempty"`
 	// Statuses are the HTTP statuses of codes about which sources disagree; 0 keeps the default.

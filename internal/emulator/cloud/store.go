@@ -19,6 +19,8 @@ type Store struct {
 	AccountID string
 	Settle    time.Duration
 	Limits    Limits
+	// SpecSalesEnded refuses new load balancers that are paid by specification.
+	SpecSalesEnded bool
 
 	// mu guards everything below. Actions get it from View and Update; nothing else locks it. Readers share it, which
 	// together with encoding outside the lock carries the read rate of a controller under test.

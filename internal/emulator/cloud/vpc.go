@@ -40,7 +40,9 @@ type RouteTable struct {
 	Phase         Phase
 	Tags          Tags
 	Entries       Table[*RouteEntry]
-	byCIDR        map[netip.Prefix]*RouteEntry
+	// Refused counts the writes that were refused because an entry was in transition; the codes take turns by it.
+	Refused int
+	byCIDR  map[netip.Prefix]*RouteEntry
 }
 
 // RouteEntry is a custom or system entry of a route table.

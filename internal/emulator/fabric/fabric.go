@@ -44,7 +44,7 @@ type Fabric struct {
 	closed  bool                  // guarded by mu
 
 	// ctx ends with the fabric. The connections that its sockets accept belong to no call whose context they could take.
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the lifetime of the fabric's own goroutines
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
 }
@@ -52,7 +52,7 @@ type Fabric struct {
 // New makes a fabric. With Listen it follows the store until Close.
 func New(o Options) *Fabric {
 	f := &Fabric{store: o.Store, machines: o.Machines, listen: o.Listen, sockets: map[socketKey]*socket{}}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
+	f.ctx, f.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
 	if f.machines == nil {
 		f.machines = loopbackMachines{&f.addresses}
 	}

@@ -117,12 +117,13 @@ type socket struct {
 // port is privileged or in use), and where the host has no such address, 127.0.0.1.
 func (f *Fabric) open(key socketKey, ip string) (*socket, error) {
 	host := f.addresses.loopback(ip)
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(key.Port)))
+	var c net.ListenConfig
+	l, err := c.Listen(f.ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(key.Port)))
 	if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EADDRINUSE) {
-		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+		l, err = c.Listen(f.ctx, "tcp", net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
+		l, err = c.Listen(f.ctx, "tcp", "127.0.0.1:0")
 	}
 	if err != nil {
 		return nil, err

@@ -47,6 +47,9 @@ func (s service) create(c *api.Call) (any, error) {
 			return nil, api.BadRequest("ORDER.QUOTA_EXCEEDED", "The account has %d load balancers, which is its quota.", s.LoadBalancers.Len())
 		}
 		lb := s.newLoadBalancer(c)
+		if s.SpecSalesEnded && lb.InstanceChargeType == payBySpec {
+			return nil, api.BadRequest("ShareSlbHaltSales", "Load balancers that are paid by specification are no longer sold.")
+		}
 		if err := s.place(lb, c); err != nil {
 			return nil, err
 		}

@@ -123,30 +123,32 @@ func (s service) checkAttributes(lb *cloud.LoadBalancer, p protocol, have, a api
 	return checkTogether(p, a)
 }
 
+// dependency says that an attribute with a value makes another one mandatory.
+type dependency struct{ name, value, needs string }
+
+var dependencies = []dependency{
+	{"AclStatus", "on", "AclType"}, {"AclStatus", "on", "AclId"},
+	{"StickySession", "on", "StickySessionType"}, {"ConnectionDrain", "on", "ConnectionDrainTimeout"},
+}
+
+// stickyDependencies hold only while sticky sessions are on.
+var stickyDependencies = []dependency{
+	{"StickySessionType", "insert", "CookieTimeout"}, {"StickySessionType", "server", "Cookie"},
+}
+
 // checkTogether checks the attributes that others make mandatory.
 func checkTogether(p protocol, a api.Params) *api.Error {
-	if a["AclStatus"] == "on" {
-		for _, name := range []string{"AclType", "AclId"} {
-			if a[name] == "" {
-				return api.Missing(name)
-			}
-		}
-	}
+	rules := dependencies
 	if a["StickySession"] == "on" {
-		switch {
-		case a["StickySessionType"] == "":
-			return api.Missing("StickySessionType")
-		case a["StickySessionType"] == "insert" && a["CookieTimeout"] == "":
-			return api.Missing("CookieTimeout")
-		case a["StickySessionType"] == "server" && a["Cookie"] == "":
-			return api.Missing("Cookie")
+		rules = slices.Concat(dependencies, stickyDependencies)
+	}
+	for _, d := range rules {
+		if a[d.name] == d.value && a[d.needs] == "" {
+			return api.Missing(d.needs)
 		}
 	}
 	if p.name == "https" && a["ServerCertificateId"] == "" {
 		return api.Missing("ServerCertificateId")
-	}
-	if a["ConnectionDrain"] == "on" && a["ConnectionDrainTimeout"] == "" {
-		return api.Missing("ConnectionDrainTimeout")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package sts
 
 import (
-	"crypto"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -33,7 +32,7 @@ func newProvider(c cloud.OIDCConfig) (*provider, error) {
 		if err != nil {
 			return nil, fmt.Errorf("keys[%d]: %w", i, err)
 		}
-		p.keys = append(p.keys, key.(crypto.PublicKey))
+		p.keys = append(p.keys, key)
 	}
 	return p, nil
 }

@@ -94,7 +94,7 @@ func (v service) beginBatch(c *api.Call) ([]*cloud.RouteTable, error) {
 			return nil, c.Action.Busy
 		}
 		if t.Unsettled(c.Now) {
-			return nil, api.BadRequest("IncorrectRouteEntryStatus", "An entry of route table %s is Pending or Modifying.", t.ID)
+			return nil, unsettled(t)
 		}
 	}
 	return tables, nil

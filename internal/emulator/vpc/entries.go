@@ -54,9 +54,20 @@ func (v service) writableTable(id string, c *api.Call) (*cloud.RouteTable, error
 		return nil, api.NotFound("InvalidRouteTableId.NotFound", "The specified route table %s does not exist.", id)
 	}
 	if t.Unsettled(c.Now) {
-		return nil, api.BadRequest("IncorrectRouteEntryStatus", "An entry of route table %s is Pending or Modifying.", id)
+		return nil, unsettled(t)
 	}
 	return t, nil
+}
+
+// unsettled is the refusal of a write while an entry is in transition. The cloud answers a correct and a misspelled code;
+// they take turns.
+func unsettled(t *cloud.RouteTable) *api.Error {
+	t.Refused++
+	code := "IncorrectRouteEntryStatus"
+	if t.Refused%2 == 0 {
+		code = "IncorrcetRouteEntryStatus"
+	}
+	return api.BadRequest(code, "An entry of route table %s is Pending or Modifying.", t.ID)
 }
 
 // addEntry checks and creates one entry. The error is that of a single call; batches translate it.
@@ -135,7 +146,7 @@ func (v service) deleteEntry(c *api.Call) (any, error) {
 		return nil, err
 	}
 	if t.Unsettled(c.Now) {
-		return nil, api.BadRequest("IncorrectRouteEntryStatus", "An entry of route table %s is Pending or Modifying.", t.ID)
+		return nil, unsettled(t)
 	}
 	if e.System {
 		return nil, api.BadRequest("OperationDenied", "The system entry %s cannot be deleted.", e.CIDR)

@@ -1,0 +1,111 @@
+package emulator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/faults"
+)
+
+// faultRule is a fault on the wire of the admin API.
+type faultRule struct {
+	Action  string      `json:"action"`
+	Kind    api.Kind    `json:"kind,omitempty"`
+	Code    string      `json:"code,omitempty"`
+	Status  int         `json:"status,omitempty"`
+	After   int         `json:"after,omitempty"`
+	Times   *int        `json:"times,omitempty"`
+	Latency string      `json:"latency,omitempty"`
+	Drop    faults.Drop `json:"drop,omitempty"`
+	// FailItems, Stale, Probability and Seed go beyond the contract: partial failures, lists that lag, and chance.
+	FailItems   int     `json:"failItems,omitempty"`
+	Stale       string  `json:"stale,omitempty"`
+	Probability float64 `json:"probability,omitempty"`
+	Seed        uint64  `json:"seed,omitempty"`
+	Matched     int     `json:"matched"`
+	Hit         int     `json:"hit"`
+}
+
+// rule reads a fault and reports everything that is wrong with it. Without times a rule hits one call, with 0 every one
+// until it is deleted; the status is 400 by default.
+func (f faultRule) rule() (faults.Rule, error) {
+	r := faults.Rule{
+		Action: f.Action, Kind: f.Kind, Code: f.Code, Status: cmp.Or(f.Status, http.StatusBadRequest), After: f.After, Times: 1,
+		Drop: f.Drop, FailItems: f.FailItems, Probability: f.Probability, Seed: f.Seed,
+	}
+	if f.Times != nil {
+		r.Times = *f.Times
+	}
+	return r, errors.Join(
+		readDuration("latency", f.Latency, &r.Latency), readDuration("stale", f.Stale, &r.Stale),
+		oneOf("kind", f.Kind, "", api.Read, api.Write), oneOf("drop", f.Drop, "", faults.DropBefore, faults.DropAfter),
+		require(f.Action != "", "action: required, a name or *"),
+		require(r.Status >= 100 && r.Status <= 599, "status: outside 100-599"),
+		require(f.After >= 0 && r.Times >= 0 && f.FailItems >= 0, "after, times and failItems cannot be negative"),
+		require(f.Probability >= 0 && f.Probability <= 1, "probability: outside 0-1"),
+	)
+}
+
+func readDuration(name, text string, to *time.Duration) error {
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	*to = d
+	return require(d >= 0, name+": cannot be negative")
+}
+
+func oneOf[T ~string](name string, got T, known ...T) error {
+	for _, k := range known {
+		if got == k {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %q: known are %v", name, got, known[1:])
+}
+
+func require(ok bool, message string) error {
+	if ok {
+		return nil
+	}
+	return errors.New(message)
+}
+
+func (e *Emulator) postFault(w http.ResponseWriter, r *http.Request) {
+	var f faultRule
+	if err := decode(r, &f); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	rule, err := f.rule()
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	e.faults.Add(rule)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {
+	rules := []faultRule{}
+	for _, s := range e.faults.List() {
+		rules = append(rules, faultRule{
+			Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
+			Latency: s.Latency.String(), Drop: s.Drop, FailItems: s.FailItems, Stale: s.Stale.String(), Probability: s.Probability,
+			Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
+		})
+	}
+	reply(w, http.StatusOK, map[string]any{"faults": rules})
+}
+
+func (e *Emulator) deleteFaults(w http.ResponseWriter, _ *http.Request) {
+	e.faults.Clear()
+	w.WriteHeader(http.StatusNoContent)
+}
