@@ -222,3 +222,23 @@ func TestMetadata(t *testing.T) {
 	status, _ = get(t, "PUT", hardened+"/api/token", "", "X-aliyun-ecs-metadata-token-ttl-seconds", "21601")
 	wantEqual(t, "long life", status, 400)
 }
+
+func TestLockedLoadBalancer(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	a.put("i-1", emulator.InstanceSpec{})
+	lb := a.newLB()
+	group := a.newGroup(lb, "")
+	lock := func(id, body string) int {
+		status, _ := get(t, "PUT", a.url+"/_emulator/loadbalancers/"+id, body)
+		return status
+	}
+	wantEqual(t, "lock", lock(lb, `{"LoadBalancerStatus":"locked"}`), 204)
+	_, err := a.createTCP(lb, group, 80)
+	wantCode(t, err, "ActionNotAllowed", 400)
+	wantCode(t, a.addBackends(group, `[{"ServerId":"i-1","Port":80}]`), "LbStatusNotSupport", 400)
+	wantEqual(t, "unlock", lock(lb, `{"LoadBalancerStatus":"active"}`), 204)
+	a.newTCP(lb, group, 80)
+	wantEqual(t, "unknown status", lock(lb, `{"LoadBalancerStatus":"gone"}`), 400)
+	wantEqual(t, "unknown load balancer", lock("lb-none", `{"LoadBalancerStatus":"active"}`), 404)
+}

@@ -250,3 +250,17 @@ func get(t *testing.T, method, url, body string, header ...string) (int, string)
 	must(0, response.Body.Close())(t)
 	return response.StatusCode, string(data)
 }
+
+// fieldOf reads one field of a JSON answer.
+func fieldOf(t testing.TB, body, field string) string {
+	t.Helper()
+	var answer map[string]any
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	value, ok := answer[field].(string)
+	if !ok {
+		t.Fatalf("%s has no %s", body, field)
+	}
+	return value
+}

@@ -2,12 +2,9 @@ package emulator_test
 
 import (
 	"errors"
-	"flag"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -20,53 +17,11 @@ import (
 	slbapi "github.com/aliyun/alibaba-cloud-sdk-go/services/slb"
 	vpcapi "github.com/aliyun/alibaba-cloud-sdk-go/services/vpc"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 )
 
 const region = "cn-hangzhou"
-
-// covered collects the actions that a test called with success, as "product action".
-var covered sync.Map
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	whole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.fuzz").Value.String() == "" && flag.Lookup("test.list").Value.String() == ""
-	if missing := uncovered(); code == 0 && whole && len(missing) > 0 {
-		fmt.Fprintf(os.Stderr, "FAIL: no test calls these actions with success: %v\n", missing)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func uncovered() []string {
-	e, err := emulator.New(emulator.Options{})
-	if err != nil {
-		return []string{err.Error()}
-	}
-	var missing []string
-	for _, p := range e.Actions().Products() {
-		for _, a := range p.Actions {
-			if _, ok := covered.Load(p.Name + " " + a.Name); !ok {
-				missing = append(missing, p.Name+" "+a.Name)
-			}
-		}
-	}
-	return append(missing, closing(e)...)
-}
-
-func closing(e *emulator.Emulator) []string {
-	if err := e.Close(); err != nil {
-		return []string{err.Error()}
-	}
-	return nil
-}
 
 // account is an emulator with one client of the official SDK per product.
 type account struct {
@@ -109,7 +64,7 @@ func newEmulator(t *testing.T, o emulator.Options) *emulator.Emulator {
 	t.Cleanup(func() {
 		for _, c := range e.Calls(0) {
 			if c.Status == http.StatusOK {
-				covered.Store(c.Product+" "+c.Action, true)
+				covers(c.Product+" "+c.Action, t.Name())
 			}
 		}
 		if err := e.Close(); err != nil {
