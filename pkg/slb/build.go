@@ -35,6 +35,7 @@ func Build(in Input) (*Model, []Problem) {
 	b := &builder{in: in, owner: ownerOf(in.Service, in.ClusterID), resolver: newResolver(in), model: &Model{}}
 	b.loadBalancer()
 	b.reuse()
+	b.unsupported()
 	protocols := b.protocols()
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port, protocols)
@@ -55,6 +56,19 @@ func (b *builder) reuse() {
 	b.model.Override = b.in.Params.Get(ForceOverrideListeners) == "true"
 	if !b.model.Override {
 		b.problem(ReasonListenersLeftAlone, "the listeners of the CLB are its user's; %s: true would have them managed", ForceOverrideListeners)
+	}
+}
+
+// unsupported tells of fields of the spec that ask for something that is not done. Silence about source ranges would
+// leave a Service open that its user believes closed.
+func (b *builder) unsupported() {
+	spec := b.in.Service.Spec
+	if len(spec.LoadBalancerSourceRanges) > 0 || b.in.Service.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] != "" {
+		b.problem(ReasonFeatureNotSupported, "loadBalancerSourceRanges are not applied: every address can connect; use the annotations %s, %s and %s",
+			ACLStatus, ACLType, ACLID)
+	}
+	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
+		b.problem(ReasonFeatureNotSupported, "a CLB has one address family; %s chooses it", IPVersion)
 	}
 }
 

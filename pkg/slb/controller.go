@@ -82,6 +82,9 @@ func (c *Controller) Run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return // ctx is done
 	}
+	if err := c.reconciler.Preload(ctx); err != nil {
+		logger.Error(err, "Reading the CLBs together failed, each Service reads its own")
+	}
 	logger.Info("Started", "workers", c.opts.Workers)
 	var workers sync.WaitGroup
 	for range c.opts.Workers {

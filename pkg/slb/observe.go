@@ -50,17 +50,27 @@ func findByName(ctx context.Context, api reader, name string) ([]alicloud.LoadBa
 
 // observe reads everything of a CLB that a Service may have made. A read that fails is an error and never an empty set.
 func observe(ctx context.Context, api reader, lb alicloud.LoadBalancer, service types.NamespacedName) (*Model, error) {
-	model := &Model{LoadBalancer: lb}
 	listeners, err := api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
-	for _, listener := range listeners[lb.ID] {
+	return observeGroups(ctx, api, newObserved(lb, listeners[lb.ID]), service)
+}
+
+func newObserved(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *Model {
+	model := &Model{LoadBalancer: lb}
+	for _, listener := range listeners {
 		model.Listeners = append(model.Listeners, Listener{
 			ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: listener.VServerGroupID,
 			Status: listener.Status, Attributes: listener.Attributes,
 		})
 	}
+	return model
+}
+
+// observeGroups adds all groups of the Service with their members.
+func observeGroups(ctx context.Context, api reader, model *Model, service types.NamespacedName) (*Model, error) {
+	lb := &model.LoadBalancer
 	groups, err := api.DescribeVServerGroups(ctx, lb.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the groups of %s: %w", lb.ID, err)

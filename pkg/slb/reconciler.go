@@ -22,6 +22,7 @@ type Reconciler struct {
 	services  keyLock // by namespace/name
 	balancers keyLock // by the id of a CLB that several Services may share; taken after the Service's
 	memories  memories
+	preloads  preloads
 	kube      kubeWriter
 }
 
@@ -109,20 +110,33 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 	if known.fresh && time.Now().Before(known.due) {
 		return nil
 	}
+	if pre, ok := r.preloads.take(DefaultName(svc.UID)); ok && known.actual == nil {
+		actual, err := pre.observe(ctx, r.opts.API, svc)
+		if err != nil {
+			return err
+		}
+		r.trust(known, actual)
+		return nil
+	}
 	found, err := r.locate(ctx, svc, params, known)
 	if err != nil {
 		return err
 	}
-	known.actual = nil
+	var actual *Model
 	if found.lb != nil {
-		if known.actual, err = observe(ctx, r.opts.API, *found.lb, nameOf(svc)); err != nil {
+		if actual, err = observe(ctx, r.opts.API, *found.lb, nameOf(svc)); err != nil {
 			return err
 		}
-		known.actual.Reused = found.reused
+		actual.Reused = found.reused
 	}
-	known.fresh, known.interfaces = true, nil
-	known.due = time.Now().Add(r.opts.ResyncPeriod + rand.N(r.opts.ResyncPeriod/5+1))
+	r.trust(known, actual)
 	return nil
+}
+
+// trust remembers what was just read.
+func (r *Reconciler) trust(known *memory, actual *Model) {
+	known.actual, known.fresh, known.interfaces = actual, true, nil
+	known.due = time.Now().Add(r.opts.ResyncPeriod + rand.N(r.opts.ResyncPeriod/5+1))
 }
 
 // plan compares what is wanted with what is there.

@@ -1,0 +1,168 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	// listenersPerCall is how many CLBs one DescribeLoadBalancerListeners call takes.
+	listenersPerCall = 10
+	// preloadCalls run at a time: reads have a generous quota, and a new leader should be ready within seconds.
+	preloadCalls = 8
+	// preloadAge is how long what was read together is used instead of a read of its own.
+	preloadAge = 5 * time.Minute
+)
+
+// preload is what was read of one CLB together with all others.
+type preload struct {
+	lb        alicloud.LoadBalancer
+	listeners []alicloud.Listener
+	at        time.Time
+}
+
+// preloads are those that no Service has asked for yet, by the value of the owner tag.
+type preloads struct {
+	mu      sync.Mutex // guards byOwner
+	byOwner map[string]preload
+}
+
+func (p *preloads) take(owner string) (preload, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.byOwner[owner]
+	delete(p.byOwner, owner)
+	return found, ok && time.Since(found.at) < preloadAge
+}
+
+// Preload reads the CLBs of all served Services in pages, and their listeners ten CLBs at a time, which after a start
+// takes a fraction of the calls that reading Service by Service takes. What it misses, a Service reads itself.
+func (r *Reconciler) Preload(ctx context.Context) error {
+	wanted, err := r.wantedOwners()
+	if err != nil || len(wanted) == 0 {
+		return err
+	}
+	all, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: tagOwner}})
+	if err != nil {
+		return fmt.Errorf("read all CLBs with the tag %s: %w", tagOwner, err)
+	}
+	found := map[string]preload{}
+	ambiguous := map[string]bool{}
+	for _, lb := range all {
+		owner, _ := lb.Tag(tagOwner)
+		if _, twice := found[owner]; twice {
+			ambiguous[owner] = true
+		}
+		if wanted[owner] {
+			found[owner] = preload{lb: lb, at: time.Now()}
+		}
+	}
+	for owner := range ambiguous {
+		delete(found, owner) // the pass over the Service reports it
+	}
+	if err := r.preloadListeners(ctx, found); err != nil {
+		return err
+	}
+	r.preloads.mu.Lock()
+	defer r.preloads.mu.Unlock()
+	r.preloads.byOwner = found
+	return nil
+}
+
+// wantedOwners are the owner tags of the Services that a CLB is to be read for.
+func (r *Reconciler) wantedOwners() (map[string]bool, error) {
+	services, err := r.opts.Services.Lister().List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	wanted := map[string]bool{}
+	for _, svc := range services {
+		if Served(svc) && held(svc) {
+			wanted[DefaultName(svc.UID)] = true
+		}
+	}
+	return wanted, nil
+}
+
+func (r *Reconciler) preloadListeners(ctx context.Context, found map[string]preload) error {
+	var ids []string
+	for _, pre := range found {
+		ids = append(ids, pre.lb.ID)
+	}
+	slices.Sort(ids)
+	var mu sync.Mutex // guards byID
+	byID := map[string][]alicloud.Listener{}
+	calls, ctx := errgroup.WithContext(ctx)
+	calls.SetLimit(preloadCalls)
+	for chunk := range slices.Chunk(ids, listenersPerCall) {
+		calls.Go(func() error {
+			part, err := r.opts.API.DescribeListeners(ctx, chunk...)
+			if err != nil {
+				return fmt.Errorf("read the listeners of %d CLBs: %w", len(chunk), err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for id, listeners := range part {
+				byID[id] = listeners
+			}
+			return nil
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		return err
+	}
+	for owner, pre := range found {
+		pre.listeners = byID[pre.lb.ID]
+		found[owner] = pre
+	}
+	return nil
+}
+
+// observe completes the model with the groups. Where every port has its listener, the groups are those that the listeners
+// name, and a list of all groups is not needed: a group that nothing uses any more is found by the next drift pass.
+func (p preload) observe(ctx context.Context, api reader, svc *corev1.Service) (*Model, error) {
+	model := newObserved(p.lb, p.listeners)
+	ids, complete := groupsInUse(model, svc)
+	if !complete {
+		return observeGroups(ctx, api, model, nameOf(svc))
+	}
+	for _, id := range ids {
+		group, err := api.DescribeVServerGroup(ctx, id)
+		if alicloud.IsNotFound(err) {
+			model.Groups = nil
+			return observeGroups(ctx, api, model, nameOf(svc))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the members of group %s: %w", id, err)
+		}
+		if marked, _, ok := parseMark(group.Name); ok && marked == nameOf(svc) {
+			model.Groups = append(model.Groups, Group{ID: group.ID, Name: group.Name, Backends: group.Backends})
+		}
+	}
+	return model, nil
+}
+
+// groupsInUse returns the groups of the Service's listeners, and whether there is one listener per port.
+func groupsInUse(model *Model, svc *corev1.Service) (ids []string, complete bool) {
+	listeners := 0
+	for _, listener := range model.Listeners {
+		marked, _, ok := parseMark(listener.Description)
+		if !ok || marked != nameOf(svc) || listener.GroupID == "" {
+			continue
+		}
+		listeners++
+		if !slices.Contains(ids, listener.GroupID) {
+			ids = append(ids, listener.GroupID)
+		}
+	}
+	return ids, listeners == len(svc.Spec.Ports)
+}
