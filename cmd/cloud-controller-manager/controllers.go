@@ -52,9 +52,19 @@ func startServices(ctx context.Context, _ *config.CompletedConfig, cloud *provid
 
 func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
 	if !completed.ComponentConfig.KubeCloudShared.ConfigureCloudRoutes {
-		return nil, false, nil
+		return startClearing(ctx, cloud)
 	}
 	ctrl, err := cloud.RouteController()
+	if err != nil {
+		return nil, false, err
+	}
+	go ctrl.Run(ctx)
+	return ctrl, true, nil
+}
+
+// startClearing runs in the place of the route controller where routes are switched off.
+func startClearing(ctx context.Context, cloud *provider.Cloud) (controller.Interface, bool, error) {
+	ctrl, err := cloud.ClearController()
 	if err != nil {
 		return nil, false, err
 	}

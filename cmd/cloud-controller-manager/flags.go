@@ -1,16 +1,29 @@
 package main
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
 	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
-// ownFlags are those that the stock command lacks, by the official CCM's names.
+// ownFlags are those that the stock command lacks.
 type ownFlags struct {
 	network             string
 	skipSourceDestCheck bool
+	controlPlaneNodes   string
+	prefixedProviderIDs bool
+	nodeIPv6            bool
+	goneConfirmations   int
+	goneOver            time.Duration
+	dryRun              bool
 }
 
 func (f *ownFlags) addTo(flags *pflag.FlagSet) {
@@ -18,9 +31,60 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 		"Network of the cloud's default endpoints: \"vpc\" for those inside a VPC, \"public\" for those on the internet.")
 	flags.BoolVar(&f.skipSourceDestCheck, "skip-disable-source-dest-check", false,
 		"Leave the source/destination check of the nodes' primary network interfaces as it is. Routed pod addresses need it off.")
+	flags.StringVar(&f.controlPlaneNodes, "control-plane-nodes", string(slb.ControlPlaneAuto),
+		"Whether nodes labelled node-role.kubernetes.io/master are backends of load balancers: \"auto\" when there are no others, \"always\" or \"never\".")
+	flags.BoolVar(&f.prefixedProviderIDs, "prefixed-provider-ids", false,
+		"Write new provider IDs as \"alicloud://region.instance\" instead of \"region.instance\". Both are always read.")
+	flags.BoolVar(&f.nodeIPv6, "node-ipv6-addresses", false, "Report the IPv6 addresses of the primary network interface as node addresses.")
+	flags.IntVar(&f.goneConfirmations, "node-gone-confirmations", 3,
+		"How many separate answers of ECS must lack a node's instance before the Node is deleted.")
+	flags.DurationVar(&f.goneOver, "node-gone-over", 10*time.Second, "Least time between the first and the last of those answers.")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "Not supported: refused when true, so that nobody takes a real run for a trial.")
+	f.acceptOfficial(flags)
 }
 
-// translateOldFlags accepts values that manifests of the official CCM carry and today's client-go refuses.
+// acceptOfficial accepts the official CCM's flags that have no meaning here, so that its manifests start. Using one prints
+// one warning.
+func (f *ownFlags) acceptOfficial(flags *pflag.FlagSet) {
+	const limited, port = "calls are limited and batched by the API's own rules", "everything is served on --secure-port"
+	for name, why := range map[string]string{
+		"node-reconcile-batch-size": limited, "route-reconcile-batch-size": limited, "sg-batch-size": limited,
+		"max-concurrent-actions": limited, "max-throttling-retry-times": limited, "node-event-aggregation-wait-seconds": limited,
+	} {
+		flags.Int(name, 0, "Accepted for manifests of the official CCM.")
+		deprecate(flags, name, why)
+	}
+	for name, why := range map[string]string{"metrics-bind-addr": port, "health-probe-bind-addr": port, "pprof-bind-addr": port} {
+		flags.String(name, "", "Accepted for manifests of the official CCM.")
+		deprecate(flags, name, why)
+	}
+	flags.Bool("enable-imdsv2", true, "Accepted for manifests of the official CCM.")
+	deprecate(flags, "enable-imdsv2", "the token mode of the metadata service is always tried first")
+}
+
+func deprecate(flags *pflag.FlagSet, name, why string) {
+	if err := flags.MarkDeprecated(name, "it has no effect: "+why); err != nil {
+		panic(err) // the flag was defined a line before
+	}
+}
+
+// check names the flags whose values nothing else checks.
+func (f *ownFlags) check() error {
+	policies := []slb.ControlPlanePolicy{slb.ControlPlaneAuto, slb.ControlPlaneAlways, slb.ControlPlaneNever}
+	switch {
+	case f.dryRun:
+		return fmt.Errorf("--dry-run: true, accepted: false; a trial run is not supported")
+	case !slices.Contains(policies, slb.ControlPlanePolicy(f.controlPlaneNodes)):
+		return fmt.Errorf("--control-plane-nodes: %q, accepted: %q", f.controlPlaneNodes, policies)
+	case f.goneConfirmations < 1:
+		return fmt.Errorf("--node-gone-confirmations: %d, accepted: 1 or more", f.goneConfirmations)
+	case f.goneOver < 0:
+		return fmt.Errorf("--node-gone-over: %s, accepted: 0s or more", f.goneOver)
+	}
+	return nil
+}
+
+// translateOldFlags accepts values that manifests of the official CCM carry and today's libraries refuse.
 func translateOldFlags(opts *options.CloudControllerManagerOptions) {
 	lock := &opts.Generic.LeaderElection.ResourceLock
 	switch *lock {
@@ -28,4 +92,22 @@ func translateOldFlags(opts *options.CloudControllerManagerOptions) {
 		klog.InfoS("Leader election uses a Lease: the lock type of --leader-elect-resource-lock no longer exists", "given", *lock)
 		*lock = resourcelock.LeasesResourceLock
 	}
+	opts.Generic.Controllers = translateControllers(opts.Generic.Controllers)
+}
+
+// translateControllers turns the official names of --controllers into those of the stock command. Controllers for other
+// products are left out with a warning: their absence changes nothing that exists.
+func translateControllers(given []string) []string {
+	var translated []string
+	for _, name := range given {
+		switch name {
+		case "node":
+			translated = append(translated, names.CloudNodeController, names.CloudNodeLifecycleController)
+		case "nlb", "ingress", "pvtz":
+			klog.InfoS("This controller of the official CCM does not exist here", "flag", "--controllers", "controller", name)
+		default:
+			translated = append(translated, name)
+		}
+	}
+	return translated
 }

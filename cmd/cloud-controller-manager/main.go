@@ -5,9 +5,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/wait"
+	apiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
@@ -20,7 +21,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
+// gcPercent trades a little CPU for memory: the manager allocates most while it starts, and what it keeps afterwards is
+// small beside its limit on a control-plane node. GOGC in the environment wins.
+const gcPercent = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	opts, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
 		exit(err)
@@ -30,8 +38,9 @@ func main() {
 	flagSets := cliflag.NamedFlagSets{}
 	flags.addTo(flagSets.FlagSet(provider.Name))
 
-	start := starter{flags: flags, stop: wait.NeverStop}
-	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, wait.NeverStop)
+	stop := apiserver.SetupSignalHandler()
+	start := starter{flags: flags, stop: stop}
+	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes."
 	os.Exit(run(command, opts))
 }

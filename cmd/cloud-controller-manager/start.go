@@ -21,6 +21,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/healthport"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
@@ -76,12 +77,20 @@ func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (
 }
 
 func (s starter) settings(completed *config.CompletedConfig) (provider.Settings, error) {
+	if err := s.flags.check(); err != nil {
+		return provider.Settings{}, err
+	}
 	shared := &completed.ComponentConfig.KubeCloudShared
 	settings := provider.Settings{
 		RoutePeriod:         shared.RouteReconciliationPeriod.Duration,
 		ServiceWorkers:      int(completed.ComponentConfig.ServiceController.ConcurrentServiceSyncs),
 		SkipSourceDestCheck: s.flags.skipSourceDestCheck,
 		Network:             s.flags.network,
+		ControlPlaneNodes:   slb.ControlPlanePolicy(s.flags.controlPlaneNodes),
+		PrefixedProviderIDs: s.flags.prefixedProviderIDs,
+		NodeIPv6:            s.flags.nodeIPv6,
+		GoneConfirmations:   s.flags.goneConfirmations,
+		GoneOver:            s.flags.goneOver,
 	}
 	enabled := completed.ComponentConfig.Generic.Controllers
 	if !shared.ConfigureCloudRoutes || !controllermanager.IsControllerEnabled(names.NodeRouteController, app.ControllersDisabledByDefault, enabled) {

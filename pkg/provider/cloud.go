@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
 // clientName names the provider's client in the API server's audit log.
@@ -29,6 +30,16 @@ type Settings struct {
 	SkipSourceDestCheck bool
 	// Network is the middle part of the default endpoints, see [alicloud.Endpoints].
 	Network string
+	// ControlPlaneNodes says whether control-plane nodes are backends. Default: only where there are no others.
+	ControlPlaneNodes slb.ControlPlanePolicy
+	// PrefixedProviderIDs writes new provider IDs with a scheme.
+	PrefixedProviderIDs bool
+	// NodeIPv6 reports IPv6 addresses of nodes.
+	NodeIPv6 bool
+	// GoneConfirmations and GoneOver are how many answers, over how long, must lack an instance before its Node is
+	// deleted. Defaults: those of [node.GuardOptions].
+	GoneConfirmations int
+	GoneOver          time.Duration
 }
 
 // Cloud implements [cloudprovider.Interface].

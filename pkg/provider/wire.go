@@ -47,7 +47,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		serviceOptions: slb.Options{
 			API: c.client, Config: c.slbConfig(), Client: c.kube, Recorder: recorder(serviceEvents),
 			Services: factory.Core().V1().Services(), Nodes: nodes, EndpointSlices: factory.Discovery().V1().EndpointSlices(),
-			InstanceID: instanceID, Workers: c.settings.ServiceWorkers,
+			InstanceID: instanceID, Workers: c.serviceWorkers(),
 		},
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
@@ -55,6 +55,8 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		},
 		instances: node.NewInstances(node.Options{
 			API: c.client, Region: c.client.Region(), VPCID: c.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
+			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6,
+			Guard: node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
 		}),
 	}
 	e.services = slb.NewReconciler(e.serviceOptions)
@@ -68,13 +70,23 @@ func (c *Cloud) slbConfig() slb.Config {
 	return slb.Config{
 		ClusterID: c.clusterID, VPCID: c.vpcID, VSwitchIDs: c.vSwitches, ResourceGroupID: c.config.ResourceGroupID,
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
+		ControlPlaneNodes: c.settings.ControlPlaneNodes,
 	}
 }
 
 func (c *Cloud) routeConfig() vpcroute.Config {
 	return vpcroute.Config{
-		ClusterCIDRs: c.settings.ClusterCIDRs, TableIDs: c.config.RouteTableIDs, VPCID: c.vpcID, Period: c.settings.RoutePeriod,
+		ClusterCIDRs: c.settings.ClusterCIDRs, TableIDs: c.config.RouteTableIDs, VPCID: c.vpcID, ClusterID: c.clusterID,
+		Period: c.settings.RoutePeriod,
 	}
+}
+
+// serviceWorkers takes the file's number before the flag's, as the official CCM does.
+func (c *Cloud) serviceWorkers() int {
+	if c.config.ServiceWorkers > 0 {
+		return c.config.ServiceWorkers
+	}
+	return c.settings.ServiceWorkers
 }
 
 // ServiceController returns the controller that replaces the stock one for Services.
@@ -85,4 +97,9 @@ func (c *Cloud) ServiceController() (*slb.Controller, error) {
 // RouteController returns the controller that replaces the stock one for routes.
 func (c *Cloud) RouteController() (*vpcroute.Controller, error) {
 	return vpcroute.NewController(c.engines.routeOptions, c.engines.routeOps)
+}
+
+// ClearController returns the controller that takes the route controller's place where routes are switched off.
+func (c *Cloud) ClearController() (*vpcroute.ClearController, error) {
+	return vpcroute.NewClearController(c.kube, c.engines.routeOptions.Nodes)
 }
