@@ -17,6 +17,8 @@ PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
 
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+BENCH_OUTPUT ?= table
+
 # NODES: light (default) or real; DEMO_OUTPUT: table (default) or json.
 NODES ?= light
 DEMO_OUTPUT ?= table
@@ -44,6 +46,12 @@ e2e: build ## End-to-end tests only: the built programs against the sandbox
 demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json for one JSON document)
 	@$(MAKE) --no-print-directory build >&2
 	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
+
+.PHONY: bench
+bench: ## What the demo takes against its goals (BENCH_OUTPUT=json for one JSON document); no other figures exist yet
+	@[[ -z '$(BENCH)' ]] || { echo "make bench: BENCH is \"$(BENCH)\": only the figures of the demo exist yet, leave it out" >&2; exit 1; }
+	@$(MAKE) --no-print-directory build >&2
+	@$(BIN)/sandbox demo --bin-dir $(BIN) --output json | $(GO) run ./hack/bench --output $(BENCH_OUTPUT)
 
 .PHONY: lint
 lint: ## Run golangci-lint on both modules
