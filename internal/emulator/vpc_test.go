@@ -207,3 +207,20 @@ func TestBatchesInFlightConflict(t *testing.T) {
 		must(other.createRoutes("i-1", "10.244.1.0/24"))(t)
 	})
 }
+
+func TestRouteTokenWhilePending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newBubble(t, emulator.Options{Settle: time.Minute})
+		a.put("i-1", emulator.InstanceSpec{})
+		create := func(cidr string) (*vpcapi.CreateRouteEntryResponse, error) {
+			r := vpcapi.CreateCreateRouteEntryRequest()
+			r.RouteTableId, r.DestinationCidrBlock, r.NextHopId, r.ClientToken = table, cidr, "i-1", "token"
+			return a.vpc.CreateRouteEntry(r)
+		}
+		first := must(create("10.244.0.0/24"))(t).RouteEntryId
+		wantEqual(t, "repeated", must(create("10.244.0.0/24"))(t).RouteEntryId, first)
+		_, err := create("10.244.1.0/24")
+		wantCode(t, err, "IdempotentParameterMismatch", 400)
+	})
+}

@@ -29,14 +29,15 @@ func createEntryParams() []api.Param {
 type newEntry struct{ cidr, nextHop, nextHopType, name, description string }
 
 func (v service) createEntry(c *api.Call) (any, error) {
-	t, err := v.writableTable(c.Str("RouteTableId"), c)
-	if err != nil {
-		return nil, err
-	}
 	if len(c.Objects("NextHopList")) > 0 {
 		return nil, api.BadRequest("UnsupportedParameter", "NextHopList: entries with several next hops are not offered for this route table.")
 	}
+	// The token comes first: a repeated call gets its first result also while that result is still Pending.
 	return v.Tokens.Once(c, mismatch(), func() (any, error) {
+		t, err := v.writableTable(c.Str("RouteTableId"), c)
+		if err != nil {
+			return nil, err
+		}
 		e, bad := v.addEntry(t, newEntry{
 			c.Str("DestinationCidrBlock"), c.Str("NextHopId"), c.Or("NextHopType", "Instance"), c.Str("RouteEntryName"), c.Str("Description"),
 		}, c)
