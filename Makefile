@@ -54,9 +54,10 @@ bench: ## What the demo takes against its goals (BENCH_OUTPUT=json for one JSON 
 	@$(BIN)/sandbox demo --bin-dir $(BIN) --output json | $(GO) run ./hack/bench --output $(BENCH_OUTPUT)
 
 .PHONY: lint
-lint: ## Run golangci-lint on both modules
-	$(GOLANGCI_LINT) run ./...
-	cd sandbox && $(GOLANGCI_LINT) run --config ../.golangci.yml ./...
+lint: ## Run golangci-lint
+	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
+	cd sandbox && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../.golangci.yml ./...
+	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
 generate: ## Render deploy/ from the chart
@@ -67,6 +68,7 @@ verify: ## Fail when something generated or go.mod is stale
 	hack/render.sh --check
 	$(GO) mod tidy -diff
 	cd sandbox && $(GO) mod tidy -diff
+	cd hack/image && $(GO) mod tidy -diff
 
 .PHONY: image
 image: ## OCI images of the manager and the initializer as tar files in dist/, without a container engine

@@ -47,7 +47,7 @@ func addFile(w *tar.Writer, dir, path string) error {
 	header := &tar.Header{
 		Typeflag: tar.TypeReg, Name: filepath.ToSlash(name), Mode: 0o644, Size: info.Size(), ModTime: time.Unix(0, 0),
 	}
-	if err := w.WriteHeader(header); err != nil {
+	if err = w.WriteHeader(header); err != nil {
 		return err
 	}
 	_, err = io.Copy(w, file)

@@ -27,7 +27,7 @@ const user = "65532:65532"
 
 // writeLayout writes an index with one image for each architecture.
 func writeLayout(ctx context.Context, opts options, p program, reference, dir string) error {
-	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, architecture := range opts.architectures {
 		binary, err := compile(ctx, opts, p, architecture)
 		if err != nil {
