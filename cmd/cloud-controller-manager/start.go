@@ -67,6 +67,12 @@ func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (
 	if err := cloud.Connect(ctx, completed.Client); err != nil {
 		return nil, inConfigFile(completed.ComponentConfig.KubeCloudShared.CloudProvider.CloudConfigFile, err)
 	}
+	if completed.ComponentConfig.KubeCloudShared.UseServiceAccountCredentials {
+		completed.ClientBuilder, err = controllerClients(ctx, completed.Client, completed.Kubeconfig, completed.ClientBuilder)
+		if err != nil {
+			return nil, err
+		}
+	}
 	if completed.SecureServing != nil {
 		debugging := &completed.ComponentConfig.Generic.Debugging
 		if err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, s.stop); err != nil {
