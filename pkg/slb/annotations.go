@@ -112,6 +112,11 @@ type Annotation struct {
 	AtCreation bool
 	// Encode maps the accepted values to those of the API where they differ.
 	Encode map[string]string
+	// Code stands for the annotation in the tag of what was applied, see [tagApplied]. It is empty where removal reverts
+	// nothing, and may never change.
+	Code string
+	// Revert is the value that removal goes back to where that is not Default.
+	Revert string
 	// Planned marks an annotation that is validated and does nothing yet; whoever uses it is told so.
 	Planned bool
 }
@@ -147,14 +152,14 @@ func instanceAnnotations() []Annotation {
 		{Suffix: ResourceGroupID, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Value: idValue("lb")},
 		{Suffix: ForceOverrideListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
-		{Suffix: Name, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
+		{Suffix: Name, Code: "nm", Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
 		{Suffix: InstanceChargeType, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
 		{Suffix: Spec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
-		{Suffix: ChargeType, Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
+		{Suffix: ChargeType, Code: "ct", Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
 		{Suffix: Bandwidth, Value: Value{Kind: Integer, Min: 1, Max: 5120}},
 		{Suffix: AdditionalTags, Value: Value{Kind: Tags}},
-		{Suffix: DeleteProtection, Value: onOff, Default: "on"},
-		{Suffix: ModificationProtection, Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
+		{Suffix: DeleteProtection, Code: "dp", Value: onOff, Default: "on"},
+		{Suffix: ModificationProtection, Code: "mp", Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
 		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
 		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{"eip"}}, Planned: true},
 		{Suffix: Hostname, Value: Value{Kind: DNSName}},

@@ -4,14 +4,14 @@ package slb
 func listenerAnnotations() []Annotation {
 	rows := []Annotation{
 		{Suffix: ProtocolPort, Value: Value{Kind: List, Pattern: `(tcp|udp|http|https):\d{1,5}`, Sample: "http:80"}},
-		{Suffix: Scheduler, Attribute: "Scheduler", Protocols: all, Default: "rr", AtCreation: true,
+		{Suffix: Scheduler, Code: "sc", Attribute: "Scheduler", Protocols: all, Default: "rr", AtCreation: true,
 			Value: Value{Kind: Enum, Values: []string{"rr", "wrr", "wlc", "sch", "tch", "qch"}}},
-		{Suffix: PersistenceTimeout, Attribute: "PersistenceTimeout", Protocols: layer4, Default: "0", Value: seconds(0, 3600)},
-		{Suffix: EstablishedTimeout, Attribute: "EstablishedTimeout", Protocols: tcpOnly, Default: "900", Value: seconds(10, 900)},
-		{Suffix: IdleTimeout, Attribute: "IdleTimeout", Protocols: layer7, Default: "15", Value: seconds(1, 60)},
-		{Suffix: RequestTimeout, Attribute: "RequestTimeout", Protocols: layer7, Default: "60", Value: seconds(1, 180)},
-		{Suffix: ProxyProtocol, Attribute: "ProxyProtocolV2Enabled", Protocols: layer4, Default: "off", Value: onOff, Encode: boolean},
-		{Suffix: ConnectionDrain, Attribute: "ConnectionDrain", Protocols: layer4, Default: "off", Value: onOff},
+		{Suffix: PersistenceTimeout, Code: "pt", Attribute: "PersistenceTimeout", Protocols: layer4, Default: "0", Value: seconds(0, 3600)},
+		{Suffix: EstablishedTimeout, Code: "et", Attribute: "EstablishedTimeout", Protocols: tcpOnly, Default: "900", Value: seconds(10, 900)},
+		{Suffix: IdleTimeout, Code: "id", Attribute: "IdleTimeout", Protocols: layer7, Default: "15", Value: seconds(1, 60)},
+		{Suffix: RequestTimeout, Code: "rt", Attribute: "RequestTimeout", Protocols: layer7, Default: "60", Value: seconds(1, 180)},
+		{Suffix: ProxyProtocol, Code: "pp", Attribute: "ProxyProtocolV2Enabled", Protocols: layer4, Default: "off", Value: onOff, Encode: boolean},
+		{Suffix: ConnectionDrain, Code: "cd", Attribute: "ConnectionDrain", Protocols: layer4, Default: "off", Value: onOff},
 		{Suffix: ConnectionDrainTimeout, Attribute: "ConnectionDrainTimeout", Protocols: layer4, Value: seconds(10, 900)},
 		{Suffix: ForwardPort, Value: Value{Kind: List, Pattern: `\d{1,5}:\d{1,5}`, Sample: "80:443"}},
 	}
@@ -25,50 +25,50 @@ func tlsAnnotations() []Annotation {
 		{Suffix: CertID, Attribute: "ServerCertificateId", Protocols: httpsOnly,
 			Value: Value{Kind: Pattern, Pattern: `[\w-]+`, Sample: "cert-1"}},
 		{Suffix: DomainExtensions, Value: Value{Kind: List, Pattern: `(\*\.)?[\w.-]+:[\w-]+`, Sample: "a.example.com:cert-1"}, Planned: true},
-		{Suffix: TLSCipherPolicy, Attribute: "TLSCipherPolicy", Protocols: httpsOnly, Default: "tls_cipher_policy_1_0",
+		{Suffix: TLSCipherPolicy, Code: "tp", Attribute: "TLSCipherPolicy", Protocols: httpsOnly, Default: "tls_cipher_policy_1_0",
 			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`, Sample: "tls_cipher_policy_1_2"}},
-		{Suffix: HTTP2Enabled, Attribute: "EnableHttp2", Protocols: httpsOnly, Default: "on", Value: onOff},
+		{Suffix: HTTP2Enabled, Code: "h2", Attribute: "EnableHttp2", Protocols: httpsOnly, Default: "on", Value: onOff},
 	}
 }
 
 func accessAnnotations() []Annotation {
 	return []Annotation{
-		{Suffix: ACLStatus, Attribute: "AclStatus", Protocols: all, Default: "off", Value: onOff},
+		{Suffix: ACLStatus, Code: "as", Attribute: "AclStatus", Protocols: all, Default: "off", Value: onOff},
 		{Suffix: ACLID, Attribute: "AclId", Protocols: all, Value: Value{Kind: List, Pattern: `acl-[\w-]+`, Sample: "acl-1"}},
 		{Suffix: ACLType, Attribute: "AclType", Protocols: all, Value: Value{Kind: Enum, Values: []string{"white", "black"}}},
-		{Suffix: StickySession, Attribute: "StickySession", Protocols: layer7, Default: "off", AtCreation: true, Value: onOff},
+		{Suffix: StickySession, Code: "ss", Attribute: "StickySession", Protocols: layer7, Default: "off", AtCreation: true, Value: onOff},
 		{Suffix: StickySessionType, Attribute: "StickySessionType", Protocols: layer7,
 			Value: Value{Kind: Enum, Values: []string{"insert", "server"}}},
 		{Suffix: CookieTimeout, Attribute: "CookieTimeout", Protocols: layer7, Value: seconds(1, 86400)},
 		{Suffix: Cookie, Attribute: "Cookie", Protocols: layer7, Value: Value{Kind: Pattern, Pattern: `[A-Za-z0-9]{1,200}`, Sample: "session"}},
-		{Suffix: XForwardedForProto, Attribute: "XForwardedFor_proto", Protocols: layer7, Default: "off", Value: onOff},
-		{Suffix: XForwardedForSLBPort, Attribute: "XForwardedFor_SLBPORT", Protocols: layer7, Default: "off", Value: onOff},
-		{Suffix: XForwardedForSrcPort, Attribute: "XForwardedFor_ClientSrcPort", Protocols: layer7, Default: "off", Value: onOff},
+		{Suffix: XForwardedForProto, Code: "xp", Attribute: "XForwardedFor_proto", Protocols: layer7, Default: "off", Value: onOff},
+		{Suffix: XForwardedForSLBPort, Code: "xs", Attribute: "XForwardedFor_SLBPORT", Protocols: layer7, Default: "off", Value: onOff},
+		{Suffix: XForwardedForSrcPort, Code: "xc", Attribute: "XForwardedFor_ClientSrcPort", Protocols: layer7, Default: "off", Value: onOff},
 	}
 }
 
 func healthCheckAnnotations() []Annotation {
 	threshold := Value{Kind: Integer, Min: 2, Max: 10}
 	return []Annotation{
-		{Suffix: HealthCheckSwitch, Attribute: "HealthCheckSwitch", Protocols: layer4, Default: "on", AtCreation: true, Value: onOff},
-		{Suffix: HealthCheckFlag, Attribute: "HealthCheck", Protocols: layer7, Default: "off", AtCreation: true, Value: onOff},
-		{Suffix: HealthCheckType, Attribute: "HealthCheckType", Protocols: tcpOnly, Default: "tcp",
+		{Suffix: HealthCheckSwitch, Code: "hs", Attribute: "HealthCheckSwitch", Protocols: layer4, Default: "on", AtCreation: true, Value: onOff},
+		{Suffix: HealthCheckFlag, Code: "hf", Attribute: "HealthCheck", Protocols: layer7, Default: "off", AtCreation: true, Value: onOff},
+		{Suffix: HealthCheckType, Code: "hy", Attribute: "HealthCheckType", Protocols: tcpOnly, Default: "tcp",
 			Value: Value{Kind: Enum, Values: []string{"tcp", "http"}}},
-		{Suffix: HealthCheckURI, Attribute: "HealthCheckURI", Protocols: httpChecks,
+		{Suffix: HealthCheckURI, Code: "hu", Revert: "/", Attribute: "HealthCheckURI", Protocols: httpChecks,
 			Value: Value{Kind: Pattern, Pattern: `/\S{0,79}`, Sample: "/healthz"}},
-		{Suffix: HealthCheckDomain, Attribute: "HealthCheckDomain", Protocols: httpChecks,
+		{Suffix: HealthCheckDomain, Code: "hd", Revert: "$_ip", Attribute: "HealthCheckDomain", Protocols: httpChecks,
 			Value: Value{Kind: Pattern, Pattern: `\$_ip|[A-Za-z0-9.-]{1,80}`, Sample: "$_ip"}},
-		{Suffix: HealthCheckHTTPCode, Attribute: "HealthCheckHttpCode", Protocols: httpChecks, Default: "http_2xx",
+		{Suffix: HealthCheckHTTPCode, Code: "hc", Attribute: "HealthCheckHttpCode", Protocols: httpChecks, Default: "http_2xx",
 			Value: Value{Kind: List, Pattern: `http_[2345]xx`, Sample: "http_2xx"}},
-		{Suffix: HealthCheckMethod, Attribute: "HealthCheckMethod", Protocols: layer7,
+		{Suffix: HealthCheckMethod, Code: "hm", Revert: "head", Attribute: "HealthCheckMethod", Protocols: layer7,
 			Value: Value{Kind: Enum, Values: []string{"head", "get"}}},
-		{Suffix: HealthCheckConnectPort, Attribute: "HealthCheckConnectPort", Protocols: all, Default: "-520",
+		{Suffix: HealthCheckConnectPort, Code: "hp", Attribute: "HealthCheckConnectPort", Protocols: all, Default: "-520",
 			Value: Value{Kind: Integer, Min: 1, Max: 65535, Also: "-520"}},
-		{Suffix: HealthyThreshold, Attribute: "HealthyThreshold", Protocols: all, Default: "3", Value: threshold},
-		{Suffix: UnhealthyThreshold, Attribute: "UnhealthyThreshold", Protocols: all, Default: "3", Value: threshold},
-		{Suffix: HealthCheckInterval, Attribute: "HealthCheckInterval", Protocols: all, Default: "2", Value: seconds(1, 50)},
-		{Suffix: HealthCheckConnectTimeout, Attribute: "HealthCheckConnectTimeout", Protocols: layer4, Default: "5", Value: seconds(1, 300)},
-		{Suffix: HealthCheckTimeout, Attribute: "HealthCheckTimeout", Protocols: layer7, Default: "5", Value: seconds(1, 300)},
+		{Suffix: HealthyThreshold, Code: "ht", Attribute: "HealthyThreshold", Protocols: all, Default: "3", Value: threshold},
+		{Suffix: UnhealthyThreshold, Code: "ut", Attribute: "UnhealthyThreshold", Protocols: all, Default: "3", Value: threshold},
+		{Suffix: HealthCheckInterval, Code: "hi", Attribute: "HealthCheckInterval", Protocols: all, Default: "2", Value: seconds(1, 50)},
+		{Suffix: HealthCheckConnectTimeout, Code: "ho", Attribute: "HealthCheckConnectTimeout", Protocols: layer4, Default: "5", Value: seconds(1, 300)},
+		{Suffix: HealthCheckTimeout, Code: "hq", Attribute: "HealthCheckTimeout", Protocols: layer7, Default: "5", Value: seconds(1, 300)},
 	}
 }
 

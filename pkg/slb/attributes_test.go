@@ -111,9 +111,9 @@ func TestCLBAnnotations(t *testing.T) {
 		writes []string
 		reason string
 	}{
-		{Name, "shop", []string{"SetLoadBalancerName"}, ""},
-		{DeleteProtection, "off", []string{"SetLoadBalancerDeleteProtection"}, ""},
-		{ModificationProtection, "NonProtection", []string{"SetLoadBalancerModificationProtection"}, ""},
+		{Name, "shop", []string{"SetLoadBalancerName", "TagResources"}, ""},
+		{DeleteProtection, "off", []string{"SetLoadBalancerDeleteProtection", "TagResources"}, ""},
+		{ModificationProtection, "NonProtection", []string{"SetLoadBalancerModificationProtection", "TagResources"}, ""},
 		{AdditionalTags, "team=a,cost", []string{"TagResources"}, ""},
 		{AddressType, "internet", nil, ReasonImmutableAttribute},
 		{IPVersion, "ipv6", nil, ReasonImmutableAttribute},

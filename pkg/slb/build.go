@@ -26,6 +26,8 @@ type Input struct {
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet. Only where members are addresses of pods.
 	Interfaces map[string]string
+	// Applied is the value of the tag of what was applied, empty to leave that as it is.
+	Applied string
 	// Reused says that the Service is on a CLB that its user made.
 	Reused bool
 }

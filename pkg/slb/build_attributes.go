@@ -28,6 +28,9 @@ func (b *builder) managedAttributes(key alicloud.ListenerKey) alicloud.Attribute
 			attributes[row.Attribute] = encode(row, value)
 		}
 	}
+	if b.in.Params.reverted[Scheduler] && attributes["Scheduler"] != "" {
+		attributes["Scheduler"] = b.defaultScheduler()
+	}
 	b.sessionAffinity(protocol, attributes)
 	return attributes
 }
@@ -40,10 +43,16 @@ func (b *builder) creationAttributes(protocol string) alicloud.Attributes {
 			attributes[row.Attribute] = encode(row, row.Default)
 		}
 	}
-	if b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && !b.eni() {
-		attributes["Scheduler"] = "wrr" // rr ignores the weights, which are the numbers of endpoints
-	}
+	attributes["Scheduler"] = b.defaultScheduler()
 	return attributes
+}
+
+// defaultScheduler: rr ignores the weights, which with externalTrafficPolicy Local are the numbers of endpoints.
+func (b *builder) defaultScheduler() string {
+	if b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && !b.eni() {
+		return "wrr"
+	}
+	return "rr"
 }
 
 func encode(row Annotation, value string) string {

@@ -21,7 +21,9 @@ func (b *builder) loadBalancer() {
 
 	create := b.model.LoadBalancer
 	create.AddressType = params.addressType()
-	create.Name = params.or(Name, DefaultName(b.in.Service.UID))
+	if create.Name == "" {
+		create.Name = DefaultName(b.in.Service.UID)
+	}
 	create.InstanceChargeType = params.or(InstanceChargeType, "PayByCLCU")
 	create.DeleteProtection = params.or(DeleteProtection, alicloud.ProtectionOn)
 	create.ModificationProtection = params.or(ModificationProtection, alicloud.ConsoleProtection)
@@ -45,7 +47,7 @@ func (b *builder) loadBalancer() {
 func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	params := b.in.Params
 	lb := alicloud.LoadBalancer{
-		Name:                   params.Get(Name),
+		Name:                   b.managedName(),
 		AddressType:            params.Get(AddressType),
 		AddressIPVersion:       params.Get(IPVersion),
 		VSwitchID:              params.Get(VSwitchID),
@@ -55,7 +57,7 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		InstanceChargeType:     params.Get(InstanceChargeType),
 		DeleteProtection:       params.Get(DeleteProtection),
 		ModificationProtection: params.Get(ModificationProtection),
-		Tags:                   ownerTags(b.in.Service, b.in.ClusterID),
+		Tags:                   ownerTags(b.in.Service, b.in.ClusterID, b.in.Applied),
 	}
 	if b.in.Reused {
 		lb.Tags = []alicloud.Tag{{Key: tagReused, Value: "true"}}
@@ -76,6 +78,14 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		lb.Tags = append(lb.Tags, tags...)
 	}
 	return lb
+}
+
+// managedName is the name that an annotation asks for, or the default one when such an annotation was removed.
+func (b *builder) managedName() string {
+	if b.in.Params.reverted[Name] {
+		return DefaultName(b.in.Service.UID)
+	}
+	return b.in.Params.Get(Name)
 }
 
 func (b *builder) internet(lb *alicloud.LoadBalancer) {

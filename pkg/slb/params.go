@@ -14,6 +14,8 @@ type Params struct {
 	values map[Suffix]string
 	// backendType is "ecs", "eni" or "" for the configured default.
 	backendType string
+	// reverted are annotations that were removed and stand in values with the value to go back to.
+	reverted map[Suffix]bool
 	// invalid says that at least one annotation was not accepted: nothing that annotations govern may be written.
 	invalid bool
 }

@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// history is a random sequence of events over one Service, told from a seed.
-type history struct {
+// story is a random sequence of events over one Service, told from a seed.
+type story struct {
 	*world
 	random *rand.Rand
 	nodes  map[string]*corev1.Node
 }
 
 // one makes one event: a node comes, goes or changes, the Service changes, or a call of the cloud goes wrong.
-func (h *history) one() {
+func (h *story) one() {
 	name := string(rune('a' + h.random.IntN(6)))
 	switch h.random.IntN(8) {
 	case 0, 1:
@@ -64,7 +64,7 @@ func TestAnyOrderOfEventsEndsInTheSameState(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			h := &history{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}}
+			h := &story{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}}
 			h.nodes["z"] = h.addNode("z") // one node is always ready: without any, the members stay as they were
 			h.put(testService("web", 80))
 			for range 30 {

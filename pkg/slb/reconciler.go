@@ -43,6 +43,8 @@ type outcome struct {
 	problems       []Problem
 	// writes counts the calls that changed something.
 	writes int
+	// applied are the codes of the annotations that the pass applied.
+	applied string
 	// reused and preserved tell, after a removal, that the CLB itself still stands.
 	reused, preserved bool
 }
@@ -67,7 +69,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	if err != nil {
 		return out, err
 	}
-	err = r.apply(ctx, svc, known, plan, &out)
+	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
+		known.applied = out.applied
+	}
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
 		if actual.serves() || actual.Reused && params.Get(ForceOverrideListeners) != "true" {
@@ -149,10 +153,12 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	} else if !params.invalid {
 		known.valid = &params
 	}
-	in, err := r.input(ctx, svc, known, params)
+	history := appliedHistory(known, params)
+	in, err := r.input(ctx, svc, known, history.params)
 	if err != nil {
 		return Plan{}, err
 	}
+	in.Applied, out.applied = history.tag, history.codes
 	desired, problems := Build(in)
 	plan := Diff(desired, known.actual, nameOf(svc), in.ClusterID)
 	out.problems = append(append(out.problems, problems...), plan.Problems...)

@@ -109,7 +109,7 @@ func preservingPlan(actual *Model) Plan {
 		})
 	}
 	var keys []string
-	for _, key := range []string{tagOwner, tagCluster} {
+	for _, key := range []string{tagOwner, tagCluster, tagApplied} {
 		if _, ok := actual.LoadBalancer.Tag(key); ok {
 			keys = append(keys, key)
 		}

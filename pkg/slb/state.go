@@ -34,6 +34,8 @@ type memory struct {
 	busy int
 	// valid are the parameters of the last pass in which all annotations were accepted.
 	valid *Params
+	// applied are the codes of the annotations of the last pass that succeeded, "" before the first.
+	applied string
 	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
 	// event per outcome, not per attempt.
 	told    map[Problem]bool

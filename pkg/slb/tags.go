@@ -16,7 +16,7 @@ const (
 	maxTagValueLen = 128
 )
 
-var reservedTags = sets.New(tagOwner, tagCluster, tagReused)
+var reservedTags = sets.New(tagOwner, tagCluster, tagReused, tagApplied)
 
 // parseTags reads "k=v,k2=v2". A key without value has the empty one; a value may hold further "=".
 func parseTags(text string) ([]alicloud.Tag, error) {

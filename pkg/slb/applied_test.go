@@ -1,0 +1,119 @@
+package slb
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestRemovedAnnotationsRevert: what an annotation set goes back to its default when the annotation goes, also when the
+// program was started anew in between, and nothing is written after that.
+func TestRemovedAnnotationsRevert(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(map[bool]string{false: "same process", true: "restarted"}[restarted], func(t *testing.T) {
+			t.Parallel()
+			w := settled(t, testService("web", 80))
+			before := w.state()
+			w.change("web", func(svc *corev1.Service) {
+				annotate(svc, Scheduler, "wlc")
+				annotate(svc, HealthyThreshold, "9")
+				annotate(svc, Name, "shop")
+				annotate(svc, DeleteProtection, "off")
+			})
+			w.mustPass("web")
+			w.calls()
+			if restarted {
+				w.restart()
+			}
+			w.change("web", func(svc *corev1.Service) {
+				for _, suffix := range []Suffix{Scheduler, HealthyThreshold, Name, DeleteProtection} {
+					delete(svc.Annotations, key(suffix))
+				}
+			})
+			w.mustPass("web")
+			want := []string{"SetLoadBalancerTCPListenerAttribute", "SetLoadBalancerName", "SetLoadBalancerDeleteProtection", "TagResources"}
+			if diff := cmp.Diff(want, writesOf(w.calls())); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, w.state()); diff != "" {
+				t.Errorf("state (-before +after):\n%s", diff)
+			}
+			w.drift("web")
+			w.mustPass("web")
+			if writes := writesOf(w.calls()); len(writes) != 0 {
+				t.Errorf("the next pass writes %v", writes)
+			}
+		})
+	}
+}
+
+// TestAdoptedCLBRevertsNothingAtFirst: nobody knows what the annotations of an adopted CLB were before.
+func TestAdoptedCLBRevertsNothingAtFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	annotate(svc, Scheduler, "rr")
+	w.officialCLB(svc, testCluster)
+	w.put(svc)
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("adoption writes %v", writes)
+	}
+	w.change("web", func(svc *corev1.Service) { annotate(svc, Scheduler, "wlc") })
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes of a changed value (-want +got):\n%s", diff)
+	}
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(Scheduler)) })
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute", "TagResources"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes of a removal (-want +got):\n%s", diff)
+	}
+	if got := w.state()["a0f5e8a1cweb"].Listeners["tcp:80"]["Scheduler"]; got != "rr" {
+		t.Errorf("scheduler %v, want the default", got)
+	}
+}
+
+func TestReusedCLBHasNoSuchTag(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := reusing("web", w.makeCLB().ID, "true", 80)
+	annotate(svc, Scheduler, "wlc")
+	w.put(svc)
+	w.mustPass("web")
+	if diff := cmp.Diff(map[string]string{tagReused: "true"}, w.state()["mine"].Tags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+}
+
+// TestCodes: a code that stands twice, or a set of codes that is longer than a tag's value may be, would lose memory.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	var codes []string
+	params := Params{values: map[Suffix]string{}}
+	for _, row := range Annotations() {
+		if row.Code == "" {
+			continue
+		}
+		if slices.Contains(codes, row.Code) {
+			t.Errorf("code %s stands twice", row.Code)
+		}
+		codes = append(codes, row.Code)
+		params.values[row.Suffix] = "x"
+		back := row.Revert
+		if back == "" {
+			back = row.Default
+		}
+		if _, ok := row.Value.parse(back); !ok && row.Suffix != Name {
+			t.Errorf("%s goes back to %q, which it does not accept", row.Suffix, back)
+		}
+	}
+	if n := len(appliedCodes(params)); n > maxTagValueLen {
+		t.Errorf("all codes take %d characters, a tag's value has %d", n, maxTagValueLen)
+	}
+}
