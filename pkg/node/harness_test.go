@@ -89,8 +89,6 @@ func (a *account) fault(rule string) {
 	a.admin(http.MethodPost, "/_emulator/faults", rule)
 }
 
-func (a *account) heal() { a.t.Helper(); a.admin(http.MethodDelete, "/_emulator/faults", "") }
-
 func (a *account) admin(method, path, body string) {
 	a.t.Helper()
 	request := httptest.NewRequest(method, path, strings.NewReader(body))

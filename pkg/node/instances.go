@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -81,6 +82,9 @@ func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 	return i.metadataOf(node, instance), nil
 }
 
+// listLag is how long a new instance may be missing in the list before that is told on its Node.
+const listLag = 30 * time.Second
+
 // find returns the node's instance.
 func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Instance, error) {
 	id, err := i.idOf(node)
@@ -94,6 +98,9 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 	instance, ok, err := i.snapshot.metadata(ctx, id)
 	if err != nil {
 		return alicloud.Instance{}, err
+	}
+	if !ok && time.Since(node.CreationTimestamp.Time) < listLag {
+		return alicloud.Instance{}, fmt.Errorf("node %s: ECS does not show instance %s yet", node.Name, id)
 	}
 	if !ok {
 		i.events.warn(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; check the instance, the region and "+

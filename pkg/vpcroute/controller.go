@@ -132,22 +132,27 @@ func (c *Controller) Run(ctx context.Context) {
 }
 
 func (c *Controller) loop(ctx context.Context) {
-	failures := 0
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		c.busySince.Store(time.Now().UnixNano())
 		next, err := c.pass.run(ctx)
 		c.busySince.Store(0)
-		if err != nil && ctx.Err() == nil {
-			passErrors.Inc()
-			utilruntime.HandleErrorWithContext(ctx, err, "Comparing nodes and route tables")
-			next = time.Now().Add(min(maxBackoff, firstBackoff<<min(failures, 7)))
-			failures++
-		} else {
+		if err == nil {
 			failures = 0
+			if !c.wait(ctx, next) {
+				return
+			}
+			continue
 		}
-		if !c.wait(ctx, next) {
+		if ctx.Err() != nil {
 			return
 		}
+		passErrors.Inc()
+		utilruntime.HandleErrorWithContext(ctx, err, "Comparing nodes and route tables")
+		// Events do not shorten this wait: a cloud that answers with errors must not get a call for each of them.
+		if sleep(ctx, min(maxBackoff, firstBackoff<<min(failures, 7))) != nil {
+			return
+		}
+		failures++
 	}
 }
 

@@ -163,7 +163,7 @@ func TestController(t *testing.T) {
 	})
 	t.Logf("requested after %s", time.Since(asked))
 	s.network("node-0", "node-1", "node-2")
-	s.eventually("the source/destination checks are off", 10*time.Second, func(ctx context.Context) bool {
+	s.eventually("the source/destination checks are off", 10*time.Second, func(context.Context) bool {
 		return s.account.count(0, "ModifyNetworkInterfaceAttribute") == 2
 	})
 

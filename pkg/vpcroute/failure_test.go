@@ -47,6 +47,7 @@ func TestFailures(t *testing.T) {
 }
 
 func playFailure(t *testing.T, fault string, write int, dies bool) {
+	t.Helper()
 	a := newAccount(t, emulator.Options{Settle: 300 * time.Millisecond})
 	a.put(80)
 	c := newCluster(t, a)

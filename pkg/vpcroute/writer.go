@@ -161,32 +161,6 @@ func (w *Writer) readTable(ctx context.Context, id string, notBefore time.Time) 
 	return nil
 }
 
-// tableIDs returns the configured tables, else the system table of the VPC.
-func (w *Writer) tableIDs(ctx context.Context) ([]string, error) {
-	w.mu.Lock()
-	ids := w.order
-	w.mu.Unlock()
-	if len(ids) > 0 {
-		return ids, nil
-	}
-	if ids = w.opts.Config.TableIDs; len(ids) == 0 {
-		tables, err := w.opts.API.DescribeRouteTables(ctx, w.opts.Config.VPCID)
-		if err != nil {
-			return nil, fmt.Errorf("find the route table of %s: %w", w.opts.Config.VPCID, err)
-		}
-		at := slices.IndexFunc(tables, func(t alicloud.RouteTable) bool { return t.System })
-		if at < 0 {
-			return nil, fmt.Errorf("VPC %s has no system route table among its %d; name the tables to use with routeTableIDs",
-				w.opts.Config.VPCID, len(tables))
-		}
-		ids = []string{tables[at].ID}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.order = ids
-	return ids, nil
-}
-
 // apply carries out the changes, deletions first, together with those of other callers. The result has one error per
 // change, nil for one that is done or that the cloud accepted.
 func (w *Writer) apply(ctx context.Context, changes []*change) []error {

@@ -1,0 +1,56 @@
+package vpcroute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// tableIDs returns the ids of the managed tables and remembers them: a table that is added to the VPC later is managed
+// only after somebody asked for it.
+func (w *Writer) tableIDs(ctx context.Context) ([]string, error) {
+	w.mu.Lock()
+	ids := w.order
+	w.mu.Unlock()
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	if ids = w.opts.Config.TableIDs; len(ids) == 0 {
+		tables, err := w.opts.API.DescribeRouteTables(ctx, w.opts.Config.VPCID)
+		if err != nil {
+			return nil, fmt.Errorf("find the route tables of %s: %w", w.opts.Config.VPCID, err)
+		}
+		if ids, err = selectTables(w.opts.Config, tables); err != nil {
+			return nil, err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.order = ids
+	return ids, nil
+}
+
+// selectTables chooses among the tables of the VPC: those of the configured vSwitches, else the system table.
+func selectTables(config Config, tables []alicloud.RouteTable) ([]string, error) {
+	var ids []string
+	for _, vSwitch := range config.VSwitchIDs {
+		at := slices.IndexFunc(tables, func(t alicloud.RouteTable) bool { return slices.Contains(t.VSwitchIDs, vSwitch) })
+		if at < 0 {
+			return nil, fmt.Errorf("no route table of VPC %s is that of vSwitch %s", config.VPCID, vSwitch)
+		}
+		if !slices.Contains(ids, tables[at].ID) {
+			ids = append(ids, tables[at].ID)
+		}
+	}
+	if len(ids) > 0 {
+		return ids, nil
+	}
+	at := slices.IndexFunc(tables, func(t alicloud.RouteTable) bool { return t.System })
+	if at < 0 {
+		return nil, fmt.Errorf("VPC %s has no system route table among its %d; name the tables to use with routeTableIDs",
+			config.VPCID, len(tables))
+	}
+	return []string{tables[at].ID}, nil
+}
