@@ -45,12 +45,14 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	if svc == nil || !Served(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
+	start := time.Now()
 	out, syncErr := r.ensure(ctx, svc, known)
 	wait, quiet := time.Duration(0), false
 	if syncErr != nil {
 		wait, quiet = waitTime(syncErr)
 		quiet = quiet && known.patient()
 	}
+	observePass("ensure", start, syncErr, quiet)
 	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
 		return 0, errors.Join(syncErr, err)
 	}
@@ -126,9 +128,13 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 	if known.released {
 		return 0, nil // the cache has not seen it yet
 	}
+	start := time.Now()
 	out, err := r.remove(ctx, svc, known)
+	wait, quiet := waitTime(err)
+	quiet = quiet && known.patient()
+	observePass("delete", start, err, quiet)
 	if err != nil {
-		if wait, quiet := waitTime(err); quiet && known.patient() {
+		if quiet {
 			return wait, nil
 		}
 		if failure := signature(err); failure != known.failure {

@@ -32,6 +32,7 @@ func NewReconciler(opts Options) *Reconciler {
 	opts.Services.Informer()
 	opts.Nodes.Informer()
 	opts.EndpointSlices.Informer()
+	registerMetrics()
 	return &Reconciler{opts: opts, kube: kubeWriter{client: opts.Client}}
 }
 
@@ -240,6 +241,7 @@ func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memo
 	if known.actual == nil {
 		known.actual = &Model{}
 	}
+	observePlan(plan)
 	applier := newApplier(r.opts.API, known.actual, func(lb alicloud.LoadBalancer) string { return clientToken(svc.UID, known.lost, lb) })
 	err := applier.run(ctx, plan)
 	out.writes += applier.writes
