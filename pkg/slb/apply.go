@@ -185,6 +185,25 @@ func (a *applier) attribute(ctx context.Context, step Step) error {
 		if err = a.call(a.api.SetModificationProtection(ctx, have.ID, want.ModificationProtection, want.ModificationProtectionReason)); err == nil {
 			have.ModificationProtection, have.ModificationProtectionReason = want.ModificationProtection, want.ModificationProtectionReason
 		}
+	case OpTag:
+		if err = a.call(a.api.TagLoadBalancer(ctx, have.ID, want.Tags)); err == nil {
+			have.Tags = mergeTags(have.Tags, want.Tags)
+		}
+	case OpUntag:
+		if err = a.call(a.api.UntagLoadBalancer(ctx, have.ID, step.tagKeys)); err == nil {
+			have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.tagKeys, t.Key) })
+		}
+	default:
+		return a.charge(ctx, step)
+	}
+	return err
+}
+
+// charge changes what the CLB is charged by.
+func (a *applier) charge(ctx context.Context, step Step) error {
+	have, want := &a.model.LoadBalancer, step.loadBalancer
+	var err error
+	switch step.Op {
 	case OpSetCharge:
 		if err = a.call(a.api.SetInstanceChargeType(ctx, have.ID, want.InstanceChargeType)); err == nil {
 			have.InstanceChargeType = want.InstanceChargeType
@@ -196,14 +215,6 @@ func (a *applier) attribute(ctx context.Context, step Step) error {
 	case OpSetInternet:
 		if err = a.call(a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth)); err == nil {
 			have.InternetChargeType, have.Bandwidth = want.InternetChargeType, want.Bandwidth
-		}
-	case OpTag:
-		if err = a.call(a.api.TagLoadBalancer(ctx, have.ID, want.Tags)); err == nil {
-			have.Tags = mergeTags(have.Tags, want.Tags)
-		}
-	case OpUntag:
-		if err = a.call(a.api.UntagLoadBalancer(ctx, have.ID, step.tagKeys)); err == nil {
-			have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.tagKeys, t.Key) })
 		}
 	default:
 		return fmt.Errorf("operation %q is not known", step.Op)

@@ -68,7 +68,7 @@ func TestForwarding(t *testing.T) {
 	w.change("web", func(svc *corev1.Service) { annotate(svc, ForwardPort, "80:443") })
 	w.mustPass("web")
 	w.calls()
-	listener := w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
+	listener, _ := w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
 	if listener["ListenerForward"] != "on" || listener["ForwardPort"] != 443.0 {
 		t.Errorf("listener = %v, want it to forward to 443", listener)
 	}
@@ -79,7 +79,7 @@ func TestForwarding(t *testing.T) {
 	}
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(ForwardPort)) })
 	w.mustPass("web")
-	listener = w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
+	listener, _ = w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
 	if listener["ListenerForward"] != "off" {
 		t.Errorf("listener = %v, want it to forward no more", listener)
 	}

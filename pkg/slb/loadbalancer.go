@@ -94,7 +94,7 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) error {
 		return fmt.Errorf("wait for the Service: %w", err)
 	}
 	defer unlock()
-	if _, err := r.remove(ctx, svc, r.memories.of(svc)); err != nil {
+	if _, err = r.remove(ctx, svc, r.memories.of(svc)); err != nil {
 		return err
 	}
 	if !held(svc) {

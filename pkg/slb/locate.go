@@ -22,30 +22,18 @@ type location struct {
 // is remembered comes first, then a CLB of our own, then the CLB that the label names, then the one of the annotation.
 func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params Params, known *memory) (location, error) {
 	before := svc.Labels[LabelLoadBalancerID]
-	if known.actual != nil && known.actual.LoadBalancer.ID != "" {
+	if known.actual != nil {
 		before = known.actual.LoadBalancer.ID
-		lb, err := r.opts.API.DescribeLoadBalancer(ctx, before)
-		if err == nil {
-			return location{&lb, known.actual.Reused}, nil
-		}
-		if !alicloud.IsNotFound(err) {
-			return location{}, fmt.Errorf("read CLB %s: %w", before, err)
-		}
-	}
-	asked := params.Get(LoadBalancerID)
-	if asked == "" || known.marked {
-		lb, err := find(ctx, r.opts.API, svc, known.marked)
+		lb, err := r.read(ctx, before)
 		if err != nil || lb != nil {
-			return location{lb, false}, err
+			return location{lb, known.actual.Reused}, err
 		}
 	}
-	if before != "" && before != asked && known.marked {
-		lb, err := r.formerlyReused(ctx, before)
-		if err != nil || lb != nil {
-			return location{lb, true}, err
-		}
+	found, err := r.search(ctx, svc, params.Get(LoadBalancerID), before, known)
+	if err != nil || found.lb != nil {
+		return found, err
 	}
-	if asked != "" {
+	if asked := params.Get(LoadBalancerID); asked != "" {
 		lb, err := r.reusable(ctx, svc, params, asked)
 		return location{lb, true}, err
 	}
@@ -55,8 +43,23 @@ func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params Par
 	return location{}, nil
 }
 
-// formerlyReused returns the CLB if it is one that a user made and we were allowed to use.
-func (r *Reconciler) formerlyReused(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
+// search looks for a CLB that the Service was on before this program knew it.
+func (r *Reconciler) search(ctx context.Context, svc *corev1.Service, asked, before string, known *memory) (location, error) {
+	if asked == "" || known.marked {
+		lb, err := find(ctx, r.opts.API, svc, known.marked)
+		if err != nil || lb != nil {
+			return location{lb, false}, err
+		}
+	}
+	if before != "" && before != asked && known.marked {
+		lb, err := r.formerlyReused(ctx, before)
+		return location{lb, true}, err
+	}
+	return location{}, nil
+}
+
+// read returns a CLB by its id, nil when it does not exist.
+func (r *Reconciler) read(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
 	lb, err := r.opts.API.DescribeLoadBalancer(ctx, id)
 	if alicloud.IsNotFound(err) {
 		return nil, nil
@@ -64,10 +67,19 @@ func (r *Reconciler) formerlyReused(ctx context.Context, id string) (*alicloud.L
 	if err != nil {
 		return nil, fmt.Errorf("read CLB %s: %w", id, err)
 	}
+	return &lb, nil
+}
+
+// formerlyReused returns the CLB if it is one that a user made and we were allowed to use.
+func (r *Reconciler) formerlyReused(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
+	lb, err := r.read(ctx, id)
+	if err != nil || lb == nil {
+		return nil, err
+	}
 	if _, reused := lb.Tag(tagReused); !reused {
 		return nil, nil
 	}
-	return &lb, nil
+	return lb, nil
 }
 
 // reusable returns the CLB that the annotation names, or why it cannot be used.
@@ -75,12 +87,12 @@ func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params P
 	refuse := func(format string, args ...any) error {
 		return &ConfigError{Field: string(LoadBalancerID), Reason: fmt.Sprintf("CLB "+id+" "+format, args...), event: ReasonLoadBalancerNotReusable}
 	}
-	lb, err := r.opts.API.DescribeLoadBalancer(ctx, id)
-	if alicloud.IsNotFound(err) {
-		return nil, refuse("does not exist; nothing is made in its place")
-	}
+	lb, err := r.read(ctx, id)
 	if err != nil {
-		return nil, fmt.Errorf("read CLB %s: %w", id, err)
+		return nil, err
+	}
+	if lb == nil {
+		return nil, refuse("does not exist; nothing is made in its place")
 	}
 	for _, key := range []string{tagOwner, tagCluster} {
 		if value, ok := lb.Tag(key); ok {
@@ -95,7 +107,7 @@ func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params P
 			return nil, refuse("has the address %s, the Service shows %s", lb.Address, ingress.IP)
 		}
 	}
-	return &lb, nil
+	return lb, nil
 }
 
 // placement reports an annotation id that the Service cannot follow.

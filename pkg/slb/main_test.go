@@ -15,6 +15,6 @@ func TestMain(m *testing.M) {
 type closing struct{ m *testing.M }
 
 func (c *closing) Run() int {
-	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	defer http.DefaultClient.CloseIdleConnections()
 	return c.m.Run()
 }

@@ -47,20 +47,23 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	}
 	start := time.Now()
 	out, syncErr := r.ensure(ctx, svc, known)
-	wait, quiet := time.Duration(0), false
-	if syncErr != nil {
-		wait, quiet = waitTime(syncErr)
-		quiet = quiet && known.patient()
-	}
+	wait, quiet := waitTime(syncErr)
+	quiet = quiet && known.patient()
 	observePass("ensure", start, syncErr, quiet)
 	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
 		return 0, errors.Join(syncErr, err)
 	}
 	r.tell(svc, known, out, syncErr, quiet)
+	if quiet {
+		return wait, nil
+	}
+	return r.next(known, out, syncErr)
+}
+
+// next returns when the Service is looked at again without any event.
+func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Duration, error) {
 	var config *ConfigError
 	switch {
-	case quiet:
-		return wait, nil
 	case errors.As(syncErr, &config):
 		// The next look is the next change of the Service or the drift pass: repeating does not help.
 		return r.opts.ResyncPeriod, nil

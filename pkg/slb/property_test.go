@@ -32,14 +32,7 @@ func (h *story) one() {
 			h.putNode(h.nodes[name])
 		}
 	case 4:
-		h.change("web", func(svc *corev1.Service) {
-			svc.Spec.Ports = nil
-			for port := range int32(4) {
-				if h.random.IntN(2) == 0 || port == 0 {
-					svc.Spec.Ports = append(svc.Spec.Ports, testPort(80+port, corev1.ProtocolTCP))
-				}
-			}
-		})
+		h.change("web", h.ports)
 	case 5:
 		h.change("web", func(svc *corev1.Service) {
 			annotate(svc, HealthyThreshold, strconv.Itoa(2+h.random.IntN(9)))
@@ -54,6 +47,16 @@ func (h *story) one() {
 			rule[key] = value
 		}
 		h.fault(rule)
+	}
+}
+
+// ports gives the Service some of four ports.
+func (h *story) ports(svc *corev1.Service) {
+	svc.Spec.Ports = nil
+	for port := range int32(4) {
+		if h.random.IntN(2) == 0 || port == 0 {
+			svc.Spec.Ports = append(svc.Spec.Ports, testPort(80+port, corev1.ProtocolTCP))
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		return out, err
 	}
 	defer unlock()
-	if err := r.look(ctx, svc, params, known); err != nil {
+	if err = r.look(ctx, svc, params, known); err != nil {
 		return out, err
 	}
 	out.problems = append(out.problems, placement(known.actual, params)...)

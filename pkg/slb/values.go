@@ -48,27 +48,40 @@ func (v Value) parse(text string) (string, bool) {
 	switch v.Kind {
 	case Enum:
 		return v.parseEnum(text)
-	case Integer:
-		number, err := strconv.Atoi(text)
-		return text, text == v.Also && text != "" || err == nil && number >= v.Min && number <= v.Max && strconv.Itoa(number) == text
-	case Pattern:
-		return text, wholeMatch(v.Pattern, text)
 	case List:
 		return v.parseList(text)
+	default:
+		return text, v.accepts(text)
+	}
+}
+
+// accepts checks the kinds whose values are in normal form as they are written.
+func (v Value) accepts(text string) bool {
+	switch v.Kind {
+	case Integer:
+		return v.inRange(text) || v.Also != "" && text == v.Also
+	case Pattern:
+		return wholeMatch(v.Pattern, text)
 	case IPv4:
 		address, err := netip.ParseAddr(text)
-		return text, err == nil && address.Is4()
+		return err == nil && address.Is4()
 	case DNSName:
 		_, err := netip.ParseAddr(text)
-		return text, err != nil && len(validation.IsDNS1123Subdomain(text)) == 0
+		return err != nil && len(validation.IsDNS1123Subdomain(text)) == 0
 	case Tags:
 		_, err := parseTags(text)
-		return text, err == nil
+		return err == nil
 	case Selector:
 		_, err := labels.ConvertSelectorToLabelsMap(text)
-		return text, err == nil && text != ""
+		return err == nil && text != ""
+	default:
+		return false
 	}
-	return "", false
+}
+
+func (v Value) inRange(text string) bool {
+	number, err := strconv.Atoi(text)
+	return err == nil && number >= v.Min && number <= v.Max && strconv.Itoa(number) == text
 }
 
 func (v Value) parseEnum(text string) (string, bool) {
@@ -131,5 +144,6 @@ func wholeMatch(pattern, text string) bool {
 	if !ok {
 		compiled, _ = patterns.LoadOrStore(pattern, regexp.MustCompile(`^(?:`+pattern+`)$`))
 	}
-	return compiled.(*regexp.Regexp).MatchString(text)
+	expression, ok := compiled.(*regexp.Regexp)
+	return ok && expression.MatchString(text)
 }
