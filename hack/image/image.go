@@ -62,7 +62,7 @@ func compile(ctx context.Context, opts options, p program, architecture string) 
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, p.name)
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + opts.version
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", binary, "./cmd/"+p.name)
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", ldflags, "-o", binary, "./cmd/"+p.name)
 	build.Dir = opts.root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
 	build.Stderr = os.Stderr
