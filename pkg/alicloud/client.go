@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk"
@@ -39,6 +40,8 @@ type Options struct {
 type Client struct {
 	opts    Options
 	limiter *limiter
+	// smallRoutePages remembers that the cloud refused the large page of route entries.
+	smallRoutePages atomic.Bool
 }
 
 // New returns a client. It makes no call.

@@ -3,7 +3,6 @@ package alicloud
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
@@ -13,7 +12,10 @@ import (
 const (
 	// MaxRouteEntriesPerCall caps the batch calls; only one batch may be in flight per VPC.
 	MaxRouteEntriesPerCall = 50
-	routeEntryPageSize     = 100
+	// The documented largest page of the list is 100; the official CCM asks for 500 in production. The client starts with
+	// the large one and stays with the small one as soon as the cloud refuses it.
+	largeRoutePage = 500
+	smallRoutePage = 100
 )
 
 // Route entry states. While an entry of a table is Pending, every write to that table is refused as busy.
@@ -49,14 +51,31 @@ type NextHop struct {
 	Type string
 }
 
-// DescribeRouteEntries returns all entries of a table.
+// DescribeRouteEntries returns the custom entries of a table. The cloud's own entries are left out.
 func (c *Client) DescribeRouteEntries(ctx context.Context, tableID string) ([]RouteEntry, error) {
-	in := params{"RouteTableId": tableID, "MaxResult": strconv.Itoa(routeEntryPageSize)}
+	large := !c.smallRoutePages.Load()
+	entries, err := c.describeRouteEntries(ctx, tableID, large)
+	if large && HasCode(err, "InvalidParameter", "InvalidParameter.MaxResult", "InvalidMaxResult", "InvalidMaxResults") {
+		c.smallRoutePages.Store(true)
+		entries, err = c.describeRouteEntries(ctx, tableID, false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the entries of route table %s: %w", tableID, err)
+	}
+	return entries, nil
+}
+
+func (c *Client) describeRouteEntries(ctx context.Context, tableID string, large bool) ([]RouteEntry, error) {
+	page := smallRoutePage
+	if large {
+		page = largeRoutePage
+	}
+	in := params{"RouteTableId": tableID, "RouteEntryType": RouteTypeCustom}.setInt("MaxResult", page)
 	var all []RouteEntry
 	for {
 		out := &describeRouteEntriesResponse{BaseResponse: &responses.BaseResponse{}}
 		if err := c.call(ctx, "DescribeRouteEntryList", productVPC, in, out); err != nil {
-			return nil, fmt.Errorf("list the entries of route table %s: %w", tableID, err)
+			return nil, err
 		}
 		for i := range out.RouteEntrys.RouteEntry {
 			all = append(all, out.RouteEntrys.RouteEntry[i].routeEntry())
