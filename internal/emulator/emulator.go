@@ -115,6 +115,7 @@ func New(o Options) (*Emulator, error) {
 	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses)}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Machines: o.Machines, Listen: o.Fabric})
+	store.Health = e.fabric.Health
 	return e, nil
 }
 

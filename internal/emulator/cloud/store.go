@@ -21,6 +21,9 @@ type Store struct {
 	Limits    Limits
 	// SpecSalesEnded refuses new load balancers that are paid by specification.
 	SpecSalesEnded bool
+	// Health is what the network's checks of a listener have found out about a member; checked is false when nothing is
+	// checked. It runs under the lock. Nil means that there is no network.
+	Health func(loadBalancerID string, key ListenerKey, b Backend) (status string, checked bool)
 
 	// mu guards everything below. Actions get it from View and Update; nothing else locks it. Readers share it, which
 	// together with encoding outside the lock carries the read rate of a controller under test.

@@ -13,6 +13,8 @@ import (
 type addresses struct {
 	mu   sync.Mutex
 	pool map[string]string // guarded by mu
+	// standsFor is the pool the other way round; guarded by mu.
+	standsFor map[netip.Addr]netip.Addr
 }
 
 // poolNet is the second octet of the pool's addresses, which no 10.x address is mapped to.
@@ -33,12 +35,43 @@ func (a *addresses) loopback(ip string) string {
 		return have
 	}
 	if a.pool == nil {
-		a.pool = map[string]string{}
+		a.pool, a.standsFor = map[string]string{}, map[netip.Addr]netip.Addr{}
 	}
 	// Addresses ending in 0 and 255 are skipped for the sake of tools that take them for networks.
 	n := len(a.pool)
 	a.pool[ip] = fmt.Sprintf("127.%d.%d.%d", poolNet, n/254, n%254+1)
+	if addr, err := netip.ParseAddr(ip); err == nil {
+		a.standsFor[netip.MustParseAddr(a.pool[ip])] = addr
+	}
 	return a.pool[ip]
+}
+
+// cloud returns the address of the cloud that a loopback address stands for: that is what access control lists and
+// X-Forwarded-For are about. 127.0.0.x stands for itself.
+func (a *addresses) cloud(here netip.Addr) netip.Addr {
+	here = here.Unmap()
+	if !here.Is4() || !here.IsLoopback() {
+		return here
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if addr, ok := a.standsFor[here]; ok {
+		return addr
+	}
+	b := here.As4()
+	if b[1] == poolNet || (b[1] == 0 && b[2] == 0) {
+		return here
+	}
+	return netip.AddrFrom4([4]byte{10, b[1], b[2], b[3]})
+}
+
+// source is the cloud's address of whoever is at the other end of a socket.
+func (a *addresses) source(remote net.Addr) netip.AddrPort {
+	here, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(a.cloud(here.Addr()), here.Port())
 }
 
 // loopbackMachines finds machines on their loopback addresses.

@@ -5,142 +5,105 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
-	"sync"
+	"net/netip"
 	"time"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/pires/go-proxyproto"
 )
 
-// member is a backend that can be tried: where it is, and how much it should get.
-type member struct {
-	instanceID, addr string
-	weight           int
-}
+var (
+	// ErrNoMember means that a listener has nobody to send a connection to.
+	ErrNoMember = errors.New("no member of the vServer group can be reached")
+	// ErrNotAdmitted means that the access control of a listener refuses the source.
+	ErrNotAdmitted = errors.New("the access control list does not admit the source")
+)
 
-// ErrNoMember means that a listener has nobody to send a connection to.
-var ErrNoMember = errors.New("no member of the vServer group can be reached")
+// trial tries one member; again means that another member may be tried after the error.
+type trial func(member) (again bool, err error)
 
-// balance opens a connection to a member of a listener's group. A member that refuses is skipped and the next one tried.
-func (f *Fabric) balance(ctx context.Context, key socketKey) (net.Conn, error) {
-	members := f.members(key)
+// attempt calls try for one eligible member after another, in the order of the scheduler, until one takes the connection.
+// The member that took it counts as busy until the caller releases it.
+func (f *Fabric) attempt(ctx context.Context, s settings, members []member, source netip.AddrPort, preferred string, try trial) error {
+	b, left := f.balancers.of(s.key), f.eligible(s.key, members)
 	errs := []error{ErrNoMember}
-	for len(members) > 0 {
-		m := f.balancers.pick(key, members)
-		c, err := f.dialMachine(ctx, m.instanceID, "tcp", m.addr)
+	for len(left) > 0 && ctx.Err() == nil {
+		m := b.take(s, left, source, preferred, time.Now())
+		again, err := try(m)
 		if err == nil {
-			return c, nil
+			return nil
+		}
+		b.release(m)
+		if !again {
+			return err
 		}
 		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
-		members = without(members, m)
+		left = without(left, m)
 	}
-	return nil, fmt.Errorf("listener %s of %s: %w", key, key.lb, errors.Join(errs...))
+	return fmt.Errorf("listener %s of %s: %w", s.key, s.key.lb, errors.Join(errs...))
 }
 
-// members are the backends that new connections may go to: weight above 0 and the machine running.
-func (f *Fabric) members(key socketKey) []member {
-	var members []member
-	f.store.View(func() {
-		lb, ok := f.store.LoadBalancers.Get(key.lb)
-		if !ok {
-			return
+// balance opens a connection from source to a member of a listener's group. A member that refuses is skipped and the next
+// one tried.
+func (f *Fabric) balance(ctx context.Context, key socketKey, source netip.AddrPort) (net.Conn, settings, error) {
+	s, members, ok := f.look(key)
+	if !ok {
+		return nil, s, fmt.Errorf("listener %s of %s: %w", key, key.lb, ErrNoMember)
+	}
+	if !s.access.admits(source.Addr()) {
+		return nil, s, fmt.Errorf("listener %s of %s: %s: %w", key, key.lb, source.Addr(), ErrNotAdmitted)
+	}
+	var opened net.Conn
+	err := f.attempt(ctx, s, members, source, "", func(m member) (bool, error) {
+		c, err := f.dialMember(ctx, s, m)
+		if err != nil {
+			return true, err
 		}
-		l, ok := lb.Listeners[key.ListenerKey]
-		if !ok || !carries(lb, l, time.Now()) {
-			return
-		}
-		g, ok := f.store.ServerGroups.Get(l.ServerGroupID)
-		if !ok {
-			return
-		}
-		for _, b := range g.Backends {
-			if m, ok := f.member(lb, b, time.Now()); ok && b.Weight > 0 {
-				members = append(members, m)
-			}
-		}
+		opened = c
+		return false, nil
 	})
-	return members
+	return opened, s, err
 }
 
-// member resolves a backend to a running machine: an ecs member is the instance's own address, an eni member an address
-// of an interface, and anything else is found as the VPC's system route table says.
-func (f *Fabric) member(lb *cloud.LoadBalancer, b cloud.Backend, now time.Time) (member, bool) {
-	m := member{addr: net.JoinHostPort(b.ServerIP, strconv.Itoa(b.Port)), weight: b.Weight}
-	switch b.Type {
-	case "ecs":
-		m.instanceID = b.ServerID
-		if i, ok := f.store.Instances.Get(b.ServerID); ok {
-			m.addr = net.JoinHostPort(i.PrivateIP, strconv.Itoa(b.Port))
-		}
-	case "eni":
-		if eni, ok := f.store.Interfaces.Get(b.ServerID); ok {
-			m.instanceID = eni.InstanceID
-		}
-	default:
-		m.instanceID = f.routedTo(lb, b.ServerIP, now)
-	}
-	_, reason := f.machine(m.instanceID, now)
-	return m, reason == ""
-}
-
-// routedTo finds the instance that the first route table of the load balancer's VPC sends an address to.
-func (f *Fabric) routedTo(lb *cloud.LoadBalancer, ip string, now time.Time) string {
-	host, _, err := split(net.JoinHostPort(ip, "0"))
+// dialMember connects to a member and remembers for which listener. Closing the connection releases the member.
+func (f *Fabric) dialMember(ctx context.Context, s settings, m member) (net.Conn, error) {
+	network := transport(s.key.Protocol)
+	c, err := f.machines.Dial(ctx, m.instanceID, network, m.addr)
 	if err != nil {
-		return ""
+		return nil, fmt.Errorf("dial %s on %s: %w", m.addr, m.instanceID, err)
 	}
-	for _, t := range f.store.TablesOf(lb.VPCID) {
-		next, reason := f.route(t, host, now)
-		if reason == "" {
-			return next.instanceID
-		}
-	}
-	return ""
+	b := f.balancers.of(s.key)
+	return f.conns.add(&conn{
+		Conn: c, instanceID: m.instanceID, listener: s.key, backend: m.backend, release: func() { b.release(m) },
+	}), nil
 }
 
-func without(members []member, tried member) []member {
-	left := make([]member, 0, len(members)-1)
-	for _, m := range members {
-		if m.addr != tried.addr {
-			left = append(left, m)
-		}
+// proxyHeader is the PROXY protocol header, version 2, that tells a member who the client is.
+func proxyHeader(s settings, source netip.AddrPort) ([]byte, error) {
+	vip, err := netip.ParseAddr(s.vip)
+	if err != nil {
+		return nil, fmt.Errorf("PROXY header of %s: %w", s.key.lb, err)
 	}
-	return left
+	destination := netip.AddrPortFrom(vip, uint16(s.key.Port)) //nolint:gosec // the attribute table admits 1-65535
+	var from, to net.Addr = net.TCPAddrFromAddrPort(source), net.TCPAddrFromAddrPort(destination)
+	if s.key.Protocol == "udp" {
+		from, to = net.UDPAddrFromAddrPort(source), net.UDPAddrFromAddrPort(destination)
+	}
+	return proxyproto.HeaderProxyFromAddrs(2, from, to).Format()
 }
 
-// balancers hold the turn of every listener. The zero value is ready.
-type balancers struct {
-	mu    sync.Mutex
-	turns map[socketKey]map[string]int // guarded by mu
-}
-
-// pick chooses by smooth weighted round robin: everyone's turn grows by its weight, the largest goes and pays the total.
-// That spreads the heavy ones instead of serving them in a row.
-func (b *balancers) pick(key socketKey, members []member) member {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	turn, total, best := b.turns[key], 0, 0
-	fresh := make(map[string]int, len(members))
-	for i, m := range members {
-		total += m.weight
-		fresh[m.addr] = turn[m.addr] + m.weight
-		if fresh[m.addr] > fresh[members[best].addr] {
-			best = i
-		}
+// introduce writes the PROXY header where the listener wants one, within the time of ctx.
+func introduce(ctx context.Context, c net.Conn, s settings, source netip.AddrPort) error {
+	if !s.proxyV2 {
+		return nil
 	}
-	fresh[members[best].addr] -= total
-	if b.turns == nil {
-		b.turns = map[socketKey]map[string]int{}
+	header, err := proxyHeader(s, source)
+	if err != nil {
+		return err
 	}
-	b.turns[key] = fresh
-	return members[best]
-}
-
-func (b *balancers) forget(key socketKey) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.turns, key)
+	stop := context.AfterFunc(ctx, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := c.Write(header); err != nil {
+		return fmt.Errorf("send the PROXY header: %w", err)
+	}
+	return nil
 }

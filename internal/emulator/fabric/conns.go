@@ -3,6 +3,7 @@ package fabric
 import (
 	"net"
 	"sync"
+	"time"
 )
 
 // conns are the open connections to machines. The zero value is ready.
@@ -11,29 +12,43 @@ type conns struct {
 	open map[*conn]struct{} // guarded by mu
 }
 
-// conn is a connection to one machine.
+// conn is a connection to one machine, and to a member of a listener when listener is set.
 type conn struct {
 	net.Conn
 	instanceID string
-	owner      *conns
+	listener   socketKey
+	backend    backend
+	// release gives the member back; nil for a connection without listener. It runs once.
+	release func()
+
+	owner *conns
+	once  sync.Once
+	// drain closes the connection when its time is up; guarded by owner.mu, nil while its member is in the group.
+	drain *time.Timer
 }
 
-func (s *conns) add(instanceID string, c net.Conn) net.Conn {
+func (s *conns) add(c *conn) net.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
 		s.open = map[*conn]struct{}{}
 	}
-	tracked := &conn{c, instanceID, s}
-	s.open[tracked] = struct{}{}
-	return tracked
+	c.owner = s
+	s.open[c] = struct{}{}
+	return c
 }
 
 // Close closes the connection and forgets it.
 func (c *conn) Close() error {
 	c.owner.mu.Lock()
 	delete(c.owner.open, c)
+	if c.drain != nil {
+		c.drain.Stop()
+	}
 	c.owner.mu.Unlock()
+	if c.release != nil {
+		c.once.Do(c.release)
+	}
 	return c.Conn.Close()
 }
 
@@ -60,20 +75,58 @@ func (s *conns) machines() map[string]bool {
 	return ids
 }
 
-// closeWhere closes the connections to the machines that gone names.
-func (s *conns) closeWhere(gone func(instanceID string) bool) {
+// listeners returns the listeners that have connections.
+func (s *conns) listeners() map[socketKey]bool {
 	s.mu.Lock()
-	var dead []*conn
+	defer s.mu.Unlock()
+	keys := map[socketKey]bool{}
 	for c := range s.open {
-		if gone(c.instanceID) {
-			dead = append(dead, c)
+		if c.listener != (socketKey{}) {
+			keys[c.listener] = true
 		}
 	}
-	s.mu.Unlock()
+	return keys
+}
+
+// closeWhere closes the connections to the machines that gone names.
+func (s *conns) closeWhere(gone func(instanceID string) bool) {
+	s.closeAll(s.where(func(c *conn) bool { return gone(c.instanceID) }))
+}
+
+func (s *conns) where(wanted func(*conn) bool) []*conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []*conn
+	for c := range s.open {
+		if wanted(c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func (s *conns) closeAll(dead []*conn) {
 	for _, c := range dead {
 		// Breaking the connection is the purpose; how it takes it does not matter.
 		_ = c.Close()
 	}
 }
 
-func (s *conns) closeAll() { s.closeWhere(func(string) bool { return true }) }
+// leave lets the connections of a listener to members that are not serving end: at once without a time, else after it. A
+// member that serves again before that keeps its connections.
+func (s *conns) leave(listener socketKey, serving map[backend]bool, after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		switch {
+		case c.listener != listener:
+		case serving[c.backend]:
+			if c.drain != nil {
+				c.drain.Stop()
+				c.drain = nil
+			}
+		case c.drain == nil:
+			c.drain = time.AfterFunc(after, func() { _ = c.Close() })
+		}
+	}
+}

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -39,9 +40,29 @@ func (f *Fabric) Dial(ctx context.Context, from, network, addr string) (net.Conn
 	}
 	var next hop
 	reason := ""
-	f.store.View(func() { next, reason = f.nextHop(from, host, port, network, time.Now()) })
-	return f.take(ctx, next, network, addr, from, reason)
+	source := netip.AddrPort{}
+	f.store.View(func() {
+		next, reason = f.nextHop(from, host, port, network, time.Now())
+		if i, ok := f.store.Instances.Get(from); ok {
+			source = machineSource(i.PrivateIP)
+		}
+	})
+	return f.take(ctx, next, network, addr, from, reason, source)
 }
+
+// ephemeral is the port from which in-process connections seem to come; they have no real one.
+const ephemeral = 49152
+
+func machineSource(ip string) netip.AddrPort {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(addr, ephemeral)
+}
+
+// internet is where in-process connections from outside seem to come from: an address reserved for documentation.
+var internet = netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, 1}), ephemeral)
 
 // DialVIP opens a connection from the internet: only internet CLBs answer there.
 func (f *Fabric) DialVIP(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -58,16 +79,18 @@ func (f *Fabric) DialVIP(ctx context.Context, network, addr string) (net.Conn, e
 			}
 		}
 	})
-	return f.take(ctx, next, network, addr, "the internet", reason)
+	return f.take(ctx, next, network, addr, "the internet", reason, internet)
 }
 
 // take takes the one step that the route decision named.
-func (f *Fabric) take(ctx context.Context, next hop, network, addr, from, reason string) (net.Conn, error) {
+func (f *Fabric) take(ctx context.Context, next hop, network, addr, from, reason string, source netip.AddrPort) (net.Conn, error) {
 	switch {
 	case reason != "":
 		return nil, &UnreachableError{From: from, To: addr, Reason: reason}
+	case next.balanced && isWeb(next.listener.Protocol):
+		return f.dialWeb(ctx, next.listener, source)
 	case next.balanced:
-		return f.balance(ctx, next.listener)
+		return f.dialListener(ctx, next.listener, source)
 	default:
 		return f.dialMachine(ctx, next.instanceID, network, addr)
 	}
@@ -175,5 +198,30 @@ func (f *Fabric) dialMachine(ctx context.Context, instanceID, network, addr stri
 	if err != nil {
 		return nil, fmt.Errorf("dial %s on %s: %w", addr, instanceID, err)
 	}
-	return f.conns.add(instanceID, c), nil
+	return f.conns.add(&conn{Conn: c, instanceID: instanceID}), nil
+}
+
+// dialListener opens a connection through a layer 4 listener.
+func (f *Fabric) dialListener(ctx context.Context, key socketKey, source netip.AddrPort) (net.Conn, error) {
+	c, s, err := f.balance(ctx, key, source)
+	if err != nil {
+		return nil, err
+	}
+	if err := introduce(ctx, c, s, source); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// dialWeb opens a connection to the HTTP or HTTPS server of a listener.
+func (f *Fabric) dialWeb(ctx context.Context, key socketKey, source netip.AddrPort) (net.Conn, error) {
+	front, err := f.frontend(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	here, there := net.Pipe()
+	if !front.serveWeb(&client{Conn: there, source: source}) {
+		return nil, errors.Join(fmt.Errorf("listener %s of %s: %w", key, key.lb, ErrNotAdmitted), here.Close(), there.Close())
+	}
+	return here, nil
 }

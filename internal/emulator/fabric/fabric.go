@@ -24,7 +24,8 @@ type Options struct {
 	Store *cloud.Store
 	// Machines is what runs on the instances; nil means sockets on loopback addresses.
 	Machines Machines
-	// Listen opens real sockets for the listeners of active load balancers.
+	// Listen opens real sockets for the listeners of active load balancers and checks the health of their members. Without
+	// it only Dial and DialVIP reach listeners, and every member counts as healthy.
 	Listen bool
 }
 
@@ -36,12 +37,16 @@ type Fabric struct {
 	addresses addresses
 	balancers balancers
 	conns     conns
+	health    health
+	selfMade  selfMade
 
 	// syncing serialises Sync, which reads the wanted sockets and then opens and closes.
-	syncing sync.Mutex
-	mu      sync.Mutex
-	sockets map[socketKey]*socket // guarded by mu
-	closed  bool                  // guarded by mu
+	syncing   sync.Mutex
+	mu        sync.Mutex
+	frontends map[socketKey]*frontend // guarded by mu
+	closed    bool                    // guarded by mu
+	// verdict tells follow that a member became healthy or failed.
+	verdict chan struct{}
 
 	// ctx ends with the fabric. The connections that its sockets accept belong to no call whose context they could take.
 	ctx    context.Context //nolint:containedctx // the lifetime of the fabric's own goroutines
@@ -51,7 +56,10 @@ type Fabric struct {
 
 // New makes a fabric. With Listen it follows the store until Close.
 func New(o Options) *Fabric {
-	f := &Fabric{store: o.Store, machines: o.Machines, listen: o.Listen, sockets: map[socketKey]*socket{}}
+	f := &Fabric{
+		store: o.Store, machines: o.Machines, listen: o.Listen,
+		frontends: map[socketKey]*frontend{}, verdict: make(chan struct{}, 1),
+	}
 	f.ctx, f.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
 	if f.machines == nil {
 		f.machines = loopbackMachines{&f.addresses}
@@ -67,9 +75,18 @@ func (f *Fabric) follow() {
 		f.Sync()
 		select {
 		case <-changed:
+		case <-f.verdict:
 		case <-f.ctx.Done():
 			return
 		}
+	}
+}
+
+// wake makes follow look again. A wake-up that is due already is enough.
+func (f *Fabric) wake() {
+	select {
+	case f.verdict <- struct{}{}:
+	default:
 	}
 }
 
@@ -83,12 +100,12 @@ func (f *Fabric) Close() error {
 	f.closed = true
 	f.cancel()
 	var errs []error
-	for key, s := range f.sockets {
-		delete(f.sockets, key)
-		errs = append(errs, s.close())
+	for key, front := range f.frontends {
+		delete(f.frontends, key)
+		errs = append(errs, front.close())
 	}
 	f.mu.Unlock()
-	f.conns.closeAll()
+	f.conns.closeWhere(func(string) bool { return true })
 	f.wait.Wait()
 	return errors.Join(errs...)
 }

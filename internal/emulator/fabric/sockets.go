@@ -3,8 +3,9 @@ package fabric
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"syscall"
@@ -26,163 +27,167 @@ func (k socketKey) String() string { return k.Protocol + "/" + strconv.Itoa(k.Po
 // the client for ever.
 const dialTimeout = 5 * time.Second
 
-// Sync brings sockets and connections in line with the store: sockets for the listeners that carry traffic, none for
-// others, and no connection to a machine that does not run.
-func (f *Fabric) Sync() {
-	f.syncing.Lock()
-	defer f.syncing.Unlock()
-	f.dropDead()
-	if !f.listen {
-		return
-	}
-	wanted := f.wanted()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return
-	}
-	for key, s := range f.sockets {
-		if wanted[key] != s.vip {
-			delete(f.sockets, key)
-			f.balancers.forget(key)
-			// The listener is gone whatever its socket says.
-			_ = s.close()
-		}
-	}
-	for key, ip := range wanted {
-		if f.sockets[key] != nil {
-			continue
-		}
-		if s, err := f.open(key, ip); err == nil {
-			f.sockets[key] = s
-		}
-	}
-}
-
-// dropDead breaks the connections to machines that were released or stopped.
-func (f *Fabric) dropDead() {
-	connected := f.conns.machines()
-	if len(connected) == 0 {
-		return
-	}
-	dead := map[string]bool{}
-	f.store.View(func() {
-		for id := range connected {
-			if _, reason := f.machine(id, time.Now()); reason != "" {
-				dead[id] = true
-			}
-		}
-	})
-	if len(dead) > 0 {
-		f.conns.closeWhere(func(id string) bool { return dead[id] })
-	}
-}
-
-// wanted are the listeners that should have a socket, with their VIPs.
-func (f *Fabric) wanted() map[socketKey]string {
-	wanted := map[socketKey]string{}
-	f.store.View(func() {
-		now := time.Now()
-		for lb := range f.store.LoadBalancers.All() {
-			for key, l := range lb.Listeners {
-				if key.Protocol == "tcp" && carries(lb, l, now) {
-					wanted[socketKey{lb.ID, key}] = lb.Address
-				}
-			}
-		}
-	})
-	return wanted
-}
-
 // Endpoint is the "ip:port" on which a listener accepts connections on this host, or "".
 func (f *Fabric) Endpoint(loadBalancerID string, key cloud.ListenerKey) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s, ok := f.sockets[socketKey{loadBalancerID, key}]; ok {
-		return s.Addr().String()
+	if s, ok := f.frontends[socketKey{loadBalancerID, key}]; ok && s.addr != nil {
+		return s.addr.String()
 	}
 	return ""
 }
 
-// socket is one listening socket with its clients.
-type socket struct {
-	net.Listener
-	vip string
+// frontend is the client's side of one listener: its socket (with Options.Listen), its clients and, for HTTP and HTTPS,
+// its server.
+type frontend struct {
+	key  socketKey
+	vip  string
+	addr net.Addr // nil without a socket
+	web  *web     // nil for tcp and udp
+	stop func() error
 
 	mu      sync.Mutex
 	clients map[net.Conn]struct{} // guarded by mu; nil once closed
 }
 
-// open binds the VIP's loopback address with the listener's port. Where that is not possible it takes another port (the
-// port is privileged or in use), and where the host has no such address, 127.0.0.1.
-func (f *Fabric) open(key socketKey, ip string) (*socket, error) {
-	host := f.addresses.loopback(ip)
-	var c net.ListenConfig
-	l, err := c.Listen(f.ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(key.Port)))
-	if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EADDRINUSE) {
-		l, err = c.Listen(f.ctx, "tcp", net.JoinHostPort(host, "0"))
-	}
-	if err != nil {
-		l, err = c.Listen(f.ctx, "tcp", "127.0.0.1:0")
-	}
-	if err != nil {
-		return nil, err
-	}
-	s := &socket{Listener: l, vip: ip, clients: map[net.Conn]struct{}{}}
-	f.wait.Go(func() { f.accept(key, s) })
-	return s, nil
+// client is a connection from a client, with the cloud's address of where it comes from.
+type client struct {
+	net.Conn
+	source netip.AddrPort
 }
 
-func (f *Fabric) accept(key socketKey, s *socket) {
+// RemoteAddr is the client's address in the cloud.
+func (c *client) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.source) }
+
+// CloseWrite ends the sending side.
+func (c *client) CloseWrite() error { return closeWrite(c.Conn) }
+
+// frontend returns the client's side of a listener, for connections from within this process.
+func (f *Fabric) frontend(ctx context.Context, key socketKey) (*frontend, error) {
+	s, ok := f.read(key)
+	if !ok || ctx.Err() != nil {
+		return nil, fmt.Errorf("listener %s of %s: %w", key, key.lb, errors.Join(ErrNoMember, ctx.Err()))
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if front := f.frontends[key]; front != nil {
+		return front, nil
+	}
+	if f.closed {
+		return nil, net.ErrClosed
+	}
+	front, err := f.open(key, s.vip)
+	if err == nil {
+		f.frontends[key] = front
+	}
+	return front, err
+}
+
+// read reads a listener that carries traffic.
+func (f *Fabric) read(key socketKey) (s settings, ok bool) {
+	f.store.View(func() {
+		lb, known := f.store.LoadBalancers.Get(key.lb)
+		if !known {
+			return
+		}
+		if l, known := lb.Listeners[key.ListenerKey]; known && carries(lb, l, time.Now()) {
+			s, ok = f.settings(lb, l), true
+		}
+	})
+	return s, ok
+}
+
+// open begins the client's side of a listener. The caller holds f.mu.
+func (f *Fabric) open(key socketKey, vip string) (*frontend, error) {
+	front := &frontend{key: key, vip: vip, clients: map[net.Conn]struct{}{}, stop: func() error { return nil }}
+	if f.listen {
+		if err := f.bind(front); err != nil {
+			return nil, fmt.Errorf("open listener %s of %s: %w", key, key.lb, err)
+		}
+	}
+	if isWeb(key.Protocol) {
+		front.web = f.newWeb(key)
+	}
+	return front, nil
+}
+
+// bind opens the socket of a listener on the VIP's loopback address.
+func (f *Fabric) bind(front *frontend) error {
+	if front.key.Protocol == "udp" {
+		var socket net.PacketConn
+		err := f.place(front, func(c *net.ListenConfig, addr string) (err error) {
+			socket, err = c.ListenPacket(f.ctx, "udp", addr)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		relay := newRelay(f, front.key, socket)
+		front.addr, front.stop = socket.LocalAddr(), relay.close
+		f.wait.Go(relay.run)
+		return nil
+	}
+	var socket net.Listener
+	err := f.place(front, func(c *net.ListenConfig, addr string) (err error) {
+		socket, err = c.Listen(f.ctx, "tcp", addr)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	front.addr, front.stop = socket.Addr(), socket.Close
+	f.wait.Go(func() { f.accept(front, socket) })
+	return nil
+}
+
+// place tries the VIP's loopback address with the listener's port. Where that is not possible it takes another port (the
+// port is privileged or in use), and where the host has no such address, 127.0.0.1.
+func (f *Fabric) place(front *frontend, listen func(*net.ListenConfig, string) error) error {
+	var c net.ListenConfig
+	host := f.addresses.loopback(front.vip)
+	err := listen(&c, net.JoinHostPort(host, strconv.Itoa(front.key.Port)))
+	if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EADDRINUSE) {
+		err = listen(&c, net.JoinHostPort(host, "0"))
+	}
+	if err != nil {
+		err = listen(&c, "127.0.0.1:0")
+	}
+	return err
+}
+
+func (f *Fabric) accept(front *frontend, socket net.Listener) {
 	for {
-		client, err := s.Accept()
+		raw, err := socket.Accept()
 		if err != nil {
 			return
 		}
-		if !s.add(client) {
-			_ = client.Close()
+		c := &client{Conn: raw, source: f.addresses.source(raw.RemoteAddr())}
+		if isWeb(front.key.Protocol) {
+			if !front.serveWeb(c) {
+				reset(raw)
+			}
+			continue
+		}
+		if !front.add(c) {
+			_ = raw.Close()
 			return
 		}
 		f.wait.Go(func() {
-			defer s.remove(client)
-			f.carry(key, client)
+			defer front.remove(c)
+			f.carry(front.key, c)
 		})
 	}
 }
 
-// carry connects a client with a member until both sides are done.
-func (f *Fabric) carry(key socketKey, client net.Conn) {
-	defer client.Close() //nolint:errcheck // the connection is over either way
-	ctx, cancel := context.WithTimeout(f.ctx, dialTimeout)
-	defer cancel()
-	backend, err := f.balance(ctx, key)
-	if err != nil {
-		// A client of a listener without reachable members sees a reset, not an orderly end.
-		if tcp, ok := client.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0)
-		}
-		return
+// reset ends a connection the hard way: a client that the listener cannot serve sees a reset, not an orderly end.
+func reset(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
 	}
-	defer backend.Close() //nolint:errcheck // the connection is over either way
-	var both sync.WaitGroup
-	both.Go(func() { pipe(backend, client) })
-	both.Go(func() { pipe(client, backend) })
-	both.Wait()
+	_ = c.Close()
 }
 
-// pipe copies one direction and passes its end on.
-func pipe(to, from net.Conn) {
-	_, err := io.Copy(to, from)
-	if err != nil {
-		// One direction broke: nothing sensible can follow in the other.
-		_ = to.Close()
-		_ = from.Close()
-		return
-	}
-	_ = closeWrite(to)
-}
-
-func (s *socket) add(c net.Conn) bool {
+func (s *frontend) add(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients == nil {
@@ -192,15 +197,18 @@ func (s *socket) add(c net.Conn) bool {
 	return true
 }
 
-func (s *socket) remove(c net.Conn) {
+func (s *frontend) remove(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.clients, c)
 }
 
 // close ends the socket and its clients' connections.
-func (s *socket) close() error {
-	err := s.Listener.Close()
+func (s *frontend) close() error {
+	err := s.stop()
+	if s.web != nil {
+		err = errors.Join(err, s.web.close())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.clients {

@@ -112,7 +112,7 @@ func (s service) describeHealth(c *api.Call) (any, error) {
 		for _, b := range g.Backends {
 			answer.BackendServers.BackendServer = append(answer.BackendServers.BackendServer, healthView{
 				ServerId: b.ServerID, ServerIp: b.ServerIP, Port: b.Port, Protocol: l.Protocol, ListenerPort: l.Port,
-				ServerHealthStatus: s.health(l, b, c), Weight: b.Weight, Type: b.Type, VpcId: lb.VPCID, Description: b.Description,
+				ServerHealthStatus: s.health(lb, l, b, c), Weight: b.Weight, Type: b.Type, VpcId: lb.VPCID, Description: b.Description,
 			})
 		}
 	}
@@ -123,9 +123,14 @@ func (s service) describeHealth(c *api.Call) (any, error) {
 }
 
 // health is what the checks of a listener have found out about a member.
-func (s service) health(l *cloud.Listener, b cloud.Backend, c *api.Call) string {
+func (s service) health(lb *cloud.LoadBalancer, l *cloud.Listener, b cloud.Backend, c *api.Call) string {
 	if l.Phase.At(c.Now) != cloud.ListenerRunning || (l.Attributes["HealthCheckSwitch"] != "on" && l.Attributes["HealthCheck"] != "on") {
 		return "unavailable"
+	}
+	if s.Health != nil {
+		if status, checked := s.Health(lb.ID, l.ListenerKey, b); checked {
+			return status
+		}
 	}
 	id := b.ServerID
 	if eni, ok := s.Interfaces.Get(b.ServerID); ok {

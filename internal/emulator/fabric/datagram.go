@@ -1,0 +1,120 @@
+package fabric
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// maxDatagram is the largest payload of UDP over IPv4, rounded up.
+	maxDatagram = 64 << 10
+	// sessionIdle is how long a UDP session without datagrams lasts. The vendor's pages name 90 seconds.
+	sessionIdle = 90 * time.Second
+)
+
+// relay carries the datagrams of one UDP listener: each source address and port is a session with one member.
+type relay struct {
+	fabric *Fabric
+	key    socketKey
+	socket net.PacketConn
+
+	mu       sync.Mutex
+	sessions map[string]*session // by the source's address on this host; guarded by mu
+}
+
+// session is one client's way to its member.
+type session struct {
+	member net.Conn
+	quiet  *time.Timer
+}
+
+func newRelay(f *Fabric, key socketKey, socket net.PacketConn) *relay {
+	return &relay{fabric: f, key: key, socket: socket, sessions: map[string]*session{}}
+}
+
+func (r *relay) run() {
+	defer r.endAll()
+	buffer := make([]byte, maxDatagram)
+	for {
+		n, from, err := r.socket.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		r.forward(buffer[:n], from)
+	}
+}
+
+// forward sends a datagram to the source's member. What cannot be delivered is dropped, as a network does.
+func (r *relay) forward(datagram []byte, from net.Addr) {
+	r.mu.Lock()
+	s := r.sessions[from.String()]
+	r.mu.Unlock()
+	if s == nil {
+		var header []byte
+		if s, header = r.begin(from, r.fabric.addresses.source(from)); s == nil {
+			return
+		}
+		// The header goes with the first datagram of a session (assumed: no source says how UDP carries it).
+		datagram = append(header, datagram...)
+	}
+	s.quiet.Reset(sessionIdle)
+	_, _ = s.member.Write(datagram)
+}
+
+// begin opens a session, or returns nil when the listener has nobody for the source.
+func (r *relay) begin(from net.Addr, source netip.AddrPort) (*session, []byte) {
+	ctx, cancel := context.WithTimeout(r.fabric.ctx, dialTimeout)
+	defer cancel()
+	member, settings, err := r.fabric.balance(ctx, r.key, source)
+	if err != nil {
+		return nil, nil
+	}
+	var header []byte
+	if settings.proxyV2 {
+		if header, err = proxyHeader(settings, source); err != nil {
+			_ = member.Close()
+			return nil, nil
+		}
+	}
+	s := &session{member: member, quiet: time.AfterFunc(sessionIdle, func() { _ = member.Close() })}
+	r.mu.Lock()
+	r.sessions[from.String()] = s
+	r.mu.Unlock()
+	r.fabric.wait.Go(func() { r.answer(s, from) })
+	return s, header
+}
+
+// answer sends what the member says back to the client until the session ends.
+func (r *relay) answer(s *session, to net.Addr) {
+	defer func() {
+		s.quiet.Stop()
+		_ = s.member.Close()
+		r.mu.Lock()
+		delete(r.sessions, to.String())
+		r.mu.Unlock()
+	}()
+	buffer := make([]byte, maxDatagram)
+	for {
+		n, err := s.member.Read(buffer)
+		if err != nil {
+			return
+		}
+		s.quiet.Reset(sessionIdle)
+		if _, err := r.socket.WriteTo(buffer[:n], to); err != nil {
+			return
+		}
+	}
+}
+
+func (r *relay) close() error { return r.socket.Close() }
+
+func (r *relay) endAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sessions {
+		_ = s.member.Close()
+	}
+}

@@ -1,0 +1,89 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"time"
+)
+
+// rewrite makes the request to the member: the client's own, with the headers that the listener adds. ReverseProxy takes
+// the X-Forwarded headers of the client away first.
+func rewrite(pr *httputil.ProxyRequest) {
+	x := exchangeOf(pr.In.Context())
+	s, out := x.settings, pr.Out
+	out.URL.Scheme, out.URL.Host, out.Host = "http", "member", pr.In.Host
+	if before, ok := pr.In.Header["X-Forwarded-For"]; ok {
+		out.Header["X-Forwarded-For"] = before
+	}
+	if s.web.forwardedFor {
+		appendForwardedFor(out.Header, x.source.Addr().String())
+	}
+	add := map[string]string{}
+	if s.web.proto {
+		add["X-Forwarded-Proto"] = s.key.Protocol
+	}
+	if s.web.slbPort {
+		add["X-Forwarded-Port"] = strconv.Itoa(s.key.Port)
+	}
+	if s.web.srcPort {
+		add["X-Forwarded-Client-Srcport"] = strconv.Itoa(int(x.source.Port()))
+	}
+	if s.web.slbIP {
+		add["Slb-Ip"] = s.vip
+	}
+	if s.web.slbID {
+		add["Slb-Id"] = s.key.lb
+	}
+	for name, value := range add {
+		out.Header.Set(name, value)
+	}
+}
+
+func appendForwardedFor(h http.Header, client string) {
+	if before := h.Get("X-Forwarded-For"); before != "" {
+		client = before + ", " + client
+	}
+	h.Set("X-Forwarded-For", client)
+}
+
+// modifyResponse keeps the client with its member where the listener is sticky.
+func modifyResponse(answer *http.Response) error {
+	x := exchangeOf(answer.Request.Context())
+	x.waiting.Stop()
+	x.settings.web.sticky.mark(answer, *x.chosen, time.Now())
+	return nil
+}
+
+// fail answers for a member that did not. The three statuses are those that the vendor's pages describe.
+func fail(rw http.ResponseWriter, r *http.Request, _ error) {
+	status := http.StatusBadGateway
+	switch x := exchangeOf(r.Context()); {
+	case errors.Is(context.Cause(r.Context()), errRequestTimeout):
+		status = http.StatusGatewayTimeout
+	case !x.tried:
+		status = http.StatusServiceUnavailable
+	}
+	http.Error(rw, strconv.Itoa(status)+" "+http.StatusText(status), status)
+}
+
+// redirect sends the client to the HTTPS listener that the HTTP listener forwards to.
+func redirect(rw http.ResponseWriter, r *http.Request, s webSettings) {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(r.Host); err == nil {
+		host = name
+	}
+	if s.forwardPort != 443 {
+		host = net.JoinHostPort(host, strconv.Itoa(s.forwardPort))
+	}
+	target := *r.URL
+	target.Scheme, target.Host = "https", host
+	code := s.forwardCode
+	if code == 0 {
+		code = http.StatusMovedPermanently
+	}
+	http.Redirect(rw, r, target.String(), code)
+}

@@ -1,0 +1,129 @@
+package fabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// probe checks a member once, within the check's timeout. A nil error means that it answered as it should.
+func (f *Fabric) probe(ctx context.Context, key probeKey, c check) error {
+	m, ok := f.find(key)
+	switch {
+	case !ok:
+		return fmt.Errorf("check %s: %w", key.backend.serverID, ErrNoMember)
+	case m.unreachable != "":
+		return fmt.Errorf("check %s: %s", key.backend.serverID, m.unreachable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	addr := m.addr
+	if c.port != 0 {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return fmt.Errorf("check %s: %w", addr, err)
+		}
+		addr = net.JoinHostPort(host, strconv.Itoa(c.port))
+	}
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return f.machines.Dial(ctx, m.instanceID, network, addr)
+	}
+	switch c.kind {
+	case "http":
+		return probeHTTP(ctx, dial, addr, c)
+	case "udp":
+		return probeUDP(ctx, dial, c)
+	default:
+		conn, err := dial(ctx, "tcp", "")
+		if err != nil {
+			return fmt.Errorf("check %s: %w", addr, err)
+		}
+		return conn.Close()
+	}
+}
+
+// find resolves the member of a probe as it stands now, and no other: groups can be long.
+func (f *Fabric) find(key probeKey) (m member, ok bool) {
+	f.store.View(func() {
+		lb, known := f.store.LoadBalancers.Get(key.listener.lb)
+		if !known {
+			return
+		}
+		l, known := lb.Listeners[key.listener.ListenerKey]
+		if !known {
+			return
+		}
+		g, known := f.store.ServerGroups.Get(l.ServerGroupID)
+		if !known {
+			return
+		}
+		for _, b := range g.Backends {
+			if backendOf(b) == key.backend {
+				m, ok = f.member(lb, b, time.Now()), true
+				return
+			}
+		}
+	})
+	return m, ok
+}
+
+type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func probeHTTP(ctx context.Context, dial dialer, addr string, c check) error {
+	r, err := http.NewRequestWithContext(ctx, c.method, "http://"+addr+c.uri, nil)
+	if err != nil {
+		return fmt.Errorf("check %s: %w", addr, err)
+	}
+	// The vendor's placeholder for the member's own address is what the URL says already.
+	if c.domain != "" && c.domain != "$_ip" {
+		r.Host = c.domain
+	}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return fmt.Errorf("check %s: %w", addr, err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // only the status matters
+	class := fmt.Sprintf("http_%dxx", answer.StatusCode/100)
+	if !slices.Contains(strings.Split(c.codes, ","), class) {
+		return fmt.Errorf("check %s: status %d is none of %s", addr, answer.StatusCode, c.codes)
+	}
+	return nil
+}
+
+// probeUDP sends the request and waits for the expected answer. Without an expectation silence is good: only a host that
+// says "nobody listens here" fails.
+func probeUDP(ctx context.Context, dial dialer, c check) error {
+	conn, err := dial(ctx, "udp", "")
+	if err != nil {
+		return fmt.Errorf("check by UDP: %w", err)
+	}
+	defer conn.Close() //nolint:errcheck // a datagram socket holds nothing back
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if _, err := conn.Write([]byte(c.request)); err != nil {
+		return fmt.Errorf("check by UDP: %w", err)
+	}
+	buffer := make([]byte, maxDatagram)
+	n, err := conn.Read(buffer)
+	switch {
+	case err == nil && (c.expectation == "" || string(buffer[:n]) == c.expectation):
+		return nil
+	case err == nil:
+		return fmt.Errorf("check by UDP: the answer %q is not %q", buffer[:n], c.expectation)
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.expectation == "":
+		return nil
+	default:
+		return fmt.Errorf("check by UDP: %w", err)
+	}
+}

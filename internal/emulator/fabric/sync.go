@@ -1,0 +1,133 @@
+package fabric
+
+import (
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// Sync brings sockets, health checks and connections in line with the store: sockets for the listeners that carry
+// traffic, none for others, and no connection to a machine that does not run.
+func (f *Fabric) Sync() {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	f.dropDead()
+	f.drain()
+	wanted, checks := f.wanted()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return
+	}
+	for key, front := range f.frontends {
+		if wanted[key] != front.vip {
+			delete(f.frontends, key)
+			f.balancers.forget(key)
+			// The listener is gone whatever its socket says.
+			_ = front.close()
+		}
+	}
+	if !f.listen {
+		return
+	}
+	for key, vip := range wanted {
+		if f.frontends[key] != nil {
+			continue
+		}
+		if front, err := f.open(key, vip); err == nil {
+			f.frontends[key] = front
+		}
+	}
+	f.health.align(checks, f.startProbe)
+}
+
+// wanted are the listeners that should have a frontend, with their VIPs, and the checks of their members. Without sockets
+// only what somebody dialled has one.
+func (f *Fabric) wanted() (map[socketKey]string, map[probeKey]check) {
+	wanted, checks := map[socketKey]string{}, map[probeKey]check{}
+	if !f.listen {
+		for _, key := range f.opened() {
+			if s, ok := f.read(key); ok {
+				wanted[key] = s.vip
+			}
+		}
+		return wanted, nil
+	}
+	f.store.View(func() {
+		now := time.Now()
+		for lb := range f.store.LoadBalancers.All() {
+			for key, l := range lb.Listeners {
+				if !carries(lb, l, now) {
+					continue
+				}
+				listener := socketKey{lb.ID, key}
+				wanted[listener] = lb.Address
+				f.addChecks(checks, listener, l)
+			}
+		}
+	})
+	return wanted, checks
+}
+
+// addChecks adds the checks of one listener. The caller holds the store's lock.
+func (f *Fabric) addChecks(checks map[probeKey]check, listener socketKey, l *cloud.Listener) {
+	c := checkOf(l.Protocol, l.Attributes)
+	if c.kind == "" {
+		return
+	}
+	if g, ok := f.store.ServerGroups.Get(l.ServerGroupID); ok {
+		for _, b := range g.Backends {
+			checks[probeKey{listener, backendOf(b)}] = c
+		}
+	}
+}
+
+func (f *Fabric) opened() []socketKey {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	keys := make([]socketKey, 0, len(f.frontends))
+	for key := range f.frontends {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// dropDead breaks the connections to machines that were released or stopped.
+func (f *Fabric) dropDead() {
+	connected := f.conns.machines()
+	if len(connected) == 0 {
+		return
+	}
+	dead := map[string]bool{}
+	f.store.View(func() {
+		for id := range connected {
+			if _, reason := f.machine(id, time.Now()); reason != "" {
+				dead[id] = true
+			}
+		}
+	})
+	if len(dead) > 0 {
+		f.conns.closeWhere(func(id string) bool { return dead[id] })
+	}
+}
+
+// drain begins the end of connections to members that left their group or failed their checks, where the listener drains.
+// Without it they go on until an end closes them, as the vendor's pages describe it. UDP has no connection to protect: its
+// sessions end at once, and the next datagram goes to a member that serves.
+func (f *Fabric) drain() {
+	for key := range f.conns.listeners() {
+		s, members, ok := f.look(key)
+		if !ok || (s.drain == 0 && key.Protocol != "udp") {
+			continue
+		}
+		serving := map[backend]bool{}
+		for _, m := range members {
+			serving[m.backend] = f.health.status(probeKey{key, m.backend}) != Abnormal
+		}
+		after := s.drain
+		if key.Protocol == "udp" {
+			after = 0
+		}
+		f.conns.leave(key, serving, after)
+	}
+}

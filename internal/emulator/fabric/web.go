@@ -1,0 +1,228 @@
+package fabric
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+func isWeb(protocol string) bool { return protocol == "http" || protocol == "https" }
+
+// headerTimeout bounds how long a client may take to send the head of a request.
+const headerTimeout = 30 * time.Second
+
+// web is the server of one HTTP or HTTPS listener.
+type web struct {
+	fabric    *Fabric
+	key       socketKey
+	server    *http.Server
+	transport *http.Transport
+	proxy     *httputil.ReverseProxy
+	queue     *queue
+
+	mu sync.Mutex
+	// idle closes kept-alive connections on which no request is in progress; guarded by mu.
+	idle map[net.Conn]*time.Timer
+}
+
+// newWeb starts the server of a listener. It gets its connections from serveWeb.
+func (f *Fabric) newWeb(key socketKey) *web {
+	w := &web{fabric: f, key: key, queue: newQueue(), idle: map[net.Conn]*time.Timer{}}
+	silent := log.New(io.Discard, "", 0)
+	w.transport = &http.Transport{DialContext: w.dial, DisableCompression: true, MaxIdleConnsPerHost: 16}
+	w.proxy = &httputil.ReverseProxy{
+		Rewrite: rewrite, Transport: w, ModifyResponse: modifyResponse, ErrorHandler: fail,
+		ErrorLog: silent, FlushInterval: -1,
+	}
+	w.server = &http.Server{Handler: w, ConnState: w.connState, ErrorLog: silent, ReadHeaderTimeout: headerTimeout}
+	f.wait.Go(func() {
+		// The server ends with its queue; that is the only way in which it does.
+		_ = w.server.Serve(w.queue)
+	})
+	return w
+}
+
+// serveWeb hands a client's connection to the listener's server. It reports false when the access control refuses the
+// source or the listener has gone.
+func (s *frontend) serveWeb(c *client) bool {
+	settings, ok := s.web.fabric.read(s.key)
+	if !ok || !settings.access.admits(c.source.Addr()) {
+		return false
+	}
+	var served net.Conn = c
+	if s.key.Protocol == "https" {
+		served = tls.Server(c, &tls.Config{GetConfigForClient: s.web.tlsConfig, MinVersion: tls.VersionTLS10}) //nolint:gosec // the listener's policy decides
+	}
+	return s.web.queue.put(served)
+}
+
+func (w *web) close() error {
+	err := errors.Join(w.queue.Close(), w.server.Close())
+	w.transport.CloseIdleConnections()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.idle {
+		t.Stop()
+	}
+	return err
+}
+
+// connState closes a connection that is idle for the listener's IdleTimeout. The server's own timeout is fixed when it
+// starts and would not follow a change of the listener.
+func (w *web) connState(c net.Conn, state http.ConnState) {
+	timeout := time.Duration(0)
+	if state == http.StateIdle {
+		if s, ok := w.fabric.read(w.key); ok {
+			timeout = s.web.idle
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.idle[c]; t != nil {
+		t.Stop()
+		delete(w.idle, c)
+	}
+	if timeout > 0 {
+		w.idle[c] = time.AfterFunc(timeout, func() { _ = c.Close() })
+	}
+}
+
+// exchange is one request on its way to a member and back.
+type exchange struct {
+	settings settings
+	members  []member
+	source   netip.AddrPort
+	// chosen is the member that took the request; tried tells that at least one was asked.
+	chosen *member
+	tried  bool
+	// waiting cancels the request when no answer has begun in time.
+	waiting *time.Timer
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// errRequestTimeout is why a request is cancelled that its member did not answer in time.
+var errRequestTimeout = errors.New("the member did not answer within the listener's RequestTimeout")
+
+// ServeHTTP carries one request.
+func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	s, members, ok := w.fabric.look(w.key)
+	if !ok {
+		// The listener has been stopped: its connections break.
+		panic(http.ErrAbortHandler)
+	}
+	if s.web.forwardPort != 0 {
+		redirect(rw, r, s.web)
+		return
+	}
+	source, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	x := &exchange{settings: s, members: members, source: source}
+	x.waiting = time.AfterFunc(max(s.web.request, time.Second), func() { cancel(errRequestTimeout) })
+	defer x.waiting.Stop()
+	defer func() {
+		if x.chosen != nil {
+			w.fabric.balancers.of(w.key).release(*x.chosen)
+		}
+	}()
+	w.proxy.ServeHTTP(rw, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
+}
+
+// RoundTrip sends a request to the member that the cookie or the scheduler names. Only a member that could not be
+// connected to is passed over: after that the request may have had an effect.
+func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
+	x := exchangeOf(r.Context())
+	preferred := x.settings.web.sticky.preferred(r, x.members, time.Now())
+	x.settings.web.sticky.hide(r)
+	err = w.fabric.attempt(r.Context(), x.settings, x.members, x.source, preferred, func(m member) (bool, error) {
+		x.tried = true
+		try := r.Clone(context.WithValue(r.Context(), memberKey{}, m))
+		try.URL.Host = m.addr
+		if r.Body != nil {
+			// A failed connect closes the body, which the next member still needs.
+			try.Body = io.NopCloser(r.Body)
+		}
+		var err error
+		if answer, err = w.transport.RoundTrip(try); err != nil {
+			var refused *connectError
+			return errors.As(err, &refused), err
+		}
+		x.chosen = &m
+		return false, nil
+	})
+	return answer, err
+}
+
+type memberKey struct{}
+
+// connectError tells a member that could not be connected to from one that failed later.
+type connectError struct{ err error }
+
+func (e *connectError) Error() string { return e.err.Error() }
+func (e *connectError) Unwrap() error { return e.err }
+
+// dial connects to the member of a request. The connection is kept for later requests to the member.
+func (w *web) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	m, _ := ctx.Value(memberKey{}).(member)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	c, err := w.fabric.machines.Dial(ctx, m.instanceID, "tcp", m.addr)
+	if err != nil {
+		return nil, &connectError{err}
+	}
+	return w.fabric.conns.add(&conn{Conn: c, instanceID: m.instanceID, listener: w.key, backend: m.backend}), nil
+}
+
+// queue is a listener whose connections come from this process.
+type queue struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newQueue() *queue { return &queue{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (q *queue) put(c net.Conn) bool {
+	select {
+	case q.conns <- c:
+		return true
+	case <-q.done:
+		return false
+	}
+}
+
+// Accept waits for the next connection.
+func (q *queue) Accept() (net.Conn, error) {
+	select {
+	case c := <-q.conns:
+		return c, nil
+	case <-q.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends the queue.
+func (q *queue) Close() error {
+	q.once.Do(func() { close(q.done) })
+	return nil
+}
+
+// Addr names the queue; it has no address.
+func (q *queue) Addr() net.Addr { return &net.TCPAddr{} }
