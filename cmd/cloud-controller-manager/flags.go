@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/cloud-provider/options"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
@@ -23,6 +25,8 @@ type ownFlags struct {
 	nodeIPv6            bool
 	goneConfirmations   int
 	goneOver            time.Duration
+	routeTableVSwitches []string
+	routeTableTag       string
 	dryRun              bool
 }
 
@@ -39,6 +43,9 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.IntVar(&f.goneConfirmations, "node-gone-confirmations", 3,
 		"How many separate answers of ECS must lack a node's instance before the Node is deleted.")
 	flags.DurationVar(&f.goneOver, "node-gone-over", 10*time.Second, "Least time between the first and the last of those answers.")
+	flags.StringSliceVar(&f.routeTableVSwitches, "route-table-vswitches", nil,
+		"Write pod routes into the route tables that these vSwitches use. Without this, --route-table-tag and routeTableIDs of the cloud config: into the VPC's system table.")
+	flags.StringVar(&f.routeTableTag, "route-table-tag", "", "Write pod routes into the route tables that carry this tag, as \"key=value\".")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "Not supported: refused when true, so that nobody takes a real run for a trial.")
 	f.acceptOfficial(flags)
 }
@@ -80,8 +87,19 @@ func (f *ownFlags) check() error {
 		return fmt.Errorf("--node-gone-confirmations: %d, accepted: 1 or more", f.goneConfirmations)
 	case f.goneOver < 0:
 		return fmt.Errorf("--node-gone-over: %s, accepted: 0s or more", f.goneOver)
+	case f.routeTableTag != "" && f.tableTag() == nil:
+		return fmt.Errorf("--route-table-tag: %q, accepted: \"key=value\"", f.routeTableTag)
 	}
 	return nil
+}
+
+// tableTag returns the tag of --route-table-tag, nil when there is none.
+func (f *ownFlags) tableTag() *alicloud.Tag {
+	key, value, found := strings.Cut(f.routeTableTag, "=")
+	if !found || key == "" {
+		return nil
+	}
+	return &alicloud.Tag{Key: key, Value: value}
 }
 
 // translateOldFlags accepts values that manifests of the official CCM carry and today's libraries refuse.

@@ -46,7 +46,7 @@ func TestOfficialFlagsAreAccepted(t *testing.T) {
 
 func TestOwnFlagsRefuse(t *testing.T) {
 	t.Parallel()
-	for _, arg := range []string{"--dry-run", "--control-plane-nodes=some", "--node-gone-confirmations=0", "--node-gone-over=-1s"} {
+	for _, arg := range []string{"--dry-run", "--control-plane-nodes=some", "--node-gone-confirmations=0", "--node-gone-over=-1s", "--route-table-tag=pods", "--route-table-tag==yes"} {
 		flags, own := pflag.NewFlagSet("test", pflag.ContinueOnError), &ownFlags{}
 		own.addTo(flags)
 		if err := flags.Parse([]string{arg}); err != nil {

@@ -73,6 +73,9 @@ func setDefaults(opts *options.CloudControllerManagerOptions) {
 	opts.NodeController.ConcurrentNodeSyncs = 10
 	// One slow answer must not hold up the check of all other nodes.
 	opts.NodeLifecycleController.ConcurrentNodeLifecycleSyncs = 10
+	// Each node that joins costs an update, a condition and some events; at the stock 20 requests a second a thousand
+	// nodes would wait for minutes. The API server's own fairness protects it.
+	opts.Generic.ClientConnection.QPS, opts.Generic.ClientConnection.Burst = 100, 200
 	// The vendor's published role may not read the ConfigMap extension-apiserver-authentication. Health needs none of
 	// it; without it metrics cannot be read with a front-proxy certificate, that is all.
 	opts.Authentication.TolerateInClusterLookupFailure = true

@@ -97,6 +97,11 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		NodeIPv6:            s.flags.nodeIPv6,
 		GoneConfirmations:   s.flags.goneConfirmations,
 		GoneOver:            s.flags.goneOver,
+		RouteTableVSwitches: s.flags.routeTableVSwitches,
+		RouteTableTag:       s.flags.tableTag(),
+	}
+	if shared.AllocateNodeCIDRs {
+		klog.InfoS("Pod CIDRs are assigned by the kube-controller-manager, which needs the same flag", "flag", "--allocate-node-cidrs")
 	}
 	enabled := completed.ComponentConfig.Generic.Controllers
 	if !shared.ConfigureCloudRoutes || !controllermanager.IsControllerEnabled(names.NodeRouteController, app.ControllersDisabledByDefault, enabled) {

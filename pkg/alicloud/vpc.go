@@ -80,6 +80,7 @@ type RouteTable struct {
 	System bool
 	// VSwitchIDs are the vSwitches that use the table.
 	VSwitchIDs []string
+	Tags       []Tag
 }
 
 // DescribeRouteTables returns the route tables of a VPC.
@@ -92,9 +93,11 @@ func (c *Client) DescribeRouteTables(ctx context.Context, vpcID string) ([]Route
 		}
 		var found []RouteTable
 		for _, w := range out.RouterTableList.RouterTableListType {
-			found = append(found, RouteTable{
-				ID: w.RouteTableId, VPCID: w.VpcId, System: w.RouteTableType == "System", VSwitchIDs: w.VSwitchIds.VSwitchId,
-			})
+			table := RouteTable{ID: w.RouteTableId, VPCID: w.VpcId, System: w.RouteTableType == "System", VSwitchIDs: w.VSwitchIds.VSwitchId}
+			for _, tag := range w.Tags.Tag {
+				table.Tags = append(table.Tags, Tag(tag))
+			}
+			found = append(found, table)
 		}
 		return found, out.TotalCount, nil
 	})
@@ -107,6 +110,7 @@ type describeRouteTablesResponse struct {
 		RouterTableListType []struct {
 			RouteTableId, RouteTableType, VpcId string                       //nolint:revive // wire names
 			VSwitchIds                          struct{ VSwitchId []string } //nolint:revive // wire names
+			Tags                                struct{ Tag []struct{ Key, Value string } }
 		}
 	}
 }

@@ -40,6 +40,9 @@ type Settings struct {
 	// deleted. Defaults: those of [node.GuardOptions].
 	GoneConfirmations int
 	GoneOver          time.Duration
+	// RouteTableVSwitches and RouteTableTag select route tables by association and by tag, see [vpcroute.Config].
+	RouteTableVSwitches []string
+	RouteTableTag       *alicloud.Tag
 }
 
 // Cloud implements [cloudprovider.Interface].

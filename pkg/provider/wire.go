@@ -77,7 +77,7 @@ func (c *Cloud) slbConfig() slb.Config {
 func (c *Cloud) routeConfig() vpcroute.Config {
 	return vpcroute.Config{
 		ClusterCIDRs: c.settings.ClusterCIDRs, TableIDs: c.config.RouteTableIDs, VPCID: c.vpcID, ClusterID: c.clusterID,
-		Period: c.settings.RoutePeriod,
+		Period: c.settings.RoutePeriod, VSwitchIDs: c.settings.RouteTableVSwitches, TableTag: c.settings.RouteTableTag,
 	}
 }
 

@@ -31,11 +31,14 @@ type API interface {
 type Config struct {
 	// ClusterCIDRs are the ranges that pod CIDRs come from. Entries outside them are never touched. Required.
 	ClusterCIDRs []netip.Prefix
-	// TableIDs are the route tables to write. Empty means the tables of VSwitchIDs, else the system table of the VPC.
+	// TableIDs are the route tables to write. Empty means the tables of VSwitchIDs and TableTag together, else the system
+	// table of the VPC.
 	TableIDs []string
 	// VSwitchIDs selects the tables that these vSwitches use, for VPCs whose nodes stand in vSwitches with custom tables.
 	// They are looked up once, at the start.
 	VSwitchIDs []string
+	// TableTag selects the tables that carry this tag; nil selects none.
+	TableTag *alicloud.Tag
 	// VPCID is the VPC of the nodes. Required.
 	VPCID string
 	// ClusterID tells this cluster's entries from those of other clusters in the VPC; it becomes part of the entries'

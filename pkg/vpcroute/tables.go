@@ -32,16 +32,29 @@ func (w *Writer) tableIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// selectTables chooses among the tables of the VPC: those of the configured vSwitches, else the system table.
+// selectTables chooses among the tables of the VPC: those of the configured vSwitches and of the configured tag, else the
+// system table.
 func selectTables(config Config, tables []alicloud.RouteTable) ([]string, error) {
 	var ids []string
+	add := func(id string) {
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
 	for _, vSwitch := range config.VSwitchIDs {
 		at := slices.IndexFunc(tables, func(t alicloud.RouteTable) bool { return slices.Contains(t.VSwitchIDs, vSwitch) })
 		if at < 0 {
 			return nil, fmt.Errorf("no route table of VPC %s is that of vSwitch %s", config.VPCID, vSwitch)
 		}
-		if !slices.Contains(ids, tables[at].ID) {
-			ids = append(ids, tables[at].ID)
+		add(tables[at].ID)
+	}
+	if config.TableTag != nil {
+		tagged, err := taggedTables(config, tables)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range tagged {
+			add(id)
 		}
 	}
 	if len(ids) > 0 {
@@ -53,4 +66,17 @@ func selectTables(config Config, tables []alicloud.RouteTable) ([]string, error)
 			config.VPCID, len(tables))
 	}
 	return []string{tables[at].ID}, nil
+}
+
+func taggedTables(config Config, tables []alicloud.RouteTable) ([]string, error) {
+	var ids []string
+	for i := range tables {
+		if slices.Contains(tables[i].Tags, *config.TableTag) {
+			ids = append(ids, tables[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("none of the %d route tables of VPC %s carries the tag %s=%s", len(tables), config.VPCID, config.TableTag.Key, config.TableTag.Value)
+	}
+	return ids, nil
 }

@@ -15,20 +15,25 @@ import (
 func TestSelectTables(t *testing.T) {
 	t.Parallel()
 	system := alicloud.RouteTable{ID: "vtb-system", System: true, VSwitchIDs: []string{"vsw-1", "vsw-2"}}
-	custom := alicloud.RouteTable{ID: "vtb-custom", VSwitchIDs: []string{"vsw-3"}}
+	pods := alicloud.Tag{Key: "pods", Value: "yes"}
+	custom := alicloud.RouteTable{ID: "vtb-custom", VSwitchIDs: []string{"vsw-3"}, Tags: []alicloud.Tag{{Key: "other"}, pods}}
 	for name, test := range map[string]struct {
 		vSwitches []string
+		tag       *alicloud.Tag
 		tables    []alicloud.RouteTable
 		want      []string
 	}{
 		"system table":                {tables: []alicloud.RouteTable{custom, system}, want: []string{"vtb-system"}},
 		"tables of vSwitches":         {vSwitches: []string{"vsw-3", "vsw-1", "vsw-2"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-custom", "vtb-system"}},
+		"tables with a tag":           {tag: &pods, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-custom"}},
+		"tag and vSwitch together":    {tag: &pods, vSwitches: []string{"vsw-1", "vsw-3"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-system", "vtb-custom"}},
+		"a tag that no table has":     {tag: &alicloud.Tag{Key: "pods", Value: "no"}, tables: []alicloud.RouteTable{system, custom}},
 		"a vSwitch without table":     {vSwitches: []string{"vsw-1", "vsw-9"}, tables: []alicloud.RouteTable{system, custom}},
 		"no system table":             {tables: []alicloud.RouteTable{custom}},
 		"no table that may be listed": {},
 	} {
 		config := testConfig()
-		config.VSwitchIDs = test.vSwitches
+		config.VSwitchIDs, config.TableTag = test.vSwitches, test.tag
 		got, err := selectTables(config, test.tables)
 		if (err != nil) != (test.want == nil) {
 			t.Errorf("%s: error = %v", name, err)
