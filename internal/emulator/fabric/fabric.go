@@ -10,6 +10,8 @@ import (
 	"net"
 	"sync"
 
+	"golang.org/x/time/rate"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
@@ -39,6 +41,8 @@ type Fabric struct {
 	conns     conns
 	health    health
 	selfMade  selfMade
+	// pace spreads the health checks.
+	pace *rate.Limiter
 
 	// syncing serialises Sync, which reads the wanted sockets and then opens and closes.
 	syncing   sync.Mutex
@@ -58,6 +62,7 @@ type Fabric struct {
 func New(o Options) *Fabric {
 	f := &Fabric{
 		store: o.Store, machines: o.Machines, listen: o.Listen,
+		pace:      rate.NewLimiter(probesPerSecond, probesAtOnce),
 		frontends: map[socketKey]*frontend{}, verdict: make(chan struct{}, 1),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close

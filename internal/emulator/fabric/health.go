@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
@@ -84,68 +86,49 @@ type probeKey struct {
 	backend  backend
 }
 
-// probe is a running series of checks.
-type probe struct {
-	check   check
-	stop    context.CancelFunc
-	verdict verdict
-}
-
-// health knows the verdicts. The zero value is ready. Its lock is never held while the store's is taken.
+// health knows the verdicts by listener. The zero value is ready. Its lock is never held while the store's is taken.
 type health struct {
-	mu     sync.Mutex
-	probes map[probeKey]*probe // guarded by mu
+	mu       sync.Mutex
+	verdicts map[socketKey]map[backend]verdict // guarded by mu
 }
 
 func (h *health) status(key probeKey) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p := h.probes[key]; p != nil && p.verdict.status != "" {
-		return p.verdict.status
-	}
-	return Unavailable
+	return cloud.OrDefault(h.verdicts[key.listener][key.backend].status, Unavailable)
 }
 
 // record adds a result and reports whether the status changed by it.
-func (h *health) record(key probeKey, ok bool) bool {
+func (h *health) record(key probeKey, ok bool, c check) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := h.probes[key]
-	if p == nil {
+	of := h.verdicts[key.listener]
+	if of == nil {
 		return false
 	}
-	before := p.verdict.status
-	p.verdict = p.verdict.next(ok, p.check)
-	return p.verdict.status != before
+	before := of[key.backend]
+	of[key.backend] = before.next(ok, c)
+	return of[key.backend].status != before.status
 }
 
-// align makes the probes those that are wanted: start begins one and returns how to stop it. A check that was changed
-// begins anew with what it knew.
-func (h *health) align(wanted map[probeKey]check, start func(probeKey, check) context.CancelFunc) {
+// keep forgets the verdicts of members that a listener no longer has. Only a listener that checks may record.
+func (h *health) keep(listener socketKey, members []member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.probes == nil {
-		h.probes = map[probeKey]*probe{}
+	if h.verdicts == nil {
+		h.verdicts = map[socketKey]map[backend]verdict{}
 	}
-	for key, p := range h.probes {
-		if _, ok := wanted[key]; !ok {
-			p.stop()
-			delete(h.probes, key)
-		}
+	kept := make(map[backend]verdict, len(members))
+	for _, m := range members {
+		kept[m.backend] = h.verdicts[listener][m.backend]
 	}
-	for key, c := range wanted {
-		p := h.probes[key]
-		if p != nil && p.check == c {
-			continue
-		}
-		if p == nil {
-			p = &probe{}
-			h.probes[key] = p
-		} else {
-			p.stop()
-		}
-		p.check, p.stop = c, start(key, c)
-	}
+	h.verdicts[listener] = kept
+}
+
+func (h *health) forget(listener socketKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.verdicts, listener)
 }
 
 // Health is what the checks of a listener have found out about a member: Normal, Abnormal or Unavailable. checked is false
@@ -154,26 +137,53 @@ func (f *Fabric) Health(loadBalancerID string, key cloud.ListenerKey, b cloud.Ba
 	return f.health.status(probeKey{socketKey{loadBalancerID, key}, backendOf(b)}), f.listen
 }
 
-// startProbe checks a member until it is stopped, the first time at once.
-func (f *Fabric) startProbe(key probeKey, c check) context.CancelFunc {
-	ctx, stop := context.WithCancel(f.ctx)
-	f.wait.Go(func() {
-		pace := time.NewTicker(max(c.interval, time.Second))
-		defer pace.Stop()
-		for {
-			ok := f.probe(ctx, key, c) == nil
-			if ctx.Err() != nil {
-				return
-			}
-			if f.health.record(key, ok) {
+// watch checks the members of a listener, round by round, until ctx ends. One goroutine per listener reads the members
+// anew each time, so that a change of the group costs nothing here.
+func (f *Fabric) watch(ctx context.Context, listener socketKey) {
+	defer f.health.forget(listener)
+	for {
+		pause := time.Second
+		s, members, ok := f.look(listener)
+		if ok && s.check.kind != "" {
+			f.round(ctx, s, members)
+			pause = max(s.check.interval, pause)
+		} else {
+			f.health.forget(listener)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+const (
+	// probesAtOnce bounds the checks of one listener in flight, so that members that swallow packets delay the others of a
+	// long group little.
+	probesAtOnce = 32
+	// probesPerSecond bounds the checks of the whole cloud: with more members than that per interval, the interval
+	// stretches instead of the checks taking the processors.
+	probesPerSecond = 2000
+)
+
+// round checks each member once.
+func (f *Fabric) round(ctx context.Context, s settings, members []member) {
+	f.health.keep(s.key, members)
+	var probes errgroup.Group
+	probes.SetLimit(probesAtOnce)
+	for _, m := range members {
+		if f.pace.Wait(ctx) != nil {
+			break
+		}
+		probes.Go(func() error {
+			ok := f.probe(ctx, m, s.check) == nil
+			if ctx.Err() == nil && f.health.record(probeKey{s.key, m.backend}, ok, s.check) {
 				f.wake()
 			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-pace.C:
-			}
-		}
-	})
-	return stop
+			return nil
+		})
+	}
+	// No probe returns an error: a failed one is a result.
+	_ = probes.Wait()
 }

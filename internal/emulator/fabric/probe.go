@@ -14,13 +14,9 @@ import (
 )
 
 // probe checks a member once, within the check's timeout. A nil error means that it answered as it should.
-func (f *Fabric) probe(ctx context.Context, key probeKey, c check) error {
-	m, ok := f.find(key)
-	switch {
-	case !ok:
-		return fmt.Errorf("check %s: %w", key.backend.serverID, ErrNoMember)
-	case m.unreachable != "":
-		return fmt.Errorf("check %s: %s", key.backend.serverID, m.unreachable)
+func (f *Fabric) probe(ctx context.Context, m member, c check) error {
+	if m.unreachable != "" {
+		return fmt.Errorf("check %s: %s", m.addr, m.unreachable)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -47,31 +43,6 @@ func (f *Fabric) probe(ctx context.Context, key probeKey, c check) error {
 		}
 		return conn.Close()
 	}
-}
-
-// find resolves the member of a probe as it stands now, and no other: groups can be long.
-func (f *Fabric) find(key probeKey) (m member, ok bool) {
-	f.store.View(func() {
-		lb, known := f.store.LoadBalancers.Get(key.listener.lb)
-		if !known {
-			return
-		}
-		l, known := lb.Listeners[key.listener.ListenerKey]
-		if !known {
-			return
-		}
-		g, known := f.store.ServerGroups.Get(l.ServerGroupID)
-		if !known {
-			return
-		}
-		for _, b := range g.Backends {
-			if backendOf(b) == key.backend {
-				m, ok = f.member(lb, b, time.Now()), true
-				return
-			}
-		}
-	})
-	return m, ok
 }
 
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)

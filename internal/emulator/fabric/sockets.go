@@ -45,6 +45,8 @@ type frontend struct {
 	addr net.Addr // nil without a socket
 	web  *web     // nil for tcp and udp
 	stop func() error
+	// unwatch ends the health checks.
+	unwatch func()
 
 	mu      sync.Mutex
 	clients map[net.Conn]struct{} // guarded by mu; nil once closed
@@ -99,15 +101,20 @@ func (f *Fabric) read(key socketKey) (s settings, ok bool) {
 
 // open begins the client's side of a listener. The caller holds f.mu.
 func (f *Fabric) open(key socketKey, vip string) (*frontend, error) {
-	front := &frontend{key: key, vip: vip, clients: map[net.Conn]struct{}{}, stop: func() error { return nil }}
-	if f.listen {
-		if err := f.bind(front); err != nil {
-			return nil, fmt.Errorf("open listener %s of %s: %w", key, key.lb, err)
-		}
-	}
+	front := &frontend{key: key, vip: vip, clients: map[net.Conn]struct{}{}, stop: func() error { return nil }, unwatch: func() {}}
 	if isWeb(key.Protocol) {
 		front.web = f.newWeb(key)
 	}
+	if !f.listen {
+		return front, nil
+	}
+	// The socket comes last: connections arrive as soon as it is there.
+	if err := f.bind(front); err != nil {
+		return nil, fmt.Errorf("open listener %s of %s: %w", key, key.lb, errors.Join(err, front.close()))
+	}
+	watched, stop := context.WithCancel(f.ctx)
+	front.unwatch = stop
+	f.wait.Go(func() { f.watch(watched, key) })
 	return front, nil
 }
 
@@ -205,6 +212,7 @@ func (s *frontend) remove(c net.Conn) {
 
 // close ends the socket and its clients' connections.
 func (s *frontend) close() error {
+	s.unwatch()
 	err := s.stop()
 	if s.web != nil {
 		err = errors.Join(err, s.web.close())

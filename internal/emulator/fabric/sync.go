@@ -1,19 +1,15 @@
 package fabric
 
-import (
-	"time"
+import "time"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-)
-
-// Sync brings sockets, health checks and connections in line with the store: sockets for the listeners that carry
+// Sync brings sockets and connections in line with the store: sockets for the listeners that carry
 // traffic, none for others, and no connection to a machine that does not run.
 func (f *Fabric) Sync() {
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	f.dropDead()
 	f.drain()
-	wanted, checks := f.wanted()
+	wanted := f.wanted()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -38,48 +34,31 @@ func (f *Fabric) Sync() {
 			f.frontends[key] = front
 		}
 	}
-	f.health.align(checks, f.startProbe)
 }
 
-// wanted are the listeners that should have a frontend, with their VIPs, and the checks of their members. Without sockets
-// only what somebody dialled has one.
-func (f *Fabric) wanted() (map[socketKey]string, map[probeKey]check) {
-	wanted, checks := map[socketKey]string{}, map[probeKey]check{}
+// wanted are the listeners that should have a frontend, with their VIPs. Without sockets only what somebody dialled has
+// one.
+func (f *Fabric) wanted() map[socketKey]string {
+	wanted := map[socketKey]string{}
 	if !f.listen {
 		for _, key := range f.opened() {
 			if s, ok := f.read(key); ok {
 				wanted[key] = s.vip
 			}
 		}
-		return wanted, nil
+		return wanted
 	}
 	f.store.View(func() {
 		now := time.Now()
 		for lb := range f.store.LoadBalancers.All() {
 			for key, l := range lb.Listeners {
-				if !carries(lb, l, now) {
-					continue
+				if carries(lb, l, now) {
+					wanted[socketKey{lb.ID, key}] = lb.Address
 				}
-				listener := socketKey{lb.ID, key}
-				wanted[listener] = lb.Address
-				f.addChecks(checks, listener, l)
 			}
 		}
 	})
-	return wanted, checks
-}
-
-// addChecks adds the checks of one listener. The caller holds the store's lock.
-func (f *Fabric) addChecks(checks map[probeKey]check, listener socketKey, l *cloud.Listener) {
-	c := checkOf(l.Protocol, l.Attributes)
-	if c.kind == "" {
-		return
-	}
-	if g, ok := f.store.ServerGroups.Get(l.ServerGroupID); ok {
-		for _, b := range g.Backends {
-			checks[probeKey{listener, backendOf(b)}] = c
-		}
-	}
+	return wanted
 }
 
 func (f *Fabric) opened() []socketKey {

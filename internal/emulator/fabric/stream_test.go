@@ -1,0 +1,190 @@
+package fabric
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func isReset(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
+
+func TestAccessControl(t *testing.T) {
+	t.Parallel()
+	office := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}
+	tests := []struct {
+		name, kind string
+		prefixes   []netip.Prefix
+		source     string
+		want       bool
+	}{
+		{"off", "", office, "192.0.2.1", true},
+		{"white, inside", "white", office, "10.1.2.3", true},
+		{"white, mapped", "white", office, "::ffff:10.1.2.3", true},
+		{"white, outside", "white", office, "10.2.2.3", false},
+		{"white, empty", "white", nil, "10.2.2.3", true},
+		{"black, inside", "black", office, "10.1.2.3", false},
+		{"black, outside", "black", office, "10.2.2.3", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			wantEqual(t, test.source, access{test.kind, test.prefixes}.admits(netip.MustParseAddr(test.source)), test.want)
+		})
+	}
+}
+
+func TestListenerAdmitsBySource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newServer(t, "one", w.machine("i-1", "10.1.7.1"))
+	w.members(ecsMember("i-1", s.port(), 100))
+	w.store.Update(func() {
+		w.store.ACLs.Add(&cloud.ACL{Object: cloud.Object{ID: "acl-1"}, Entries: []cloud.ACLEntry{{CIDR: "10.3.0.0/16"}}})
+	})
+	for _, protocol := range []string{"tcp", "http"} {
+		for _, kind := range []string{"white", "black"} {
+			where := w.listener(protocol, 80, map[string]string{"AclStatus": "on", "AclType": kind, "AclId": "acl-1"})
+			for from, listed := range map[string]bool{"127.3.0.9": true, "127.4.0.9": false} {
+				c := must(dialTo(t, from, where))(t)
+				// The plain server greets, the HTTP one answers an empty request line; both only to whom they admit.
+				_, _ = io.WriteString(c, "\r\n\r\nx\r\n\r\n")
+				_, err := read(c)
+				if admitted := err == nil; admitted != (listed == (kind == "white")) {
+					t.Errorf("%s, %s list: %s is admitted: %v (%v)", protocol, kind, from, admitted, err)
+				}
+				_ = c.Close()
+			}
+		}
+		w.store.Update(func() { clear(w.lb.Listeners) })
+		w.Sync()
+	}
+}
+
+func TestWeightZeroKeepsConnections(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, two := newServer(t, "one", w.machine("i-1", "10.1.8.1")), newServer(t, "two", w.machine("i-2", "10.1.8.2"))
+	w.members(ecsMember("i-1", one.port(), 100))
+	where := w.listener("tcp", 80, map[string]string{"ConnectionDrain": "on", "ConnectionDrainTimeout": "1"})
+	c := must(dialTo(t, "", where))(t)
+	defer c.Close()
+	wantEqual(t, "established", must(read(c))(t), "one")
+	w.members(ecsMember("i-1", one.port(), 0), ecsMember("i-2", two.port(), 100))
+	wantEqual(t, "new ones", greetings(t, where, 5), map[string]int{"two": 5})
+	_ = must(io.WriteString(c, "still here"))(t)
+	wantEqual(t, "the established one", must(read(c))(t), "still here")
+}
+
+func TestConnectionDrain(t *testing.T) {
+	t.Parallel()
+	for _, drain := range []string{"on", "off"} {
+		t.Run(drain, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			one, two := newServer(t, "one", w.machine("i-1", "10.1.9.1")), newServer(t, "two", w.machine("i-2", "10.1.9.2"))
+			w.members(ecsMember("i-1", one.port(), 100))
+			where := w.listener("tcp", 80, map[string]string{"ConnectionDrain": drain, "ConnectionDrainTimeout": "1"})
+			c := must(dialTo(t, "", where))(t)
+			defer c.Close()
+			must(read(c))(t)
+			began := time.Now()
+			w.members(ecsMember("i-2", two.port(), 100))
+			_ = must(io.WriteString(c, "x"))(t)
+			wantEqual(t, "at first it goes on", must(read(c))(t), "x")
+			if drain == "off" {
+				wantEqual(t, "nothing ends it", len(w.conns.where(func(c *conn) bool { return c.drain != nil })), 0)
+				return
+			}
+			if _, err := read(c); err == nil || time.Since(began) < time.Second || time.Since(began) > 8*time.Second {
+				t.Errorf("ended with %v after %s, want an end after the timeout of 1s", err, time.Since(began))
+			}
+		})
+	}
+}
+
+func TestDrainIsCalledOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all conns
+		here, there := net.Pipe()
+		defer there.Close()
+		key, m := socketKey{lb: "lb-1"}, backend{serverID: "i-1"}
+		c := all.add(&conn{Conn: here, listener: key, backend: m})
+		all.leave(key, nil, time.Minute)
+		time.Sleep(59 * time.Second)
+		all.leave(key, map[backend]bool{m: true}, time.Minute)
+		time.Sleep(time.Hour)
+		wantEqual(t, "a member that is back keeps its connection", len(all.listeners()), 1)
+		all.leave(key, nil, time.Minute)
+		all.leave(key, nil, time.Minute)
+		time.Sleep(61 * time.Second)
+		wantEqual(t, "one that stays away does not", len(all.listeners()), 0)
+		_ = c.Close()
+	})
+}
+
+func TestIdleConnectionEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, a := net.Pipe()
+		b, server := net.Pipe()
+		done := make(chan time.Duration, 1)
+		began := time.Now()
+		go func() {
+			join(a, b, 10*time.Second)
+			done <- time.Since(began)
+		}()
+		time.Sleep(9 * time.Second)
+		go func() { _, _ = client.Write([]byte("x")) }()
+		wantEqual(t, "carried", must(read(server))(t), "x")
+		wantEqual(t, "idle time from the last byte", <-done, 19*time.Second)
+		_, _ = client.Close(), server.Close()
+	})
+}
+
+func TestProxyProtocol(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l := listenOn(t, "tcp", w.machine("i-1", "10.1.10.1"))
+	defer l.Close()
+	w.members(ecsMember("i-1", l.Addr().(*net.TCPAddr).Port, 100))
+	where := w.listener("tcp", 80, map[string]string{"ProxyProtocolV2Enabled": "true"})
+	c := must(dialTo(t, "127.3.0.9", where))(t)
+	defer c.Close()
+	_ = must(io.WriteString(c, "payload"))(t)
+	member := must(l.Accept())(t)
+	defer member.Close()
+	reader := bufio.NewReader(member)
+	header := must(proxyproto.Read(reader))(t)
+	port := c.LocalAddr().(*net.TCPAddr).Port
+	wantEqual(t, "header", []any{int(header.Version), header.SourceAddr.String(), header.DestinationAddr.String()},
+		[]any{2, "10.3.0.9:" + itoa(port), "10.1.200.1:80"})
+	wantEqual(t, "then", must(read(reader))(t), "payload")
+}
+
+func TestPersistenceBySource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, two := newServer(t, "one", w.machine("i-1", "10.1.11.1")), newServer(t, "two", w.machine("i-2", "10.1.11.2"))
+	w.members(ecsMember("i-1", one.port(), 100), ecsMember("i-2", two.port(), 100))
+	where := w.listener("tcp", 80, map[string]string{"Scheduler": "rr", "PersistenceTimeout": "60"})
+	wantEqual(t, "one source", len(greetings(t, where, 6)), 1)
+	names := map[string]bool{}
+	for i := range 4 {
+		names[must(greeting(t, "127.3.0."+itoa(i+1), where))(t)] = true
+	}
+	wantEqual(t, "several sources", len(names), 2)
+}
