@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestAdminInstances(t *testing.T) {
 func TestAdminIsLocal(t *testing.T) {
 	t.Parallel()
 	e := newEmulator(t, emulator.Options{})
-	r := httptest.NewRequest("GET", "/_emulator/state", nil)
+	r := httptest.NewRequest(http.MethodGet, "/_emulator/state", nil)
 	r.RemoteAddr = "203.0.113.9:1234"
 	w := httptest.NewRecorder()
 	e.Handler().ServeHTTP(w, r)
@@ -172,7 +173,7 @@ func TestFaultLatencyHoldsTheGroup(t *testing.T) {
 		other.connect("emulator.test", direct{a.Handler()})
 		a.put("i-1", emulator.InstanceSpec{})
 		group := a.newGroup(a.newLB(), "")
-		r := httptest.NewRequest("POST", "/_emulator/faults", strings.NewReader(`{"action":"AddVServerGroupBackendServers","latency":"10s"}`))
+		r := httptest.NewRequest(http.MethodPost, "/_emulator/faults", strings.NewReader(`{"action":"AddVServerGroupBackendServers","latency":"10s"}`))
 		r.RemoteAddr = "127.0.0.1:1"
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)

@@ -81,7 +81,7 @@ func (e *Emulator) process(x *exchange, r *http.Request) (any, faults.Drop, *api
 	x.request = request
 	resolveErr := e.resolve(x)
 	x.record()
-	if bad := e.authenticate(x); bad != nil {
+	if bad = e.authenticate(x); bad != nil {
 		return nil, "", bad
 	}
 	if resolveErr != nil {

@@ -252,15 +252,15 @@ func get(t *testing.T, method, url, body string, header ...string) (int, string)
 }
 
 // fieldOf reads one field of a JSON answer.
-func fieldOf(t testing.TB, body, field string) string {
-	t.Helper()
+func fieldOf(tb testing.TB, body, field string) string {
+	tb.Helper()
 	var answer map[string]any
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	value, ok := answer[field].(string)
 	if !ok {
-		t.Fatalf("%s has no %s", body, field)
+		tb.Fatalf("%s has no %s", body, field)
 	}
 	return value
 }

@@ -43,7 +43,7 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	if err := c.verify(ctx, client, place.vpcID); err != nil {
+	if err = c.verify(ctx, client, place.vpcID); err != nil {
 		return err
 	}
 	clusterID, err := clusterID(ctx, c.config.ClusterID, kube)

@@ -87,7 +87,7 @@ func (b *builder) sessionAffinity(protocol string, attributes alicloud.Attribute
 	if spec.SessionAffinity != corev1.ServiceAffinityClientIP || b.in.Params.Has(PersistenceTimeout) || !slices.Contains(layer4, protocol) {
 		return
 	}
-	timeout := int32(corev1.DefaultClientIPServiceAffinitySeconds)
+	timeout := corev1.DefaultClientIPServiceAffinitySeconds
 	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil && config.ClientIP.TimeoutSeconds != nil {
 		timeout = *config.ClientIP.TimeoutSeconds
 	}

@@ -32,11 +32,11 @@ func podWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, put func
 	}
 	put = func(items ...string) {
 		for i, item := range items {
-			state, name, node := "", item, ""
+			state, name := "", item
 			if name[0] == '!' {
 				state, name = "!", name[1:]
 			}
-			name, node, _ = strings.Cut(name, "@")
+			name, node, _ := strings.Cut(name, "@")
 			if !strings.Contains(name, ".") {
 				name = w.addressOf("i-" + name)
 			}

@@ -26,9 +26,9 @@ func (t *Tokens) Once(c *api.Call, mismatch *api.Error, f func() (any, error)) (
 	if token == "" {
 		return f()
 	}
-	key, print := c.Action.Name+"\x00"+token, fingerprint(c)
+	key, parameters := c.Action.Name+"\x00"+token, fingerprint(c)
 	if r, ok := t.byKey[key]; ok && c.Now.Before(r.until) {
-		if r.fingerprint != print {
+		if r.fingerprint != parameters {
 			return nil, mismatch
 		}
 		return r.result, nil
@@ -40,7 +40,7 @@ func (t *Tokens) Once(c *api.Call, mismatch *api.Error, f func() (any, error)) (
 	if t.byKey == nil {
 		t.byKey = map[string]remembered{}
 	}
-	t.byKey[key] = remembered{print, result, c.Now.Add(tokenLife)}
+	t.byKey[key] = remembered{parameters, result, c.Now.Add(tokenLife)}
 	return result, nil
 }
 

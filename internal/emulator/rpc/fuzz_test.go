@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("GET", "Tag.1.Key=a&Tag.1.Key=b;c", "%", "text/plain; charset", "ACS3-HMAC-SHA256 ,=;")
 	verifier := newVerifier()
 	f.Fuzz(func(t *testing.T, method, query, body, contentType, authorization string) {
-		r := httptest.NewRequest("GET", "/", strings.NewReader(body))
+		r := httptest.NewRequest(http.MethodGet, "/", strings.NewReader(body))
 		r.Method, r.URL.RawQuery = method, query
 		r.Header.Set("Content-Type", contentType)
 		r.Header.Set("Authorization", authorization)

@@ -71,7 +71,7 @@ func (v *Verifier) verify3(r *Request, now time.Time) (string, *api.Error) {
 	if bad != nil {
 		return "", bad
 	}
-	if bad := mustBeSigned(r, auth.SignedHeaders); bad != nil {
+	if bad = mustBeSigned(r, auth.SignedHeaders); bad != nil {
 		return auth.AccessKeyID, bad
 	}
 	key, bad := v.key(auth.AccessKeyID, r.Header.Get("x-acs-security-token"), now)
