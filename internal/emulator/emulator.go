@@ -16,6 +16,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/console"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/ecs"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/faults"
@@ -75,6 +76,7 @@ type Emulator struct {
 	windows  *limits.Windows
 	metadata *metadata.Service
 	fabric   *fabric.Fabric
+	console  *console.Console
 
 	// done is closed by Close; calls that spend a latency stop waiting then.
 	done  chan struct{}
@@ -92,7 +94,7 @@ func New(o Options) (*Emulator, error) {
 		return nil, fmt.Errorf("build the emulated cloud: %w", err)
 	}
 	if o.Snapshot != "" {
-		if _, err := store.Restore(o.Snapshot); err != nil {
+		if _, err = store.Restore(o.Snapshot); err != nil {
 			return nil, err
 		}
 	}
@@ -116,6 +118,12 @@ func New(o Options) (*Emulator, error) {
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Machines: o.Machines, Listen: o.Fabric})
 	store.Health = e.fabric.Health
+	e.console, err = console.New(console.Options{
+		Store: store, Journal: e.journal, Windows: e.windows, Network: e.fabric, Done: e.done,
+	})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	return e, nil
 }
 
@@ -167,7 +175,7 @@ func (e *Emulator) Close() error {
 	return err
 }
 
-// Handler serves the OpenAPI, the metadata service and the admin API.
+// Handler serves the OpenAPI, the metadata service, the admin API and the console.
 func (e *Emulator) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", e.serveOpenAPI)
@@ -176,6 +184,7 @@ func (e *Emulator) Handler() http.Handler {
 		// The prober is gone when this fails.
 		_, _ = io.WriteString(w, "ok\n")
 	})
+	mux.Handle("/console/", loopbackOnly(e.console))
 	e.admin(mux)
 	return mux
 }

@@ -25,6 +25,7 @@ type Windows struct {
 type window struct {
 	start time.Time
 	calls int
+	quota Quota
 }
 
 // New makes windows with quotas.
@@ -46,7 +47,7 @@ func (w *Windows) Admit(product, action string, kind api.Kind, now time.Time) *a
 	defer w.mu.Unlock()
 	u := w.used[key]
 	if start := now.Truncate(q.Window); !u.start.Equal(start) {
-		u = window{start: start}
+		u = window{start: start, quota: q}
 	}
 	if u.calls >= q.Calls {
 		return api.BadRequest("Throttling.User", "Request was denied due to user flow control.")

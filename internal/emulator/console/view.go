@@ -1,0 +1,123 @@
+package console
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/journal"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
+)
+
+// shown is how many things a list of the page holds. What a filter leaves out is counted, so that nobody takes the page
+// for everything.
+const shown = 100
+
+// view is everything that the page shows, copied out of the store.
+type view struct {
+	Region, Account, Query string
+	LoadBalancers          list[loadBalancer]
+	Tables                 list[table]
+	Instances              list[instance]
+	Calls                  []call
+	Limited                bool
+	Windows                []limits.Usage
+	Totals                 []total
+}
+
+// total is one figure of the summary.
+type total struct {
+	Name, Anchor string
+	Count        int
+	// Note is what is wrong, "" when nothing is.
+	Note string
+}
+
+// list is the part of a list that is shown.
+type list[T any] struct {
+	Items []T
+	Total int
+}
+
+// Hidden is how many items match and are not shown.
+func (l list[T]) Hidden() int { return l.Total - len(l.Items) }
+
+// filtered keeps the items that a query names, up to the number that is shown.
+type filtered[T any] struct {
+	list[T]
+	query string
+}
+
+// offer adds an item when one of its words contains the query; make is called only for what is shown.
+func (l *filtered[T]) offer(make func() T, words ...string) {
+	if l.query != "" && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(w), l.query) }) {
+		return
+	}
+	if l.Total++; l.Total <= shown {
+		l.Items = append(l.Items, make())
+	}
+}
+
+// view reads the cloud. The query filters load balancers, route entries, instances and calls by their names and ids.
+func (c *Console) view(query string, now time.Time) view {
+	s := c.options.Store
+	query = strings.TrimSpace(query)
+	v := view{Region: s.Region, Account: s.AccountID, Query: query, Limited: c.options.Windows != nil, Windows: c.options.Windows.Usage(now)}
+	lower := strings.ToLower(query)
+	var failing, entries, off, instances, lbs int
+	s.View(func() {
+		v.LoadBalancers, failing = c.loadBalancers(lower, now)
+		v.Tables, entries = c.tables(lower, now)
+		v.Instances, off = c.instances(lower, now)
+		instances, lbs = s.Instances.Len(), s.LoadBalancers.Len()
+	})
+	v.Calls = calls(c.options.Journal.Last(shown), lower)
+	v.Totals = []total{
+		{"Load balancers", "loadbalancers", lbs, note(failing, "abnormal member", "abnormal members")},
+		{"Route entries", "routes", entries, ""},
+		{"Instances", "instances", instances, note(off, "not running", "not running")},
+	}
+	return v
+}
+
+func note(n int, one, many string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 " + one
+	default:
+		return strconv.Itoa(n) + " " + many
+	}
+}
+
+// call is a line of the journal.
+type call struct {
+	journal.Call
+	Parameters []parameter
+}
+
+// OK tells calls that did what they were asked to.
+func (c call) OK() bool { return c.Code == "" && c.Dropped == "" }
+
+type parameter struct{ Name, Value string }
+
+func calls(last []journal.Call, query string) []call {
+	var lines []call
+	for _, j := range last {
+		if query != "" && !strings.Contains(strings.ToLower(j.Product+" "+j.Action+" "+j.Code+" "+text(j.Parameters)), query) {
+			continue
+		}
+		line := call{Call: j}
+		for _, name := range slices.Sorted(maps.Keys(j.Parameters)) {
+			line.Parameters = append(line.Parameters, parameter{name, j.Parameters[name]})
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func text(p api.Params) string { return strings.Join(slices.Collect(maps.Values(p)), " ") }
