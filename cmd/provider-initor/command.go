@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -21,7 +22,9 @@ Exit codes:
   0  the provider ID was set, or was set already, or the node is not an ECS instance
   1  a flag or a variable is wrong, or the API server refuses or does not answer
   2  the node has another provider ID
-  3  it could not be found out which instance the node is`
+  3  it could not be found out which instance the node is
+
+The other commands are for a workstation; they reach the cluster as kubectl does.`
 
 // initName is the subcommand that is the default, and the name of the program in the image of the published BroadcastJob.
 const initName = "init"
@@ -31,7 +34,7 @@ const initName = "init"
 func newRootCommand(name string) *cobra.Command {
 	root := newInitCommand(name)
 	if name != initName {
-		root.AddCommand(newInitCommand(initName))
+		root.AddCommand(newInitCommand(initName), newRunCommand(), newStatusCommand(), newManifestCommand(), newCheckCommand())
 	}
 	return root
 }
@@ -67,6 +70,7 @@ func runInit(command *cobra.Command, opts *options) error {
 	if err != nil {
 		return err
 	}
+	report(ctx, opts.reportFile, result)
 	logger := klog.FromContext(ctx).WithValues("outcome", result.Outcome, "providerID", result.ProviderID)
 	switch result.Outcome {
 	case initor.OutcomeSet:
@@ -79,4 +83,14 @@ func runInit(command *cobra.Command, opts *options) error {
 		return fmt.Errorf("unknown outcome %q", result.Outcome)
 	}
 	return nil
+}
+
+// report writes the result where others look for it. The node is initialised all the same if that fails.
+func report(ctx context.Context, path string, result initor.Result) {
+	if path == "" {
+		return
+	}
+	if err := initor.WriteReport(path, result); err != nil {
+		klog.FromContext(ctx).Error(err, "Nobody can read the result from the pod's status")
+	}
 }

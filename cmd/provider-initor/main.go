@@ -1,5 +1,6 @@
-// Command provider-initor gives the node it runs on its spec.providerID. It parses flags, builds the clients and turns the
-// outcome into an exit code; the work is in pkg/initor.
+// Command provider-initor gives the node it runs on its spec.providerID and, from a workstation, runs itself on all nodes of a
+// cluster and judges their IDs. It parses flags, builds the clients, prints, and turns the outcome into an exit code; the work
+// is in pkg/initor.
 package main
 
 import (
@@ -15,14 +16,6 @@ import (
 	"k8s.io/component-base/logs"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
-)
-
-// Exit codes. Scripts and BroadcastJobs see them, so they do not change.
-const (
-	exitOK           = 0 // set, or already set, or not an ECS instance
-	exitFailed       = 1 // bad flag or environment, or the API server refuses or does not answer
-	exitConflict     = 2 // the node has another provider ID
-	exitUnidentified = 3 // it could not be found out which instance the node is
 )
 
 func main() {
@@ -54,12 +47,14 @@ func exitCode(err error) int {
 	)
 	switch {
 	case err == nil:
-		return exitOK
+		return initor.ExitOK
 	case errors.As(err, &conflict):
-		return exitConflict
+		return initor.ExitConflict
 	case errors.As(err, &identity):
-		return exitUnidentified
+		return initor.ExitUnidentified
+	case errors.Is(err, errNodes):
+		return initor.ExitNodes
 	default:
-		return exitFailed
+		return initor.ExitFailed
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
 // beProgram makes the test binary run as the program itself, so that its name, environment, output and exit code are real.
@@ -81,8 +83,8 @@ func TestBadInputIsOneLine(t *testing.T) {
 		},
 	} {
 		code, output := program(t, test.name, test.env, test.args...)
-		if code != exitFailed || strings.Count(output, "\n") != 1 {
-			t.Errorf("%s %q %q: exit code %d with %q, want %d with one line", test.name, test.env, test.args, code, output, exitFailed)
+		if code != initor.ExitFailed || strings.Count(output, "\n") != 1 {
+			t.Errorf("%s %q %q: exit code %d with %q, want %d with one line", test.name, test.env, test.args, code, output, initor.ExitFailed)
 		}
 		if strings.Contains(output, "plain-secret") || strings.Contains(output, "c2VjcmV0") {
 			t.Errorf("%s %q %q: %q shows the secret", test.name, test.env, test.args, output)
@@ -110,12 +112,12 @@ func TestOutcomes(t *testing.T) {
 		"init":     {metadata: up, args: []string{"init"}, wantLast: []string{`outcome="set"`}, wantStored: "cn-hangzhou.i-1"},
 		"JSON":     {metadata: up, args: []string{"--logging-format=json"}, wantLast: []string{`"outcome":"set"`, `"node":"node-1"`}, wantStored: "cn-hangzhou.i-1"},
 		"equal":    {have: "cn-hangzhou.i-1", metadata: up, wantLast: []string{`outcome="unchanged"`}, wantStored: "cn-hangzhou.i-1"},
-		"conflict": {have: "cn-hangzhou.i-2", metadata: up, wantCode: exitConflict, wantLast: []string{"cn-hangzhou.i-1", "cn-hangzhou.i-2"}, wantStored: "cn-hangzhou.i-2"},
+		"conflict": {have: "cn-hangzhou.i-2", metadata: up, wantCode: initor.ExitConflict, wantLast: []string{"cn-hangzhou.i-1", "cn-hangzhou.i-2"}, wantStored: "cn-hangzhou.i-2"},
 		"not ECS":  {metadata: off, wantLast: []string{`outcome="skipped"`, "not an ECS instance"}},
 		"not ECS, but has to be": {
-			metadata: off, args: []string{"--require-ecs"}, wantCode: exitUnidentified, wantLast: []string{"node-1", "not an ECS instance"},
+			metadata: off, args: []string{"--require-ecs"}, wantCode: initor.ExitUnidentified, wantLast: []string{"node-1", "not an ECS instance"},
 		},
-		"no such node": {metadata: up, args: []string{"--node-name=node-2"}, wantCode: exitFailed, wantLast: []string{"node-2"}},
+		"no such node": {metadata: up, args: []string{"--node-name=node-2"}, wantCode: initor.ExitFailed, wantLast: []string{"node-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

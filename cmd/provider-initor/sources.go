@@ -23,13 +23,18 @@ func (o *options) sources() ([]initor.Source, error) {
 }
 
 func (o *options) ecsSource() (*initor.ECSSource, error) {
-	config, err := readConfig(o.cloudConfig)
+	return ecsSource(o.cloudConfig, o.environment)
+}
+
+// ecsSource asks ECS as the cloud-config at path and the environment say.
+func ecsSource(path string, environment provider.Environment) (*initor.ECSSource, error) {
+	config, err := readConfig(path)
 	if err != nil {
 		return nil, err
 	}
 	keys := alicloud.StaticCredentials{AccessKeyID: config.AccessKeyID, AccessKeySecret: config.AccessKeySecret}
-	if o.environment.AccessKeyID != "" && o.environment.AccessKeySecret != "" {
-		keys = alicloud.StaticCredentials{AccessKeyID: o.environment.AccessKeyID, AccessKeySecret: o.environment.AccessKeySecret}
+	if environment.AccessKeyID != "" && environment.AccessKeySecret != "" {
+		keys = alicloud.StaticCredentials{AccessKeyID: environment.AccessKeyID, AccessKeySecret: environment.AccessKeySecret}
 	}
 	// Each is optional for the manager, which has other ways to know. This program has none when it gets here.
 	for _, needed := range []struct{ field, value string }{
@@ -41,7 +46,7 @@ func (o *options) ecsSource() (*initor.ECSSource, error) {
 		}
 	}
 	client, err := alicloud.New(alicloud.Options{
-		Region: config.Region, Credentials: keys, Endpoints: o.environment.Endpoints, UserAgent: userAgent,
+		Region: config.Region, Credentials: keys, Endpoints: environment.Endpoints, UserAgent: userAgent,
 	})
 	if err != nil {
 		return nil, err

@@ -18,15 +18,26 @@ const (
 	// absentRounds is how often in a row every source must say [ErrNotECS] before it is believed: the link to the metadata
 	// service can be the last thing that works on a machine that has just started.
 	absentRounds = 3
-	// fieldManager names this program in the node's managedFields.
-	fieldManager = "provider-initor"
+	// FieldManager names this program in the managedFields of what it writes.
+	FieldManager = "provider-initor"
+)
+
+// The environment variables that a pod gives the program.
+const (
+	// EnvNodeName names the Node object of the machine that the pod runs on.
+	EnvNodeName = "NODE_NAME"
+	// EnvReportFile names the file that takes the result, see [WriteReport].
+	EnvReportFile = "REPORT_FILE"
 )
 
 // The label by which virtual-kubelet's nodes are told; the published BroadcastJob leaves them out by it too.
 const (
-	typeLabel          = "type"
-	typeVirtualKubelet = "virtual-kubelet"
+	TypeLabel          = "type"
+	TypeVirtualKubelet = "virtual-kubelet"
 )
+
+// IsVirtualKubelet says whether n stands for no machine, so that nothing can run on it and no instance is behind it.
+func IsVirtualKubelet(n *corev1.Node) bool { return n.Labels[TypeLabel] == TypeVirtualKubelet }
 
 // Options configure an [Initializer].
 type Options struct {
@@ -58,13 +69,13 @@ const (
 
 // Result is what a successful run found and did.
 type Result struct {
-	Outcome Outcome
+	Outcome Outcome `json:"outcome"`
 	// ProviderID is the node's provider ID as it is spelled there; for a skipped node it is what that had before, if anything.
-	ProviderID string
+	ProviderID string `json:"providerID,omitempty"`
 	// Source names the source that knew the instance. Empty for a skipped node.
-	Source string
+	Source string `json:"source,omitempty"`
 	// Reason says why the node was skipped, else it is empty.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
 // Initializer sets the provider ID of one node.
@@ -99,7 +110,7 @@ func (i *Initializer) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if n.Labels[typeLabel] == typeVirtualKubelet {
+	if IsVirtualKubelet(n) {
 		return skipped(n, "virtual-kubelet node"), nil
 	}
 	id, err := i.identify(ctx, n)
@@ -195,7 +206,7 @@ func (i *Initializer) patch(ctx context.Context, n *corev1.Node, id identity) er
 	if err != nil {
 		return fmt.Errorf("write the patch of node %s: %w", n.Name, err)
 	}
-	_, err = i.opts.Nodes.Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err = i.opts.Nodes.Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
 		return fmt.Errorf("set spec.providerID of node %s to %q: %w", n.Name, id.String(), err)
 	}

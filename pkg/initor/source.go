@@ -45,16 +45,22 @@ func ask(ctx context.Context, sources []Source, n *corev1.Node) (identity, error
 		}
 	}
 	if len(unsure) > 0 {
-		return identity{}, oneLine(unsure)
+		return identity{}, OneLine(unsure...)
 	}
-	return identity{}, oneLine(absent)
+	return identity{}, OneLine(absent...)
 }
 
-// oneLine joins errors for a reader of one log line; errors.Join would write a line for each.
-func oneLine(errs []error) error {
-	joined := errs[0]
-	for _, err := range errs[1:] {
-		joined = fmt.Errorf("%w; %w", joined, err)
+// OneLine joins errors for a reader of one line; errors.Join would write a line for each. It drops nil, and is nil if nothing
+// is left.
+func OneLine(errs ...error) error {
+	var joined error
+	for _, err := range errs {
+		switch {
+		case joined == nil:
+			joined = err
+		case err != nil:
+			joined = fmt.Errorf("%w; %w", joined, err)
+		}
 	}
 	return joined
 }

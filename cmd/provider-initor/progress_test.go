@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/rollout"
+)
+
+var (
+	pendingState = rollout.NodeState{Node: "a", Result: rollout.ResultPending, Reason: "there is no pod yet"}
+	setState     = rollout.NodeState{Node: "a", Result: rollout.ResultSet, ProviderID: "cn-hangzhou.i-1"}
+	failedState  = rollout.NodeState{Node: "b", Result: rollout.ResultFailed, Reason: "metadata is off"}
+)
+
+func TestProgressTellsEachNodeOnce(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	p := newProgress(&out)
+	p.show([]rollout.NodeState{pendingState, failedState})
+	p.show([]rollout.NodeState{setState, failedState})
+	p.show([]rollout.NodeState{setState, failedState})
+	p.end()
+	want := "1/2 b: failed metadata is off\n2/2 a: set cn-hangzhou.i-1\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+func TestProgressBar(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	p := newProgress(&out)
+	p.terminal = true
+	p.show(nil)
+	p.show([]rollout.NodeState{pendingState, failedState})
+	p.show([]rollout.NodeState{pendingState, failedState})
+	p.show([]rollout.NodeState{setState, failedState})
+	p.end()
+	want := "\r[##############################] 0/0 nodes, 0 failed" +
+		"\r[###############...............] 1/2 nodes, 1 failed" +
+		"\r[##############################] 2/2 nodes, 1 failed\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		states   []rollout.NodeState
+		finished bool
+		want     error
+	}{
+		{states: nil, finished: true},
+		{states: []rollout.NodeState{setState}, finished: true},
+		{states: []rollout.NodeState{setState, failedState}, finished: true, want: errNodes},
+		{states: []rollout.NodeState{pendingState}, finished: true, want: errNodes},
+		{states: []rollout.NodeState{pendingState}},
+		{states: []rollout.NodeState{failedState}, want: errNodes},
+	} {
+		if err := judge(test.states, test.finished); !errors.Is(err, test.want) {
+			t.Errorf("judge(%v, %t) = %v, want %v", test.states, test.finished, err, test.want)
+		}
+	}
+}

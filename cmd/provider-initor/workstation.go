@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/version"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/rollout"
+)
+
+// imageRepository is where the project publishes the image of this program.
+const imageRepository = "ghcr.io/alicloud-ccm/provider-initor"
+
+// workstation are the flags that the commands for a workstation share.
+type workstation struct {
+	access access
+	config rollout.Config
+	output string
+}
+
+func newWorkstation(getenv func(string) string) *workstation {
+	return &workstation{access: newAccess(getenv), config: rollout.Config{
+		Name: rollout.DefaultName, Namespace: rollout.DefaultNamespace, Driver: rollout.DriverBroadcastJob,
+		Image: defaultImage(version.Get().GitVersion), Timeout: rollout.DefaultTimeout,
+	}}
+}
+
+// defaultImage is the image of this program's own version. What stands after a plus sign is no part of a tag.
+func defaultImage(gitVersion string) string {
+	tag, _, _ := strings.Cut(strings.TrimPrefix(gitVersion, "v"), "+")
+	return imageRepository + ":" + tag
+}
+
+// addJobFlags adds what finds the objects of a rollout.
+func (w *workstation) addJobFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&w.config.Name, "name", w.config.Name, "name of the job and of its identity")
+	flags.StringVar(&w.config.Namespace, "namespace", w.config.Namespace, "namespace of the pods; must admit pods with hostNetwork")
+	flags.StringVar((*string)(&w.config.Driver), "driver", string(w.config.Driver),
+		"what puts a pod on each node: broadcastjob (needs OpenKruise) or job (one Job for each node)")
+}
+
+// addPodFlags adds what describes the objects of a rollout.
+func (w *workstation) addPodFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&w.config.Image, "image", w.config.Image, "image of this program")
+	flags.DurationVar(&w.config.Timeout, "timeout", w.config.Timeout, "time for all nodes")
+	flags.BoolVar(&w.config.Keep, "keep", false, "leave the BroadcastJob and its identity in the cluster, for nodes that join later")
+}
+
+func (w *workstation) addOutputFlag(flags *pflag.FlagSet) {
+	flags.StringVarP(&w.output, "output", "o", outputTable, "table or json")
+}
+
+// clients returns the clients of the cluster.
+func (w *workstation) clients() (kubernetes.Interface, kruiseclient.Interface, error) {
+	config, err := w.access.workstationConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("API server %s: %w", config.Host, err)
+	}
+	kruise, err := kruiseclient.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("API server %s: %w", config.Host, err)
+	}
+	return kube, kruise, nil
+}
+
+// rollout builds what the flags describe; progress may be nil.
+func (w *workstation) rollout(progress func([]rollout.NodeState)) (*rollout.Rollout, error) {
+	kube, kruise, err := w.clients()
+	if err != nil {
+		return nil, err
+	}
+	return rollout.New(rollout.Options{Config: w.config, Kube: kube, Kruise: kruise, Progress: progress})
+}
+
+// newWorkstationCommand returns a command without positional arguments. Its long text tells the exit codes.
+func newWorkstationCommand(name, short, long string, run func(*cobra.Command) error) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return run(command) },
+	}
+}

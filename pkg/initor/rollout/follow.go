@@ -1,0 +1,66 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+)
+
+// followPeriod is how often the caches are looked at. It is short for a reader and long against the look, which for a
+// thousand nodes takes about a millisecond.
+const followPeriod = 300 * time.Millisecond
+
+// view is a cached picture of nodes and of the rollout's pods.
+type view struct {
+	nodes corelisters.NodeLister
+	pods  corelisters.PodLister
+}
+
+// follow reports the states of the named nodes until none is pending. It returns ctx's error if that ends first.
+func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners) error {
+	watching, stop := context.WithCancel(ctx)
+	all := informers.NewSharedInformerFactory(r.opts.Kube, 0)
+	ours := informers.NewSharedInformerFactoryWithOptions(r.opts.Kube, 0, informers.WithNamespace(r.opts.Config.Namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podSelector }))
+	v := view{nodes: all.Core().V1().Nodes().Lister(), pods: ours.Core().V1().Pods().Lister()}
+	for _, factory := range []informers.SharedInformerFactory{all, ours} {
+		factory.StartWithContext(watching)
+		defer factory.Shutdown()
+	}
+	defer stop() // before the factories are waited for
+	for _, factory := range []informers.SharedInformerFactory{all, ours} {
+		if synced := factory.WaitForCacheSyncWithContext(ctx); synced.Err != nil {
+			return fmt.Errorf("read nodes and pods: %w", synced.Err)
+		}
+	}
+	return wait.PollUntilContextCancel(ctx, followPeriod, true, func(context.Context) (bool, error) {
+		current, err := v.states(names, jobs)
+		if err != nil {
+			return false, err
+		}
+		r.opts.Progress(current)
+		return !slices.ContainsFunc(current, func(s NodeState) bool { return s.Result == ResultPending }), nil
+	})
+}
+
+func (v view) states(names map[string]bool, jobs owners) ([]NodeState, error) {
+	var nodes []*corev1.Node
+	all, err := v.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	pods, err := v.pods.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the pods: %w", err)
+	}
+	nodes = among(all, names)
+	return states(nodes, pods, jobs), nil
+}
