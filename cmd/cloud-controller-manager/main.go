@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -41,7 +42,9 @@ func main() {
 	stop := apiserver.SetupSignalHandler()
 	start := starter{flags: flags, stop: stop}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
-	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes."
+	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
+		"\"cloud-controller-manager plan\" prints what it would write, and writes nothing."
+	command.AddCommand(newPlanCommand(command, opts, start))
 	os.Exit(run(command, opts))
 }
 
@@ -56,13 +59,16 @@ func run(command *cobra.Command, opts *options.CloudControllerManagerOptions) in
 		translateOldFlags(opts)
 		return stock(cmd, args)
 	}
-	if err := cli.RunNoErrOutput(command); err != nil {
-		if !reported {
-			printError(err)
-		}
-		return 1
+	err := cli.RunNoErrOutput(command)
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errChanges):
+		return exitChanges
+	case !reported:
+		printError(err)
 	}
-	return 0
+	return 1
 }
 
 // setDefaults replaces stock defaults that do not suit this provider; flags still win.

@@ -50,36 +50,41 @@ func (s starter) cloud(completed *config.CompletedConfig) cloudprovider.Interfac
 	return cloud
 }
 
+// start connects, and serves health from then on.
 func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (*provider.Cloud, error) {
+	cloud, err := s.connect(ctx, completed)
+	if err != nil || completed.SecureServing == nil {
+		return cloud, err
+	}
+	debugging := &completed.ComponentConfig.Generic.Debugging
+	if err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, s.stop); err != nil {
+		return nil, fmt.Errorf("--secure-port: serve health: %w", err)
+	}
+	return cloud, nil
+}
+
+// connect checks everything that a user can get wrong and returns a provider that has reached cluster and cloud.
+func (s starter) connect(ctx context.Context, completed *config.CompletedConfig) (*provider.Cloud, error) {
 	settings, err := s.settings(completed)
 	if err != nil {
 		return nil, err
 	}
-	cloud, err := load(completed.ComponentConfig.KubeCloudShared.CloudProvider.Name,
-		completed.ComponentConfig.KubeCloudShared.CloudProvider.CloudConfigFile)
+	cloudProvider := completed.ComponentConfig.KubeCloudShared.CloudProvider
+	cloud, err := load(cloudProvider.Name, cloudProvider.CloudConfigFile)
 	if err != nil {
 		return nil, err
 	}
 	cloud.Configure(settings)
-	if err := waitForAPIServer(ctx, completed); err != nil {
+	if err = waitForAPIServer(ctx, completed); err != nil {
 		return nil, err
 	}
-	if err := cloud.Connect(ctx, completed.Client); err != nil {
-		return nil, inConfigFile(completed.ComponentConfig.KubeCloudShared.CloudProvider.CloudConfigFile, err)
+	if err = cloud.Connect(ctx, completed.Client); err != nil {
+		return nil, inConfigFile(cloudProvider.CloudConfigFile, err)
 	}
 	if completed.ComponentConfig.KubeCloudShared.UseServiceAccountCredentials {
 		completed.ClientBuilder, err = controllerClients(ctx, completed.Client, completed.Kubeconfig, completed.ClientBuilder)
-		if err != nil {
-			return nil, err
-		}
 	}
-	if completed.SecureServing != nil {
-		debugging := &completed.ComponentConfig.Generic.Debugging
-		if err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, s.stop); err != nil {
-			return nil, fmt.Errorf("--secure-port: serve health: %w", err)
-		}
-	}
-	return cloud, nil
+	return cloud, err
 }
 
 func (s starter) settings(completed *config.CompletedConfig) (provider.Settings, error) {

@@ -1,0 +1,94 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+)
+
+// Plan is what the controllers would write to the cloud if they started now.
+type Plan struct {
+	Services []ServicePlan `json:"services"`
+	// Routes has one line per route entry that would be made or removed.
+	Routes []string `json:"routes"`
+}
+
+// ServicePlan is the plan of one Service. Services for which there is nothing to do or to tell are left out of a [Plan].
+type ServicePlan struct {
+	Service string     `json:"service"`
+	Steps   []slb.Step `json:"steps"`
+	// Problems are what the Service's events would tell.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Empty reports whether nothing would be written.
+func (p Plan) Empty() bool {
+	return len(p.Routes) == 0 && !slices.ContainsFunc(p.Services, func(s ServicePlan) bool { return len(s.Steps) > 0 })
+}
+
+// String returns the plan for people: one line per change.
+func (p Plan) String() string {
+	var text strings.Builder
+	for _, service := range p.Services {
+		fmt.Fprintf(&text, "Service %s\n", service.Service)
+		for _, step := range service.Steps {
+			fmt.Fprintf(&text, "  %s\n", step)
+		}
+		for _, problem := range service.Problems {
+			fmt.Fprintf(&text, "  ! %s\n", problem)
+		}
+	}
+	for _, route := range p.Routes {
+		fmt.Fprintln(&text, route)
+	}
+	if p.Empty() {
+		fmt.Fprintln(&text, "Nothing would be written.")
+	}
+	return text.String()
+}
+
+// Plan reads the cloud as the controllers do when they start, and writes nothing, neither to the cloud nor to the cluster.
+// The informers given to SetInformers must have synced. Routes are left out where the settings have no cluster CIDR.
+func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
+	plan := Plan{Services: []ServicePlan{}, Routes: []string{}}
+	services, err := c.engines.serviceOptions.Services.Lister().List(labels.Everything())
+	if err != nil {
+		return plan, fmt.Errorf("list Services: %w", err)
+	}
+	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(nameOf(a), nameOf(b)) })
+	for _, service := range services {
+		preview, err := c.engines.services.Preview(ctx, service)
+		if err != nil {
+			return plan, fmt.Errorf("plan Service %s: %w", nameOf(service), err)
+		}
+		if len(preview.Steps)+len(preview.Problems) > 0 {
+			plan.Services = append(plan.Services, servicePlanOf(service, preview))
+		}
+	}
+	if len(c.settings.ClusterCIDRs) == 0 {
+		return plan, nil
+	}
+	routes, err := c.engines.routeOps.Preview(ctx)
+	if err != nil {
+		return plan, fmt.Errorf("plan routes: %w", err)
+	}
+	plan.Routes = append(plan.Routes, routes...)
+	return plan, nil
+}
+
+func servicePlanOf(service *corev1.Service, preview slb.Plan) ServicePlan {
+	plan := ServicePlan{Service: nameOf(service), Steps: append([]slb.Step{}, preview.Steps...)}
+	for _, problem := range preview.Problems {
+		plan.Problems = append(plan.Problems, problem.Reason+": "+problem.Message)
+	}
+	return plan
+}
+
+func nameOf(service *corev1.Service) string { return service.Namespace + "/" + service.Name }

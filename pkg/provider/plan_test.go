@@ -1,0 +1,88 @@
+package provider
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
+)
+
+// planned returns the plan of a cluster with the objects, made by a provider that is wired like the real one.
+func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
+	t.Helper()
+	cidrs, err := vpcroute.ParseClusterCIDRs("10.244.0.0/16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := keys
+	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
+	cloud, err := New(config, server.environment(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud.Configure(Settings{ClusterCIDRs: cidrs})
+	kube := fake.NewClientset(append(objects, kubeSystem())...)
+	if err = cloud.Connect(t.Context(), kube); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cloud.ctx, cloud.kube = ctx, kube
+	factory := informers.NewSharedInformerFactory(kube, 0)
+	cloud.SetInformers(factory)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	plan, err := cloud.Plan(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	factory.Shutdown()
+	return plan
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	server.putInstance(t, "i-1", `{"PrivateIpAddress": "10.1.0.9"}`)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Spec:       corev1.NodeSpec{ProviderID: "cn-hangzhou.i-1", PodCIDR: "10.244.3.0/24", PodCIDRs: []string{"10.244.3.0/24"}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "0f2c3d4e-0000-4000-8000-000000000001"},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{
+			{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP},
+		}},
+	}
+	plan := planned(t, server, node, service)
+	text := plan.String()
+	for _, want := range []string{"Service default/web", "create load balancer", "create listener: tcp:80", "create route 10.244.3.0/24 to i-1 in vtb-emulator"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
+		}
+	}
+	if plan.Empty() {
+		t.Error("the plan says that it is empty")
+	}
+	for _, call := range server.emu.Calls(0) {
+		if call.Kind == "write" {
+			t.Errorf("planning wrote: %s", call.Action)
+		}
+	}
+}
+
+func TestPlanOfNothing(t *testing.T) {
+	t.Parallel()
+	plan := planned(t, startCloud(t))
+	if !plan.Empty() || plan.String() != "Nothing would be written.\n" {
+		t.Errorf("plan of an empty cluster: %q", plan)
+	}
+}
