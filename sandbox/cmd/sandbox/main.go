@@ -52,7 +52,7 @@ func newCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newUpCommand(), newDemoCommand(), &cobra.Command{
+	root.AddCommand(newUpCommand(), newDemoCommand(), newBenchCommand(), &cobra.Command{
 		Use:                "kubectl",
 		Short:              "kubectl itself; with --kubeconfig or KUBECONFIG as usual",
 		DisableFlagParsing: true, // main hands over before cobra sees the arguments

@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options configures Run. All but Only and Progress are required.
+type Options struct {
+	// Only names a group of scenarios; empty means all.
+	Only string
+	// BinDir holds cloud-controller-manager, provider-initor and alicloud-emulator.
+	BinDir string
+	// Self is the sandbox's own program: it runs each scenario as "bench --scenario NAME", and is kubectl as "kubectl".
+	Self string
+	// Progress takes what happens as it happens; nil for nowhere.
+	Progress io.Writer
+}
+
+// scenario measures some figures in a process of its own.
+type scenario struct {
+	group, name string
+	run         func(context.Context, run) ([]Figure, error)
+}
+
+// scenarios are all there are, in the order in which they are run and told: small ones first.
+func scenarios() []scenario {
+	return []scenario{
+		{"emulator", "emulator", emulatorSpeed},
+		{"initor", "initor", initor},
+		{"clb", "clb", clb},
+		{"clb", "clb-restart", restartWithServices},
+		{"routes", "routes", routes},
+		{"nodes", "nodes", nodes},
+		{"scale", "scale-services", manyServices},
+		{"scale", "scale-nodes", idleNodes},
+	}
+}
+
+// Groups lists what Options.Only accepts.
+func Groups() []string {
+	var groups []string
+	for _, s := range scenarios() {
+		if !slices.Contains(groups, s.group) {
+			groups = append(groups, s.group)
+		}
+	}
+	return groups
+}
+
+// Run measures the scenarios one after the other, each in a process of its own. It returns what was measured also when a scenario fails;
+// the others are run nevertheless.
+func Run(ctx context.Context, opts Options) (Report, error) {
+	if opts.Only != "" && !slices.Contains(Groups(), opts.Only) {
+		return Report{}, fmt.Errorf("--only is %q: %s are accepted", opts.Only, strings.Join(Groups(), ", "))
+	}
+	report := Report{Figures: []Figure{}}
+	var errs []error
+	for _, s := range scenarios() {
+		if opts.Only != "" && s.group != opts.Only {
+			continue
+		}
+		figures, err := runProcess(ctx, opts, s.name)
+		report.Figures = append(report.Figures, figures...)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return report, errors.Join(errs...)
+}
+
+// runProcess runs one scenario as a process and reads its figures.
+func runProcess(ctx context.Context, opts Options, name string) ([]Figure, error) {
+	cmd := exec.CommandContext(ctx, opts.Self, "bench", "--scenario", name, "--bin-dir", opts.BinDir, "--output", "json")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, opts.Progress
+	// Stopped, it ends its own processes and removes its files.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if err := cmd.Run(); err != nil {
+		return nil, err
+	}
+	var report Report
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		return nil, fmt.Errorf("decode the figures: %w", err)
+	}
+	return report.Figures, nil
+}
+
+// RunScenario measures one scenario in this process, which must have run no other one.
+func RunScenario(ctx context.Context, opts Options, name string) (report Report, err error) {
+	all := scenarios()
+	i := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
+	if i < 0 {
+		return Report{}, fmt.Errorf("there is no scenario %q", name)
+	}
+	if opts.Progress == nil {
+		opts.Progress = io.Discard
+	}
+	dir, err := os.MkdirTemp("", "sandbox-bench-")
+	if err != nil {
+		return Report{}, fmt.Errorf("make a directory for the scenario: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r := run{binDir: opts.BinDir, self: opts.Self, dir: dir, progress: opts.Progress, start: time.Now()}
+	r.say("scenario %s", name)
+	figures, err := all[i].run(ctx, r)
+	return Report{Figures: figures}, err
+}

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	clbNodes = 3
+	// replacements is how often an endpoint is replaced to measure how long that takes: the quota lets 30 changes of members through
+	// at once, and what is measured here is a limiter that nobody waits for.
+	replacements = 20
+	// betweenReplacements is time enough for what follows the first call of one.
+	betweenReplacements = 500 * time.Millisecond
+
+	medianMillis = 300
+	slowMillis   = 1000
+)
+
+// Services of the scenario: one has one port, the other one several.
+const (
+	smallService = "small"
+	largeService = "large"
+	podsService  = "pods"
+	largePorts   = 4
+)
+
+// clb measures the life of single Services.
+func clb(ctx context.Context, r run) (figures []Figure, err error) {
+	w, err := newWorld(ctx, r, worldOptions{nodes: clbNodes})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop(ctx)) }()
+	if err := w.readyForServices(ctx, clbNodes); err != nil {
+		return nil, err
+	}
+	for _, step := range []func(*world, context.Context) ([]Figure, error){
+		(*world).creation, (*world).irrelevantChanges, (*world).nodeAdded, (*world).podReplaced, (*world).deletion,
+	} {
+		more, err := step(w, ctx)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, more...)
+	}
+	return figures, nil
+}
+
+// readyForServices brings up nodes, manager and pods.
+func (w *world) readyForServices(ctx context.Context, n int) error {
+	if _, err := w.addMachines(n, false); err != nil {
+		return err
+	}
+	if err := w.startManager(ctx, fastClient...); err != nil {
+		return err
+	}
+	if err := w.untilNodes(ctx, n, "schedulable", schedulable); err != nil {
+		return err
+	}
+	if err := w.runApp(ctx, clbNodes); err != nil {
+		return err
+	}
+	_, err := w.settled(ctx, everything)
+	return err
+}
+
+func (w *world) creation(ctx context.Context) ([]Figure, error) {
+	var figures []Figure
+	for _, s := range []struct {
+		name        string
+		ports, goal int
+	}{{smallService, 1, 5}, {largeService, largePorts, 14}} {
+		operation := fmt.Sprintf("create, ports: %d, nodes: %d", s.ports, clbNodes)
+		t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+			return w.createService(ctx, newService(s.name, s.ports))
+		})
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, atMost(operation, float64(t.calls()), "calls", float64(s.goal)))
+	}
+	return figures, nil
+}
+
+// irrelevantChanges are those that no load balancer has to follow.
+func (w *world) irrelevantChanges(ctx context.Context) ([]Figure, error) {
+	var figures []Figure
+	for _, change := range []struct {
+		operation string
+		make      func(context.Context) error
+	}{
+		{"no-op resync of one Service (an annotation of somebody else changes)", func(ctx context.Context) error {
+			return w.patchService(ctx, smallService, `{"metadata":{"annotations":{"example.com/note":"changed"}}}`)
+		}},
+		{"endpoint change, Cluster policy (two more pods)", func(ctx context.Context) error {
+			return w.scaleApp(ctx, clbNodes+2)
+		}},
+		{"node label that does not matter", func(ctx context.Context) error {
+			patch := []byte(`{"metadata":{"labels":{"example.com/note":"changed"}}}`)
+			_, err := w.client.CoreV1().Nodes().Patch(ctx, nodeName(1), types.MergePatchType, patch, metav1.PatchOptions{})
+			if err != nil {
+				return fmt.Errorf("label a node: %w", err)
+			}
+			return nil
+		}},
+	} {
+		t, err := w.during(ctx, change.operation, ofProduct("slb"), change.make)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, atMost(change.operation, float64(t.calls()), "calls", 0))
+	}
+	return figures, nil
+}
+
+func (w *world) nodeAdded(ctx context.Context) ([]Figure, error) {
+	const ports = 1 + largePorts
+	operation := fmt.Sprintf("node added, for each Service and port (of %d)", ports)
+	t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+		if _, err := w.addMachines(1, false); err != nil {
+			return err
+		}
+		return w.untilNodes(ctx, clbNodes+1, "schedulable", schedulable)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		atMost(operation, float64(t.writes)/ports, "writes", 1),
+		atMost(operation, float64(t.reads)/ports, "reads", 0),
+	}, nil
+}
+
+// podReplaced replaces endpoints of a Service whose members are addresses of pods. Light pods have no network interfaces of the cloud, so
+// that the addresses of machines stand for theirs; to the load balancer there is no difference.
+func (w *world) podReplaced(ctx context.Context) ([]Figure, error) {
+	service := newService(podsService, 1)
+	service.Spec.Selector = nil
+	service.Annotations[annotationBackendType] = "eni"
+	var addresses []string
+	for _, instance := range w.cloud.Instances() {
+		addresses = append(addresses, instance.PrivateIP)
+	}
+	members, spare := addresses[:clbNodes], addresses[clbNodes]
+	slicesAPI := w.client.DiscoveryV1().EndpointSlices(namespace)
+	if _, err := slicesAPI.Create(ctx, endpointSlice(service, members), metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("create the endpoints: %w", err)
+	}
+	relevant := orAction(ofProduct("slb"), "DescribeNetworkInterfaces")
+	_, err := w.during(ctx, "create, pods as members", relevant, func(ctx context.Context) error {
+		return w.createService(ctx, service)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var totals tally // of the last replacement; every one takes the same calls
+	var delays []time.Duration
+	for range replacements {
+		members, spare = append(slices.Clone(members[1:]), spare), members[0]
+		w.begin()
+		changed := time.Now()
+		if _, err := slicesAPI.Update(ctx, endpointSlice(service, members), metav1.UpdateOptions{}); err != nil {
+			return nil, fmt.Errorf("replace an endpoint: %w", err)
+		}
+		if err := w.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
+			return nil, err
+		}
+		delays = append(delays, w.since(writes(ofProduct("slb")))[0].Time.Sub(changed))
+		if totals, err = w.restedFor(ctx, betweenReplacements, relevant); err != nil {
+			return nil, err
+		}
+	}
+	w.say("one pod replaced: %s", totals)
+	return podFigures(totals, delays), nil
+}
+
+func podFigures(t tally, delays []time.Duration) []Figure {
+	const operation = "one pod replaced, pods as members, for each port"
+	const delay = "from an endpoint's being ready to the call that makes it a member"
+	millis := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	return []Figure{
+		atMost(operation, float64(t.calls()), "calls", 3),
+		atMost(operation, float64(t.writes), "writes", 2),
+		atMost(fmt.Sprintf("%s, median of %d", delay, len(delays)), millis(quantile(delays, 0.5)), "ms", medianMillis),
+		atMost(fmt.Sprintf("%s, 99 %% of %d", delay, len(delays)), millis(quantile(delays, 0.99)), "ms", slowMillis),
+	}
+}
+
+func (w *world) deletion(ctx context.Context) ([]Figure, error) {
+	var figures []Figure
+	for _, s := range []struct {
+		name  string
+		ports int
+	}{{smallService, 1}, {largeService, largePorts}} {
+		operation := fmt.Sprintf("delete, ports: %d", s.ports)
+		t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error { return w.deleteService(ctx, s.name) })
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, atMost(operation, float64(t.calls()), "calls", 3))
+	}
+	return figures, nil
+}

@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+var journal = []emulator.Call{
+	{Product: "slb", Action: "DescribeLoadBalancers", Kind: "read"},
+	{Product: "slb", Action: "CreateLoadBalancer", Kind: "write", Status: 400, Code: "Throttling.User"},
+	{Product: "slb", Action: "CreateLoadBalancer", Kind: "write"},
+	{Product: "ecs", Action: "DescribeInstances", Kind: "read"},
+	{Product: "ecs", Action: "ModifyNetworkInterfaceAttribute", Kind: "write"},
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		filter        filter
+		reads, writes int
+		text          string
+	}{
+		{"all, refused ones too", everything, 2, 3,
+			"2 CreateLoadBalancer, 1 DescribeInstances, 1 DescribeLoadBalancers, 1 ModifyNetworkInterfaceAttribute"},
+		{"one product", ofProduct("slb"), 1, 2, "2 CreateLoadBalancer, 1 DescribeLoadBalancers"},
+		{"writes of it", writes(ofProduct("slb")), 0, 2, "2 CreateLoadBalancer"},
+		{"without an action", exceptAction(ofProduct("ecs"), switchCheckOff), 1, 0, "1 DescribeInstances"},
+		{"with an action of another", orAction(ofProduct("ecs"), "DescribeLoadBalancers"), 2, 1,
+			"1 DescribeInstances, 1 DescribeLoadBalancers, 1 ModifyNetworkInterfaceAttribute"},
+		{"none", ofProduct("vpc"), 0, 0, "no call"},
+	} {
+		got := count(journal, tt.filter)
+		if got.reads != tt.reads || got.writes != tt.writes || got.calls() != tt.reads+tt.writes || got.String() != tt.text {
+			t.Errorf("%s: %d reads, %d writes, %s", tt.name, got.reads, got.writes, got)
+		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	var values []time.Duration
+	for i := 100; i > 0; i-- {
+		values = append(values, time.Duration(i))
+	}
+	for q, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
+		if got := quantile(values, q); got != want {
+			t.Errorf("quantile %v = %d, want %d", q, got, want)
+		}
+	}
+	if got := quantile(nil, 0.5); got != 0 {
+		t.Errorf("quantile of nothing = %d", got)
+	}
+	if got := quantile([]time.Duration{7}, 0.99); got != 7 {
+		t.Errorf("quantile of one value = %d", got)
+	}
+}

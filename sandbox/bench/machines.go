@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cloudproviderapi "k8s.io/cloud-provider/api"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+)
+
+// writers is how many requests the preparation of a scenario has under way.
+const writers = 16
+
+// addMachines puts instances into the cloud, whose nodes then join, and returns their ids. With checked, their source/destination check
+// is on, as on new instances of ECS.
+func (w *world) addMachines(n int, checked bool) ([]string, error) {
+	ids := make([]string, n)
+	for i := range ids {
+		w.added++
+		ids[i] = fmt.Sprintf("i-bench%d", w.added)
+		spec := emulator.InstanceSpec{Name: nodeName(w.added), VSwitchID: []string{"vsw-a", "vsw-b"}[w.added%2], SourceDestCheck: checked}
+		if _, err := w.cloud.PutInstance(ids[i], spec); err != nil {
+			return nil, fmt.Errorf("put instance %s: %w", ids[i], err)
+		}
+	}
+	return ids, nil
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+// removeMachines releases all instances and deletes their Nodes.
+func (w *world) removeMachines(ctx context.Context) error {
+	for _, instance := range w.cloud.Instances() {
+		w.cloud.ReleaseInstance(instance.ID)
+	}
+	nodes, err := w.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	return each(ctx, nodes, func(ctx context.Context, node corev1.Node) error {
+		err := w.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete node %s: %w", node.Name, err)
+		}
+		return nil
+	})
+}
+
+func (w *world) nodes(ctx context.Context) ([]corev1.Node, error) {
+	// Version 0 is answered from the API server's cache: thousands of nodes are listed often here.
+	list, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	return list.Items, nil
+}
+
+// untilNodes waits until n nodes are as is says.
+func (w *world) untilNodes(ctx context.Context, n int, state string, is nodeState) error {
+	return w.until(ctx, fmt.Sprintf("%d nodes are %s", n, state), func(ctx context.Context) (string, error) {
+		nodes, err := w.nodes(ctx)
+		if err != nil {
+			return "", err
+		}
+		good := 0
+		for i := range nodes {
+			if is(&nodes[i]) {
+				good++
+			}
+		}
+		if good != n {
+			return fmt.Sprintf("%d are", good), nil
+		}
+		return "", nil
+	})
+}
+
+// joined is what a node is that registered, is Ready and has its pod CIDR.
+func joined(node *corev1.Node) bool {
+	return node.Spec.PodCIDR != "" && condition(node, corev1.NodeReady) == corev1.ConditionTrue
+}
+
+// initialised is what a node is that the cloud controller manager has looked at.
+func initialised(node *corev1.Node) bool {
+	return node.Spec.ProviderID != "" && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == cloudproviderapi.TaintExternalCloudProvider
+	})
+}
+
+// routed is what a node is whose pods can be reached.
+func routed(node *corev1.Node) bool {
+	return condition(node, corev1.NodeNetworkUnavailable) == corev1.ConditionFalse
+}
+
+// schedulable is what a node is that takes any pod.
+func schedulable(node *corev1.Node) bool {
+	return joined(node) && initialised(node) && routed(node) && len(node.Spec.Taints) == 0 && !node.Spec.Unschedulable
+}
+
+func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
+	for _, c := range node.Status.Conditions {
+		if c.Type == kind {
+			return c.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}
+
+// setProviderIDs writes the provider ID of every node that has none: with no other controller at work this is the moment from which a
+// node can be routed.
+func (w *world) setProviderIDs(ctx context.Context) error {
+	instances := map[string]string{}
+	for _, instance := range w.cloud.Instances() {
+		instances[instance.Name] = instance.ID
+	}
+	nodes, err := w.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	return each(ctx, nodes, func(ctx context.Context, node corev1.Node) error {
+		patch := fmt.Sprintf(`{"spec":{"providerID":%q}}`, cluster.Region+"."+instances[node.Name])
+		_, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			return fmt.Errorf("set the provider ID of node %s: %w", node.Name, err)
+		}
+		return nil
+	})
+}
+
+// each does something for every item, several at a time, until the first error.
+func each[T any](ctx context.Context, items []T, do func(context.Context, T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for _, item := range items {
+		group.Go(func() error { return do(ctx, item) })
+	}
+	return group.Wait()
+}
+
+// nodeState tells whether a node is as a scenario waits for.
+type nodeState func(*corev1.Node) bool

@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+const (
+	// untilTimeout leaves thousands of nodes on a busy machine their time.
+	untilTimeout = 5 * time.Minute
+	poll         = 50 * time.Millisecond
+	// calm is how long no call must arrive before an operation counts as done. Repetitions come sooner than that.
+	calm = 3 * time.Second
+)
+
+// until polls until look returns an empty string; what it returns instead is what is still missing. It ends early when the manager has
+// ended, as then nothing more will happen.
+func (w *world) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
+	missing := ""
+	// With thousands of nodes a look is expensive, and the times to tell are longer.
+	interval := poll + time.Duration(w.added)*time.Millisecond/4
+	err := wait.PollUntilContextTimeout(ctx, interval, untilTimeout, true, func(ctx context.Context) (bool, error) {
+		if w.manager != nil {
+			if err := w.manager.ended(); err != nil {
+				return false, err
+			}
+		}
+		var err error
+		missing, err = look(ctx)
+		return err == nil && missing == "", err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case missing != "" && w.manager != nil:
+		return fmt.Errorf("wait until %s: %s: %w; the end of the manager's log:\n%s", what, missing, err, w.manager.tail())
+	default:
+		return fmt.Errorf("wait until %s: %s: %w", what, missing, err)
+	}
+}
+
+// begin forgets the calls so far: what is measured starts here.
+func (w *world) begin() {
+	if calls := w.cloud.Calls(w.mark); len(calls) > 0 {
+		w.mark = calls[len(calls)-1].Seq
+	}
+}
+
+// since lists the calls since begin that a filter chooses.
+func (w *world) since(f filter) []emulator.Call {
+	var chosen []emulator.Call
+	for _, call := range w.cloud.Calls(w.mark) {
+		if f(call) {
+			chosen = append(chosen, call)
+		}
+	}
+	return chosen
+}
+
+// settled waits until the cloud is calm, and counts the chosen calls since begin.
+func (w *world) settled(ctx context.Context, f filter) (tally, error) { return w.restedFor(ctx, calm, f) }
+
+// restedFor waits until no chosen call has arrived for a while, and counts those since begin.
+func (w *world) restedFor(ctx context.Context, enough time.Duration, f filter) (tally, error) {
+	began := time.Now()
+	err := w.until(ctx, "the calls have come to rest", func(context.Context) (string, error) {
+		last := began
+		for _, call := range w.since(f) {
+			if call.Time.After(last) {
+				last = call.Time
+			}
+		}
+		if rest := time.Since(last); rest < enough {
+			return fmt.Sprintf("the last call was %s ago", rest.Round(time.Millisecond)), nil
+		}
+		return "", nil
+	})
+	return count(w.since(f), f), err
+}
+
+// during counts the chosen calls that an operation causes, its aftermath included.
+func (w *world) during(ctx context.Context, what string, f filter, operate func(context.Context) error) (tally, error) {
+	w.begin()
+	if err := operate(ctx); err != nil {
+		return tally{}, fmt.Errorf("%s: %w", what, err)
+	}
+	t, err := w.settled(ctx, f)
+	if err != nil {
+		return tally{}, fmt.Errorf("%s: %w", what, err)
+	}
+	w.say("%s: %s", what, t)
+	return t, nil
+}

@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	initNodes    = 100
+	initMaxCalls = 3
+	joinNodes    = 1000
+	joinSeconds  = 90
+
+	// steadyWindow is how long the steady state is watched; its calls are told for steadyPeriod.
+	steadyWindow   = time.Minute
+	steadyPeriod   = 5 * time.Minute
+	steadyMaxCalls = 10
+)
+
+const switchCheckOff = "ModifyNetworkInterfaceAttribute"
+
+// nodes measures nodes as they come: all controllers, with the published flags.
+func nodes(ctx context.Context, r run) (figures []Figure, err error) {
+	w, err := newWorld(ctx, r, worldOptions{settle: routeSettle, nodes: joinNodes})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop(ctx)) }()
+	if err := w.startManager(ctx); err != nil {
+		return nil, err
+	}
+	for _, scenario := range []func(*world, context.Context) (Figure, error){
+		(*world).initialise, (*world).join, (*world).steady,
+	} {
+		figure, err := scenario(w, ctx)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, figure)
+	}
+	return figures, nil
+}
+
+// initialise counts the calls for new nodes whose source/destination check is on. One call for each interface to switch it off cannot be
+// avoided and takes longer than anyone wants to watch under the quota, so these are left out.
+func (w *world) initialise(ctx context.Context) (Figure, error) {
+	operation := fmt.Sprintf("initialise %d nodes: calls of ECS beyond one %s for each", initNodes, switchCheckOff)
+	t, err := w.during(ctx, operation, exceptAction(ofProduct("ecs"), switchCheckOff), func(ctx context.Context) error {
+		if _, err := w.addMachines(initNodes, true); err != nil {
+			return err
+		}
+		return w.untilNodes(ctx, initNodes, "initialised and routed", schedulable)
+	})
+	return atMost(operation, float64(t.calls()), "calls", initMaxCalls), err
+}
+
+// join lets a thousand nodes join a cluster whose first nodes have left again.
+func (w *world) join(ctx context.Context) (Figure, error) {
+	if err := w.removeMachines(ctx); err != nil {
+		return Figure{}, err
+	}
+	if _, err := w.settled(ctx, everything); err != nil {
+		return Figure{}, err
+	}
+	operation := fmt.Sprintf("%d nodes join at once: initialised, routed and schedulable", joinNodes)
+	begin := time.Now()
+	if _, err := w.addMachines(joinNodes, false); err != nil {
+		return Figure{}, err
+	}
+	for _, state := range []struct {
+		name string
+		is   nodeState
+	}{{"joined", joined}, {"initialised", initialised}, {"routed", routed}, {"schedulable", schedulable}} {
+		if err := w.untilNodes(ctx, joinNodes, state.name, state.is); err != nil {
+			return Figure{}, err
+		}
+		w.say("%d nodes are %s after %.1f s", joinNodes, state.name, time.Since(begin).Seconds())
+	}
+	return atMost(operation, time.Since(begin).Seconds(), "s", joinSeconds), nil
+}
+
+// steady counts what arrives while nothing changes.
+func (w *world) steady(ctx context.Context) (Figure, error) {
+	operation := fmt.Sprintf("steady state, %d nodes, for %s (watched for %s)", joinNodes, steadyPeriod, steadyWindow)
+	if _, err := w.settled(ctx, everything); err != nil {
+		return Figure{}, err
+	}
+	w.begin()
+	if err := w.watch(ctx, steadyWindow); err != nil {
+		return Figure{}, err
+	}
+	t := count(w.since(everything), everything)
+	w.say("%s: %s", operation, t)
+	return atMost(operation, float64(t.calls())*steadyPeriod.Seconds()/steadyWindow.Seconds(), "calls", steadyMaxCalls), nil
+}
+
+// watch lets time pass.
+func (w *world) watch(ctx context.Context, d time.Duration) error {
+	end := time.Now().Add(d)
+	return w.until(ctx, d.String()+" have passed", func(context.Context) (string, error) {
+		if rest := time.Until(end); rest > 0 {
+			return rest.Round(time.Second).String() + " are left", nil
+		}
+		return "", nil
+	})
+}

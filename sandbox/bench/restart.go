@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	manyServiceCount = 500
+	manyServicePorts = 2
+
+	restartMaxReads   = 1100
+	firstChangeWithin = 5 // seconds
+
+	scaleServiceNodes = 500
+	scaleServiceMiB   = 250
+)
+
+// restartWithServices measures what a new leader does with Services that are all as they should be, and how soon it serves one that is not.
+func restartWithServices(ctx context.Context, r run) (figures []Figure, err error) {
+	w, err := newWorld(ctx, r, worldOptions{nodes: clbNodes})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop(ctx)) }()
+	if err := w.serveMany(ctx, clbNodes); err != nil {
+		return nil, err
+	}
+	operation := fmt.Sprintf("restart with %d unchanged Services of %d ports", manyServiceCount, manyServicePorts)
+	t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+		if err := w.startManager(ctx); err != nil {
+			return err
+		}
+		return w.untilCalled(ctx, ofProduct("slb"))
+	})
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures,
+		atMost(operation, float64(t.reads), "reads", restartMaxReads), atMost(operation, float64(t.writes), "writes", 0))
+	change, err := w.firstChange(ctx)
+	return append(figures, change), err
+}
+
+// firstChange restarts the manager and at the same time changes a Service.
+func (w *world) firstChange(ctx context.Context) (Figure, error) {
+	if err := w.stopManager(ctx); err != nil {
+		return Figure{}, err
+	}
+	w.begin()
+	changed := fmt.Sprintf(`{"metadata":{"annotations":{%q:"1"}}}`,
+		"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval")
+	if err := w.patchService(ctx, manyName(manyServiceCount/2), changed); err != nil {
+		return Figure{}, err
+	}
+	if err := w.startManager(ctx); err != nil {
+		return Figure{}, err
+	}
+	if err := w.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
+		return Figure{}, err
+	}
+	served := w.since(writes(ofProduct("slb")))[0].Time.Sub(w.manager.leading)
+	return atMost(fmt.Sprintf("first change served after becoming leader, %d Services", manyServiceCount),
+		served.Seconds(), "s", firstChangeWithin), nil
+}
+
+// manyServices measures the memory of a manager with many Services and nodes, right after its start, which is when it has read most.
+func manyServices(ctx context.Context, r run) (figures []Figure, err error) {
+	w, err := newWorld(ctx, r, worldOptions{nodes: scaleServiceNodes})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop(ctx)) }()
+	if err := w.serveMany(ctx, scaleServiceNodes); err != nil {
+		return nil, err
+	}
+	operation := fmt.Sprintf("%d Services of %d ports, %d nodes: resident memory after a restart",
+		manyServiceCount, manyServicePorts, scaleServiceNodes)
+	if _, err := w.during(ctx, operation, everything, func(ctx context.Context) error {
+		if err := w.startManager(ctx, fastClient...); err != nil {
+			return err
+		}
+		return w.untilCalled(ctx, ofProduct("slb"))
+	}); err != nil {
+		return nil, err
+	}
+	mib, err := residentMiB(w.manager.pid())
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{atMost(operation, mib, "MiB", scaleServiceMiB)}, nil
+}
+
+// serveMany makes the cloud and the cluster such as a manager leaves them that has served many Services, and stops the manager.
+func (w *world) serveMany(ctx context.Context, nodes int) error {
+	if err := w.readyForServices(ctx, nodes); err != nil {
+		return err
+	}
+	c := newCaller(w.url, "replay-", writers)
+	defer c.close()
+	first, err := w.recordTemplate(ctx, c, newService("template", manyServicePorts))
+	if err != nil {
+		return err
+	}
+	if err := w.stopManager(ctx); err != nil {
+		return err
+	}
+	services := make([]*corev1.Service, manyServiceCount-1)
+	for i := range services {
+		services[i] = newService(manyName(i), manyServicePorts)
+	}
+	begin := time.Now()
+	err = each(ctx, services, func(ctx context.Context, service *corev1.Service) error {
+		service, err := w.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create a Service: %w", err)
+		}
+		return first.copyTo(ctx, w, c, service)
+	})
+	w.say("%d Services after %.1f s", manyServiceCount, time.Since(begin).Seconds())
+	return err
+}
+
+func manyName(i int) string { return fmt.Sprintf("many-%d", i) }

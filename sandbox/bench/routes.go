@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// What one call of the emulated cloud takes, and how long it takes to come into effect.
+const (
+	routeSettle  = time.Second
+	routeFactor  = 1.2 // how much longer than the batches themselves the routes may take
+	fewNodes     = 50
+	fewMaxCalls  = 3
+	manyNodes    = 1000
+	manyMaxCalls = 35
+)
+
+// routes measures the route controller alone, so that the pace at which nodes are initialised does not blur the batches.
+func routes(ctx context.Context, r run) (figures []Figure, err error) {
+	w, err := newWorld(ctx, r, worldOptions{settle: routeSettle, nodes: manyNodes})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop(ctx)) }()
+	onlyRoutes := append([]string{"--controllers=node-route-controller"}, fastClient...)
+	if err := w.startManager(ctx, onlyRoutes...); err != nil {
+		return nil, err
+	}
+	for _, step := range []struct{ nodes, maxCalls int }{{fewNodes, fewMaxCalls}, {manyNodes, manyMaxCalls}} {
+		more, err := w.newRoutes(ctx, step.nodes, step.maxCalls)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, more...)
+		if step.nodes != manyNodes {
+			if err := w.removeRoutedMachines(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	restarted, err := w.restartWithRoutes(ctx, onlyRoutes)
+	return append(figures, restarted...), err
+}
+
+// newRoutes lets nodes join and then gives them their provider IDs as fast as the API server takes them.
+func (w *world) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) {
+	if _, err := w.addMachines(n, false); err != nil {
+		return nil, err
+	}
+	if err := w.untilNodes(ctx, n, "joined", joined); err != nil {
+		return nil, err
+	}
+	if _, err := w.settled(ctx, ofProduct("vpc")); err != nil {
+		return nil, err
+	}
+	var took time.Duration
+	operation := fmt.Sprintf("routes for %d new nodes, one table", n)
+	t, err := w.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
+		begin := time.Now()
+		defer func() { took = time.Since(begin) }()
+		if err := w.setProviderIDs(ctx); err != nil {
+			return err
+		}
+		return w.untilNodes(ctx, n, "routed", routed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	batches := math.Ceil(float64(n) / float64(cloud.Observed().RouteEntriesPerCall))
+	return []Figure{
+		atMost(operation, float64(t.calls()), "calls", float64(maxCalls)),
+		atMost(fmt.Sprintf("%s: until every node is told so (the cloud takes %s for each of %.0f batches)", operation, routeSettle, batches),
+			took.Seconds(), "s", routeFactor*batches*routeSettle.Seconds()),
+	}, nil
+}
+
+// removeRoutedMachines waits until the routes have gone with the nodes.
+func (w *world) removeRoutedMachines(ctx context.Context) error {
+	if err := w.removeMachines(ctx); err != nil {
+		return err
+	}
+	_, err := w.settled(ctx, ofProduct("vpc"))
+	return err
+}
+
+// restartWithRoutes counts what a new leader reads of routes that are all as they should be.
+func (w *world) restartWithRoutes(ctx context.Context, args []string) ([]Figure, error) {
+	if err := w.stopManager(ctx); err != nil {
+		return nil, err
+	}
+	operation := fmt.Sprintf("restart with %d routed nodes", manyNodes)
+	t, err := w.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
+		if err := w.startManager(ctx, args...); err != nil {
+			return err
+		}
+		return w.untilCalled(ctx, ofProduct("vpc"))
+	})
+	if err != nil {
+		return nil, err
+	}
+	pages := math.Ceil(float64(manyNodes) / float64(cloud.Observed().RouteEntryPage))
+	return []Figure{
+		atMost(operation, float64(t.reads), "reads", pages+1),
+		atMost(operation, float64(t.writes), "writes", 0),
+	}, nil
+}
+
+// untilCalled waits for the first chosen call since begin.
+func (w *world) untilCalled(ctx context.Context, f filter) error {
+	return w.until(ctx, "a call arrives", func(context.Context) (string, error) {
+		if len(w.since(f)) == 0 {
+			return "none has", nil
+		}
+		return "", nil
+	})
+}

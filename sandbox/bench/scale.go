@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	idleCount  = 5000
+	idleWindow = time.Minute
+	idleMiB    = 300
+	idleCPU    = 5 // percent of one processor
+)
+
+// idleNodes measures what a large cluster costs in which nothing changes.
+func idleNodes(ctx context.Context, r run) (figures []Figure, err error) {
+	w, err := newWorld(ctx, r, worldOptions{nodes: idleCount})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.stop(ctx)) }()
+	if _, err := w.addMachines(idleCount, false); err != nil {
+		return nil, err
+	}
+	if err := w.untilNodes(ctx, idleCount, "joined", joined); err != nil {
+		return nil, err
+	}
+	if err := w.startManager(ctx, fastClient...); err != nil {
+		return nil, err
+	}
+	if err := w.untilNodes(ctx, idleCount, "schedulable", schedulable); err != nil {
+		return nil, err
+	}
+	// A new leader, as the one that has just brought thousands of nodes up is no picture of a cluster at rest.
+	if err := w.stopManager(ctx); err != nil {
+		return nil, err
+	}
+	if err := w.startManager(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := w.settled(ctx, everything); err != nil {
+		return nil, err
+	}
+	return w.idle(ctx)
+}
+
+func (w *world) idle(ctx context.Context) ([]Figure, error) {
+	pid := w.manager.pid()
+	before, err := processorTime(pid)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	w.begin()
+	if err := w.watch(ctx, idleWindow); err != nil {
+		return nil, err
+	}
+	after, err := processorTime(pid)
+	if err != nil {
+		return nil, err
+	}
+	share := 100 * (after - before).Seconds() / time.Since(begin).Seconds()
+	mib, err := residentMiB(pid)
+	if err != nil {
+		return nil, err
+	}
+	t := count(w.since(everything), everything)
+	w.say("calls while idle: %s", t)
+	operation := fmt.Sprintf("%d nodes, nothing changing for %s", idleCount, idleWindow)
+	return []Figure{
+		atMost(operation+": resident memory", mib, "MiB", idleMiB),
+		atMost(operation+": processor time", share, "% of a core", idleCPU),
+		withoutGoal(operation+": calls", float64(t.calls()), "calls"),
+	}, nil
+}

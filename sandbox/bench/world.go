@@ -1,0 +1,197 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
+)
+
+// Address ranges, inside the emulator's VPC (10.0.0.0/8) and outside its vSwitches.
+const (
+	podCIDR     = "10.128.0.0/9" // a /24 for each of 32,768 nodes
+	serviceCIDR = "10.96.0.0/16"
+)
+
+const (
+	// heartbeatsPerSecond bounds what the heartbeats of all nodes cost together, as in a sandbox.
+	heartbeatsPerSecond = 50
+	graceHeartbeats     = 4
+)
+
+// world is a sandbox whose cloud has quotas as large as a scenario needs, which those of a new account are not.
+type world struct {
+	run
+	cloud  *emulator.Emulator
+	url    string
+	client kubernetes.Interface
+	config *rest.Config
+
+	manager *manager
+	mark    int64 // number of the last call before what is measured
+	added   int   // instances so far; their names are not used again
+
+	network  *lightnode.Network
+	server   *http.Server
+	served   chan error
+	plane    *controlplane.ControlPlane
+	log      *os.File
+	stopNode context.CancelFunc
+	kubelets *errgroup.Group
+}
+
+// worldOptions is how the world of a scenario differs from others.
+type worldOptions struct {
+	settle time.Duration // time that asynchronous states of the cloud take
+	nodes  int           // how many nodes there will be at most
+}
+
+// newWorld starts a world without nodes. Stop ends it, also when its start failed.
+func newWorld(ctx context.Context, r run, opts worldOptions) (*world, error) {
+	w := &world{run: r, served: make(chan error, 1)}
+	if err := w.start(ctx, opts); err != nil {
+		return nil, errors.Join(err, w.stop(ctx))
+	}
+	w.say("cloud at %s, Kubernetes API at %s", w.url, w.config.Host)
+	return w, nil
+}
+
+func (w *world) start(ctx context.Context, opts worldOptions) error {
+	life := context.WithoutCancel(ctx)
+	w.network = lightnode.NewNetwork(life)
+	var err error
+	if w.cloud, err = emulator.New(emulator.Options{Config: roomyConfig(), Settle: opts.settle, Machines: w.network}); err != nil {
+		return fmt.Errorf("start the emulator: %w", err)
+	}
+	w.network.UseVPC(w.cloud.Fabric().Dial)
+	if err := w.serve(ctx); err != nil {
+		return err
+	}
+	if w.log, err = os.Create(w.path("control-plane.log")); err != nil {
+		return fmt.Errorf("open the control plane's log: %w", err)
+	}
+	state := w.path("control-plane")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		return fmt.Errorf("make a directory for the control plane: %w", err)
+	}
+	heartbeat := max(time.Second, time.Duration(opts.nodes)*time.Second/heartbeatsPerSecond)
+	w.plane, err = controlplane.Start(ctx, controlplane.Options{
+		Dir: state, ClusterCIDR: podCIDR, ServiceCIDR: serviceCIDR, NodeMonitorGrace: graceHeartbeats * heartbeat, Log: w.log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(w.path("admin.kubeconfig"), w.plane.Kubeconfig(), 0o600); err != nil {
+		return fmt.Errorf("write the administrator's kubeconfig: %w", err)
+	}
+	return w.startKubelets(life, heartbeat)
+}
+
+// roomyConfig is the built-in configuration with quotas that no scenario reaches. What one call takes stays as it is.
+func roomyConfig() *emulator.Config {
+	config := cloud.DefaultConfig()
+	config.Quotas = cloud.Limits{
+		LoadBalancers: 10_000, LBsPerInstance: 10_000, BackendsPerLB: 10_000, RouteEntriesPerTable: 10_000,
+	}
+	return config
+}
+
+func (w *world) serve(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen for the emulator: %w", err)
+	}
+	w.url = "http://" + listener.Addr().String()
+	w.server = &http.Server{Handler: w.cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { w.served <- w.server.Serve(listener) }()
+	return nil
+}
+
+func (w *world) startKubelets(life context.Context, heartbeat time.Duration) error {
+	w.config = w.plane.RESTConfig()
+	w.config.QPS = -1 // it stands for as many clients as there are nodes
+	w.config.ContentType = "application/vnd.kubernetes.protobuf"
+	var err error
+	if w.client, err = kubernetes.NewForConfig(w.config); err != nil {
+		return fmt.Errorf("make a client of the API server: %w", err)
+	}
+	kubelets, err := lightnode.NewKubelets(lightnode.Options{
+		Client: w.client, Instances: w.instances, Changed: w.cloud.Changed, Network: w.network, Heartbeat: heartbeat, NodeIP: true,
+	})
+	if err != nil {
+		return err
+	}
+	var running context.Context
+	running, w.stopNode = context.WithCancel(life)
+	w.kubelets = &errgroup.Group{}
+	w.kubelets.Go(func() error { return kubelets.Run(running) })
+	return nil
+}
+
+// instances lists the cloud's instances for the kubelets.
+func (w *world) instances() []lightnode.Instance {
+	var all []lightnode.Instance
+	for _, i := range w.cloud.Instances() {
+		all = append(all, lightnode.Instance{ID: i.ID, Name: i.Name, PrivateIP: i.PrivateIP, Running: i.Status == cloud.Running})
+	}
+	return all
+}
+
+// stop ends everything, clients before their servers. It also ends a start that failed half-way.
+func (w *world) stop(ctx context.Context) error {
+	var errs []error
+	if w.manager != nil {
+		errs = append(errs, w.manager.stop(ctx))
+	}
+	if w.stopNode != nil {
+		w.stopNode()
+		errs = append(errs, w.kubelets.Wait())
+	}
+	if w.plane != nil {
+		errs = append(errs, w.plane.Stop())
+	}
+	if w.server != nil {
+		errs = append(errs, w.server.Close())
+		if err := <-w.served; !errors.Is(err, http.ErrServerClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if w.cloud != nil {
+		errs = append(errs, w.cloud.Close())
+	}
+	errs = append(errs, w.network.Close())
+	if w.log != nil {
+		errs = append(errs, w.log.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// run is what every scenario gets.
+type run struct {
+	binDir, self, dir string
+	progress          io.Writer
+	start             time.Time
+}
+
+func (r run) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r run) program(name string) string { return filepath.Join(r.binDir, name) }
+
+// say drops write errors: a reader of the progress that has gone is no reason to stop.
+func (r run) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.progress, "[%5.1fs] %s\n", time.Since(r.start).Seconds(), fmt.Sprintf(format, args...))
+}

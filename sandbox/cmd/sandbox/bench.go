@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/bench"
+)
+
+func newBenchCommand() *cobra.Command {
+	var opts bench.Options
+	var output, scenario string
+	command := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure this project's programs against their goals",
+		Long: `Measures calls, times, memory and processor time of this project's programs on sandboxes of its own, and prints them beside their
+goals. Progress goes to standard error, the figures to standard output. A missed goal is a figure like any other: the exit code is 1
+only when something could not be measured. Linux only. Nothing is left running or on disk.`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output is %q: table and json are accepted", output)
+			}
+			var err error
+			if opts.Self, err = os.Executable(); err != nil {
+				return fmt.Errorf("find this program: %w", err)
+			}
+			opts.Progress = command.ErrOrStderr()
+			report, err := measure(command.Context(), opts, scenario)
+			if output == "json" {
+				return errors.Join(err, report.WriteJSON(command.OutOrStdout()))
+			}
+			return errors.Join(err, report.WriteTable(command.OutOrStdout()))
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.Only, "only", "", "measure one group only: "+strings.Join(bench.Groups(), ", "))
+	flags.StringVar(&opts.BinDir, "bin-dir", "bin", "directory of the built programs")
+	flags.StringVar(&output, "output", "table", "form of the result: table or json")
+	flags.StringVar(&scenario, "scenario", "", "measure one scenario in this process")
+	if err := flags.MarkHidden("scenario"); err != nil {
+		panic(err) // the flag was defined a line before
+	}
+	return command
+}
+
+func measure(ctx context.Context, opts bench.Options, scenario string) (bench.Report, error) {
+	if scenario != "" {
+		return bench.RunScenario(ctx, opts, scenario)
+	}
+	return bench.Run(ctx, opts)
+}
