@@ -60,8 +60,9 @@ lint: ## Run golangci-lint
 	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
-generate: ## Render deploy/ from the chart
+generate: ## Render deploy/ from the chart and the reference pages from the code
 	hack/render.sh
+	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
 
 .PHONY: verify
 verify: ## Fail when something generated or go.mod is stale

@@ -46,7 +46,7 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.routeTableVSwitches, "route-table-vswitches", nil,
 		"Write pod routes into the route tables that these vSwitches use. Without this, --route-table-tag and routeTableIDs of the cloud config: into the VPC's system table.")
 	flags.StringVar(&f.routeTableTag, "route-table-tag", "", "Write pod routes into the route tables that carry this tag, as \"key=value\".")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "Not supported: refused when true, so that nobody takes a real run for a trial.")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "Refused when true: the trial run is the command \"cloud-controller-manager plan\".")
 	f.acceptOfficial(flags)
 }
 
@@ -80,7 +80,7 @@ func (f *ownFlags) check() error {
 	policies := []slb.ControlPlanePolicy{slb.ControlPlaneAuto, slb.ControlPlaneAlways, slb.ControlPlaneNever}
 	switch {
 	case f.dryRun:
-		return fmt.Errorf("--dry-run: true, accepted: false; a trial run is not supported")
+		return fmt.Errorf("--dry-run: true, accepted: false; the trial run is the command \"cloud-controller-manager plan\"")
 	case !slices.Contains(policies, slb.ControlPlanePolicy(f.controlPlaneNodes)):
 		return fmt.Errorf("--control-plane-nodes: %q, accepted: %q", f.controlPlaneNodes, policies)
 	case f.goneConfirmations < 1:
