@@ -7,6 +7,7 @@ import (
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -50,9 +51,12 @@ type Options struct {
 	Client   kubernetes.Interface
 	Recorder record.EventRecorder
 
-	Services       coreinformers.ServiceInformer
-	Nodes          coreinformers.NodeInformer
+	Services coreinformers.ServiceInformer
+	Nodes    coreinformers.NodeInformer
+	// EndpointSlices is nil where the role may not list EndpointSlices. Then Endpoints is required and used in their place;
+	// otherwise Endpoints is not looked at.
 	EndpointSlices discoveryinformers.EndpointSliceInformer
+	Endpoints      coreinformers.EndpointsInformer
 
 	// InstanceID returns the id of the ECS instance that a node is, or an error when it is none of our region's, or not
 	// known to be one yet.
@@ -82,4 +86,12 @@ func (o Options) withDefaults() Options {
 		o.Config.ControlPlaneNodes = ControlPlaneAuto
 	}
 	return o
+}
+
+// endpointInformer is the one that endpoints are read from.
+func (o Options) endpointInformer() cache.SharedIndexInformer {
+	if o.EndpointSlices == nil {
+		return o.Endpoints.Informer()
+	}
+	return o.EndpointSlices.Informer()
 }

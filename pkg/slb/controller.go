@@ -59,7 +59,7 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 		handler  cache.ResourceEventHandler
 	}{
 		{opts.Services.Informer(), c.serviceEvents()},
-		{opts.EndpointSlices.Informer(), c.sliceEvents()},
+		{opts.endpointInformer(), c.endpointEvents()},
 		{opts.Nodes.Informer(), c.nodeEvents()},
 	} {
 		handle, err := registration.informer.AddEventHandler(registration.handler)
@@ -159,15 +159,15 @@ func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	}
 }
 
-func (c *Controller) sliceEvents() cache.ResourceEventHandler {
+func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
-		slice, ok := undeleted(object).(*discoveryv1.EndpointSlice)
-		if !ok || slice.Labels[discoveryv1.LabelServiceName] == "" {
+		key := serviceOf(undeleted(object))
+		if key.Name == "" {
 			return
 		}
-		svc, err := c.opts.Services.Lister().Services(slice.Namespace).Get(slice.Labels[discoveryv1.LabelServiceName])
+		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
 		if err == nil && Served(svc) {
-			c.queue.Add(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+			c.queue.Add(key)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -175,6 +175,17 @@ func (c *Controller) sliceEvents() cache.ResourceEventHandler {
 		UpdateFunc: func(_, after any) { enqueue(after) },
 		DeleteFunc: enqueue,
 	}
+}
+
+// serviceOf returns the Service that an EndpointSlice or an Endpoints object belongs to.
+func serviceOf(object any) types.NamespacedName {
+	switch endpoints := object.(type) {
+	case *discoveryv1.EndpointSlice:
+		return types.NamespacedName{Namespace: endpoints.Namespace, Name: endpoints.Labels[discoveryv1.LabelServiceName]}
+	case *corev1.Endpoints: //nolint:staticcheck // what old roles may read
+		return types.NamespacedName{Namespace: endpoints.Namespace, Name: endpoints.Name}
+	}
+	return types.NamespacedName{}
 }
 
 // nodeEvents looks at what the reconciler makes of a node: a heartbeat or a label that does not matter concerns nobody.

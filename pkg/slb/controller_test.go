@@ -19,9 +19,12 @@ type running struct {
 	controller *Controller
 }
 
-func run(t *testing.T, prepare func(*world)) *running {
+func run(t *testing.T, prepare func(*world), configure ...func(*world)) *running {
 	t.Helper()
 	w := newWorld(t)
+	for _, f := range configure {
+		f(w)
+	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
 	opts := w.options()

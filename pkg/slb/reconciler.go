@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,7 +32,7 @@ func NewReconciler(opts Options) *Reconciler {
 	opts = opts.withDefaults()
 	opts.Services.Informer()
 	opts.Nodes.Informer()
-	opts.EndpointSlices.Informer()
+	opts.endpointInformer()
 	registerMetrics()
 	return &Reconciler{opts: opts, kube: kubeWriter{client: opts.Client}}
 }
@@ -224,12 +225,27 @@ func (r *Reconciler) interfaces(ctx context.Context, known *memory, addresses []
 
 // slices returns all EndpointSlices of the Service.
 func (r *Reconciler) slices(svc *corev1.Service) ([]*discoveryv1.EndpointSlice, error) {
+	if r.opts.EndpointSlices == nil {
+		return r.projectedSlices(svc)
+	}
 	selector := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: svc.Name})
 	found, err := r.opts.EndpointSlices.Lister().EndpointSlices(svc.Namespace).List(selector)
 	if err != nil {
 		return nil, fmt.Errorf("list the endpoint slices: %w", err)
 	}
 	return found, nil
+}
+
+// projectedSlices returns what the Endpoints object of the Service says; without one nothing is known.
+func (r *Reconciler) projectedSlices(svc *corev1.Service) ([]*discoveryv1.EndpointSlice, error) {
+	endpoints, err := r.opts.Endpoints.Lister().Endpoints(svc.Namespace).Get(svc.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the Endpoints of the Service: %w", err)
+	}
+	return slicesOf(endpoints), nil
 }
 
 // apply carries the plan out and updates what is remembered.

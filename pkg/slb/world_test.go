@@ -51,6 +51,8 @@ type world struct {
 	config    Config
 	api       API
 	transport *mortal
+	// withoutSlices is a role that may not list EndpointSlices.
+	withoutSlices bool
 	*Reconciler
 
 	mark int64 // number of the last call that counts no more
@@ -129,11 +131,15 @@ func (w *world) restart() {
 }
 
 func (w *world) options() Options {
-	return Options{
+	opts := Options{
 		API: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
 		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID,
 	}
+	if w.withoutSlices {
+		opts.EndpointSlices, opts.Endpoints = nil, w.factory.Core().V1().Endpoints()
+	}
+	return opts
 }
 
 func (w *world) recorder() record.EventRecorder { return &record.FakeRecorder{Events: w.events} }
