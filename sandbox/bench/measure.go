@@ -63,7 +63,9 @@ func (w *world) since(f filter) []emulator.Call {
 }
 
 // settled waits until the cloud is calm, and counts the chosen calls since begin.
-func (w *world) settled(ctx context.Context, f filter) (tally, error) { return w.restedFor(ctx, calm, f) }
+func (w *world) settled(ctx context.Context, f filter) (tally, error) {
+	return w.restedFor(ctx, calm, f)
+}
 
 // restedFor waits until no chosen call has arrived for a while, and counts those since begin.
 func (w *world) restedFor(ctx context.Context, enough time.Duration, f filter) (tally, error) {
