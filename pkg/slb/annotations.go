@@ -161,7 +161,7 @@ func instanceAnnotations() []Annotation {
 		{Suffix: DeleteProtection, Code: "dp", Value: onOff, Default: "on"},
 		{Suffix: ModificationProtection, Code: "mp", Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
 		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
-		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{"eip"}}, Planned: true},
+		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{externalEIP}}},
 		{Suffix: Hostname, Value: Value{Kind: DNSName}},
 		{Suffix: TunnelType, Value: Value{Kind: Pattern, Pattern: `.*`}},
 		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}, Planned: true},

@@ -21,6 +21,7 @@ type reader interface {
 	DescribeListeners(ctx context.Context, loadBalancerIDs ...string) (map[string][]alicloud.Listener, error)
 	DescribeVServerGroups(ctx context.Context, loadBalancerID string) ([]alicloud.VServerGroup, error)
 	DescribeVServerGroup(ctx context.Context, id string) (alicloud.VServerGroup, error)
+	DescribeEIPs(ctx context.Context, kind, id string) ([]alicloud.EIP, error)
 	DescribeNetworkInterfaces(ctx context.Context, query alicloud.NetworkInterfaceQuery) ([]alicloud.NetworkInterface, error)
 }
 

@@ -122,7 +122,7 @@ func TestCLBAnnotations(t *testing.T) {
 		{InstanceChargeType, "PayBySpec", nil, ReasonImmutableAttribute},
 		{Bandwidth, "20", nil, ReasonAnnotationNoEffect},
 		{Scheduler, "fastest", nil, ReasonInvalidAnnotation},
-		{ExternalIPType, "eip", nil, ReasonFeatureNotSupported},
+		{ExternalIPType, "eip", nil, ReasonFailedSetEIPAddress},
 	} {
 		t.Run(string(test.suffix), func(t *testing.T) {
 			t.Parallel()

@@ -70,6 +70,15 @@ func leaves(err error) []error {
 	return all
 }
 
+// failureText is what a failed call said, without what differs from attempt to attempt.
+func failureText(err error) string {
+	var call *alicloud.Error
+	if errors.As(err, &call) && call.Code != "" {
+		return call.Action + ": " + call.Code
+	}
+	return err.Error()
+}
+
 // signature is what stays the same when an attempt fails again in the same way: the text without the request id.
 func signature(err error) string {
 	text := ""

@@ -10,6 +10,7 @@ const (
 	ReasonSkipSyncBackends    = "SkipSyncBackends"
 	ReasonPreservedOnDelete   = "PreservedOnDelete"
 	ReasonFeatureNotSupported = "FeatureNotSupported"
+	ReasonFailedSetEIPAddress = "FailedSetEIPAddress"
 
 	ReasonInvalidAnnotation       = "InvalidAnnotation"
 	ReasonUnknownAnnotation       = "UnknownAnnotation"

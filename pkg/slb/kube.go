@@ -115,10 +115,17 @@ func unmark(svc *corev1.Service) {
 	delete(svc.Labels, labelHash)
 }
 
-// statusOf returns what the Service shows of its CLB.
-func statusOf(actual *Model, params Params) *corev1.LoadBalancerStatus {
+// statusOf returns what the Service shows of its CLB; external are addresses to show in place of the CLB's own.
+func statusOf(actual *Model, params Params, external []string) *corev1.LoadBalancerStatus {
 	if name := params.Get(Hostname); name != "" {
 		return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: name}}}
 	}
-	return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: actual.LoadBalancer.Address}}}
+	if len(external) == 0 {
+		external = []string{actual.LoadBalancer.Address}
+	}
+	status := &corev1.LoadBalancerStatus{}
+	for _, address := range external {
+		status.Ingress = append(status.Ingress, corev1.LoadBalancerIngress{IP: address})
+	}
+	return status
 }

@@ -123,5 +123,5 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.L
 		return nil, held(svc), nil // nothing of ours is on it
 	}
 	params, _ := ParseParams(svc.Annotations)
-	return statusOf(known.actual, params), true, nil
+	return statusOf(known.actual, params, nil), true, nil
 }

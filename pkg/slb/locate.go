@@ -103,7 +103,7 @@ func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params P
 		return nil, refuse("is in VPC %s, the nodes are in %s", lb.VPCID, r.opts.Config.VPCID)
 	}
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {
-		if ingress.IP != "" && ingress.IP != lb.Address && !params.Has(Hostname) {
+		if ingress.IP != "" && ingress.IP != lb.Address && !params.Has(Hostname) && !params.Has(ExternalIPType) {
 			return nil, refuse("has the address %s, the Service shows %s", lb.Address, ingress.IP)
 		}
 	}

@@ -74,6 +74,8 @@ func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Durat
 		return conflictWait, nil
 	case hasReason(out.problems, ReasonSkipSyncBackends):
 		return min(unresolvedWait, max(time.Until(known.due), time.Second)), nil
+	case hasReason(out.problems, ReasonFailedSetEIPAddress):
+		return min(eipWait, max(time.Until(known.due), time.Second)), nil
 	}
 	return max(time.Until(known.due), time.Second), nil
 }

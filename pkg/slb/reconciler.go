@@ -77,7 +77,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
 		if actual.serves() || actual.Reused && params.Get(ForceOverrideListeners) != "true" {
-			out.status = statusOf(actual, params)
+			external, problems := r.externalAddresses(ctx, known, params)
+			out.problems = append(out.problems, problems...)
+			out.status = statusOf(actual, params, external)
 		}
 	}
 	return out, err
@@ -141,7 +143,7 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 
 // trust remembers what was just read.
 func (r *Reconciler) trust(known *memory, actual *Model) {
-	known.actual, known.fresh, known.interfaces = actual, true, nil
+	known.actual, known.fresh, known.interfaces, known.eips = actual, true, nil, nil
 	known.due = time.Now().Add(r.opts.ResyncPeriod + rand.N(r.opts.ResyncPeriod/5+1))
 }
 

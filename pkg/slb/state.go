@@ -30,6 +30,8 @@ type memory struct {
 	recreating string
 	// interfaces maps addresses of pods to their network interfaces.
 	interfaces map[string]string
+	// eips are the elastic addresses of actual, nil before they were asked for.
+	eips *eips
 	// busy counts answers in a row that said "in transition".
 	busy int
 	// valid are the parameters of the last pass in which all annotations were accepted.
