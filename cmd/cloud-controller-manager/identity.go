@@ -11,15 +11,19 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/controller-manager/pkg/clientbuilder"
 	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
 // controllerClients returns the clients of the controllers under --use-service-account-credentials: one identity each where
 // the role may make their tokens, else this process's own. The vendor's published manifest sets the flag under a role that
 // may not, and every call of every controller would fail.
 func controllerClients(ctx context.Context, kube kubernetes.Interface, config *rest.Config, each cloudprovider.ControllerClientBuilder) (cloudprovider.ControllerClientBuilder, error) {
-	allowed, err := mayMakeTokens(ctx, kube)
+	allowed, err := provider.Allowed(ctx, kube, authorizationv1.ResourceAttributes{
+		Namespace: metav1.NamespaceSystem, Verb: "create", Resource: "serviceaccounts", Subresource: "token",
+	})
 	if err != nil {
-		return nil, fmt.Errorf("--use-service-account-credentials: ask whether tokens may be made: %w", err)
+		return nil, fmt.Errorf("--use-service-account-credentials: %w", err)
 	}
 	if allowed {
 		return each, nil
@@ -27,17 +31,4 @@ func controllerClients(ctx context.Context, kube kubernetes.Interface, config *r
 	klog.InfoS("All controllers use this process's own identity: the role may not create serviceaccounts/token",
 		"flag", "--use-service-account-credentials", "namespace", metav1.NamespaceSystem)
 	return clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}, nil
-}
-
-func mayMakeTokens(ctx context.Context, kube kubernetes.Interface) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: metav1.NamespaceSystem, Verb: "create", Resource: "serviceaccounts", Subresource: "token",
-		},
-	}}
-	answer, err := kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-	if err != nil {
-		return false, err
-	}
-	return answer.Status.Allowed, nil
 }

@@ -59,6 +59,8 @@ type Cloud struct {
 	vpcID     string
 	vSwitches []string
 	clusterID string
+	// endpointSlices is false where the role may not read them.
+	endpointSlices bool
 
 	// Set by Initialize.
 	ctx  context.Context //nolint:containedctx // the life of the process, which the stock interface gives as a channel

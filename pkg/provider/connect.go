@@ -50,7 +50,11 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	c.client, c.vpcID, c.vSwitches, c.clusterID = client, place.vpcID, place.vSwitchIDs, clusterID
+	slices, err := mayListEndpointSlices(ctx, kube)
+	if err != nil {
+		return err
+	}
+	c.client, c.vpcID, c.vSwitches, c.clusterID, c.endpointSlices = client, place.vpcID, place.vSwitchIDs, clusterID, slices
 	klog.FromContext(ctx).Info("Connected to the cloud",
 		"region", region, "vpc", place.vpcID, "vSwitches", place.vSwitchIDs, "clusterID", clusterID)
 	return nil

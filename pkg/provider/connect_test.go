@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -83,7 +85,16 @@ func connected(t *testing.T, config Config, env Environment, objects ...runtime.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cloud, cloud.Connect(t.Context(), fake.NewClientset(append(objects, kubeSystem())...))
+	return cloud, cloud.Connect(t.Context(), allowing(true, objects...))
+}
+
+// allowing returns an API server that grants everything, or nothing but what needs no grant.
+func allowing(everything bool, objects ...runtime.Object) *fake.Clientset {
+	kube := fake.NewClientset(append(objects, kubeSystem())...)
+	kube.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: everything}}, nil
+	})
+	return kube
 }
 
 func TestConnectByConfig(t *testing.T) {
@@ -216,7 +227,7 @@ func TestConnectUnderPublishedRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube := fake.NewClientset()
+	kube := allowing(false)
 	kube.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("namespaces"), "kube-system", nil)
 	})
@@ -225,6 +236,11 @@ func TestConnectUnderPublishedRole(t *testing.T) {
 	}
 	if cloud.clusterID != officialClusterID {
 		t.Errorf("cluster id %q, want %q", cloud.clusterID, officialClusterID)
+	}
+	cloud.ctx, cloud.kube = t.Context(), kube
+	cloud.SetInformers(informers.NewSharedInformerFactory(kube, 0))
+	if options := cloud.engines.serviceOptions; options.EndpointSlices != nil || options.Endpoints == nil {
+		t.Error("members are to be read from EndpointSlices, which the role may not list")
 	}
 }
 

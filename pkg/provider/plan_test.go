@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
@@ -28,7 +27,7 @@ func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
 		t.Fatal(err)
 	}
 	cloud.Configure(Settings{ClusterCIDRs: cidrs})
-	kube := fake.NewClientset(append(objects, kubeSystem())...)
+	kube := allowing(true, objects...)
 	if err = cloud.Connect(t.Context(), kube); err != nil {
 		t.Fatal(err)
 	}

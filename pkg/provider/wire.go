@@ -46,7 +46,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	e := &engines{
 		serviceOptions: slb.Options{
 			API: c.client, Config: c.slbConfig(), Client: c.kube, Recorder: recorder(serviceEvents),
-			Services: factory.Core().V1().Services(), Nodes: nodes, EndpointSlices: factory.Discovery().V1().EndpointSlices(),
+			Services: factory.Core().V1().Services(), Nodes: nodes,
 			InstanceID: instanceID, Workers: c.serviceWorkers(),
 		},
 		routeOptions: vpcroute.Options{
@@ -58,6 +58,11 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6,
 			Guard: node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
 		}),
+	}
+	if c.endpointSlices {
+		e.serviceOptions.EndpointSlices = factory.Discovery().V1().EndpointSlices()
+	} else {
+		e.serviceOptions.Endpoints = factory.Core().V1().Endpoints()
 	}
 	e.services = slb.NewReconciler(e.serviceOptions)
 	e.loadBalancer = slb.NewLoadBalancer(e.services)
