@@ -63,10 +63,12 @@ lint: ## Run golangci-lint
 generate: ## Render deploy/ from the chart and the reference pages from the code
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
+	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
 
 .PHONY: verify
 verify: ## Fail when something generated or go.mod is stale
 	hack/render.sh --check
+	$(GO) test ./internal/emulator/reference
 	$(GO) mod tidy -diff
 	cd sandbox && $(GO) mod tidy -diff
 	cd hack/image && $(GO) mod tidy -diff

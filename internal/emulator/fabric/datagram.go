@@ -11,7 +11,7 @@ import (
 const (
 	// maxDatagram is the largest payload of UDP over IPv4, rounded up.
 	maxDatagram = 64 << 10
-	// sessionIdle is how long a UDP session without datagrams lasts. The vendor's pages name 90 seconds.
+	// sessionIdle is how long a UDP session without datagrams lasts (assumed).
 	sessionIdle = 90 * time.Second
 )
 

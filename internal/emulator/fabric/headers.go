@@ -11,7 +11,8 @@ import (
 )
 
 // rewrite makes the request to the member: the client's own, with the headers that the listener adds. ReverseProxy takes
-// the X-Forwarded headers of the client away first.
+// the X-Forwarded headers of the client away first. The names of the headers are assumed where the attribute does not hold
+// them: no page that we could read spells them.
 func rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeOf(pr.In.Context())
 	s, out := x.settings, pr.Out
@@ -58,7 +59,7 @@ func modifyResponse(answer *http.Response) error {
 	return nil
 }
 
-// fail answers for a member that did not. The three statuses are those that the vendor's pages describe.
+// fail answers for a member that did not. Which status means what is assumed.
 func fail(rw http.ResponseWriter, r *http.Request, _ error) {
 	status := http.StatusBadGateway
 	switch x := exchangeOf(r.Context()); {

@@ -52,8 +52,8 @@ type access struct {
 	prefixes []netip.Prefix
 }
 
-// admits reports whether a source may connect. A white list without entries admits everybody (assumed: the vendor's pages
-// say so of a white list that holds no entry).
+// admits reports whether a source may connect. A list without entries admits everybody, be it white or black.
+// Source: https://alibabacloud.com/help/doc-detail/85979.htm
 func (a access) admits(source netip.Addr) bool {
 	if a.kind == "" || len(a.prefixes) == 0 {
 		return true

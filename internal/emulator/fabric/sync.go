@@ -91,7 +91,7 @@ func (f *Fabric) dropDead() {
 }
 
 // drain begins the end of connections to members that left their group or failed their checks, where the listener drains.
-// Without it they go on until an end closes them, as the vendor's pages describe it. UDP has no connection to protect: its
+// Without it they go on until an end closes them (assumed). UDP has no connection to protect: its
 // sessions end at once, and the next datagram goes to a member that serves.
 func (f *Fabric) drain() {
 	for key := range f.conns.listeners() {

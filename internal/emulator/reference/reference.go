@@ -1,0 +1,148 @@
+// Package reference writes the generated parts of docs/reference/emulator.md: the tables of actions and of quotas, from
+// the tables that the emulator itself works by.
+//
+// It writes tables only. What surrounds them on the page is written by hand.
+package reference
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// Begin and End stand around a generated part of the page, with its name between "generated:" and "-->".
+const (
+	Begin = "<!-- generated:%s -->\n"
+	End   = "<!-- end of generated part -->\n"
+)
+
+// Replace returns a page with the generated part of a name replaced by text.
+func Replace(page, name, text string) (string, error) {
+	begin := fmt.Sprintf(Begin, name)
+	before, rest, found := strings.Cut(page, begin)
+	_, after, ended := strings.Cut(rest, End)
+	if !found || !ended {
+		return "", fmt.Errorf("the page has no generated part %q", name)
+	}
+	return before + begin + "\n" + text + "\n" + End + after, nil
+}
+
+// Actions writes a table of actions for every product.
+func Actions(w io.Writer, table *api.Table) error {
+	for i, p := range table.Products() {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "### %s, version %s\n\n| action | kind | parameters |\n| --- | --- | --- |\n", p.Name, p.Version)
+		actions := slices.SortedFunc(slices.Values(p.Actions), func(a, b api.Action) int { return strings.Compare(a.Name, b.Name) })
+		for _, a := range actions {
+			if _, err := fmt.Fprintf(w, "| %s | %s | %s |\n", a.Name, kind(a), params(a.Params)); err != nil {
+				return fmt.Errorf("write the table of actions: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// kind is read or write, with what is special about the action.
+func kind(a api.Action) string {
+	switch {
+	case a.Unsigned:
+		return string(a.Kind) + ", unsigned"
+	case a.DeniedIsEmpty:
+		return string(a.Kind) + ", empty if denied"
+	default:
+		return string(a.Kind)
+	}
+}
+
+func params(rules []api.Param) string {
+	texts := make([]string, 0, len(rules))
+	for i := range rules {
+		texts = append(texts, param(&rules[i]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// param writes a rule in a few words; required names are bold.
+func param(r *api.Param) string {
+	text := "`" + r.Name + "`"
+	if r.Required {
+		text = "**" + text + "**"
+	}
+	return strings.TrimRight(text+" "+rule(r), " ")
+}
+
+func rule(r *api.Param) string {
+	switch r.Type {
+	case api.Int:
+		return numbers(r)
+	case api.Bool:
+		return "true/false"
+	case api.String:
+		switch {
+		case len(r.Enum) > 0:
+			return strings.Join(r.Enum, "/")
+		case r.Max != 0:
+			return fmt.Sprintf("%d-%d characters", r.Min, r.Max)
+		}
+		return ""
+	}
+	text := string(r.Type)
+	if len(r.Fields) > 0 {
+		text += " (" + params(r.Fields) + ")"
+	}
+	if r.Max != 0 {
+		text += fmt.Sprintf(", at most %d", r.Max)
+	}
+	return text
+}
+
+func numbers(r *api.Param) string {
+	text := fmt.Sprintf("%d-%d", r.Min, r.Max)
+	if r.Max == 0 {
+		text = fmt.Sprintf("from %d", r.Min)
+	}
+	if r.Also != 0 {
+		text += fmt.Sprintf(" or %d", r.Also)
+	}
+	return text
+}
+
+// Quotas writes the limits of both presets, by the names that the configuration uses.
+func Quotas(w io.Writer) error {
+	published, err := named(cloud.Published())
+	if err != nil {
+		return err
+	}
+	observed, err := named(cloud.Observed())
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(w, "| `quotas` field | `published` | `observed` |\n| --- | --- | --- |\n")
+	for _, name := range slices.Sorted(maps.Keys(published)) {
+		if _, err := fmt.Fprintf(w, "| `%s` | %d | %d |\n", name, published[name], observed[name]); err != nil {
+			return fmt.Errorf("write the table of quotas: %w", err)
+		}
+	}
+	return nil
+}
+
+// named are limits by their names in the configuration file.
+func named(l cloud.Limits) (map[string]int, error) {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("name the quotas: %w", err)
+	}
+	names := map[string]int{}
+	if err := json.Unmarshal(data, &names); err != nil {
+		return nil, fmt.Errorf("name the quotas: %w", err)
+	}
+	return names, nil
+}

@@ -1,0 +1,85 @@
+package reference_test
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/reference"
+)
+
+var update = flag.Bool("update", false, "write the generated parts of the page instead of checking them")
+
+const page = "../../../docs/reference/emulator.md"
+
+func TestPageIsFresh(t *testing.T) {
+	t.Parallel()
+	e, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	have, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions, quotas strings.Builder
+	if err := reference.Actions(&actions, e.Actions()); err != nil {
+		t.Fatal(err)
+	}
+	if err := reference.Quotas(&quotas); err != nil {
+		t.Fatal(err)
+	}
+	want := string(have)
+	for name, text := range map[string]string{"actions": actions.String(), "quotas": quotas.String()} {
+		if want, err = reference.Replace(want, name, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := cmp.Diff(string(have), want); d != "" {
+		t.Errorf("%s is stale, run make generate (-page +code):\n%s", page, d)
+	}
+}
+
+func TestActions(t *testing.T) {
+	t.Parallel()
+	table := api.NewTable(api.Product{Name: "x", Version: "1", Actions: []api.Action{
+		{Name: "Set", Kind: api.Write, Params: []api.Param{
+			api.Str("Id", api.Required), api.Num("Port", 1, 9, api.Also(-1)), api.Num("Page", 1, 0), api.Flag("Force"), api.Str("Mode", api.OneOf("a", "b")),
+			api.ObjectsOf("Tag", 20, api.Str("Key", api.Len(1, 64))), api.JSONList("Ids", 100),
+		}},
+		{Name: "Get", Kind: api.Read, DeniedIsEmpty: true},
+	}})
+	var got strings.Builder
+	if err := reference.Actions(&got, table); err != nil {
+		t.Fatal(err)
+	}
+	want := "### x, version 1\n\n| action | kind | parameters |\n| --- | --- | --- |\n| Get | read, empty if denied |  |\n" +
+		"| Set | write | **`Id`**, `Port` 1-9 or -1, `Page` from 1, `Force` true/false, `Mode` a/b, " +
+		"`Tag` list of objects (`Key` 1-64 characters), at most 20, `Ids` JSON array of strings, at most 100 |\n"
+	if d := cmp.Diff(want, got.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	got, err := reference.Replace("a\n<!-- generated:x -->\nold\n<!-- end of generated part -->\nb\n", "x", "new\n")
+	if want := "a\n<!-- generated:x -->\n\nnew\n\n<!-- end of generated part -->\nb\n"; err != nil || got != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := reference.Replace("a", "x", ""); err == nil {
+		t.Error("a page without the part was accepted")
+	}
+}
