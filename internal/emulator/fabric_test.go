@@ -11,9 +11,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/requests"
 	ecsapi "github.com/aliyun/alibaba-cloud-sdk-go/services/ecs"
+	slbapi "github.com/aliyun/alibaba-cloud-sdk-go/services/slb"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 )
@@ -179,6 +181,41 @@ func TestSocketsFollowTheAPI(t *testing.T) {
 		t.Errorf("a stopped listener accepts on %s", where)
 		must(0, c.Close())(t)
 	}
+}
+
+func TestHealthStatusFollowsTheChecks(t *testing.T) {
+	t.Parallel()
+	m := newMachines(t)
+	a := newAccount(t, emulator.Options{Machines: m, Fabric: true})
+	a.put("i-1", emulator.InstanceSpec{})
+	lb := a.newLB()
+	a.newTCP(lb, a.newGroup(lb, `[{"ServerId":"i-1","Port":80}]`), 80)
+	set := slbapi.CreateSetLoadBalancerTCPListenerAttributeRequest()
+	set.LoadBalancerId, set.ListenerPort, set.HealthCheckInterval = lb, requests.NewInteger(80), requests.NewInteger(1)
+	set.HealthyThreshold, set.UnhealthyThreshold = requests.NewInteger(2), requests.NewInteger(2)
+	must(a.slb.SetLoadBalancerTCPListenerAttribute(set))(t)
+	must(0, a.startListener(lb, 80))(t)
+	health := func() string {
+		r := slbapi.CreateDescribeHealthStatusRequest()
+		r.LoadBalancerId = lb
+		return must(a.slb.DescribeHealthStatus(r))(t).BackendServers.BackendServer[0].ServerHealthStatus
+	}
+	wantEqual(t, "one check is below the threshold", health(), "unavailable")
+	until := func(want string) {
+		t.Helper()
+		deadline, tick := time.After(20*time.Second), time.NewTicker(50*time.Millisecond)
+		defer tick.Stop()
+		for health() != want {
+			select {
+			case <-deadline:
+				t.Fatalf("the member is %s, not %s", health(), want)
+			case <-tick.C:
+			}
+		}
+	}
+	until("normal")
+	m.turnOff("i-1")
+	until("abnormal")
 }
 
 func TestLoopbackMachines(t *testing.T) {
