@@ -65,6 +65,18 @@ func (p *process) tail() []byte {
 	return content[max(0, len(content)-tailSize):]
 }
 
+// whilePaused does something while the program stands still. A manager loses its lease after ten seconds.
+func (p *process) whilePaused(do func() error) error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("pause %s: %w", filepath.Base(p.cmd.Path), err)
+	}
+	err := do()
+	if resumed := p.cmd.Process.Signal(syscall.SIGCONT); resumed != nil {
+		err = errors.Join(err, fmt.Errorf("resume %s: %w", filepath.Base(p.cmd.Path), resumed))
+	}
+	return err
+}
+
 // stop ends the program and waits for it.
 func (p *process) stop(ctx context.Context) error {
 	err := p.cmd.Process.Signal(syscall.SIGTERM)
