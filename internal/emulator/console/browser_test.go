@@ -190,6 +190,7 @@ func (s *scene) into(v any, body string) {
 }
 
 func TestInChromium(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	b := newBrowser(t, s.url)
 	b.do("open", network.Enable(), log.Enable(), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.url+"/console/"))

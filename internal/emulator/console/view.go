@@ -51,13 +51,13 @@ type filtered[T any] struct {
 	query string
 }
 
-// offer adds an item when one of its words contains the query; make is called only for what is shown.
-func (l *filtered[T]) offer(make func() T, words ...string) {
+// offer adds an item when one of its words contains the query; copied is called only for what is shown.
+func (l *filtered[T]) offer(copied func() T, words ...string) {
 	if l.query != "" && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(w), l.query) }) {
 		return
 	}
 	if l.Total++; l.Total <= shown {
-		l.Items = append(l.Items, make())
+		l.Items = append(l.Items, copied())
 	}
 }
 

@@ -68,23 +68,23 @@ func (r *relay) forward(datagram []byte, from net.Addr) {
 func (r *relay) begin(from net.Addr, source netip.AddrPort) (*session, []byte) {
 	ctx, cancel := context.WithTimeout(r.fabric.ctx, dialTimeout)
 	defer cancel()
-	member, settings, err := r.fabric.balance(ctx, r.key, source)
+	member, s, err := r.fabric.balance(ctx, r.key, source)
 	if err != nil {
 		return nil, nil
 	}
 	var header []byte
-	if settings.proxyV2 {
-		if header, err = proxyHeader(settings, source); err != nil {
+	if s.proxyV2 {
+		if header, err = proxyHeader(s, source); err != nil {
 			_ = member.Close()
 			return nil, nil
 		}
 	}
-	s := &session{member: member, quiet: time.AfterFunc(sessionIdle, func() { _ = member.Close() })}
+	begun := &session{member: member, quiet: time.AfterFunc(sessionIdle, func() { _ = member.Close() })}
 	r.mu.Lock()
-	r.sessions[from.String()] = s
+	r.sessions[from.String()] = begun
 	r.mu.Unlock()
-	r.fabric.wait.Go(func() { r.answer(s, from) })
-	return s, header
+	r.fabric.wait.Go(func() { r.answer(begun, from) })
+	return begun, header
 }
 
 // answer sends what the member says back to the client until the session ends.

@@ -118,7 +118,7 @@ func (f *Fabric) nextHop(from string, host netip.Addr, port int, network string,
 	if !ok || source.Status(now) != cloud.Running {
 		return hop{}, "the machine does not run"
 	}
-	if eni, ok := f.store.InterfaceByIP(source.VPCID, host.String()); ok {
+	if eni, taken := f.store.InterfaceByIP(source.VPCID, host.String()); taken {
 		return f.machine(eni.InstanceID, now)
 	}
 	for lb := range f.store.LoadBalancers.All() {

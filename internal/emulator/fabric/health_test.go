@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -147,7 +148,7 @@ func TestUnreachableMachineFailsItsCheck(t *testing.T) {
 	eventually(t, "abnormal", func() bool { return w.status("tcp", 80, m) == Abnormal })
 	if _, err := greeting(t, "", w.Endpoint(w.lb.ID, cloud.ListenerKey{Port: 80, Protocol: "tcp"})); err == nil {
 		t.Error("a stopped machine answers")
-	} else if err == io.EOF {
+	} else if errors.Is(err, io.EOF) {
 		t.Error("the client sees an orderly end, not a reset")
 	} else if !isReset(err) {
 		t.Errorf("error = %v, want %v", err, syscall.ECONNRESET)

@@ -82,7 +82,7 @@ func probeUDP(ctx context.Context, dial dialer, c check) error {
 		_ = conn.SetDeadline(deadline)
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	if _, err := conn.Write([]byte(c.request)); err != nil {
+	if _, err = conn.Write([]byte(c.request)); err != nil {
 		return fmt.Errorf("check by UDP: %w", err)
 	}
 	buffer := make([]byte, maxDatagram)

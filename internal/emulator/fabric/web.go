@@ -53,8 +53,8 @@ func (f *Fabric) newWeb(key socketKey) *web {
 // serveWeb hands a client's connection to the listener's server. It reports false when the access control refuses the
 // source or the listener has gone.
 func (s *frontend) serveWeb(c *client) bool {
-	settings, ok := s.web.fabric.read(s.key)
-	if !ok || !settings.access.admits(c.source.Addr()) {
+	now, ok := s.web.fabric.read(s.key)
+	if !ok || !now.access.admits(c.source.Addr()) {
 		return false
 	}
 	var served net.Conn = c
@@ -159,12 +159,12 @@ func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 			// A failed connect closes the body, which the next member still needs.
 			try.Body = io.NopCloser(r.Body)
 		}
-		var err error
-		if answer, err = w.transport.RoundTrip(try); err != nil {
+		got, failed := w.transport.RoundTrip(try) //nolint:bodyclose // the proxy closes the body of the answer
+		if failed != nil {
 			var refused *connectError
-			return errors.As(err, &refused), err
+			return errors.As(failed, &refused), failed
 		}
-		x.chosen = &m
+		answer, x.chosen = got, &m
 		return false, nil
 	})
 	return answer, err

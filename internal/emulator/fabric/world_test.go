@@ -102,12 +102,11 @@ func (w *world) status(protocol string, port int, member cloud.Backend) string {
 
 // server is a TCP server on a machine that greets with its name and then echoes.
 type server struct {
-	name     string
-	socket   net.Listener
-	wait     sync.WaitGroup
-	mu       sync.Mutex
-	open     map[net.Conn]struct{} // guarded by mu
-	received chan []byte           // what the connections read first, when not nil
+	name   string
+	socket net.Listener
+	wait   sync.WaitGroup
+	mu     sync.Mutex
+	open   map[net.Conn]struct{} // guarded by mu
 }
 
 func listenOn(t *testing.T, network, host string) net.Listener {
@@ -197,7 +196,7 @@ func greetings(t *testing.T, where string, n int) map[string]int {
 	return names
 }
 
-// web is an HTTP server on a machine.
+// newWebServer starts an HTTP server on a machine and returns its port.
 func newWebServer(t *testing.T, host string, handler http.HandlerFunc) int {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)

@@ -1,0 +1,38 @@
+package limits_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
+)
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	w := limits.New(limits.Published)
+	start := time.Date(2026, 1, 1, 10, 0, 30, 0, time.UTC)
+	for range 70 {
+		// The last ten are refused, which does not fill the window further.
+		_ = w.Admit("slb", "CreateLoadBalancer", api.Write, start)
+	}
+	w.Admit("slb", "DescribeLoadBalancers", api.Read, start)
+	w.Admit("ecs", "DescribeInstances", api.Read, start) // has no quota
+	end := start.Add(30 * time.Second)
+	want := []limits.Usage{
+		{Product: "slb", Action: "CreateLoadBalancer", Calls: 60, Quota: limits.Quota{Calls: 60, Window: time.Minute}, Ends: end},
+		{Product: "slb", Action: "DescribeLoadBalancers", Calls: 1, Quota: limits.Quota{Calls: 3000, Window: time.Minute}, Ends: end},
+	}
+	if d := cmp.Diff(want, w.Usage(start.Add(29*time.Second))); d != "" {
+		t.Errorf("in the window (-want +got):\n%s", d)
+	}
+	if got := w.Usage(end); len(got) != 0 {
+		t.Errorf("after the window: %v", got)
+	}
+	var off *limits.Windows
+	if got := off.Usage(start); got != nil {
+		t.Errorf("without windows: %v", got)
+	}
+}
