@@ -11,10 +11,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 )
 
-// tally is a number of calls, in all and by action.
+// tally is a number of calls, in all and by action. Those that the cloud refused are among them.
 type tally struct {
-	reads, writes int
-	byAction      map[string]int
+	reads, writes, refused int
+	byAction               map[string]int
 }
 
 func (t tally) calls() int { return t.reads + t.writes }
@@ -33,6 +33,9 @@ func (t tally) String() string {
 	}
 	if len(parts) == 0 {
 		return "no call"
+	}
+	if t.refused > 0 {
+		parts = append(parts, fmt.Sprintf("%d of them refused", t.refused))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -63,6 +66,9 @@ func count(calls []emulator.Call, f filter) tally {
 			continue
 		}
 		t.byAction[call.Action]++
+		if call.Code != "" {
+			t.refused++
+		}
 		if call.Kind == "write" {
 			t.writes++
 		} else {
