@@ -173,8 +173,8 @@ func backendAnnotations() []Annotation {
 		{Suffix: BackendLabel, Value: Value{Kind: Selector}},
 		{Suffix: RemoveUnscheduledBackend, Value: onOff, Default: "off"},
 		{Suffix: BackendIPVersion, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4", Planned: true},
-		{Suffix: VGroupPort, Value: Value{Kind: List, Pattern: `rsp-[\w-]+:\d{1,5}`, Sample: "rsp-1:80"}, Planned: true},
-		{Suffix: Weight, Value: Value{Kind: Integer, Min: 0, Max: 100}, Planned: true},
+		{Suffix: VGroupPort, Value: Value{Kind: List, Pattern: `rsp-[\w-]+:\d{1,5}`, Sample: "rsp-1:80"}},
+		{Suffix: Weight, Value: Value{Kind: Integer, Min: 0, Max: 100}},
 		{Suffix: DefaultWeight, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
 		{Suffix: IgnoreWeightUpdate, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
 	}

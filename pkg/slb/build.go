@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -28,8 +29,10 @@ type Input struct {
 	Interfaces map[string]string
 	// Applied is the value of the tag of what was applied, empty to leave that as it is.
 	Applied string
-	// Reused says that the Service is on a CLB that its user made.
-	Reused bool
+	// Reused says that the Service is on a CLB that its user made, ForeignGroups are the ids of the groups on it that no
+	// controller made.
+	Reused        bool
+	ForeignGroups sets.Set[string]
 }
 
 // Build returns the wanted state. A port that cannot be served is left out and reported; the others are served.
@@ -38,6 +41,7 @@ func Build(in Input) (*Model, []Problem) {
 	b.loadBalancer()
 	b.reuse()
 	b.unsupported()
+	b.joinGroups()
 	protocols := b.protocols()
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port, protocols)
@@ -80,6 +84,8 @@ type builder struct {
 	resolver *resolver
 	model    *Model
 	problems []Problem
+	// joined are the groups of others that ports join, by port.
+	joined map[int32]string
 }
 
 func (b *builder) problem(reason, format string, args ...any) {
@@ -104,14 +110,16 @@ func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
 	if !ok {
 		return
 	}
-	if !slices.ContainsFunc(b.model.Groups, func(g Group) bool { return g.Name == group.Name }) {
-		b.model.Groups = append(b.model.Groups, group)
+	group, blocked := b.join(port.Port, group)
+	if !blocked {
+		b.addGroup(group)
 	}
 	key := alicloud.ListenerKey{Port: int(port.Port), Protocol: protocol}
 	b.model.Listeners = append(b.model.Listeners, Listener{
 		ListenerKey: key,
 		Description: b.owner.portMark(port.Port),
 		Group:       group.Name,
+		Blocked:     blocked,
 		Attributes:  b.managedAttributes(key),
 		Create:      b.creationAttributes(protocol),
 	})

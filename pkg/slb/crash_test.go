@@ -50,6 +50,27 @@ func operations() []operation {
 			w.put(reusing("web", w.makeCLB().ID, "true", 80, 81))
 			w.converge("web")
 		}, func(w *world) { w.change("web", deleteService) }},
+		{"group of others joined", func(w *world) {
+			threeNodes(w)
+			w.makeGroup(w.makeCLB().ID, "shared", "9.9.9.9")
+		}, func(w *world) { w.put(joining("web", w.onlyCLB(), w.groupID("shared")+":80", 80, 81)) }},
+		{"group of others left for another", func(w *world) {
+			threeNodes(w)
+			id := w.makeCLB().ID
+			w.makeGroup(id, "shared", "9.9.9.9")
+			w.makeGroup(id, "other", "9.9.9.8")
+			w.put(joining("web", id, w.groupID("shared")+":80", 80))
+			w.converge("web")
+		}, func(w *world) {
+			w.change("web", func(svc *corev1.Service) { annotate(svc, VGroupPort, w.groupID("other")+":80") })
+		}},
+		{"group of others left for good", func(w *world) {
+			threeNodes(w)
+			id := w.makeCLB().ID
+			w.makeGroup(id, "shared", "9.9.9.9")
+			w.put(joining("web", id, w.groupID("shared")+":80", 80))
+			w.converge("web")
+		}, func(w *world) { w.change("web", deleteService) }},
 		{"preserved", func(w *world) {
 			threeNodes(w)
 			svc := web()

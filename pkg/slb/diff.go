@@ -71,25 +71,35 @@ func (d *differ) createGroups() {
 	}
 }
 
-// deleteGroups removes groups of ours that nothing wants any more. A group with members of others stays.
+// deleteGroups removes groups of ours that nothing wants any more. A group of others, or with members of others, stays.
 func (d *differ) deleteGroups() {
+	if slices.ContainsFunc(d.desired.Listeners, func(l Listener) bool { return l.Blocked }) {
+		return // the members of the port that waits may be in any of them
+	}
 	for i := range d.actual.Groups {
 		group := &d.actual.Groups[i]
-		if !d.owner.owns(group.Name) || d.wanted(group) {
-			continue
-		}
-		if d.hasForeignMembers(group) {
+		switch {
+		case d.wanted(group):
+		case group.foreign(), d.owner.owns(group.Name) && d.hasForeignMembers(group):
 			d.leaveGroup(group)
-			continue
+		case d.owner.owns(group.Name):
+			d.step(Step{
+				Op: OpDeleteGroup, Target: targetGroup(group.Name), Before: group.ID, groupName: group.Name, groupID: group.ID,
+				needs: d.usersOf(group),
+			})
 		}
-		step := Step{Op: OpDeleteGroup, Target: targetGroup(group.Name), Before: group.ID, groupName: group.Name, groupID: group.ID}
-		for _, listener := range d.actual.Listeners {
-			if listener.GroupID == group.ID {
-				step.needs = append(step.needs, targetListener(listener.ListenerKey))
-			}
-		}
-		d.step(step)
 	}
+}
+
+// usersOf are the listeners that must have left a group before it goes.
+func (d *differ) usersOf(group *Group) []string {
+	var users []string
+	for _, listener := range d.actual.Listeners {
+		if listener.GroupID == group.ID {
+			users = append(users, targetListener(listener.ListenerKey))
+		}
+	}
+	return users
 }
 
 // leaveGroup takes our members out of a group in which somebody else has some too.
@@ -101,7 +111,9 @@ func (d *differ) leaveGroup(group *Group) {
 		}
 	}
 	for chunk := range slices.Chunk(ours, alicloud.MaxBackendsPerCall) {
-		d.step(d.backendStep(OpRemoveBackends, group.Name, group.ID, chunk, nil))
+		step := d.backendStep(OpRemoveBackends, group.Name, group.ID, chunk, nil)
+		step.needs = d.usersOf(group)
+		d.step(step)
 	}
 }
 

@@ -20,6 +20,7 @@ func (d *differ) listeners() {
 		want := &d.desired.Listeners[i]
 		have := d.actual.listener(want.ListenerKey)
 		switch {
+		case want.Blocked:
 		case have == nil:
 			if d.makeRoom(want) {
 				d.createListener(want)

@@ -106,6 +106,11 @@ func adoptedClusterID(actual *Model, service types.NamespacedName) string {
 		if marked, id, ok := parseMark(group.Name); ok && marked == service {
 			return id
 		}
+		for _, member := range group.Backends {
+			if marked, id, ok := parseMark(member.Description); ok && marked == service {
+				return id
+			}
+		}
 	}
 	id, _ := actual.LoadBalancer.Tag(tagCluster)
 	return id

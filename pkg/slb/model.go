@@ -37,6 +37,9 @@ type Listener struct {
 	Status string
 	// Attributes are the managed ones; in an observed model all of them.
 	Attributes alicloud.Attributes
+	// Blocked says that what the port needs is missing: the listener and the groups of the CLB stay as they are. Desired
+	// models only.
+	Blocked bool
 	// Create holds attributes that a new listener gets beside the managed ones. Desired models only.
 	Create alicloud.Attributes
 }
@@ -44,7 +47,9 @@ type Listener struct {
 // Group is one vServer group with its members.
 type Group struct {
 	// ID is empty in desired models.
-	ID       string
+	ID string
+	// Name is the mark of a group of ours. A group that somebody else made on a reused CLB has its id here: names of others
+	// may repeat.
 	Name     string
 	Backends []alicloud.Backend
 
@@ -81,6 +86,20 @@ func (m *Model) group(name string) *Group {
 	}
 	return found
 }
+
+// foreignGroups returns the ids of the groups that no controller made.
+func (m *Model) foreignGroups() sets.Set[string] {
+	ids := sets.New[string]()
+	for i := range m.Groups {
+		if m.Groups[i].foreign() {
+			ids.Insert(m.Groups[i].ID)
+		}
+	}
+	return ids
+}
+
+// foreign reports whether an observed group is somebody else's.
+func (g *Group) foreign() bool { return g.Name == g.ID }
 
 func (m *Model) groupByID(id string) *Group {
 	for i := range m.Groups {

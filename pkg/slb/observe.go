@@ -49,12 +49,14 @@ func findByName(ctx context.Context, api reader, name string) ([]alicloud.LoadBa
 }
 
 // observe reads everything of a CLB that a Service may have made. A read that fails is an error and never an empty set.
-func observe(ctx context.Context, api reader, lb alicloud.LoadBalancer, service types.NamespacedName) (*Model, error) {
+func observe(ctx context.Context, api reader, lb alicloud.LoadBalancer, service types.NamespacedName, reused bool) (*Model, error) {
 	listeners, err := api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
-	return observeGroups(ctx, api, newObserved(lb, listeners[lb.ID]), service)
+	model := newObserved(lb, listeners[lb.ID])
+	model.Reused = reused
+	return observeGroups(ctx, api, model, service)
 }
 
 func newObserved(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *Model {
@@ -68,7 +70,8 @@ func newObserved(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *Model
 	return model
 }
 
-// observeGroups adds all groups of the Service with their members.
+// observeGroups adds all groups of the Service with their members, and on a reused CLB those that no controller made: the
+// Service may have members in them.
 func observeGroups(ctx context.Context, api reader, model *Model, service types.NamespacedName) (*Model, error) {
 	lb := &model.LoadBalancer
 	groups, err := api.DescribeVServerGroups(ctx, lb.ID)
@@ -77,7 +80,7 @@ func observeGroups(ctx context.Context, api reader, model *Model, service types.
 	}
 	for _, group := range groups {
 		marked, _, ok := parseMark(group.Name)
-		if !ok || marked != service {
+		if ok && marked != service || !ok && !model.Reused {
 			continue
 		}
 		full, err := api.DescribeVServerGroup(ctx, group.ID)
@@ -87,7 +90,11 @@ func observeGroups(ctx context.Context, api reader, model *Model, service types.
 		if err != nil {
 			return nil, fmt.Errorf("read the members of group %s: %w", group.ID, err)
 		}
-		model.Groups = append(model.Groups, Group{ID: full.ID, Name: full.Name, Backends: full.Backends})
+		name := full.Name
+		if !ok {
+			name = full.ID
+		}
+		model.Groups = append(model.Groups, Group{ID: full.ID, Name: name, Backends: full.Backends})
 	}
 	return model, nil
 }

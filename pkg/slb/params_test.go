@@ -49,7 +49,7 @@ func TestParseParams(t *testing.T) {
 		{"dead key", map[string]string{Prefixes[0] + "slb-network-type": "vpc"}, NetworkType, "", []string{ReasonUnknownAnnotation}},
 		{"key with a tab", map[string]string{key(Scheduler) + "\t": "rr"}, Scheduler, "", []string{ReasonUnknownAnnotation}},
 		{"another family", map[string]string{Prefixes[0] + "private-zone-enable": "on"}, Scheduler, "", nil},
-		{"not built yet", map[string]string{key(ExternalIPType): "eip"}, ExternalIPType, "", []string{ReasonFeatureNotSupported}},
+		{"not built yet", map[string]string{key(DomainExtensions): "a.example.com:cert-1"}, DomainExtensions, "", []string{ReasonFeatureNotSupported}},
 		{"backend type", map[string]string{AnnotationBackendType: "pod"}, Scheduler, "", []string{ReasonInvalidAnnotation}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -115,9 +115,10 @@ func (r *Reconciler) refuse(params Params) error {
 
 // look makes sure that what is remembered may be trusted, and reads the cloud where it may not.
 func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
-	if known.fresh && time.Now().Before(known.due) {
+	if known.fresh && time.Now().Before(known.due) && !known.asksForGroups(params) {
 		return nil
 	}
+	known.groupsAsked = params.Get(VGroupPort)
 	if pre, ok := r.preloads.take(DefaultName(svc.UID)); ok && known.actual == nil {
 		actual, err := pre.observe(ctx, r.opts.API, svc)
 		if err != nil {
@@ -132,10 +133,9 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 	}
 	var actual *Model
 	if found.lb != nil {
-		if actual, err = observe(ctx, r.opts.API, *found.lb, nameOf(svc)); err != nil {
+		if actual, err = observe(ctx, r.opts.API, *found.lb, nameOf(svc), found.reused); err != nil {
 			return err
 		}
-		actual.Reused = found.reused
 	}
 	r.trust(known, actual)
 	return nil
@@ -183,6 +183,9 @@ func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memo
 	in := Input{
 		Service: svc, Params: params, Config: r.opts.Config, ClusterID: clusterIDOn(known.actual, svc, r.opts.Config.ClusterID),
 		Reused: known.actual != nil && known.actual.Reused,
+	}
+	if in.Reused {
+		in.ForeignGroups = known.actual.foreignGroups()
 	}
 	nodes, err := r.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {

@@ -62,10 +62,9 @@ func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, kn
 		if lb == nil {
 			continue
 		}
-		if known.actual, err = observe(ctx, r.opts.API, *lb, nameOf(svc)); err != nil {
+		if known.actual, err = observe(ctx, r.opts.API, *lb, nameOf(svc), true); err != nil {
 			return err
 		}
-		known.actual.Reused = true
 		return nil
 	}
 	return nil

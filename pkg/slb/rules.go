@@ -46,6 +46,8 @@ var rules = []rule{
 	{without(Bandwidth, is(ChargeType, "paybybandwidth")), false, "loadbalancer-bandwidth has no effect without loadbalancer-charge-type: paybybandwidth"},
 	{without(Spec, is(InstanceChargeType, "PayBySpec")), false, "loadbalancer-spec has no effect without loadbalancer-instance-charge-type: PayBySpec"},
 	{without(ForceOverrideListeners, has(LoadBalancerID)), false, "loadbalancer-force-override-listeners has no effect without loadbalancer-id"},
+	{without(VGroupPort, has(LoadBalancerID)), false, "loadbalancer-vgroup-port has no effect without loadbalancer-id"},
+	{without(Weight, has(VGroupPort)), false, "loadbalancer-weight has no effect without loadbalancer-vgroup-port"},
 }
 
 func crossCheck(params Params) []Problem {

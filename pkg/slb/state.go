@@ -32,6 +32,8 @@ type memory struct {
 	interfaces map[string]string
 	// eips are the elastic addresses of actual, nil before they were asked for.
 	eips *eips
+	// groupsAsked is the annotation vgroup-port as it was when the cloud was last read.
+	groupsAsked string
 	// busy counts answers in a row that said "in transition".
 	busy int
 	// valid are the parameters of the last pass in which all annotations were accepted.
@@ -46,6 +48,22 @@ type memory struct {
 
 // patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
 func (m *memory) patient() bool { return m.busy < maxBusyInRow }
+
+// asksForGroups reports whether the annotation was changed to name a group that was not there when the cloud was read. It
+// may have been made since; one look tells.
+func (m *memory) asksForGroups(params Params) bool {
+	if m.actual == nil || !m.actual.Reused || params.Get(VGroupPort) == m.groupsAsked {
+		return false
+	}
+	present := m.actual.foreignGroups()
+	ids, _ := groupsOfPorts(params)
+	for _, id := range ids {
+		if !present.Has(id) {
+			return true
+		}
+	}
+	return false
+}
 
 // doubt makes the next pass read before it writes.
 func (m *memory) doubt() { m.fresh = false }

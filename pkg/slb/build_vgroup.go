@@ -1,0 +1,112 @@
+package slb
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// groupsOfPorts reads the annotation vgroup-port: the ids of the groups of others that ports of the Service join. On a CLB
+// of our own there are none.
+func groupsOfPorts(params Params) (ids map[int32]string, twice []int32) {
+	ids = map[int32]string{}
+	for item := range strings.SplitSeq(params.Get(VGroupPort), ",") {
+		id, text, ok := strings.Cut(item, ":")
+		port, err := strconv.ParseInt(text, 10, 32)
+		if !ok || err != nil {
+			continue
+		}
+		if _, again := ids[int32(port)]; again {
+			twice = append(twice, int32(port))
+		}
+		ids[int32(port)] = id
+	}
+	return ids, twice
+}
+
+// joinGroups notes which ports join groups of others.
+func (b *builder) joinGroups() {
+	if !b.in.Reused {
+		return
+	}
+	ids, twice := groupsOfPorts(b.in.Params)
+	for _, port := range twice {
+		b.problem(ReasonInvalidAnnotation, "%s: port %d is named twice", VGroupPort, port)
+	}
+	for port, id := range ids {
+		if !slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
+			b.problem(ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no port %d", VGroupPort, id, port, port)
+		}
+	}
+	b.joined = ids
+}
+
+// join turns the group of a port into our share of a group of others. It is blocked when there is no such group: then
+// everything of the port stays as it is.
+func (b *builder) join(port int32, group Group) (joined Group, blocked bool) {
+	id, ok := b.joined[port]
+	if !ok {
+		return group, false
+	}
+	if !b.in.ForeignGroups.Has(id) {
+		b.problem(ReasonSkipSyncBackends, "%s: port %d waits: %s is no group of the CLB that others may join", VGroupPort, port, id)
+		return group, true
+	}
+	group.Name = id
+	if b.in.Params.Has(Weight) {
+		divide(group.Backends, b.in.Params.integer(Weight, alicloud.MaxWeight))
+	}
+	return group, false
+}
+
+// divide spreads the weight of the Service in a group over its members in proportion to their own weights. A member gets
+// at least 1, or it would get nothing of what the Service is to have.
+func divide(members []alicloud.Backend, weight int) {
+	total := 0
+	for _, member := range members {
+		total += member.Weight
+	}
+	for i := range members {
+		share := weight / len(members)
+		if total > 0 {
+			share = weight * members[i].Weight / total
+		}
+		if weight > 0 {
+			share = max(1, share)
+		}
+		members[i].Weight = share
+	}
+}
+
+// addGroup adds the group of a port. Ports that share the node port have the same one; ports that join the same group of
+// others have their members in it together.
+func (b *builder) addGroup(group Group) {
+	i := slices.IndexFunc(b.model.Groups, func(g Group) bool { return g.Name == group.Name })
+	if i < 0 {
+		b.model.Groups = append(b.model.Groups, group)
+		return
+	}
+	have := &b.model.Groups[i]
+	have.Backends = addMissing(have.Backends, group.Backends)
+	have.Draining = addMissing(have.Draining, group.Draining)
+	switch {
+	case !group.Doubt:
+	case !have.Doubt:
+		have.Doubt, have.Gone = true, group.Gone
+	default:
+		have.Gone = have.Gone.Intersection(group.Gone)
+	}
+}
+
+func addMissing(members, more []alicloud.Backend) []alicloud.Backend {
+	for _, member := range more {
+		if !slices.ContainsFunc(members, func(b alicloud.Backend) bool { return b.BackendKey == member.BackendKey }) {
+			members = append(members, member)
+		}
+	}
+	return members
+}
