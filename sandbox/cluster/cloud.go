@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -21,6 +22,9 @@ const (
 
 // CloudOptions sets how the emulated cloud behaves. The zero value is a cloud that answers at once and limits nothing.
 type CloudOptions struct {
+	// Config is what exists in the cloud at the start; nil is the emulator's built-in configuration. The first nodes need the vSwitches
+	// vsw-a and vsw-b of that one, and programs that use the sandbox's cloud config need its access key.
+	Config *emulator.Config
 	// Latency is added to every OpenAPI call; Settle is how long asynchronous states take.
 	Latency, Settle time.Duration
 	// RateLimits is off (also when empty) or published.
@@ -37,10 +41,10 @@ type Cloud struct {
 	served chan error
 }
 
-// startCloud runs the emulator with its built-in configuration, over the machines of network.
+// startCloud runs the emulator over the machines of network.
 func startCloud(ctx context.Context, network *lightnode.Network, opts CloudOptions) (*Cloud, error) {
 	cloud, err := emulator.New(emulator.Options{
-		Fabric: true, Machines: network, Latency: opts.Latency, Settle: opts.Settle, RateLimits: opts.RateLimits,
+		Config: opts.Config, Fabric: true, Machines: network, Latency: opts.Latency, Settle: opts.Settle, RateLimits: opts.RateLimits,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the emulator: %w", err)
@@ -53,11 +57,31 @@ func startCloud(ctx context.Context, network *lightnode.Network, opts CloudOptio
 	c := &Cloud{
 		Emulator: cloud,
 		URL:      "http://" + listener.Addr().String(),
-		server:   &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: 10 * time.Second},
 		served:   make(chan error, 1),
 	}
+	c.server = &http.Server{Handler: c.handler(), ReadHeaderTimeout: 10 * time.Second}
 	go func() { c.served <- c.server.Serve(listener) }()
 	return c, nil
+}
+
+// handler serves the emulator and, beside it, what only a sandbox can answer.
+func (c *Cloud) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", c.Emulator.Handler())
+	mux.HandleFunc("GET /_sandbox/get", c.serveGet)
+	return mux
+}
+
+// serveGet tells other processes what Get tells this one: whether a machine reaches an address, and who answers there.
+func (c *Cloud) serveGet(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	body, err := c.Get(r.Context(), query.Get("from"), query.Get("to"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	// The asker is gone when this fails.
+	_, _ = io.WriteString(w, body+"\n")
 }
 
 // close stops serving and ends the emulator. Nobody is left whose requests would need finishing.

@@ -6,6 +6,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ type Options struct {
 	Dir string
 	// Nodes is the number of ECS instances to begin with, 0 or more.
 	Nodes int
+	// PodCIDR is the range that the nodes' pod CIDRs are cut from, a /24 each. Default: a range with room for a few hundred nodes, or for
+	// thousands where there are so many.
+	PodCIDR string
 	// NodeIP starts the kubelets as with --node-ip: Nodes then have an InternalIP before the cloud controller manager has seen them.
 	NodeIP bool
 	// Emulator sets how the cloud behaves.
@@ -97,7 +101,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	progress.say("cloud emulator at %s with %d instances", c.Cloud.URL, opts.Nodes)
 	heartbeat := heartbeatOf(opts.Nodes)
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
-		Dir: c.files.state, ClusterCIDR: podCIDROf(opts.Nodes), ServiceCIDR: serviceCIDR,
+		Dir: c.files.state, ClusterCIDR: cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes)), ServiceCIDR: serviceCIDR,
 		NodeMonitorGrace: graceHeartbeats * heartbeat, Log: c.files.log,
 	})
 	if err != nil {

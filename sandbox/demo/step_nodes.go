@@ -24,14 +24,14 @@ const (
 
 // providerIDsAreSet runs the initializer once for each node, as its BroadcastJob does.
 func providerIDsAreSet(ctx context.Context, s *story) (string, error) {
-	kubeconfig, account, err := s.identify(ctx, "provider-initor.yaml")
+	as, err := s.identify(ctx, "provider-initor.yaml")
 	if err != nil {
 		return "", err
 	}
 	var ids []string
 	for _, machine := range s.instances() {
 		environment := []string{
-			"NODE_NAME=" + machine.NodeName, "KUBECONFIG=" + kubeconfig, "METADATA_ENDPOINT=" + s.cluster.Cloud.MetadataURL(machine.ID),
+			"NODE_NAME=" + machine.NodeName, "KUBECONFIG=" + as.Kubeconfig, "METADATA_ENDPOINT=" + s.cluster.Cloud.MetadataURL(machine.ID),
 		}
 		if _, err := runProgram(ctx, filepath.Join(s.BinDir, initorProgram), nil, environment, nil); err != nil {
 			return "", fmt.Errorf("node %s: %w", machine.NodeName, err)
@@ -45,12 +45,12 @@ func providerIDsAreSet(ctx context.Context, s *story) (string, error) {
 		}
 		ids = append(ids, node.Spec.ProviderID)
 	}
-	return fmt.Sprintf("%s, as %s", strings.Join(ids, ", "), account), nil
+	return fmt.Sprintf("%s, as %s", strings.Join(ids, ", "), as.Account), nil
 }
 
 // managerStarts starts the cloud controller manager with its own identity and waits until it leads and is healthy.
 func managerStarts(ctx context.Context, s *story) (string, error) {
-	kubeconfig, account, err := s.identify(ctx, "cloud-controller-manager.yaml")
+	as, err := s.identify(ctx, "cloud-controller-manager.yaml")
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 	s.manager, err = startProcess(ctx, filepath.Join(s.BinDir, managerProgram), []string{
 		"--cloud-provider=alicloud",
 		"--cloud-config=" + s.cloudConfig,
-		"--kubeconfig=" + kubeconfig,
+		"--kubeconfig=" + as.Kubeconfig,
 		"--cluster-cidr=" + cluster.PodCIDR,
 		"--leader-elect=true",
 		"--bind-address=127.0.0.1",
@@ -87,7 +87,7 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("leads as %s with the role of %s; /healthz answers over HTTP and HTTPS", holder, account), nil
+	return fmt.Sprintf("leads as %s with the role of %s; /healthz answers over HTTP and HTTPS", holder, as.Account), nil
 }
 
 // unhealthy asks the manager's /healthz the way that probes of existing manifests do (HTTP) and the way of the stock ones (HTTPS), and

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/identity"
 )
 
 // poll is how often a step looks whether what it waits for has happened.
@@ -98,6 +99,15 @@ func (s *story) pods(ctx context.Context, app string) (map[string]corev1.Pod, er
 		}
 	}
 	return ready, nil
+}
+
+// identify gives a program the identity of a published manifest.
+func (s *story) identify(ctx context.Context, manifest string) (identity.Identity, error) {
+	content, err := readFile(s.Deploy, manifest)
+	if err != nil {
+		return identity.Identity{}, err
+	}
+	return identity.Grant(ctx, identity.Options{Client: s.cluster.Client, Config: s.cluster.Config, Manifest: content, Dir: s.dir})
 }
 
 func (s *story) path(name string) string { return filepath.Join(s.dir, name) }

@@ -25,9 +25,10 @@ const (
 	stopDeadline  = 30 * time.Second
 )
 
-// program is a run of the sandbox in a process group of its own.
+// program is a run of one of the programs in a process group of its own.
 type program struct {
 	*testing.T
+	name           string
 	cmd            *exec.Cmd
 	stdout, stderr buffer
 	done           chan struct{}
@@ -52,11 +53,18 @@ func (b *buffer) String() string {
 	return b.data.String()
 }
 
-// start runs "sandbox args..." with its temporary files in tmp. The test fails when it or a child of it is left running.
+// start runs "sandbox args..." with its temporary files in tmp.
 func start(t *testing.T, tmp string, args ...string) *program {
 	t.Helper()
-	p := &program{T: t, done: make(chan struct{}), cmd: exec.Command(filepath.Join(binDir, "sandbox"), args...)}
-	p.cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	return launch(t, "sandbox", []string{"TMPDIR=" + tmp}, args...)
+}
+
+// launch runs one of the built programs with env added to this process's environment. The test fails when it or a child of it is left
+// running.
+func launch(t *testing.T, name string, env []string, args ...string) *program {
+	t.Helper()
+	p := &program{T: t, name: name, done: make(chan struct{}), cmd: exec.Command(filepath.Join(binDir, name), args...)}
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
@@ -70,7 +78,7 @@ func start(t *testing.T, tmp string, args ...string) *program {
 		err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 		<-p.done
 		if !t.Failed() && !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("the process group of %v was left running: kill gives %v", args, err)
+			t.Errorf("the process group of %s %v was left running: kill gives %v", name, args, err)
 		}
 	})
 	return p

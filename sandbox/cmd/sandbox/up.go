@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
 func newUpCommand() *cobra.Command {
 	var opts cluster.Options
-	var kind string
+	var kind, config string
 	command := &cobra.Command{
 		Use:   "up --dir DIR",
 		Short: "Run a cluster in the foreground until SIGINT or SIGTERM",
@@ -30,6 +31,12 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 			if err := checkUp(opts, kind); err != nil {
 				return err
 			}
+			if config != "" {
+				var err error
+				if opts.Emulator.Config, err = cloud.LoadConfig(config); err != nil {
+					return err
+				}
+			}
 			opts.Progress = command.ErrOrStderr()
 			return up(command, opts)
 		},
@@ -38,6 +45,8 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; made when it does not exist (required)")
 	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
 	addNodeKind(flags, &kind)
+	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node (default: one with room to grow)")
+	flags.StringVar(&config, "emulator-config", "", "file with what exists in the cloud, as for alicloud-emulator --config (default: built in)")
 	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time added to every call of the cloud's API")
 	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "time that asynchronous states of the cloud take")
 	flags.StringVar(&opts.Emulator.RateLimits, "rate-limits", "off", "rate limits of the cloud's API: off or published")

@@ -1,4 +1,8 @@
-package demo
+// Package identity gives a program that runs beside a sandbox the identity of a published manifest: its ServiceAccount with exactly the
+// rights that a user's cluster grants it.
+//
+// It runs nothing and applies no workload.
+package identity
 
 import (
 	"bufio"
@@ -7,7 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"path/filepath"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,53 +22,66 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 )
 
-// tokenSeconds is how long a program's token is good for: longer than any demo.
+// tokenSeconds is how long a program's token is good for: longer than any demo or test.
 const tokenSeconds = 3600
 
-// identify gives a program the identity of a published manifest: it applies the manifest's ServiceAccounts and roles, and writes a
-// kubeconfig with a token of the first ServiceAccount. It returns the kubeconfig's path and the ServiceAccount as namespace/name.
-func (s *story) identify(ctx context.Context, manifest string) (path, account string, err error) {
-	content, err := fs.ReadFile(s.Deploy, manifest)
+// Options configures Grant. All are required.
+type Options struct {
+	// Client is the administrator's, Config says where the API server is.
+	Client kubernetes.Interface
+	Config *rest.Config
+	// Manifest is YAML with the ServiceAccount and its roles; what else it holds is left out.
+	Manifest []byte
+	// Dir takes the kubeconfig.
+	Dir string
+}
+
+// Identity is what a program runs with.
+type Identity struct {
+	// Kubeconfig is the path of a kubeconfig with a token of the ServiceAccount and nothing else to authenticate with.
+	Kubeconfig string
+	// Account is the ServiceAccount as namespace/name.
+	Account string
+}
+
+// Grant applies the ServiceAccounts and roles of a manifest and writes a kubeconfig for its first ServiceAccount. What exists already is
+// left as it is.
+func Grant(ctx context.Context, opts Options) (Identity, error) {
+	objects, err := decode(opts.Manifest)
 	if err != nil {
-		return "", "", fmt.Errorf("read the published manifest: %w", err)
-	}
-	objects, err := decode(content)
-	if err != nil {
-		return "", "", fmt.Errorf("decode %s: %w", manifest, err)
+		return Identity{}, fmt.Errorf("decode the manifest of a program: %w", err)
 	}
 	var first *corev1.ServiceAccount
 	for _, object := range objects {
-		if err := createIdentity(ctx, s.cluster.Client, object); err != nil {
-			return "", "", fmt.Errorf("apply %s: %w", manifest, err)
+		if err := create(ctx, opts.Client, object); err != nil {
+			return Identity{}, fmt.Errorf("apply the identity of a program: %w", err)
 		}
 		if sa, ok := object.(*corev1.ServiceAccount); ok && first == nil {
 			first = sa
 		}
 	}
 	if first == nil {
-		return "", "", fmt.Errorf("%s has no ServiceAccount", manifest)
+		return Identity{}, errors.New("the manifest of a program has no ServiceAccount")
 	}
-	token, err := s.cluster.Client.CoreV1().ServiceAccounts(first.Namespace).CreateToken(ctx, first.Name,
+	token, err := opts.Client.CoreV1().ServiceAccounts(first.Namespace).CreateToken(ctx, first.Name,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](tokenSeconds)}},
 		metav1.CreateOptions{})
 	if err != nil {
-		return "", "", fmt.Errorf("request a token for ServiceAccount %s/%s: %w", first.Namespace, first.Name, err)
+		return Identity{}, fmt.Errorf("request a token for ServiceAccount %s/%s: %w", first.Namespace, first.Name, err)
 	}
-	path = s.path(first.Name + ".kubeconfig")
-	return path, first.Namespace + "/" + first.Name, s.writeTokenConfig(path, token.Status.Token)
+	granted := Identity{Kubeconfig: filepath.Join(opts.Dir, first.Name+".kubeconfig"), Account: first.Namespace + "/" + first.Name}
+	return granted, writeKubeconfig(granted.Kubeconfig, opts.Config, token.Status.Token)
 }
 
-// writeTokenConfig writes a kubeconfig with nothing but a token to authenticate with.
-func (s *story) writeTokenConfig(path, token string) error {
+func writeKubeconfig(path string, server *rest.Config, token string) error {
 	config := clientcmdapi.NewConfig()
-	config.Clusters["sandbox"] = &clientcmdapi.Cluster{
-		Server: s.cluster.Config.Host, CertificateAuthorityData: s.cluster.Config.CAData,
-	}
+	config.Clusters["sandbox"] = &clientcmdapi.Cluster{Server: server.Host, CertificateAuthorityData: server.CAData}
 	config.AuthInfos["program"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["sandbox"] = &clientcmdapi.Context{Cluster: "sandbox", AuthInfo: "program"}
 	config.CurrentContext = "sandbox"
@@ -97,8 +114,8 @@ func decode(manifest []byte) ([]runtime.Object, error) {
 	}
 }
 
-// createIdentity creates an object that belongs to a program's identity, if it is one. One that exists is left as it is.
-func createIdentity(ctx context.Context, client kubernetes.Interface, object runtime.Object) error {
+// create creates an object that belongs to a program's identity, if it is one. One that exists is left as it is.
+func create(ctx context.Context, client kubernetes.Interface, object runtime.Object) error {
 	var err error
 	switch o := object.(type) {
 	case *corev1.ServiceAccount:

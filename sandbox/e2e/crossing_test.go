@@ -1,0 +1,76 @@
+//go:build unix
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+// crossing stands between a running manager and a product of the cloud: it leads to one emulator or another. So the same process can be
+// given another account, or the same account with other rights, from one call to the next.
+type crossing struct {
+	address string // host:port
+	target  atomic.Pointer[url.URL]
+	passed  atomic.Int64 // calls so far
+}
+
+func newCrossing(t *testing.T, to string) *crossing {
+	t.Helper()
+	c := &crossing{}
+	c.lead(t, to)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(c.target.Load())
+			r.Out.Host = r.In.Host
+		},
+		// A connection that the emulator breaks off is broken off here, too: an answer would be another fault.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.passed.Add(1)
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c.address = strings.TrimPrefix(server.URL, "http://")
+	return c
+}
+
+// lead sends the calls from now on to another emulator.
+func (c *crossing) lead(t *testing.T, to string) {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.target.Store(target)
+}
+
+// otherCloud serves an emulator with a configuration of its own, and with instances of these ids, and returns its URL.
+func otherCloud(t *testing.T, config *emulator.Config, instances ...string) string {
+	t.Helper()
+	other, err := emulator.New(emulator.Options{Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range instances {
+		if _, err := other.PutInstance(id, emulator.InstanceSpec{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server := httptest.NewServer(other.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.URL
+}
