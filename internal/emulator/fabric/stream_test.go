@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"syscall"
 	"testing"
@@ -46,6 +47,20 @@ func TestAccessControl(t *testing.T) {
 	}
 }
 
+// request connects and waits for the first bytes of an answer. A listener that refuses may reset at once, which the connect
+// sees already. The member greets, which the HTTP listener answers with 502.
+func request(t *testing.T, from, where string) error {
+	t.Helper()
+	c, err := dialTo(t, from, where)
+	if err != nil {
+		return err
+	}
+	_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n")
+	_, err = read(c)
+	_ = c.Close()
+	return err
+}
+
 func TestListenerAdmitsBySource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -58,14 +73,10 @@ func TestListenerAdmitsBySource(t *testing.T) {
 		for _, kind := range []string{"white", "black"} {
 			where := w.listener(protocol, 80, map[string]string{"AclStatus": "on", "AclType": kind, "AclId": "acl-1"})
 			for from, listed := range map[string]bool{"127.3.0.9": true, "127.4.0.9": false} {
-				c := must(dialTo(t, from, where))(t)
-				// The plain server greets, the HTTP one answers an empty request line; both only to whom they admit.
-				_, _ = io.WriteString(c, "\r\n\r\nx\r\n\r\n")
-				_, err := read(c)
+				err := request(t, from, where)
 				if admitted := err == nil; admitted != (listed == (kind == "white")) {
 					t.Errorf("%s, %s list: %s is admitted: %v (%v)", protocol, kind, from, admitted, err)
 				}
-				_ = c.Close()
 			}
 		}
 		w.store.Update(func() { clear(w.lb.Listeners) })
@@ -153,6 +164,20 @@ func TestIdleConnectionEnds(t *testing.T) {
 		wantEqual(t, "idle time from the last byte", <-done, 19*time.Second)
 		_, _ = client.Close(), server.Close()
 	})
+}
+
+func TestEstablishedTimeout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newServer(t, "one", w.machine("i-1", "10.1.14.1"))
+	w.members(ecsMember("i-1", s.port(), 100))
+	c := must(dialTo(t, "", w.listener("tcp", 80, map[string]string{"EstablishedTimeout": "1"})))(t)
+	defer c.Close()
+	must(read(c))(t)
+	began := time.Now()
+	if _, err := read(c); err == nil || errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) < 500*time.Millisecond {
+		t.Errorf("the idle connection ended with %v after %s, want an end after about 1s", err, time.Since(began))
+	}
 }
 
 func TestProxyProtocol(t *testing.T) {
