@@ -21,6 +21,8 @@ type reader interface {
 	DescribeListeners(ctx context.Context, loadBalancerIDs ...string) (map[string][]alicloud.Listener, error)
 	DescribeVServerGroups(ctx context.Context, loadBalancerID string) ([]alicloud.VServerGroup, error)
 	DescribeVServerGroup(ctx context.Context, id string) (alicloud.VServerGroup, error)
+	DescribeAccessLists(ctx context.Context, tag alicloud.Tag) ([]alicloud.AccessList, error)
+	DescribeAccessListEntries(ctx context.Context, id string) ([]string, error)
 	DescribeEIPs(ctx context.Context, kind, id string) ([]alicloud.EIP, error)
 	DescribeNetworkInterfaces(ctx context.Context, query alicloud.NetworkInterfaceQuery) ([]alicloud.NetworkInterface, error)
 }
@@ -42,6 +44,11 @@ type writer interface {
 	SetListener(ctx context.Context, loadBalancerID string, listener alicloud.Listener) error
 	StartListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
 	DeleteListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
+
+	CreateAccessList(ctx context.Context, list alicloud.AccessList) (string, error)
+	AddAccessListEntries(ctx context.Context, id string, entries []string) error
+	RemoveAccessListEntries(ctx context.Context, id string, entries []string) error
+	DeleteAccessList(ctx context.Context, id string) error
 
 	CreateVServerGroup(ctx context.Context, loadBalancerID, name string, members []alicloud.Backend) (string, error)
 	DeleteVServerGroup(ctx context.Context, id string) error

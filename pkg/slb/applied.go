@@ -22,8 +22,17 @@ type history struct {
 // appliedHistory compares the annotations with those that were applied before. A CLB that was adopted has no such tag:
 // it gets one with the first change after that, so that adoption itself reverts and writes nothing. A CLB that its user
 // made never gets one.
-func appliedHistory(known *memory, params Params) history {
+//
+// ranges says that the Service has an access control list, or is to have one: the tag tells where to look for it.
+func appliedHistory(known *memory, params Params, ranges bool) history {
 	h := history{params: params, codes: appliedCodes(params)}
+	switch {
+	case !ranges:
+	case h.codes == nothingApplied:
+		h.codes = codeSourceRanges
+	default:
+		h.codes += "." + codeSourceRanges
+	}
 	if params.invalid {
 		return h
 	}
@@ -38,7 +47,7 @@ func appliedHistory(known *memory, params Params) history {
 	if !tagged {
 		before = known.applied
 	}
-	if tagged || before != "" && before != h.codes {
+	if tagged || ranges || before != "" && before != h.codes {
 		h.tag = h.codes
 	}
 	h.params = params.revert(strings.Split(before, "."))

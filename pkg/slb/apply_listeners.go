@@ -31,6 +31,10 @@ func (a *applier) listener(ctx context.Context, step Step) error {
 		return fmt.Errorf("group %s is not there", step.groupName)
 	}
 	listener.VServerGroupID = group.ID
+	listener.Attributes = withAccessList(listener.Attributes, a.model.Access)
+	if listener.Attributes["AclId"] == ownAccessList {
+		return errNoAccessList
+	}
 	if step.Op == OpCreateListener {
 		return a.createListener(ctx, listener)
 	}

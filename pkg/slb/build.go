@@ -27,6 +27,8 @@ type Input struct {
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet. Only where members are addresses of pods.
 	Interfaces map[string]string
+	// IPVersion is that of the CLB that is there already, else empty.
+	IPVersion string
 	// Applied is the value of the tag of what was applied, empty to leave that as it is.
 	Applied string
 	// Reused says that the Service is on a CLB that its user made, ForeignGroups are the ids of the groups on it that no
@@ -42,6 +44,7 @@ func Build(in Input) (*Model, []Problem) {
 	b.reuse()
 	b.unsupported()
 	b.joinGroups()
+	b.accessList()
 	protocols := b.protocols()
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port, protocols)
@@ -65,14 +68,9 @@ func (b *builder) reuse() {
 	}
 }
 
-// unsupported tells of fields of the spec that ask for something that is not done. Silence about source ranges would
-// leave a Service open that its user believes closed.
+// unsupported tells of fields of the spec that ask for something that is not done.
 func (b *builder) unsupported() {
 	spec := b.in.Service.Spec
-	if len(spec.LoadBalancerSourceRanges) > 0 || b.in.Service.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] != "" {
-		b.problem(ReasonFeatureNotSupported, "loadBalancerSourceRanges are not applied: every address can connect; use the annotations %s, %s and %s",
-			ACLStatus, ACLType, ACLID)
-	}
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
 		b.problem(ReasonFeatureNotSupported, "a CLB has one address family; %s chooses it", IPVersion)
 	}

@@ -32,6 +32,7 @@ func (b *builder) managedAttributes(key alicloud.ListenerKey) alicloud.Attribute
 		attributes["Scheduler"] = b.defaultScheduler()
 	}
 	b.sessionAffinity(protocol, attributes)
+	b.restrict(attributes)
 	return attributes
 }
 

@@ -333,10 +333,6 @@ func TestBuildTellsWhatItCannotDo(t *testing.T) {
 		name   string
 		change func(*corev1.Service)
 	}{
-		{"source ranges", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }},
-		{"source ranges by annotation", func(svc *corev1.Service) {
-			svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] = "192.0.2.0/24"
-		}},
 		{"two families", func(svc *corev1.Service) { svc.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) }},
 		{"SCTP", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(90, corev1.ProtocolSCTP)) }},
 		{"no node port", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 0 }},

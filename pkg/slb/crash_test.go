@@ -71,6 +71,27 @@ func operations() []operation {
 			w.put(joining("web", id, w.groupID("shared")+":80", 80))
 			w.converge("web")
 		}, func(w *world) { w.change("web", deleteService) }},
+		{"source ranges from the start", threeNodes, func(w *world) { w.put(restricted("192.0.2.0/24")) }},
+		{"source ranges changed", func(w *world) {
+			threeNodes(w)
+			w.put(restricted("192.0.2.0/24"))
+			w.converge("web")
+		}, func(w *world) {
+			w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
+		}},
+		{"source ranges added", stand, func(w *world) {
+			w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
+		}},
+		{"source ranges removed", func(w *world) {
+			threeNodes(w)
+			w.put(restricted("192.0.2.0/24"))
+			w.converge("web")
+		}, func(w *world) { w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }) }},
+		{"restricted Service deleted", func(w *world) {
+			threeNodes(w)
+			w.put(restricted("192.0.2.0/24"))
+			w.converge("web")
+		}, func(w *world) { w.change("web", deleteService) }},
 		{"preserved", func(w *world) {
 			threeNodes(w)
 			svc := web()

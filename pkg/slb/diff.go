@@ -12,21 +12,28 @@ import (
 // may be changed or removed.
 func Diff(desired, actual *Model, service types.NamespacedName, clusterID string) Plan {
 	d := &differ{desired: desired, actual: actual, owner: owner{service: service, clusterID: clusterID}}
+	creates := actual == nil || actual.LoadBalancer.ID == ""
 	switch {
-	case actual == nil:
+	case creates:
 		d.actual = &Model{Reused: desired.Reused}
+		if actual != nil {
+			d.actual.Access = actual.Access // outlives its CLB
+		}
 		d.createLoadBalancer()
-	case desired.Reused:
-		// First of all: without the tag a tear-down would not recognise the CLB as one that it may look into.
+	case desired.Reused, desired.Access != nil && actual.Access == nil:
+		// First of all: without the tag a tear-down would not recognise the CLB as one that it may look into, or would not
+		// know that there is a list.
 		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
+	d.accessList()
 	d.createGroups()
 	d.memberSteps(d.growMembers)
 	d.listeners()
 	d.deleteListeners()
 	d.memberSteps(d.shrinkMembers)
 	d.deleteGroups()
-	if actual != nil {
+	d.dropAccessList()
+	if !creates {
 		d.attributes()
 	}
 	return d.plan

@@ -74,7 +74,7 @@ func (d *differ) createListener(want *Listener) {
 	if attributes == nil {
 		attributes = alicloud.Attributes{}
 	}
-	maps.Copy(attributes, want.Attributes)
+	maps.Copy(attributes, withAccessList(want.Attributes, d.actual.Access))
 	step := Step{
 		Op: OpCreateListener, Target: targetListener(want.ListenerKey), After: listenerText(attributes),
 		needs: d.listenerNeeds(want), groupName: want.Group,
@@ -86,7 +86,7 @@ func (d *differ) createListener(want *Listener) {
 
 // listenerNeeds: a listener cannot be made while its group is missing or another protocol still holds its port.
 func (d *differ) listenerNeeds(want *Listener) []string {
-	needs := []string{targetGroup(want.Group)}
+	needs := []string{targetGroup(want.Group), targetAccess}
 	for _, key := range d.replaced {
 		if key.Port == want.Port {
 			needs = append(needs, targetListener(key))
@@ -114,17 +114,18 @@ func (d *differ) updateListener(want, have *Listener) {
 	if group := d.actual.groupByID(have.GroupID); group == nil || group != d.actual.group(want.Group) {
 		note("VServerGroup", have.GroupID, want.Group)
 	}
-	for _, name := range slices.Sorted(maps.Keys(want.Attributes)) {
-		if !sameAttribute(name, have.Attributes[name], want.Attributes[name]) {
-			note(name, have.Attributes[name], want.Attributes[name])
+	attributes := d.listenerAttributes(want, have)
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		if !sameAttribute(name, have.Attributes[name], attributes[name]) {
+			note(name, have.Attributes[name], attributes[name])
 		}
 	}
 	if len(after) > 0 {
 		d.step(Step{
 			Op: OpSetListener, Target: targetListener(want.ListenerKey),
 			Before: strings.Join(before, " "), After: strings.Join(after, " "),
-			needs: []string{targetGroup(want.Group)}, groupName: want.Group,
-			listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: want.Attributes},
+			needs: []string{targetGroup(want.Group), targetAccess}, groupName: want.Group,
+			listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 		})
 	}
 	if have.Status == alicloud.ListenerStopped {

@@ -14,7 +14,7 @@ func (d *differ) attributes() {
 	d.set(OpSetProtection, want.DeleteProtection, have.DeleteProtection)
 	d.set(OpSetModification, want.ModificationProtection, have.ModificationProtection)
 	d.charges(want, have)
-	if !d.desired.Reused {
+	if !d.desired.Reused && (d.desired.Access == nil || d.actual.Access != nil) {
 		d.tags(want.Tags, have)
 	}
 	d.immutable(want, have)

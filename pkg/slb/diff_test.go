@@ -216,3 +216,32 @@ func TestMarks(t *testing.T) {
 		}
 	}
 }
+
+// TestDiffOfAccessLists: the list goes once no listener refers to it, and not before.
+func TestDiffOfAccessLists(t *testing.T) {
+	t.Parallel()
+	list := &alicloud.AccessList{ID: "acl-9", Entries: []string{"192.0.2.0/24"}}
+	for _, test := range []struct {
+		name       string
+		attributes alicloud.Attributes
+		want       []string
+	}{
+		{"attached", alicloud.Attributes{"AclStatus": "on", "AclId": "acl-9"}, []string{`set listener: tcp:80: AclStatus="on" -> AclStatus="off"`}},
+		{"still referred to", alicloud.Attributes{"AclStatus": "off", "AclId": "acl-9"}, nil},
+		{"free", alicloud.Attributes{"AclStatus": "off"}, []string{"delete access control list: source ranges: acl-9"}},
+		{"another list attached", alicloud.Attributes{"AclStatus": "on", "AclId": "acl-1"}, []string{"delete access control list: source ranges: acl-9"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			desired, _ := newBuildCase(80).build()
+			actual := reality(desired)
+			actual.Access = list
+			for name, value := range test.attributes {
+				actual.Listeners[0].Attributes[name] = value
+			}
+			if diff := cmp.Diff(test.want, planLines(Diff(desired, actual, testName, testCluster))); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -23,6 +23,9 @@ type Model struct {
 
 	Listeners []Listener
 	Groups    []Group
+
+	// Access is the access control list of the Service's source ranges, nil for none.
+	Access *alicloud.AccessList
 }
 
 // Listener is one listener.

@@ -14,6 +14,9 @@ type Op string
 // used by anything.
 const (
 	OpCreateLoadBalancer Op = "create load balancer"
+	OpCreateAccess       Op = "create access control list"
+	OpAddEntries         Op = "add entries"
+	OpRemoveEntries      Op = "remove entries"
 	OpCreateGroup        Op = "create group"
 	OpAddBackends        Op = "add members"
 	OpReplaceBackends    Op = "replace members"
@@ -24,6 +27,7 @@ const (
 	OpDeleteListener     Op = "delete listener"
 	OpRemoveBackends     Op = "remove members"
 	OpDeleteGroup        Op = "delete group"
+	OpDeleteAccess       Op = "delete access control list"
 	OpSetName            Op = "set name"
 	OpSetProtection      Op = "set delete protection"
 	OpSetModification    Op = "set modification protection"
@@ -37,6 +41,9 @@ const (
 
 // targetLoadBalancer is the target of steps on the CLB itself. Every other target needs it.
 const targetLoadBalancer = "load balancer"
+
+// targetAccess is the target of steps on the list of the source ranges.
+const targetAccess = "source ranges"
 
 func targetGroup(name string) string                 { return name }
 func targetListener(key alicloud.ListenerKey) string { return key.String() }
@@ -56,6 +63,7 @@ type Step struct {
 	loadBalancer alicloud.LoadBalancer
 	vswitchIDs   []string
 	listener     alicloud.Listener
+	access       alicloud.AccessList
 	groupName    string
 	groupID      string // empty for a group that the same plan creates
 	old, new     []alicloud.Backend

@@ -116,8 +116,9 @@ func (r *Reconciler) refuse(params Params) error {
 // look makes sure that what is remembered may be trusted, and reads the cloud where it may not.
 func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
 	if known.fresh && time.Now().Before(known.due) && !known.asksForGroups(params) {
-		return nil
+		return r.lookForAccess(ctx, svc, params, known)
 	}
+	known.accessRead = false
 	known.groupsAsked = params.Get(VGroupPort)
 	if pre, ok := r.preloads.take(DefaultName(svc.UID)); ok && known.actual == nil {
 		actual, err := pre.observe(ctx, r.opts.API, svc)
@@ -125,7 +126,7 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 			return err
 		}
 		r.trust(known, actual)
-		return nil
+		return r.lookForAccess(ctx, svc, params, known)
 	}
 	found, err := r.locate(ctx, svc, params, known)
 	if err != nil {
@@ -138,6 +139,22 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 		}
 	}
 	r.trust(known, actual)
+	return r.lookForAccess(ctx, svc, params, known)
+}
+
+// lookForAccess reads the list of the source ranges where there may be one that is not known yet.
+func (r *Reconciler) lookForAccess(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
+	if known.accessRead || !mayHaveAccessList(svc, params, known.actual) {
+		return nil
+	}
+	list, err := observeAccessList(ctx, r.opts.API, svc)
+	if err != nil {
+		return err
+	}
+	known.access, known.accessRead = list, true
+	if known.actual != nil {
+		known.actual.Access = list
+	}
 	return nil
 }
 
@@ -157,14 +174,18 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	} else if !params.invalid {
 		known.valid = &params
 	}
-	history := appliedHistory(known, params)
+	history := appliedHistory(known, params, len(askedRanges(svc)) > 0 || known.access != nil)
 	in, err := r.input(ctx, svc, known, history.params)
 	if err != nil {
 		return Plan{}, err
 	}
 	in.Applied, out.applied = history.tag, history.codes
 	desired, problems := Build(in)
-	plan := Diff(desired, known.actual, nameOf(svc), in.ClusterID)
+	actual := known.actual
+	if actual == nil && known.access != nil {
+		actual = &Model{Access: known.access}
+	}
+	plan := Diff(desired, actual, nameOf(svc), in.ClusterID)
 	out.problems = append(append(out.problems, problems...), plan.Problems...)
 	if hasInvalid(out.problems) {
 		plan = plan.membersOnly()
@@ -183,6 +204,9 @@ func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memo
 	in := Input{
 		Service: svc, Params: params, Config: r.opts.Config, ClusterID: clusterIDOn(known.actual, svc, r.opts.Config.ClusterID),
 		Reused: known.actual != nil && known.actual.Reused,
+	}
+	if known.actual != nil {
+		in.IPVersion = known.actual.LoadBalancer.AddressIPVersion
 	}
 	if in.Reused {
 		in.ForeignGroups = known.actual.foreignGroups()
@@ -260,12 +284,13 @@ func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memo
 		return nil
 	}
 	if known.actual == nil {
-		known.actual = &Model{}
+		known.actual = &Model{Access: known.access}
 	}
 	observePlan(plan)
 	applier := newApplier(r.opts.API, known.actual, func(lb alicloud.LoadBalancer) string { return clientToken(svc.UID, known.lost, lb) })
 	err := applier.run(ctx, plan)
 	out.writes += applier.writes
+	known.access = known.actual.Access
 	r.settle(known, applier, err)
 	return err
 }

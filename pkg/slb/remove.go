@@ -19,7 +19,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known *mem
 		if known.actual == nil {
 			known.forget(known.lost)
 			out.loadBalancerID = known.removing
-			return out, nil
+			return out, r.removeAccess(ctx, svc, known, &out)
 		}
 	}
 	id := known.actual.LoadBalancer.ID
@@ -34,22 +34,38 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known *mem
 	if out.reused {
 		known.lost = ""
 	}
-	return out, nil
+	if known.access == nil {
+		return out, nil
+	}
+	return out, r.removeAccess(ctx, svc, known, &out)
+}
+
+// removeAccess deletes the list of the source ranges of a CLB that is gone.
+func (r *Reconciler) removeAccess(ctx context.Context, svc *corev1.Service, known *memory, out *outcome) error {
+	if preserved(svc) {
+		return nil
+	}
+	list, err := observeAccessList(ctx, r.opts.API, svc)
+	if err != nil || list == nil {
+		return err
+	}
+	known.access = list
+	return r.apply(ctx, svc, known, Plan{Steps: []Step{deleteAccessStep(list)}}, out)
 }
 
 // lookForRemoval finds what is to be removed. What the annotations ask for counts less than what is there: they may
 // be invalid, and deletion must work all the same.
 func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, known *memory) error {
 	known.actual = nil
+	params, _ := ParseParams(svc.Annotations)
 	lb, err := find(ctx, r.opts.API, svc, true)
 	if err != nil {
 		return err
 	}
 	if lb != nil {
-		known.actual = &Model{LoadBalancer: *lb}
-		return nil
+		known.actual, known.accessRead = &Model{LoadBalancer: *lb}, false
+		return r.lookForAccess(ctx, svc, params, known)
 	}
-	params, _ := ParseParams(svc.Annotations)
 	tried := ""
 	for _, id := range []string{svc.Labels[LabelLoadBalancerID], params.Get(LoadBalancerID)} {
 		if id == "" || id == tried {
@@ -65,7 +81,8 @@ func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, kn
 		if known.actual, err = observe(ctx, r.opts.API, *lb, nameOf(svc), true); err != nil {
 			return err
 		}
-		return nil
+		known.actual.Access, err = observeAccessList(ctx, r.opts.API, svc)
+		return err
 	}
 	return nil
 }
@@ -85,6 +102,9 @@ func (r *Reconciler) removalPlan(svc *corev1.Service, actual *Model) Plan {
 	var plan Plan
 	plan.unprotect(actual)
 	plan.Steps = append(plan.Steps, Step{Op: OpDeleteLoadBalancer, Target: targetLoadBalancer, Before: actual.LoadBalancer.ID})
+	if actual.Access != nil {
+		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
+	}
 	return plan
 }
 

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // memory is what is known about one Service's CLB. It is rebuilt from the cloud; nothing of it is kept on the object.
@@ -30,6 +32,9 @@ type memory struct {
 	recreating string
 	// interfaces maps addresses of pods to their network interfaces.
 	interfaces map[string]string
+	// access is the list of the source ranges, which outlives the CLB; accessRead says that it was looked for.
+	access     *alicloud.AccessList
+	accessRead bool
 	// eips are the elastic addresses of actual, nil before they were asked for.
 	eips *eips
 	// groupsAsked is the annotation vgroup-port as it was when the cloud was last read.

@@ -3,6 +3,8 @@ package slb
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 )
 
 // cloudLB is a CLB in the emulator's state, without what differs from run to run.
@@ -16,7 +18,10 @@ type cloudLB struct {
 // state returns the CLBs by name. Groups of one name are told apart, so that a leaked one shows.
 func (w *world) state() map[string]cloudLB {
 	w.t.Helper()
-	var raw struct{ LoadBalancers []stateLB }
+	var raw struct {
+		LoadBalancers []stateLB
+		Acls          []stateACL
+	}
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/_emulator/state", http.NoBody)
 	if err != nil {
 		w.t.Fatal(err)
@@ -30,7 +35,27 @@ func (w *world) state() map[string]cloudLB {
 		}
 		all[name] = lb.plain()
 	}
+	for _, list := range raw.Acls {
+		if strings.HasPrefix(list.AclName, accessListPrefix) {
+			all[list.AclName] = list.plain()
+		}
+	}
 	return all
+}
+
+type stateACL struct {
+	AclName   string
+	AclEntrys struct{ AclEntry []struct{ AclEntryIP string } }
+}
+
+// plain shows a list as if it were a CLB with one group, so that a leaked one is a difference.
+func (l stateACL) plain() cloudLB {
+	entries := []string{}
+	for _, entry := range l.AclEntrys.AclEntry {
+		entries = append(entries, entry.AclEntryIP)
+	}
+	slices.Sort(entries)
+	return cloudLB{Name: l.AclName, Groups: map[string][]string{"entries": entries}}
 }
 
 type stateLB struct {
@@ -72,7 +97,7 @@ func (lb stateLB) plain() cloudLB {
 	}
 	for _, listener := range lb.Listeners {
 		key := fmt.Sprintf("%v:%v", listener["ListenerProtocol"], listener["ListenerPort"])
-		for _, name := range []string{"LoadBalancerId", "CreateTime", "LoopbackEndpoint"} {
+		for _, name := range []string{"LoadBalancerId", "CreateTime", "LoopbackEndpoint", "AclId", "AclIds"} {
 			delete(listener, name)
 		}
 		group, _ := listener["VServerGroupId"].(string)

@@ -1,0 +1,202 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+const testListName = accessListPrefix + "a0f5e8a1cweb"
+
+// restricted makes a Service of one port that admits the ranges only.
+func restricted(ranges ...string) *corev1.Service {
+	svc := testService("web", 80)
+	svc.Spec.LoadBalancerSourceRanges = ranges
+	return svc
+}
+
+// entries returns those of the Service's list, nil when there is none.
+func (w *world) entries() []string {
+	w.t.Helper()
+	return w.state()[testListName].Groups["entries"]
+}
+
+// closed returns the access control of the listeners.
+func (w *world) closed() map[string]string {
+	w.t.Helper()
+	closed := map[string]string{}
+	for key, listener := range w.state()["a0f5e8a1cweb"].Listeners {
+		closed[key] = fmt.Sprint(listener["AclStatus"])
+	}
+	return closed
+}
+
+func TestSourceRanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(restricted("192.0.2.0/24", "198.51.100.7/32"))
+	w.mustPass("web")
+	want := []string{
+		"DescribeLoadBalancers", "DescribeAccessControlLists", "CreateLoadBalancer", "CreateAccessControlList", "AddAccessControlListEntry",
+		"CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener",
+	}
+	if diff := cmp.Diff(want, w.calls()); diff != "" {
+		t.Errorf("calls of the creation (-want +got):\n%s", diff)
+	}
+	for _, step := range []struct {
+		name    string
+		change  func(*corev1.Service)
+		writes  []string
+		entries []string
+		closed  map[string]string
+	}{
+		{"unchanged", func(*corev1.Service) {}, nil, []string{"192.0.2.0/24", "198.51.100.7/32"}, map[string]string{"tcp:80": "on"}},
+		{"changed", func(svc *corev1.Service) {
+			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "203.0.113.0/24"}
+		}, []string{"AddAccessControlListEntry", "RemoveAccessControlListEntry"}, []string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on"}},
+		{"second port", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) },
+			[]string{"CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"},
+			[]string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
+		{"beside annotations", func(svc *corev1.Service) { annotate(svc, ACLStatus, "off") }, nil,
+			[]string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
+		{"annotations again gone", func(svc *corev1.Service) { delete(svc.Annotations, key(ACLStatus)) }, nil,
+			[]string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
+		{"open", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"0.0.0.0/0"} },
+			[]string{"SetLoadBalancerTCPListenerAttribute", "SetLoadBalancerTCPListenerAttribute"}, []string{"192.0.2.0/24", "203.0.113.0/24"},
+			map[string]string{"tcp:80": "off", "tcp:81": "off"}},
+		{"closed", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.1/24"} },
+			[]string{"RemoveAccessControlListEntry", "SetLoadBalancerTCPListenerAttribute", "SetLoadBalancerTCPListenerAttribute"},
+			[]string{"192.0.2.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
+	} {
+		w.change("web", step.change)
+		w.mustPass("web")
+		if diff := cmp.Diff(step.writes, w.calls()); diff != "" {
+			t.Errorf("%s: calls (-want +got):\n%s", step.name, diff)
+		}
+		if diff := cmp.Diff(step.entries, w.entries()); diff != "" {
+			t.Errorf("%s: entries (-want +got):\n%s", step.name, diff)
+		}
+		if diff := cmp.Diff(step.closed, w.closed()); diff != "" {
+			t.Errorf("%s: access control (-want +got):\n%s", step.name, diff)
+		}
+	}
+	w.restart()
+	w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil })
+	w.mustPass("web")
+	if diff := cmp.Diff(map[string]string{"tcp:80": "off", "tcp:81": "off"}, w.closed()); diff != "" {
+		t.Errorf("access control after the ranges went while the program was down (-want +got):\n%s", diff)
+	}
+	w.restart()
+	w.change("web", deleteService)
+	w.mustPass("web")
+	if n := len(w.state()); n != 0 {
+		t.Errorf("%d resources outlive the Service", n)
+	}
+}
+
+func TestManySourceRanges(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := restricted()
+	for i := range 120 {
+		svc.Spec.LoadBalancerSourceRanges = append(svc.Spec.LoadBalancerSourceRanges, fmt.Sprintf("192.0.2.%d/32", i))
+	}
+	w.put(svc)
+	w.mustPass("web")
+	if n := len(slices.DeleteFunc(w.calls(), func(c string) bool { return c != "AddAccessControlListEntry" })); n != 3 || len(w.entries()) != 120 {
+		t.Errorf("%d calls for %d entries, want 3 for 120", n, len(w.entries()))
+	}
+	w.drift("web")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("the next look writes %v", writes)
+	}
+}
+
+// TestLostCLBOfARestrictedService: the list outlives the CLB and is used again.
+func TestLostCLBOfARestrictedService(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(restricted("192.0.2.0/24"))
+	w.mustPass("web")
+	w.removeCLB()
+	w.drift("web")
+	w.converge("web")
+	if lists := slices.DeleteFunc(w.calls(), func(c string) bool { return c != "CreateAccessControlList" }); len(lists) != 1 {
+		t.Errorf("%d lists were made, want one", len(lists))
+	}
+	if w.closed()["tcp:80"] != "on" {
+		t.Error("the new CLB is open")
+	}
+	w.removeCLB()
+	w.change("web", deleteService)
+	w.mustPass("web")
+	if n := len(w.state()); n != 0 {
+		t.Errorf("%d resources are left", n)
+	}
+}
+
+func TestSourceRangesOfReusedCLBs(t *testing.T) {
+	t.Parallel()
+	for _, override := range []string{"true", "false"} {
+		t.Run(override, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			svc := reusing("web", w.makeCLB().ID, override, 80)
+			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+			w.put(svc)
+			w.mustPass("web")
+			if made := w.entries() != nil; made != (override == "true") {
+				t.Errorf("a list was made: %v", made)
+			}
+			told := strings.Contains(strings.Join(w.told(), "\n"), ReasonFeatureNotSupported)
+			if told != (override == "false") {
+				t.Errorf("told that the ranges do nothing: %v", told)
+			}
+			w.change("web", deleteService)
+			w.mustPass("web")
+			if w.entries() != nil {
+				t.Error("the list outlives the Service")
+			}
+		})
+	}
+}
+
+func TestParseSourceRanges(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, family string
+		ranges       []string
+		want         []string
+		reasons      []string
+	}{
+		{"blocks", "ipv4", []string{"192.0.2.0/24", " 10.1.2.3/8 ", "192.0.2.0/24"}, []string{"10.0.0.0/8", "192.0.2.0/24"}, nil},
+		{"one address", "ipv4", []string{"192.0.2.1"}, []string{"192.0.2.1/32"}, nil},
+		{"everybody", "ipv4", []string{"192.0.2.0/24", "0.0.0.0/0"}, nil, nil},
+		{"the other family", "ipv4", []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"192.0.2.0/24"}, []string{ReasonAnnotationNoEffect}},
+		{"only the other family", "ipv6", []string{"192.0.2.0/24"}, nil, []string{ReasonAnnotationNoEffect, ReasonInvalidAnnotation}},
+		{"IPv6", familyIPv6, []string{"2001:db8::1"}, []string{"2001:db8::1/128"}, nil},
+		{"no block", "ipv4", []string{"office"}, nil, []string{ReasonInvalidAnnotation}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			svc := testService("web", 80)
+			svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] = strings.Join(test.ranges, ",")
+			got, problems := sourceRanges(svc, test.family)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("ranges (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

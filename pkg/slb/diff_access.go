@@ -1,0 +1,80 @@
+package slb
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// accessList makes the list stand and complete before any listener uses it: documents disagree on whether an empty one
+// admits everybody or nobody. New entries come before old ones go.
+func (d *differ) accessList() {
+	want, have := d.desired.Access, d.actual.Access
+	if want == nil {
+		return
+	}
+	var present []string
+	if have == nil {
+		d.step(Step{Op: OpCreateAccess, Target: targetAccess, After: want.Name, access: *want})
+	} else {
+		present = have.Entries
+	}
+	d.entrySteps(OpAddEntries, notIn(want.Entries, present))
+	d.entrySteps(OpRemoveEntries, notIn(present, want.Entries))
+}
+
+func (d *differ) entrySteps(op Op, entries []string) {
+	for chunk := range slices.Chunk(entries, alicloud.MaxAccessListEntries) {
+		step := Step{Op: op, Target: targetAccess, access: alicloud.AccessList{Entries: chunk}}
+		if op == OpAddEntries {
+			step.After = strings.Join(chunk, " ")
+		} else {
+			step.Before = strings.Join(chunk, " ")
+		}
+		d.step(step)
+	}
+}
+
+// notIn returns the elements of all that are not in some.
+func notIn(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
+}
+
+// dropAccessList deletes the list when nothing wants it any more and no listener will refer to it. The cloud may keep the
+// reference of a listener whose access control is off, and refuses to delete the list for as long: it goes then with the
+// listener.
+func (d *differ) dropAccessList() {
+	if d.desired.Access != nil || d.actual.Access == nil || !d.managesListeners() {
+		return
+	}
+	step := deleteAccessStep(d.actual.Access)
+	for i := range d.actual.Listeners {
+		if !usesAccessList(&d.actual.Listeners[i], d.actual.Access) {
+			continue
+		}
+		target := targetListener(d.actual.Listeners[i].ListenerKey)
+		if !slices.ContainsFunc(d.plan.Steps, func(s Step) bool { return s.Op == OpDeleteListener && s.Target == target }) {
+			return
+		}
+		step.needs = append(step.needs, target)
+	}
+	d.step(step)
+}
+
+func deleteAccessStep(list *alicloud.AccessList) Step {
+	return Step{Op: OpDeleteAccess, Target: targetAccess, Before: list.ID, access: *list}
+}
+
+// listenerAttributes are the attributes that a listener is to have: with the id of the list, or without the list where
+// that is to go.
+func (d *differ) listenerAttributes(want, have *Listener) alicloud.Attributes {
+	attributes := withAccessList(want.Attributes, d.actual.Access)
+	if attributes["AclStatus"] != "" || d.desired.Access != nil || have.Attributes["AclStatus"] != "on" || !usesAccessList(have, d.actual.Access) {
+		return attributes
+	}
+	open := alicloud.Attributes{"AclStatus": "off"}
+	maps.Copy(open, attributes)
+	return open
+}
