@@ -27,6 +27,8 @@ type Input struct {
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet. Only where members are addresses of pods.
 	Interfaces map[string]string
+	// Tags is what was written for the annotation additional-resource-tags before.
+	Tags tagHistory
 	// IPVersion is that of the CLB that is there already, else empty.
 	IPVersion string
 	// Applied is the value of the tag of what was applied, empty to leave that as it is.

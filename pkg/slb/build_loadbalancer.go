@@ -18,6 +18,7 @@ const (
 func (b *builder) loadBalancer() {
 	params, config := b.in.Params, b.in.Config
 	b.model.LoadBalancer = b.managedLoadBalancer()
+	b.model.WrittenTags = b.in.Tags.before
 
 	create := b.model.LoadBalancer
 	create.AddressType = params.addressType()
@@ -76,6 +77,9 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	}
 	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
 		lb.Tags = append(lb.Tags, tags...)
+	}
+	if b.in.Tags.tag != "" {
+		lb.Tags = append(lb.Tags, alicloud.Tag{Key: tagWritten, Value: b.in.Tags.tag})
 	}
 	return lb
 }

@@ -92,6 +92,13 @@ func operations() []operation {
 			w.put(restricted("192.0.2.0/24"))
 			w.converge("web")
 		}, func(w *world) { w.change("web", deleteService) }},
+		{"fewer tags", func(w *world) {
+			threeNodes(w)
+			svc := web()
+			annotate(svc, AdditionalTags, "a=1,b=2")
+			w.put(svc)
+			w.converge("web")
+		}, func(w *world) { w.change("web", func(svc *corev1.Service) { annotate(svc, AdditionalTags, "a=2") }) }},
 		{"preserved", func(w *world) {
 			threeNodes(w)
 			svc := web()

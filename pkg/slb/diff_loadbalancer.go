@@ -57,8 +57,10 @@ func internetText(lb *alicloud.LoadBalancer) string {
 	return fmt.Sprintf("%s %d Mbit/s", lb.InternetChargeType, lb.Bandwidth)
 }
 
-// tags adds the tags that are missing or differ. Tags of others are never removed.
+// tags adds the tags that are missing or differ, and removes those of ours that are wanted no more. Tags of others are
+// never removed.
 func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
+	d.untag(want, have)
 	var missing []alicloud.Tag
 	var texts []string
 	for _, tag := range want {

@@ -47,6 +47,8 @@ type outcome struct {
 	writes int
 	// applied are the codes of the annotations that the pass applied.
 	applied string
+	// tags are the digests of the tag keys that the pass wrote.
+	tags string
 	// reused and preserved tell, after a removal, that the CLB itself still stands.
 	reused, preserved bool
 }
@@ -72,7 +74,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		return out, err
 	}
 	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
-		known.applied = out.applied
+		known.applied, known.tags = out.applied, out.tags
 	}
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
@@ -180,6 +182,8 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 		return Plan{}, err
 	}
 	in.Applied, out.applied = history.tag, history.codes
+	in.Tags = writtenTags(known, params)
+	out.tags = in.Tags.digests
 	desired, problems := Build(in)
 	actual := known.actual
 	if actual == nil && known.access != nil {

@@ -45,6 +45,8 @@ type memory struct {
 	valid *Params
 	// applied are the codes of the annotations of the last pass that succeeded, "" before the first.
 	applied string
+	// tags are the digests of the tag keys that the last pass that succeeded wrote, see [tagWritten].
+	tags string
 	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
 	// event per outcome, not per attempt.
 	told    map[Problem]bool

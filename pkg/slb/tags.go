@@ -16,7 +16,10 @@ const (
 	maxTagValueLen = 128
 )
 
-var reservedTags = sets.New(tagOwner, tagCluster, tagReused, tagApplied)
+// ownTags is how many tags of ours a CLB has at most.
+const ownTags = 4
+
+var reservedTags = sets.New(tagOwner, tagCluster, tagReused, tagApplied, tagWritten)
 
 // parseTags reads "k=v,k2=v2". A key without value has the empty one; a value may hold further "=".
 func parseTags(text string) ([]alicloud.Tag, error) {
@@ -33,8 +36,8 @@ func parseTags(text string) ([]alicloud.Tag, error) {
 		seen.Insert(key)
 		tags = append(tags, alicloud.Tag{Key: key, Value: value})
 	}
-	if len(tags) > maxTags-reservedTags.Len() {
-		return nil, fmt.Errorf("%d tags, at most %d", len(tags), maxTags-reservedTags.Len())
+	if len(tags) > maxTags-ownTags {
+		return nil, fmt.Errorf("%d tags, at most %d", len(tags), maxTags-ownTags)
 	}
 	return tags, nil
 }

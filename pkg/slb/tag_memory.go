@@ -1,0 +1,82 @@
+package slb
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// tagWritten holds the digests of the tag keys that were written for the annotation additional-resource-tags, so that keys
+// that leave the annotation can be told from tags of the user's own, also after a restart.
+const tagWritten = "alicloud-ccm.tags"
+
+// digestLength: with the dots, the digests of all keys fit into the value of one tag.
+const digestLength = 6
+
+// tagHistory is what earlier passes wrote for the annotation additional-resource-tags.
+type tagHistory struct {
+	// before are the digests of the keys that were written.
+	before []string
+	// digests are those of the keys that this pass writes, joined.
+	digests string
+	// tag is what the tag is to hold, empty for no tag.
+	tag string
+}
+
+// writtenTags compares the annotation with what was written before. The rules are those of [appliedHistory]: a CLB that
+// was adopted gets no tag with its first pass, a CLB that its user made never.
+func writtenTags(known *memory, params Params) tagHistory {
+	var h tagHistory
+	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
+		h.digests = digestsOf(tags)
+	}
+	if known.actual == nil {
+		h.tag = h.digests
+		return h
+	}
+	before, tagged := known.actual.LoadBalancer.Tag(tagWritten)
+	if !tagged {
+		before = known.tags
+	}
+	_, ours := known.actual.LoadBalancer.Tag(tagApplied)
+	if !known.actual.Reused && (tagged || ours || before != "" && before != h.digests) {
+		h.tag = h.digests
+	}
+	if before != "" {
+		h.before = strings.Split(before, ".")
+	}
+	return h
+}
+
+func digestsOf(tags []alicloud.Tag) string {
+	var digests []string
+	for _, tag := range tags {
+		digests = append(digests, digest(tag.Key))
+	}
+	slices.Sort(digests)
+	return strings.Join(digests, ".")
+}
+
+func digest(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])[:digestLength]
+}
+
+// untag removes the tags that were written for the annotation and have left it. It comes before the tag that remembers
+// them changes: after a crash in between, a key too many is remembered, and none too few.
+func (d *differ) untag(want []alicloud.Tag, have *alicloud.LoadBalancer) {
+	var keys []string
+	for _, tag := range have.Tags {
+		wanted := slices.ContainsFunc(want, func(t alicloud.Tag) bool { return t.Key == tag.Key })
+		written := !reservedTags.Has(tag.Key) && slices.Contains(d.desired.WrittenTags, digest(tag.Key))
+		if !wanted && (written || tag.Key == tagWritten) {
+			keys = append(keys, tag.Key)
+		}
+	}
+	if len(keys) > 0 {
+		d.step(Step{Op: OpUntag, Target: targetLoadBalancer, Before: strings.Join(keys, " "), tagKeys: keys})
+	}
+}
