@@ -9,26 +9,6 @@ import (
 // vpcPageSize is the largest page of the VPC lists that is known to be served.
 const vpcPageSize = 50
 
-// VPC is a virtual private cloud.
-type VPC struct {
-	ID        string
-	CIDRBlock string
-}
-
-// DescribeVPC returns the VPC, or an error for which [IsNotFound] holds.
-func (c *Client) DescribeVPC(ctx context.Context, id string) (VPC, error) {
-	out := &describeVPCResponse{BaseResponse: &responses.BaseResponse{}}
-	if err := c.call(ctx, "DescribeVpcAttribute", productVPC, params{"VpcId": id}, out); err != nil {
-		return VPC{}, err
-	}
-	return VPC{ID: out.VpcId, CIDRBlock: out.CidrBlock}, nil
-}
-
-type describeVPCResponse struct {
-	*responses.BaseResponse
-	VpcId, CidrBlock string //nolint:revive // wire names
-}
-
 // VSwitch is a subnet of a VPC in one zone.
 type VSwitch struct {
 	ID        string

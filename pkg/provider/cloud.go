@@ -56,8 +56,8 @@ type Cloud struct {
 
 	// Set by Connect.
 	client    *alicloud.Client
-	vpcID     string
-	vSwitches []string
+	place     place
+	vSwitches []alicloud.VSwitch // of the VPC; none where the key may not list them
 	clusterID string
 	// endpointSlices is false where the role may not read them.
 	endpointSlices bool

@@ -43,8 +43,12 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	if err = c.verify(ctx, client, place.vpcID); err != nil {
+	vSwitches, err := c.verify(ctx, client, place.vpcID)
+	if err != nil {
 		return err
+	}
+	if len(place.vSwitchIDs) == 0 {
+		place.vSwitchIDs = byFreeAddresses(vSwitches)
 	}
 	clusterID, err := clusterID(ctx, c.config.ClusterID, kube)
 	if err != nil {
@@ -54,7 +58,7 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	c.client, c.vpcID, c.vSwitches, c.clusterID, c.endpointSlices = client, place.vpcID, place.vSwitchIDs, clusterID, slices
+	c.client, c.place, c.vSwitches, c.clusterID, c.endpointSlices = client, place, vSwitches, clusterID, slices
 	klog.FromContext(ctx).Info("Connected to the cloud",
 		"region", region, "vpc", place.vpcID, "vSwitches", place.vSwitchIDs, "clusterID", clusterID)
 	return nil
@@ -71,22 +75,27 @@ func (c *Cloud) region(ctx context.Context) (string, error) {
 	return region, nil
 }
 
-// verify reads the VPC. A missing answer is tried again until ctx ends; a refusal is final, except that a missing
-// permission for this one action proves the key as well and forbids nothing that the controllers need.
-func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID string) error {
+// verify reads the VPC's vSwitches, which proves that key, region and VPC are right. A missing answer is tried again until
+// ctx ends; a refusal is final, except that a missing permission for this one action proves the key as well and forbids
+// nothing that the controllers need.
+func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID string) ([]alicloud.VSwitch, error) {
+	var vSwitches []alicloud.VSwitch
 	var last error
 	err := wait.PollUntilContextCancel(ctx, connectRetry, true, func(ctx context.Context) (bool, error) {
-		_, last = client.DescribeVPC(ctx, vpcID)
+		vSwitches, last = client.DescribeVSwitches(ctx, vpcID)
 		if alicloud.IsAmbiguous(last) || alicloud.IsThrottled(last) {
 			klog.FromContext(ctx).Info("Waiting for the cloud to answer", "reason", last.Error())
 			return false, nil
 		}
 		return true, nil
 	})
-	if err == nil && (last == nil || alicloud.IsForbidden(last)) {
-		return nil
+	switch {
+	case err != nil || (last != nil && !alicloud.IsForbidden(last)):
+		return nil, c.explain(client.Region(), vpcID, last)
+	case last == nil && len(vSwitches) == 0:
+		return nil, fmt.Errorf("Global.vpcid: %q: no vSwitch of it is in region %s, accepted: a VPC of the region", vpcID, client.Region())
 	}
-	return c.explain(client.Region(), vpcID, last)
+	return vSwitches, nil
 }
 
 // explain names the field that a refused call points to.
@@ -101,7 +110,7 @@ func (c *Cloud) explain(region, vpcID string, err error) error {
 	case alicloud.IsAmbiguous(err):
 		return fmt.Errorf("region %q: no answer from the VPC endpoint within %s: %w, accepted: an existing Global.region, or VPC_ENDPOINT as \"host:port\"", region, connectTimeout, err)
 	default:
-		return fmt.Errorf("read VPC %s: %w", vpcID, err)
+		return fmt.Errorf("read the vSwitches of VPC %s: %w", vpcID, err)
 	}
 }
 

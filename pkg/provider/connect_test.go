@@ -177,8 +177,8 @@ func TestConnectElsewhereUsesAnyVSwitchOfTheVPC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(cloud.vSwitches) != 2 {
-		t.Errorf("vSwitches %v, want the two of the VPC", cloud.vSwitches)
+	if len(cloud.place.vSwitchIDs) != 2 {
+		t.Errorf("vSwitches %v, want the two of the VPC", cloud.place.vSwitchIDs)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestConnectRefuses(t *testing.T) {
 		config Config
 		want   []string
 	}{
-		"unknown VPC":    {edit(func(c *Config) { c.VPCID = "vpc-none" }), []string{`Global.vpcid: "vpc-none"`, "InvalidVpcId.NotFound"}},
+		"unknown VPC":    {edit(func(c *Config) { c.VPCID = "vpc-none" }), []string{`Global.vpcid: "vpc-none"`, "vpc-none"}},
 		"unknown region": {edit(func(c *Config) { c.Region = "cn-nowhere" }), []string{`Global.region: "cn-nowhere"`}},
 		"unknown key":    {edit(func(c *Config) { c.AccessKeyID = "x" }), []string{"Global.accessKeyID", "InvalidAccessKeyId.NotFound"}},
 		"no VPC at all":  {keys, []string{"Global.vpcid: not set", "metadata service", "0 nodes"}},
@@ -246,10 +246,10 @@ func TestConnectUnderPublishedRole(t *testing.T) {
 
 func checkPlace(t *testing.T, cloud *Cloud, vpcID string, vSwitches []string) {
 	t.Helper()
-	if cloud.vpcID != vpcID {
-		t.Errorf("VPC %q, want %q", cloud.vpcID, vpcID)
+	if cloud.place.vpcID != vpcID {
+		t.Errorf("VPC %q, want %q", cloud.place.vpcID, vpcID)
 	}
-	if diff := cmp.Diff(vSwitches, cloud.vSwitches); diff != "" {
+	if diff := cmp.Diff(vSwitches, cloud.place.vSwitchIDs); diff != "" {
 		t.Errorf("vSwitches (-want +got):\n%s", diff)
 	}
 }

@@ -23,7 +23,8 @@ type place struct {
 // maxNodesAsked is how many nodes are looked up to find the VPC; one would do, a few more show that they agree.
 const maxNodesAsked = 20
 
-// locate takes what is configured, and the rest from the metadata service, else from the ECS instances of the nodes.
+// locate takes what is configured, and the rest from the metadata service, else from the ECS instances of the nodes. It
+// returns no vSwitch where neither is in the configured VPC.
 func (c *Cloud) locate(ctx context.Context, client *alicloud.Client, kube kubernetes.Interface) (place, error) {
 	configured := place{vpcID: c.config.VPCID, vSwitchIDs: c.config.VSwitchIDs}
 	if configured.vpcID != "" && len(configured.vSwitchIDs) > 0 {
@@ -42,7 +43,7 @@ func (c *Cloud) locate(ctx context.Context, client *alicloud.Client, kube kubern
 	case configured.vpcID == "":
 		configured.vpcID = found.vpcID
 	case err != nil || found.vpcID != configured.vpcID:
-		return withAnyVSwitch(ctx, client, configured.vpcID)
+		return configured, nil
 	}
 	if len(configured.vSwitchIDs) == 0 {
 		configured.vSwitchIDs = found.vSwitchIDs
@@ -121,17 +122,13 @@ func placeOf(instances []alicloud.Instance, nodes int) (place, error) {
 	return place{vpcID: sets.List(vpcs)[0], vSwitchIDs: sets.List(vSwitches)}, nil
 }
 
-// withAnyVSwitch serves a configured VPC in which this process does not run: its vSwitches, the one with most free
-// addresses first.
-func withAnyVSwitch(ctx context.Context, client *alicloud.Client, vpcID string) (place, error) {
-	vSwitches, err := client.DescribeVSwitches(ctx, vpcID)
-	if err != nil {
-		return place{}, fmt.Errorf("Global.vswitchid: not set, and not to be found: %w, accepted: a vSwitch id", err)
+// byFreeAddresses returns the ids of the vSwitches, the one with most free addresses first. It serves a configured VPC in
+// which this process does not run.
+func byFreeAddresses(vSwitches []alicloud.VSwitch) []string {
+	sorted := slices.SortedFunc(slices.Values(vSwitches), func(a, b alicloud.VSwitch) int { return b.AvailableIPs - a.AvailableIPs })
+	ids := make([]string, len(sorted))
+	for i := range sorted {
+		ids[i] = sorted[i].ID
 	}
-	slices.SortFunc(vSwitches, func(a, b alicloud.VSwitch) int { return b.AvailableIPs - a.AvailableIPs })
-	found := place{vpcID: vpcID}
-	for _, vSwitch := range vSwitches {
-		found.vSwitchIDs = append(found.vSwitchIDs, vSwitch.ID)
-	}
-	return found, nil
+	return ids
 }

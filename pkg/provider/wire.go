@@ -51,10 +51,10 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		},
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
-			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck,
+			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches,
 		},
 		instances: node.NewInstances(node.Options{
-			API: c.client, Region: c.client.Region(), VPCID: c.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
+			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
 			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6,
 			Guard: node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
 		}),
@@ -73,7 +73,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 
 func (c *Cloud) slbConfig() slb.Config {
 	return slb.Config{
-		ClusterID: c.clusterID, VPCID: c.vpcID, VSwitchIDs: c.vSwitches, ResourceGroupID: c.config.ResourceGroupID,
+		ClusterID: c.clusterID, VPCID: c.place.vpcID, VSwitchIDs: c.place.vSwitchIDs, ResourceGroupID: c.config.ResourceGroupID,
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
 		ControlPlaneNodes: c.settings.ControlPlaneNodes,
 	}
@@ -81,7 +81,7 @@ func (c *Cloud) slbConfig() slb.Config {
 
 func (c *Cloud) routeConfig() vpcroute.Config {
 	return vpcroute.Config{
-		ClusterCIDRs: c.settings.ClusterCIDRs, TableIDs: c.config.RouteTableIDs, VPCID: c.vpcID, ClusterID: c.clusterID,
+		ClusterCIDRs: c.settings.ClusterCIDRs, TableIDs: c.config.RouteTableIDs, VPCID: c.place.vpcID, ClusterID: c.clusterID,
 		Period: c.settings.RoutePeriod, VSwitchIDs: c.settings.RouteTableVSwitches, TableTag: c.settings.RouteTableTag,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -298,40 +299,43 @@ func TestStockController(t *testing.T) {
 // TestRoutesConcurrently makes two hundred calls at once, as the stock controller does at most.
 func TestRoutesConcurrently(t *testing.T) {
 	t.Parallel()
-	a := newAccount(t, emulator.Options{Latency: 5 * time.Millisecond})
-	a.put(200)
-	c := newCluster(t, a)
-	nodes, want := nodesOf(200)
-	c.set(nodes...)
-	routes := NewRoutes(c.writer, c.opts.Config)
-	var calls sync.WaitGroup
-	for _, node := range nodes {
-		calls.Go(func() {
-			if err := routes.CreateRoute(t.Context(), "", string(node.UID), routeTo(node)); err != nil {
-				t.Errorf("create the route of %s: %v", node.Name, err)
-			}
-		})
-	}
-	calls.Wait()
-	if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
-		t.Errorf("routes (-want +got):\n%s", diff)
-	}
-	if n := a.count(0, "CreateRouteEntries"); n > 12 {
-		t.Errorf("200 concurrent calls made %d batches", n)
-	}
-	listed, err := routes.ListRoutes(t.Context(), "")
-	if err != nil || len(listed) != 200 {
-		t.Fatalf("%d routes are listed (%v), want 200", len(listed), err)
-	}
-	for _, route := range listed {
-		calls.Go(func() {
-			if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
-				t.Errorf("delete %s: %v", route.Name, err)
-			}
-		})
-	}
-	calls.Wait()
-	if left := a.routes(testTable); len(left) != 0 {
-		t.Errorf("routes left: %v", left)
-	}
+	// In a bubble, so that all have called before the first batch ends, however busy the machine is.
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{Latency: 5 * time.Millisecond})
+		a.put(200)
+		c := newCluster(t, a)
+		nodes, want := nodesOf(200)
+		c.set(nodes...)
+		routes := NewRoutes(c.writer, c.opts.Config)
+		var calls sync.WaitGroup
+		for _, node := range nodes {
+			calls.Go(func() {
+				if err := routes.CreateRoute(t.Context(), "", string(node.UID), routeTo(node)); err != nil {
+					t.Errorf("create the route of %s: %v", node.Name, err)
+				}
+			})
+		}
+		calls.Wait()
+		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
+			t.Errorf("routes (-want +got):\n%s", diff)
+		}
+		if n := a.count(0, "CreateRouteEntries"); n > 12 {
+			t.Errorf("200 concurrent calls made %d batches", n)
+		}
+		listed, err := routes.ListRoutes(t.Context(), "")
+		if err != nil || len(listed) != 200 {
+			t.Fatalf("%d routes are listed (%v), want 200", len(listed), err)
+		}
+		for _, route := range listed {
+			calls.Go(func() {
+				if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
+					t.Errorf("delete %s: %v", route.Name, err)
+				}
+			})
+		}
+		calls.Wait()
+		if left := a.routes(testTable); len(left) != 0 {
+			t.Errorf("routes left: %v", left)
+		}
+	})
 }

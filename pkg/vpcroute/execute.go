@@ -76,6 +76,7 @@ func (w *Writer) write(ctx context.Context, batch []*change) {
 			return
 		}
 		w.pace.accepted(time.Now())
+		w.settled.Store(int64(w.pace.right))
 		batch = w.note(batch, results)
 	}
 }

@@ -28,6 +28,14 @@ type guardrail struct {
 	read      time.Time
 }
 
+func newGuardrail(opts Options) guardrail {
+	g := guardrail{api: opts.API, vpcID: opts.Config.VPCID, vSwitches: opts.VSwitches}
+	if len(opts.VSwitches) > 0 {
+		g.read = time.Now()
+	}
+	return g
+}
+
 // allowed reports whether the cloud accepts a route for the CIDR. It tells the node when not.
 func (g *guardrail) allowed(ctx context.Context, events *events, node *corev1.Node, cidr netip.Prefix) (bool, error) {
 	if g.read.IsZero() || time.Since(g.read) >= vSwitchTTL {

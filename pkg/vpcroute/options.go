@@ -65,6 +65,9 @@ type Options struct {
 	InstanceID func(*corev1.Node) (string, error)
 	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.
 	SkipSourceDestCheck bool
+	// VSwitches are those of the VPC, where they are known already; they are read again when an hour has passed. Without
+	// them they are read before the first route is made.
+	VSwitches []alicloud.VSwitch
 	// Quota is how many custom entries a route table may hold, for the metric and the event at 80 %. Default 200, the
 	// quota of a new account. It stops no write: only the cloud knows the quota in force.
 	Quota int

@@ -19,8 +19,13 @@ const (
 	// confirmEvery is how often a table is read while more batches wait: nodes whose routes work by then need not wait
 	// for the last batch.
 	confirmEvery = 5 * time.Second
-	// firstConfirm and maxConfirm bound the wait between reads for an entry that the cloud is still at work on.
-	firstConfirm = 200 * time.Millisecond
+	// firstLook is the wait before a read that hopes for a fast cloud.
+	firstLook = 50 * time.Millisecond
+	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each look at the tables
+	// costs a call per page.
+	likelySettle = time.Second
+	// againConfirm and maxConfirm bound the wait between further looks.
+	againConfirm = 200 * time.Millisecond
 	maxConfirm   = 5 * time.Second
 	// cidrGrace is how long a new node may be without pod CIDR before that is told: the kube-controller-manager assigns
 	// it within a second or two.
@@ -44,7 +49,7 @@ type pass struct {
 }
 
 func newPass(c *Controller) *pass {
-	return &pass{c: c, backoff: backoff{}, guardrail: guardrail{api: c.opts.API, vpcID: c.opts.Config.VPCID}}
+	return &pass{c: c, backoff: backoff{}, guardrail: newGuardrail(c.opts)}
 }
 
 // run makes the pass and returns when the next one is due if nothing happens.
@@ -206,20 +211,31 @@ func (p *pass) next(v *view, tables []*table, plans []*plan, changes int) time.T
 		return due
 	}
 	if !now.Before(p.poll) {
-		p.poll = now.Add(confirmAfter(p.polls))
+		p.poll = now.Add(confirmAfter(p.polls, p.c.writer.settleTime()))
 		p.polls++
 	}
 	soon(p.poll)
 	return due
 }
 
-// confirmAfter is the wait before the next read for an entry that the cloud is at work on, after so many of them. The
-// first follows the write at once: most entries work by then.
-func confirmAfter(reads int) time.Duration {
-	if reads == 0 {
-		return 0
+// confirmAfter is the wait before the next read for an entry that the cloud is at work on, after so many of them. settle
+// is how long the cloud was seen to need: the first read then waits for it. While that is not known (0) the first read
+// follows the write almost at once, because a cloud may be that fast, and the second when the work should be done.
+func confirmAfter(reads int, settle time.Duration) time.Duration {
+	if settle > 0 {
+		if reads == 0 {
+			return settle
+		}
+		reads++
 	}
-	return min(maxConfirm, firstConfirm<<min(reads-1, 5))
+	switch reads {
+	case 0:
+		return firstLook
+	case 1:
+		return likelySettle
+	default:
+		return min(maxConfirm, againConfirm<<min(reads-2, 5))
+	}
 }
 
 func oldest(tables []*table) time.Time {

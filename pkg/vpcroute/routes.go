@@ -102,7 +102,7 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovi
 		if err := r.advance(ctx, v, tables, cidr); err != nil {
 			return err
 		}
-		wait := confirmAfter(attempt)
+		wait := confirmAfter(attempt, r.writer.settleTime())
 		if time.Now().Add(wait).After(deadline) {
 			return inProgress(route, errors.New("the cloud is still at work on it"))
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ type Writer struct {
 	// slot holds one token, which whoever calls the cloud takes. It guards the pace.
 	slot chan struct{}
 	pace pace
+	// settled is what the pace has learned, for readers without the slot.
+	settled atomic.Int64
 
 	mu     sync.Mutex // guards the fields below
 	queue  []*change
@@ -252,6 +255,9 @@ func contextOf(batch []*change) (context.Context, context.CancelFunc) {
 		cancel(context.Canceled)
 	}
 }
+
+// settleTime returns how long the cloud was seen to need for a batch, 0 when that is not known.
+func (w *Writer) settleTime() time.Duration { return time.Duration(w.settled.Load()) }
 
 func (w *Writer) take(ctx context.Context) error {
 	select {
