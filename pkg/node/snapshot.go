@@ -15,6 +15,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
+// addressAge is how long an answer says which instance has an address. Nodes that join together are asked for by ten
+// workers at a time, and the first answer has a hundred of them. An address moves on only after its instance is released
+// and the machine of another has started, which takes longer.
+const addressAge = 30 * time.Second
+
 // forgetAfter is how long an instance is remembered that nobody asks for any more.
 const forgetAfter = time.Hour
 
@@ -35,6 +40,8 @@ type snapshot struct {
 	// misses holds the last answer that lacked an instance, so that a caller that asks for one node after the other does
 	// not make a call for each.
 	misses map[string]*lookup
+	// addresses holds the last answer that had an instance for an address.
+	addresses map[string]*lookup
 }
 
 // sighting is an instance as an answer showed it.
@@ -47,11 +54,12 @@ type sighting struct {
 func newSnapshot(opts Options, nodes func() []*corev1.Node) *snapshot {
 	s := &snapshot{
 		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: InstanceIDOf(opts.Region),
-		known: map[string]sighting{}, misses: map[string]*lookup{},
+		known: map[string]sighting{}, misses: map[string]*lookup{}, addresses: map[string]*lookup{},
 	}
 	s.byID = newLookups(opts.Window, s.readByID, s.fillIDs)
 	s.byID.answered = s.rememberMisses
 	s.byAddress = newLookups(opts.Window, s.readByAddress, s.fillAddresses)
+	s.byAddress.answered = s.rememberAddresses
 	return s
 }
 
@@ -92,9 +100,12 @@ func (s *snapshot) look(ctx context.Context, id string) (alicloud.Instance, *loo
 
 // atAddress returns the instances of the VPC that have the private address.
 func (s *snapshot) atAddress(ctx context.Context, address string) ([]alicloud.Instance, error) {
-	answer, err := s.byAddress.ask(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("look up the instance with address %s: %w", address, err)
+	answer := s.addressAnswer(address)
+	if answer == nil {
+		var err error
+		if answer, err = s.byAddress.ask(ctx, address); err != nil {
+			return nil, fmt.Errorf("look up the instance with address %s: %w", address, err)
+		}
 	}
 	var found []alicloud.Instance
 	for i := range answer.instances {
@@ -162,6 +173,30 @@ func (s *snapshot) rememberMisses(answer *lookup) {
 	for id, miss := range s.misses {
 		if found.Has(id) || time.Since(miss.asked) > forgetAfter {
 			delete(s.misses, id)
+		}
+	}
+}
+
+func (s *snapshot) addressAnswer(address string) *lookup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answer := s.addresses[address]; answer != nil && time.Since(answer.asked) < addressAge {
+		return answer
+	}
+	return nil
+}
+
+func (s *snapshot) rememberAddresses(answer *lookup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for address, old := range s.addresses {
+		if time.Since(old.asked) >= addressAge {
+			delete(s.addresses, address)
+		}
+	}
+	for i := range answer.instances {
+		for _, address := range answer.instances[i].PrivateIPs {
+			s.addresses[address] = answer
 		}
 	}
 }

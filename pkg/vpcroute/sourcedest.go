@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -26,6 +27,10 @@ type sourceDest struct {
 	todo map[string]*corev1.Node
 	done map[string]struct{}
 }
+
+// readEvery is the least time between two reads of interfaces: nodes that join together become known one after the other,
+// and the interfaces of a hundred of them can be read in one call.
+const readEvery = 2 * time.Second
 
 func newSourceDest(api API, vpcID string, events *events) *sourceDest {
 	return &sourceDest{
@@ -56,12 +61,17 @@ func (s *sourceDest) want(v *view) {
 
 // run works until the context ends.
 func (s *sourceDest) run(ctx context.Context) {
+	var last time.Time
 	for wait := firstBackoff; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.kick:
 		}
+		if sleep(ctx, readEvery-time.Since(last)) != nil {
+			return
+		}
+		last = time.Now()
 		err := s.pass(ctx)
 		if err == nil {
 			wait = firstBackoff
