@@ -25,7 +25,7 @@ DEMO_OUTPUT ?= table
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the programs into bin/
@@ -37,11 +37,15 @@ build: ## Build the programs into bin/
 test: build ## Unit tests with the race detector, then end to end against the sandbox
 	$(GO) test -race ./...
 	cd hack/image && $(STATIC) $(GO) test ./...
-	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test ./...
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -timeout 30m ./...
+
+.PHONY: test-browser
+test-browser: ## The emulator's console in headless Chromium (needs the program chromium)
+	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console
 
 .PHONY: e2e
 e2e: build ## End-to-end tests only: the built programs against the sandbox
-	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -v ./e2e/...
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -v ./e2e/...
 
 .PHONY: demo
 demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json for one JSON document)
