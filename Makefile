@@ -67,6 +67,7 @@ lint: ## Run golangci-lint
 generate: ## Render deploy/ from the chart and the reference pages from the code
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
+	$(GO) test ./pkg/slb -run TestAnnotationsPageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
 
 .PHONY: verify

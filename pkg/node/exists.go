@@ -56,6 +56,7 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 		return false, i.doubt(doubtNoControl, "instance %s is missing, and so is every other instance of the same answer", id)
 	}
 	if age := time.Since(node.CreationTimestamp.Time); !i.snapshot.seen(id) && age < i.opts.Guard.UnseenAge {
+		i.reportUnseen(node, id)
 		return false, i.doubt(doubtUnseen, "instance %s was never seen and its node is only %s old", id, age.Round(time.Second))
 	}
 	count, enough := i.guard.missing(node.UID, answer.asked)

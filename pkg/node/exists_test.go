@@ -191,6 +191,28 @@ func TestReadyNodeStays(t *testing.T) {
 	})
 }
 
+// TestUnseenInstanceIsTold: a node that is not ready and whose instance no answer ever showed stays, and its user is told
+// at the next look, not when the stock node controller tries again.
+func TestUnseenInstanceIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		a.put(1)
+		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-1"}), nodeOf(emulator.Instance{ID: "i-none"}, createdSoon)}
+		c.add(nodes...)
+		if gone, _ := monitor(c, nodes, listLag-time.Second); gone != 0 || len(c.told()) != 0 {
+			t.Errorf("within the list's lag %d nodes were called gone and something was told", gone)
+		}
+		if gone, _ := monitor(c, nodes, listLag); gone != 0 {
+			t.Errorf("%d nodes were called gone", gone)
+		}
+		if told := c.told(); !slices.Equal(told, []string{reasonInstanceNotFound}) {
+			t.Errorf("events = %v, want one %s", told, reasonInstanceNotFound)
+		}
+	})
+}
+
 // TestDeletionCap releases a whole cluster but one machine at once.
 func TestDeletionCap(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 }
 
 // listLag is how long a new instance may be missing in the list before that is told on its Node.
-const listLag = 30 * time.Second
+const listLag = 10 * time.Second
 
 // find returns the node's instance.
 func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Instance, error) {
@@ -99,15 +99,19 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 	if err != nil {
 		return alicloud.Instance{}, err
 	}
-	if !ok && time.Since(node.CreationTimestamp.Time) < listLag {
-		return alicloud.Instance{}, fmt.Errorf("node %s: ECS does not show instance %s yet", node.Name, id)
-	}
 	if !ok {
-		i.events.warn(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; check the instance, the region and "+
-			"the permission ecs:DescribeInstances", id, i.opts.Region)
+		i.reportUnseen(node, id)
 		return alicloud.Instance{}, fmt.Errorf("node %s: ECS does not show instance %s", node.Name, id)
 	}
 	return instance, nil
+}
+
+// reportUnseen tells of an instance that no answer ever showed, as soon as that is no longer the list's lag.
+func (i *Instances) reportUnseen(node *corev1.Node, id string) {
+	if time.Since(node.CreationTimestamp.Time) >= listLag {
+		i.events.warn(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; check the instance, the region and "+
+			"the permission ecs:DescribeInstances", id, i.opts.Region)
+	}
 }
 
 // byAddress finds the instance of a node without provider ID: the only one of the VPC that has the node's address. It

@@ -133,6 +133,9 @@ func (v Value) Accepts() string {
 	case Selector:
 		return "label=value,label2=value2"
 	default:
+		if v.Sample == "" {
+			return "any text"
+		}
 		return fmt.Sprintf("for example %s", v.Sample)
 	}
 }

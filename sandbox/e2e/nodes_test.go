@@ -118,8 +118,6 @@ func uninitialised(node *corev1.Node, m machine) string {
 func (w *world) wrongIDsAreTold(malformed, unknown int) {
 	w.Helper()
 	w.power("Stopped", malformed, unknown)
-	// The stock node controller doubles its wait with each failure, and updates of the Node count as failures, too: after a minute the
-	// next look may be more than a minute away.
 	w.until("the wrong IDs are told", 3*eventDeadline, func(ctx context.Context) string {
 		switch {
 		case !w.told(ctx, nodeName(malformed), "InvalidProviderID"):
