@@ -43,7 +43,7 @@ type describeAccessListsResponse struct {
 	*responses.BaseResponse
 	TotalCount int
 	Acls       struct {
-		Acl []struct{ AclId, AclName, AddressIPVersion, ResourceGroupId string } //nolint:revive // wire names
+		Acl []struct{ AclId, AclName, AddressIPVersion, ResourceGroupId string }
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *Client) CreateAccessList(ctx context.Context, list AccessList) (string,
 
 type createAccessListResponse struct {
 	*responses.BaseResponse
-	AclId string //nolint:revive // wire name
+	AclId string
 }
 
 // AddAccessListEntries adds up to [MaxAccessListEntries] CIDR blocks. One that the list has already fails the whole call.

@@ -295,7 +295,7 @@ func TestNetwork(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
 	vSwitches := must(c.DescribeVSwitches(ctx, "vpc-emulator"))(t)
-	if len(vSwitches) != 2 || vSwitches[0].RouteTableID != "vtb-emulator" || vSwitches[0].AvailableIPs == 0 {
+	if len(vSwitches) != 2 || vSwitches[0].RouteTableID != "vtb-emulator" || !vSwitches[0].InSystemTable || vSwitches[0].AvailableIPs == 0 {
 		t.Errorf("vSwitches %+v", vSwitches)
 	}
 }

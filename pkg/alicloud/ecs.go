@@ -104,17 +104,17 @@ type describeInstancesResponse struct {
 	Instances struct{ Instance []wireInstance }
 }
 
-type ipList struct{ IpAddress []string } //nolint:revive // the field has the wire's name
+type ipList struct{ IpAddress []string }
 
 type wireInstance struct {
-	InstanceId, InstanceName, HostName, InstanceType, RegionId, ZoneId string //nolint:revive // wire names
+	InstanceId, InstanceName, HostName, InstanceType, RegionId, ZoneId string
 	Status, InstanceChargeType, SpotStrategy                           string
 	VpcAttributes                                                      struct {
-		VpcId, VSwitchId string //nolint:revive // wire names
-		PrivateIpAddress ipList //nolint:revive // wire name
+		VpcId, VSwitchId string
+		PrivateIpAddress ipList
 	}
-	PublicIpAddress   ipList                     //nolint:revive // wire name
-	EipAddress        struct{ IpAddress string } //nolint:revive // wire name
+	PublicIpAddress   ipList
+	EipAddress        struct{ IpAddress string }
 	NetworkInterfaces struct{ NetworkInterface []wireInterfaceOfInstance }
 	Tags              struct {
 		Tag []struct{ TagKey, TagValue string }
@@ -122,7 +122,7 @@ type wireInstance struct {
 }
 
 type wireInterfaceOfInstance struct {
-	NetworkInterfaceId, Type string //nolint:revive // wire names
+	NetworkInterfaceId, Type string
 	Ipv6Sets                 struct {
 		Ipv6Set []struct{ Ipv6Address string }
 	}
@@ -203,10 +203,10 @@ type describeInterfacesResponse struct {
 }
 
 type wireInterface struct {
-	NetworkInterfaceId, InstanceId, VpcId string //nolint:revive // wire names
+	NetworkInterfaceId, InstanceId, VpcId string
 	SourceDestCheck                       bool
-	PrivateIpSets                         struct { //nolint:revive // wire name
-		PrivateIpSet []struct{ PrivateIpAddress string } //nolint:revive // wire name
+	PrivateIpSets                         struct {
+		PrivateIpSet []struct{ PrivateIpAddress string }
 	}
 }
 

@@ -41,6 +41,6 @@ type describeEIPsResponse struct {
 	*responses.BaseResponse
 	TotalCount   int
 	EipAddresses struct {
-		EipAddress []struct{ AllocationId, IpAddress, InstanceId string } //nolint:revive // wire names
+		EipAddress []struct{ AllocationId, IpAddress, InstanceId string }
 	}
 }

@@ -94,9 +94,9 @@ type describeRouteEntriesResponse struct {
 }
 
 type wireRouteEntry struct {
-	RouteEntryId, RouteTableId, DestinationCidrBlock, Type, Status, Description string //nolint:revive // wire names
+	RouteEntryId, RouteTableId, DestinationCidrBlock, Type, Status, Description string
 	NextHops                                                                    struct {
-		NextHop []struct{ NextHopId, NextHopType string } //nolint:revive // wire names
+		NextHop []struct{ NextHopId, NextHopType string }
 	}
 }
 
@@ -176,7 +176,7 @@ func (e *RouteEntry) nextHopID() string {
 // routeBatchResponse has HTTP status 200 also when single entries, or all, failed.
 type routeBatchResponse struct {
 	*responses.BaseResponse
-	RequestId          string //nolint:revive // wire name
+	RequestId          string
 	FailedRouteEntries []struct {
 		DstCidrBlock, NextHop, FailedCode, FailedMessage string
 	}

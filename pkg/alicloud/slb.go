@@ -118,9 +118,9 @@ type describeLoadBalancerResponse struct {
 }
 
 type wireLoadBalancer struct {
-	LoadBalancerId, LoadBalancerName, LoadBalancerStatus             string //nolint:revive // wire names
+	LoadBalancerId, LoadBalancerName, LoadBalancerStatus             string
 	Address, AddressType, AddressIPVersion                           string
-	VpcId, VSwitchId, MasterZoneId, SlaveZoneId, ResourceGroupId     string //nolint:revive // wire names
+	VpcId, VSwitchId, MasterZoneId, SlaveZoneId, ResourceGroupId     string
 	InstanceChargeType, InternetChargeType, InternetChargeTypeAlias  string
 	LoadBalancerSpec, DeleteProtection, ModificationProtectionStatus string
 	ModificationProtectionReason                                     string

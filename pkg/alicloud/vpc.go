@@ -9,14 +9,19 @@ import (
 // vpcPageSize is the largest page of the VPC lists that is known to be served.
 const vpcPageSize = 50
 
+// routeTableSystem is the type of the one route table that every VPC has from its start.
+const routeTableSystem = "System"
+
 // VSwitch is a subnet of a VPC in one zone.
 type VSwitch struct {
 	ID        string
 	VPCID     string
 	ZoneID    string
 	CIDRBlock string
-	// RouteTableID is the route table that machines in the vSwitch use.
-	RouteTableID string
+	// RouteTableID is the route table that machines in the vSwitch use; InSystemTable says that it is the VPC's system
+	// table.
+	RouteTableID  string
+	InSystemTable bool
 	// AvailableIPs counts the addresses that are still free.
 	AvailableIPs int
 }
@@ -33,7 +38,8 @@ func (c *Client) DescribeVSwitches(ctx context.Context, vpcID string) ([]VSwitch
 		for _, w := range out.VSwitches.VSwitch {
 			found = append(found, VSwitch{
 				ID: w.VSwitchId, VPCID: w.VpcId, ZoneID: w.ZoneId, CIDRBlock: w.CidrBlock,
-				RouteTableID: w.RouteTable.RouteTableId, AvailableIPs: w.AvailableIpAddressCount,
+				RouteTableID: w.RouteTable.RouteTableId, InSystemTable: w.RouteTable.RouteTableType == routeTableSystem,
+				AvailableIPs: w.AvailableIpAddressCount,
 			})
 		}
 		return found, out.TotalCount, nil
@@ -45,9 +51,9 @@ type describeVSwitchesResponse struct {
 	TotalCount int
 	VSwitches  struct {
 		VSwitch []struct {
-			VSwitchId, VpcId, ZoneId, CidrBlock string                        //nolint:revive // wire names
-			AvailableIpAddressCount             int                           //nolint:revive // wire name
-			RouteTable                          struct{ RouteTableId string } //nolint:revive // wire name
+			VSwitchId, VpcId, ZoneId, CidrBlock string
+			AvailableIpAddressCount             int
+			RouteTable                          struct{ RouteTableId, RouteTableType string }
 		}
 	}
 }
@@ -73,7 +79,7 @@ func (c *Client) DescribeRouteTables(ctx context.Context, vpcID string) ([]Route
 		}
 		var found []RouteTable
 		for _, w := range out.RouterTableList.RouterTableListType {
-			table := RouteTable{ID: w.RouteTableId, VPCID: w.VpcId, System: w.RouteTableType == "System", VSwitchIDs: w.VSwitchIds.VSwitchId}
+			table := RouteTable{ID: w.RouteTableId, VPCID: w.VpcId, System: w.RouteTableType == routeTableSystem, VSwitchIDs: w.VSwitchIds.VSwitchId}
 			for _, tag := range w.Tags.Tag {
 				table.Tags = append(table.Tags, Tag(tag))
 			}
@@ -88,8 +94,8 @@ type describeRouteTablesResponse struct {
 	TotalCount      int
 	RouterTableList struct {
 		RouterTableListType []struct {
-			RouteTableId, RouteTableType, VpcId string                       //nolint:revive // wire names
-			VSwitchIds                          struct{ VSwitchId []string } //nolint:revive // wire names
+			RouteTableId, RouteTableType, VpcId string
+			VSwitchIds                          struct{ VSwitchId []string }
 			Tags                                struct{ Tag []struct{ Key, Value string } }
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Client) DescribeVServerGroups(ctx context.Context, loadBalancerID strin
 type describeGroupsResponse struct {
 	*responses.BaseResponse
 	VServerGroups struct {
-		VServerGroup []struct{ VServerGroupId, VServerGroupName string } //nolint:revive // wire names
+		VServerGroup []struct{ VServerGroupId, VServerGroupName string }
 	}
 }
 
@@ -92,12 +92,12 @@ func (c *Client) DescribeVServerGroup(ctx context.Context, id string) (VServerGr
 
 type describeGroupResponse struct {
 	*responses.BaseResponse
-	VServerGroupId, VServerGroupName, LoadBalancerId string //nolint:revive // wire names
+	VServerGroupId, VServerGroupName, LoadBalancerId string
 	BackendServers                                   struct{ BackendServer []answeredBackend }
 }
 
 type answeredBackend struct {
-	ServerId, ServerIp, Type, Description string //nolint:revive // wire names
+	ServerId, ServerIp, Type, Description string
 	Port, Weight                          int
 }
 

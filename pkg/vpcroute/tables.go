@@ -18,6 +18,9 @@ func (w *Writer) tableIDs(ctx context.Context) ([]string, error) {
 		return ids, nil
 	}
 	if ids = w.opts.Config.TableIDs; len(ids) == 0 {
+		ids = systemTable(w.opts)
+	}
+	if len(ids) == 0 {
 		tables, err := w.opts.API.DescribeRouteTables(ctx, w.opts.Config.VPCID)
 		if err != nil {
 			return nil, fmt.Errorf("find the route tables of %s: %w", w.opts.Config.VPCID, err)
@@ -30,6 +33,20 @@ func (w *Writer) tableIDs(ctx context.Context) ([]string, error) {
 	defer w.mu.Unlock()
 	w.order = ids
 	return ids, nil
+}
+
+// systemTable returns the system table where it is what is wanted and a known vSwitch uses it, which saves the call that
+// lists the tables.
+func systemTable(opts Options) []string {
+	if len(opts.Config.VSwitchIDs) > 0 || opts.Config.TableTag != nil {
+		return nil
+	}
+	for _, vSwitch := range opts.VSwitches {
+		if vSwitch.InSystemTable {
+			return []string{vSwitch.RouteTableID}
+		}
+	}
+	return nil
 }
 
 // selectTables chooses among the tables of the VPC: those of the configured vSwitches and of the configured tag, else the

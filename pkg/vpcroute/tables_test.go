@@ -44,6 +44,26 @@ func TestSelectTables(t *testing.T) {
 	}
 }
 
+func TestSystemTable(t *testing.T) {
+	t.Parallel()
+	custom := alicloud.VSwitch{ID: "vsw-1", RouteTableID: "vtb-custom"}
+	system := alicloud.VSwitch{ID: "vsw-2", RouteTableID: "vtb-system", InSystemTable: true}
+	for name, test := range map[string]struct {
+		opts Options
+		want []string
+	}{
+		"a vSwitch uses it":       {Options{VSwitches: []alicloud.VSwitch{custom, system}}, []string{"vtb-system"}},
+		"no vSwitch uses it":      {Options{VSwitches: []alicloud.VSwitch{custom}}, nil},
+		"no vSwitch is known":     {Options{}, nil},
+		"tables of vSwitches":     {Options{VSwitches: []alicloud.VSwitch{system}, Config: Config{VSwitchIDs: []string{"vsw-1"}}}, nil},
+		"tables that carry a tag": {Options{VSwitches: []alicloud.VSwitch{system}, Config: Config{TableTag: &alicloud.Tag{Key: "k"}}}, nil},
+	} {
+		if diff := cmp.Diff(test.want, systemTable(test.opts)); diff != "" {
+			t.Errorf("%s: tables (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // TestMinimalPermissions: a key that may only read and write route entries still routes.
 func TestMinimalPermissions(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ type Options struct {
 	Only string
 	// BinDir holds cloud-controller-manager, provider-initor and alicloud-emulator.
 	BinDir string
-	// Self is the sandbox's own program: it runs each scenario as "bench --scenario NAME", and is kubectl as "kubectl".
+	// Self is the sandbox's own program: it runs each scenario as "bench --scenario NAME".
 	Self string
 	// Progress takes what happens as it happens; nil for nowhere.
 	Progress io.Writer
@@ -114,7 +114,7 @@ func RunScenario(ctx context.Context, opts Options, name string) (report Report,
 		return Report{}, fmt.Errorf("make a directory for the scenario: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r := run{binDir: opts.BinDir, self: opts.Self, dir: dir, progress: opts.Progress, start: time.Now()}
+	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now()}
 	r.say("scenario %s", name)
 	figures, err := all[i].run(ctx, r)
 	return Report{Figures: figures}, err

@@ -25,7 +25,7 @@ func initor(ctx context.Context, r run) (figures []Figure, err error) {
 	if err := w.untilNodes(ctx, initorRuns, "joined", joined); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := w.identify(ctx, "provider-initor.yaml", "provider-initor")
+	kubeconfig, err := w.identify(ctx, "provider-initor.yaml")
 	if err != nil {
 		return nil, err
 	}

@@ -54,39 +54,6 @@ func TestOwnProcessIsMeasured(t *testing.T) {
 	}
 }
 
-func TestRolesOf(t *testing.T) {
-	t.Parallel()
-	roles, err := rolesOf([]byte(`# a comment of its own
----
-apiVersion: v1
-kind: ServiceAccount
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
----
-apiVersion: apps.kruise.io/v1alpha1
-kind: BroadcastJob
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kinds []string
-	for line := range strings.Lines(string(roles)) {
-		if kind, ok := strings.CutPrefix(line, "kind: "); ok {
-			kinds = append(kinds, strings.TrimSpace(kind))
-		}
-	}
-	if diff := cmp.Diff([]string{"ClusterRole", "RoleBinding"}, kinds); diff != "" {
-		t.Errorf("kinds (-want +got):\n%s", diff)
-	}
-	if _, err := rolesOf([]byte("kind: [ClusterRole")); err == nil {
-		t.Error("malformed YAML is accepted")
-	}
-}
-
 func TestReplayedCallsAreAnotherServices(t *testing.T) {
 	t.Parallel()
 	service := func(name, uid string, port int32) *corev1.Service {

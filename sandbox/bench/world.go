@@ -95,9 +95,6 @@ func (w *world) start(ctx context.Context, opts worldOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(w.path("admin.kubeconfig"), w.plane.Kubeconfig(), 0o600); err != nil {
-		return fmt.Errorf("write the administrator's kubeconfig: %w", err)
-	}
 	return w.startKubelets(life, heartbeat)
 }
 
@@ -182,9 +179,9 @@ func (w *world) stop(ctx context.Context) error {
 
 // run is what every scenario gets.
 type run struct {
-	binDir, self, dir string
-	progress          io.Writer
-	start             time.Time
+	binDir, dir string
+	progress    io.Writer
+	start       time.Time
 }
 
 func (r run) path(name string) string { return filepath.Join(r.dir, name) }
