@@ -44,8 +44,8 @@ test-browser: ## The emulator's console in headless Chromium (needs the program 
 	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console
 
 .PHONY: e2e
-e2e: build ## End-to-end tests only: the built programs against the sandbox
-	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -v ./e2e/...
+e2e: build ## End-to-end tests only, those with fleets of 50 nodes included (some minutes)
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -tags fleet -p 1 -parallel 1 -v ./e2e/...
 
 .PHONY: demo
 demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json for one JSON document)

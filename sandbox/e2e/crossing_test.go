@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && fleet
 
 package e2e
 
