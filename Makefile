@@ -33,11 +33,12 @@ build: ## Build the programs into bin/
 	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
 	cd sandbox && $(STATIC) $(GO) build -ldflags "$$(./version-flags.sh)" -o $(BIN)/sandbox ./cmd/sandbox
 
+# The sandbox is vetted by make lint: here vet would read all of Kubernetes for its facts, for minutes.
 .PHONY: test
 test: build ## Unit tests with the race detector, then end to end against the sandbox
 	$(GO) test -race ./...
 	cd hack/image && $(STATIC) $(GO) test ./...
-	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -timeout 30m ./...
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -timeout 30m ./...
 
 .PHONY: test-browser
 test-browser: ## The emulator's console in headless Chromium (needs the program chromium)
