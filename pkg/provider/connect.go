@@ -39,16 +39,16 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return fmt.Errorf("cloud client: %w", err)
 	}
-	place, err := c.locate(ctx, client, kube)
+	here, err := c.locate(ctx, client, kube)
 	if err != nil {
 		return err
 	}
-	vSwitches, err := c.verify(ctx, client, place.vpcID)
+	vSwitches, err := c.verify(ctx, client, here.vpcID)
 	if err != nil {
 		return err
 	}
-	if len(place.vSwitchIDs) == 0 {
-		place.vSwitchIDs = byFreeAddresses(vSwitches)
+	if len(here.vSwitchIDs) == 0 {
+		here.vSwitchIDs = byFreeAddresses(vSwitches)
 	}
 	clusterID, err := clusterID(ctx, c.config.ClusterID, kube)
 	if err != nil {
@@ -58,9 +58,9 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	c.client, c.place, c.vSwitches, c.clusterID, c.endpointSlices = client, place, vSwitches, clusterID, slices
+	c.client, c.place, c.vSwitches, c.clusterID, c.endpointSlices = client, here, vSwitches, clusterID, slices
 	klog.FromContext(ctx).Info("Connected to the cloud",
-		"region", region, "vpc", place.vpcID, "vSwitches", place.vSwitchIDs, "clusterID", clusterID)
+		"region", region, "vpc", here.vpcID, "vSwitches", here.vSwitchIDs, "clusterID", clusterID)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (c *Cloud) locate(ctx context.Context, client *alicloud.Client, kube kubern
 	case configured.vpcID == "":
 		configured.vpcID = found.vpcID
 	case err != nil || found.vpcID != configured.vpcID:
-		return configured, nil
+		return configured, nil //nolint:nilerr // the VPC is configured; only a vSwitch near this machine is not to be had
 	}
 	if len(configured.vSwitchIDs) == 0 {
 		configured.vSwitchIDs = found.vSwitchIDs

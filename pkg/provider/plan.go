@@ -64,9 +64,9 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	}
 	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(nameOf(a), nameOf(b)) })
 	for _, service := range services {
-		preview, err := c.engines.services.Preview(ctx, service)
-		if err != nil {
-			return plan, fmt.Errorf("plan Service %s: %w", nameOf(service), err)
+		preview, previewErr := c.engines.services.Preview(ctx, service)
+		if previewErr != nil {
+			return plan, fmt.Errorf("plan Service %s: %w", nameOf(service), previewErr)
 		}
 		if len(preview.Steps)+len(preview.Problems) > 0 {
 			plan.Services = append(plan.Services, servicePlanOf(service, preview))
