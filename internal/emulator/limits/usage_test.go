@@ -18,8 +18,11 @@ func TestUsage(t *testing.T) {
 		// The last ten are refused, which does not fill the window further.
 		_ = w.Admit("slb", "CreateLoadBalancer", api.Write, start)
 	}
-	w.Admit("slb", "DescribeLoadBalancers", api.Read, start)
-	w.Admit("ecs", "DescribeInstances", api.Read, start) // has no quota
+	for product, action := range map[string]string{"slb": "DescribeLoadBalancers", "ecs": "DescribeInstances"} { // the second has no quota
+		if refused := w.Admit(product, action, api.Read, start); refused != nil {
+			t.Errorf("%s is refused: %v", action, refused)
+		}
+	}
 	end := start.Add(30 * time.Second)
 	want := []limits.Usage{
 		{Product: "slb", Action: "CreateLoadBalancer", Calls: 60, Quota: limits.Quota{Calls: 60, Window: time.Minute}, Ends: end},
