@@ -5,7 +5,7 @@ package deploy
 
 import "embed"
 
-// Files holds cloud-controller-manager.yaml, provider-initor.yaml and cloud-config.sh.
+// Files holds ccm.yaml, provider-initor.yaml and cloud-config.sh.
 //
-//go:embed cloud-controller-manager.yaml provider-initor.yaml cloud-config.sh
+//go:embed ccm.yaml provider-initor.yaml cloud-config.sh
 var Files embed.FS

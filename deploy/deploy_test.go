@@ -65,7 +65,7 @@ func TestInitializerMayGetAndPatchNodesOnly(t *testing.T) {
 
 func TestManagerHasNoBroadRight(t *testing.T) {
 	t.Parallel()
-	for _, rule := range clusterRole(t, "cloud-controller-manager.yaml").Rules {
+	for _, rule := range clusterRole(t, "ccm.yaml").Rules {
 		named := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
 		for _, forbidden := range []string{"*", "secrets", "configmaps", "pods", "serviceaccounts", "impersonate", "escalate", "bind"} {
 			if slices.Contains(named, forbidden) {
@@ -78,8 +78,8 @@ func TestManagerHasNoBroadRight(t *testing.T) {
 func TestManifestsHoldWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"cloud-controller-manager.yaml": {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment"},
-		"provider-initor.yaml":          {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob"},
+		"ccm.yaml":             {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment"},
+		"provider-initor.yaml": {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob"},
 	} {
 		kinds := manifests(t, name)
 		for _, kind := range want {

@@ -29,7 +29,7 @@ initor() {
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-ccm >"$scratch/cloud-controller-manager.yaml"
+ccm >"$scratch/ccm.yaml"
 initor >"$scratch/provider-initor.yaml"
 
 for file in "$scratch"/*.yaml; do

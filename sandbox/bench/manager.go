@@ -36,7 +36,7 @@ type manager struct {
 
 // startManager runs the cloud controller manager with the published arguments and args, with its own identity, and waits until it leads.
 func (w *world) startManager(ctx context.Context, args ...string) error {
-	kubeconfig, err := w.identify(ctx, managerProgram+".yaml")
+	kubeconfig, err := w.identify(ctx, "ccm.yaml")
 	if err != nil {
 		return err
 	}

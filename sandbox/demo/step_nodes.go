@@ -50,7 +50,7 @@ func providerIDsAreSet(ctx context.Context, s *story) (string, error) {
 
 // managerStarts starts the cloud controller manager with its own identity and waits until it leads and is healthy.
 func managerStarts(ctx context.Context, s *story) (string, error) {
-	as, err := s.identify(ctx, "cloud-controller-manager.yaml")
+	as, err := s.identify(ctx, "ccm.yaml")
 	if err != nil {
 		return "", err
 	}

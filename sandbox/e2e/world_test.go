@@ -94,7 +94,7 @@ func newWorld(t *testing.T, opts worldOptions) *world {
 	if w.client, err = kubernetes.NewForConfig(w.config); err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := deploy.Files.ReadFile(managerProgram + ".yaml")
+	manifest, err := deploy.Files.ReadFile("ccm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
