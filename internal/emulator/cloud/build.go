@@ -16,8 +16,8 @@ func New(c *Config, settle time.Duration) (*Store, error) {
 	}
 	s := &Store{
 		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: limits,
-		SpecSalesEnded: c.SpecSalesEnded,
-		held:           map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
+		SpecSalesEnded: c.SpecSalesEnded, RouteListsIPv4: c.RouteListsIPv4,
+		held: map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
 		change: make(chan struct{}), timers: map[*time.Timer]struct{}{},
 	}
 	if c.Region == "" {
@@ -68,7 +68,9 @@ func (s *Store) buildACLs(c *Config) error {
 func (s *Store) buildVPCs(c *Config) error {
 	var errs []error
 	for i, v := range c.VPCs {
-		if _, err := netip.ParsePrefix(v.CIDR); err != nil {
+		_, err := netip.ParsePrefix(v.CIDR)
+		ipv6, err6 := ipv6Range(v.IPv6CIDR, 56)
+		if err := errors.Join(err, err6); err != nil {
 			errs = append(errs, fmt.Errorf("vpcs[%d]: %w", i, err))
 			continue
 		}
@@ -76,9 +78,24 @@ func (s *Store) buildVPCs(c *Config) error {
 			errs = append(errs, fmt.Errorf("vpcs[%d]: the id %q is empty or used twice", i, v.ID))
 			continue
 		}
-		s.VPCs.Add(&VPC{Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), CIDR: v.CIDR, RouterID: "vrt-" + v.ID})
+		s.VPCs.Add(&VPC{Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), CIDR: v.CIDR, IPv6: ipv6, RouterID: "vrt-" + v.ID})
 	}
 	return errors.Join(errs...)
+}
+
+// ipv6Range reads the IPv6 range of a VPC or vSwitch, which has the one size that the cloud gives out; "" is none.
+func ipv6Range(text string, bits int) (netip.Prefix, error) {
+	if text == "" {
+		return netip.Prefix{}, nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	if !prefix.Addr().Is6() || prefix.Bits() != bits {
+		return netip.Prefix{}, fmt.Errorf("ipv6Cidr %s: an IPv6 range of %d bits is accepted", text, bits)
+	}
+	return prefix.Masked(), nil
 }
 
 func (s *Store) buildTables(c *Config) error {
@@ -93,10 +110,12 @@ func (s *Store) buildTables(c *Config) error {
 		if len(s.TablesOf(vpc.ID)) > 0 {
 			kind = "Custom"
 		}
-		s.RouteTables.Add(&RouteTable{
+		table := &RouteTable{
 			Object: s.objectWithID(t.ID), Name: t.Name, VPCID: vpc.ID, RouterID: vpc.RouterID, Type: kind,
 			AssociateType: "VSwitch", Phase: Steady(Available),
-		})
+		}
+		s.AddBuiltIn(table, vpc)
+		s.RouteTables.Add(table)
 	}
 	for vpc := range s.VPCs.All() {
 		if len(s.TablesOf(vpc.ID)) == 0 {
@@ -121,6 +140,10 @@ func (s *Store) buildVSwitch(v VSwitchConfig) error {
 	if err != nil {
 		return err
 	}
+	ipv6, err := s.ipv6OfVSwitch(v)
+	if err != nil {
+		return err
+	}
 	tables := s.TablesOf(v.VPCID)
 	if len(tables) == 0 || v.ID == "" {
 		return fmt.Errorf("id %q in vpc %q: the id is empty or the vpc has no route table", v.ID, v.VPCID)
@@ -131,16 +154,25 @@ func (s *Store) buildVSwitch(v VSwitchConfig) error {
 		}
 	}
 	vsw := &VSwitch{
-		Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), VPCID: v.VPCID, ZoneID: v.Zone, Prefix: prefix.Masked(),
+		Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), VPCID: v.VPCID, ZoneID: v.Zone, Prefix: prefix.Masked(), IPv6: ipv6,
 		RouteTableID: OrDefault(v.RouteTableID, tables[0].ID), cursor: prefix.Masked().Addr(),
 	}
 	s.VSwitches.Add(vsw)
 	for _, t := range tables {
-		t.AddEntry(&RouteEntry{
-			Object: s.NewObject("rte"), CIDR: vsw.Prefix, NextHopType: "local", System: true, Phase: Steady(Available),
-		})
+		s.addLocal(t, vsw)
 	}
 	return nil
+}
+
+func (s *Store) ipv6OfVSwitch(v VSwitchConfig) (netip.Prefix, error) {
+	prefix, err := ipv6Range(v.IPv6CIDR, 64)
+	if err != nil || !prefix.IsValid() {
+		return prefix, err
+	}
+	if vpc, ok := s.VPCs.Get(v.VPCID); !ok || !vpc.IPv6.IsValid() || !vpc.IPv6.Contains(prefix.Addr()) {
+		return prefix, fmt.Errorf("ipv6Cidr %s: lies in no IPv6 range of vpc %q", v.IPv6CIDR, v.VPCID)
+	}
+	return prefix, nil
 }
 
 func (s *Store) buildInstances(c *Config) error {

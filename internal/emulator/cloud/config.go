@@ -26,6 +26,9 @@ type Config struct {
 	ACLs          []ACLConfig         `json:"acls,omitempty"`
 	// SpecSalesEnded refuses new load balancers that are paid by specification, which the vendor stopped selling.
 	SpecSalesEnded bool `json:"specSalesEnded,omitempty"`
+	// RouteListsIPv4 makes lists of route entries that ask for no IP version leave IPv6 ones out. No document says whether
+	// the cloud does.
+	RouteListsIPv4 bool `json:"routeListsIPv4,omitempty"`
 	// RateLimits replace or add quotas of single actions, by "product:Action". They hold with --rate-limits off, too.
 	RateLimits map[string]RateLimitConfig `json:"rateLimits,omitempty"`
 	// Statuses are the HTTP statuses of codes about which sources disagree; 0 keeps the default.
@@ -37,6 +40,8 @@ type VPCConfig struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 	CIDR string `json:"cidr"`
+	// IPv6CIDR, a /56, switches IPv6 on.
+	IPv6CIDR string `json:"ipv6Cidr,omitempty"`
 }
 
 // VSwitchConfig is one vSwitch.
@@ -46,6 +51,8 @@ type VSwitchConfig struct {
 	VPCID string `json:"vpcId"`
 	Zone  string `json:"zoneId"`
 	CIDR  string `json:"cidr"`
+	// IPv6CIDR, a /64 of the VPC's, gives the vSwitch IPv6.
+	IPv6CIDR string `json:"ipv6Cidr,omitempty"`
 	// RouteTableID defaults to the VPC's system table.
 	RouteTableID string `json:"routeTableId,omitempty"`
 }

@@ -21,6 +21,8 @@ type Store struct {
 	Limits    Limits
 	// SpecSalesEnded refuses new load balancers that are paid by specification.
 	SpecSalesEnded bool
+	// RouteListsIPv4 makes lists of route entries that ask for no IP version leave IPv6 ones out.
+	RouteListsIPv4 bool
 	// Health is what the network's checks of a listener have found out about a member; checked is false when nothing is
 	// checked. It runs under the lock. Nil means that there is no network.
 	Health func(loadBalancerID string, key ListenerKey, b Backend) (status string, checked bool)

@@ -12,8 +12,10 @@ import (
 type VPC struct {
 	Object
 	Name, CIDR, RouterID string
-	IsDefault            bool
-	Tags                 Tags
+	// IPv6 is not valid where the VPC has no IPv6.
+	IPv6      netip.Prefix
+	IsDefault bool
+	Tags      Tags
 	// BatchUntil is when the last batch of route changes has settled; another one before that is a TaskConflict.
 	BatchUntil time.Time
 }
@@ -23,11 +25,13 @@ type VSwitch struct {
 	Object
 	Name, VPCID, ZoneID string
 	Prefix              netip.Prefix
-	RouteTableID        string
-	IsDefault           bool
-	Tags                Tags
-	taken               map[netip.Addr]struct{}
-	cursor              netip.Addr
+	// IPv6 is not valid where the vSwitch has no IPv6.
+	IPv6         netip.Prefix
+	RouteTableID string
+	IsDefault    bool
+	Tags         Tags
+	taken        map[netip.Addr]struct{}
+	cursor       netip.Addr
 }
 
 // RouteTable is a route table of a VPC.
@@ -63,6 +67,29 @@ const (
 	Deleting  = "Deleting"
 	gone      = ""
 )
+
+// AddBuiltIn gives a new table the entries that the cloud makes by itself: one of the system's for each range of each
+// vSwitch and, where the VPC has IPv6, a custom one for all other IPv6 destinations. Source:
+// https://www.alibabacloud.com/help/en/ipv6-gateway/user-guide/create-and-manage-ipv6-routes.
+func (s *Store) AddBuiltIn(t *RouteTable, n *VPC) {
+	if n.IPv6.IsValid() {
+		t.AddEntry(&RouteEntry{
+			Object: s.NewObject("rte"), CIDR: netip.PrefixFrom(netip.IPv6Unspecified(), 0),
+			NextHopID: "ipv6gw-" + n.ID, NextHopType: "IPv6Gateway", Phase: Steady(Available),
+		})
+	}
+	for _, v := range s.VSwitchesOf(n.ID) {
+		s.addLocal(t, v)
+	}
+}
+
+func (s *Store) addLocal(t *RouteTable, v *VSwitch) {
+	for _, prefix := range []netip.Prefix{v.Prefix, v.IPv6} {
+		if prefix.IsValid() {
+			t.AddEntry(&RouteEntry{Object: s.NewObject("rte"), CIDR: prefix, NextHopType: "local", System: true, Phase: Steady(Available)})
+		}
+	}
+}
 
 // AddEntry puts an entry into the table.
 func (t *RouteTable) AddEntry(e *RouteEntry) {

@@ -10,7 +10,7 @@ import (
 func batchParams(limit int) []api.Param {
 	entries := api.ObjectsOf("RouteEntries", limit,
 		api.Str("RouteTableId"), api.Str("RouteEntryId"), api.Str("DstCidrBlock"), api.Str("NextHop"),
-		api.Str("NextHopType", api.OneOf(nextHopTypes...)), api.Str("IpVersion"), api.Str("Name", api.Len(0, 128)),
+		api.Str("NextHopType", api.OneOf(nextHopTypes...)), api.Str("IpVersion", api.OneOf("4", "6")), api.Str("Name", api.Len(0, 128)),
 		api.Str("Description", api.Len(0, 256)), api.Str("Describption", api.Len(0, 256)))
 	api.Required(&entries)
 	return []api.Param{entries}
@@ -127,7 +127,7 @@ func (v service) createEntries(c *api.Call) (any, error) {
 		}
 		description := o.Or("Description", o.Str("Describption"))
 		e, bad := v.addEntry(tables[i], newEntry{
-			o.Str("DstCidrBlock"), o.Str("NextHop"), o.Or("NextHopType", "Instance"), o.Str("Name"), description,
+			o.Str("DstCidrBlock"), o.Str("NextHop"), o.Or("NextHopType", "Instance"), o.Str("Name"), description, o.Or("IpVersion", "4"),
 		}, c)
 		if bad != nil {
 			answer.fail(o, createItemCode(bad.Code), bad.Message)

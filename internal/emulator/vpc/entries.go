@@ -26,7 +26,10 @@ func createEntryParams() []api.Param {
 }
 
 // newEntry is one entry to be created, from a single or a batch call.
-type newEntry struct{ cidr, nextHop, nextHopType, name, description string }
+type newEntry struct {
+	cidr, nextHop, nextHopType, name, description string
+	version                                       string // "4" or "6" in a batch, which must say it; "" in a single call
+}
 
 func (v service) createEntry(c *api.Call) (any, error) {
 	if len(c.Objects("NextHopList")) > 0 {
@@ -39,7 +42,7 @@ func (v service) createEntry(c *api.Call) (any, error) {
 			return nil, err
 		}
 		e, bad := v.addEntry(t, newEntry{
-			c.Str("DestinationCidrBlock"), c.Str("NextHopId"), c.Or("NextHopType", "Instance"), c.Str("RouteEntryName"), c.Str("Description"),
+			c.Str("DestinationCidrBlock"), c.Str("NextHopId"), c.Or("NextHopType", "Instance"), c.Str("RouteEntryName"), c.Str("Description"), "",
 		}, c)
 		if bad != nil {
 			return nil, bad
@@ -73,7 +76,7 @@ func unsettled(t *cloud.RouteTable) *api.Error {
 
 // addEntry checks and creates one entry. The error is that of a single call; batches translate it.
 func (v service) addEntry(t *cloud.RouteTable, n newEntry, c *api.Call) (*cloud.RouteEntry, *api.Error) {
-	prefix, bad := v.checkCIDR(t, n.cidr)
+	prefix, bad := v.checkCIDR(t, n)
 	if bad != nil {
 		return nil, bad
 	}
@@ -95,20 +98,37 @@ func (v service) addEntry(t *cloud.RouteTable, n newEntry, c *api.Call) (*cloud.
 }
 
 // checkCIDR refuses destinations that are malformed, the cloud's own, or in conflict with a vSwitch.
-func (v service) checkCIDR(t *cloud.RouteTable, cidr string) (netip.Prefix, *api.Error) {
-	prefix, err := netip.ParsePrefix(cidr)
-	if err != nil || prefix != prefix.Masked() {
-		return prefix, malformed(cidr)
+func (v service) checkCIDR(t *cloud.RouteTable, n newEntry) (netip.Prefix, *api.Error) {
+	prefix, err := netip.ParsePrefix(n.cidr)
+	if err != nil || prefix != prefix.Masked() || prefix.Addr().Is4In6() {
+		return prefix, malformed(n.cidr)
+	}
+	if bad := v.checkFamily(t, n, prefix); bad != nil {
+		return prefix, bad
 	}
 	if prefix.Bits() > 0 && prefix.Overlaps(shared) {
-		return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s lies in %s.", cidr, shared)
+		return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s lies in %s.", prefix, shared)
 	}
 	for _, s := range v.VSwitchesOf(t.VPCID) {
-		if prefix.Bits() > 0 && prefix.Overlaps(s.Prefix) {
-			return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s overlaps with %s of vSwitch %s.", cidr, s.Prefix, s.ID)
+		if prefix.Bits() > 0 && (prefix.Overlaps(s.Prefix) || s.IPv6.IsValid() && prefix.Overlaps(s.IPv6)) {
+			return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s overlaps with a range of vSwitch %s.", prefix, s.ID)
 		}
 	}
 	return prefix, nil
+}
+
+// checkFamily refuses a destination of another family than a batch says, and IPv6 where the VPC has none. That a VPC must
+// have it comes from https://www.alibabacloud.com/help/en/ipv6-gateway/user-guide/create-and-manage-ipv6-routes; the codes
+// are assumed.
+func (v service) checkFamily(t *cloud.RouteTable, n newEntry, prefix netip.Prefix) *api.Error {
+	ipv6 := prefix.Addr().Is6()
+	if n.version != "" && (n.version == "6") != ipv6 {
+		return api.BadRequest("InvalidCidrBlock", "The destination %s is none of IP version %s.", prefix, n.version)
+	}
+	if vpc, ok := v.VPCs.Get(t.VPCID); ipv6 && (!ok || !vpc.IPv6.IsValid()) {
+		return api.BadRequest("InvalidCidrBlock", "The destination %s is IPv6, which VPC %s has not.", prefix, t.VPCID)
+	}
+	return nil
 }
 
 func malformed(cidr string) *api.Error {

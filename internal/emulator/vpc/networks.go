@@ -18,11 +18,13 @@ type vpcView struct { //nolint:revive // names on the wire
 	SecondaryCidrBlocks                      struct{ SecondaryCidrBlock []string }
 	UserCidrs                                struct{ UserCidr []string }
 	Ipv6CidrBlocks                           struct {
-		Ipv6CidrBlock []struct{ Ipv6CidrBlock string }
+		Ipv6CidrBlock []ipv6Block
 	}
 	VSwitchIds struct{ VSwitchId []string }
 	Tags       struct{ Tag []tag }
 }
+
+type ipv6Block struct{ Ipv6CidrBlock string }
 
 type vpcListView struct {
 	vpcView
@@ -58,7 +60,11 @@ func (v service) vpcView(n *cloud.VPC) vpcView {
 	}
 	view.SecondaryCidrBlocks.SecondaryCidrBlock = []string{}
 	view.UserCidrs.UserCidr = []string{}
-	view.Ipv6CidrBlocks.Ipv6CidrBlock = []struct{ Ipv6CidrBlock string }{}
+	view.Ipv6CidrBlocks.Ipv6CidrBlock = []ipv6Block{}
+	if n.IPv6.IsValid() {
+		view.Ipv6CidrBlock = n.IPv6.String()
+		view.Ipv6CidrBlocks.Ipv6CidrBlock = []ipv6Block{{view.Ipv6CidrBlock}}
+	}
 	view.VSwitchIds.VSwitchId = []string{}
 	for _, s := range v.VSwitchesOf(n.ID) {
 		view.VSwitchIds.VSwitchId = append(view.VSwitchIds.VSwitchId, s.ID)
@@ -133,6 +139,9 @@ func (v service) vSwitchView(s *cloud.VSwitch) vSwitchView {
 	view := vSwitchView{
 		VSwitchId: s.ID, VSwitchName: s.Name, VpcId: s.VPCID, ZoneId: s.ZoneID, CidrBlock: s.Prefix.String(),
 		AvailableIpAddressCount: s.Free(), Status: cloud.Available, IsDefault: s.IsDefault, CreationTime: cloud.Timestamp(s.Created),
+	}
+	if s.IPv6.IsValid() {
+		view.Ipv6CidrBlock = s.IPv6.String()
 	}
 	if t, ok := v.RouteTables.Get(s.RouteTableID); ok {
 		view.RouteTable = routeTableRef{t.ID, t.Type}

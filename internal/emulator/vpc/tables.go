@@ -2,6 +2,7 @@ package vpc
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -87,7 +88,13 @@ func (v service) describeEntries(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := t.Entries.Select(func(e *cloud.RouteEntry) bool { return entryMatches(c, e, wanted) })
+	version := strings.ToLower(c.Str("IpVersion"))
+	if version == "" && v.RouteListsIPv4 {
+		version = ipv4
+	}
+	all := t.Entries.Select(func(e *cloud.RouteEntry) bool {
+		return entryMatches(c, e, wanted) && (version == "" || version == strings.ToLower(ipVersion(e)))
+	})
 	items, next, pageErr := api.TokenPage(c, all, c.Int("MaxResult", defaultPage), cloud.Seq)
 	if pageErr != nil {
 		return nil, pageErr
@@ -134,6 +141,15 @@ func entryMatches(c *api.Call, e *cloud.RouteEntry, wanted map[netip.Prefix]bool
 	})
 }
 
+const ipv4 = "ipv4"
+
+func ipVersion(e *cloud.RouteEntry) string {
+	if e.CIDR.Addr().Is6() {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
 func entryType(e *cloud.RouteEntry) string {
 	if e.System {
 		return "System"
@@ -144,7 +160,7 @@ func entryType(e *cloud.RouteEntry) string {
 func (v service) entryView(t *cloud.RouteTable, e *cloud.RouteEntry, c *api.Call) entryView {
 	view := entryView{
 		RouteEntryId: e.ID, RouteEntryName: e.Name, RouteTableId: t.ID, DestinationCidrBlock: e.CIDR.String(),
-		IpVersion: "IPv4", Type: entryType(e), Status: e.Phase.At(c.Now), Description: e.Description,
+		IpVersion: ipVersion(e), Type: entryType(e), Status: e.Phase.At(c.Now), Description: e.Description,
 		GmtModified: cloud.Timestamp(e.Created),
 	}
 	view.NextHops.NextHop = []nextHopView{{

@@ -40,9 +40,7 @@ func (v service) createTable(c *api.Call) (any, error) {
 		for _, tag := range tagsOf(c) {
 			t.Tags = t.Tags.Set(tag.Key, tag.Value)
 		}
-		for _, sw := range v.VSwitchesOf(n.ID) {
-			t.AddEntry(&cloud.RouteEntry{Object: v.NewObject("rte"), CIDR: sw.Prefix, NextHopType: "local", System: true, Phase: cloud.Steady(cloud.Available)})
-		}
+		v.AddBuiltIn(t, n)
 		v.RouteTables.Add(t)
 		return struct{ RouteTableId string }{t.ID}, nil //nolint:revive // names on the wire
 	})
