@@ -63,9 +63,12 @@ lint: ## Run golangci-lint
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd sandbox && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../.golangci.yml ./...
 	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	cd hack/chart && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
 generate: ## Render deploy/ from the chart and the reference pages from the code
+	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh -update .
+	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
 	$(GO) test ./pkg/slb -run TestAnnotationsPageIsFresh -update
@@ -78,6 +81,8 @@ verify: ## Fail when something generated or go.mod is stale
 	$(GO) mod tidy -diff
 	cd sandbox && $(GO) mod tidy -diff
 	cd hack/image && $(GO) mod tidy -diff
+	cd hack/chart && $(GO) mod tidy -diff
+	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
 
 .PHONY: image
 image: ## OCI images of the manager and the initializer as tar files in dist/, without a container engine

@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
-# Makes or updates the ConfigMap kube-system/cloud-config, the configuration of cloud-controller-manager.
+# Makes or updates the ConfigMap (or Secret) kube-system/cloud-config, the configuration of cloud-controller-manager.
 set -euo pipefail
 set +x # tracing would print the secret
 
 usage() {
   cat <<'TEXT'
-Usage: ACCESS_KEY_ID=... ACCESS_KEY_SECRET=... REGION=... cloud-config.sh [--dry-run]
+Usage: cloud-config.sh [--region REGION] [--secret] [--dry-run]
 
 Makes or updates the ConfigMap kube-system/cloud-config with kubectl (which reads KUBECONFIG).
 
-Required in the environment:
+  --region REGION     region id, for example cn-hangzhou; else the variable REGION
+  --secret            make the Secret kube-system/cloud-config instead of the ConfigMap (chart: cloudConfig.secretName)
+  --dry-run           print the manifest, with the access key's secret masked, and change nothing
+
+Required in the environment; on a terminal, what is missing is asked for:
   ACCESS_KEY_ID       id of an access key
   ACCESS_KEY_SECRET   its secret
-  REGION              region id, for example cn-hangzhou
 
-Optional; what is not set is found out by cloud-controller-manager:
+Optional in the environment; what is not set is found out by cloud-controller-manager:
   VPC_ID              VPC of the cluster
   VSWITCH_ID          vSwitches of intranet load balancers: zone:vsw-...[,zone:vsw-...]
   ZONE_ID             zone of the cluster
   CLUSTER_ID          name of the cluster in tags and names of cloud resources
   ROUTE_TABLE_IDS     route tables to write, separated by commas
   RESOURCE_GROUP_ID   resource group of new cloud resources
-
-  --dry-run           print the manifest, with the secret masked, and change nothing
 TEXT
 }
 
@@ -64,12 +65,23 @@ optional() {
   [[ -z $value ]] || field "$2" "$value"
 }
 
+# ask VARIABLE reads it from the terminal without showing it, where there is a terminal and the variable is empty.
+ask() {
+  local value
+  [[ -z ${!1:-} && -t 0 ]] || return 0
+  read -rsp "$1: " value || die "$1 is not set: nothing was typed"
+  printf '\n' >&2
+  printf -v "$1" %s "$value"
+}
+
 # check_input dies on what is missing or unusable. It runs before anything is printed: a die inside $(...) ends only that.
 check_input() {
   local name
+  ask ACCESS_KEY_ID
+  ask ACCESS_KEY_SECRET
   require ACCESS_KEY_ID 'it is the id of the access key'
   require ACCESS_KEY_SECRET 'it is the secret of the access key'
-  require REGION 'it is a region id, for example cn-hangzhou'
+  require REGION 'it is a region id, for example cn-hangzhou; --region sets it too'
   [[ $REGION =~ ^[a-z]+(-[a-z0-9]+)+$ ]] || die "REGION is \"$REGION\", not a region id such as cn-hangzhou"
   for name in VPC_ID VSWITCH_ID ZONE_ID CLUSTER_ID ROUTE_TABLE_IDS RESOURCE_GROUP_ID; do
     [[ -z ${!name:-} ]] || require "$name" ''
@@ -90,36 +102,49 @@ cloud_config() {
   printf '\n  }\n}\n'
 }
 
+# manifest KIND SECRET prints the object.
 manifest() {
   local config
-  config=$(cloud_config "$1")
-  printf '{\n  "apiVersion": "v1",\n  "kind": "ConfigMap",\n'
+  config=$(cloud_config "$2")
+  # The data of a Secret is base64; masked, it is for reading.
+  [[ $1 == ConfigMap || $2 == "$mask" ]] || config=$(base64_of "$config")
+  printf '{\n  "apiVersion": "v1",\n  "kind": "%s",\n' "$1"
   printf '  "metadata": {"name": "cloud-config", "namespace": "kube-system"},\n'
   printf '  "data": {"cloud-config.conf": %s}\n}\n' "$(json_string "$config")"
 }
 
+readonly mask='***'
+
 main() {
-  local dry_run=false secret document
-  case ${1:-} in
-    '') ;;
-    --dry-run) dry_run=true ;;
-    -h | --help) usage && return ;;
-    *) die "unknown argument \"$1\": only --dry-run and --help are accepted" ;;
-  esac
-  [[ $# -le 1 ]] || die "unexpected argument \"$2\": only one is accepted"
+  local dry_run=false kind=ConfigMap secret document
+  while (($#)); do
+    case $1 in
+      --region)
+        [[ $# -ge 2 ]] || die '--region has no value: it is a region id, for example cn-hangzhou'
+        REGION=$2
+        shift
+        ;;
+      --region=*) REGION=${1#*=} ;;
+      --secret) kind=Secret ;;
+      --dry-run) dry_run=true ;;
+      -h | --help) usage && return ;;
+      *) die "unknown argument \"$1\": accepted are --region REGION, --secret, --dry-run and --help" ;;
+    esac
+    shift
+  done
 
   check_input
   if $dry_run; then
-    manifest '***'
+    manifest "$kind" "$mask"
     return
   fi
   command -v kubectl >/dev/null || die 'kubectl is not on the PATH: https://kubernetes.io/docs/tasks/tools/'
   secret=$(base64_of "$ACCESS_KEY_SECRET")
-  document=$(manifest "$secret")
+  document=$(manifest "$kind" "$secret")
   unset ACCESS_KEY_SECRET # kubectl and its plugins have no use for it
   # Server-side, because a client-side apply keeps a second copy of the secret in an annotation.
   printf '%s' "$document" | kubectl apply --server-side --force-conflicts --field-manager=cloud-config.sh -f - ||
-    die 'kubectl could not apply the ConfigMap kube-system/cloud-config: its own message is above'
+    die "kubectl could not apply the $kind kube-system/cloud-config: its own message is above"
 }
 
 main "$@"

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,86 @@ func TestScriptAppliesTheConfig(t *testing.T) {
 	}
 }
 
+func TestScriptMakesASecret(t *testing.T) {
+	t.Parallel()
+	code, output, record := script(t, keys("REGION=cn-beijing"), "--secret", "--region", "cn-hangzhou")
+	if code != 0 || strings.Contains(output, testSecret) {
+		t.Fatalf("exit code %d: %s", code, output)
+	}
+	var secret struct {
+		Kind     string
+		Metadata struct{ Name, Namespace string }
+		Data     map[string][]byte // base64 in the manifest
+	}
+	if err := json.Unmarshal([]byte(read(t, record, "stdin")), &secret); err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Global struct {
+			Region          string
+			AccessKeySecret []byte
+		}
+	}
+	if err := json.Unmarshal(secret.Data["cloud-config.conf"], &config); err != nil {
+		t.Fatalf("cloud-config.conf: %v", err)
+	}
+	if secret.Kind != "Secret" || secret.Metadata.Name != "cloud-config" || config.Global.Region != "cn-hangzhou" || string(config.Global.AccessKeySecret) != testSecret {
+		t.Errorf("the manifest is of %s %+v with region %s", secret.Kind, secret.Metadata, config.Global.Region)
+	}
+}
+
+// TestScriptAsksWithoutEcho types the key on a terminal, which the program script makes.
+func TestScriptAsksWithoutEcho(t *testing.T) {
+	t.Parallel()
+	record, bin := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(fakeKubectl), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "script", "--quiet", "--return", "--command", "bash cloud-config.sh --region cn-hangzhou", "/dev/null")
+	command.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "RECORD=" + record, "TERM=dumb"}
+	keyboard, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	shown := ""
+	for _, question := range []string{"ACCESS_KEY_ID: ", "ACCESS_KEY_SECRET: "} {
+		shown += readUntil(t, terminal, question)
+		if _, err := io.WriteString(keyboard, "typed-"+question+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rest, err := io.ReadAll(terminal)
+	if err != nil || command.Wait() != nil {
+		t.Fatalf("%v, %s: %s%s", err, command.ProcessState, shown, rest)
+	}
+	if strings.Contains(shown+string(rest), "typed-") {
+		t.Errorf("the terminal shows %q: what was typed among it", shown+string(rest))
+	}
+	got := global(t, read(t, record, "stdin"))
+	if want := base64.StdEncoding.EncodeToString([]byte("typed-ACCESS_KEY_SECRET:")); got["accessKeySecret"] != want {
+		t.Errorf("the secret in the manifest is %q, want %q", got["accessKeySecret"], want)
+	}
+}
+
+// readUntil reads up to the end of want.
+func readUntil(t *testing.T, from io.Reader, want string) string {
+	t.Helper()
+	var seen []byte
+	for one := make([]byte, 1); !strings.HasSuffix(string(seen), want); seen = append(seen, one[0]) {
+		if _, err := io.ReadFull(from, one); err != nil {
+			t.Fatalf("%q ends without %q: %v", seen, want, err)
+		}
+	}
+	return string(seen)
+}
+
 func TestScriptDryRunMasksTheSecret(t *testing.T) {
 	t.Parallel()
 	code, output, record := script(t, keys(), "--dry-run")
@@ -107,6 +188,9 @@ func TestScriptDryRunMasksTheSecret(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(record, "args")); err == nil {
 		t.Error("a dry run called kubectl")
+	}
+	if _, output, _ := script(t, keys(), "--dry-run", "--secret"); !strings.Contains(output, `\"***\"`) {
+		t.Errorf("dry run of a Secret prints %q, want the configuration with the secret masked", output)
 	}
 }
 
@@ -126,6 +210,9 @@ func TestScriptErrorsAreOneLine(t *testing.T) {
 		{env: keys("KUBECTL_EXIT=1"), want: "kube-system/cloud-config"},
 		{env: keys(), args: []string{"--dryrun"}, want: `"--dryrun"`},
 		{env: keys(), args: []string{"--dry-run", "now"}, want: `"now"`},
+		{env: keys(), args: []string{"--region"}, want: "--region has no value"},
+		{env: keys(), args: []string{"--region=Hangzhou"}, want: `"Hangzhou"`},
+		{env: keys("KUBECTL_EXIT=1"), args: []string{"--secret"}, want: "Secret kube-system/cloud-config"},
 	} {
 		code, output, _ := script(t, test.env, test.args...)
 		if code != 1 || strings.Count(output, "\n") != 1 || !strings.Contains(output, test.want) || strings.Contains(output, testSecret) {

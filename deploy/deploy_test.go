@@ -78,7 +78,8 @@ func TestManagerHasNoBroadRight(t *testing.T) {
 func TestManifestsHoldWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"ccm.yaml":             {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment"},
+		"ccm.yaml":             {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget"},
+		"example-service.yaml": {"Deployment", "Service"},
 		"provider-initor.yaml": {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob"},
 	} {
 		kinds := manifests(t, name)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Renders deploy/*.yaml from the chart. With --check it changes nothing and fails when a file is stale.
-# HELM is the helm command; by default the Go module's, built on first use.
+# HELM is the helm command; by default that of hack/chart, built on first use.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-helm=${HELM:-go run helm.sh/helm/v4/cmd/helm@v4.3.1}
+helm=${HELM:-$(cd hack/chart && CGO_ENABLED=0 go tool -n helm.sh/helm/v4/cmd/helm)}
 chart=charts/cloud-controller-manager
 
 # render FIRST-LINE ARGUMENT... prints a manifest. What is left out but for blank lines tells of a Helm release, and
@@ -12,14 +12,15 @@ chart=charts/cloud-controller-manager
 render() {
   local about=$1
   shift
-  printf '# %s\n# Rendered from %s: change that and run `make generate`.\n' "$about" "$chart"
-  $helm template cloud-controller-manager "$chart" --namespace kube-system "$@" |
+  printf '# %s\n# Rendered from %s: change that and run make generate.\n' "$about" "$chart"
+  "$helm" template cloud-controller-manager "$chart" --namespace kube-system "$@" |
     grep -v -e '^$' -e '^# Source: ' -e 'app.kubernetes.io/managed-by: Helm$'
 }
 
 ccm() {
   render 'cloud-controller-manager. Set --cluster-cidr to the pod network of your cluster.' \
-    --set clusterCIDR=10.244.0.0/16 --show-only templates/rbac.yaml --show-only templates/deployment.yaml
+    --set clusterCIDR=10.244.0.0/16 --show-only templates/rbac.yaml --show-only templates/workload.yaml \
+    --show-only templates/poddisruptionbudget.yaml
 }
 
 initor() {

@@ -1,0 +1,237 @@
+{{- /* ccm.pod is the pod template of the Deployment and of the DaemonSet. */ -}}
+{{- define "ccm.pod" -}}
+metadata:
+  labels:
+    {{- include "ccm.selector" . | nindent 4 }}
+    {{- include "ccm.labels" . | nindent 4 }}
+    {{- with .Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .Values.podAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  serviceAccountName: cloud-controller-manager
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- if .Values.hostNetwork }}
+  # Pod networking may need the routes that this program writes, and cluster DNS needs pod networking.
+  hostNetwork: true
+  dnsPolicy: Default
+  {{- end }}
+  priorityClassName: {{ .Values.priorityClassName }}
+  # Until this program has run, every node carries the uninitialized taint, and a node without routes is not ready.
+  tolerations:
+  - key: node.cloudprovider.kubernetes.io/uninitialized
+    operator: Exists
+    effect: NoSchedule
+  - key: node-role.kubernetes.io/control-plane
+    operator: Exists
+  - key: node-role.kubernetes.io/master
+    operator: Exists
+  - key: node.kubernetes.io/not-ready
+    operator: Exists
+  - key: node.kubernetes.io/network-unavailable
+    operator: Exists
+    effect: NoSchedule
+  {{- with .Values.tolerations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  {{- with .Values.nodeSelector }}
+  nodeSelector: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  affinity:
+    {{- if eq (include "ccm.nodes" .) "prefer" }}
+    nodeAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        preference:
+          matchExpressions:
+          - key: node-role.kubernetes.io/control-plane
+            operator: Exists
+      - weight: 100
+        preference:
+          matchExpressions:
+          - key: node-role.kubernetes.io/master
+            operator: Exists
+    {{- else if eq (include "ccm.nodes" .) "require" }}
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - key: node-role.kubernetes.io/control-plane
+            operator: Exists
+        - matchExpressions:
+          - key: node-role.kubernetes.io/master
+            operator: Exists
+    {{- end }}
+    # Two on one machine would collide on the port, and fall together.
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels: {{- include "ccm.selector" . | nindent 12 }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    fsGroup: 65532
+    seccompProfile:
+      type: RuntimeDefault
+  containers:
+  - name: cloud-controller-manager
+    {{- include "ccm.container" . | nindent 4 }}
+    args:
+    {{- include "ccm.args" . | nindent 4 }}
+    ports:
+    - name: https
+      containerPort: 10258
+    {{- $probe := dict "path" "/livez" "port" "https" "scheme" "HTTPS" }}
+    {{- if .Values.hostNetwork }}
+    {{- $_ := set $probe "host" "127.0.0.1" }}
+    {{- end }}
+    # The start waits for the API server and for the cloud's answers.
+    startupProbe:
+      httpGet: {{- toYaml $probe | nindent 8 }}
+      periodSeconds: 5
+      timeoutSeconds: 5
+      failureThreshold: 24
+    livenessProbe:
+      httpGet: {{- toYaml $probe | nindent 8 }}
+      periodSeconds: 15
+      timeoutSeconds: 15
+      failureThreshold: 8
+    readinessProbe:
+      httpGet: {{- toYaml (merge (dict "path" "/readyz") $probe) | nindent 8 }}
+      periodSeconds: 10
+      timeoutSeconds: 5
+    resources: {{- toYaml .Values.resources | nindent 6 }}
+  volumes:
+  {{- include "ccm.volumes" . | nindent 2 }}
+{{- end -}}
+
+{{- /* ccm.container is what the manager and the test of the release have in common. */ -}}
+{{- define "ccm.container" -}}
+image: {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+command:
+- /cloud-controller-manager
+{{- with include "ccm.env" . }}
+env:
+{{- . | nindent 0 }}
+{{- end }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+# The last log line, which is the reason, shows in `kubectl describe pod`.
+terminationMessagePolicy: FallbackToLogsOnError
+volumeMounts:
+# Whole directories: a file that is mounted by itself would not follow changes.
+- name: cloud-config
+  mountPath: /etc/kubernetes/config
+  readOnly: true
+{{- if .Values.credentials.rrsa.enabled }}
+- name: rrsa-token
+  mountPath: /var/run/secrets/ack.alibabacloud.com/rrsa-tokens
+  readOnly: true
+{{- end }}
+{{- if .Values.serving.tlsSecretName }}
+- name: serving
+  mountPath: /etc/kubernetes/serving
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- /* ccm.cloudArgs are the flags that say where the cloud is. */ -}}
+{{- define "ccm.cloudArgs" -}}
+- --cloud-provider=alicloud
+- --cloud-config=/etc/kubernetes/config/cloud-config.conf
+{{- end -}}
+
+{{- define "ccm.args" -}}
+{{ include "ccm.cloudArgs" . }}
+- --leader-elect=true
+- --configure-cloud-routes={{ .Values.routes.enabled }}
+{{- if .Values.clusterCIDR }}
+- --cluster-cidr={{ .Values.clusterCIDR }}
+{{- end }}
+{{- if .Values.routes.enabled }}
+- --route-reconciliation-period={{ .Values.routes.reconciliationPeriod }}
+{{- end }}
+{{- if .Values.serving.tlsSecretName }}
+- --tls-cert-file=/etc/kubernetes/serving/tls.crt
+- --tls-private-key-file=/etc/kubernetes/serving/tls.key
+{{- end }}
+{{- range .Values.extraArgs }}
+- {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "ccm.env" -}}
+{{- range $product, $address := .Values.endpoints }}
+{{- if $address }}
+- name: {{ upper $product }}_ENDPOINT
+  value: {{ $address | quote }}
+{{- end }}
+{{- end }}
+{{- with .Values.credentials }}
+{{- if .secretName }}
+- name: ACCESS_KEY_ID
+  valueFrom:
+    secretKeyRef:
+      name: {{ .secretName }}
+      key: {{ .secretIDKey }}
+- name: ACCESS_KEY_SECRET
+  valueFrom:
+    secretKeyRef:
+      name: {{ .secretName }}
+      key: {{ .secretSecretKey }}
+{{- end }}
+{{- if .rrsa.enabled }}
+- name: ALIBABA_CLOUD_ROLE_ARN
+  value: {{ .rrsa.roleARN }}
+- name: ALIBABA_CLOUD_OIDC_PROVIDER_ARN
+  value: {{ .rrsa.oidcProviderARN }}
+- name: ALIBABA_CLOUD_OIDC_TOKEN_FILE
+  value: /var/run/secrets/ack.alibabacloud.com/rrsa-tokens/token
+- name: ALIBABA_CLOUD_ROLE_SESSION_NAME
+  value: cloud-controller-manager
+{{- end }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end -}}
+
+{{- define "ccm.volumes" -}}
+- name: cloud-config
+  {{- if .Values.cloudConfig.global }}
+  secret:
+    secretName: cloud-controller-manager-config
+  {{- else if .Values.cloudConfig.secretName }}
+  secret:
+    secretName: {{ .Values.cloudConfig.secretName }}
+  {{- else }}
+  configMap:
+    name: {{ .Values.cloudConfig.configMapName }}
+  {{- end }}
+{{- with .Values.credentials.rrsa }}
+{{- if .enabled }}
+- name: rrsa-token
+  projected:
+    sources:
+    - serviceAccountToken:
+        path: token
+        audience: {{ .audience }}
+        expirationSeconds: {{ .expirationSeconds | int }}
+{{- end }}
+{{- end }}
+{{- with .Values.serving.tlsSecretName }}
+- name: serving
+  secret:
+    secretName: {{ . }}
+{{- end }}
+{{- end -}}

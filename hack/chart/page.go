@@ -1,0 +1,55 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// renderPage returns docs/reference/chart-values.md.
+func renderPage(values []value) ([]byte, error) {
+	var page strings.Builder
+	page.WriteString(`# Values of the chart
+
+<!-- Generated from charts/cloud-controller-manager/values.yaml by make generate. -->
+
+Helm refuses every other value, and values of another form. Those that fit one by one and not together are refused when the chart is
+rendered, with a line that says what is accepted.
+
+| value | default | meaning |
+| --- | --- | --- |
+`)
+	err := rows(&page, values, "")
+	return []byte(page.String()), err
+}
+
+func rows(page *strings.Builder, values []value, path string) error {
+	for _, v := range values {
+		name := path + v.Name
+		text := v.Description
+		if enum, ok := v.Rules["enum"].([]any); ok {
+			text += fmt.Sprintf(" One of %s.", choices(enum))
+		}
+		standard := ""
+		if v.Children == nil {
+			encoded, err := json.Marshal(v.Default)
+			if err != nil {
+				return err
+			}
+			standard = "`" + string(encoded) + "`"
+		}
+		fmt.Fprintf(page, "| `%s` | %s | %s |\n", name, standard, strings.ReplaceAll(text, "|", `\|`))
+		if err := rows(page, v.Children, name+"."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func choices(values []any) string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = fmt.Sprintf("`%q`", v)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,264 @@
+package slb
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const admissionPolicy = "../../charts/cloud-controller-manager/templates/admission-policy.yaml"
+
+// TestAdmissionPolicyIsFresh compares the chart's ValidatingAdmissionPolicy with the table that the program reads annotations by.
+func TestAdmissionPolicyIsFresh(t *testing.T) {
+	t.Parallel()
+	want := renderAdmissionPolicy(t)
+	if *update {
+		if err := os.WriteFile(admissionPolicy, []byte(want), 0o644); err != nil { //nolint:gosec // a manifest for everybody
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(admissionPolicy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s is stale, run make generate (-want +got):\n%s", admissionPolicy, diff)
+	}
+}
+
+// TestAdmissionPolicyJudgesLikeTheProgram evaluates the rules as the API server does: what one refuses at `kubectl apply` and the other
+// accepts, or the other way round, would puzzle users.
+func TestAdmissionPolicyJudgesLikeTheProgram(t *testing.T) {
+	t.Parallel()
+	base, err := environment.MustBaseEnvSet(version.MajorMinor(1, 30)).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 30), EnvOptions: []cel.EnvOption{cel.Variable("value", cel.StringType)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := base.StoredExpressionsEnv()
+	for _, row := range admissionRows() {
+		expression := celRule(t, row.Value, "value.trim()")
+		ast, issues := env.Compile(expression)
+		if issues.Err() != nil {
+			t.Fatalf("%s: %s: %v", row.Suffix, expression, issues.Err())
+		}
+		program, err := env.Program(ast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range slices.Concat(oddValues, []string{exampleOf(row), row.Default, " " + exampleOf(row) + "\t", strings.ToUpper(exampleOf(row))}, bounds(row.Value)) {
+			result, _, err := program.Eval(map[string]any{"value": text})
+			if err != nil {
+				t.Errorf("%s: %q: %v", row.Suffix, text, err)
+				continue
+			}
+			if _, want := row.Value.parse(strings.TrimSpace(text)); result.Value() != want {
+				t.Errorf("%s: %q: the policy says %v, the program %t: %s", row.Suffix, text, result.Value(), want, expression)
+			}
+		}
+	}
+}
+
+// oddValues are what users write by mistake, and corners of the kinds of values.
+var oddValues = []string{
+	"", " ", "yes", "'true'", `"on"`, "On", "0", "00", "-1", "+1", "1.5", "1e3", "99999999999999999999", "-520",
+	"a,b", "a,,b", "a, b", "a,a", "a, a", ",", "=", "a=", "=b", "a=b=c", "a=b,a=c", "a==b", "a b=c", "a=b c", "-a=b", "a/b=c", "a.b/c=d", "A.b/c=d",
+	"aliyun=1", "x=aliyun1", "acs:a=b", "a=acs:b", "a=http://b", "https://a=b", "kubernetes.do.not.delete=x", strings.Repeat("k", 65) + "=v",
+	"k=" + strings.Repeat("v", 129), "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1", "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1,17=1",
+	"1.2.3.4", "01.2.3.4", "256.1.1.1", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.4:80", "web.example.com", "Web.example.com", "web_1.example.com", "web..com", "-web.com",
+	strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 127) + "a",
+	"lb-1", "lb-", "nlb-1", "vsw-1", "rg-1", "acl-1,acl-2", "acl-1,acl-1", "http:80,https:443", "http:80, https:443", "tcp:0", "sctp:1", "80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",
+	"http_2xx,http_3xx", "/", "/a b", "/" + strings.Repeat("a", 79), "/" + strings.Repeat("a", 80), "$_ip", "web", "1web", "网站", "*.example.com:cert-1",
+}
+
+func bounds(v Value) []string {
+	var texts []string
+	for _, number := range []int{v.Min - 1, v.Min, v.Max, v.Max + 1} {
+		texts = append(texts, strconv.Itoa(number))
+	}
+	return append(texts, v.Also)
+}
+
+// admissionRows are the annotations with a value that can be judged by itself.
+func admissionRows() []Annotation {
+	return append(Annotations(), Annotation{Suffix: AnnotationBackendType, Value: Value{Kind: Enum, Values: []string{alicloud.BackendECS, alicloud.BackendENI}}})
+}
+
+// celRule is parse in CEL: whether the expression text, a string without surrounding space, is accepted.
+func celRule(t *testing.T, v Value, text string) string {
+	t.Helper()
+	switch v.Kind {
+	case Enum:
+		values := slices.Clone(v.Values)
+		if v.FoldCase {
+			text += ".lowerAscii()"
+			for i := range values {
+				values[i] = strings.ToLower(values[i])
+			}
+		}
+		return text + " in " + celList(values)
+	case Integer:
+		rule := fmt.Sprintf("%s.matches('^(0|-?[1-9][0-9]{0,8})$') && int(%[1]s) >= %[2]d && int(%[1]s) <= %[3]d", text, v.Min, v.Max)
+		if v.Also != "" {
+			rule += fmt.Sprintf(" || %s == %s", text, celString(v.Also))
+		}
+		return rule
+	case Pattern:
+		return text + celMatches(v.Pattern)
+	case List:
+		return fmt.Sprintf("%[1]s.split(',').all(e, e.trim()%[2]s) && %[1]s.split(',').all(e, %[1]s.split(',').exists_one(f, f.trim() == e.trim()))", text, celMatches(v.Pattern))
+	case IPv4:
+		return text + celMatches(ipv4Pattern)
+	case DNSName:
+		return fmt.Sprintf("size(%[1]s) <= 253 && %[1]s%[2]s && !%[1]s%[3]s", text, celMatches(dnsPattern), celMatches(ipv4Pattern))
+	case Tags:
+		return celTags(text)
+	case Selector:
+		return text + fmt.Sprintf(".split(',').all(e, e%s)", celMatches(`\s*(`+dnsPattern+`/)?`+labelPart+`\s*=\s*(`+labelPart+`)?\s*`))
+	default:
+		t.Fatalf("values of kind %s have no form in CEL: add one", v.Kind)
+		return ""
+	}
+}
+
+// The forms of names in Kubernetes, https://kubernetes.io/docs/concepts/overview/working-with-objects/names/.
+const (
+	ipv4Pattern = `((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
+	dnsPattern  = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
+	labelPart   = `[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
+)
+
+// anything is the pattern of annotations that count by being there.
+const anything = `.*`
+
+// celTags is parseTags.
+func celTags(text string) string {
+	items := text + ".split(',')"
+	return strings.Join([]string{
+		fmt.Sprintf("size(%s) <= %d", items, maxTags-ownTags),
+		fmt.Sprintf("%s.all(e, e.trim().matches(r'^[^=]{1,%d}(=(?s:.{0,%d}))?$'))", items, maxTagKeyLen, maxTagValueLen),
+		fmt.Sprintf("!%s.exists(e, e.trim().matches('^([^=]*=)?(aliyun|acs:)') || e.contains('http://') || e.contains('https://'))", items),
+		fmt.Sprintf("!%s.exists(e, e.trim().split('=')[0] in %s)", items, celList(slices.Sorted(slices.Values(reservedTags.UnsortedList())))),
+		fmt.Sprintf("%[1]s.all(e, %[1]s.exists_one(f, f.trim().split('=')[0] == e.trim().split('=')[0]))", items),
+	}, " && ")
+}
+
+func celMatches(pattern string) string { return ".matches(r'^(?:" + pattern + ")$')" }
+
+func celString(text string) string { return "'" + strings.ReplaceAll(text, "'", `\'`) + "'" }
+
+func celList(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = celString(text)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// admissionGroup are the annotations that accept the same.
+type admissionGroup struct {
+	rule, accepts string
+	keys          []string
+}
+
+func admissionGroups(t *testing.T) []admissionGroup {
+	t.Helper()
+	var groups []admissionGroup
+	for _, row := range admissionRows() {
+		if row.Value.Pattern == anything {
+			continue
+		}
+		rule := celRule(t, row.Value, "variables.annotations[k].trim()")
+		keys := []string{string(row.Suffix)}
+		if row.Suffix != AnnotationBackendType {
+			keys = []string{Prefixes[0] + string(row.Suffix), Prefixes[1] + string(row.Suffix)}
+		}
+		i := slices.IndexFunc(groups, func(g admissionGroup) bool { return g.rule == rule && g.accepts == row.Value.Accepts() })
+		if i < 0 {
+			i, groups = len(groups), append(groups, admissionGroup{rule: rule, accepts: row.Value.Accepts()})
+		}
+		groups[i].keys = append(groups[i].keys, keys...)
+	}
+	slices.SortStableFunc(groups, func(a, b admissionGroup) int { return cmp.Compare(len(b.keys), len(a.keys)) })
+	return groups
+}
+
+// renderAdmissionPolicy returns the chart's template. Rules that several annotations share stand in it once.
+func renderAdmissionPolicy(t *testing.T) string {
+	t.Helper()
+	var variables, validations strings.Builder
+	for i, group := range admissionGroups(t) {
+		fmt.Fprintf(&variables, "  - name: bad%d\n    expression: >-\n      variables.changed.filter(k, k in %s\n      && !(%s))\n", i, celList(group.keys), group.rule)
+		fmt.Fprintf(&validations, "  - expression: size(variables.bad%[1]d) == 0\n    messageExpression: >-\n      variables.bad%[1]d.map(k, k + ': \"' + variables.annotations[k] + '\"').join(', ')\n      + %[2]s\n",
+			i, celString(" is not accepted; accepted: "+group.accepts))
+	}
+	text := fmt.Sprintf(admissionTemplate, Class, annotationClass, celList([]string{Prefixes[0] + string(TunnelType), Prefixes[1] + string(TunnelType)}),
+		celString(Prefixes[0]), celString(Prefixes[1]), variables.String(), validations.String())
+	if rest := strings.ReplaceAll(text, "{{- ", ""); strings.Count(rest, "{{") != strings.Count(admissionTemplate, "{{")-strings.Count(admissionTemplate, "{{- ") {
+		t.Fatal("an expression holds {{, which Helm would read as its own")
+	}
+	return text
+}
+
+// admissionTemplate takes the class, the class annotation, the keys of the tunnel annotation, both prefixes, variables and validations.
+const admissionTemplate = `{{- /* Generated by make generate from the table of annotations in pkg/slb. */ -}}
+{{- if and .Values.admissionPolicy.enabled (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: cloud-controller-manager-annotations
+  labels: {{- include "ccm.labels" . | nindent 4 }}
+spec:
+  # The manager judges the values again, so nothing is lost where this policy cannot be evaluated.
+  failurePolicy: Ignore
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [""]
+      apiVersions: [v1]
+      resources: [services]
+      operations: [CREATE, UPDATE]
+  matchConditions:
+  - name: served
+    expression: >-
+      object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[1]s'
+      && object.metadata.?annotations['%[2]s'].orValue('') == ''
+      && !%[3]s.exists(k, k in object.metadata.?annotations.orValue({}))
+  # Its finalizers must go, whatever its annotations say.
+  - name: not-being-deleted
+    expression: "!has(object.metadata.deletionTimestamp)"
+  variables:
+  - name: annotations
+    expression: object.metadata.?annotations.orValue({})
+  # What stood there before this policy did must not keep anybody from changing something else.
+  - name: before
+    expression: >-
+      oldObject != null && oldObject.spec.?type.orValue('') == 'LoadBalancer' ? oldObject.metadata.?annotations.orValue({}) : {}
+  # A key with the older prefix counts only where the newer one is absent.
+  - name: changed
+    expression: >-
+      variables.annotations.filter(k, !(k in variables.before && variables.before[k] == variables.annotations[k])
+      && !(k.startsWith(%[5]s) && (%[4]s + k.substring(size(%[5]s))) in variables.annotations))
+%[6]s  validations:
+%[7]s---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: cloud-controller-manager-annotations
+  labels: {{- include "ccm.labels" . | nindent 4 }}
+spec:
+  policyName: cloud-controller-manager-annotations
+  validationActions: [{{ .Values.admissionPolicy.action }}]
+{{- end }}
+`
