@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/controller-manager/pkg/healthz"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // controllerName is the stock route controller's, so that --controllers and RBAC names mean the same.
@@ -33,7 +35,7 @@ type Controller struct {
 	events     *events
 	conditions *conditions
 	checks     *sourceDest
-	kick       chan struct{}
+	burst      *burst
 	// busySince is when the running pass began, in nanoseconds since 1970; 0 between passes.
 	busySince atomic.Int64
 
@@ -49,17 +51,17 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 	opts = opts.withDefaults()
 	events := newEvents(opts.Recorder)
 	c := &Controller{
-		opts: opts, writer: writer, events: events, kick: make(chan struct{}, 1),
+		opts: opts, writer: writer, events: events, burst: newBurst(),
 		conditions: newConditions(opts.Client, opts.Nodes.Lister()),
 		checks:     newSourceDest(opts.API, opts.Config.VPCID, events),
 	}
 	c.pass = newPass(c)
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { signal(c.kick) },
-		DeleteFunc: func(any) { signal(c.kick) },
+		AddFunc:    func(any) { c.burst.signal() },
+		DeleteFunc: func(any) { c.burst.signal() },
 		UpdateFunc: func(before, after any) {
 			if changed(before, after) {
-				signal(c.kick)
+				c.burst.signal()
 			}
 		},
 	})
@@ -165,8 +167,8 @@ func (c *Controller) wait(ctx context.Context, next time.Time) bool {
 		return false
 	case <-timer.C:
 		return true
-	case <-c.kick:
-		return collect(ctx, c.kick, c.opts.Quiet)
+	case <-c.burst.kick:
+		return c.burst.collect(ctx, c.opts.Quiet, alicloud.MaxRouteEntriesPerCall, next)
 	}
 }
 

@@ -186,6 +186,41 @@ func TestController(t *testing.T) {
 	}
 }
 
+// TestNodesThatJoinTogether: one batch of nodes, and everything around it, from the event until each node is told. In a
+// bubble, so that the time is that of waits alone.
+func TestNodesThatJoinTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, emulator.Options{Settle: time.Second}, 50)
+		for i := range 50 {
+			s.create(nodeOf(i, withProviderID("")))
+		}
+		stop := s.startController()
+		defer stop()
+		time.Sleep(10 * time.Second)
+		before, start := s.account.last(), time.Now()
+		for i := range 50 {
+			s.update(fmt.Sprintf("node-%d", i), withProviderID(fmt.Sprintf("cn-hangzhou.i-%d", i)))
+		}
+		nodes, _ := nodesOf(50)
+		all := make([]string, 0, len(nodes))
+		for _, node := range nodes {
+			all = append(all, node.Name)
+		}
+		slices.Sort(all)
+		s.network(all...)
+		if took := time.Since(start); took > 1200*time.Millisecond {
+			t.Errorf("50 routes took %s, want at most 1.2 times the second that the cloud takes", took)
+		}
+		if n := s.account.count(before, "CreateRouteEntries", "DescribeRouteEntryList"); n > 3 {
+			for _, call := range s.account.Calls(before) {
+				t.Logf("%s %s %s", call.Time.Sub(start), call.Action, call.Code)
+			}
+			t.Errorf("50 routes took %d calls, want at most 3", n)
+		}
+	})
+}
+
 // TestConditionRepaired: what others write over the condition is put right at once.
 func TestConditionRepaired(t *testing.T) {
 	t.Parallel()

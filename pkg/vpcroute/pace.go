@@ -4,9 +4,12 @@ import "time"
 
 // Bounds of the pace of writes.
 const (
-	// firstRetry and maxRetry bound the wait after the cloud said that it is busy. It usually is so for a second or two.
+	// firstRetry and maxRetry bound the wait after the cloud said that it is busy with somebody else's change.
 	firstRetry = 50 * time.Millisecond
 	maxRetry   = 5 * time.Second
+	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each try and each look at
+	// the tables before that is likely to be a wasted call.
+	likelySettle = time.Second
 	// relearn is after how long without writes the learned time is dropped: the cloud may be faster by then.
 	relearn = 2 * time.Minute
 )
@@ -17,6 +20,8 @@ type pace struct {
 	last         time.Time // when the last batch was accepted
 	short, right time.Duration
 	refused      bool // since the last batch was accepted
+	// idle says that the batch under way came long after the last one, so that its fate says nothing about that one.
+	idle bool
 }
 
 // delay is how long to wait before the next batch.
@@ -24,6 +29,9 @@ func (p *pace) delay(now time.Time) time.Duration {
 	since := now.Sub(p.last)
 	if since >= relearn {
 		p.short, p.right = 0, 0
+	}
+	if !p.refused {
+		p.idle = since > max(likelySettle, 2*p.right)
 	}
 	return max(0, p.target()-since)
 }
@@ -36,34 +44,26 @@ func (p *pace) target() time.Duration {
 	return p.right
 }
 
-// busy notes that a batch was refused and returns how long to wait before it is tried again.
+// busy notes that a batch was refused and returns how long to wait before it is tried again. Refusals count from 0.
 func (p *pace) busy(now time.Time, attempt int) time.Duration {
+	p.refused = true
+	if p.idle {
+		return min(maxRetry, firstRetry<<min(attempt, 10))
+	}
 	since := now.Sub(p.last)
-	if since < relearn {
-		p.short, p.refused = max(p.short, since), true
-		if p.right <= p.short {
-			p.right = 0
-		}
+	p.short = max(p.short, since)
+	if p.right > p.short {
+		return p.right - since
 	}
-	wait := firstRetry
-	for range min(attempt, 20) {
-		wait *= 2
-	}
-	if p.right > since {
-		wait = min(wait, p.right-since)
-	}
-	return min(wait, maxRetry)
+	p.right = 0
+	return min(maxRetry, max(likelySettle, since*5/4)-since)
 }
 
 // accepted notes that a batch was accepted.
 func (p *pace) accepted(now time.Time) {
 	since := now.Sub(p.last)
-	switch {
-	case p.last.IsZero() || since >= relearn:
-		p.short, p.right = 0, 0
-	case p.right == 0 && p.refused, since < p.right:
-		// An idle time in between says nothing about the cloud; twice what was too short is a safe first guess.
-		p.right = min(since, 2*p.short+firstRetry)
+	if !p.idle && (p.right == 0 && p.refused || since < p.right) {
+		p.right = since
 	}
 	p.last, p.refused = now, false
 }

@@ -16,14 +16,11 @@ import (
 
 // Times of a pass.
 const (
-	// confirmEvery is how often a table is read while more batches wait: nodes whose routes work by then need not wait
-	// for the last batch.
+	// confirmEvery is how long after a batch its table is read although more batches wait: nodes whose routes work by
+	// then need not wait for the last batch.
 	confirmEvery = 5 * time.Second
 	// firstLook is the wait before a read that hopes for a fast cloud.
 	firstLook = 50 * time.Millisecond
-	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each look at the tables
-	// costs a call per page.
-	likelySettle = time.Second
 	// againConfirm and maxConfirm bound the wait between further looks.
 	againConfirm = 200 * time.Millisecond
 	maxConfirm   = 5 * time.Second
@@ -199,9 +196,9 @@ func (p *pass) next(v *view, tables []*table, plans []*plan, changes int) time.T
 		}
 	}
 	if changes > 0 {
-		// The next batch follows at once; a read only when the last is some time ago, or nothing is left to write.
+		// The next batch follows at once; a read only when one is due, or nothing is left to write.
 		p.poll, p.polls = time.Time{}, 0
-		if oldest(tables).Add(confirmEvery).Before(now) {
+		if slices.ContainsFunc(tables, func(t *table) bool { return !t.unread.IsZero() && now.Sub(t.unread) >= confirmEvery }) {
 			p.readAfter = now
 		}
 		return now
@@ -232,20 +229,10 @@ func confirmAfter(reads int, settle time.Duration) time.Duration {
 	case 0:
 		return firstLook
 	case 1:
-		return likelySettle
+		return likelySettle - firstLook
 	default:
 		return min(maxConfirm, againConfirm<<min(reads-2, 5))
 	}
-}
-
-func oldest(tables []*table) time.Time {
-	first := time.Now()
-	for _, t := range tables {
-		if t.read.Before(first) {
-			first = t.read
-		}
-	}
-	return first
 }
 
 // wantedConditions says of every node with a wanted route whether all its routes are available in all tables. A node

@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,12 +14,27 @@ func signal(kick chan<- struct{}) {
 	}
 }
 
-// collect returns when the quiet period after a signal is over, so that what comes together is handled together; at most
-// five quiet periods. It returns false when the context ended.
-func collect(ctx context.Context, kick <-chan struct{}, quiet time.Duration) bool {
-	limit := time.NewTimer(5 * quiet)
+// burst collects signals, so that what comes together is handled together.
+type burst struct {
+	kick  chan struct{}
+	count atomic.Int64 // signals since the last collect ended
+}
+
+func newBurst() *burst { return &burst{kick: make(chan struct{}, 1)} }
+
+func (b *burst) signal() {
+	b.count.Add(1)
+	signal(b.kick)
+}
+
+// collect returns when the quiet period after a signal is over, or as soon as there were so many signals that waiting for
+// more gains nothing; after five quiet periods, and at the time next, at the latest. It returns false when the context
+// ended.
+func (b *burst) collect(ctx context.Context, quiet time.Duration, enough int64, next time.Time) bool {
+	defer b.count.Store(0)
+	limit := time.NewTimer(min(5*quiet, time.Until(next)))
 	defer limit.Stop()
-	for {
+	for b.count.Load() < enough {
 		pause := time.NewTimer(quiet)
 		select {
 		case <-ctx.Done():
@@ -29,8 +45,9 @@ func collect(ctx context.Context, kick <-chan struct{}, quiet time.Duration) boo
 			return true
 		case <-pause.C:
 			return true
-		case <-kick:
+		case <-b.kick:
 			pause.Stop()
 		}
 	}
+	return true
 }

@@ -14,8 +14,8 @@ type table struct {
 	entries map[netip.Prefix]entry
 	// custom counts all custom entries, which share the table's quota.
 	custom int
-	// read is when the cloud was asked last; written is when it last accepted a change.
-	read, written time.Time
+	// read is when the cloud was asked last; unread is when it accepted the first change since then, zero for none.
+	read, unread time.Time
 	// stale says that a write had an unknown result, so that the table must be read before it is judged.
 	stale bool
 }
@@ -57,11 +57,17 @@ func (t *table) created(route alicloud.NewRoute, now time.Time) {
 	if _, known := t.entries[cidr]; !known {
 		t.custom++
 	}
+	t.changed(now)
 	t.entries[cidr] = entry{cidr: cidr, hop: route.InstanceID, RouteEntry: alicloud.RouteEntry{
 		TableID: t.id, CIDR: route.CIDR, Type: alicloud.RouteTypeCustom, Status: alicloud.RoutePending, Description: route.Description,
 		NextHops: []alicloud.NextHop{{ID: route.InstanceID, Type: alicloud.NextHopInstance}},
 	}}
-	t.written = now
+}
+
+func (t *table) changed(now time.Time) {
+	if t.unread.IsZero() {
+		t.unread = now
+	}
 }
 
 // removed notes that the entry is gone, or will be without further help.
@@ -74,7 +80,7 @@ func (t *table) removed(e alicloud.RouteEntry, now time.Time) {
 		delete(t.entries, cidr.Masked())
 		t.custom--
 	}
-	t.written = now
+	t.changed(now)
 }
 
 // clone returns a copy that later writes do not change.

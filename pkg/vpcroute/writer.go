@@ -156,9 +156,6 @@ func (w *Writer) readTable(ctx context.Context, id string, notBefore time.Time) 
 	read := newTable(id, entries, w.opts.Config, asked)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if known {
-		read.written = t.written
-	}
 	w.tables[id] = read
 	observeTable(read, w.opts.Quota)
 	return nil
