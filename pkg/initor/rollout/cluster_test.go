@@ -46,6 +46,7 @@ func newCluster(end func(*corev1.Pod), nodes ...*corev1.Node) *cluster {
 	c.kruise.PrependReactor("patch", "broadcastjobs", c.applyBroadcastJob)
 	c.kube.PrependReactor("delete-collection", "jobs", c.deleteJobs)
 	c.kruise.PrependReactor("delete-collection", "broadcastjobs", c.deleteBroadcastJobs)
+	c.kube.PrependReactor("delete", "pods", c.replacePod)
 	for _, clients := range []*clienttesting.Fake{&c.kube.Fake, &c.kruise.Fake} {
 		clients.PrependReactor("*", "*", c.note)
 	}
@@ -110,9 +111,27 @@ func (c *cluster) run(template corev1.PodTemplateSpec, nodeName, namespace strin
 	}
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Name, pod.Namespace, pod.OwnerReferences = owner.Name+"-"+nodeName, namespace, []metav1.OwnerReference{*owner}
+	pod.UID = types.UID(pod.Name)
 	pod.Spec.NodeName = nodeName
 	c.end(pod)
 	return c.kube.Tracker().Create(corev1.SchemeGroupVersion.WithResource("pods"), pod, namespace)
+}
+
+// replacePod does what the owner does when a pod of its is deleted.
+func (c *cluster) replacePod(action clienttesting.Action) (bool, runtime.Object, error) {
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	name := action.(clienttesting.DeleteAction).GetName()
+	object, err := c.kube.Tracker().Get(pods, action.GetNamespace(), name)
+	if err != nil {
+		return true, nil, err
+	}
+	if err := c.kube.Tracker().Delete(pods, action.GetNamespace(), name); err != nil {
+		return true, nil, err
+	}
+	next := object.(*corev1.Pod).DeepCopy()
+	next.Name, next.UID, next.Status = name+"x", types.UID(name+"x"), corev1.PodStatus{}
+	c.end(next)
+	return true, nil, c.kube.Tracker().Create(pods, next, next.Namespace)
 }
 
 func (c *cluster) deleteJobs(action clienttesting.Action) (bool, runtime.Object, error) {

@@ -41,26 +41,30 @@ func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners
 			return fmt.Errorf("read nodes and pods: %w", synced.Err)
 		}
 	}
-	return wait.PollUntilContextCancel(ctx, followPeriod, true, func(context.Context) (bool, error) {
-		current, err := v.states(names, jobs)
+	gone := newReplaced()
+	return wait.PollUntilContextCancel(ctx, followPeriod, true, func(ctx context.Context) (bool, error) {
+		nodes, pods, err := v.list(names)
 		if err != nil {
 			return false, err
 		}
+		if pods, err = gone.remove(ctx, r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace), pods, jobs); err != nil {
+			return false, err
+		}
+		current := states(nodes, pods, jobs)
 		r.opts.Progress(current)
 		return !slices.ContainsFunc(current, func(s NodeState) bool { return s.Result == ResultPending }), nil
 	})
 }
 
-func (v view) states(names map[string]bool, jobs owners) ([]NodeState, error) {
-	var nodes []*corev1.Node
-	all, err := v.nodes.List(labels.Everything())
+// list returns the named nodes and the pods.
+func (v view) list(names map[string]bool) ([]*corev1.Node, []*corev1.Pod, error) {
+	nodes, err := v.nodes.List(labels.Everything())
 	if err != nil {
-		return nil, fmt.Errorf("list the nodes: %w", err)
+		return nil, nil, fmt.Errorf("list the nodes: %w", err)
 	}
 	pods, err := v.pods.List(labels.Everything())
 	if err != nil {
-		return nil, fmt.Errorf("list the pods: %w", err)
+		return nil, nil, fmt.Errorf("list the pods: %w", err)
 	}
-	nodes = among(all, names)
-	return states(nodes, pods, jobs), nil
+	return among(nodes, names), pods, nil
 }

@@ -70,16 +70,17 @@ func identityObjects(c Config) []runtime.Object {
 }
 
 func broadcastJob(c Config) *kruise.BroadcastJob {
-	completion := kruise.CompletionPolicy{Type: kruise.Never}
+	template := podTemplate(c, "")
 	if !c.Keep {
-		completion = kruise.CompletionPolicy{Type: kruise.Always, ActiveDeadlineSeconds: ptr.To(deadlineSeconds(c))}
+		template.Spec.ActiveDeadlineSeconds = ptr.To(deadlineSeconds(c))
 	}
 	return &kruise.BroadcastJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kruise.SchemeGroupVersion.String(), Kind: kindBroadcastJob},
 		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: labelsOf(c)},
 		Spec: kruise.BroadcastJobSpec{
-			Template:         podTemplate(c, ""),
-			CompletionPolicy: completion,
+			Template: template,
+			// One that completes makes no pod any more, neither for a node that joins later nor in the place of one that was evicted.
+			CompletionPolicy: kruise.CompletionPolicy{Type: kruise.Never},
 			// FailFast would take the pods off all other nodes as soon as one node fails, and would never serve nodes that join later.
 			FailurePolicy: kruise.FailurePolicy{Type: kruise.FailurePolicyTypeContinue, RestartLimit: restartLimit},
 		},

@@ -142,9 +142,17 @@ func unfinished(state *NodeState, pod *corev1.Pod) {
 		return
 	}
 	state.Result, state.Reason = ResultPending, endReason(last)
-	if last.ExitCode == initor.ExitConflict || pod.Status.ContainerStatuses[0].RestartCount >= restartLimit {
+	if last.ExitCode == initor.ExitConflict || failures(pod.Status.ContainerStatuses[0]) > restartLimit {
 		state.Result = ResultFailed
 	}
+}
+
+// failures counts the ends of a container that starts again after each: the run that is under way is no failure yet.
+func failures(status corev1.ContainerStatus) int32 {
+	if status.State.Running != nil {
+		return status.RestartCount
+	}
+	return status.RestartCount + 1
 }
 
 // lastEnd returns how the container ended most recently, nil if it never did.

@@ -58,6 +58,14 @@ func TestStates(t *testing.T) {
 			pods: []*corev1.Pod{podOf(mine, restarts(3, 3, "identify node a: off"))},
 			want: NodeState{Result: ResultFailed, Reason: "identify node a: off"},
 		},
+		"last attempt under way": {
+			pods: []*corev1.Pod{podOf(mine, restarts(3, 3, "identify node a: off"), again)},
+			want: NodeState{Result: ResultPending, Reason: "identify node a: off"},
+		},
+		"one more attempt after too many failures": {
+			pods: []*corev1.Pod{podOf(mine, restarts(4, 3, "identify node a: off"), again)},
+			want: NodeState{Result: ResultFailed, Reason: "identify node a: off"},
+		},
 		"conflict": {
 			pods: []*corev1.Pod{podOf(mine, restarts(0, 2, "other ID"))},
 			want: NodeState{Result: ResultFailed, Reason: "other ID"},
@@ -138,6 +146,11 @@ func restarts(count, code int32, message string) func(*corev1.Pod) {
 			},
 		}}
 	}
+}
+
+// again is a container that runs once more.
+func again(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 }
 
 func waits(reason, message string) func(*corev1.Pod) {
