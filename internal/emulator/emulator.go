@@ -55,6 +55,8 @@ type Options struct {
 	Fabric bool
 	// Machines reaches what runs on an instance; nil means loopback sockets.
 	Machines fabric.Machines
+	// Network opens the sockets of listeners and connects to their members; nil means loopback addresses and Machines.
+	Network fabric.Network
 	// Journal receives every call as a line of JSON; nil writes none.
 	Journal io.Writer
 	// Snapshot is a file from which all resources are restored at the start, if it exists, and to which Close saves them.
@@ -116,7 +118,7 @@ func New(o Options) (*Emulator, error) {
 	e.table = api.NewTable(slb.Product(store), vpc.Product(store), ecs.Product(store), tokens)
 	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses)}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
-	e.fabric = fabric.New(fabric.Options{Store: store, Machines: o.Machines, Listen: o.Fabric})
+	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric})
 	store.Health = e.fabric.Health
 	e.console, err = console.New(console.Options{
 		Store: store, Journal: e.journal, Windows: e.windows, Network: e.fabric, Done: e.done,

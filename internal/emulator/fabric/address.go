@@ -87,5 +87,10 @@ func (m loopbackMachines) Dial(ctx context.Context, _, network, addr string) (ne
 	return d.DialContext(ctx, network, net.JoinHostPort(m.addresses.loopback(host), port))
 }
 
-// LoopbackAddress is where an address of the cloud stands on this host.
-func (f *Fabric) LoopbackAddress(ip string) string { return f.addresses.loopback(ip) }
+// LoopbackAddress is where an address of the cloud stands on this host; "" where the network is not loopback.
+func (f *Fabric) LoopbackAddress(ip string) string {
+	if f.addresses == nil {
+		return ""
+	}
+	return f.addresses.loopback(ip)
+}

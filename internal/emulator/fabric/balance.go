@@ -54,7 +54,7 @@ func (f *Fabric) balance(ctx context.Context, key socketKey, source netip.AddrPo
 	}
 	var opened net.Conn
 	err := f.attempt(ctx, s, members, source, "", func(m member) (bool, error) {
-		c, err := f.dialMember(ctx, s, m)
+		c, err := f.dialMember(ctx, s, m, source)
 		if err != nil {
 			return true, err
 		}
@@ -64,10 +64,11 @@ func (f *Fabric) balance(ctx context.Context, key socketKey, source netip.AddrPo
 	return opened, s, err
 }
 
-// dialMember connects to a member and remembers for which listener. Closing the connection releases the member.
-func (f *Fabric) dialMember(ctx context.Context, s settings, m member) (net.Conn, error) {
+// dialMember connects to a member on behalf of a client and remembers for which listener. Closing the connection releases
+// the member.
+func (f *Fabric) dialMember(ctx context.Context, s settings, m member, client netip.AddrPort) (net.Conn, error) {
 	network := transport(s.key.Protocol)
-	c, err := f.machines.Dial(ctx, m.instanceID, network, m.addr)
+	c, err := f.network.Dial(ctx, m.instanceID, network, m.addr, client)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s on %s: %w", m.addr, m.instanceID, err)
 	}
@@ -79,7 +80,7 @@ func (f *Fabric) dialMember(ctx context.Context, s settings, m member) (net.Conn
 
 // proxyHeader is the PROXY protocol header, version 2, that tells a member who the client is.
 func proxyHeader(s settings, source netip.AddrPort) ([]byte, error) {
-	vip, err := netip.ParseAddr(s.vip)
+	vip, err := netip.ParseAddr(s.vip.Address)
 	if err != nil {
 		return nil, fmt.Errorf("PROXY header of %s: %w", s.key.lb, err)
 	}

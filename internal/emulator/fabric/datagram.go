@@ -54,7 +54,7 @@ func (r *relay) forward(datagram []byte, from net.Addr) {
 	r.mu.Unlock()
 	if s == nil {
 		var header []byte
-		if s, header = r.begin(from, r.fabric.addresses.source(from)); s == nil {
+		if s, header = r.begin(from, r.fabric.network.Source(from)); s == nil {
 			return
 		}
 		// The header goes with the first datagram of a session (assumed: no source says how UDP carries it).

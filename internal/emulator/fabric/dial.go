@@ -169,6 +169,8 @@ func (f *Fabric) machine(id string, now time.Time) (hop, string) {
 	return hop{instanceID: id}, ""
 }
 
+func vipOf(lb *cloud.LoadBalancer) VIP { return VIP{lb.Address, lb.AddressType == "internet"} }
+
 // vip finds the listener behind a VIP.
 func vip(lb *cloud.LoadBalancer, port int, network string, now time.Time) (hop, string) {
 	for _, l := range lb.SortedListeners() {
@@ -194,7 +196,7 @@ func carries(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) bool {
 
 // dialMachine connects to a machine and remembers the connection, so that it breaks when the machine goes.
 func (f *Fabric) dialMachine(ctx context.Context, instanceID, network, addr string) (net.Conn, error) {
-	c, err := f.machines.Dial(ctx, instanceID, network, addr)
+	c, err := f.network.Dial(ctx, instanceID, network, addr, netip.AddrPort{})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s on %s: %w", addr, instanceID, err)
 	}

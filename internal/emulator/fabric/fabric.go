@@ -1,7 +1,7 @@
 // Package fabric is the network of the emulated cloud: it carries connections from clients to the listeners of load
 // balancers, from there to machines, and between machines as the VPC's route tables say.
 //
-// It reads the store and never changes it. What runs on a machine is behind the Machines interface.
+// It reads the store and never changes it. Where its sockets stand is behind the Network interface.
 package fabric
 
 import (
@@ -24,7 +24,9 @@ type Machines interface {
 // Options configure a fabric.
 type Options struct {
 	Store *cloud.Store
-	// Machines is what runs on the instances; nil means sockets on loopback addresses.
+	// Network opens the sockets; nil means loopback addresses of this host.
+	Network Network
+	// Machines is what runs on the instances of the loopback network; nil means sockets on loopback addresses.
 	Machines Machines
 	// Listen opens real sockets for the listeners of active load balancers and checks the health of their members. Without
 	// it only Dial and DialVIP reach listeners, and every member counts as healthy.
@@ -34,9 +36,9 @@ type Options struct {
 // Fabric is safe for concurrent use.
 type Fabric struct {
 	store     *cloud.Store
-	machines  Machines
+	network   Network
+	addresses *addresses // nil where the network is not loopback
 	listen    bool
-	addresses addresses
 	balancers balancers
 	conns     conns
 	health    health
@@ -61,13 +63,17 @@ type Fabric struct {
 // New makes a fabric. With Listen it follows the store until Close.
 func New(o Options) *Fabric {
 	f := &Fabric{
-		store: o.Store, machines: o.Machines, listen: o.Listen,
+		store: o.Store, network: o.Network, listen: o.Listen,
 		pace:      rate.NewLimiter(probesPerSecond, probesAtOnce),
 		frontends: map[socketKey]*frontend{}, verdict: make(chan struct{}, 1),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
-	if f.machines == nil {
-		f.machines = loopbackMachines{&f.addresses}
+	if f.network == nil {
+		f.addresses = &addresses{}
+		if o.Machines == nil {
+			o.Machines = loopbackMachines{f.addresses}
+		}
+		f.network = loopbackNetwork{f.addresses, o.Machines}
 	}
 	f.wait.Go(f.follow)
 	return f

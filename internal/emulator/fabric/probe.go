@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -29,7 +30,7 @@ func (f *Fabric) probe(ctx context.Context, m member, c check) error {
 		addr = net.JoinHostPort(host, strconv.Itoa(c.port))
 	}
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return f.machines.Dial(ctx, m.instanceID, network, addr)
+		return f.network.Dial(ctx, m.instanceID, network, addr, netip.AddrPort{})
 	}
 	switch c.kind {
 	case "http":

@@ -13,7 +13,7 @@ import (
 // change holds at once.
 type settings struct {
 	key       socketKey
-	vip       string
+	vip       VIP
 	group     string
 	scheduler string
 	access    access
@@ -85,7 +85,7 @@ func (a attributes) seconds(name string) time.Duration {
 func settingsOf(lb *cloud.LoadBalancer, l *cloud.Listener, lists func(id string) []cloud.ACLEntry) settings {
 	a := attributes(l.Attributes)
 	s := settings{
-		key: socketKey{lb.ID, l.ListenerKey}, vip: lb.Address, group: l.ServerGroupID, scheduler: a["Scheduler"],
+		key: socketKey{lb.ID, l.ListenerKey}, vip: vipOf(lb), group: l.ServerGroupID, scheduler: a["Scheduler"],
 		persistence: a.seconds("PersistenceTimeout"), established: a.seconds("EstablishedTimeout"),
 		proxyV2: a.on("ProxyProtocolV2Enabled"), check: checkOf(l.Protocol, a), web: webSettingsOf(a),
 	}

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -41,7 +40,7 @@ func (f *Fabric) Endpoint(loadBalancerID string, key cloud.ListenerKey) string {
 // its server.
 type frontend struct {
 	key  socketKey
-	vip  string
+	vip  VIP
 	addr net.Addr // nil without a socket
 	web  *web     // nil for tcp and udp
 	stop func() error
@@ -100,7 +99,7 @@ func (f *Fabric) read(key socketKey) (s settings, ok bool) {
 }
 
 // open begins the client's side of a listener. The caller holds f.mu.
-func (f *Fabric) open(key socketKey, vip string) (*frontend, error) {
+func (f *Fabric) open(key socketKey, vip VIP) (*frontend, error) {
 	front := &frontend{key: key, vip: vip, clients: map[net.Conn]struct{}{}, stop: func() error { return nil }, unwatch: func() {}}
 	if isWeb(key.Protocol) {
 		front.web = f.newWeb(key)
@@ -118,14 +117,10 @@ func (f *Fabric) open(key socketKey, vip string) (*frontend, error) {
 	return front, nil
 }
 
-// bind opens the socket of a listener on the VIP's loopback address.
+// bind opens the socket of a listener.
 func (f *Fabric) bind(front *frontend) error {
 	if front.key.Protocol == "udp" {
-		var socket net.PacketConn
-		err := f.place(front, func(c *net.ListenConfig, addr string) (err error) {
-			socket, err = c.ListenPacket(f.ctx, "udp", addr)
-			return err
-		})
+		socket, err := f.network.ListenPacket(f.ctx, front.vip, front.key.Port)
 		if err != nil {
 			return err
 		}
@@ -134,11 +129,7 @@ func (f *Fabric) bind(front *frontend) error {
 		f.wait.Go(relay.run)
 		return nil
 	}
-	var socket net.Listener
-	err := f.place(front, func(c *net.ListenConfig, addr string) (err error) {
-		socket, err = c.Listen(f.ctx, "tcp", addr)
-		return err
-	})
+	socket, err := f.network.Listen(f.ctx, front.vip, front.key.Port)
 	if err != nil {
 		return err
 	}
@@ -147,28 +138,13 @@ func (f *Fabric) bind(front *frontend) error {
 	return nil
 }
 
-// place tries the VIP's loopback address with the listener's port. Where that is not possible it takes another port (the
-// port is privileged or in use), and where the host has no such address, 127.0.0.1.
-func (f *Fabric) place(front *frontend, listen func(*net.ListenConfig, string) error) error {
-	var c net.ListenConfig
-	host := f.addresses.loopback(front.vip)
-	err := listen(&c, net.JoinHostPort(host, strconv.Itoa(front.key.Port)))
-	if errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EADDRINUSE) {
-		err = listen(&c, net.JoinHostPort(host, "0"))
-	}
-	if err != nil {
-		err = listen(&c, "127.0.0.1:0")
-	}
-	return err
-}
-
 func (f *Fabric) accept(front *frontend, socket net.Listener) {
 	for {
 		raw, err := socket.Accept()
 		if err != nil {
 			return
 		}
-		c := &client{Conn: raw, source: f.addresses.source(raw.RemoteAddr())}
+		c := &client{Conn: raw, source: f.network.Source(raw.RemoteAddr())}
 		if isWeb(front.key.Protocol) {
 			if !front.serveWeb(c) {
 				reset(raw)

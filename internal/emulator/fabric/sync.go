@@ -38,8 +38,8 @@ func (f *Fabric) Sync() {
 
 // wanted are the listeners that should have a frontend, with their VIPs. Without sockets only what somebody dialled has
 // one.
-func (f *Fabric) wanted() map[socketKey]string {
-	wanted := map[socketKey]string{}
+func (f *Fabric) wanted() map[socketKey]VIP {
+	wanted := map[socketKey]VIP{}
 	if !f.listen {
 		for _, key := range f.opened() {
 			if s, ok := f.read(key); ok {
@@ -53,7 +53,7 @@ func (f *Fabric) wanted() map[socketKey]string {
 		for lb := range f.store.LoadBalancers.All() {
 			for key, l := range lb.Listeners {
 				if carries(lb, l, now) {
-					wanted[socketKey{lb.ID, key}] = lb.Address
+					wanted[socketKey{lb.ID, key}] = vipOf(lb)
 				}
 			}
 		}

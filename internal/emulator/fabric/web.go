@@ -183,7 +183,7 @@ func (w *web) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	m, _ := ctx.Value(memberKey{}).(member)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	c, err := w.fabric.machines.Dial(ctx, m.instanceID, "tcp", m.addr)
+	c, err := w.fabric.network.Dial(ctx, m.instanceID, "tcp", m.addr, netip.AddrPort{})
 	if err != nil {
 		return nil, &connectError{err}
 	}
