@@ -1,0 +1,171 @@
+//go:build linux
+
+package vpcnet
+
+import (
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+func TestPodsReachEachOtherOnlyThroughRouteEntries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, one := w.machine("i-1", "vsw-a", "10.244.1.0/24", emulator.InstanceSpec{})
+	two, twoNS := w.machine("i-2", "vsw-b", "10.244.2.0/24", emulator.InstanceSpec{})
+	const pod = "10.244.2.7:8080"
+	w.serve(twoNS, "pod", pod)
+	w.serve(twoNS, "machine", two.PrivateIP+":8080")
+	w.answers(one, "tcp", two.PrivateIP+":8080", "machine")
+	w.unreachable(one, pod)
+	w.createRoute("10.244.2.0/24", "i-2")
+	w.answers(one, "tcp", pod, "pod")
+	w.answers(one, "udp", pod, "pod")
+	w.deleteRoutes()
+	w.unreachable(one, pod)
+}
+
+func TestStoppedAndReleasedMachinesAreCutOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, oneNS := w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
+	two, twoNS := w.machine("i-2", "vsw-a", "10.244.2.0/24", emulator.InstanceSpec{})
+	w.createRoute("10.244.2.0/24", "i-2")
+	w.serve(twoNS, "two", two.PrivateIP+":80")
+	w.serve(twoNS, "pod", "10.244.2.1:80")
+	w.serve(oneNS, "one", one.PrivateIP+":80")
+	w.answers(oneNS, "tcp", "10.244.2.1:80", "pod")
+	put := func(status string) {
+		_ = must(w.cloud.PutInstance("i-2", emulator.InstanceSpec{Status: status}))(t)
+	}
+	put("Stopped")
+	w.unreachable(oneNS, two.PrivateIP+":80")
+	w.unreachable(oneNS, "10.244.2.1:80")
+	put("Running")
+	w.answers(oneNS, "tcp", "10.244.2.1:80", "pod")
+	w.answers(twoNS, "tcp", one.PrivateIP+":80", "one")
+	w.cloud.ReleaseInstance("i-2")
+	w.unreachable(oneNS, two.PrivateIP+":80")
+	w.unreachable(oneNS, "10.244.2.1:80")
+	w.check(w.Detach("i-2"))
+	w.check(w.Detach("i-2"))
+	w.unreachable(oneNS, two.PrivateIP+":80")
+}
+
+func TestSourceAndDestinationCheck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, oneNS := w.machine("i-1", "vsw-a", "10.244.1.0/24", emulator.InstanceSpec{})
+	two, twoNS := w.machine("i-2", "vsw-b", "10.244.2.0/24", emulator.InstanceSpec{SourceDestCheck: true})
+	w.createRoute("10.244.1.0/24", "i-1")
+	w.createRoute("10.244.2.0/24", "i-2")
+	w.serve(twoNS, "pod", "10.244.2.1:80")
+	w.serve(twoNS, "two", two.PrivateIP+":80")
+	w.serve(oneNS, "one", one.PrivateIP+":80")
+	w.answers(oneNS, "tcp", two.PrivateIP+":80", "two")
+	w.swallowed(oneNS, "10.244.2.1:80")
+	// From the other side the packets arrive at the cloud with the address of a pod.
+	fromPod := func() error { return dialFrom(t, twoNS, "10.244.2.1", one.PrivateIP+":80") }
+	if err := fromPod(); err == nil {
+		t.Error("a packet with another source than the interface's passes the check")
+	}
+	w.check(w.api.DisableSourceDestCheck(t.Context(), two.NetworkInterfaceID))
+	w.answers(oneNS, "tcp", "10.244.2.1:80", "pod")
+	w.check(fromPod())
+}
+
+func TestRouteTableOfAVSwitch(t *testing.T) {
+	t.Parallel()
+	w := newWorldOf(t, func(c *emulator.Config) {
+		c.RouteTables = append(c.RouteTables, routeTable("vtb-custom"))
+		c.VSwitches[1].RouteTableID = "vtb-custom"
+	})
+	_, one := w.machine("i-1", "vsw-a", "10.244.1.0/24", emulator.InstanceSpec{})
+	_, two := w.machine("i-2", "vsw-b", "", emulator.InstanceSpec{})
+	w.serve(one, "pod", "10.244.1.1:80")
+	_, three := w.machine("i-3", "vsw-a", "", emulator.InstanceSpec{})
+	w.createRoute("10.244.1.0/24", "i-1")
+	w.answers(three, "tcp", "10.244.1.1:80", "pod")
+	w.unreachable(two, "10.244.1.1:80")
+	failed, err := w.api.CreateRouteEntries(t.Context(), []alicloud.NewRoute{{TableID: "vtb-custom", CIDR: "10.244.1.0/24", InstanceID: "i-1"}})
+	w.check(err)
+	for _, err := range failed {
+		w.check(err)
+	}
+	w.answers(two, "tcp", "10.244.1.1:80", "pod")
+}
+
+func TestPlacesOutsideTheVPC(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, oneNS := w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
+	premises := w.attach(Endpoint{Name: "rack-1", Address: netip.MustParseAddr("192.168.7.1"), Place: Premises})
+	internet := w.attach(Endpoint{Name: "client", Address: netip.MustParseAddr("203.0.113.10"), Place: Internet})
+	inside := w.attach(Endpoint{Name: "eci-1", Address: netip.MustParseAddr("10.1.200.1"), Place: Interface})
+	w.serve(oneNS, "one", one.PrivateIP+":80")
+	w.serve(inside, "eci", "10.1.200.1:80")
+	w.serve(premises, "rack", "192.168.7.1:10250")
+	w.serve(w.ControlPlane(), "api", "10.0.0.10:6443")
+	for _, ns := range []*Namespace{oneNS, premises, internet, inside} {
+		w.answers(ns, "tcp", "10.0.0.10:6443", "api")
+	}
+	for _, ns := range []*Namespace{premises, internet} {
+		w.unreachable(ns, one.PrivateIP+":80")
+		w.unreachable(ns, "10.1.200.1:80")
+	}
+	w.answers(oneNS, "tcp", "10.1.200.1:80", "eci")
+	w.answers(inside, "tcp", one.PrivateIP+":80", "one")
+	w.answers(w.ControlPlane(), "tcp", "192.168.7.1:10250", "rack")
+	w.unreachable(oneNS, "192.168.7.1:10250")
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	w := newWorld(t)
+	w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
+	w.balancer(alicloud.AddressInternet, tcpListener(80), ecsMember("i-1", 80))
+	left := func() []string { return must(filepath.Glob(filepath.Join(namespaces, w.options.Prefix+"-*")))(t) }
+	if n := len(left()); n != 3 {
+		t.Fatalf("%d namespaces while it runs, want those of the cloud, the control plane and the machine", n)
+	}
+	w.check(w.cloud.Close())
+	w.check(w.Close())
+	if names := left(); len(names) > 0 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+func TestStaleNamespacesAreReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const prefix = "stale"
+	for _, name := range []string{prefix + "-cloud", prefix + "-i-1"} {
+		ns := must(makeNamespace(name))(t)
+		w.check(ns.handle.Close())
+	}
+	n := must(New(t.Context(), Options{Prefix: prefix}))(t)
+	w.check(n.Close())
+	if left := must(filepath.Glob(filepath.Join(namespaces, prefix+"-*")))(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := New(t.Context(), Options{Prefix: "Too/Long"}); err == nil {
+		t.Error("a prefix that is no name is accepted")
+	}
+	good := netip.MustParseAddr("10.1.0.9")
+	w.attach(Endpoint{Name: "a", Address: good, Place: Interface})
+	for _, e := range []Endpoint{{Name: "a", Address: good}, {Name: "../b", Address: good}, {Name: "c"}, {Name: "", Address: good}} {
+		if _, err := w.Attach(t.Context(), e); err == nil {
+			t.Errorf("%+v is attached", e)
+		}
+	}
+	if err := w.Follow(t.Context(), w.cloud); err == nil {
+		t.Error("a network follows two clouds")
+	}
+}
