@@ -231,7 +231,7 @@ func TestRoutes(t *testing.T) {
 	if !alicloud.IsDuplicate(results[0]) {
 		t.Errorf("a CIDR that is there with another next hop: %v, want duplicate", results[0])
 	}
-	custom := must(c.DescribeRouteEntries(ctx, "vtb-emulator"))(t)
+	custom := must(c.DescribeRouteEntries(ctx, "vtb-emulator", false))(t)
 	want := []alicloud.RouteEntry{
 		{TableID: "vtb-emulator", CIDR: "10.244.0.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-1", Type: "Instance"}}},
 		{TableID: "vtb-emulator", CIDR: "10.244.1.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-2", Type: "Instance"}}},

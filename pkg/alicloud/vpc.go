@@ -18,6 +18,8 @@ type VSwitch struct {
 	VPCID     string
 	ZoneID    string
 	CIDRBlock string
+	// IPv6CIDRBlock is empty where the vSwitch has no IPv6.
+	IPv6CIDRBlock string
 	// RouteTableID is the route table that machines in the vSwitch use; InSystemTable says that it is the VPC's system
 	// table.
 	RouteTableID  string
@@ -37,7 +39,7 @@ func (c *Client) DescribeVSwitches(ctx context.Context, vpcID string) ([]VSwitch
 		var found []VSwitch
 		for _, w := range out.VSwitches.VSwitch {
 			found = append(found, VSwitch{
-				ID: w.VSwitchId, VPCID: w.VpcId, ZoneID: w.ZoneId, CIDRBlock: w.CidrBlock,
+				ID: w.VSwitchId, VPCID: w.VpcId, ZoneID: w.ZoneId, CIDRBlock: w.CidrBlock, IPv6CIDRBlock: w.Ipv6CidrBlock,
 				RouteTableID: w.RouteTable.RouteTableId, InSystemTable: w.RouteTable.RouteTableType == routeTableSystem,
 				AvailableIPs: w.AvailableIpAddressCount,
 			})
@@ -51,9 +53,9 @@ type describeVSwitchesResponse struct {
 	TotalCount int
 	VSwitches  struct {
 		VSwitch []struct {
-			VSwitchId, VpcId, ZoneId, CidrBlock string
-			AvailableIpAddressCount             int
-			RouteTable                          struct{ RouteTableId, RouteTableType string }
+			VSwitchId, VpcId, ZoneId, CidrBlock, Ipv6CidrBlock string
+			AvailableIpAddressCount                            int
+			RouteTable                                         struct{ RouteTableId, RouteTableType string }
 		}
 	}
 }

@@ -24,6 +24,9 @@ const (
 	reasonSourceDestErr = "SourceDestCheckFailed"
 )
 
+// ofCluster stands for the UID of a node in what is told of the cluster as a whole.
+const ofCluster types.UID = "cluster"
+
 // eventInterval is how long the same reason is not told again about a node: most problems are met on every pass.
 const eventInterval = time.Hour
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,46 +22,74 @@ const vSwitchTTL = time.Hour
 // https://www.alibabacloud.com/help/en/vpc/user-guide/route-table-overview.
 var reserved = netip.MustParsePrefix("100.64.0.0/10")
 
-// guardrail keeps routes from being asked for that the cloud would refuse, each with an answer of its own.
+// guardrail knows the ranges of the VPC, so that no route is asked for that the cloud would refuse, each with an answer of
+// its own. It is safe for concurrent use.
 type guardrail struct {
-	api       API
-	vpcID     string
+	api   API
+	vpcID string
+
+	mu        sync.Mutex // guards the fields below
 	vSwitches []alicloud.VSwitch
 	read      time.Time
 }
 
-func newGuardrail(opts Options) guardrail {
-	g := guardrail{api: opts.API, vpcID: opts.Config.VPCID, vSwitches: opts.VSwitches}
+func newGuardrail(opts Options) *guardrail {
+	g := &guardrail{api: opts.API, vpcID: opts.Config.VPCID, vSwitches: opts.VSwitches}
 	if len(opts.VSwitches) > 0 {
 		g.read = time.Now()
 	}
 	return g
 }
 
+// known returns the vSwitches of the VPC, none where the key may not read them: it can still write routes, and the cloud
+// then refuses bad ones itself.
+func (g *guardrail) known(ctx context.Context) ([]alicloud.VSwitch, error) {
+	g.mu.Lock()
+	vSwitches, fresh := g.vSwitches, !g.read.IsZero() && time.Since(g.read) < vSwitchTTL
+	g.mu.Unlock()
+	if fresh {
+		return vSwitches, nil
+	}
+	vSwitches, err := g.api.DescribeVSwitches(ctx, g.vpcID)
+	if err != nil && !alicloud.IsForbidden(err) {
+		return nil, fmt.Errorf("read the vSwitches of %s: %w", g.vpcID, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.vSwitches, g.read = vSwitches, time.Now()
+	return vSwitches, nil
+}
+
+// ipv6 reports whether the VPC takes IPv6 routes: it does when it has IPv6, which its vSwitches show. Source:
+// https://www.alibabacloud.com/help/en/ipv6-gateway/user-guide/create-and-manage-ipv6-routes. Where they cannot be read,
+// the cloud is asked with each route.
+func (g *guardrail) ipv6(ctx context.Context) (bool, error) {
+	vSwitches, err := g.known(ctx)
+	return len(vSwitches) == 0 || slices.ContainsFunc(vSwitches, func(v alicloud.VSwitch) bool { return v.IPv6CIDRBlock != "" }), err
+}
+
 // allowed reports whether the cloud accepts a route for the CIDR. It tells the node when not.
 func (g *guardrail) allowed(ctx context.Context, events *events, node *corev1.Node, cidr netip.Prefix) (bool, error) {
-	if g.read.IsZero() || time.Since(g.read) >= vSwitchTTL {
-		vSwitches, err := g.api.DescribeVSwitches(ctx, g.vpcID)
-		// A key that may not read vSwitches can still write routes; the cloud then refuses bad ones itself.
-		if err != nil && !alicloud.IsForbidden(err) {
-			return false, fmt.Errorf("read the vSwitches of %s: %w", g.vpcID, err)
-		}
-		g.vSwitches, g.read = vSwitches, time.Now()
+	vSwitches, err := g.known(ctx)
+	if err != nil {
+		return false, err
 	}
-	if obstacle := g.obstacle(cidr); obstacle != "" {
+	if obstacle := obstacle(vSwitches, cidr); obstacle != "" {
 		events.warn(node, reasonInvalidCIDR, "The pod CIDR %s gets no route: it overlaps with %s. Choose a --cluster-cidr that is free in the VPC", cidr, obstacle)
 		return false, nil
 	}
 	return true, nil
 }
 
-func (g *guardrail) obstacle(cidr netip.Prefix) string {
+func obstacle(vSwitches []alicloud.VSwitch, cidr netip.Prefix) string {
 	if cidr.Overlaps(reserved) {
 		return fmt.Sprintf("%s, the range of the cloud's own services", reserved)
 	}
-	for _, vSwitch := range g.vSwitches {
-		if prefix, err := netip.ParsePrefix(vSwitch.CIDRBlock); err == nil && prefix.Overlaps(cidr) {
-			return fmt.Sprintf("%s of vSwitch %s", prefix, vSwitch.ID)
+	for i := range vSwitches {
+		for _, block := range []string{vSwitches[i].CIDRBlock, vSwitches[i].IPv6CIDRBlock} {
+			if prefix, err := netip.ParsePrefix(block); err == nil && prefix.Overlaps(cidr) {
+				return fmt.Sprintf("%s of vSwitch %s", prefix, vSwitches[i].ID)
+			}
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // API is what this package calls of the cloud. *alicloud.Client satisfies it.
 type API interface {
 	DescribeRouteTables(ctx context.Context, vpcID string) ([]alicloud.RouteTable, error)
-	DescribeRouteEntries(ctx context.Context, tableID string) ([]alicloud.RouteEntry, error)
+	DescribeRouteEntries(ctx context.Context, tableID string, ipv6 bool) ([]alicloud.RouteEntry, error)
 	CreateRouteEntries(ctx context.Context, routes []alicloud.NewRoute) ([]error, error)
 	DeleteRouteEntries(ctx context.Context, entries []alicloud.RouteEntry) ([]error, error)
 	DescribeVSwitches(ctx context.Context, vpcID string) ([]alicloud.VSwitch, error)
@@ -29,7 +30,7 @@ type API interface {
 
 // Config says which routes to manage, and where.
 type Config struct {
-	// ClusterCIDRs are the ranges that pod CIDRs come from. Entries outside them are never touched. Required.
+	// ClusterCIDRs are the ranges that pod CIDRs come from, IPv4 or IPv6. Entries outside them are never touched. Required.
 	ClusterCIDRs []netip.Prefix
 	// TableIDs are the route tables to write. Empty means the tables of VSwitchIDs and TableTag together, else the system
 	// table of the VPC.
@@ -121,6 +122,11 @@ func (c Config) covers(prefix netip.Prefix) bool {
 		}
 	}
 	return false
+}
+
+// ipv6 reports whether pods have IPv6 addresses.
+func (c Config) ipv6() bool {
+	return slices.ContainsFunc(c.ClusterCIDRs, func(cluster netip.Prefix) bool { return cluster.Addr().Is6() })
 }
 
 // isClusterCIDR reports whether the prefix is a whole range of the cluster, which no ordinary pod CIDR is.

@@ -34,7 +34,6 @@ const (
 type pass struct {
 	c       *Controller
 	backoff backoff
-	guardrail
 	// readAfter is the oldest read that is still good enough.
 	readAfter time.Time
 	// drift and poll are when the tables are to be read again: for what others changed, and for what the cloud is still
@@ -46,12 +45,12 @@ type pass struct {
 }
 
 func newPass(c *Controller) *pass {
-	return &pass{c: c, backoff: backoff{}, guardrail: newGuardrail(c.opts)}
+	return &pass{c: c, backoff: backoff{}}
 }
 
 // run makes the pass and returns when the next one is due if nothing happens.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
-	v, err := p.c.writer.view()
+	v, err := p.c.writer.view(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -127,7 +126,7 @@ func (p *pass) choose(ctx context.Context, v *view, plans []*plan, now time.Time
 				}
 				continue
 			}
-			ok, err := p.allowed(ctx, p.c.events, v.wanted[cidr].node, cidr)
+			ok, err := p.c.writer.guardrail.allowed(ctx, p.c.events, v.wanted[cidr].node, cidr)
 			if err != nil {
 				return nil, err
 			}
@@ -235,8 +234,9 @@ func confirmAfter(reads int, settle time.Duration) time.Duration {
 	}
 }
 
-// wantedConditions says of every node with a wanted route whether all its routes are available in all tables. A node
-// with a pod CIDR that cannot be routed is not available either.
+// wantedConditions says of every node with a wanted route whether all its routes, of both IP versions, are available in
+// all tables. A node with a pod CIDR that cannot be routed is not available either; where the VPC has no IPv6, an IPv4
+// route is enough.
 func wantedConditions(v *view, plans []*plan) map[string]conditionFor {
 	wanted := map[string]conditionFor{}
 	set := func(node *corev1.Node, available bool) {
@@ -251,7 +251,8 @@ func wantedConditions(v *view, plans []*plan) map[string]conditionFor {
 		set(w.node, available)
 	}
 	for _, problem := range v.problems {
-		if problem.reason == reasonConflict || problem.reason == reasonInvalidCIDR {
+		_, routed := wanted[problem.node.Name]
+		if problem.reason != reasonIPv6 || !routed {
 			set(problem.node, false)
 		}
 	}
@@ -260,9 +261,7 @@ func wantedConditions(v *view, plans []*plan) map[string]conditionFor {
 
 // tell writes the events of this pass.
 func (p *pass) tell(v *view, tables []*table, plans []*plan) {
-	for _, problem := range v.problems {
-		p.c.events.warn(problem.node, problem.reason, "%s", problem.message)
-	}
+	p.tellProblems(v.problems)
 	for _, node := range v.withoutCIDR {
 		if time.Since(node.CreationTimestamp.Time) >= cidrGrace {
 			p.c.events.warn(node, reasonNoCIDR, "The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns them: it needs "+
@@ -276,6 +275,25 @@ func (p *pass) tell(v *view, tables []*table, plans []*plan) {
 				"node; it stays, and the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, cidr, e.NextHops)
 		}
 		p.tellQuota(v, tables[i], plan)
+	}
+}
+
+// tellProblems writes an event on each node that has a problem of its own. That there is no IPv6 is one of the cluster:
+// one of its nodes is told.
+func (p *pass) tellProblems(problems []problem) {
+	ipv6 := false
+	for _, problem := range problems {
+		if problem.reason != reasonIPv6 {
+			p.c.events.warn(problem.node, problem.reason, "%s", problem.message)
+			continue
+		}
+		ipv6 = true
+		if p.c.events.first(ofCluster, reasonIPv6) {
+			p.c.events.recorder.Eventf(problem.node, corev1.EventTypeWarning, reasonIPv6, "%s. Other nodes are not told", problem.message)
+		}
+	}
+	if !ipv6 {
+		p.c.events.solved(ofCluster, reasonIPv6)
 	}
 }
 

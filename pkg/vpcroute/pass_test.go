@@ -329,7 +329,7 @@ func TestForeignChanges(t *testing.T) {
 		nodes, want := nodesOf(3)
 		c.set(nodes...)
 		c.converge(time.Minute)
-		entries, err := a.client.DescribeRouteEntries(t.Context(), testTable)
+		entries, err := a.client.DescribeRouteEntries(t.Context(), testTable, false)
 		if err != nil {
 			t.Fatal(err)
 		}

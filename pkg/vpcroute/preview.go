@@ -8,7 +8,7 @@ import (
 // Preview returns what the next pass would write, one line per change, and writes nothing. The node informer must have
 // synced.
 func (w *Writer) Preview(ctx context.Context) ([]string, error) {
-	v, err := w.view()
+	v, err := w.view(ctx)
 	if err != nil {
 		return nil, err
 	}

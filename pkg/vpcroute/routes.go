@@ -35,7 +35,7 @@ func NewRoutes(writer *Writer, config Config) *Routes { return &Routes{writer: w
 // ListRoutes lists the routes that are ours. Foreign entries are left out, because the stock controller deletes whatever
 // it cannot explain; so are entries that do not work in every table yet, because it takes listed ones for working.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
-	v, err := r.writer.view()
+	v, err := r.writer.view(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func available(tables []*table, cidr netip.Prefix, hop string) bool {
 // elsewhere is replaced. While the cloud is at work the error is an API conflict, after which the stock controller tries
 // again.
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovider.Route) error {
-	cidr, hop, v, err := r.parse(route)
+	cidr, hop, v, err := r.parse(ctx, route)
 	if err != nil {
 		return err
 	}
@@ -143,10 +143,10 @@ func (r *Routes) advance(ctx context.Context, v *view, tables []*table, cidr net
 }
 
 // parse reads a wanted route: its CIDR, the instance of its node, and the nodes with exactly this route forced in.
-func (r *Routes) parse(route *cloudprovider.Route) (netip.Prefix, string, *view, error) {
+func (r *Routes) parse(ctx context.Context, route *cloudprovider.Route) (netip.Prefix, string, *view, error) {
 	cidr, err := netip.ParsePrefix(route.DestinationCIDR)
-	if err != nil || !cidr.Addr().Is4() || !r.config.covers(cidr.Masked()) {
-		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %q is no IPv4 range inside the cluster CIDR %v", route.DestinationCIDR, r.config.ClusterCIDRs)
+	if err != nil || !r.config.covers(cidr.Masked()) {
+		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %q is no range inside the cluster CIDR %v", route.DestinationCIDR, r.config.ClusterCIDRs)
 	}
 	node := r.writer.node(string(route.TargetNode))
 	if node == nil {
@@ -156,9 +156,12 @@ func (r *Routes) parse(route *cloudprovider.Route) (netip.Prefix, string, *view,
 	if err != nil {
 		return netip.Prefix{}, "", nil, fmt.Errorf("route %s: %w", cidr, err)
 	}
-	v, err := r.writer.view()
+	v, err := r.writer.view(ctx)
 	if err != nil {
 		return netip.Prefix{}, "", nil, err
+	}
+	if v.held.Has(cidr.Masked()) {
+		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %s: no vSwitch of %s has IPv6", cidr, r.config.VPCID)
 	}
 	v.wanted = map[netip.Prefix]want{cidr.Masked(): {node: node, instance: instance}}
 	return cidr.Masked(), instance, v, nil

@@ -24,7 +24,7 @@ func TestSourceDestCheck(t *testing.T) {
 		c := newCluster(t, a)
 		nodes, _ := nodesOf(100)
 		c.set(nodes...)
-		v, err := c.writer.view()
+		v, err := c.writer.view(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 
 // view is what the nodes say about routes.
 type view struct {
-	// wanted holds the IPv4 pod CIDRs that are to lead to an instance.
+	// wanted holds the pod CIDRs that are to lead to an instance.
 	wanted map[netip.Prefix]want
 	// held are pod CIDRs of nodes whose instance is not known, or that are not ours to route. Entries for them stay.
 	held sets.Set[netip.Prefix]
@@ -66,8 +66,8 @@ func (v *view) add(node *corev1.Node, config Config, instanceID func(*corev1.Nod
 			v.report(node, reasonInvalidCIDR, "The pod CIDR %q cannot be read", text)
 		case err != nil:
 			v.held.Insert(cidr.Masked())
-		case cidr.Addr().Is6():
-			v.report(node, reasonIPv6, "The pod CIDR %s gets no route: only IPv4 pod CIDRs are written into VPC route tables", cidr)
+		case cidr.Addr().Is6() && !config.ipv6():
+			v.report(node, reasonIPv6, "The pod CIDR %s gets no route: --cluster-cidr of this program has no IPv6 range", cidr)
 		case !config.covers(cidr):
 			v.report(node, reasonInvalidCIDR, "The pod CIDR %s is not inside the cluster CIDR %v; make --cluster-cidr of this program "+
 				"and of the kube-controller-manager the same", cidr, config.ClusterCIDRs)
@@ -83,6 +83,27 @@ func (v *view) want(node *corev1.Node, cidr netip.Prefix, instance string) {
 		return
 	}
 	v.wanted[cidr] = want{node: node, instance: instance}
+}
+
+func (v *view) wantsIPv6() bool {
+	for cidr := range v.wanted {
+		if cidr.Addr().Is6() {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUpIPv6 takes IPv6 out of what is wanted, in a VPC that has none. The nodes' other routes are not held up by it.
+func (v *view) giveUpIPv6(vpcID string) {
+	for cidr, w := range v.wanted {
+		if cidr.Addr().Is6() {
+			delete(v.wanted, cidr)
+			v.held.Insert(cidr)
+			v.report(w.node, reasonIPv6, "The pod CIDR %s gets no route: no vSwitch of %s has IPv6. Enable IPv6 for the VPC and for the nodes' "+
+				"vSwitches, or leave the IPv6 range out of --cluster-cidr", cidr, vpcID)
+		}
+	}
 }
 
 func (v *view) report(node *corev1.Node, reason, format string, args ...any) {

@@ -19,7 +19,8 @@ import (
 // time and refuses a second one, so whatever is asked for while a call is in flight makes up the next batch. It remembers
 // the tables, so that an event costs writes only. It has no goroutine of its own and is safe for concurrent use.
 type Writer struct {
-	opts Options
+	opts      Options
+	guardrail *guardrail
 
 	// slot holds one token, which whoever calls the cloud takes. It guards the pace.
 	slot chan struct{}
@@ -63,18 +64,27 @@ func NewWriter(opts Options) *Writer {
 	registerMetrics()
 	opts.Nodes.Informer()
 	return &Writer{
-		opts: opts.withDefaults(), slot: make(chan struct{}, 1), tables: map[string]*table{},
+		opts: opts.withDefaults(), guardrail: newGuardrail(opts), slot: make(chan struct{}, 1), tables: map[string]*table{},
 		seen: sets.New[string](), gone: sets.New[string](),
 	}
 }
 
 // view reads the nodes of the cache and remembers their instances.
-func (w *Writer) view() (*view, error) {
+func (w *Writer) view(ctx context.Context) (*view, error) {
 	nodes, err := w.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	v := viewOf(nodes, w.opts.Config, w.opts.InstanceID)
+	if v.wantsIPv6() {
+		ipv6, err := w.guardrail.ipv6(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !ipv6 {
+			v.giveUpIPv6(w.opts.Config.VPCID)
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = w.seen.Union(v.instances)
@@ -149,7 +159,7 @@ func (w *Writer) readTable(ctx context.Context, id string, notBefore time.Time) 
 		return nil
 	}
 	asked := time.Now()
-	entries, err := w.opts.API.DescribeRouteEntries(ctx, id)
+	entries, err := w.opts.API.DescribeRouteEntries(ctx, id, w.opts.Config.ipv6())
 	if err != nil {
 		return fmt.Errorf("read route table %s: %w", id, err)
 	}
