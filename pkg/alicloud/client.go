@@ -67,16 +67,36 @@ func (c *Client) Region() string { return c.opts.Region }
 
 // call runs one action and decodes its answer into out. It waits for the rate limit first, so ctx should allow for
 // up to a minute where a product's window is used up.
+//
+// A call whose key the cloud no longer knows is made a second time when the source of the keys has another one: the refusal
+// came before anything was done.
 func (c *Client) call(ctx context.Context, action string, p product, in params, out responses.AcsResponse) error {
-	if err := c.limiter.wait(ctx, action); err != nil {
-		return fmt.Errorf("%s: wait for the rate limit: %w", action, err)
-	}
 	keys, err := c.opts.Credentials.Credentials(ctx)
 	if err != nil {
 		return fmt.Errorf("%s: %w", action, err)
 	}
+	err = c.attempt(ctx, action, p, keys, in, out)
+	refresher, canRefresh := c.opts.Credentials.(Refresher)
+	if !canRefresh || !hasCode(err, staleKeyCodes) {
+		return err
+	}
+	fresh, refreshErr := refresher.Refresh(ctx, keys)
+	switch {
+	case refreshErr != nil:
+		return fmt.Errorf("%w; %w", err, refreshErr)
+	case fresh.same(keys):
+		return err
+	}
+	return c.attempt(ctx, action, p, fresh, in, out)
+}
+
+// attempt makes the call once.
+func (c *Client) attempt(ctx context.Context, action string, p product, keys Credentials, in params, out responses.AcsResponse) error {
+	if err := c.limiter.wait(ctx, action); err != nil {
+		return fmt.Errorf("%s: wait for the rate limit: %w", action, err)
+	}
 	start := time.Now()
-	err = asError(action, c.send(ctx, action, p, keys, in, out))
+	err := asError(action, c.send(ctx, action, p, keys, in, out))
 	observeCall(action, err, time.Since(start))
 	if IsThrottled(err) {
 		c.limiter.throttled(action)

@@ -13,11 +13,12 @@ type product struct {
 	host    string
 }
 
-// Versions are those of https://www.alibabacloud.com/help/en/slb, …/vpc and …/ecs (developer reference).
+// Versions are those of https://www.alibabacloud.com/help/en/slb, …/vpc, …/ecs and …/ram (developer reference).
 var (
 	productSLB = product{name: "Slb", version: "2014-05-15", host: "slb"}
 	productVPC = product{name: "Vpc", version: "2016-04-28", host: "vpc"}
 	productECS = product{name: "Ecs", version: "2014-05-26", host: "ecs"}
+	productSTS = product{name: "Sts", version: "2015-04-01", host: "sts"}
 )
 
 // Endpoints says where the products are reached.
@@ -27,9 +28,9 @@ type Endpoints struct {
 	Network string
 	// PlainHTTP sends calls unencrypted. For emulators and tests.
 	PlainHTTP bool
-	// SLB, VPC and ECS replace the default host of one product: "host", "host:port" or a URL, of which only host and
+	// SLB, VPC, ECS and STS replace the default host of one product: "host", "host:port" or a URL, of which only host and
 	// port count. Empty means the default.
-	SLB, VPC, ECS string
+	SLB, VPC, ECS, STS string
 }
 
 func (e Endpoints) scheme() string {
@@ -40,7 +41,7 @@ func (e Endpoints) scheme() string {
 }
 
 func (e Endpoints) host(p product, region string) string {
-	override := map[string]string{productSLB.host: e.SLB, productVPC.host: e.VPC, productECS.host: e.ECS}[p.host]
+	override := map[string]string{productSLB.host: e.SLB, productVPC.host: e.VPC, productECS.host: e.ECS, productSTS.host: e.STS}[p.host]
 	if override != "" {
 		return hostPort(override)
 	}

@@ -46,6 +46,12 @@ var (
 		"InvalidSecurityToken.Expired", "InvalidSecurityToken.Malformed", "InvalidSecurityToken.MismatchWithAccessKey",
 	)
 
+	// staleKeyCodes are those with which the cloud refuses a key that has ended or was taken away. A new one may be there.
+	staleKeyCodes = sets.New(
+		"InvalidSecurityToken.Expired", "InvalidSecurityToken.Malformed", "InvalidSecurityToken.MismatchWithAccessKey",
+		"InvalidAccessKeyId.NotFound", "InvalidAccessKeyId.Inactive",
+	)
+
 	forbiddenCodes = sets.New("Forbidden", "Forbidden.RAM", "Forbidden.RiskControl", "Forbbiden.SubUser", "NoPermission")
 
 	notFoundCodes = sets.New(
@@ -98,7 +104,11 @@ func IsBusy(err error) bool { return hasCode(err, busyCodes) }
 // next minute begins.
 func IsThrottled(err error) bool {
 	e, ok := asAPIError(err)
-	return ok && (e.Code == "Throttling" || strings.HasPrefix(e.Code, "Throttling."))
+	return ok && e.isThrottled()
+}
+
+func (e *Error) isThrottled() bool {
+	return e.Code == "Throttling" || strings.HasPrefix(e.Code, "Throttling.")
 }
 
 // IsQuota reports whether a quota of the account or of the resource is used up.
@@ -120,7 +130,11 @@ func IsForbidden(err error) bool { return hasCode(err, forbiddenCodes) }
 // state must be read before the write is repeated.
 func IsAmbiguous(err error) bool {
 	e, ok := asAPIError(err)
-	return ok && (e.Code == "" || ambiguousCodes.Has(e.Code) || e.Status >= http.StatusInternalServerError)
+	return ok && e.isAmbiguous()
+}
+
+func (e *Error) isAmbiguous() bool {
+	return e.Code == "" || ambiguousCodes.Has(e.Code) || e.Status >= http.StatusInternalServerError
 }
 
 // HasCode reports whether err is an [Error] with one of the codes.
@@ -131,8 +145,9 @@ func hasCode(err error, codes sets.Set[string]) bool {
 	return ok && codes.Has(e.Code)
 }
 
+// asAPIError leaves out what STS answered to a request for keys: the call itself was then never made.
 func asAPIError(err error) (*Error, bool) {
 	var e *Error
-	ok := errors.As(err, &e)
+	ok := errors.As(err, &e) && !IsNoCredentials(err)
 	return e, ok
 }

@@ -29,12 +29,17 @@ const (
 // ErrNotFound says that the metadata service answers but does not know the key.
 var ErrNotFound = errors.New("not found")
 
+// errForbidden is the answer to a read without token where the instance requires one, and to one with a wrong token.
+var errForbidden = errors.New("HTTP status 403: this instance requires a token, and none or a wrong one was sent")
+
 // Metadata reads the metadata service of the ECS instance that this process runs on. It uses the token mode and falls
 // back to plain reads where the service grants no token, so that instances of either setting work. It is safe for
 // concurrent use.
 type Metadata struct {
 	endpoint string
 	client   *http.Client
+	// plain switches the token mode off.
+	plain bool
 
 	mu      sync.Mutex // guards the token
 	token   string
@@ -52,6 +57,11 @@ func NewMetadata(endpoint string) *Metadata {
 		endpoint: strings.TrimSuffix(endpoint, "/"),
 		client:   &http.Client{Timeout: metadataTimeout, Transport: transport},
 	}
+}
+
+// WithoutTokens returns a reader of the same service that never asks for a token.
+func (m *Metadata) WithoutTokens() *Metadata {
+	return &Metadata{endpoint: m.endpoint, client: m.client, plain: true}
 }
 
 // InstanceID returns the instance's id, for example "i-bp1…".
@@ -111,26 +121,59 @@ func parseRoleDocument(text string) (Credentials, error) {
 
 // get reads one key below meta-data/. An empty answer is an error: no key of ours is ever empty on a real instance.
 func (m *Metadata) get(ctx context.Context, key string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.endpoint+"/latest/meta-data/"+key, nil)
+	token := m.currentToken(ctx)
+	text, err := m.read(ctx, key, token)
+	if errors.Is(err, errForbidden) && token != "" {
+		// The service has forgotten the token, for example because the instance was moved to another host.
+		m.dropToken(token)
+		text, err = m.read(ctx, key, m.currentToken(ctx))
+	}
+	if err == nil && text == "" {
+		err = errors.New("empty answer")
+	}
 	if err != nil {
-		return "", fmt.Errorf("metadata service %s: %w", m.endpoint, err)
-	}
-	if token := m.currentToken(ctx); token != "" {
-		request.Header.Set("X-aliyun-ecs-metadata-token", token)
-	}
-	text, err := m.do(request)
-	if err != nil {
-		return "", fmt.Errorf("metadata service %s: %s: %w", m.endpoint, key, err)
-	}
-	if text == "" {
-		return "", fmt.Errorf("metadata service %s: %s: empty answer", m.endpoint, key)
+		return "", &metadataError{endpoint: m.endpoint, key: key, err: err}
 	}
 	return text, nil
+}
+
+func (m *Metadata) read(ctx context.Context, key, token string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.endpoint+"/latest/meta-data/"+key, nil)
+	if err != nil {
+		return "", err
+	}
+	if token != "" {
+		request.Header.Set("X-aliyun-ecs-metadata-token", token)
+	}
+	return m.do(request)
+}
+
+// metadataError says that a key could not be read.
+type metadataError struct {
+	endpoint, key string
+	err           error
+}
+
+func (e *metadataError) Error() string {
+	return fmt.Sprintf("metadata service %s: %s: %v", e.endpoint, e.key, e.err)
+}
+
+func (e *metadataError) Unwrap() error { return e.err }
+
+func (m *Metadata) dropToken(token string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.token == token {
+		m.token = ""
+	}
 }
 
 // currentToken returns a token, or "" where the service grants none: instances may have the token mode switched off, and
 // the plain read that follows then says what is wrong.
 func (m *Metadata) currentToken(ctx context.Context) string {
+	if m.plain {
+		return ""
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.token != "" && time.Now().Before(m.expires) {
@@ -162,6 +205,8 @@ func (m *Metadata) do(request *http.Request) (string, error) {
 		return "", err
 	case response.StatusCode == http.StatusNotFound:
 		return "", ErrNotFound
+	case response.StatusCode == http.StatusForbidden:
+		return "", errForbidden
 	case response.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("HTTP status %d", response.StatusCode)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -105,19 +104,33 @@ func TestCredentialsPrintNothing(t *testing.T) {
 	}
 }
 
-// TestRoleCredentialsOutlastMetadataFailure uses keys that are about to end while the service is down.
-func TestRoleCredentialsOutlastMetadataFailure(t *testing.T) {
+// TestMetadataTokenForgotten restarts the service, which then knows no token that it has granted.
+func TestMetadataTokenForgotten(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		// Port 0 is never connected to: the dial fails at once, as a stopped service does.
-		r := NewRoleCredentials(NewMetadata("http://127.0.0.1:0"))
-		r.keys = Credentials{AccessKeyID: "STS.1", Expiration: time.Now().Add(roleRefreshMargin / 2)}
-		if keys, err := r.Credentials(t.Context()); err != nil || keys.AccessKeyID != "STS.1" {
-			t.Errorf("keys that are still valid are not served: %v", err)
+	token, puts := "first", 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPut:
+			puts++
+			_, _ = io.WriteString(w, token)
+		case r.Header.Get("X-aliyun-ecs-metadata-token") != token:
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			_, _ = io.WriteString(w, "i-1")
 		}
-		time.Sleep(roleRefreshMargin)
-		if _, err := r.Credentials(t.Context()); err == nil {
-			t.Error("keys that have ended are served")
+	}))
+	t.Cleanup(server.Close)
+	m := NewMetadata(server.URL)
+	for _, current := range []string{"first", "second"} {
+		token = current
+		if id, err := m.InstanceID(t.Context()); id != "i-1" || err != nil {
+			t.Errorf("token %s: instance id %q, %v", current, id, err)
 		}
-	})
+	}
+	if _, err := m.WithoutTokens().InstanceID(t.Context()); !errors.Is(err, errForbidden) {
+		t.Errorf("plain read where a token is required: %v, want errForbidden", err)
+	}
+	if puts != 2 {
+		t.Errorf("%d tokens asked for, want 2", puts)
+	}
 }

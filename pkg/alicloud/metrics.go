@@ -20,6 +20,12 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action", "code"})
 
+	credentialsFetched = metrics.NewCounterVec(&metrics.CounterOpts{
+		Namespace: metricsNamespace, Name: "credentials_fetches_total",
+		Help:           "Times that keys were fetched from their source or read from a changed file, by source and result (\"success\", \"error\").",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"source", "result"})
+
 	limiterWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Namespace: metricsNamespace, Name: "api_request_wait_seconds",
 		Help:           "Time that OpenAPI calls waited for their rate limit, by action.",
@@ -28,7 +34,7 @@ var (
 	}, []string{"action"})
 )
 
-var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(callDuration, limiterWait) })
+var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(callDuration, limiterWait, credentialsFetched) })
 
 func observeCall(action string, err error, took time.Duration) {
 	code := ""
@@ -43,6 +49,14 @@ func observeCall(action string, err error, took time.Duration) {
 
 func observeWait(action string, took time.Duration) {
 	limiterWait.WithLabelValues(action).Observe(took.Seconds())
+}
+
+func observeCredentials(source string, err error) {
+	result := "success"
+	if err != nil {
+		result = "error"
+	}
+	credentialsFetched.WithLabelValues(source, result).Inc()
 }
 
 // isRead reports whether the action only reads. The OpenAPI has no other reading verbs.
