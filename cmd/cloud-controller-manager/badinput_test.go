@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,18 +15,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/selfexec"
 )
 
-// runMain makes the test binary act as the program, so that the tests see the real process: exit code and output.
-const runMain = "RUN_CLOUD_CONTROLLER_MANAGER"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(runMain) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { selfexec.Main(m, main) }
 
 const (
 	goodID     = "emulator"
@@ -100,29 +89,17 @@ func cloudConfig(id, secret, region string) string {
 		encode([]byte(id)), encode([]byte(secret)), region)
 }
 
-// result is what a user sees of a run that ended.
-type result struct {
-	code   int
-	output string
-	took   time.Duration
+// env points the program at the emulated cloud.
+func (w world) env() []string {
+	return append(os.Environ(), "ALICLOUD_CLIENT_SCHEME=HTTP", "METADATA_ENDPOINT=http://127.0.0.1:1",
+		"SLB_ENDPOINT="+w.cloud, "VPC_ENDPOINT="+w.cloud, "ECS_ENDPOINT="+w.cloud, "STS_ENDPOINT="+w.cloud)
 }
 
-func (w world) run(t *testing.T, args ...string) result {
+func (w world) run(t *testing.T, args ...string) selfexec.Result {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), os.Args[0], append([]string{
+	return selfexec.Run(t, "cloud-controller-manager", w.env(), append([]string{
 		"--kubeconfig=" + w.kubeconfig, "--secure-port=0", "--leader-elect=false",
 	}, args...)...)
-	command.Env = append(os.Environ(), runMain+"=1", "ALICLOUD_CLIENT_SCHEME=HTTP", "METADATA_ENDPOINT=http://127.0.0.1:1",
-		"SLB_ENDPOINT="+w.cloud, "VPC_ENDPOINT="+w.cloud, "ECS_ENDPOINT="+w.cloud)
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	start := time.Now()
-	err := command.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return result{code: command.ProcessState.ExitCode(), output: output.String(), took: time.Since(start)}
 }
 
 // TestBadInput holds every mistake to the same form: exit code 1 and one line that names the place, the value and what is
@@ -176,6 +153,20 @@ func TestBadInput(t *testing.T) {
 			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "start"} },
 			[]string{`"start"`},
 		},
+		"missing credentials file": {
+			func(t *testing.T, w world) []string {
+				return []string{good(t, w), cidr, "--credentials-file=/does/not/exist"}
+			},
+			[]string{"credentials file /does/not/exist", "no such file", "accepted: "},
+		},
+		"endpoint of an unknown product": {
+			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--endpoints=ros=127.0.0.1:1"} },
+			[]string{"--endpoints: ros", "accepted: one of slb, vpc, ecs, sts, metadata"},
+		},
+		"bad endpoint": {
+			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--endpoints=vpc=a b"} },
+			[]string{`--endpoints: vpc: "a b"`, "accepted: "},
+		},
 		"other provider": {
 			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--cloud-provider=aws"} },
 			[]string{"--cloud-provider", `"aws"`, "accepted: "},
@@ -192,13 +183,13 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			got := w.run(t, test.args(t, w)...)
-			if got.code != 1 {
-				t.Errorf("exit code %d, want 1", got.code)
+			if got.Code != 1 {
+				t.Errorf("exit code %d, want 1", got.Code)
 			}
-			if limit := 2 * time.Minute; got.took > limit {
-				t.Errorf("it took %s, more than %s", got.took, limit)
+			if limit := 2 * time.Minute; got.Took > limit {
+				t.Errorf("it took %s, more than %s", got.Took, limit)
 			}
-			checkErrorLine(t, got.output, test.want)
+			checkErrorLine(t, got.Output, test.want)
 		})
 	}
 }

@@ -27,6 +27,9 @@ type ownFlags struct {
 	goneOver            time.Duration
 	routeTableVSwitches []string
 	routeTableTag       string
+	credentialsFile     string
+	endpoints           map[string]string
+	tokenMode           bool
 	dryRun              bool
 }
 
@@ -46,6 +49,12 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.routeTableVSwitches, "route-table-vswitches", nil,
 		"Write pod routes into the route tables that these vSwitches use. Without this, --route-table-tag and routeTableIDs of the cloud config: into the VPC's system table.")
 	flags.StringVar(&f.routeTableTag, "route-table-tag", "", "Write pod routes into the route tables that carry this tag, as \"key=value\".")
+	flags.StringVar(&f.credentialsFile, "credentials-file", "",
+		"File or directory with the access key, watched: a credentials file of the official tools, or a mounted Secret with accessKeyID and accessKeySecret. "+
+			"It wins over the environment, the cloud-config and the RAM role.")
+	flags.StringToStringVar(&f.endpoints, "endpoints", nil,
+		"Addresses in the place of the default ones, as \"product=address\", of the products slb, vpc, ecs, sts and metadata. They win over those of the environment and of the cloud-config.")
+	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true, "Ask the metadata service for a token first, and read without one where it grants none. false: never ask.")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "Refused when true: the trial run is the command \"cloud-controller-manager plan\".")
 	f.acceptOfficial(flags)
 }
@@ -65,8 +74,6 @@ func (f *ownFlags) acceptOfficial(flags *pflag.FlagSet) {
 		flags.String(name, "", "Accepted for manifests of the official CCM.")
 		deprecate(flags, name, why)
 	}
-	flags.Bool("enable-imdsv2", true, "Accepted for manifests of the official CCM.")
-	deprecate(flags, "enable-imdsv2", "the token mode of the metadata service is always tried first")
 }
 
 func deprecate(flags *pflag.FlagSet, name, why string) {

@@ -26,21 +26,28 @@ func TestTranslateOldFlags(t *testing.T) {
 	}
 }
 
+// TestOfficialFlagsAreAccepted goes through all flags of the official manager, at the values of its manifests.
 func TestOfficialFlagsAreAccepted(t *testing.T) {
 	t.Parallel()
-	flags, own := pflag.NewFlagSet("test", pflag.ContinueOnError), &ownFlags{}
-	own.addTo(flags)
-	err := flags.Parse([]string{
-		"--node-reconcile-batch-size=100", "--route-reconcile-batch-size=50", "--sg-batch-size=40", "--max-concurrent-actions=10",
-		"--max-throttling-retry-times=10", "--node-event-aggregation-wait-seconds=1", "--metrics-bind-addr=:8080",
-		"--health-probe-bind-addr=:10258", "--pprof-bind-addr=:6060", "--enable-imdsv2=true", "--network=vpc",
-		"--skip-disable-source-dest-check", "--dry-run=false",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := own.check(); err != nil {
-		t.Error(err)
+	for _, arg := range []string{
+		"--cloud-config=/etc/kubernetes/config/cloud-config.conf", "--cloud-provider=alibabacloud", "--cloud-provider=alicloud",
+		"--cluster-cidr=10.244.0.0/16", "--cluster-name=kubernetes", "--controllers=node,route,service,nlb", "--configure-cloud-routes=true",
+		"--allocate-node-cidrs=true", "--concurrent-service-syncs=3", "--route-reconciliation-period=3m", "--node-monitor-period=5m",
+		"--node-reconcile-batch-size=100", "--route-reconcile-batch-size=50", "--sg-batch-size=40", "--node-event-aggregation-wait-seconds=1",
+		"--max-concurrent-actions=10", "--max-throttling-retry-times=10", "--skip-disable-source-dest-check=false", "--network=vpc",
+		"--enable-imdsv2=true", "--dry-run=false", "--use-service-account-credentials=true", "--allow-untagged-cloud=true",
+		"--kube-api-qps=20", "--kube-api-burst=30", "--metrics-bind-addr=:8080", "--health-probe-bind-addr=:10258", "--pprof-bind-addr=:6060",
+		"--leader-elect=true", "--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=2s",
+		"--leader-elect-resource-lock=endpoints", "--leader-elect-resource-name=ccm", "--leader-elect-resource-namespace=kube-system",
+		"--kubeconfig=/etc/kubernetes/cloud-controller-manager.conf", "--feature-gates=", "-v=5", "--v=5", "--vmodule=a=1",
+	} {
+		opts, err := options.NewCloudControllerManagerOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := newCommand(opts, nil).ParseFlags([]string{arg}); err != nil {
+			t.Errorf("%s: %v", arg, err)
+		}
 	}
 }
 

@@ -34,18 +34,21 @@ func main() {
 	if err != nil {
 		exit(err)
 	}
+	os.Exit(run(newCommand(opts, apiserver.SetupSignalHandler()), opts))
+}
+
+// newCommand returns the stock command with our flags and subcommands.
+func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{}) *cobra.Command {
 	setDefaults(opts)
 	flags := &ownFlags{}
 	flagSets := cliflag.NamedFlagSets{}
 	flags.addTo(flagSets.FlagSet(provider.Name))
-
-	stop := apiserver.SetupSignalHandler()
 	start := starter{flags: flags, stop: stop}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
 		"\"cloud-controller-manager plan\" prints what it would write, and writes nothing."
 	command.AddCommand(newPlanCommand(command, opts, start))
-	os.Exit(run(command, opts))
+	return command
 }
 
 // run executes the command so that a mistake costs one line and exit code 1: neither the usage text nor a second copy

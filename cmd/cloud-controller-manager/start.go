@@ -104,6 +104,9 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		GoneOver:            s.flags.goneOver,
 		RouteTableVSwitches: s.flags.routeTableVSwitches,
 		RouteTableTag:       s.flags.tableTag(),
+		CredentialsFile:     s.flags.credentialsFile,
+		Endpoints:           s.flags.endpoints,
+		PlainMetadata:       !s.flags.tokenMode,
 	}
 	if shared.AllocateNodeCIDRs {
 		klog.InfoS("Pod CIDRs are assigned by the kube-controller-manager, which needs the same flag", "flag", "--allocate-node-cidrs")

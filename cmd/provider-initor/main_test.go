@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,38 +15,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/selfexec"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
-// beProgram makes the test binary run as the program itself, so that its name, environment, output and exit code are real.
-const beProgram = "TEST_BE_PROVIDER_INITOR"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(beProgram) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { selfexec.Main(m, main) }
 
 // program runs the program under a name and returns its exit code and what it wrote.
 func program(t *testing.T, name string, env []string, args ...string) (code int, output string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	command := exec.CommandContext(t.Context(), self)
-	command.Args = append([]string{"/usr/bin/" + name}, args...)
-	command.Env = append([]string{beProgram + "=1", "HOME=" + t.TempDir()}, env...)
-	command.Stdout, command.Stderr = &out, &out
-	err = command.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return command.ProcessState.ExitCode(), out.String()
+	result := selfexec.Run(t, "/usr/bin/"+name, append([]string{"HOME=" + t.TempDir()}, env...), args...)
+	return result.Code, result.Output
 }
 
 func TestBadInputIsOneLine(t *testing.T) {

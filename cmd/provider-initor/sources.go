@@ -32,21 +32,28 @@ func ecsSource(path string, environment provider.Environment) (*initor.ECSSource
 	if err != nil {
 		return nil, err
 	}
-	keys := alicloud.StaticCredentials{AccessKeyID: config.AccessKeyID, AccessKeySecret: config.AccessKeySecret}
-	if environment.AccessKeyID != "" && environment.AccessKeySecret != "" {
-		keys = alicloud.StaticCredentials{AccessKeyID: environment.AccessKeyID, AccessKeySecret: environment.AccessKeySecret}
+	if err = environment.Check(); err != nil {
+		return nil, err
 	}
-	// Each is optional for the manager, which has other ways to know. This program has none when it gets here.
-	for _, needed := range []struct{ field, value string }{
-		{"region", config.Region}, {"vpcid", config.VPCID}, {"accessKeyID", keys.AccessKeyID},
-	} {
-		if needed.value == "" {
+	endpoints := environment.Endpoints.Over(config.Endpoints)
+	forClient := endpoints.ForClient("", environment.PlainHTTP)
+	keys, source := provider.Credentials(provider.CredentialsOptions{
+		Environment: environment, Config: config, Metadata: alicloud.NewMetadata(endpoints["metadata"]),
+		Region: config.Region, Endpoints: forClient,
+	})
+	// Each is optional for the manager, which has other ways to know. This program has none when it gets here: a RAM role's
+	// keys come from the metadata service, too.
+	for _, needed := range []struct {
+		field string
+		known bool
+	}{{"region", config.Region != ""}, {"vpcid", config.VPCID != ""}, {"accessKeyID", source != provider.SourceRole}} {
+		if !needed.known {
 			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address; without --cloud-config "+
 				"only the metadata service is asked", needed.field)
 		}
 	}
 	client, err := alicloud.New(alicloud.Options{
-		Region: config.Region, Credentials: keys, Endpoints: environment.Endpoints, UserAgent: userAgent,
+		Region: config.Region, Credentials: keys, Endpoints: forClient, UserAgent: userAgent,
 	})
 	if err != nil {
 		return nil, err

@@ -52,7 +52,9 @@ type CredentialsError struct {
 }
 
 // Error implements error.
-func (e *CredentialsError) Error() string { return fmt.Sprintf("no credentials from %s: %v", e.Source, e.err) }
+func (e *CredentialsError) Error() string {
+	return fmt.Sprintf("no credentials from %s: %v", e.Source, e.err)
+}
 
 // Unwrap returns the reason.
 func (e *CredentialsError) Unwrap() error { return e.err }

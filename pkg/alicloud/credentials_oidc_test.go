@@ -170,13 +170,19 @@ func TestOIDCFailures(t *testing.T) {
 		want      string
 		temporary bool
 	}{
-		"token file missing":  {func(c *trustedCloud) { check(c.T, os.Remove(c.tokenFile)) }, "no such file", false},
-		"token file empty":    {func(c *trustedCloud) { check(c.T, os.WriteFile(c.tokenFile, nil, 0o600)) }, "0 characters", false},
-		"token expired":       {func(c *trustedCloud) { c.writeToken(func(r *jwt.RegisteredClaims) { r.ExpiresAt = jwt.NewNumericDate(time.Unix(1, 0)) }) }, "OIDCToken.Expired", false},
-		"audience":            {func(c *trustedCloud) { c.writeToken(func(r *jwt.RegisteredClaims) { r.Audience = jwt.ClaimStrings{"kubernetes"} }) }, "AudienceNotMatch", false},
-		"signature":           {func(c *trustedCloud) { c.key = newKey(c.T); c.writeToken(nil) }, "InvalidSignature", false},
-		"STS throttled":       {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","code":"Throttling.User"}`) }, "Throttling.User", true},
-		"STS down":            {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`) }, "ServiceUnavailable", true},
+		"token file missing": {func(c *trustedCloud) { check(c.T, os.Remove(c.tokenFile)) }, "no such file", false},
+		"token file empty":   {func(c *trustedCloud) { check(c.T, os.WriteFile(c.tokenFile, nil, 0o600)) }, "0 characters", false},
+		"token expired": {func(c *trustedCloud) {
+			c.writeToken(func(r *jwt.RegisteredClaims) { r.ExpiresAt = jwt.NewNumericDate(time.Unix(1, 0)) })
+		}, "OIDCToken.Expired", false},
+		"audience": {func(c *trustedCloud) {
+			c.writeToken(func(r *jwt.RegisteredClaims) { r.Audience = jwt.ClaimStrings{"kubernetes"} })
+		}, "AudienceNotMatch", false},
+		"signature":     {func(c *trustedCloud) { c.key = newKey(c.T); c.writeToken(nil) }, "InvalidSignature", false},
+		"STS throttled": {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","code":"Throttling.User"}`) }, "Throttling.User", true},
+		"STS down": {func(c *trustedCloud) {
+			c.fault(`{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`)
+		}, "ServiceUnavailable", true},
 		"STS answer lost":     {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","drop":"after"}`) }, "no answer", true},
 		"STS request dropped": {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","drop":"before"}`) }, "no answer", true},
 	} {

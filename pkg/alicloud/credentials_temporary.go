@@ -131,7 +131,9 @@ func (t *TemporaryCredentials) failure() error {
 	return t.failed
 }
 
-func (t *TemporaryCredentials) wrap(err error) error { return &CredentialsError{Source: t.source, err: err} }
+func (t *TemporaryCredentials) wrap(err error) error {
+	return &CredentialsError{Source: t.source, err: err}
+}
 
 // renewTime is when keys that end at end are to be replaced. Of short-lived ones at least two thirds are used.
 func renewTime(now, end time.Time) time.Time {

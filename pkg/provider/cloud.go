@@ -43,6 +43,12 @@ type Settings struct {
 	// RouteTableVSwitches and RouteTableTag select route tables by association and by tag, see [vpcroute.Config].
 	RouteTableVSwitches []string
 	RouteTableTag       *alicloud.Tag
+	// CredentialsFile is a file or directory with keys, see [CredentialsOptions].
+	CredentialsFile string
+	// Endpoints win over those of the environment and of the file.
+	Endpoints Endpoints
+	// PlainMetadata never asks the metadata service for a token.
+	PlainMetadata bool
 }
 
 // Cloud implements [cloudprovider.Interface].
@@ -52,9 +58,12 @@ type Cloud struct {
 	config   Config
 	env      Environment
 	settings Settings
-	metadata *alicloud.Metadata
 
 	// Set by Connect.
+	metadata    *alicloud.Metadata
+	credentials alicloud.CredentialsProvider
+	// keySource names where the keys come from, as a user knows it.
+	keySource string
 	client    *alicloud.Client
 	place     place
 	vSwitches []alicloud.VSwitch // of the VPC; none where the key may not list them
@@ -76,8 +85,8 @@ var (
 )
 
 // New returns a provider. It makes no call.
-func New(config Config, env Environment) (*Cloud, error) {
-	return &Cloud{config: config, env: env, metadata: alicloud.NewMetadata(env.MetadataEndpoint)}, nil
+func New(config Config, env Environment) *Cloud {
+	return &Cloud{config: config, env: env}
 }
 
 // Configure sets what the command line says. It must be called before Connect.
@@ -88,13 +97,13 @@ func (c *Cloud) Configure(settings Settings) { c.settings = settings }
 func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	c.kube = builder.ClientOrDie(clientName)
 	c.ctx = wait.ContextForChannel(stop)
-	if c.client != nil {
-		return
+	if c.client == nil {
+		if err := c.Connect(c.ctx, c.kube); err != nil {
+			klog.ErrorS(err, "Cannot use the cloud")
+			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+		}
 	}
-	if err := c.Connect(c.ctx, c.kube); err != nil {
-		klog.ErrorS(err, "Cannot use the cloud")
-		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
-	}
+	go alicloud.KeepFresh(c.ctx, c.credentials)
 }
 
 // SetInformers implements [cloudprovider.InformerUser].

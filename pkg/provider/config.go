@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -36,6 +38,22 @@ type Config struct {
 	DisablePublicSLB bool
 	// BackendENI makes pod addresses the default backends, instead of nodes.
 	BackendENI bool
+	// NodeIPv6 reports the IPv6 addresses of nodes: featureGates with IPv6DualStack=true.
+	NodeIPv6 bool
+	// Endpoints replace the default addresses. The official CCM knows them as environment variables only.
+	Endpoints Endpoints
+	// Path is the file that this was read from, "" when it was not a file. The keys in it are watched.
+	Path string
+	// Unused are the fields that are set and have no effect here.
+	Unused []string
+}
+
+// differsBesidesKeys compares what takes effect at the start only.
+func (c Config) differsBesidesKeys(other Config) bool {
+	for _, config := range []*Config{&c, &other} {
+		config.AccessKeyID, config.AccessKeySecret = "", ""
+	}
+	return !reflect.DeepEqual(c, other)
 }
 
 // fileConfig is the file as it is written. Key names are read in any letter case and unknown keys are ignored, as the
@@ -54,7 +72,37 @@ type fileConfig struct {
 		ServiceBackendType             string `json:"serviceBackendType"`
 		ServiceMaxConcurrentReconciles int    `json:"serviceMaxConcurrentReconciles"`
 		DisablePublicSLB               bool   `json:"disablePublicSLB"`
+		FeatureGates                   string `json:"featureGates"`
+		// Endpoints is ours.
+		Endpoints map[string]string `json:"endpoints"`
+
+		unusedFields
 	} `json:"Global"`
+}
+
+// unusedFields are those of the official CCM that have no effect here. They are read for their types: a file that is wrong
+// there is as wrong here.
+type unusedFields struct {
+	ZoneID                       string `json:"zoneid"`
+	KubernetesClusterTag         string `json:"kubernetesClusterTag"`
+	NodeMaxConcurrentReconciles  int    `json:"nodeMaxConcurrentReconciles"`
+	RouteMaxConcurrentReconciles int    `json:"routeMaxConcurrentReconciles"`
+	NodeMonitorPeriod            int64  `json:"nodeMonitorPeriod"`
+	NodeAddrSyncPeriod           int64  `json:"nodeAddrSyncPeriod"`
+	PrivateZoneID                string `json:"privateZoneId"`
+	PrivateZoneRecordTTL         int64  `json:"privateZoneRecordTTL"`
+}
+
+// set names the fields that are there, as the file spells them.
+func (u unusedFields) set() []string {
+	var names []string
+	fields := reflect.ValueOf(u)
+	for i := range fields.NumField() {
+		if !fields.Field(i).IsZero() {
+			names = append(names, "Global."+fields.Type().Field(i).Tag.Get("json"))
+		}
+	}
+	return names
 }
 
 // ReadConfig reads a cloud-config file; nil stands for no file and gives an empty Config. The error lists every bad field
@@ -71,7 +119,11 @@ func ReadConfig(file io.Reader) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return raw.check()
+	config, err := raw.check()
+	if named, ok := file.(interface{ Name() string }); ok {
+		config.Path = named.Name()
+	}
+	return config, err
 }
 
 // decodeFile says where the text is wrong without quoting it: the line may hold a key.
@@ -81,7 +133,8 @@ func decodeFile(text []byte) (fileConfig, error) {
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType):
-		return raw, fmt.Errorf("%s: is a %s, accepted: a value of type %s", wrongType.Field, wrongType.Value, wrongType.Type)
+		field := strings.Replace(wrongType.Field, "unusedFields.", "", 1) // the decoder spells out the embedded type
+		return raw, fmt.Errorf("%s: is a %s, accepted: a value of type %s", field, wrongType.Value, wrongType.Type)
 	case err != nil:
 		return raw, fmt.Errorf("not valid YAML or JSON%s, accepted: an object with the key \"Global\"", atLine(err))
 	}
@@ -106,6 +159,7 @@ func (f fileConfig) check() (Config, error) {
 		ClusterID: strings.TrimSpace(g.ClusterID), Region: strings.TrimSpace(g.Region), VPCID: strings.TrimSpace(g.VPCID),
 		ResourceGroupID: strings.TrimSpace(g.ResourceGroupID), ServiceWorkers: g.ServiceMaxConcurrentReconciles,
 		DisablePublicSLB: g.DisablePublicSLB, RouteTableIDs: splitList(g.RouteTableIDs),
+		Endpoints: g.Endpoints, Unused: g.set(),
 	}
 	var problems problemList
 	config.AccessKeyID = problems.decodeKey("accessKeyID", g.AccessKeyID)
@@ -137,7 +191,8 @@ func (f fileConfig) check() (Config, error) {
 	default:
 		problems.addf("Global.serviceBackendType: %q, accepted: \"ecs\" or \"eni\"", g.ServiceBackendType)
 	}
-	return config, problems.err()
+	config.NodeIPv6 = problems.featureGates(g.FeatureGates)["IPv6DualStack"]
+	return config, oneLine(problems.err(), config.Endpoints.check("Global.endpoints.%s", strings.ToLower))
 }
 
 // problemList collects what is wrong, so that a user sees all of it at once.
@@ -172,6 +227,21 @@ func (p *problemList) checkID(field, prefix, id string) {
 	if id != "" && !strings.HasPrefix(id, prefix) {
 		p.addf("Global.%s: %q, accepted: an id that begins with %q", field, id, prefix)
 	}
+}
+
+// featureGates reads "A=true,B=false", the form of the official CCM, whose gates besides IPv6DualStack have no meaning here.
+func (p *problemList) featureGates(text string) map[string]bool {
+	gates := map[string]bool{}
+	for _, item := range splitList(text) {
+		name, value, _ := strings.Cut(item, "=")
+		on, err := strconv.ParseBool(strings.TrimSpace(value))
+		if err != nil {
+			p.addf("Global.featureGates: %q, accepted: \"Gate=true\" or \"Gate=false\", several joined by commas", item)
+			continue
+		}
+		gates[strings.TrimSpace(name)] = on
+	}
+	return gates
 }
 
 // vSwitches reads "zone:vsw-1,zone:vsw-2", the older ":vsw-1,:vsw-2" and the bare "vsw-1".

@@ -19,7 +19,20 @@ func TestReadConfig(t *testing.T) {
 		},
 		"YAML, other letter case, unknown keys": {
 			"global:\n  ACCESSKEYID: aWQ=\n  accesskeysecret: c2VjcmV0\n  Region: cn-beijing-finance-1\n  privateZoneId: x\n",
-			Config{AccessKeyID: "id", AccessKeySecret: "secret", Region: "cn-beijing-finance-1"},
+			Config{AccessKeyID: "id", AccessKeySecret: "secret", Region: "cn-beijing-finance-1", Unused: []string{"Global.privateZoneId"}},
+		},
+		"fields of the official CCM without effect here": {
+			`{"Global": {"zoneid": "cn-hangzhou-a", "kubernetesClusterTag": "t", "nodeMaxConcurrentReconciles": 2, "routeMaxConcurrentReconciles": 2,
+			  "nodeMonitorPeriod": 5, "nodeAddrSyncPeriod": 5, "privateZoneId": "z", "privateZoneRecordTTL": 60}}`,
+			Config{Unused: []string{
+				"Global.zoneid", "Global.kubernetesClusterTag", "Global.nodeMaxConcurrentReconciles", "Global.routeMaxConcurrentReconciles",
+				"Global.nodeMonitorPeriod", "Global.nodeAddrSyncPeriod", "Global.privateZoneId", "Global.privateZoneRecordTTL",
+			}},
+		},
+		"feature gates": {`{"Global": {"featureGates": "EndpointSlice=false, IPv6DualStack=true"}}`, Config{NodeIPv6: true}},
+		"endpoints": {
+			`{"Global": {"endpoints": {"slb": "slb.example", "metadata": "http://127.0.0.1:8"}}}`,
+			Config{Endpoints: Endpoints{"slb": "slb.example", "metadata": "http://127.0.0.1:8"}},
 		},
 		"newline inside the base64, as echo leaves one": {
 			`{"Global": {"accessKeyID": "aWQK", "accessKeySecret": "c2VjcmV0Cg=="}}`,
@@ -78,6 +91,10 @@ func TestReadConfigRefuses(t *testing.T) {
 		"cluster id":      {`{"Global": {"clusterID": "a/b"}}`, []string{`Global.clusterID: "a/b"`}},
 		"backend type":    {`{"Global": {"serviceBackendType": "pod"}}`, []string{`Global.serviceBackendType: "pod"`, `"ecs" or "eni"`}},
 		"token service":   {`{"Global": {"uid": "123"}}`, []string{"Global.uid"}},
+		"feature gates":   {`{"Global": {"featureGates": "IPv6DualStack"}}`, []string{`Global.featureGates: "IPv6DualStack"`, "accepted: "}},
+		"endpoint":        {`{"Global": {"endpoints": {"slb": "a b"}}}`, []string{`Global.endpoints.slb: "a b"`, "host:port"}},
+		"endpoint of":     {`{"Global": {"endpoints": {"ros": "a"}}}`, []string{`Global.endpoints.ros`, "slb, vpc, ecs"}},
+		"unused, type":    {`{"Global": {"nodeMonitorPeriod": "5m"}}`, []string{"Global.nodeMonitorPeriod", "string", "int64"}},
 		"all at once":     {`{"Global": {"region": "X", "vpcid": "Y"}}`, []string{"Global.region", "Global.vpcid"}},
 		"workers":         {`{"Global": {"serviceMaxConcurrentReconciles": -1}}`, []string{"Global.serviceMaxConcurrentReconciles: -1"}},
 		"decoded, binary": {`{"Global": {"accessKeyID": "LTAI5tAbCdEf", "accessKeySecret": "c2VjcmV0"}}`, []string{"Global.accessKeyID"}},

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,17 +28,9 @@ const (
 func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	region, err := c.region(ctx)
+	client, err := c.newClient(ctx)
 	if err != nil {
 		return err
-	}
-	endpoints := c.env.Endpoints
-	endpoints.Network = c.settings.Network
-	client, err := alicloud.New(alicloud.Options{
-		Region: region, Credentials: c.env.credentials(c.config, c.metadata), Endpoints: endpoints, UserAgent: clientName,
-	})
-	if err != nil {
-		return fmt.Errorf("cloud client: %w", err)
 	}
 	here, err := c.locate(ctx, client, kube)
 	if err != nil {
@@ -60,8 +53,37 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	}
 	c.client, c.place, c.vSwitches, c.clusterID, c.endpointSlices = client, here, vSwitches, clusterID, slices
 	klog.FromContext(ctx).Info("Connected to the cloud",
-		"region", region, "vpc", here.vpcID, "vSwitches", here.vSwitchIDs, "clusterID", clusterID)
+		"region", client.Region(), "credentials", c.keySource, "vpc", here.vpcID, "vSwitches", here.vSwitchIDs, "clusterID", clusterID)
 	return nil
+}
+
+// newClient makes no call but that for the region where none is configured.
+func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
+	if err := c.checkSettings(); err != nil {
+		return nil, err
+	}
+	if len(c.config.Unused) > 0 {
+		klog.FromContext(ctx).Info("Fields of the cloud-config that have no effect here", "fields", c.config.Unused)
+	}
+	c.metadata = alicloud.NewMetadata(c.endpoints()["metadata"])
+	if c.settings.PlainMetadata {
+		c.metadata = c.metadata.WithoutTokens()
+	}
+	region, err := c.region(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.credentials, c.keySource = Credentials(CredentialsOptions{
+		Environment: c.env, Config: c.config, File: c.settings.CredentialsFile, Metadata: c.metadata,
+		Region: region, Endpoints: c.clientEndpoints(),
+	})
+	client, err := alicloud.New(alicloud.Options{
+		Region: region, Credentials: c.credentials, Endpoints: c.clientEndpoints(), UserAgent: clientName,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cloud client: %w", err)
+	}
+	return client, nil
 }
 
 func (c *Cloud) region(ctx context.Context) (string, error) {
@@ -83,7 +105,7 @@ func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID strin
 	var last error
 	err := wait.PollUntilContextCancel(ctx, connectRetry, true, func(ctx context.Context) (bool, error) {
 		vSwitches, last = client.DescribeVSwitches(ctx, vpcID)
-		if alicloud.IsAmbiguous(last) || alicloud.IsThrottled(last) {
+		if alicloud.IsAmbiguous(last) || alicloud.IsThrottled(last) || temporarilyWithoutKeys(last) {
 			klog.FromContext(ctx).Info("Waiting for the cloud to answer", "reason", last.Error())
 			return false, nil
 		}
@@ -98,11 +120,18 @@ func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID strin
 	return vSwitches, nil
 }
 
+func temporarilyWithoutKeys(err error) bool {
+	var e *alicloud.CredentialsError
+	return errors.As(err, &e) && e.IsTemporary()
+}
+
 // explain names the field that a refused call points to.
 func (c *Cloud) explain(region, vpcID string, err error) error {
 	switch {
+	case alicloud.IsNoCredentials(err):
+		return fmt.Errorf("%s: %w, accepted: a source of keys that works", c.keySource, err)
 	case alicloud.IsAuth(err):
-		return fmt.Errorf("%s: the cloud refuses the access key: %w, accepted: an active key of the account", c.keySource(), err)
+		return fmt.Errorf("%s: the cloud refuses the access key: %w, accepted: an active key of the account", c.keySource, err)
 	case alicloud.HasCode(err, "InvalidRegionId.NotFound", "InvalidRegionId"):
 		return fmt.Errorf("Global.region: %q: %w, accepted: a region of the account such as \"cn-hangzhou\"", region, err)
 	case alicloud.IsNotFound(err):
@@ -111,16 +140,5 @@ func (c *Cloud) explain(region, vpcID string, err error) error {
 		return fmt.Errorf("region %q: no answer from the VPC endpoint within %s: %w, accepted: an existing Global.region, or VPC_ENDPOINT as \"host:port\"", region, connectTimeout, err)
 	default:
 		return fmt.Errorf("read the vSwitches of VPC %s: %w", vpcID, err)
-	}
-}
-
-func (c *Cloud) keySource() string {
-	switch {
-	case c.env.AccessKeyID != "":
-		return "environment ACCESS_KEY_ID, ACCESS_KEY_SECRET"
-	case c.config.AccessKeyID != "":
-		return "Global.accessKeyID, Global.accessKeySecret"
-	default:
-		return "RAM role of this instance"
 	}
 }

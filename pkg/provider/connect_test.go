@@ -1,11 +1,15 @@
 package provider
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -81,10 +85,7 @@ func kubeSystem() *corev1.Namespace {
 
 func connected(t *testing.T, config Config, env Environment, objects ...runtime.Object) (*Cloud, error) {
 	t.Helper()
-	cloud, err := New(config, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := New(config, env)
 	return cloud, cloud.Connect(t.Context(), allowing(true, objects...))
 }
 
@@ -223,10 +224,7 @@ func TestConnectUnderPublishedRole(t *testing.T) {
 	server := startCloud(t)
 	config := keys
 	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
-	cloud, err := New(config, server.environment(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := New(config, server.environment(""))
 	kube := allowing(false)
 	kube.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("namespaces"), "kube-system", nil)
@@ -252,4 +250,38 @@ func checkPlace(t *testing.T, cloud *Cloud, vpcID string, vSwitches []string) {
 	if diff := cmp.Diff(vSwitches, cloud.place.vSwitchIDs); diff != "" {
 		t.Errorf("vSwitches (-want +got):\n%s", diff)
 	}
+}
+
+// fault injects a fault of the emulator.
+func (s cloudServer) fault(t *testing.T, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/_emulator/faults", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("fault %s: status %d", body, response.StatusCode)
+	}
+}
+
+// unsignedToken is what the built-in configuration of the emulator, which knows no keys, accepts as a service account token.
+func unsignedToken(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := jwt.NewWithClaims(jwt.SigningMethodRS256, &jwt.RegisteredClaims{
+		Subject: "system:serviceaccount:kube-system:cloud-controller-manager", Audience: jwt.ClaimStrings{"sts.aliyuncs.com"},
+		ExpiresAt: jwt.NewNumericDate(time.Now().Add(time.Hour)),
+	}).SignedString(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
 }

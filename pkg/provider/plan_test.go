@@ -22,10 +22,7 @@ func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
 	}
 	config := keys
 	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
-	cloud, err := New(config, server.environment(""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cloud := New(config, server.environment(""))
 	cloud.Configure(Settings{ClusterCIDRs: cidrs})
 	kube := allowing(true, objects...)
 	if err = cloud.Connect(t.Context(), kube); err != nil {

@@ -25,5 +25,5 @@ func newFromFile(file io.Reader) (cloudprovider.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(config, EnvironmentFrom(os.Getenv))
+	return New(config, EnvironmentFrom(os.Getenv)), nil
 }

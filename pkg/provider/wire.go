@@ -55,7 +55,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		},
 		instances: node.NewInstances(node.Options{
 			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
-			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6,
+			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6 || c.config.NodeIPv6,
 			Guard: node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
 		}),
 	}
