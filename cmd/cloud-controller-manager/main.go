@@ -46,8 +46,10 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	start := starter{flags: flags, stop: stop}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
-		"\"cloud-controller-manager plan\" prints what it would write, and writes nothing."
-	command.AddCommand(newPlanCommand(command, opts, start))
+		"\"cloud-controller-manager plan\" prints what it would write, \"cloud-controller-manager orphans\" what no Service owns; both write nothing."
+	for _, r := range reporters() {
+		command.AddCommand(newReportCommand(command, opts, start, r))
+	}
 	return command
 }
 
@@ -66,8 +68,8 @@ func run(command *cobra.Command, opts *options.CloudControllerManagerOptions) in
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errChanges):
-		return exitChanges
+	case errors.Is(err, errFindings):
+		return exitFindings
 	case !reported:
 		printError(err)
 	}

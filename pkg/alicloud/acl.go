@@ -23,7 +23,8 @@ type AccessList struct {
 	Tags    []Tag
 }
 
-// DescribeAccessLists returns the lists that have the tag, without their entries.
+// DescribeAccessLists returns the lists that have the tag, without their entries. The tag's value may be empty, then any
+// value matches.
 func (c *Client) DescribeAccessLists(ctx context.Context, tag Tag) ([]AccessList, error) {
 	return pages(func(page int) ([]AccessList, int, error) {
 		in := params{}.setTags([]Tag{tag}).setInt("PageNumber", page).setInt("PageSize", MaxAccessListEntries)
@@ -33,7 +34,11 @@ func (c *Client) DescribeAccessLists(ctx context.Context, tag Tag) ([]AccessList
 		}
 		var found []AccessList
 		for _, wire := range out.Acls.Acl {
-			found = append(found, AccessList{ID: wire.AclId, Name: wire.AclName, IPVersion: wire.AddressIPVersion, ResourceGroupID: wire.ResourceGroupId})
+			list := AccessList{ID: wire.AclId, Name: wire.AclName, IPVersion: wire.AddressIPVersion, ResourceGroupID: wire.ResourceGroupId}
+			for _, tag := range wire.Tags.Tag {
+				list.Tags = append(list.Tags, Tag{Key: tag.TagKey, Value: tag.TagValue})
+			}
+			found = append(found, list)
 		}
 		return found, out.TotalCount, nil
 	})
@@ -43,7 +48,12 @@ type describeAccessListsResponse struct {
 	*responses.BaseResponse
 	TotalCount int
 	Acls       struct {
-		Acl []struct{ AclId, AclName, AddressIPVersion, ResourceGroupId string }
+		Acl []struct {
+			AclId, AclName, AddressIPVersion, ResourceGroupId string
+			Tags                                              struct {
+				Tag []struct{ TagKey, TagValue string }
+			}
+		}
 	}
 }
 

@@ -42,6 +42,8 @@ type Client struct {
 	limiter *limiter
 	// smallRoutePages remembers that the cloud refused the large page of route entries.
 	smallRoutePages atomic.Bool
+	// smallBackendCalls remembers that the cloud refused the larger number of members in a call.
+	smallBackendCalls atomic.Bool
 }
 
 // New returns a client. It makes no call.
@@ -59,6 +61,8 @@ func New(opts Options) (*Client, error) {
 		opts.Transport = http.DefaultTransport
 	}
 	registerMetrics()
+	observeSize(sizeBackends, largeBackendCall)
+	observeSize(sizeRoutePage, largeRoutePage)
 	return &Client{opts: opts, limiter: newLimiter(publishedQuotas)}, nil
 }
 

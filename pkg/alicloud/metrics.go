@@ -32,9 +32,24 @@ var (
 		Buckets:        []float64{.001, .1, 1, 5, 15, 30, 60},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action"})
+
+	callSize = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Namespace: metricsNamespace, Name: "api_call_size",
+		Help: "Elements per OpenAPI call that the client asks for, by kind: members of a vServer group in a call (\"backends\", 40 or 20), " +
+			"route entries in a page (\"route_entries\", 500 or 100). It goes down for good when the cloud refuses the larger size.",
+		StabilityLevel: metrics.ALPHA,
+	}, []string{"kind"})
 )
 
-var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(callDuration, limiterWait, credentialsFetched) })
+// Kinds of [callSize].
+const (
+	sizeBackends  = "backends"
+	sizeRoutePage = "route_entries"
+)
+
+func observeSize(kind string, size int) { callSize.WithLabelValues(kind).Set(float64(size)) }
+
+var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(callDuration, limiterWait, callSize, credentialsFetched) })
 
 func observeCall(action string, err error, took time.Duration) {
 	code := ""

@@ -76,6 +76,7 @@ func (c *Client) listRouteEntries(ctx context.Context, tableID, ipVersion string
 	entries, err := c.describeRouteEntries(ctx, tableID, ipVersion, large)
 	if large && HasCode(err, "InvalidParameter", "InvalidParameter.MaxResult", "InvalidMaxResult", "InvalidMaxResults") {
 		c.smallRoutePages.Store(true)
+		observeSize(sizeRoutePage, smallRoutePage)
 		entries, err = c.describeRouteEntries(ctx, tableID, ipVersion, false)
 	}
 	if err != nil {

@@ -7,9 +7,16 @@ import (
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
-// MaxBackendsPerCall is how many members one vServer group call takes.
+// How many members one vServer group call takes. Documents say 20; the official CCM sends 40 in production. The client
+// starts with the larger number and stays with the smaller one as soon as the cloud refuses it.
 // Source: https://www.alibabacloud.com/help/en/slb/api-addvservergroupbackendservers.
-const MaxBackendsPerCall = 20
+const (
+	largeBackendCall = 40
+	smallBackendCall = 20
+)
+
+// codeTooManyBackends answers a call with more members than the cloud takes. It changed nothing.
+const codeTooManyBackends = "TooManyBackendServers"
 
 // Backend types.
 const (
@@ -115,15 +122,38 @@ func (w answeredBackend) backend() Backend {
 	return b
 }
 
-// CreateVServerGroup makes a group with up to [MaxBackendsPerCall] first members and returns its id. The action takes no
-// client token: after an ambiguous error the group may exist.
+// BackendsPerCall is how many members one call of the vServer group actions takes, 40 or 20. It may become smaller, never
+// larger: a call of more members than it says by then was refused for that (see [IsTooManyBackends]) and changed nothing.
+func (c *Client) BackendsPerCall() int {
+	if c.smallBackendCalls.Load() {
+		return smallBackendCall
+	}
+	return largeBackendCall
+}
+
+// IsTooManyBackends reports whether a call was refused for the number of members in it. It changed nothing.
+func IsTooManyBackends(err error) bool { return HasCode(err, codeTooManyBackends) }
+
+// sizedCall makes a call with a number of members and takes note when the cloud refuses so many.
+func (c *Client) sizedCall(members int, call func() error) error {
+	err := call()
+	if members > smallBackendCall && IsTooManyBackends(err) {
+		c.smallBackendCalls.Store(true)
+		observeSize(sizeBackends, smallBackendCall)
+	}
+	return err
+}
+
+// CreateVServerGroup makes a group with up to [Client.BackendsPerCall] first members and returns its id. The action takes
+// no client token: after an ambiguous error the group may exist.
 func (c *Client) CreateVServerGroup(ctx context.Context, loadBalancerID, name string, members []Backend) (string, error) {
 	in := params{"LoadBalancerId": loadBalancerID, "VServerGroupName": name}
 	if len(members) > 0 {
 		in.setJSON("BackendServers", wireBackends(members))
 	}
 	out := &describeGroupResponse{BaseResponse: &responses.BaseResponse{}}
-	if err := c.call(ctx, "CreateVServerGroup", productSLB, in, out); err != nil {
+	err := c.sizedCall(len(members), func() error { return c.call(ctx, "CreateVServerGroup", productSLB, in, out) })
+	if err != nil {
 		return "", err
 	}
 	return out.VServerGroupId, nil
@@ -134,30 +164,31 @@ func (c *Client) DeleteVServerGroup(ctx context.Context, id string) error {
 	return c.slbWrite(ctx, "DeleteVServerGroup", params{"VServerGroupId": id})
 }
 
-// AddBackends adds up to [MaxBackendsPerCall] members. One bad server fails the whole call.
+// AddBackends adds up to [Client.BackendsPerCall] members. One bad server fails the whole call.
 func (c *Client) AddBackends(ctx context.Context, groupID string, members []Backend) error {
 	return c.backendWrite(ctx, "AddVServerGroupBackendServers", groupID, members)
 }
 
-// RemoveBackends removes up to [MaxBackendsPerCall] members; those that are not in the group are ignored.
+// RemoveBackends removes up to [Client.BackendsPerCall] members; those that are not in the group are ignored.
 func (c *Client) RemoveBackends(ctx context.Context, groupID string, members []Backend) error {
 	return c.backendWrite(ctx, "RemoveVServerGroupBackendServers", groupID, members)
 }
 
-// SetBackends changes weight and description of up to [MaxBackendsPerCall] members and leaves the others as they are.
+// SetBackends changes weight and description of up to [Client.BackendsPerCall] members and leaves the others as they are.
 func (c *Client) SetBackends(ctx context.Context, groupID string, members []Backend) error {
 	return c.backendWrite(ctx, "SetVServerGroupAttribute", groupID, members)
 }
 
-// ReplaceBackends swaps up to [MaxBackendsPerCall] members for as many others in one call.
+// ReplaceBackends swaps up to [Client.BackendsPerCall] members for as many others in one call.
 func (c *Client) ReplaceBackends(ctx context.Context, groupID string, remove, add []Backend) error {
 	in := params{"VServerGroupId": groupID}.
 		setJSON("OldBackendServers", wireBackends(remove)).setJSON("NewBackendServers", wireBackends(add))
-	return c.slbWrite(ctx, "ModifyVServerGroupBackendServers", in)
+	return c.sizedCall(max(len(remove), len(add)), func() error { return c.slbWrite(ctx, "ModifyVServerGroupBackendServers", in) })
 }
 
 func (c *Client) backendWrite(ctx context.Context, action, groupID string, members []Backend) error {
-	return c.slbWrite(ctx, action, params{"VServerGroupId": groupID}.setJSON("BackendServers", wireBackends(members)))
+	in := params{"VServerGroupId": groupID}.setJSON("BackendServers", wireBackends(members))
+	return c.sizedCall(len(members), func() error { return c.slbWrite(ctx, action, in) })
 }
 
 // wireBackend is a member as the calls that write take it. All values are strings, which every version of the API reads.

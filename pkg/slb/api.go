@@ -50,6 +50,8 @@ type writer interface {
 	RemoveAccessListEntries(ctx context.Context, id string, entries []string) error
 	DeleteAccessList(ctx context.Context, id string) error
 
+	// BackendsPerCall is how many members each of the following takes; it may become smaller.
+	BackendsPerCall() int
 	CreateVServerGroup(ctx context.Context, loadBalancerID, name string, members []alicloud.Backend) (string, error)
 	DeleteVServerGroup(ctx context.Context, id string) error
 	AddBackends(ctx context.Context, groupID string, members []alicloud.Backend) error

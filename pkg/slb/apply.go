@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -32,6 +33,8 @@ type applier struct {
 	refused bool
 	// lost is the id of a CLB that a call said does not exist.
 	lost string
+	// charge is the internet charge type that was asked for, if any was.
+	charge pendingCharge
 }
 
 func newApplier(api API, model *Model, token func(alicloud.LoadBalancer) string) *applier {
@@ -196,13 +199,13 @@ func (a *applier) attribute(ctx context.Context, step Step) error {
 			have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.tagKeys, t.Key) })
 		}
 	default:
-		return a.charge(ctx, step)
+		return a.chargeBy(ctx, step)
 	}
 	return err
 }
 
-// charge changes what the CLB is charged by.
-func (a *applier) charge(ctx context.Context, step Step) error {
+// chargeBy changes what the CLB is charged by.
+func (a *applier) chargeBy(ctx context.Context, step Step) error {
 	have, want := &a.model.LoadBalancer, step.loadBalancer
 	var err error
 	switch step.Op {
@@ -216,6 +219,9 @@ func (a *applier) charge(ctx context.Context, step Step) error {
 		}
 	case OpSetInternet:
 		if err = a.call(a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth)); err == nil {
+			if have.InternetChargeType != want.InternetChargeType {
+				a.charge = askedCharge(have.ID, want.InternetChargeType, time.Now())
+			}
 			have.InternetChargeType, have.Bandwidth = want.InternetChargeType, want.Bandwidth
 		}
 	default:

@@ -16,20 +16,42 @@ func (a *applier) group(ctx context.Context, step Step) error {
 		a.model.Groups = slices.DeleteFunc(a.model.Groups, func(g Group) bool { return g.ID == step.groupID })
 		return nil
 	}
-	id, err := a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, step.groupName, step.new)
+	return a.createGroup(ctx, step)
+}
+
+// createGroup makes the group with as many first members as a call takes. The others follow in a step of their own: where
+// that waits for room or fails, the group is there all the same.
+func (a *applier) createGroup(ctx context.Context, step Step) error {
+	first := a.part(step.new)
+	id, err := a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, step.groupName, first)
 	a.writes++
-	if !refusesServer(err) {
-		if err == nil {
-			a.model.Groups = append(a.model.Groups, Group{ID: id, Name: step.groupName, Backends: slices.Clone(step.new)})
+	switch {
+	case a.tooMany(first, err):
+		return a.createGroup(ctx, step)
+	case refusesServer(err):
+		// One bad server refuses the whole call: make the group empty and find out which it is.
+		first = nil
+		if id, err = a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, step.groupName, nil); a.call(err) != nil {
+			return err
 		}
+	case err != nil:
 		return err
 	}
-	// One bad server refuses the whole call: make the group empty and find out which it is.
-	if id, err = a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, step.groupName, nil); a.call(err) != nil {
-		return err
+	a.model.Groups = append(a.model.Groups, Group{ID: id, Name: step.groupName, Backends: slices.Clone(first)})
+	if rest := step.new[len(first):]; len(rest) > 0 {
+		a.try(ctx, Step{Op: OpAddBackends, Target: step.Target, After: backendsText(rest), groupName: step.groupName, new: rest})
 	}
-	a.model.Groups = append(a.model.Groups, Group{ID: id, Name: step.groupName})
-	return a.add(ctx, &a.model.Groups[len(a.model.Groups)-1], step.new)
+	return nil
+}
+
+// part returns as many first members as a call takes.
+func (a *applier) part(members []alicloud.Backend) []alicloud.Backend {
+	return members[:min(len(members), a.api.BackendsPerCall())]
+}
+
+// tooMany reports whether a call was refused for taking more members than the cloud has now said it takes.
+func (a *applier) tooMany(members []alicloud.Backend, err error) bool {
+	return len(members) > a.api.BackendsPerCall() && alicloud.IsTooManyBackends(err)
 }
 
 func (a *applier) members(ctx context.Context, step Step) error {
@@ -46,49 +68,71 @@ func (a *applier) members(ctx context.Context, step Step) error {
 	case OpReplaceBackends:
 		return a.replace(ctx, group, step)
 	case OpSetBackends:
-		return a.isolate(step.new, func(members []alicloud.Backend) error {
+		return a.inParts(step.new, func(members []alicloud.Backend) error {
 			return a.call(a.api.SetBackends(ctx, group.ID, members))
 		}, func(members []alicloud.Backend) { group.drop(members); group.put(members) })
 	default:
-		return a.isolate(step.old, func(members []alicloud.Backend) error {
-			return a.call(a.api.RemoveBackends(ctx, group.ID, members))
-		}, group.drop)
+		return a.remove(ctx, group, step.old)
 	}
 }
 
+// add brings in those members that are not in the group yet: of a step that waited for room, some may be.
 func (a *applier) add(ctx context.Context, group *Group, members []alicloud.Backend) error {
-	return a.isolate(members, func(part []alicloud.Backend) error {
+	return a.inParts(group.lacks(members), func(part []alicloud.Backend) error {
 		return a.call(a.api.AddBackends(ctx, group.ID, part))
 	}, group.put)
 }
 
-// replace swaps members in one call. Where a server is refused, the others must not wait for it: then the good ones go in
-// one way and the old ones go out another.
-func (a *applier) replace(ctx context.Context, group *Group, step Step) error {
-	err := a.call(a.api.ReplaceBackends(ctx, group.ID, step.old, step.new))
-	if err == nil {
-		group.drop(step.old)
-		group.put(step.new)
-		return nil
-	}
-	if !refusesServer(err) {
-		return err
-	}
-	if err := a.add(ctx, group, step.new); err != nil {
-		return err
-	}
-	return a.isolate(step.old, func(members []alicloud.Backend) error {
-		return a.call(a.api.RemoveBackends(ctx, group.ID, members))
+func (a *applier) remove(ctx context.Context, group *Group, members []alicloud.Backend) error {
+	return a.inParts(members, func(part []alicloud.Backend) error {
+		return a.call(a.api.RemoveBackends(ctx, group.ID, part))
 	}, group.drop)
+}
+
+// replace swaps as many members as a call takes at a time. Where a server is refused, the others must not wait for it:
+// then the good ones go in one way and the old ones go out another.
+func (a *applier) replace(ctx context.Context, group *Group, step Step) error {
+	for old, added := step.old, step.new; len(added) > 0; {
+		gone, come := a.part(old), a.part(added)
+		err := a.call(a.api.ReplaceBackends(ctx, group.ID, gone, come))
+		switch {
+		case err == nil:
+			group.drop(gone)
+			group.put(come)
+			old, added = old[len(gone):], added[len(come):]
+		case a.tooMany(come, err):
+		case !refusesServer(err):
+			return err
+		default:
+			if err := a.add(ctx, group, added); err != nil {
+				return err
+			}
+			return a.remove(ctx, group, old)
+		}
+	}
+	return nil
+}
+
+// inParts makes a call for as many members as it takes at a time.
+func (a *applier) inParts(members []alicloud.Backend, call func([]alicloud.Backend) error, done func([]alicloud.Backend)) error {
+	for len(members) > 0 {
+		part := a.part(members)
+		err := a.isolate(part, call, done)
+		if a.tooMany(part, err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		members = members[len(part):]
+	}
+	return nil
 }
 
 // isolate makes a call for all members, and where one server makes it fail, for the halves, so that one bad server keeps
 // no other from its group. done notes the members of each call that succeeded; the refused ones are reported and hold up
 // nothing that follows.
 func (a *applier) isolate(members []alicloud.Backend, call func([]alicloud.Backend) error, done func([]alicloud.Backend)) error {
-	if len(members) == 0 {
-		return nil
-	}
 	err := call(members)
 	switch {
 	case err == nil:
@@ -110,6 +154,15 @@ func (a *applier) isolate(members []alicloud.Backend, call func([]alicloud.Backe
 
 // put notes that members are in the group.
 func (g *Group) put(members []alicloud.Backend) { g.Backends = append(g.Backends, members...) }
+
+// lacks returns those of the members that are not in the group.
+func (g *Group) lacks(members []alicloud.Backend) []alicloud.Backend {
+	present := make(map[alicloud.BackendKey]bool, len(g.Backends))
+	for _, member := range g.Backends {
+		present[member.BackendKey] = true
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(b alicloud.Backend) bool { return present[b.BackendKey] })
+}
 
 // drop notes that members are not in the group.
 func (g *Group) drop(members []alicloud.Backend) {

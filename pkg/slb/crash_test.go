@@ -6,111 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 )
-
-// operation is a change whose every write may go wrong.
-type operation struct {
-	name    string
-	prepare func(*world)
-	act     func(*world)
-}
-
-func operations() []operation {
-	web := func() *corev1.Service {
-		svc := testService("web", 80)
-		svc.Spec.Ports = append(svc.Spec.Ports, testPort(53, corev1.ProtocolUDP))
-		return svc
-	}
-	stand := func(w *world) {
-		threeNodes(w)
-		w.put(web())
-		w.converge("web")
-	}
-	return []operation{
-		{"create", threeNodes, func(w *world) { w.put(web()) }},
-		{"update", stand, func(w *world) {
-			w.deleteNode("c")
-			w.addNode("d")
-			w.addNode("e")
-			w.change("web", func(svc *corev1.Service) {
-				svc.Spec.Ports = []corev1.ServicePort{svc.Spec.Ports[0], testPort(443, corev1.ProtocolTCP)}
-				annotate(svc, Scheduler, "wrr")
-				annotate(svc, Name, "renamed")
-				annotate(svc, AdditionalTags, "team=a")
-				annotate(svc, DeleteProtection, "off")
-			})
-		}},
-		{"delete", stand, func(w *world) {
-			w.change("web", deleteService)
-		}},
-		{"reuse", func(w *world) { threeNodes(w); w.makeCLB() }, func(w *world) { w.put(reusing("web", w.onlyCLB(), "true", 80, 81)) }},
-		{"end of reuse", func(w *world) {
-			threeNodes(w)
-			w.put(reusing("web", w.makeCLB().ID, "true", 80, 81))
-			w.converge("web")
-		}, func(w *world) { w.change("web", deleteService) }},
-		{"group of others joined", func(w *world) {
-			threeNodes(w)
-			w.makeGroup(w.makeCLB().ID, "shared", "9.9.9.9")
-		}, func(w *world) { w.put(joining("web", w.onlyCLB(), w.groupID("shared")+":80", 80, 81)) }},
-		{"group of others left for another", func(w *world) {
-			threeNodes(w)
-			id := w.makeCLB().ID
-			w.makeGroup(id, "shared", "9.9.9.9")
-			w.makeGroup(id, "other", "9.9.9.8")
-			w.put(joining("web", id, w.groupID("shared")+":80", 80))
-			w.converge("web")
-		}, func(w *world) {
-			w.change("web", func(svc *corev1.Service) { annotate(svc, VGroupPort, w.groupID("other")+":80") })
-		}},
-		{"group of others left for good", func(w *world) {
-			threeNodes(w)
-			id := w.makeCLB().ID
-			w.makeGroup(id, "shared", "9.9.9.9")
-			w.put(joining("web", id, w.groupID("shared")+":80", 80))
-			w.converge("web")
-		}, func(w *world) { w.change("web", deleteService) }},
-		{"source ranges from the start", threeNodes, func(w *world) { w.put(restricted("192.0.2.0/24")) }},
-		{"source ranges changed", func(w *world) {
-			threeNodes(w)
-			w.put(restricted("192.0.2.0/24"))
-			w.converge("web")
-		}, func(w *world) {
-			w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
-		}},
-		{"source ranges added", stand, func(w *world) {
-			w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"198.51.100.0/24"} })
-		}},
-		{"source ranges removed", func(w *world) {
-			threeNodes(w)
-			w.put(restricted("192.0.2.0/24"))
-			w.converge("web")
-		}, func(w *world) { w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }) }},
-		{"restricted Service deleted", func(w *world) {
-			threeNodes(w)
-			w.put(restricted("192.0.2.0/24"))
-			w.converge("web")
-		}, func(w *world) { w.change("web", deleteService) }},
-		{"fewer tags", func(w *world) {
-			threeNodes(w)
-			svc := web()
-			annotate(svc, AdditionalTags, "a=1,b=2")
-			w.put(svc)
-			w.converge("web")
-		}, func(w *world) { w.change("web", func(svc *corev1.Service) { annotate(svc, AdditionalTags, "a=2") }) }},
-		{"preserved", func(w *world) {
-			threeNodes(w)
-			svc := web()
-			annotate(svc, PreserveOnDelete, "true")
-			w.put(svc)
-			w.converge("web")
-		}, func(w *world) { w.change("web", deleteService) }},
-		{"type change", stand, func(w *world) {
-			w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
-		}},
-	}
-}
 
 // onlyCLB returns the id of the one CLB that stands.
 func (w *world) onlyCLB() string {
@@ -170,6 +66,11 @@ func mishaps() []mishap {
 		{"fails", inject(map[string]any{"code": "InternalError", "status": 500}), nothing},
 		{"is refused", inject(map[string]any{"code": "OperationDenied", "status": 400}), nothing},
 		{"is busy", inject(map[string]any{"code": "SystemBusy", "status": 400}), nothing},
+		{"is forbidden", inject(map[string]any{"code": "Forbidden.RAM", "status": 403}), nothing},
+		{"is signed with a key that just expired", inject(map[string]any{"code": "InvalidSecurityToken.Expired", "status": 400}), nothing},
+		{"exceeds a quota", inject(map[string]any{"code": "QuotaExceeded.Slb", "status": 400}), nothing},
+		// The program would wait for the next minute; one that was started anew need not.
+		{"is throttled", inject(map[string]any{"code": "Throttling.User", "status": 400}), (*world).restart},
 		{"loses its answer", inject(map[string]any{"drop": "after"}), nothing},
 		{"is lost", inject(map[string]any{"drop": "before"}), nothing},
 		{"is the process's last", func(w *world, k int) {

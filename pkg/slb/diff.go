@@ -67,14 +67,7 @@ func (d *differ) createGroups() {
 		if d.actual.group(group.Name) != nil {
 			continue
 		}
-		first := group.Backends[:min(len(group.Backends), alicloud.MaxBackendsPerCall)]
-		d.step(Step{
-			Op: OpCreateGroup, Target: targetGroup(group.Name), After: backendsText(first),
-			groupName: group.Name, new: first,
-		})
-		for chunk := range slices.Chunk(group.Backends[len(first):], alicloud.MaxBackendsPerCall) {
-			d.step(d.backendStep(OpAddBackends, group.Name, "", nil, chunk))
-		}
+		d.step(d.backendStep(OpCreateGroup, group.Name, "", nil, group.Backends))
 	}
 }
 
@@ -117,11 +110,12 @@ func (d *differ) leaveGroup(group *Group) {
 			ours = append(ours, member)
 		}
 	}
-	for chunk := range slices.Chunk(ours, alicloud.MaxBackendsPerCall) {
-		step := d.backendStep(OpRemoveBackends, group.Name, group.ID, chunk, nil)
-		step.needs = d.usersOf(group)
-		d.step(step)
+	if len(ours) == 0 {
+		return
 	}
+	step := d.backendStep(OpRemoveBackends, group.Name, group.ID, ours, nil)
+	step.needs = d.usersOf(group)
+	d.step(step)
 }
 
 // wanted reports whether the observed group is the one that stands for a wanted group.

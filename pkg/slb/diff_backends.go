@@ -26,24 +26,21 @@ func (d *differ) memberSteps(f func(name, id string, change memberChange)) {
 // room under the quota of members per CLB.
 func (d *differ) growMembers(name, id string, change memberChange) {
 	pairs := min(len(change.add), len(change.remove))
-	for start := 0; start < pairs; start += alicloud.MaxBackendsPerCall {
-		end := min(pairs, start+alicloud.MaxBackendsPerCall)
-		d.step(d.backendStep(OpReplaceBackends, name, id, change.remove[start:end], change.add[start:end]))
-	}
-	for chunk := range slices.Chunk(change.add[pairs:], alicloud.MaxBackendsPerCall) {
-		d.step(d.backendStep(OpAddBackends, name, id, nil, chunk))
-	}
-	for start := 0; start < len(change.set); start += alicloud.MaxBackendsPerCall {
-		end := min(len(change.set), start+alicloud.MaxBackendsPerCall)
-		d.step(d.backendStep(OpSetBackends, name, id, change.setBefore[start:end], change.set[start:end]))
-	}
+	d.backends(OpReplaceBackends, name, id, change.remove[:pairs], change.add[:pairs])
+	d.backends(OpAddBackends, name, id, nil, change.add[pairs:])
+	d.backends(OpSetBackends, name, id, change.setBefore, change.set)
 }
 
-// shrinkMembers makes the steps that take members out, after the new ones are in.
+// shrinkMembers makes the step that takes members out, after the new ones are in.
 func (d *differ) shrinkMembers(name, id string, change memberChange) {
 	pairs := min(len(change.add), len(change.remove))
-	for chunk := range slices.Chunk(change.remove[pairs:], alicloud.MaxBackendsPerCall) {
-		d.step(d.backendStep(OpRemoveBackends, name, id, chunk, nil))
+	d.backends(OpRemoveBackends, name, id, change.remove[pairs:], nil)
+}
+
+// backends makes a step on the members of a group unless there is nothing to do.
+func (d *differ) backends(op Op, name, id string, old, added []alicloud.Backend) {
+	if len(old)+len(added) > 0 {
+		d.step(d.backendStep(op, name, id, old, added))
 	}
 }
 

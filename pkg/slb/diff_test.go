@@ -174,24 +174,6 @@ func TestDiffOfNothing(t *testing.T) {
 	}
 }
 
-func TestDiffChunksMembers(t *testing.T) {
-	t.Parallel()
-	c := newBuildCase(80)
-	c.nodes = nil
-	for i := range 2*alicloud.MaxBackendsPerCall + 1 {
-		c.nodes = append(c.nodes, testNode("n"+string(rune('A'+i))))
-	}
-	desired, _ := c.build()
-	for _, step := range Diff(desired, nil, testName, testCluster).Steps {
-		if len(step.new) > alicloud.MaxBackendsPerCall {
-			t.Errorf("%d members in one call, the API takes %d", len(step.new), alicloud.MaxBackendsPerCall)
-		}
-	}
-	if n := len(Diff(desired, nil, testName, testCluster).Steps); n != 6 {
-		t.Errorf("%d steps, want CLB, group, two additions, listener and its start", n)
-	}
-}
-
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	us := owner{service: testName, clusterID: testCluster}

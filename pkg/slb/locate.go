@@ -84,30 +84,40 @@ func (r *Reconciler) formerlyReused(ctx context.Context, id string) (*alicloud.L
 
 // reusable returns the CLB that the annotation names, or why it cannot be used.
 func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params Params, id string) (*alicloud.LoadBalancer, error) {
-	refuse := func(format string, args ...any) error {
-		return &ConfigError{Field: string(LoadBalancerID), Reason: fmt.Sprintf("CLB "+id+" "+format, args...), event: ReasonLoadBalancerNotReusable}
-	}
 	lb, err := r.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if lb == nil {
-		return nil, refuse("does not exist; nothing is made in its place")
+	reason := "does not exist; nothing is made in its place"
+	if lb != nil {
+		reason = notReusable(lb, svc, params, r.opts.Config.VPCID)
 	}
-	for _, key := range []string{tagOwner, tagCluster} {
-		if value, ok := lb.Tag(key); ok {
-			return nil, refuse("was made by a controller (tag %s=%s) and serves something else", key, value)
-		}
-	}
-	if lb.VPCID != "" && r.opts.Config.VPCID != "" && lb.VPCID != r.opts.Config.VPCID {
-		return nil, refuse("is in VPC %s, the nodes are in %s", lb.VPCID, r.opts.Config.VPCID)
-	}
-	for _, ingress := range svc.Status.LoadBalancer.Ingress {
-		if ingress.IP != "" && ingress.IP != lb.Address && !params.Has(Hostname) && !params.Has(ExternalIPType) {
-			return nil, refuse("has the address %s, the Service shows %s", lb.Address, ingress.IP)
-		}
+	if reason != "" {
+		return nil, &ConfigError{Field: string(LoadBalancerID), Reason: "CLB " + id + " " + reason, event: ReasonLoadBalancerNotReusable}
 	}
 	return lb, nil
+}
+
+// notReusable says what keeps a Service from using a CLB that its user made, "" for nothing. vpc is that of the nodes,
+// empty when it is not known.
+func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params Params, vpc string) string {
+	for _, key := range []string{tagOwner, tagCluster} {
+		if value, ok := lb.Tag(key); ok {
+			return fmt.Sprintf("was made by a controller (tag %s=%s) and serves something else", key, value)
+		}
+	}
+	if lb.VPCID != "" && vpc != "" && lb.VPCID != vpc {
+		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, vpc)
+	}
+	if params.Has(Hostname) || params.Has(ExternalIPType) {
+		return "" // the status does not show the CLB's own address
+	}
+	for _, ingress := range svc.Status.LoadBalancer.Ingress {
+		if ingress.IP != "" && ingress.IP != lb.Address {
+			return fmt.Sprintf("has the address %s, the Service shows %s", lb.Address, ingress.IP)
+		}
+	}
+	return ""
 }
 
 // placement reports an annotation id that the Service cannot follow.

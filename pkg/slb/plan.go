@@ -48,7 +48,7 @@ const targetAccess = "source ranges"
 func targetGroup(name string) string                 { return name }
 func targetListener(key alicloud.ListenerKey) string { return key.String() }
 
-// Step is one change, which is one call of the cloud.
+// Step is one change: one call of the cloud, or where it has more members of a group than a call takes, a few.
 type Step struct {
 	Op Op `json:"op"`
 	// Target names what changes, for example "tcp:80".

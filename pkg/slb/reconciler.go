@@ -163,6 +163,9 @@ func (r *Reconciler) lookForAccess(ctx context.Context, svc *corev1.Service, par
 // trust remembers what was just read.
 func (r *Reconciler) trust(known *memory, actual *Model) {
 	known.actual, known.fresh, known.interfaces, known.eips = actual, true, nil, nil
+	if actual != nil {
+		known.charge.correct(&actual.LoadBalancer, time.Now())
+	}
 	known.due = time.Now().Add(r.opts.ResyncPeriod + rand.N(r.opts.ResyncPeriod/5+1))
 }
 
@@ -295,6 +298,9 @@ func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memo
 	err := applier.run(ctx, plan)
 	out.writes += applier.writes
 	known.access = known.actual.Access
+	if applier.charge.asked != "" {
+		known.charge = applier.charge
+	}
 	r.settle(known, applier, err)
 	return err
 }

@@ -37,6 +37,8 @@ type memory struct {
 	accessRead bool
 	// eips are the elastic addresses of actual, nil before they were asked for.
 	eips *eips
+	// charge is the internet charge type that was last asked for.
+	charge pendingCharge
 	// groupsAsked is the annotation vgroup-port as it was when the cloud was last read.
 	groupsAsked string
 	// busy counts answers in a row that said "in transition".

@@ -9,10 +9,11 @@ import (
 
 // cloudLB is a CLB in the emulator's state, without what differs from run to run.
 type cloudLB struct {
-	Name, AddressType, DeleteProtection, Protection, Reason, ChargeType string
-	Tags                                                                map[string]string
-	Listeners                                                           map[string]map[string]any
-	Groups                                                              map[string][]string
+	Name, AddressType, DeleteProtection, Protection, Reason, ChargeType, Spec string
+	Bandwidth                                                                 int
+	Tags                                                                      map[string]string
+	Listeners                                                                 map[string]map[string]any
+	Groups                                                                    map[string][]string
 }
 
 // state returns the CLBs by name. Groups of one name are told apart, so that a leaked one shows.
@@ -61,6 +62,8 @@ func (l stateACL) plain() cloudLB {
 type stateLB struct {
 	LoadBalancerId, LoadBalancerName, AddressType, DeleteProtection                string
 	ModificationProtectionStatus, ModificationProtectionReason, InstanceChargeType string
+	LoadBalancerSpec                                                               string
+	Bandwidth                                                                      int
 	Tags                                                                           struct {
 		Tag []struct{ TagKey, TagValue string }
 	}
@@ -77,7 +80,7 @@ type stateLB struct {
 func (lb stateLB) plain() cloudLB {
 	out := cloudLB{
 		Name: lb.LoadBalancerName, AddressType: lb.AddressType, DeleteProtection: lb.DeleteProtection,
-		Protection: lb.ModificationProtectionStatus, Reason: lb.ModificationProtectionReason, ChargeType: lb.InstanceChargeType,
+		Protection: lb.ModificationProtectionStatus, Reason: lb.ModificationProtectionReason, ChargeType: lb.InstanceChargeType, Spec: lb.LoadBalancerSpec, Bandwidth: lb.Bandwidth,
 		Tags: map[string]string{}, Listeners: map[string]map[string]any{}, Groups: map[string][]string{},
 	}
 	for _, tag := range lb.Tags.Tag {

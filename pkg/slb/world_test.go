@@ -89,7 +89,14 @@ func (m *mortal) isDead() bool {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, cloud.Limits{})
+}
+
+// newWorldWith makes a world whose cloud has the given limits in place of the usual ones.
+func newWorldWith(t *testing.T, limits cloud.Limits) *world {
+	t.Helper()
 	config := cloud.DefaultConfig()
+	config.Quotas = limits
 	config.Certificates = []cloud.CertificateConfig{{ID: testCertificate}}
 	config.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}}
 	e, err := emulator.New(emulator.Options{Config: config})

@@ -97,7 +97,12 @@ func (s service) modifyInternetSpec(c *api.Call) (any, error) {
 	if lb.AddressType != "internet" {
 		return nil, api.Invalid("LoadBalancerId", "an intranet load balancer has no internet specification")
 	}
-	if t := c.Str("InternetChargeType"); t != "" && t != lb.InternetChargeType {
+	lb.InternetChargeType = lb.ChargeTypeAt(c.Now)
+	switch t := c.Str("InternetChargeType"); t {
+	case "":
+	case lb.InternetChargeType:
+		lb.PendingChargeType = "" // takes back a change of the same day
+	default:
 		// The change comes into force at the next midnight; the read side shows the old value until then.
 		lb.PendingChargeType, lb.ChargeTypeFrom = t, nextMidnight(c.Now)
 	}

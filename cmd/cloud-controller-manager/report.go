@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/names"
+	"k8s.io/cloud-provider/options"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
+)
+
+// exitFindings is the exit code of a report that is not empty.
+const exitFindings = 2
+
+// reportTimeout bounds the reading of cluster and cloud; a thousand load balancers take well below a minute.
+const reportTimeout = 5 * time.Minute
+
+// errFindings says that a report is not empty.
+var errFindings = errors.New("the report is not empty")
+
+// report is what a command that only reads has to say. Its JSON form is its other output.
+type report interface {
+	fmt.Stringer
+	Empty() bool
+}
+
+// reporter describes a command that reads cluster and cloud with the flags of the manager, and writes nothing.
+type reporter struct {
+	use, short, long string
+	make             func(context.Context, *provider.Cloud) (report, error)
+}
+
+// newReportCommand returns the command of a reporter. Its exit code is 0 for an empty report, 2 for another, 1 on an error.
+func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerOptions, start starter, r reporter) *cobra.Command {
+	output := ""
+	command := &cobra.Command{
+		Use: r.use, Short: r.short, Long: r.long, Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output: %q, accepted: \"text\" or \"json\"", output)
+			}
+			ctx, cancel := context.WithTimeout(command.Context(), reportTimeout)
+			defer cancel()
+			cloud, err := readCluster(ctx, opts, start)
+			if err != nil {
+				return err
+			}
+			made, err := r.make(ctx, cloud)
+			if err != nil {
+				return err
+			}
+			return printReport(command.OutOrStdout(), made, output)
+		},
+	}
+	own := pflag.NewFlagSet(r.use, pflag.ContinueOnError)
+	own.StringVar(&output, "output", "text", "Form of the output: \"text\" or \"json\".")
+	command.Flags().AddFlagSet(root.Flags())
+	command.Flags().AddFlagSet(own)
+	// The stock command's help would be inherited, and shows its own flags only.
+	command.SetHelpFunc(func(command *cobra.Command, _ []string) {
+		fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nFlags, besides those of the manager:\n%s", command.Long, command.UseLine(), own.FlagUsages())
+	})
+	return command
+}
+
+// readCluster returns a provider that is wired as in the manager and whose caches are filled.
+func readCluster(ctx context.Context, opts *options.CloudControllerManagerOptions, start starter) (*provider.Cloud, error) {
+	translateOldFlags(opts)
+	opts.SecureServing.BindPort = 0 // a manager may be running on this host and hold the port
+	config, err := opts.Config(app.ControllerNames(constructors()), app.ControllersDisabledByDefault.List(),
+		names.CCMControllerAliases(), app.AllWebhooks, app.DisabledByDefaultWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	completed := config.Complete()
+	cloud, err := start.connect(ctx, completed)
+	if err != nil {
+		return nil, err
+	}
+	cloud.Initialize(completed.ClientBuilder, ctx.Done())
+	cloud.SetInformers(completed.SharedInformers)
+	completed.SharedInformers.Start(ctx.Done())
+	if err = completed.SharedInformers.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
+		return nil, fmt.Errorf("read the cluster: %w", err)
+	}
+	return cloud, nil
+}
+
+func printReport(stdout io.Writer, made report, output string) error {
+	if err := writeReport(stdout, made, output); err != nil {
+		return fmt.Errorf("print the report: %w", err)
+	}
+	if made.Empty() {
+		return nil
+	}
+	return errFindings
+}
+
+func writeReport(stdout io.Writer, made report, output string) error {
+	if output == "text" {
+		_, err := fmt.Fprint(stdout, made)
+		return err
+	}
+	encoder := json.NewEncoder(stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(made)
+}

@@ -1,0 +1,175 @@
+package slb
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// operation is a change whose every write may go wrong.
+type operation struct {
+	name    string
+	prepare func(*world)
+	act     func(*world)
+}
+
+// operations are those of which [TestEveryWriteActionMayGoWrong] asks that they make every call that writes.
+func operations() []operation {
+	return slices.Concat(everyday(), removals(), reuses(), restrictions(), attributeChanges())
+}
+
+func webService() *corev1.Service {
+	svc := testService("web", 80)
+	svc.Spec.Ports = append(svc.Spec.Ports, testPort(53, corev1.ProtocolUDP))
+	return svc
+}
+
+// standing makes a world in which the Service stands.
+func standing(svc func() *corev1.Service) func(*world) {
+	return func(w *world) {
+		threeNodes(w)
+		w.put(svc())
+		w.converge("web")
+	}
+}
+
+// changing changes the Service.
+func changing(f func(*corev1.Service)) func(*world) {
+	return func(w *world) { w.change("web", f) }
+}
+
+func with(svc func() *corev1.Service, suffix Suffix, value string) func() *corev1.Service {
+	return func() *corev1.Service {
+		made := svc()
+		annotate(made, suffix, value)
+		return made
+	}
+}
+
+func everyday() []operation {
+	return []operation{
+		{"create", threeNodes, func(w *world) { w.put(webService()) }},
+		{"create with four protocols", threeNodes, func(w *world) { w.put(fourProtocols()) }},
+		{"update", standing(webService), func(w *world) {
+			w.deleteNode("c")
+			w.addNode("d")
+			w.addNode("e")
+			w.change("web", func(svc *corev1.Service) {
+				svc.Spec.Ports = []corev1.ServicePort{svc.Spec.Ports[0], testPort(443, corev1.ProtocolTCP)}
+				annotate(svc, Scheduler, "wrr")
+				annotate(svc, Name, "renamed")
+				annotate(svc, AdditionalTags, "team=a")
+				annotate(svc, DeleteProtection, "off")
+			})
+		}},
+		{"four protocols updated", standing(fourProtocols), changing(func(svc *corev1.Service) {
+			annotate(svc, Scheduler, "wrr")
+			annotate(svc, HealthyThreshold, "9")
+		})},
+		{"http becomes https", standing(with(fourProtocols, ProtocolPort, "http:80,http:443,tcp:22,udp:53")), changing(func(svc *corev1.Service) {
+			annotate(svc, ProtocolPort, "http:80,https:443,tcp:22,udp:53")
+		})},
+		{"weights", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, DefaultWeight, "7") })},
+		{"nodes leave", standing(webService), func(w *world) { w.deleteNode("a"); w.deleteNode("b") }},
+		{"listener stopped by hand", func(w *world) {
+			standing(webService)(w)
+			w.raw("2014-05-15", "StopLoadBalancerListener", map[string]string{
+				"LoadBalancerId": w.onlyCLB(), "ListenerPort": "80", "ListenerProtocol": "tcp",
+			}, nil)
+		}, func(w *world) { w.drift("web") }},
+		{"CLB deleted by hand", func(w *world) {
+			standing(webService)(w)
+			w.removeCLB()
+		}, func(w *world) { w.drift("web") }},
+	}
+}
+
+func fourProtocols() *corev1.Service {
+	svc := testService("web", 80, 443, 22)
+	svc.Spec.Ports = append(svc.Spec.Ports, testPort(53, corev1.ProtocolUDP))
+	annotate(svc, ProtocolPort, "http:80,https:443,tcp:22,udp:53")
+	annotate(svc, CertID, testCertificate)
+	return svc
+}
+
+func removals() []operation {
+	return []operation{
+		{"delete", standing(webService), changing(deleteService)},
+		{"preserved", standing(with(webService, PreserveOnDelete, "true")), changing(deleteService)},
+		{"type change", standing(webService), changing(func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })},
+		{"class change", standing(webService), changing(func(svc *corev1.Service) {
+			other := "example.com/other"
+			svc.Spec.LoadBalancerClass = &other
+		})},
+		{"restricted Service deleted", standing(func() *corev1.Service { return restricted("192.0.2.0/24") }), changing(deleteService)},
+	}
+}
+
+func reuses() []operation {
+	return []operation{
+		{"reuse", func(w *world) { threeNodes(w); w.makeCLB() }, func(w *world) { w.put(reusing("web", w.onlyCLB(), "true", 80, 81)) }},
+		{"end of reuse", func(w *world) {
+			threeNodes(w)
+			w.put(reusing("web", w.makeCLB().ID, "true", 80, 81))
+			w.converge("web")
+		}, changing(deleteService)},
+		{"group of others joined", func(w *world) {
+			threeNodes(w)
+			w.makeGroup(w.makeCLB().ID, "shared", "9.9.9.9")
+		}, func(w *world) { w.put(joining("web", w.onlyCLB(), w.groupID("shared")+":80", 80, 81)) }},
+		{"group of others left for another", func(w *world) {
+			threeNodes(w)
+			id := w.makeCLB().ID
+			w.makeGroup(id, "shared", "9.9.9.9")
+			w.makeGroup(id, "other", "9.9.9.8")
+			w.put(joining("web", id, w.groupID("shared")+":80", 80))
+			w.converge("web")
+		}, func(w *world) {
+			w.change("web", func(svc *corev1.Service) { annotate(svc, VGroupPort, w.groupID("other")+":80") })
+		}},
+		{"group of others left for good", func(w *world) {
+			threeNodes(w)
+			id := w.makeCLB().ID
+			w.makeGroup(id, "shared", "9.9.9.9")
+			w.put(joining("web", id, w.groupID("shared")+":80", 80))
+			w.converge("web")
+		}, changing(deleteService)},
+	}
+}
+
+func restrictions() []operation {
+	closed := func() *corev1.Service { return restricted("192.0.2.0/24") }
+	ranges := func(blocks ...string) func(*world) {
+		return changing(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = blocks })
+	}
+	return []operation{
+		{"source ranges from the start", threeNodes, func(w *world) { w.put(closed()) }},
+		{"source ranges changed", standing(closed), ranges("198.51.100.0/24")},
+		{"source ranges added", standing(webService), ranges("198.51.100.0/24")},
+		{"source ranges removed", standing(closed), ranges()},
+	}
+}
+
+func attributeChanges() []operation {
+	public := func() *corev1.Service {
+		svc := webService()
+		annotate(svc, AddressType, "internet")
+		annotate(svc, InstanceChargeType, "PayBySpec")
+		annotate(svc, Spec, "slb.s1.small")
+		annotate(svc, ChargeType, "paybybandwidth")
+		annotate(svc, Bandwidth, "5")
+		return svc
+	}
+	return []operation{
+		{"fewer tags", standing(with(webService, AdditionalTags, "a=1,b=2")), changing(func(svc *corev1.Service) { annotate(svc, AdditionalTags, "a=2") })},
+		{"charges", standing(public), changing(func(svc *corev1.Service) {
+			annotate(svc, Spec, "slb.s2.small")
+			annotate(svc, ChargeType, "paybytraffic")
+		})},
+		{"bandwidth", standing(public), changing(func(svc *corev1.Service) { annotate(svc, Bandwidth, "9") })},
+		{"charged by use", standing(with(public, ChargeType, "paybytraffic")), changing(func(svc *corev1.Service) {
+			annotate(svc, InstanceChargeType, "PayByCLCU")
+			delete(svc.Annotations, key(Spec))
+		})},
+	}
+}

@@ -1,0 +1,156 @@
+package slb
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// ids are the parts of an orphan's text that differ from run to run.
+var ids = regexp.MustCompile(`\b(lb|acl|rsp)-[0-9a-z]+`)
+
+// orphans returns what the report says with the Services as the API server has them, and fails on any write.
+func (w *world) orphans() []string {
+	w.t.Helper()
+	list, err := w.kube.CoreV1().Services(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var services []*corev1.Service
+	for i := range list.Items {
+		services = append(services, &list.Items[i])
+	}
+	w.calls()
+	found, err := w.Orphans(w.t.Context(), services)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if writes := writesOf(w.calls()); len(writes) > 0 {
+		w.t.Errorf("looking for orphans writes %v", writes)
+	}
+	var lines []string
+	for _, orphan := range found {
+		lines = append(lines, ids.ReplaceAllString(orphan.String(), "$1"))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func (w *world) vanish(name string) {
+	w.t.Helper()
+	if err := w.kube.CoreV1().Services(testNamespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestOrphans: what the cluster made and no Service owns is listed; what belongs to another cluster, to a user, or to a
+// Service that is there, is not.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	shared := w.makeCLB()
+	group := w.makeGroup(shared.ID, "shared", "k8s/80/far/default/c9")
+	w.makeListener(shared.ID, 9000, "by hand")
+	w.makeListener(shared.ID, 9001, "k8s/9001/far/default/c9")
+
+	kept := testService("kept", 80)
+	closed := testService("closed", 81)
+	closed.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+	for _, svc := range []*corev1.Service{
+		kept, closed, reusing("guest", shared.ID, "true", 82), joining("joined", shared.ID, group+":83", 83),
+	} {
+		w.put(svc)
+		w.converge(svc.Name)
+	}
+	if got := w.orphans(); got != nil {
+		t.Errorf("orphans while every Service is there: %q", got)
+	}
+
+	w.vanish("closed") // somebody removed the finalizer by hand
+	w.vanish("guest")
+	w.vanish("joined")
+	want := []string{
+		"access control list acl (k8s-clb-a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
+		"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest does not exist",
+		"listener tcp:83 (k8s/83/joined/default/c1) in lb: Service default/joined does not exist",
+		"load balancer lb (a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
+		"member i-a:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+		"member i-b:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+		"member i-c:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+		"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest does not exist",
+	}
+	if diff := cmp.Diff(want, w.orphans()); diff != "" {
+		t.Errorf("orphans (-want +got):\n%s", diff)
+	}
+}
+
+// TestOrphansOfServicesThatStay: a Service that is there but let go of its CLB, or is on another one, owns nothing of it.
+func TestOrphansOfServicesThatStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	first := w.makeCLB()
+	second := w.makeCLB()
+	w.put(reusing("guest", first.ID, "true", 82))
+	w.converge("guest")
+	w.change("guest", func(svc *corev1.Service) {
+		svc.Labels[LabelLoadBalancerID] = second.ID
+		annotate(svc, LoadBalancerID, second.ID)
+	})
+	w.put(testService("web", 80))
+	w.converge("web")
+	w.change("web", func(svc *corev1.Service) {
+		svc.Spec.Type, svc.Finalizers = corev1.ServiceTypeClusterIP, nil
+	})
+	want := []string{
+		"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest is on another CLB",
+		"load balancer lb (a0f5e8a1cweb): Service default/web is not served here any more",
+		"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest is on another CLB",
+	}
+	if diff := cmp.Diff(want, w.orphans()); diff != "" {
+		t.Errorf("orphans (-want +got):\n%s", diff)
+	}
+}
+
+// TestOrphansOfOtherClusters: the same account holds CLBs of other clusters, and of none.
+func TestOrphansOfOtherClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.officialCLB(testService("theirs", 80), "c9")
+	w.makeCLB(alicloud.Tag{Key: tagCluster, Value: testCluster})
+	if got := w.orphans(); got != nil {
+		t.Errorf("orphans: %q, want none", got)
+	}
+	w.officialCLB(testService("ours", 80), testCluster)
+	if got := w.orphans(); len(got) != 1 {
+		t.Errorf("orphans: %q, want the one that the vendor's controller made for this cluster", got)
+	}
+}
+
+// TestOrphansNeedEveryRead: a read that fails is an error, never "nothing there".
+func TestOrphansNeedEveryRead(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{
+		"DescribeLoadBalancers", "DescribeAccessControlLists", "DescribeLoadBalancerListeners", "DescribeVServerGroups", "DescribeVServerGroupAttribute",
+	} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			lb := w.makeCLB(alicloud.Tag{Key: tagReused, Value: "true"})
+			w.makeGroup(lb.ID, "shared", "by hand")
+			w.fault(map[string]any{"action": action, "code": "Forbidden.RAM", "status": 403})
+			if found, err := w.Orphans(t.Context(), nil); !alicloud.IsForbidden(err) {
+				t.Errorf("%d orphans, error %v; want the error of the call", len(found), err)
+			}
+		})
+	}
+}
