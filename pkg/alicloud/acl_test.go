@@ -18,7 +18,7 @@ func TestAccessLists(t *testing.T) {
 	list := alicloud.AccessList{Name: "list", IPVersion: "ipv4", ResourceGroupID: "rg-emulator", Tags: []alicloud.Tag{tag}}
 	must(c.CreateAccessList(ctx, alicloud.AccessList{Name: "other", Tags: []alicloud.Tag{{Key: "owner", Value: "b"}}}))(t)
 	id := must(c.CreateAccessList(ctx, list))(t)
-	want := []alicloud.AccessList{{ID: id, Name: "list", IPVersion: "ipv4", ResourceGroupID: "rg-emulator"}}
+	want := []alicloud.AccessList{{ID: id, Name: "list", IPVersion: "ipv4", ResourceGroupID: "rg-emulator", Tags: []alicloud.Tag{tag}}}
 	if diff := cmp.Diff(want, must(c.DescribeAccessLists(ctx, tag))(t)); diff != "" {
 		t.Errorf("lists with the tag (-want +got):\n%s", diff)
 	}

@@ -3,6 +3,7 @@ package slb
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,9 +62,32 @@ func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
 		w.createNode(name)
 		eventually(t, "member "+name, func() bool { return members() == i+1 })
 	}
+	address := w.get("web").Status.LoadBalancer.Ingress[0].IP
+	w.change("web", func(svc *corev1.Service) {
+		svc.Spec.Ports = []corev1.ServicePort{testPort(80, corev1.ProtocolTCP), testPort(81, corev1.ProtocolUDP)}
+		annotate(svc, Scheduler, "wlc")
+	})
+	eventually(t, "two listeners", func() bool { return slices.Equal(w.listenerKeys(), []string{"tcp:80", "udp:81"}) })
+	eventually(t, "another scheduler", func() bool {
+		for _, lb := range w.state() {
+			return lb.Listeners["tcp:80"]["Scheduler"] == "wlc"
+		}
+		return false
+	})
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
+	eventually(t, "one listener", func() bool { return slices.Equal(w.listenerKeys(), []string{"tcp:80"}) })
+	if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].IP != address {
+		t.Errorf("the status shows %v, want %s as before", shown, address)
+	}
+
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
 	eventually(t, "CLB gone", func() bool { return len(w.state()) == 0 })
 	eventually(t, "no finalizer", func() bool { return len(w.get("web").Finalizers) == 0 })
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	eventually(t, "CLB of the Service that came back", func() bool { return len(w.state()) == 1 && len(w.get("web").Status.LoadBalancer.Ingress) == 1 })
+	w.change("web", deleteService)
+	eventually(t, "CLB of the deleted Service gone", func() bool { return len(w.state()) == 0 })
+	eventually(t, "nothing that holds the deleted Service", func() bool { return len(w.get("web").Finalizers) == 0 })
 }
 
 func TestAdapterOfServicesThatAreNotOurs(t *testing.T) {
