@@ -22,6 +22,9 @@ func (e *Emulator) admin(mux *http.ServeMux) {
 		"DELETE /_emulator/faults":         e.deleteFaults,
 		"PUT /_emulator/instances/{id}":    e.putInstance,
 		"DELETE /_emulator/instances/{id}": e.deleteInstance,
+		// Container instances (ECI) are made by another product's API; the others see their interfaces.
+		"PUT /_emulator/networkinterfaces/{id}":    e.putInterface,
+		"DELETE /_emulator/networkinterfaces/{id}": e.deleteInterface,
 		// The cloud locks a load balancer for arrears or by its operators; no call of its API does.
 		"PUT /_emulator/loadbalancers/{id}": e.putLoadBalancer,
 	}

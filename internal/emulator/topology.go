@@ -72,6 +72,8 @@ func (e *Emulator) copyInterface(eni *cloud.Interface, now time.Time) NetworkInt
 	}
 	if i, ok := e.store.Instances.Get(eni.InstanceID); ok {
 		c.Running = i.Status(now) == cloud.Running
+	} else {
+		c.Running = e.store.IsContainer(eni.InstanceID)
 	}
 	return c
 }

@@ -203,6 +203,9 @@ func (p *plan) follow(link string, in input, routeTableID string) {
 func (p *plan) routeTables(in input, members map[string]*port) {
 	for _, table := range in.topology.Tables {
 		for _, r := range table.Routes {
+			if !r.CIDR.Addr().Is4() {
+				continue // this network has no IPv6
+			}
 			to := hop{}
 			if member, ok := members[r.InstanceID]; ok {
 				to = hop{link: member.link, via: member.Address}

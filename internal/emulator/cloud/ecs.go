@@ -170,13 +170,15 @@ func (s *Store) InterfacesOf(instanceID string) []*Interface {
 // no source says what the cloud does), so that a controller has to take them out. The caller holds the lock.
 func (s *Store) RemoveInstance(i *Instance) {
 	for _, eni := range s.InterfacesOf(i.ID) {
-		s.Interfaces.Delete(eni)
-		for _, ip := range eni.PrivateIPs {
-			delete(s.byIP, eni.VPCID+"/"+ip)
-			if vsw, ok := s.VSwitches.Get(eni.VSwitchID); ok {
-				vsw.release(ip)
-			}
-		}
+		s.removeInterface(eni)
 	}
 	s.Instances.Delete(i)
+}
+
+func (s *Store) removeInterface(eni *Interface) {
+	s.Interfaces.Delete(eni)
+	for _, ip := range eni.PrivateIPs {
+		delete(s.byIP, eni.VPCID+"/"+ip)
+		s.ReleaseAddress(eni.VSwitchID, ip)
+	}
 }

@@ -161,6 +161,8 @@ func (f *Fabric) route(table *cloud.RouteTable, host netip.Addr, now time.Time) 
 func (f *Fabric) machine(id string, now time.Time) (hop, string) {
 	i, ok := f.store.Instances.Get(id)
 	switch {
+	case !ok && f.store.IsContainer(id):
+		return hop{instanceID: id}, ""
 	case !ok:
 		return hop{}, "the instance " + id + " does not exist"
 	case i.Status(now) != cloud.Running:
