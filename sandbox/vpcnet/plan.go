@@ -40,7 +40,7 @@ const balancerMark = 1
 const loopback = "lo"
 
 // services is the range of the cloud's own services: load balancers' health checks come from it, metadata is in it.
-// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/user-guide/configure-health-checks
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/user-guide/faq-about-backend-servers
 var services = netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64}), 10)
 
 // destination is the key of a kernel route.
