@@ -72,11 +72,12 @@ func (k *kernel) applyGuard(g guard) error {
 type guardSets struct{ inside, checked, owned *nftables.Set }
 
 func addSets(c *nftables.Conn, table *nftables.Table, g guard) (guardSets, error) {
+	// An ID holds within the transaction. Without one the library counts in a variable that two networks would race for.
 	sets := guardSets{
-		inside:  &nftables.Set{Table: table, Name: "inside", KeyType: nftables.TypeIFName},
-		checked: &nftables.Set{Table: table, Name: "checked", KeyType: nftables.TypeIFName},
+		inside:  &nftables.Set{Table: table, ID: 1, Name: "inside", KeyType: nftables.TypeIFName},
+		checked: &nftables.Set{Table: table, ID: 2, Name: "checked", KeyType: nftables.TypeIFName},
 		owned: &nftables.Set{
-			Table: table, Name: "owned", Concatenation: true,
+			Table: table, ID: 3, Name: "owned", Concatenation: true,
 			KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeIPAddr),
 		},
 	}
