@@ -229,7 +229,7 @@ func (w *world) createRoute(cidr, instance string) {
 
 func (w *world) deleteRoutes() {
 	w.t.Helper()
-	entries := must(w.api.DescribeRouteEntries(w.t.Context(), "vtb-emulator"))(w.t)
+	entries := must(w.api.DescribeRouteEntries(w.t.Context(), "vtb-emulator", false))(w.t)
 	failed, err := w.api.DeleteRouteEntries(w.t.Context(), entries)
 	w.check(errors.Join(append(failed, err)...))
 }
