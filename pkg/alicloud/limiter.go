@@ -26,10 +26,16 @@ var publishedQuotas = map[string]quota{
 }
 
 var (
-	// writeQuota is what most CLB writes have; it is assumed for every write whose quota is not published.
+	// writeQuota is what most CLB writes have; it is assumed for every CLB write whose quota is not published.
 	writeQuota = quota{90, time.Minute}
 	readQuota  = quota{3000, time.Minute}
 )
+
+// unknownQuotas are those of actions whose quota only the account's Quota Center shows:
+// https://www.alibabacloud.com/help/doc-detail/437902.htm. They begin high, and the first refusal teaches the real one.
+var unknownQuotas = map[string]quota{
+	"ModifyNetworkInterfaceAttribute": {1200, time.Minute},
+}
 
 // limiter keeps each action below its quota. The cloud counts in fixed windows, so the steady rate plus the burst must stay
 // below the quota in any window: two thirds are spread evenly, one third may come at once.
@@ -39,27 +45,70 @@ type limiter struct {
 	mu      sync.Mutex // guards the maps
 	buckets map[string]*rate.Limiter
 	closed  map[string]time.Time // until when a throttled action stays closed
+	minutes map[string]minute    // of actions with an unknown quota
+}
+
+// minute counts the calls of an action since the clock's last full minute.
+type minute struct {
+	start time.Time
+	calls int
 }
 
 func newLimiter(quotas map[string]quota) *limiter {
-	return &limiter{quotas: quotas, buckets: map[string]*rate.Limiter{}, closed: map[string]time.Time{}}
+	return &limiter{
+		quotas: quotas, buckets: map[string]*rate.Limiter{}, closed: map[string]time.Time{}, minutes: map[string]minute{},
+	}
 }
 
 // wait returns when the action may be called, or with ctx's error.
 func (l *limiter) wait(ctx context.Context, action string) error {
 	start := time.Now()
 	defer func() { observeWait(action, time.Since(start)) }()
-	bucket, closedFor := l.state(action)
-	if closedFor > 0 {
-		timer := time.NewTimer(closedFor)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
+	for {
+		bucket, closedFor := l.state(action)
+		if err := sleep(ctx, closedFor); err != nil {
+			return err
+		}
+		if err := bucket.Wait(ctx); err != nil {
+			return err
+		}
+		// Another caller may have been throttled meanwhile.
+		if l.admit(action, time.Now()) {
+			return nil
 		}
 	}
-	return bucket.Wait(ctx)
+}
+
+func sleep(ctx context.Context, duration time.Duration) error {
+	if duration <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// admit counts a call, unless the action is closed.
+func (l *limiter) admit(action string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Before(l.closed[action]) {
+		return false
+	}
+	if _, unknown := unknownQuotas[action]; unknown {
+		m := l.minutes[action]
+		if start := now.Truncate(time.Minute); !m.start.Equal(start) {
+			m = minute{start: start}
+		}
+		m.calls++
+		l.minutes[action] = m
+	}
+	return true
 }
 
 func (l *limiter) state(action string) (*rate.Limiter, time.Duration) {
@@ -77,6 +126,9 @@ func (l *limiter) quota(action string) quota {
 	if published, ok := l.quotas[action]; ok {
 		return published
 	}
+	if unknown, ok := unknownQuotas[action]; ok {
+		return unknown
+	}
 	if isRead(action) {
 		return readQuota
 	}
@@ -84,8 +136,14 @@ func (l *limiter) quota(action string) quota {
 }
 
 func newBucket(q quota) *rate.Limiter {
-	burst := max(1, q.calls/3)
-	return rate.NewLimiter(rate.Limit(float64(q.calls-burst)/q.window.Seconds()), burst)
+	steady, burst := q.shares()
+	return rate.NewLimiter(steady, burst)
+}
+
+// shares splits the quota into a steady rate and a burst, see [limiter].
+func (q quota) shares() (steady rate.Limit, burst int) {
+	burst = max(1, q.calls/3)
+	return rate.Limit(float64(q.calls-burst) / q.window.Seconds()), burst
 }
 
 // maxReopenJitter spreads the callers of one account over the first seconds of the new window; without it every cluster
@@ -99,4 +157,27 @@ func (l *limiter) throttled(action string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed[action] = reopen
+	l.learn(action, now)
+}
+
+// leastQuota is the smallest quota that is learned: others may have used up the minute, of which we cannot know.
+const leastQuota = 30
+
+// learn takes what the cloud admitted in this minute for the quota of an action whose quota is not known. A smaller one
+// stays until this process ends: a try with more costs a closed minute.
+func (l *limiter) learn(action string, now time.Time) {
+	unknown, ok := unknownQuotas[action]
+	bucket := l.buckets[action]
+	if !ok || bucket == nil {
+		return
+	}
+	admitted := 0
+	if m := l.minutes[action]; m.start.Equal(now.Truncate(time.Minute)) {
+		admitted = m.calls - 1
+	}
+	if known := bucket.Burst() * 3; admitted < min(known, unknown.calls) {
+		steady, burst := quota{max(leastQuota, admitted), time.Minute}.shares()
+		bucket.SetLimit(steady)
+		bucket.SetBurst(burst)
+	}
 }

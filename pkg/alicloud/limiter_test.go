@@ -78,3 +78,42 @@ func TestLimiterQuotas(t *testing.T) {
 		}
 	}
 }
+
+// TestLimiterLearnsUnknownQuota lets the cloud admit so many calls a minute of an action whose quota is not published, and
+// counts how long a thousand calls take and how many of them are refused.
+func TestLimiterLearnsUnknownQuota(t *testing.T) {
+	t.Parallel()
+	const action, calls = "ModifyNetworkInterfaceAttribute", 1000
+	for _, test := range []struct {
+		quota   int
+		within  time.Duration
+		refused int
+	}{
+		{quota: 5000, within: time.Minute, refused: 0},
+		{quota: 600, within: 3 * time.Minute, refused: 2},
+		{quota: 200, within: 7 * time.Minute, refused: 2},
+		{quota: 90, within: 17 * time.Minute, refused: 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(publishedQuotas)
+			start, refused, window, used := time.Now(), 0, time.Time{}, 0
+			for done := 0; done < calls; {
+				if err := l.wait(t.Context(), action); err != nil {
+					t.Fatal(err)
+				}
+				if now := time.Now().Truncate(time.Minute); !now.Equal(window) {
+					window, used = now, 0
+				}
+				if used++; used > test.quota {
+					refused++
+					l.throttled(action)
+					continue
+				}
+				done++
+			}
+			if took := time.Since(start); took > test.within || refused > test.refused {
+				t.Errorf("quota %d: %d calls took %s with %d refused, want at most %s and %d", test.quota, calls, took, refused, test.within, test.refused)
+			}
+		})
+	}
+}

@@ -109,10 +109,16 @@ func (s *sourceDest) pass(ctx context.Context) error {
 	var errs []error
 	for i := range found {
 		address, ok := addressOf(found[i], byAddress)
-		if ok {
-			delete(byAddress, address)
-			errs = append(errs, s.settle(ctx, found[i]))
+		if !ok {
+			continue
 		}
+		delete(byAddress, address)
+		err := s.settle(ctx, found[i])
+		if alicloud.IsForbidden(err) || alicloud.IsAuth(err) || ctx.Err() != nil {
+			// The others would end alike, each with a call.
+			return err
+		}
+		errs = append(errs, err)
 	}
 	for address, instance := range byAddress {
 		errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, address))

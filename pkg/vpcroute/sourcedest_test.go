@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -55,6 +56,82 @@ func TestSourceDestCheck(t *testing.T) {
 		c.checks.want(v)
 		if err := c.checks.pass(t.Context()); err != nil || a.count(before) != 0 {
 			t.Errorf("with nothing left to do: %v, %d calls", err, a.count(before))
+		}
+	})
+}
+
+// checkedCluster has so many nodes, all with their source/destination check on, and wants it off.
+func checkedCluster(t *testing.T, n int, config *emulator.Config) *cluster {
+	t.Helper()
+	for i := range n {
+		config.Instances = append(config.Instances, cloud.InstanceConfig{
+			ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true,
+		})
+	}
+	c := newCluster(t, newAccount(t, emulator.Options{Config: config}))
+	nodes, _ := nodesOf(n)
+	c.set(nodes...)
+	v, err := c.writer.view(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.checks.want(v)
+	return c
+}
+
+// finishChecks makes passes until nothing is left to do, with the pauses that the worker makes at least. The worker itself
+// logs errors through a clock that does not stand a bubble.
+func (c *cluster) finishChecks(within time.Duration) {
+	c.t.Helper()
+	for start := time.Now(); len(c.checks.todo) > 0; time.Sleep(readEvery) {
+		if time.Since(start) > within {
+			c.t.Fatalf("%d checks are on after %s", len(c.checks.todo), within)
+		}
+		if err := c.checks.pass(c.t.Context()); err != nil {
+			c.t.Log(err)
+		}
+	}
+}
+
+// TestSourceDestQuota: no document says how many calls the cloud admits, so both a generous and a mean one must do.
+func TestSourceDestQuota(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		quota   int // a minute; 0 is none
+		within  time.Duration
+		refused int
+	}{{within: 90 * time.Second}, {quota: 150, within: 5 * time.Minute, refused: 2}} {
+		t.Run(fmt.Sprint(test.quota), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				config := cloud.DefaultConfig()
+				if test.quota > 0 {
+					config.RateLimits = map[string]cloud.RateLimitConfig{"ecs:ModifyNetworkInterfaceAttribute": {Calls: test.quota}}
+				}
+				c := checkedCluster(t, 400, config)
+				c.finishChecks(test.within)
+				writes := c.account.count(0, "ModifyNetworkInterfaceAttribute")
+				if writes > 400+test.refused {
+					t.Errorf("%d calls for 400 interfaces, want at most %d refused", writes, test.refused)
+				}
+			})
+		})
+	}
+}
+
+// TestSourceDestForbidden: a key without the permission is told after one call, not after one for each node, and the
+// permission is used once it is there.
+func TestSourceDestForbidden(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := checkedCluster(t, 100, cloud.DefaultConfig())
+		c.account.fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"Forbidden.RAM","status":403,"times":3}`)
+		c.finishChecks(time.Minute)
+		if n := c.account.count(0, "ModifyNetworkInterfaceAttribute"); n != 103 {
+			t.Errorf("%d calls, want 3 that were refused and one for each of 100 interfaces", n)
+		}
+		if n := c.told()[reasonSourceDestErr]; n == 0 || n > 3 {
+			t.Errorf("%d events, want one for each refusal at most", n)
 		}
 	})
 }
