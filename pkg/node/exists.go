@@ -39,7 +39,7 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 		i.reportMalformed(node, err)
 		return false, err
 	}
-	instance, answer, err := i.snapshot.current(ctx, id, i.opts.ExistsTTL)
+	instance, answer, err := i.snapshot.current(ctx, id, i.opts.existsTTL())
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +125,7 @@ func (i *Instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bo
 	case err != nil:
 		return false, err
 	}
-	instance, _, err := i.snapshot.current(ctx, id, i.opts.ExistsTTL)
+	instance, _, err := i.snapshot.current(ctx, id, i.opts.existsTTL())
 	if err != nil {
 		return false, err
 	}

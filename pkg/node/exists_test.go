@@ -365,3 +365,32 @@ func TestAddressPassCalls(t *testing.T) {
 		}
 	})
 }
+
+// TestMonitorPeriod: whatever the pace of the stock controller, each of its passes asks once, and never lives on an answer
+// of the pass before.
+func TestMonitorPeriod(t *testing.T) {
+	t.Parallel()
+	for _, period := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAccount(t, emulator.Options{})
+			c := newCluster(t, Options{API: a.client, MonitorPeriod: period})
+			var nodes []*corev1.Node
+			for _, instance := range a.put(50) {
+				nodes = append(nodes, nodeOf(instance))
+			}
+			c.add(nodes...)
+			before, passes := a.last(), 0
+			for ; passes < 10; passes++ {
+				for _, node := range nodes {
+					if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {
+						t.Fatalf("exists = %v, %v", exists, err)
+					}
+				}
+				time.Sleep(period)
+			}
+			if n := a.count("DescribeInstances", before); n != passes {
+				t.Errorf("period %s: %d passes made %d calls", period, passes, n)
+			}
+		})
+	}
+}

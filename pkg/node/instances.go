@@ -69,6 +69,7 @@ func (i *Instances) nodes() []*corev1.Node {
 // while the node waits for its own cloud provider, and empty afterwards: the stock controller skips nil only there and
 // crashes on it elsewhere.
 func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
+	began := time.Now()
 	instance, err := i.find(ctx, node)
 	switch {
 	case untouchable(err) && uninitialized(node):
@@ -79,6 +80,7 @@ func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 	case err != nil:
 		return nil, err
 	}
+	observeMetadata(node, began)
 	return i.metadataOf(node, instance), nil
 }
 

@@ -32,9 +32,9 @@ type Options struct {
 	PrefixedProviderIDs bool
 	// IPv6 reports the IPv6 addresses of the primary network interface too.
 	IPv6 bool
-	// ExistsTTL is how old an answer may be that says whether an instance exists or runs. Default 4 s, a little less than
-	// the stock node-monitor period: each of its passes sees the truth and costs one call per 100 nodes that are not ready.
-	ExistsTTL time.Duration
+	// MonitorPeriod is the pace at which the stock node-lifecycle controller asks for every node that is not ready. Each of
+	// its passes sees the truth and costs one call per 100 of them. Default 5 s, which is also that controller's.
+	MonitorPeriod time.Duration
 	// MetadataTTL is how old addresses may be. Each instance's own age is spread over half to one and a half times it, so
 	// that a large cluster asks a little at a time. Default 9 min: the stock pass of 5 min then reads about half of the
 	// instances each time.
@@ -63,8 +63,15 @@ type GuardOptions struct {
 	Interval     time.Duration
 }
 
+// maxExistsTTL is longer than a pass over thousands of nodes takes.
+const maxExistsTTL = 4 * time.Second
+
+// existsTTL is how old an answer may be that says whether an instance exists or runs: a little less than the time between
+// two passes, and not more than one pass needs.
+func (o Options) existsTTL() time.Duration { return min(maxExistsTTL, o.MonitorPeriod*4/5) }
+
 func (o Options) withDefaults() Options {
-	setDefault(&o.ExistsTTL, 4*time.Second)
+	setDefault(&o.MonitorPeriod, 5*time.Second)
 	setDefault(&o.MetadataTTL, 9*time.Minute)
 	setDefault(&o.Window, 100*time.Millisecond)
 	setDefault(&o.Guard.Confirmations, 3)

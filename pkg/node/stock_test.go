@@ -39,7 +39,7 @@ func startStock(t *testing.T, client *fake.Clientset, a *account) {
 	factory := informers.NewSharedInformerFactory(client, 0)
 	nodes := factory.Core().V1().Nodes()
 	instances := NewInstances(Options{
-		API: a.client, Region: testRegion, VPCID: testVPC, Nodes: nodes, ExistsTTL: 20 * time.Millisecond, Window: 20 * time.Millisecond,
+		API: a.client, Region: testRegion, VPCID: testVPC, Nodes: nodes, MonitorPeriod: 50 * time.Millisecond, Window: 20 * time.Millisecond,
 		Guard: GuardOptions{Confirmations: 3, Over: 100 * time.Millisecond},
 	})
 	cloud := stockCloud{instances: instances}
@@ -47,7 +47,7 @@ func startStock(t *testing.T, client *fake.Clientset, a *account) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(nodes, client, cloud, 50*time.Millisecond, 10)
+	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(nodes, client, cloud, instances.opts.MonitorPeriod, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

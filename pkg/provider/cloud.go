@@ -36,6 +36,8 @@ type Settings struct {
 	PrefixedProviderIDs bool
 	// NodeIPv6 reports IPv6 addresses of nodes.
 	NodeIPv6 bool
+	// NodeMonitorPeriod is --node-monitor-period. Default: that of [node.Options].
+	NodeMonitorPeriod time.Duration
 	// GoneConfirmations and GoneOver are how many answers, over how long, must lack an instance before its Node is
 	// deleted. Defaults: those of [node.GuardOptions].
 	GoneConfirmations int

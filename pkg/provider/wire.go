@@ -56,7 +56,8 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		instances: node.NewInstances(node.Options{
 			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
 			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6 || c.config.NodeIPv6,
-			Guard: node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
+			MonitorPeriod: c.settings.NodeMonitorPeriod,
+			Guard:         node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
 		}),
 	}
 	if c.endpointSlices {

@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -40,8 +41,25 @@ var (
 	})
 )
 
+// latency is the official CCM's metric, name, label and buckets, so that dashboards made for it go on. There is no other
+// measure of the same.
+var latency = metrics.NewHistogramVec(&metrics.HistogramOpts{
+	Namespace: "ccm", Subsystem: "route", Name: "latencies_duration_milliseconds",
+	Help: "As in the official CCM, by verb: create is the time until the cloud has accepted a route, reconcile that of one " +
+		"comparison of nodes and route tables.",
+	Buckets: []float64{
+		500, 700, 1000, 1500, 2000, 3000, 4000, 5000, 7000, 8000, 9000, 10000, 30000, 60000, 100000, 150000, 200000, 300000,
+		600000, 700000, 800000,
+	},
+	StabilityLevel: metrics.ALPHA,
+}, []string{"verb"})
+
+func observeLatency(verb string, began time.Time) {
+	latency.WithLabelValues(verb).Observe(float64(time.Since(began).Milliseconds()))
+}
+
 var registerMetrics = sync.OnceFunc(func() {
-	legacyregistry.MustRegister(tableEntries, tableQuota, tableConflicts, changes, passErrors)
+	legacyregistry.MustRegister(tableEntries, tableQuota, tableConflicts, changes, passErrors, latency)
 })
 
 func observeTable(t *table, quota int) {

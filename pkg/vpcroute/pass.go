@@ -50,6 +50,7 @@ func newPass(c *Controller) *pass {
 
 // run makes the pass and returns when the next one is due if nothing happens.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
+	defer observeLatency("reconcile", time.Now())
 	v, err := p.c.writer.view(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -141,6 +142,7 @@ func (p *pass) choose(ctx context.Context, v *view, plans []*plan, now time.Time
 
 // settle carries the changes out and remembers what failed.
 func (p *pass) settle(ctx context.Context, v *view, changes []*change) {
+	began := time.Now()
 	p.c.writer.apply(ctx, changes)
 	now := time.Now()
 	for _, c := range changes {
@@ -155,6 +157,7 @@ func (p *pass) settle(ctx context.Context, v *view, changes []*change) {
 		cidr := netip.MustParsePrefix(c.create.CIDR)
 		key, node := routeKey{c.create.TableID, cidr}, v.wanted[cidr].node
 		if c.err == nil {
+			observeLatency("create", began)
 			p.backoff.succeeded(key)
 			p.c.events.solved(node.UID, reasonCreateFailed, reasonQuota)
 			p.c.events.normal(node, reasonCreated, "Created route %s to %s in %s", cidr, c.create.InstanceID, c.create.TableID)

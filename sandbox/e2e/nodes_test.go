@@ -23,8 +23,8 @@ const fleet = 50
 // deletion is likelier to show, and sooner.
 var quick = []string{"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--configure-cloud-routes=false"}
 
-// goneWithin bounds what quick makes of a release: four missed heartbeats until the node is not ready, two answers four seconds apart
-// and a pass of the lifecycle controller.
+// goneWithin bounds what quick makes of a release: four missed heartbeats until the node is not ready, two answers a second apart
+// and a pass of the lifecycle controller, on a busy machine.
 const goneWithin = 30 * time.Second
 
 func instanceID(i int) string { return fmt.Sprintf("i-sandbox%d", i) }
