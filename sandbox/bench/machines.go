@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
@@ -63,16 +65,20 @@ func (w *world) nodes(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// untilNodes waits until n nodes are as is says.
+// glance is how often the watched nodes are looked at: often enough to tell tenths of a second apart.
+const glance = 20 * time.Millisecond
+
+// untilNodes waits until n nodes are as is says. It watches: lists of thousands of nodes would take the processor from what
+// is measured.
 func (w *world) untilNodes(ctx context.Context, n int, state string, is nodeState) error {
-	return w.until(ctx, fmt.Sprintf("%d nodes are %s", n, state), func(ctx context.Context) (string, error) {
-		nodes, err := w.nodes(ctx)
+	return w.untilEvery(ctx, glance, fmt.Sprintf("%d nodes are %s", n, state), func(context.Context) (string, error) {
+		nodes, err := w.watched.List(labels.Everything())
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("list the watched nodes: %w", err)
 		}
 		good := 0
-		for i := range nodes {
-			if is(&nodes[i]) {
+		for _, node := range nodes {
+			if is(node) {
 				good++
 			}
 		}

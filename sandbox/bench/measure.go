@@ -21,9 +21,12 @@ const (
 // until polls until look returns an empty string; what it returns instead is what is still missing. It ends early when the manager has
 // ended, as then nothing more will happen.
 func (w *world) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
-	missing := ""
 	// With thousands of nodes a look is expensive, and the times to tell are longer.
-	interval := poll + time.Duration(w.added)*time.Millisecond/4
+	return w.untilEvery(ctx, poll+time.Duration(w.added)*time.Millisecond/4, what, look)
+}
+
+func (w *world) untilEvery(ctx context.Context, interval time.Duration, what string, look func(context.Context) (missing string, err error)) error {
+	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, interval, untilTimeout, true, func(ctx context.Context) (bool, error) {
 		if w.manager != nil {
 			if err := w.manager.ended(); err != nil {

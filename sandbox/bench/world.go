@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
@@ -40,6 +42,8 @@ type world struct {
 	url    string
 	client kubernetes.Interface
 	config *rest.Config
+	// watched are the Nodes as a watch shows them.
+	watched corelisters.NodeLister
 
 	manager *manager
 	mark    int64 // number of the last call before what is measured
@@ -51,7 +55,7 @@ type world struct {
 	plane    *controlplane.ControlPlane
 	log      *os.File
 	stopNode context.CancelFunc
-	kubelets *errgroup.Group
+	kubelets *errgroup.Group // and the watch of nodes
 }
 
 // worldOptions is how the world of a scenario differs from others.
@@ -136,6 +140,14 @@ func (w *world) startKubelets(life context.Context, heartbeat time.Duration) err
 	running, w.stopNode = context.WithCancel(life)
 	w.kubelets = &errgroup.Group{}
 	w.kubelets.Go(func() error { return kubelets.Run(running) })
+	factory := informers.NewSharedInformerFactory(w.client, 0)
+	w.watched = factory.Core().V1().Nodes().Lister()
+	factory.Start(running.Done())
+	w.kubelets.Go(func() error {
+		<-running.Done()
+		factory.Shutdown()
+		return nil
+	})
 	return nil
 }
 
