@@ -74,19 +74,28 @@ func (k *kernel) addLink(p *port) error {
 
 // removeLink takes a link away, and with it what its other end sends and receives.
 func (k *kernel) removeLink(name string) error {
-	link, err := k.handle.LinkByName(name)
-	var unknown netlink.LinkNotFoundError
-	switch {
-	case errors.As(err, &unknown):
-		return nil
-	case err != nil:
-		return fmt.Errorf("find the link %s: %w", name, err)
-	}
 	delete(k.have.links, name)
+	link, err := k.find(name)
+	if err != nil || link == nil {
+		return err
+	}
 	if err := k.handle.LinkDel(link); err != nil {
 		return fmt.Errorf("remove the link %s: %w", name, err)
 	}
 	return nil
+}
+
+// find returns a link, or nil when it is not there: a machine that deletes its eth0 takes our end away, and is cut off by it.
+func (k *kernel) find(name string) (netlink.Link, error) {
+	link, err := k.handle.LinkByName(name)
+	var unknown netlink.LinkNotFoundError
+	if errors.As(err, &unknown) {
+		return nil, nil //nolint:nilnil // absence is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the link %s: %w", name, err)
+	}
+	return link, nil
 }
 
 // apply brings the kernel in line. Links come up before the routes through them, and what is new is there before what is old goes: a
@@ -150,13 +159,15 @@ func (k *kernel) setLink(name string, up, turn bool) error {
 	if have, known := k.have.links[name]; up != turn || (known && have == up) {
 		return nil
 	}
-	link, err := k.handle.LinkByName(name)
-	if err == nil && up {
-		err = k.handle.LinkSetUp(link)
-	} else if err == nil {
-		err = k.handle.LinkSetDown(link)
+	link, err := k.find(name)
+	if err != nil || link == nil {
+		return err
 	}
-	if err != nil {
+	set := k.handle.LinkSetDown
+	if up {
+		set = k.handle.LinkSetUp
+	}
+	if err := set(link); err != nil {
 		return fmt.Errorf("set the link %s up or down: %w", name, err)
 	}
 	k.have.links[name] = up
@@ -168,14 +179,18 @@ func (k *kernel) replaceRoute(to destination, h hop) error {
 		return nil
 	}
 	route := netlink.Route{Dst: ipNet(to.prefix), Table: to.table, Type: unix.RTN_UNREACHABLE}
+	var link netlink.Link
 	if h.link != "" {
-		link, err := k.handle.LinkByName(h.link)
-		if err != nil {
-			return fmt.Errorf("route %s: %w", to.prefix, err)
+		var err error
+		if link, err = k.find(h.link); err != nil {
+			return err
 		}
+	}
+	if link != nil {
 		route.LinkIndex, route.Type, route.Scope = link.Attrs().Index, unix.RTN_UNICAST, netlink.SCOPE_LINK
 	}
 	switch {
+	case link == nil:
 	case h.link == loopback:
 		route.Type, route.Scope = unix.RTN_LOCAL, netlink.SCOPE_HOST
 	case h.via.IsValid():

@@ -3,9 +3,13 @@
 package vpcnet
 
 import (
+	"errors"
 	"net/netip"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -160,7 +164,8 @@ func TestRefusals(t *testing.T) {
 	}
 	good := netip.MustParseAddr("10.1.0.9")
 	w.attach(Endpoint{Name: "a", Address: good, Place: Interface})
-	for _, e := range []Endpoint{{Name: "a", Address: good}, {Name: "../b", Address: good}, {Name: "c"}, {Name: "", Address: good}} {
+	other := netip.MustParseAddr("10.1.0.8")
+	for _, e := range []Endpoint{{Name: "a", Address: other}, {Name: "b", Address: good}, {Name: "../b", Address: other}, {Name: "c"}, {Name: "", Address: other}} {
 		if _, err := w.Attach(t.Context(), e); err == nil {
 			t.Errorf("%+v is attached", e)
 		}
@@ -168,4 +173,44 @@ func TestRefusals(t *testing.T) {
 	if err := w.Follow(t.Context(), w.cloud); err == nil {
 		t.Error("a network follows two clouds")
 	}
+}
+
+// TestFailedAttachLeavesNothing fails at the last step, the metadata service.
+func TestFailedAttachLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	taken := must(w.CloudSide().Listen(t.Context(), metadataAddress))(t)
+	e := Endpoint{Name: "i-1", Address: netip.MustParseAddr("10.1.0.1")}
+	if _, err := w.Attach(t.Context(), e); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("error %v, want that the address is in use", err)
+	}
+	w.check(taken.Close())
+	if left := must(filepath.Glob(filepath.Join(namespaces, w.options.Prefix+"-i-1")))(t); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	_, ns := w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
+	w.serve(w.ControlPlane(), "api", "10.0.0.10:6443")
+	w.answers(ns, "tcp", "10.0.0.10:6443", "api")
+}
+
+// TestMachineThatDeletesItsLink is about a machine that harms itself: the others go on, and it can come back.
+func TestMachineThatDeletesItsLink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	one, oneNS := w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
+	_, twoNS := w.machine("i-2", "vsw-a", "", emulator.InstanceSpec{})
+	h := must(netlink.NewHandleAt(twoNS.handle))(t)
+	defer h.Close()
+	w.check(h.LinkDel(must(h.LinkByName("eth0"))(t)))
+	_, threeNS := w.machine("i-3", "vsw-b", "", emulator.InstanceSpec{})
+	w.createRoute("10.244.2.0/24", "i-2")
+	w.createRoute("10.244.3.0/24", "i-3")
+	w.serve(threeNS, "pod", "10.244.3.1:80")
+	ownPods(t, threeNS, "10.244.3.0/24")
+	w.answers(oneNS, "tcp", "10.244.3.1:80", "pod")
+	w.unreachable(oneNS, "10.244.2.1:80")
+	w.check(w.Detach("i-2"))
+	_, again := w.machine("i-2", "vsw-a", "", emulator.InstanceSpec{})
+	w.serve(oneNS, "one", one.PrivateIP+":80")
+	w.answers(again, "tcp", one.PrivateIP+":80", "one")
 }
