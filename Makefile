@@ -71,6 +71,7 @@ generate: ## Render deploy/ from the chart and the reference pages from the code
 	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
+	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
 	$(GO) test ./pkg/slb -run TestAnnotationsPageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
 

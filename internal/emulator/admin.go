@@ -25,6 +25,8 @@ func (e *Emulator) admin(mux *http.ServeMux) {
 		// Container instances (ECI) are made by another product's API; the others see their interfaces.
 		"PUT /_emulator/networkinterfaces/{id}":    e.putInterface,
 		"DELETE /_emulator/networkinterfaces/{id}": e.deleteInterface,
+		// The console's RAM pages, as far as they are needed.
+		"PUT /_emulator/accesskeys/{id}": e.putAccessKey,
 		// The cloud locks a load balancer for arrears or by its operators; no call of its API does.
 		"PUT /_emulator/loadbalancers/{id}": e.putLoadBalancer,
 	}
@@ -76,6 +78,22 @@ func (e *Emulator) getCalls(w http.ResponseWriter, r *http.Request) {
 		after = n
 	}
 	reply(w, http.StatusOK, map[string]any{"calls": e.journal.After(after)})
+}
+
+// putAccessKey changes what a key may do: {"permissions": ["slb:*", …]}. Without a pattern it may do everything.
+func (e *Emulator) putAccessKey(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Permissions []string `json:"permissions"`
+	}
+	if err := decode(r, &body); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	if !e.Permit(r.PathValue("id"), body.Permissions...) {
+		refuse(w, http.StatusNotFound, fmt.Errorf("there is no access key %q", r.PathValue("id")))
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 func (e *Emulator) deleteCalls(w http.ResponseWriter, _ *http.Request) {

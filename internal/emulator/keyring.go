@@ -67,6 +67,18 @@ func (k *keyring) allows(id, product, action string) bool {
 	})
 }
 
+// permit changes what a key may do, as editing its RAM policy does. It reports false for a key that is not there.
+func (k *keyring) permit(id string, patterns []string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key, ok := k.keys[id]
+	if ok {
+		key.permissions = patterns
+		k.keys[id] = key
+	}
+	return ok
+}
+
 // issue makes a temporary key for a role.
 func (k *keyring) issue(role cloud.RoleConfig, session string, now time.Time, life time.Duration) metadata.Credentials {
 	c := metadata.Credentials{

@@ -54,6 +54,9 @@ func (g *guardrail) known(ctx context.Context) ([]alicloud.VSwitch, error) {
 	if err != nil && !alicloud.IsForbidden(err) {
 		return nil, fmt.Errorf("read the vSwitches of %s: %w", g.vpcID, err)
 	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The VPC's vSwitches cannot be read: pod CIDRs that overlap with them are told by the cloud only", "vpc", g.vpcID)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.vSwitches, g.read = vSwitches, time.Now()
@@ -121,6 +124,10 @@ func (p *pass) strangers(ctx context.Context, v *view, plans []*plan) bool {
 		visible.Insert(found[i].ID)
 	}
 	if !visible.HasAny(known...) {
+		if p.c.events.first(ofCluster, "InstancesNotVisible") {
+			klog.FromContext(ctx).Info("Routes of unknown instances stay: DescribeInstances shows no instance, not even of nodes; the key may lack ecs:DescribeInstances",
+				"routes", hops.Len())
+		}
 		return false
 	}
 	gone := hops.Difference(visible)

@@ -1,0 +1,198 @@
+package alicloud
+
+import (
+	"context"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// Feature is a part of the project that calls the OpenAPI.
+type Feature string
+
+// The features, each with a RAM policy of its own.
+const (
+	// FeatureServices is load balancers for Services.
+	FeatureServices Feature = "services"
+	// FeatureRoutes is routes for the nodes' pod CIDRs.
+	FeatureRoutes Feature = "routes"
+	// FeatureNodes is nodes, and finding the VPC at the start.
+	FeatureNodes Feature = "nodes"
+	// FeatureInitializer is provider-initor where it looks instances up by address.
+	FeatureInitializer Feature = "initializer"
+)
+
+// Features are all of them in the order of the documentation.
+var Features = []Feature{FeatureServices, FeatureRoutes, FeatureNodes, FeatureInitializer}
+
+// Action is one operation of the OpenAPI that this package calls.
+type Action struct {
+	// Product is the RAM name of the product: "slb", "vpc" or "ecs".
+	Product string
+	// Name is the action, for example "CreateLoadBalancer".
+	Name string
+	// Features need the action.
+	Features []Feature
+	// Why says what it is called for.
+	Why string
+
+	// probe are parameters with which the call has no effect, also where it is allowed: reads, dry runs, and writes to
+	// resources whose ids cannot exist.
+	probe params
+}
+
+// RAM is the action's name in a policy: https://www.alibabacloud.com/help/en/ram/user-guide/policy-elements.
+func (a Action) RAM() string { return a.Product + ":" + a.Name }
+
+// IsRead reports whether the action only reads.
+func (a Action) IsRead() bool { return isRead(a.Name) }
+
+// Ids that no resource has: real ones are longer and have no dash after the prefix.
+const (
+	noLoadBalancer = "lb-doctor-none"
+	noServerGroup  = "rsp-doctor-none"
+	noAccessList   = "acl-doctor-none"
+	noRouteTable   = "vtb-doctor-none"
+	noVSwitch      = "vsw-doctor-none"
+	noVPC          = "vpc-doctor-none"
+	noInterface    = "eni-doctor-none"
+	noInstance     = "i-doctor-none"
+)
+
+var (
+	forServices = []Feature{FeatureServices}
+	forRoutes   = []Feature{FeatureRoutes}
+)
+
+func onLoadBalancer(more ...string) params {
+	p := params{"LoadBalancerId": noLoadBalancer}
+	for i := 0; i < len(more); i += 2 {
+		p[more[i]] = more[i+1]
+	}
+	return p
+}
+
+// Actions are all that this package calls with a key, by product and name. A test holds the package to it.
+func Actions() []Action {
+	return append(slbActions(), otherActions()...)
+}
+
+func slbActions() []Action {
+	listener := func(more ...string) params {
+		return onLoadBalancer(append([]string{"ListenerPort", "1", "Bandwidth", "-1", "Scheduler", "wrr"}, more...)...)
+	}
+	web := []string{"StickySession", "off", "HealthCheck", "off"}
+	tagged := params{"ResourceType": resourceTypeInstance, "ResourceId.1": noLoadBalancer}
+	actions := []Action{
+		{Name: "AddAccessControlListEntry", Why: "spec.loadBalancerSourceRanges", probe: params{"AclId": noAccessList, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}},
+		{Name: "AddVServerGroupBackendServers", Why: "new members", probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
+		// Three reasons to be refused, each of which is enough.
+		{Name: "CreateAccessControlList", Why: "spec.loadBalancerSourceRanges", probe: params{"AclName": "", "AddressIPVersion": "none", "ResourceGroupId": "none"}},
+		{Name: "CreateLoadBalancer", Why: "a Service without a load balancer of its own", probe: params{"AddressType": "none", "VSwitchId": noVSwitch, "LoadBalancerSpec": "none"}},
+		{Name: "CreateLoadBalancerHTTPListener", Why: "ports", probe: listener(web...)},
+		{Name: "CreateLoadBalancerHTTPSListener", Why: "ports", probe: listener(append(web, "ServerCertificateId", "none")...)},
+		{Name: "CreateLoadBalancerTCPListener", Why: "ports", probe: listener()},
+		{Name: "CreateLoadBalancerUDPListener", Why: "ports", probe: listener()},
+		{Name: "CreateVServerGroup", Why: "ports", probe: onLoadBalancer()},
+		{Name: "DeleteAccessControlList", Why: "spec.loadBalancerSourceRanges taken away", probe: params{"AclId": noAccessList}},
+		{Name: "DeleteLoadBalancer", Why: "a deleted Service", probe: onLoadBalancer()},
+		{Name: "DeleteLoadBalancerListener", Why: "ports taken away", probe: onLoadBalancer("ListenerPort", "1")},
+		{Name: "DeleteVServerGroup", Why: "ports taken away", probe: params{"VServerGroupId": noServerGroup}},
+		{Name: "DescribeAccessControlListAttribute", Why: "comparing", probe: params{"AclId": noAccessList}},
+		{Name: "DescribeAccessControlLists", Why: "finding what is there", probe: params{"PageSize": "1"}},
+		{Name: "DescribeLoadBalancerAttribute", Why: "comparing", probe: onLoadBalancer()},
+		{Name: "DescribeLoadBalancerListeners", Why: "comparing", probe: params{"LoadBalancerId.1": noLoadBalancer}},
+		{Name: "DescribeLoadBalancers", Why: "finding what is there", probe: params{"PageSize": "1"}},
+		{Name: "DescribeVServerGroupAttribute", Why: "comparing", probe: params{"VServerGroupId": noServerGroup}},
+		{Name: "DescribeVServerGroups", Why: "comparing", probe: onLoadBalancer()},
+		{Name: "ModifyLoadBalancerInstanceChargeType", Why: "annotation instance-charge-type", probe: onLoadBalancer("InstanceChargeType", "PayByCLCU")},
+		{Name: "ModifyLoadBalancerInstanceSpec", Why: "annotation spec", probe: onLoadBalancer("LoadBalancerSpec", "slb.s1.small")},
+		{Name: "ModifyLoadBalancerInternetSpec", Why: "annotations charge-type and bandwidth", probe: onLoadBalancer("InternetChargeType", "paybytraffic")},
+		{Name: "ModifyVServerGroupBackendServers", Why: "members that replace others", probe: params{"VServerGroupId": noServerGroup, "OldBackendServers": "[]", "NewBackendServers": "[]"}},
+		{Name: "RemoveAccessControlListEntry", Why: "spec.loadBalancerSourceRanges", probe: params{"AclId": noAccessList, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}},
+		{Name: "RemoveVServerGroupBackendServers", Why: "members that are gone", probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
+		{Name: "SetLoadBalancerDeleteProtection", Why: "annotation delete-protection; deleting", probe: onLoadBalancer("DeleteProtection", "off")},
+		{Name: "SetLoadBalancerHTTPListenerAttribute", Why: "changed ports and annotations", probe: listener(web...)},
+		{Name: "SetLoadBalancerHTTPSListenerAttribute", Why: "changed ports and annotations", probe: listener(append(web, "ServerCertificateId", "none")...)},
+		{Name: "SetLoadBalancerModificationProtection", Why: "annotation modification-protection", probe: onLoadBalancer("ModificationProtectionStatus", "NonProtection")},
+		{Name: "SetLoadBalancerName", Why: "annotation name", probe: onLoadBalancer("LoadBalancerName", "none")},
+		{Name: "SetLoadBalancerTCPListenerAttribute", Why: "changed ports and annotations", probe: listener()},
+		{Name: "SetLoadBalancerUDPListenerAttribute", Why: "changed ports and annotations", probe: listener()},
+		{Name: "SetVServerGroupAttribute", Why: "changed weights", probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
+		{Name: "StartLoadBalancerListener", Why: "ports", probe: onLoadBalancer("ListenerPort", "1")},
+		{Name: "TagResources", Why: "marks of ownership, annotation additional-resource-tags", probe: params{"ResourceType": resourceTypeInstance, "ResourceId.1": noLoadBalancer, "Tag.1.Key": "none"}},
+		{Name: "UntagResources", Why: "annotation additional-resource-tags", probe: tagged.set("TagKey.1", "none")},
+	}
+	for i := range actions {
+		actions[i].Product, actions[i].Features = "slb", forServices
+	}
+	return actions
+}
+
+func otherActions() []Action {
+	entry := params{
+		"RouteEntries.1.RouteTableId": noRouteTable, "RouteEntries.1.DstCidrBlock": "192.0.2.0/24",
+		"RouteEntries.1.NextHop": noInstance, "RouteEntries.1.NextHopType": "Instance",
+	}
+	return []Action{
+		{
+			Product: "ecs", Name: "DescribeInstances", Features: []Feature{FeatureNodes, FeatureRoutes, FeatureInitializer},
+			Why: "nodes and their instances", probe: params{"DryRun": "true"},
+		},
+		{
+			Product: "ecs", Name: "DescribeNetworkInterfaces", Features: []Feature{FeatureServices, FeatureRoutes},
+			Why: "pods as members; the source/destination check", probe: params{"NetworkInterfaceId.1": noInterface},
+		},
+		{
+			Product: "ecs", Name: "ModifyNetworkInterfaceAttribute", Features: forRoutes,
+			Why: "switching the source/destination check off", probe: params{"NetworkInterfaceId": noInterface, "SourceDestCheck": "false"},
+		},
+		{Product: "vpc", Name: "CreateRouteEntries", Features: forRoutes, Why: "routes of nodes", probe: entry},
+		{Product: "vpc", Name: "DeleteRouteEntries", Features: forRoutes, Why: "routes of nodes that are gone", probe: entry},
+		{Product: "vpc", Name: "DescribeEipAddresses", Features: forServices, Why: "annotation external-ip-type", probe: params{"PageSize": "10"}},
+		{Product: "vpc", Name: "DescribeRouteEntryList", Features: forRoutes, Why: "comparing", probe: params{"RouteTableId": noRouteTable}},
+		{Product: "vpc", Name: "DescribeRouteTableList", Features: forRoutes, Why: "finding the tables", probe: params{"VpcId": noVPC}},
+		{
+			Product: "vpc", Name: "DescribeVSwitches", Features: []Feature{FeatureServices, FeatureRoutes, FeatureNodes},
+			Why: "checking key, region and VPC at the start; a vSwitch for intranet load balancers", probe: params{"VpcId": noVPC},
+		},
+	}
+}
+
+// Permission is what a probe has shown.
+type Permission string
+
+const (
+	// PermissionGranted: the cloud answered a read, or a dry run that would have been carried out.
+	PermissionGranted Permission = "granted"
+	// PermissionDenied: the cloud refused the caller.
+	PermissionDenied Permission = "denied"
+	// PermissionNotRefused: the cloud refused the call for its harmless parameters, and not the caller. The documentation
+	// does not say that it looks at the caller first.
+	PermissionNotRefused Permission = "not refused"
+	// PermissionUnknown: the call failed for another reason.
+	PermissionUnknown Permission = "unknown"
+)
+
+// Probe finds out whether the key may call an action, without an effect. The error is the reason for
+// [PermissionDenied] and [PermissionUnknown].
+func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
+	p := map[string]product{"slb": productSLB, "vpc": productVPC, "ecs": productECS}[action.Product]
+	in := params{"RegionId": c.opts.Region}
+	for name, value := range action.probe {
+		in[name] = value
+	}
+	err := c.call(ctx, action.Name, p, in, &responses.BaseResponse{})
+	e, answered := asAPIError(err)
+	switch {
+	case err == nil, HasCode(err, "DryRunOperation"):
+		return PermissionGranted, nil
+	case IsForbidden(err):
+		return PermissionDenied, err
+	case !answered, IsAuth(err), IsThrottled(err), IsAmbiguous(err):
+		return PermissionUnknown, err
+	case action.IsRead() && (IsNotFound(err) || e.Status == 404):
+		return PermissionGranted, nil
+	default:
+		return PermissionNotRefused, nil
+	}
+}

@@ -1,0 +1,105 @@
+package slb
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// servicesPolicy is the published RAM policy of this feature, without the actions given.
+func servicesPolicy(without ...string) []string {
+	var allowed []string
+	for _, action := range alicloud.Actions() {
+		if slices.Contains(action.Features, alicloud.FeatureServices) && !slices.Contains(without, action.Name) {
+			allowed = append(allowed, action.RAM())
+		}
+	}
+	return allowed
+}
+
+func (w *world) permit(actions []string) {
+	w.t.Helper()
+	if !w.emulator.Permit("emulator", actions...) {
+		w.t.Fatal("the emulator does not know the access key")
+	}
+}
+
+// TestEveryPermissionMayBeMissing does each operation under the published policy, and again for every action that it takes,
+// with that one missing: the error names the action, what was there stays, and with the permission back it ends as it should.
+func TestEveryPermissionMayBeMissing(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations() {
+		t.Run(op.name, func(t *testing.T) {
+			t.Parallel()
+			smooth := newWorld(t)
+			smooth.permit(servicesPolicy())
+			op.prepare(smooth)
+			op.act(smooth)
+			smooth.calls() // those of the test itself
+			smooth.converge("web")
+			taken := smooth.calls()
+			slices.Sort(taken)
+			want := smooth.state()
+			for _, action := range slices.Compact(taken) {
+				t.Run(action, func(t *testing.T) {
+					t.Parallel()
+					missing(t, op, action, want)
+				})
+			}
+		})
+	}
+}
+
+func missing(t *testing.T, op operation, action string, want map[string]cloudLB) {
+	t.Helper()
+	w := newWorld(t)
+	op.prepare(w)
+	before := w.state()
+	op.act(w)
+	w.calls()
+	w.permit(servicesPolicy(action))
+	var err error
+	for range maxPasses {
+		err = w.pass("web")
+	}
+	if !slices.Contains(w.calls(), action+"=Forbidden.RAM") {
+		t.Fatal("the action was not called")
+	}
+	if err == nil || !strings.Contains(err.Error(), action) || !alicloud.IsForbidden(err) {
+		t.Errorf("error %v, want one that names %s", err, action)
+	}
+	checkKept(t, before, want, w.state())
+	w.permit(servicesPolicy())
+	w.converge("web")
+	if diff := cmp.Diff(want, w.state()); diff != "" {
+		t.Errorf("state with the permission back (-undisturbed +got):\n%s", diff)
+	}
+}
+
+// checkKept finds what serves traffic before and after the operation, and is gone in between.
+func checkKept(t *testing.T, before, after, now map[string]cloudLB) {
+	t.Helper()
+	for name, old := range before {
+		next, stays := after[name]
+		if !stays {
+			continue
+		}
+		for key := range maps.Keys(old.Listeners) {
+			if next.Listeners[key] != nil && now[name].Listeners[key] == nil {
+				t.Errorf("listener %s of %s is gone", key, name)
+			}
+		}
+		for group, members := range old.Groups {
+			for _, member := range members {
+				if slices.Contains(next.Groups[group], member) && !slices.Contains(now[name].Groups[group], member) {
+					t.Errorf("member %q of group %s of %s is gone", member, group, name)
+				}
+			}
+		}
+	}
+}

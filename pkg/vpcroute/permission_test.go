@@ -1,0 +1,123 @@
+package vpcroute
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// routesPolicy is the published RAM policy of this feature, without the actions given.
+func routesPolicy(without ...string) []string {
+	var allowed []string
+	for _, action := range alicloud.Actions() {
+		if slices.Contains(action.Features, alicloud.FeatureRoutes) && !slices.Contains(without, action.Name) {
+			allowed = append(allowed, action.RAM())
+		}
+	}
+	return allowed
+}
+
+// TestEveryPermissionMayBeMissing lets one node join and one leave under the published policy, for every action of which
+// there is a turn without it: what is said names the action, the route of the node that stays is kept, and with the
+// permission back all is as it should be.
+func TestEveryPermissionMayBeMissing(t *testing.T) {
+	t.Parallel()
+	for _, action := range alicloud.Actions() {
+		if !slices.Contains(action.Features, alicloud.FeatureRoutes) {
+			continue
+		}
+		t.Run(action.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { playMissing(t, action.Name) })
+		})
+	}
+}
+
+func playMissing(t *testing.T, action string) {
+	t.Helper()
+	config := cloud.DefaultConfig()
+	for i := range 4 {
+		config.Instances = append(config.Instances, cloud.InstanceConfig{
+			ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: i == 2,
+		})
+	}
+	a := newAccount(t, emulator.Options{Config: config})
+	permit := func(actions []string) {
+		if !a.Permit("emulator", actions...) {
+			t.Fatal("the emulator does not know the access key")
+		}
+	}
+	permit(routesPolicy())
+	a.make("", map[string]string{cidrOf(9): "i-3"}) // nobody's node, and not gone: DescribeInstances shows it
+	c := newCluster(t, a)
+	c.stubborn = true
+	c.set(nodeOf(0), nodeOf(1))
+	c.converge(time.Minute)
+	c.restart()
+
+	permit(routesPolicy(action))
+	c.unset(nodeOf(0))
+	c.set(nodeOf(2))
+	before := a.last()
+	said := c.work(t)
+	refused := slices.ContainsFunc(a.Calls(before), func(call emulator.Call) bool { return call.Action == action })
+	if !refused {
+		t.Fatalf("%s was not called; said: %s", action, said)
+	}
+	if !strings.Contains(said, action) {
+		t.Errorf("said: %s\nwant something that names %s", said, action)
+	}
+	if kept := a.routes(testTable)[cidrOf(1)]; kept != "i-1" {
+		t.Errorf("the route of the node that stays leads to %q", kept)
+	}
+
+	permit(routesPolicy())
+	c.work(t)
+	if diff := cmp.Diff(map[string]string{cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(9): "i-3"}, a.routes(testTable)); diff != "" {
+		t.Errorf("routes with the permission back (-want +got):\n%s", diff)
+	}
+	before = a.last()
+	c.work(t)
+	if n := a.count(before, writes...); n != 0 {
+		t.Errorf("%d writes with nothing left to do", n)
+	}
+}
+
+// work does what the controller does for some time, and returns what it says.
+func (c *cluster) work(t *testing.T) string {
+	t.Helper()
+	var said []string
+	logger := funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
+	ctx := klog.NewContext(t.Context(), logger)
+	note := func(err error) {
+		if err != nil {
+			said = append(said, err.Error())
+		}
+	}
+	for range 20 {
+		_, err := c.pass.run(ctx)
+		note(err)
+		v, err := c.writer.view(ctx)
+		note(err)
+		if err == nil {
+			c.checks.want(v)
+			note(c.checks.pass(ctx))
+		}
+		time.Sleep(time.Minute)
+	}
+	for len(c.events.Events) > 0 {
+		said = append(said, <-c.events.Events)
+	}
+	return strings.Join(said, "\n")
+}
