@@ -40,6 +40,10 @@ test: build ## Unit tests with the race detector, then end to end against the sa
 	cd hack/image && $(STATIC) $(GO) test ./...
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -timeout 30m ./...
 
+.PHONY: chart-test
+chart-test: build ## The chart with Helm 3 and 4: rendered, judged by kubeconform, installed into the sandbox; commands of the docs
+	cd hack/chart && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -timeout 15m ./...
+
 .PHONY: test-browser
 test-browser: ## The emulator's console in headless Chromium (needs the program chromium)
 	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console

@@ -25,6 +25,11 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if and $v.routes.enabled (not $v.clusterCIDR) -}}
 {{- fail "clusterCIDR is empty: set it to the cluster's pod network (for example 10.244.0.0/16), or set routes.enabled to false" -}}
 {{- end -}}
+{{- range keys $v.cloudConfig.global -}}
+{{- if has (lower .) (list "accesskeyid" "accesskeysecret") -}}
+{{- fail (printf "cloudConfig.global.%s is set: an access key is given, in plain, by credentials.accessKeyID and credentials.accessKeySecret, or by credentials.secretName" .) -}}
+{{- end -}}
+{{- end -}}
 {{- with $v.credentials -}}
 {{- if ne (empty .accessKeyID) (empty .accessKeySecret) -}}
 {{- fail "credentials.accessKeyID and credentials.accessKeySecret: only one is set; accepted: both or neither" -}}

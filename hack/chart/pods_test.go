@@ -1,0 +1,99 @@
+package chart
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// documents are the objects of a manifest, each as YAML.
+func documents(t *testing.T, manifest string) []string {
+	t.Helper()
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	var found []string
+	for {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(document, []byte("\nkind: ")) {
+			found = append(found, string(document))
+		}
+	}
+}
+
+// workload is what all kinds that make pods have in common.
+type workload struct {
+	Kind string
+	Spec struct{ Template corev1.PodTemplateSpec }
+}
+
+// checkPods holds all pods of a manifest to what the "restricted" Pod Security Standard asks for beside the node's network, and to what
+// quotas and limit ranges ask for. https://kubernetes.io/docs/concepts/security/pod-security-standards/
+func checkPods(t *testing.T, what, manifest string) {
+	t.Helper()
+	for _, document := range documents(t, manifest) {
+		var w workload
+		if err := yaml.Unmarshal([]byte(document), &w); err != nil {
+			continue // another kind, whose spec has another form
+		}
+		pod := w.Spec.Template.Spec
+		if len(pod.Containers) == 0 {
+			continue
+		}
+		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("%s: the pods of the %s run with %+v", what, w.Kind, s)
+		}
+		for _, container := range pod.Containers {
+			s := container.SecurityContext
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+				s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+				t.Errorf("%s: container %s of the %s runs with %+v", what, container.Name, w.Kind, s)
+			}
+			if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
+				t.Errorf("%s: container %s of the %s has the resources %+v", what, container.Name, w.Kind, container.Resources)
+			}
+		}
+	}
+}
+
+// TestCustomResources decodes what Kubernetes' own schemas do not know with the types of those who define it.
+func TestCustomResources(t *testing.T) {
+	t.Parallel()
+	sets := []string{"initializer.enabled=true", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=prometheus", "serving.tlsSecretName=ccm-tls"}
+	got := run(t.Context(), t, nil, tool(t, helm4), append([]string{"template", "ccm", chartDir}, arguments(sets)...)...)
+	if got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	seen := 0
+	for _, document := range documents(t, got.stdout) {
+		var object any
+		switch {
+		case strings.Contains(document, "\nkind: BroadcastJob\n"):
+			object = &kruise.BroadcastJob{}
+		case strings.Contains(document, "\nkind: ServiceMonitor\n"):
+			object = &monitoring.ServiceMonitor{}
+		default:
+			continue
+		}
+		seen++
+		if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
+			t.Errorf("%T: %v", object, err)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("saw %d custom resources, want 2", seen)
+	}
+}
