@@ -138,6 +138,11 @@ volumeMounts:
   mountPath: /var/run/secrets/ack.alibabacloud.com/rrsa-tokens
   readOnly: true
 {{- end }}
+{{- if .Values.credentials.secretName }}
+- name: credentials
+  mountPath: /etc/kubernetes/credentials
+  readOnly: true
+{{- end }}
 {{- if .Values.serving.tlsSecretName }}
 - name: serving
   mountPath: /etc/kubernetes/serving
@@ -149,6 +154,9 @@ volumeMounts:
 {{- define "ccm.cloudArgs" -}}
 - --cloud-provider=alicloud
 - --cloud-config=/etc/kubernetes/config/cloud-config.conf
+{{- if .Values.credentials.secretName }}
+- --credentials-file=/etc/kubernetes/credentials
+{{- end }}
 {{- end -}}
 
 {{- define "ccm.args" -}}
@@ -178,18 +186,6 @@ volumeMounts:
 {{- end }}
 {{- end }}
 {{- with .Values.credentials }}
-{{- if .secretName }}
-- name: ACCESS_KEY_ID
-  valueFrom:
-    secretKeyRef:
-      name: {{ .secretName }}
-      key: {{ .secretIDKey }}
-- name: ACCESS_KEY_SECRET
-  valueFrom:
-    secretKeyRef:
-      name: {{ .secretName }}
-      key: {{ .secretSecretKey }}
-{{- end }}
 {{- if .rrsa.enabled }}
 - name: ALIBABA_CLOUD_ROLE_ARN
   value: {{ .rrsa.roleARN }}
@@ -218,6 +214,18 @@ volumeMounts:
   configMap:
     name: {{ .Values.cloudConfig.configMapName }}
   {{- end }}
+{{- with .Values.credentials }}
+{{- if .secretName }}
+- name: credentials
+  secret:
+    secretName: {{ .secretName }}
+    items:
+    - key: {{ .secretIDKey }}
+      path: accessKeyID
+    - key: {{ .secretSecretKey }}
+      path: accessKeySecret
+{{- end }}
+{{- end }}
 {{- with .Values.credentials.rrsa }}
 {{- if .enabled }}
 - name: rrsa-token

@@ -1,0 +1,184 @@
+package chart
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const system = metav1.NamespaceSystem
+
+// release is the release's and the chart's arguments in all install tests.
+const release = "cloud-controller-manager charts/cloud-controller-manager --namespace kube-system"
+
+// emulated are the values that let the manager reach the emulator.
+func (s *sandbox) emulated() string {
+	host := strings.TrimPrefix(s.url, "http://")
+	return fmt.Sprintf(" --set endpoints.ecs=%[1]s,endpoints.slb=%[1]s,endpoints.vpc=%[1]s,endpoints.sts=%[1]s"+
+		",extraEnv[0].name=ALICLOUD_CLIENT_SCHEME,extraEnv[0].value=HTTP --set clusterCIDR=%s", host, podCIDR)
+}
+
+// TestInstall installs, tests, upgrades and uninstalls the chart with either Helm.
+func TestInstall(t *testing.T) {
+	for name, pkg := range helms {
+		t.Run(name, func(t *testing.T) {
+			s := newSandbox(t, pkg)
+			s.must("deploy/cloud-config.sh --region cn-hangzhou", "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator")
+			notes := s.must("helm install " + release + s.emulated() + " --wait --timeout 2m")
+			for _, want := range []string{"kubectl get nodes", "helm test", "cloud-config"} {
+				if !strings.Contains(notes, want) {
+					t.Errorf("the notes lack %q:\n%s", want, notes)
+				}
+			}
+			manager := s.container(system, s.deployment().Spec.Template.Spec).start()
+			s.serves()
+			s.must("helm test cloud-controller-manager --namespace kube-system --timeout 2m")
+			s.doctor()
+			s.metricsAreForReaders(manager)
+			s.upgrades()
+			s.uninstalls()
+		})
+	}
+}
+
+// deployment is the manager's, with all of its pods ready and on nodes of their own.
+func (s *sandbox) deployment() *appsv1.Deployment {
+	s.Helper()
+	d, err := s.client.AppsV1().Deployments(system).Get(s.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.until("all pods are ready", func(ctx context.Context) string {
+		if d, err = s.client.AppsV1().Deployments(system).Get(ctx, d.Name, metav1.GetOptions{}); err != nil {
+			return err.Error()
+		}
+		if d.Status.ObservedGeneration != d.Generation || d.Status.ReadyReplicas != *d.Spec.Replicas || d.Status.UpdatedReplicas != *d.Spec.Replicas {
+			return fmt.Sprintf("%+v", d.Status)
+		}
+		return ""
+	})
+	return d
+}
+
+// serves applies the example and waits for its address.
+func (s *sandbox) serves() {
+	s.Helper()
+	s.must("kubectl apply -f deploy/example-service.yaml")
+	s.until("the Service has an address and the nodes are initialised", func(ctx context.Context) string {
+		service, err := s.client.CoreV1().Services("default").Get(ctx, "web", metav1.GetOptions{})
+		if err != nil || len(service.Status.LoadBalancer.Ingress) == 0 {
+			return fmt.Sprint("no address: ", err)
+		}
+		nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		for i := range nodes.Items {
+			if nodes.Items[i].Labels[corev1.LabelTopologyZone] == "" || len(nodes.Items[i].Spec.Taints) > 0 {
+				return fmt.Sprintf("node %s has the taints %v", nodes.Items[i].Name, nodes.Items[i].Spec.Taints)
+			}
+		}
+		return ""
+	})
+}
+
+// doctor runs the container of the release's test, which light nodes only pretend to.
+func (s *sandbox) doctor() {
+	s.Helper()
+	job, err := s.client.BatchV1().Jobs(system).Get(s.Context(), "cloud-controller-manager-doctor", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	c := s.container(system, job.Spec.Template.Spec)
+	if got := run(s.Context(), s.T, c.env(), binDir+"/cloud-controller-manager", c.args()...); got.code != 0 {
+		s.Errorf("doctor: exit code %d: %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// metricsAreForReaders asks for metrics as Prometheus does: with a token that may read them, one that may not, and none.
+func (s *sandbox) metricsAreForReaders(manager *process) {
+	s.Helper()
+	s.must("kubectl create namespace monitoring && kubectl -n monitoring create serviceaccount prometheus && kubectl -n monitoring create serviceaccount other")
+	s.must("helm upgrade " + release + " --reuse-values --wait --set metrics.readers[0].name=prometheus,metrics.readers[0].namespace=monitoring")
+	port := ""
+	for _, arg := range manager.command.Args {
+		if after, found := strings.CutPrefix(arg, "--secure-port="); found {
+			port = after
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // as the ServiceMonitor says
+	for token, want := range map[string]int{
+		s.token("monitoring", "prometheus"): http.StatusOK, s.token("monitoring", "other"): http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, "https://127.0.0.1:"+port+"/metrics", nil)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			s.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		_ = response.Body.Close() // it is read
+		if err != nil || response.StatusCode != want || want == http.StatusOK && !strings.Contains(string(text), "\nprocess_cpu_seconds_total ") {
+			s.Errorf("metrics: %s, want %d: %v", response.Status, want, err)
+		}
+	}
+}
+
+// upgrades changes values; the other kind of workload takes the place of the first.
+func (s *sandbox) upgrades() {
+	s.Helper()
+	s.must("helm upgrade " + release + " --reuse-values --wait --timeout 2m --set replicas=3 --set extraArgs={--v=2}")
+	if d := s.deployment(); *d.Spec.Replicas != 3 || !strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "--v=2") {
+		s.Errorf("after the upgrade there are %d replicas with %q", *d.Spec.Replicas, d.Spec.Template.Spec.Containers[0].Args)
+	}
+	got := s.shell("helm upgrade " + release + " --reuse-values --set replicas=none")
+	if got.code == 0 || !strings.Contains(got.stderr, "replicas") {
+		s.Errorf("an upgrade to no replicas: exit code %d, %s", got.code, got.stderr)
+	}
+	s.must("helm upgrade " + release + " --reuse-values --wait --timeout 2m --set kind=DaemonSet,controlPlaneNodes=ignore")
+	set, err := s.client.AppsV1().DaemonSets(system).Get(s.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.until("the DaemonSet has a pod on each node", func(ctx context.Context) string {
+		if set, err = s.client.AppsV1().DaemonSets(system).Get(ctx, set.Name, metav1.GetOptions{}); err != nil || set.Status.NumberReady != 3 {
+			return fmt.Sprintf("%v %+v", err, set.Status)
+		}
+		return ""
+	})
+	s.must("helm rollback cloud-controller-manager 1 --namespace kube-system --wait --timeout 2m")
+	s.deployment()
+}
+
+// uninstalls removes the release, and looks at what stays.
+func (s *sandbox) uninstalls() {
+	s.Helper()
+	manifest := s.dir + "-manifest.yaml"
+	if err := os.WriteFile(manifest, []byte(s.must("helm get manifest cloud-controller-manager --namespace kube-system")), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.must("kubectl get -f " + manifest)
+	before := s.loadBalancers()
+	s.must("helm uninstall cloud-controller-manager --namespace kube-system --wait --timeout 2m")
+	if left := s.must("kubectl get --ignore-not-found -f " + manifest); left != "" {
+		s.Errorf("uninstalling leaves\n%s", left)
+	}
+	s.must("kubectl -n kube-system get configmap cloud-config")
+	if after := s.loadBalancers(); len(before) != 1 || fmt.Sprint(before) != fmt.Sprint(after) {
+		s.Errorf("uninstalling changes the load balancers from %v to %v, want the one of the Service kept", before, after)
+	}
+}
