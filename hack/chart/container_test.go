@@ -147,7 +147,7 @@ func (c *container) start() *process {
 	c.Helper()
 	leases := c.client.CoordinationV1().Leases(metav1.NamespaceSystem)
 	_ = leases.Delete(c.Context(), "cloud-controller-manager", metav1.DeleteOptions{}) // of one that has ended
-	p := start(c.T, c.env(), binDir+"/cloud-controller-manager", c.args()...)
+	p := start(c.T, c.env(), program(c.T, "cloud-controller-manager"), c.args()...)
 	c.until("the manager leads", func(ctx context.Context) string {
 		select {
 		case <-p.done:

