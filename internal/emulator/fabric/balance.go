@@ -80,7 +80,7 @@ func (f *Fabric) dialMember(ctx context.Context, s settings, m member, client ne
 
 // proxyHeader is the PROXY protocol header, version 2, that tells a member who the client is.
 func proxyHeader(s settings, source netip.AddrPort) ([]byte, error) {
-	vip, err := netip.ParseAddr(s.vip.Address)
+	vip, err := netip.ParseAddr(s.vips[0].Address)
 	if err != nil {
 		return nil, fmt.Errorf("PROXY header of %s: %w", s.key.lb, err)
 	}

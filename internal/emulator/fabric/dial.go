@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -73,9 +74,10 @@ func (f *Fabric) DialVIP(ctx context.Context, network, addr string) (net.Conn, e
 	var next hop
 	reason := "no internet load balancer has the address"
 	f.store.View(func() {
+		now := time.Now()
 		for lb := range f.store.LoadBalancers.All() {
-			if lb.Address == host.String() && lb.AddressType == "internet" {
-				next, reason = vip(lb, port, network, time.Now())
+			if v, ok := has(f.vipsOf(lb, now), host); ok && v.Internet {
+				next, reason = vip(lb, port, network, now)
 			}
 		}
 	})
@@ -122,7 +124,7 @@ func (f *Fabric) nextHop(from string, host netip.Addr, port int, network string,
 		return f.machine(eni.InstanceID, now)
 	}
 	for lb := range f.store.LoadBalancers.All() {
-		if lb.Address == host.String() && (lb.AddressType == "internet" || lb.VPCID == source.VPCID) {
+		if v, ok := has(f.vipsOf(lb, now), host); ok && (v.Internet || lb.VPCID == source.VPCID) {
 			return vip(lb, port, network, now)
 		}
 	}
@@ -171,7 +173,25 @@ func (f *Fabric) machine(id string, now time.Time) (hop, string) {
 	return hop{instanceID: id}, ""
 }
 
-func vipOf(lb *cloud.LoadBalancer) VIP { return VIP{lb.Address, lb.AddressType == "internet"} }
+// vipsOf are the addresses of a load balancer: its own first, then the elastic ones that are bound to it.
+func (f *Fabric) vipsOf(lb *cloud.LoadBalancer, now time.Time) []VIP {
+	vips := []VIP{{lb.Address, lb.AddressType == "internet"}}
+	for e := range f.store.EIPs.All() {
+		if e.Holder(now) == lb.ID {
+			vips = append(vips, VIP{e.Address, true})
+		}
+	}
+	return vips
+}
+
+// has finds an address among those of a load balancer.
+func has(vips []VIP, host netip.Addr) (VIP, bool) {
+	i := slices.IndexFunc(vips, func(v VIP) bool { return v.Address == host.String() })
+	if i < 0 {
+		return VIP{}, false
+	}
+	return vips[i], true
+}
 
 // vip finds the listener behind a VIP.
 func vip(lb *cloud.LoadBalancer, port int, network string, now time.Time) (hop, string) {

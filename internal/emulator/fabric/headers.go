@@ -34,7 +34,7 @@ func rewrite(pr *httputil.ProxyRequest) {
 		add["X-Forwarded-Client-Srcport"] = strconv.Itoa(int(x.source.Port()))
 	}
 	if s.web.slbIP {
-		add["Slb-Ip"] = s.vip.Address
+		add["Slb-Ip"] = s.vips[0].Address
 	}
 	if s.web.slbID {
 		add["Slb-Id"] = s.key.lb

@@ -12,8 +12,9 @@ import (
 // settings are what a listener's attributes mean for its traffic. They are read anew for every connection, so that a
 // change holds at once.
 type settings struct {
-	key       socketKey
-	vip       VIP
+	key socketKey
+	// vips are where the listener accepts; the load balancer's own address is the first.
+	vips      []VIP
 	group     string
 	scheduler string
 	access    access
@@ -82,10 +83,10 @@ func (a attributes) seconds(name string) time.Duration {
 }
 
 // settingsOf reads a listener; lists are the blocks of an access control list by its id.
-func settingsOf(lb *cloud.LoadBalancer, l *cloud.Listener, lists func(id string) []cloud.ACLEntry) settings {
+func settingsOf(lb *cloud.LoadBalancer, vips []VIP, l *cloud.Listener, lists func(id string) []cloud.ACLEntry) settings {
 	a := attributes(l.Attributes)
 	s := settings{
-		key: socketKey{lb.ID, l.ListenerKey}, vip: vipOf(lb), group: l.ServerGroupID, scheduler: a["Scheduler"],
+		key: socketKey{lb.ID, l.ListenerKey}, vips: vips, group: l.ServerGroupID, scheduler: a["Scheduler"],
 		persistence: a.seconds("PersistenceTimeout"), established: a.seconds("EstablishedTimeout"),
 		proxyV2: a.on("ProxyProtocolV2Enabled"), check: checkOf(l.Protocol, a), web: webSettingsOf(a),
 	}
@@ -142,7 +143,7 @@ func (f *Fabric) look(key socketKey) (s settings, members []member, ok bool) {
 
 // settings reads a listener under the store's lock.
 func (f *Fabric) settings(lb *cloud.LoadBalancer, l *cloud.Listener) settings {
-	return settingsOf(lb, l, func(id string) []cloud.ACLEntry {
+	return settingsOf(lb, f.vipsOf(lb, time.Now()), l, func(id string) []cloud.ACLEntry {
 		if acl, ok := f.store.ACLs.Get(id); ok {
 			return acl.Entries
 		}

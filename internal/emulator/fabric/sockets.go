@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -40,10 +41,12 @@ func (f *Fabric) Endpoint(loadBalancerID string, key cloud.ListenerKey) string {
 // its server.
 type frontend struct {
 	key  socketKey
-	vip  VIP
+	vip  VIP      // the load balancer's own address
 	addr net.Addr // nil without a socket
 	web  *web     // nil for tcp and udp
 	stop func() error
+	// elastic closes the sockets on elastic addresses that are bound to the load balancer; guarded by the fabric's mu.
+	elastic map[VIP]func() error
 	// unwatch ends the health checks.
 	unwatch func()
 
@@ -77,7 +80,7 @@ func (f *Fabric) frontend(ctx context.Context, key socketKey) (*frontend, error)
 	if f.closed {
 		return nil, net.ErrClosed
 	}
-	front, err := f.open(key, s.vip)
+	front, err := f.open(key, s.vips[0])
 	if err == nil {
 		f.frontends[key] = front
 	}
@@ -100,7 +103,10 @@ func (f *Fabric) read(key socketKey) (s settings, ok bool) {
 
 // open begins the client's side of a listener. The caller holds f.mu.
 func (f *Fabric) open(key socketKey, vip VIP) (*frontend, error) {
-	front := &frontend{key: key, vip: vip, clients: map[net.Conn]struct{}{}, stop: func() error { return nil }, unwatch: func() {}}
+	front := &frontend{
+		key: key, vip: vip, elastic: map[VIP]func() error{}, clients: map[net.Conn]struct{}{},
+		stop: func() error { return nil }, unwatch: func() {},
+	}
 	if isWeb(key.Protocol) {
 		front.web = f.newWeb(key)
 	}
@@ -108,34 +114,54 @@ func (f *Fabric) open(key socketKey, vip VIP) (*frontend, error) {
 		return front, nil
 	}
 	// The socket comes last: connections arrive as soon as it is there.
-	if err := f.bind(front); err != nil {
+	addr, closeSocket, err := f.bind(front, vip)
+	if err != nil {
 		return nil, fmt.Errorf("open listener %s of %s: %w", key, key.lb, errors.Join(err, front.close()))
 	}
+	front.addr, front.stop = addr, closeSocket
 	watched, stop := context.WithCancel(f.ctx)
 	front.unwatch = stop
 	f.wait.Go(func() { f.watch(watched, key) })
 	return front, nil
 }
 
-// bind opens the socket of a listener.
-func (f *Fabric) bind(front *frontend) error {
+// follow opens sockets on the elastic addresses that came, and closes those on the ones that went; what is connected
+// already goes on. The caller holds f.mu.
+func (s *frontend) follow(f *Fabric, elastic []VIP) {
+	for vip, stop := range s.elastic {
+		if !slices.Contains(elastic, vip) {
+			delete(s.elastic, vip)
+			// The address is somebody else's now, whatever its socket says.
+			_ = stop()
+		}
+	}
+	for _, vip := range elastic {
+		if s.elastic[vip] != nil {
+			continue
+		}
+		if _, stop, err := f.bind(s, vip); err == nil {
+			s.elastic[vip] = stop
+		}
+	}
+}
+
+// bind opens a socket of a listener.
+func (f *Fabric) bind(front *frontend, vip VIP) (net.Addr, func() error, error) {
 	if front.key.Protocol == "udp" {
-		socket, err := f.network.ListenPacket(f.ctx, front.vip, front.key.Port)
+		socket, err := f.network.ListenPacket(f.ctx, vip, front.key.Port)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		relay := newRelay(f, front.key, socket)
-		front.addr, front.stop = socket.LocalAddr(), relay.close
 		f.wait.Go(relay.run)
-		return nil
+		return socket.LocalAddr(), relay.close, nil
 	}
-	socket, err := f.network.Listen(f.ctx, front.vip, front.key.Port)
+	socket, err := f.network.Listen(f.ctx, vip, front.key.Port)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	front.addr, front.stop = socket.Addr(), socket.Close
 	f.wait.Go(func() { f.accept(front, socket) })
-	return nil
+	return socket.Addr(), socket.Close, nil
 }
 
 func (f *Fabric) accept(front *frontend, socket net.Listener) {
@@ -190,6 +216,9 @@ func (s *frontend) remove(c net.Conn) {
 func (s *frontend) close() error {
 	s.unwatch()
 	err := s.stop()
+	for _, stop := range s.elastic {
+		err = errors.Join(err, stop())
+	}
 	if s.web != nil {
 		err = errors.Join(err, s.web.close())
 	}

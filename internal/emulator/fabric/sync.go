@@ -16,7 +16,7 @@ func (f *Fabric) Sync() {
 		return
 	}
 	for key, front := range f.frontends {
-		if wanted[key] != front.vip {
+		if vips := wanted[key]; len(vips) == 0 || vips[0] != front.vip {
 			delete(f.frontends, key)
 			f.balancers.forget(key)
 			// The listener is gone whatever its socket says.
@@ -26,24 +26,27 @@ func (f *Fabric) Sync() {
 	if !f.listen {
 		return
 	}
-	for key, vip := range wanted {
-		if f.frontends[key] != nil {
-			continue
-		}
-		if front, err := f.open(key, vip); err == nil {
+	for key, vips := range wanted {
+		front := f.frontends[key]
+		if front == nil {
+			var err error
+			if front, err = f.open(key, vips[0]); err != nil {
+				continue
+			}
 			f.frontends[key] = front
 		}
+		front.follow(f, vips[1:])
 	}
 }
 
 // wanted are the listeners that should have a frontend, with their VIPs. Without sockets only what somebody dialled has
 // one.
-func (f *Fabric) wanted() map[socketKey]VIP {
-	wanted := map[socketKey]VIP{}
+func (f *Fabric) wanted() map[socketKey][]VIP {
+	wanted := map[socketKey][]VIP{}
 	if !f.listen {
 		for _, key := range f.opened() {
 			if s, ok := f.read(key); ok {
-				wanted[key] = s.vip
+				wanted[key] = s.vips
 			}
 		}
 		return wanted
@@ -51,9 +54,10 @@ func (f *Fabric) wanted() map[socketKey]VIP {
 	f.store.View(func() {
 		now := time.Now()
 		for lb := range f.store.LoadBalancers.All() {
+			vips := f.vipsOf(lb, now)
 			for key, l := range lb.Listeners {
 				if carries(lb, l, now) {
-					wanted[socketKey{lb.ID, key}] = vipOf(lb)
+					wanted[socketKey{lb.ID, key}] = vips
 				}
 			}
 		}
