@@ -39,6 +39,8 @@ type Cloud struct {
 
 	server *http.Server
 	served chan error
+	// outages are the machines whose metadata service is down.
+	outages outages
 }
 
 // startCloud runs the emulator over the machines of network.
@@ -69,6 +71,9 @@ func (c *Cloud) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", c.Emulator.Handler())
 	mux.HandleFunc("GET /_sandbox/get", c.serveGet)
+	mux.Handle("/metadata/{instance}/", c.outages.before(c.Emulator.Handler()))
+	mux.HandleFunc("PUT /_sandbox/outages/{instance}", c.outages.begin)
+	mux.HandleFunc("DELETE /_sandbox/outages/{instance}", c.outages.end)
 	return mux
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/openkruise"
 )
 
 // Address ranges of a sandbox. All lie inside the emulator's VPC (10.0.0.0/8) and outside its vSwitches, as a VPC route table wants.
@@ -51,6 +52,12 @@ type Options struct {
 	PodCIDR string
 	// NodeIP starts the kubelets as with --node-ip: Nodes then have an InternalIP before the cloud controller manager has seen them.
 	NodeIP bool
+	// OnPremises is the number of machines that are in no cloud.
+	OnPremises int
+	// BinDir holds this project's programs; pods of provider-initor then really run. Empty for pods that only look as if.
+	BinDir string
+	// OpenKruise is the directory that hack/kruise/build.sh made, if the cluster is to have OpenKruise.
+	OpenKruise string
 	// Emulator sets how the cloud behaves.
 	Emulator CloudOptions
 	// Progress takes one line for each part that has come up; nil for none.
@@ -68,6 +75,7 @@ type Cluster struct {
 	files    *files
 	network  *lightnode.Network
 	plane    *controlplane.ControlPlane
+	kruise   *openkruise.Manager // nil without OpenKruise
 	kubelets *errgroup.Group
 	stop     context.CancelFunc
 	failed   context.Context // ends when the kubelets do
@@ -109,27 +117,39 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	}
 	c.Config = c.plane.RESTConfig()
 	progress.say("Kubernetes API at %s", c.Config.Host)
-	if err := c.startNodes(ctx, heartbeat, opts.NodeIP); err != nil {
+	if err := c.startNodes(ctx, heartbeat, opts); err != nil {
 		return err
 	}
-	if err := waitUsable(ctx, c.Client, opts.Nodes); err != nil {
+	if err := waitUsable(ctx, c.Client, opts.Nodes+opts.OnPremises); err != nil {
 		return err
 	}
-	progress.say("%d nodes ready", opts.Nodes)
+	progress.say("%d nodes ready", opts.Nodes+opts.OnPremises)
+	if opts.OpenKruise != "" {
+		if c.kruise, err = openkruise.Start(ctx, openkruise.Options{
+			Build: opts.OpenKruise, State: c.files.state, Config: c.plane.RESTConfig(), Kubeconfig: c.plane.Kubeconfig(),
+		}); err != nil {
+			return err
+		}
+		progress.say("OpenKruise manager ready")
+	}
 	return c.files.publish(c.plane.Kubeconfig(), c.Cloud.URL)
 }
 
 // startNodes runs the kubelets. Their client has no rate limit: it stands for as many clients as there are nodes.
-func (c *Cluster) startNodes(ctx context.Context, heartbeat time.Duration, nodeIP bool) error {
+func (c *Cluster) startNodes(ctx context.Context, heartbeat time.Duration, opts Options) error {
 	c.Config.QPS = -1
 	c.Config.ContentType = "application/vnd.kubernetes.protobuf"
 	var err error
 	if c.Client, err = kubernetes.NewForConfig(c.Config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
+	runner, err := c.runner(opts)
+	if err != nil {
+		return err
+	}
 	kubelets, err := lightnode.NewKubelets(lightnode.Options{
-		Client: c.Client, Instances: c.Cloud.lightInstances, Changed: c.Cloud.Changed, Network: c.network,
-		Heartbeat: heartbeat, NodeIP: nodeIP,
+		Client: c.Client, Instances: func() []lightnode.Instance { return append(c.Cloud.lightInstances(), onPremises(opts.OnPremises)...) },
+		Changed: c.Cloud.Changed, Network: c.network, Heartbeat: heartbeat, NodeIP: opts.NodeIP, Runner: runner,
 	})
 	if err != nil {
 		return err
@@ -154,6 +174,8 @@ func (c *Cluster) Wait(ctx context.Context) error {
 		return nil
 	case <-c.plane.Done():
 		return c.plane.Err()
+	case <-c.kruiseDone():
+		return c.kruise.Err()
 	case <-c.failed.Done():
 		return c.kubelets.Wait()
 	}
@@ -163,6 +185,9 @@ func (c *Cluster) Wait(ctx context.Context) error {
 // half-way.
 func (c *Cluster) Stop() error {
 	var errs []error
+	if c.kruise != nil {
+		errs = append(errs, c.kruise.Stop())
+	}
 	if c.stop != nil {
 		c.stop()
 		errs = append(errs, c.kubelets.Wait())
@@ -180,6 +205,14 @@ func (c *Cluster) Stop() error {
 		errs = append(errs, c.files.remove())
 	}
 	return errors.Join(errs...)
+}
+
+// kruiseDone never ends without OpenKruise.
+func (c *Cluster) kruiseDone() <-chan struct{} {
+	if c.kruise == nil {
+		return nil
+	}
+	return c.kruise.Done()
 }
 
 // podCIDROf is the range that so many nodes get their pod CIDRs from.

@@ -76,10 +76,11 @@ func Grant(ctx context.Context, opts Options) (Identity, error) {
 		return Identity{}, fmt.Errorf("request a token for ServiceAccount %s/%s: %w", first.Namespace, first.Name, err)
 	}
 	granted := Identity{Kubeconfig: filepath.Join(opts.Dir, first.Name+".kubeconfig"), Account: first.Namespace + "/" + first.Name}
-	return granted, writeKubeconfig(granted.Kubeconfig, opts.Config, token.Status.Token)
+	return granted, WriteKubeconfig(granted.Kubeconfig, opts.Config, token.Status.Token)
 }
 
-func writeKubeconfig(path string, server *rest.Config, token string) error {
+// WriteKubeconfig writes a kubeconfig with a token and nothing else to authenticate with.
+func WriteKubeconfig(path string, server *rest.Config, token string) error {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["sandbox"] = &clientcmdapi.Cluster{Server: server.Host, CertificateAuthorityData: server.CAData}
 	config.AuthInfos["program"] = &clientcmdapi.AuthInfo{Token: token}

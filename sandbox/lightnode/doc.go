@@ -4,6 +4,6 @@
 // bound to it up, as far as the API shows. Network is what such a machine looks like from outside: its pods answer HTTP with their
 // name, and each Service node port forwards to a ready endpoint, over the VPC when that is on another machine.
 //
-// It runs no containers, reads no images and moves no packets: connections are pipes in memory, so that thousands of nodes and pods
-// need no root and no sockets. One loop serves all nodes; nothing polls per node.
+// It runs no containers but those of pods that a Runner takes, reads no images and moves no packets: connections are pipes in memory,
+// so that thousands of nodes and pods need no root and no sockets. One loop serves all nodes; nothing polls per node.
 package lightnode

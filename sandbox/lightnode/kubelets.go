@@ -50,6 +50,8 @@ type Options struct {
 	// NodeIP makes kubelets report their machine's address as with --node-ip: as InternalIP and in the annotation
 	// alpha.kubernetes.io/provided-node-ip. Without it a kubelet of an external cloud provider reports its hostname only.
 	NodeIP bool
+	// Runner runs the containers of some pods; nil for none.
+	Runner Runner
 }
 
 // Kubelets is the fleet of kubelets.
@@ -62,6 +64,7 @@ type Kubelets struct {
 	pods      cache.SharedIndexInformer
 	queue     workqueue.TypedRateLimitingInterface[item]
 	leases    *heartbeats
+	runs      *runs
 
 	mu         sync.Mutex
 	registered map[string]bool // by instance ID: kubelets register once per start; guarded by mu
@@ -87,6 +90,7 @@ func NewKubelets(opts Options) (*Kubelets, error) {
 		ipam:       newIPAM(),
 		queue:      workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](retryMin, retryMax)),
 		leases:     newHeartbeats(opts.Client, opts.Heartbeat),
+		runs:       newRuns(opts.Client, opts.Runner),
 		registered: map[string]bool{},
 	}
 	return k, k.watch()
@@ -135,6 +139,7 @@ func (k *Kubelets) Run(ctx context.Context) error {
 		group.Go(func() { k.work(context.WithoutCancel(ctx)) })
 	}
 	group.Wait()
+	k.runs.group.Wait() // they ended with their machines
 	return nil
 }
 

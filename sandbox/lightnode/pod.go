@@ -43,12 +43,14 @@ func (k *Kubelets) enqueuePodsOf(nodeName string) error {
 // podGone frees what a pod had when it has left the API.
 func (k *Kubelets) podGone(obj any) {
 	if pod, ok := deleted[*corev1.Pod](obj); ok {
+		k.runs.end(pod.UID)
 		k.Network.stopPod(pod.Namespace + "/" + pod.Name)
 		k.ipam.release(pod.UID)
 	}
 }
 
-// syncPod brings a pod one step further: up, completed if it is a job's, gone if it is being deleted.
+// syncPod brings a pod one step further: up, completed if it is a job's, gone if it is being deleted. Those that a runner takes are left
+// to it.
 func (k *Kubelets) syncPod(ctx context.Context, key string) error {
 	object, found, err := k.pods.GetStore().GetByKey(key)
 	if err != nil || !found {
@@ -63,7 +65,12 @@ func (k *Kubelets) syncPod(ctx context.Context, key string) error {
 		return k.confirmDeletion(ctx, key, pod)
 	}
 	if finished(pod) {
+		k.runs.end(pod.UID)
 		k.Network.stopPod(key)
+		return nil
+	}
+	if k.runs.takes(pod) {
+		k.runs.start(pod, machine)
 		return nil
 	}
 	addr, err := k.podAddress(pod, machine)
@@ -97,6 +104,7 @@ func (k *Kubelets) podAddress(pod *corev1.Pod, machine *machine) (netip.Addr, er
 
 // confirmDeletion ends the pod at once: its containers have nothing to finish.
 func (k *Kubelets) confirmDeletion(ctx context.Context, key string, pod *corev1.Pod) error {
+	k.runs.end(pod.UID)
 	k.Network.stopPod(key)
 	err := k.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0),

@@ -45,6 +45,10 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; made when it does not exist (required)")
 	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
 	addNodeKind(flags, &kind)
+	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that are in no cloud")
+	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs: pods of provider-initor really run then")
+	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
+		"directory that hack/kruise/build.sh made: the cluster then has OpenKruise's BroadcastJobs, with the real manager")
 	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node (default: one with room to grow)")
 	flags.StringVar(&config, "emulator-config", "", "file with what exists in the cloud, as for alicloud-emulator --config (default: built in)")
 	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time added to every call of the cloud's API")
@@ -60,6 +64,8 @@ func checkUp(opts cluster.Options, kind string) error {
 		return errors.New("--dir is not given: it must name a directory for the sandbox's files")
 	case opts.Nodes < 0:
 		return fmt.Errorf("--nodes is %d: it must be 0 or more", opts.Nodes)
+	case opts.OnPremises < 0:
+		return fmt.Errorf("--on-premises is %d: it must be 0 or more", opts.OnPremises)
 	}
 	return checkNodeKind(kind)
 }
