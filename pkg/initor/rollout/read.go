@@ -54,7 +54,7 @@ type NodeLister interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*corev1.NodeList, error)
 }
 
-// podSelector finds the pods of this and of other rollouts, and those of the chart's BroadcastJob.
+// podSelector finds the pods of this and of other rollouts.
 var podSelector = labels.Set{labelName: programName}.String()
 
 // read returns the present state of the named nodes that still exist, of all that have a machine if there are no names.
@@ -63,7 +63,8 @@ func (r *Rollout) read(ctx context.Context, names map[string]bool, jobs owners) 
 	if err != nil {
 		return nil, err
 	}
-	list, err := r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace).List(ctx, metav1.ListOptions{LabelSelector: podSelector})
+	// Without labels: a BroadcastJob of others has pods with theirs.
+	list, err := r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
 	}

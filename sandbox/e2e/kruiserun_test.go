@@ -1,0 +1,126 @@
+//go:build linux && kruise
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestRunWithOpenKruise runs the workstation's commands as an administrator does.
+func TestRunWithOpenKruise(t *testing.T) {
+	w := newKruiseWorld(t)
+	w.addFiveNodes()
+	code, stdout, stderr := w.initor("run", "--timeout", "90s", "--output", "json")
+	w.wantNodes("run", stdout, map[string]string{
+		"plain": "set cn-hangzhou.i-plain", "done": "unchanged cn-hangzhou.i-done", "cordoned": "set cn-hangzhou.i-cordoned", "idc-1": "skipped",
+	})
+	if code != 0 {
+		t.Errorf("run: exit code %d, want 0; standard error:\n%s", code, stderr)
+	}
+	for i := range 4 {
+		if line := fmt.Sprintf("%d/4 ", i+1); !strings.Contains(stderr, line) {
+			t.Errorf("progress has no line for each node, %q is missing:\n%s", line, stderr)
+		}
+	}
+	w.wantNothingLeft(broadcastJob)
+	if exit, out, _ := w.initor("check", "--cloud-config", w.cloudConfig()); exit != 0 || !strings.Contains(out, "not-ecs") {
+		t.Errorf("check: exit code %d, want 0 and the machine on premises not-ecs:\n%s", exit, out)
+	}
+	w.failsOnConflict()
+	w.keeps()
+	w.p.stop()
+}
+
+// cloudConfig lets check ask the emulated ECS.
+func (w *initorWorld) cloudConfig() string {
+	w.Helper()
+	url, err := os.ReadFile(w.up + "/emulator")
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Setenv("ECS_ENDPOINT", strings.TrimSpace(string(url)))
+	return w.file("cloud-config.conf", `{"Global":{"accessKeyID":"ZW11bGF0b3I=","accessKeySecret":"ZW11bGF0b3Itc2VjcmV0","region":"cn-hangzhou","vpcid":"vpc-emulator"}}`)
+}
+
+// failsOnConflict runs with a terminal on standard error.
+func (w *initorWorld) failsOnConflict() {
+	w.Helper()
+	w.addMachine("other")
+	w.setProviderID("other", "cn-hangzhou.i-another")
+	cmd := w.initorCommand("run", "--timeout", "90s")
+	var table bytes.Buffer
+	cmd.Stdout = &table
+	master, terminal := w.terminal()
+	cmd.Stderr = terminal
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		w.Fatal(err)
+	}
+	if err := terminal.Close(); err != nil {
+		w.Fatal(err)
+	}
+	shown, _ := io.ReadAll(master) // ends with an error when the last writer has gone
+	if !strings.Contains(string(shown), "\r[##############################] 5/5 nodes, 1 failed\r\n") {
+		w.Errorf("no progress bar on a terminal:\n%q", shown)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(table.String(), `spec.providerID is "cn-hangzhou.i-another"`) {
+		w.Errorf("run with a foreign ID: exit code %d, want 4 and the reason:\n%s", code, table.String())
+	}
+	w.wantNothingLeft(broadcastJob)
+	if err := w.client.CoreV1().Nodes().Delete(w.Context(), "other", metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *initorWorld) keeps() {
+	w.Helper()
+	if code, stdout, stderr := w.initor("run", "--keep", "--timeout", "90s"); code != 0 {
+		w.Fatalf("run --keep: exit code %d with\n%s\n%s", code, stdout, stderr)
+	}
+	w.addMachine("late")
+	w.p.until("status shows the node that joined later", eventDeadline, func(context.Context) bool {
+		code, stdout, _ := w.initor("status")
+		return code == 0 && strings.Contains(stdout, "late      cn-hangzhou.i-late      set")
+	})
+	_, manifest, _ := w.initor("manifest", "--keep")
+	out, err := w.kubectl("apply", "--server-side", "--dry-run=server", "--field-manager=somebody", "-f", w.file("initor.yaml", manifest))
+	if err != nil || !strings.Contains(out, "broadcastjob.apps.kruise.io/provider-initor-run") {
+		w.Errorf("the manifest is not what run applied, so that another manager conflicts or is refused: %v\n%s", err, out)
+	}
+	if code, stdout, stderr := w.initor("run", "--timeout", "90s"); code != 0 {
+		w.Errorf("run after run --keep: exit code %d with\n%s\n%s", code, stdout, stderr)
+	}
+	w.wantNothingLeft(broadcastJob)
+}
+
+// terminal returns the two sides of a pseudo-terminal.
+func (w *initorWorld) terminal() (master, terminal *os.File) {
+	w.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = master.Close() })
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		w.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		w.Fatal(err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return master, terminal
+}
