@@ -49,6 +49,12 @@ chart-test: build ## The chart with Helm 3 and 4: rendered, judged by kubeconfor
 test-browser: ## The emulator's console in headless Chromium (needs the program chromium)
 	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console
 
+.PHONY: test-kruise
+test-kruise: build ## provider-initor with the real OpenKruise manager (some minutes; two more to build it for the first time)
+	hack/kruise/build.sh $(BIN)/kruise
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m -tags kruise -v \
+		-run 'BroadcastJob|OpenKruise|Evicted' ./e2e
+
 .PHONY: e2e
 e2e: build ## End-to-end tests only, those with fleets of 50 nodes included (some minutes)
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -tags fleet -p 1 -parallel 1 -v ./e2e/...
@@ -87,6 +93,7 @@ verify: ## Fail when something generated or go.mod is stale
 	$(GO) mod tidy -diff
 	cd sandbox && $(GO) mod tidy -diff
 	cd hack/image && $(GO) mod tidy -diff
+	cd hack/kruise && $(GO) mod tidy -diff
 	cd hack/chart && $(GO) mod tidy -diff
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
 
