@@ -28,7 +28,12 @@ type testCloud struct {
 
 func newCloud(t *testing.T) testCloud {
 	t.Helper()
-	emu, err := emulator.New(emulator.Options{})
+	return newCloudWith(t, emulator.Options{})
+}
+
+func newCloudWith(t *testing.T, options emulator.Options) testCloud {
+	t.Helper()
+	emu, err := emulator.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

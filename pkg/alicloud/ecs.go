@@ -157,25 +157,35 @@ type NetworkInterface struct {
 	InstanceID string
 	VPCID      string
 	PrivateIPs []string
+	IPv6s      []string
 	// SourceDestCheck tells whether the VPC drops packets whose source or destination is not an address of the
 	// interface. It must be off on machines that carry routed pod addresses.
 	SourceDestCheck bool
 }
 
-// NetworkInterfaceQuery selects network interfaces by id or by private address, in chunks of [MaxInstancesPerCall].
+// NetworkInterfaceQuery selects network interfaces by id, by private IPv4 or by IPv6 address, in chunks of
+// [MaxInstancesPerCall]. At most one of the three may be given.
 type NetworkInterfaceQuery struct {
 	IDs        []string
 	PrivateIPs []string
+	IPv6s      []string
 	VPCID      string
+}
+
+func (q NetworkInterfaceQuery) filter() (name string, values []string) {
+	switch {
+	case len(q.PrivateIPs) > 0:
+		return "PrivateIpAddress", q.PrivateIPs
+	case len(q.IPv6s) > 0:
+		return "Ipv6Address", q.IPv6s
+	}
+	return "NetworkInterfaceId", q.IDs
 }
 
 // DescribeNetworkInterfaces returns the interfaces that match; unknown ids and addresses are missing from the result.
 // A query without ids and addresses selects nothing.
 func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInterfaceQuery) ([]NetworkInterface, error) {
-	filter, values := "NetworkInterfaceId", query.IDs
-	if len(query.PrivateIPs) > 0 {
-		filter, values = "PrivateIpAddress", query.PrivateIPs
-	}
+	filter, values := query.filter()
 	var all []NetworkInterface
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
 		in := params{}.set("VpcId", query.VPCID).setList(filter, chunk).setInt("MaxResults", MaxInstancesPerCall)
@@ -208,12 +218,18 @@ type wireInterface struct {
 	PrivateIpSets                         struct {
 		PrivateIpSet []struct{ PrivateIpAddress string }
 	}
+	Ipv6Sets struct {
+		Ipv6Set []struct{ Ipv6Address string }
+	}
 }
 
 func (w *wireInterface) networkInterface() NetworkInterface {
 	eni := NetworkInterface{ID: w.NetworkInterfaceId, InstanceID: w.InstanceId, VPCID: w.VpcId, SourceDestCheck: w.SourceDestCheck}
 	for _, set := range w.PrivateIpSets.PrivateIpSet {
 		eni.PrivateIPs = append(eni.PrivateIPs, set.PrivateIpAddress)
+	}
+	for _, set := range w.Ipv6Sets.Ipv6Set {
+		eni.IPv6s = append(eni.IPv6s, set.Ipv6Address)
 	}
 	return eni
 }

@@ -21,6 +21,7 @@ type quota struct {
 var publishedQuotas = map[string]quota{
 	"CreateLoadBalancer":                    {60, time.Minute},
 	"SetLoadBalancerModificationProtection": {400, time.Minute},
+	"SetDomainExtensionAttribute":           {400, time.Minute},
 	"ListTagResources":                      {10, time.Second},
 	"UntagResources":                        {5, time.Second},
 }

@@ -37,7 +37,10 @@ func (s *Store) buildCertificates(c *Config) error {
 	for i, v := range c.Certificates {
 		cert := &Certificate{
 			Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), CA: v.CA, CommonName: v.CommonName,
-			Expires: time.Now().Add(certificateLife),
+			Expires: v.Expires,
+		}
+		if cert.Expires.IsZero() {
+			cert.Expires = time.Now().Add(certificateLife)
 		}
 		if v.Certificate != "" {
 			if err := cert.ReadPEM(v.Certificate, v.PrivateKey); err != nil {
@@ -180,7 +183,7 @@ func (s *Store) buildInstances(c *Config) error {
 	for i, v := range c.Instances {
 		_, err := s.AddInstance(v.ID, InstanceSpec{
 			Name: v.Name, Type: v.Type, VSwitchID: v.VSwitchID, PrivateIP: v.PrivateIP, RAMRole: v.RAMRole,
-			HTTPTokens: v.HTTPTokens, HTTPEndpoint: v.HTTPEndpoint, SourceDestCheck: v.SourceDestCheck, Tags: v.Tags,
+			HTTPTokens: v.HTTPTokens, HTTPEndpoint: v.HTTPEndpoint, SourceDestCheck: v.SourceDestCheck, IPv6s: v.IPv6s, Tags: v.Tags,
 		}, Steady(OrDefault(v.Status, Running)))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("instances[%d]: %w", i, err))

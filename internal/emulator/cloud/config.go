@@ -3,6 +3,7 @@ package cloud
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -72,6 +73,7 @@ type InstanceConfig struct {
 	VSwitchID       string            `json:"vSwitchId,omitempty"`
 	PrivateIP       string            `json:"privateIp,omitempty"`
 	RAMRole         string            `json:"ramRole,omitempty"`
+	IPv6s           []string          `json:"ipv6Addresses,omitempty"`
 	Status          string            `json:"status,omitempty"`
 	HTTPTokens      string            `json:"httpTokens,omitempty"`
 	HTTPEndpoint    string            `json:"httpEndpoint,omitempty"`
@@ -120,6 +122,8 @@ type CertificateConfig struct {
 	Certificate string `json:"certificate,omitempty"`
 	PrivateKey  string `json:"privateKey,omitempty"`
 	CommonName  string `json:"commonName,omitempty"`
+	// Expires is when a certificate without PEM texts expires, for example 2027-01-02T15:04:05Z. Default: in a year.
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // ACLConfig is one access control list with its address blocks.

@@ -2,6 +2,8 @@ package cloud
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -44,6 +46,8 @@ type Interface struct {
 	// PrimaryIP also stands first in PrivateIPs.
 	PrimaryIP  string
 	PrivateIPs []string
+	// IPv6s are in the form that the standard library prints.
+	IPv6s []string
 	// SourceDestCheck on means that the instance cannot forward for others: routes to it carry nothing.
 	SourceDestCheck bool
 	SecurityGroups  []string
@@ -56,6 +60,8 @@ type InstanceSpec struct {
 	HTTPTokens, HTTPEndpoint                                            string
 	ImageID, ChargeType, SpotStrategy                                   string
 	SecurityGroups                                                      []string
+	// IPv6s are addresses of the primary interface; that they are in a block of the vSwitch is not checked.
+	IPv6s []string
 	// SourceDestCheck of the primary interface; off by default, as with RunInstances.
 	SourceDestCheck bool
 	Tags            map[string]string
@@ -74,6 +80,10 @@ func (s *Store) AddInstance(id string, spec InstanceSpec, phase Phase) (*Instanc
 	if id != "" {
 		object.ID = id
 	}
+	ipv6s, err := s.ipv6Addresses(vsw.VPCID, spec.IPv6s)
+	if err != nil {
+		return nil, fmt.Errorf("place instance %s: %w", object.ID, err)
+	}
 	ip, err := s.TakeAddress(vsw, spec.PrivateIP)
 	if err != nil {
 		return nil, fmt.Errorf("place instance %s: %w", object.ID, err)
@@ -87,8 +97,24 @@ func (s *Store) AddInstance(id string, spec InstanceSpec, phase Phase) (*Instanc
 	}
 	i.fillDefaults()
 	s.Instances.Add(i)
-	s.addPrimaryInterface(i, spec.SourceDestCheck)
+	s.addPrimaryInterface(i, ipv6s, spec.SourceDestCheck)
 	return i, nil
+}
+
+// ipv6Addresses returns the addresses in one spelling, or an error for one that is none or belongs to another interface.
+func (s *Store) ipv6Addresses(vpcID string, texts []string) ([]string, error) {
+	addresses := make([]string, 0, len(texts))
+	for _, text := range texts {
+		address, err := netip.ParseAddr(text)
+		if err != nil || !address.Is6() {
+			return nil, fmt.Errorf("%q is no IPv6 address", text)
+		}
+		if _, taken := s.InterfaceByIP(vpcID, address.String()); taken {
+			return nil, fmt.Errorf("the address %s is in use", address)
+		}
+		addresses = append(addresses, address.String())
+	}
+	return addresses, nil
 }
 
 func (i *Instance) fillDefaults() {
@@ -132,11 +158,11 @@ func (s *Store) placeOf(spec InstanceSpec) (*VSwitch, error) {
 	return nil, fmt.Errorf("no vSwitch in zone %q for the address %q", spec.ZoneID, spec.PrivateIP)
 }
 
-func (s *Store) addPrimaryInterface(i *Instance, sourceDestCheck bool) {
+func (s *Store) addPrimaryInterface(i *Instance, ipv6s []string, sourceDestCheck bool) {
 	object := s.NewObject("eni")
 	eni := &Interface{
 		Object: object, Type: "Primary", InstanceID: i.ID, ZoneID: i.ZoneID, VPCID: i.VPCID, VSwitchID: i.VSwitchID,
-		MAC: mac(object.Seq), PrimaryIP: i.PrivateIP, PrivateIPs: []string{i.PrivateIP},
+		MAC: mac(object.Seq), PrimaryIP: i.PrivateIP, PrivateIPs: []string{i.PrivateIP}, IPv6s: ipv6s,
 		SecurityGroups: i.SecurityGroups, SourceDestCheck: sourceDestCheck,
 	}
 	i.PrimaryInterface = eni
@@ -145,7 +171,11 @@ func (s *Store) addPrimaryInterface(i *Instance, sourceDestCheck bool) {
 
 func (s *Store) addInterface(eni *Interface) {
 	s.Interfaces.Add(eni)
-	for _, ip := range eni.PrivateIPs {
+	s.indexInterface(eni)
+}
+
+func (s *Store) indexInterface(eni *Interface) {
+	for _, ip := range slices.Concat(eni.PrivateIPs, eni.IPv6s) {
 		s.byIP[eni.VPCID+"/"+ip] = eni
 	}
 }
@@ -155,7 +185,7 @@ func mac(n int64) string {
 	return fmt.Sprintf("02:16:3e:%02x:%02x:%02x", byte(n>>16), byte(n>>8), byte(n))
 }
 
-// InterfaceByIP finds the interface that has a private address in a VPC.
+// InterfaceByIP finds the interface that has a private IPv4 address or an IPv6 address in a VPC.
 func (s *Store) InterfaceByIP(vpcID, ip string) (*Interface, bool) {
 	eni, ok := s.byIP[vpcID+"/"+ip]
 	return eni, ok
@@ -177,6 +207,9 @@ func (s *Store) RemoveInstance(i *Instance) {
 
 func (s *Store) removeInterface(eni *Interface) {
 	s.Interfaces.Delete(eni)
+	for _, ip := range eni.IPv6s {
+		delete(s.byIP, eni.VPCID+"/"+ip)
+	}
 	for _, ip := range eni.PrivateIPs {
 		delete(s.byIP, eni.VPCID+"/"+ip)
 		s.ReleaseAddress(eni.VSwitchID, ip)

@@ -99,8 +99,8 @@ func (s *Store) relink() {
 		v.cursor, v.taken = v.Prefix.Addr(), nil
 	}
 	for eni := range s.Interfaces.All() {
+		s.indexInterface(eni)
 		for _, ip := range eni.PrivateIPs {
-			s.byIP[eni.VPCID+"/"+ip] = eni
 			s.retake(eni.VSwitchID, ip)
 		}
 		if i, ok := s.Instances.Get(eni.InstanceID); ok && eni.Type == "Primary" {

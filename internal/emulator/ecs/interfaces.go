@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
@@ -32,7 +33,7 @@ func (e service) describeInterfaces(c *api.Call) (any, error) {
 
 // findInterfaces applies the filters. Addresses are looked up, not searched: clients ask for 100 of 10,000.
 func (e service) findInterfaces(c *api.Call) []*cloud.Interface {
-	keep, ips := e.interfaceFilter(c), c.List("PrivateIpAddress")
+	keep, ips := e.interfaceFilter(c), append(c.List("PrivateIpAddress"), canonical(c.List("Ipv6Address"))...)
 	if len(ips) == 0 {
 		return e.Interfaces.Select(keep)
 	}
@@ -49,7 +50,7 @@ func (e service) findInterfaces(c *api.Call) []*cloud.Interface {
 }
 
 func (e service) interfaceFilter(c *api.Call) func(*cloud.Interface) bool {
-	ids, ips, v6, tags := c.List("NetworkInterfaceId"), c.List("PrivateIpAddress"), c.List("Ipv6Address"), tagsOf(c)
+	ids, ips, v6, tags := c.List("NetworkInterfaceId"), c.List("PrivateIpAddress"), canonical(c.List("Ipv6Address")), tagsOf(c)
 	return func(eni *cloud.Interface) bool {
 		equal := []struct{ param, have string }{
 			{"PrimaryIpAddress", eni.PrimaryIP}, {"InstanceId", eni.InstanceID}, {"VpcId", eni.VPCID},
@@ -61,17 +62,31 @@ func (e service) interfaceFilter(c *api.Call) func(*cloud.Interface) bool {
 			}
 		}
 		switch {
-		case len(v6) > 0, !c.Sees(eni.Created):
+		case !c.Sees(eni.Created):
 			return false
 		case len(ids) > 0 && !slices.Contains(ids, eni.ID):
 			return false
-		case len(ips) > 0 && !slices.ContainsFunc(eni.PrivateIPs, func(ip string) bool { return slices.Contains(ips, ip) }):
+		case len(ips) > 0 && !intersect(eni.PrivateIPs, ips), len(v6) > 0 && !intersect(eni.IPv6s, v6):
 			return false
 		case c.Has("SecurityGroupId") && !slices.Contains(eni.SecurityGroups, c.Str("SecurityGroupId")):
 			return false
 		}
 		return eni.Tags.Match(tags)
 	}
+}
+
+func intersect(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+// canonical writes addresses in the spelling that they are stored in.
+func canonical(texts []string) []string {
+	for i, text := range texts {
+		if address, err := netip.ParseAddr(text); err == nil {
+			texts[i] = address.String()
+		}
+	}
+	return texts
 }
 
 // inUse is the status of an interface that is attached to an instance, which all of ours are.
@@ -104,7 +119,7 @@ func interfaceView(eni *cloud.Interface) networkInterface {
 		Attachment: attachment{InstanceId: eni.InstanceID},
 	}
 	v.PrivateIpSets.PrivateIpSet = privateIPs(eni)
-	v.Ipv6Sets.Ipv6Set = []ipv6{}
+	v.Ipv6Sets.Ipv6Set = ipv6s(eni)
 	v.SecurityGroupIds.SecurityGroupId = append([]string{}, eni.SecurityGroups...)
 	v.Tags.Tag = tagViews(eni.Tags)
 	return v

@@ -101,8 +101,16 @@ func interfaceOfInstance(eni *cloud.Interface) instanceInterface {
 		NetworkInterfaceId: eni.ID, Type: eni.Type, PrimaryIpAddress: eni.PrimaryIP, MacAddress: eni.MAC,
 	}
 	v.PrivateIpSets.PrivateIpSet = privateIPs(eni)
-	v.Ipv6Sets.Ipv6Set = []ipv6{}
+	v.Ipv6Sets.Ipv6Set = ipv6s(eni)
 	return v
+}
+
+func ipv6s(eni *cloud.Interface) []ipv6 {
+	views := make([]ipv6, 0, len(eni.IPv6s))
+	for _, ip := range eni.IPv6s {
+		views = append(views, ipv6{ip})
+	}
+	return views
 }
 
 func privateIPs(eni *cloud.Interface) []privateIP {

@@ -149,7 +149,9 @@ func (s service) resolveInterface(lb *cloud.LoadBalancer, b *cloud.Backend) *api
 		return api.BadRequest("NetworkConflict", "The network interface %s is not in the VPC of the load balancer.", b.ServerID)
 	case b.ServerIP == "":
 		b.ServerIP = eni.PrimaryIP
-	case !slices.Contains(eni.PrivateIPs, b.ServerIP):
+	case slices.Contains(eni.IPv6s, b.ServerIP) && lb.IPVersion != "ipv6":
+		return api.Invalid("BackendServers", "the address %s is IPv6, the load balancer is of %s", b.ServerIP, lb.IPVersion)
+	case !slices.Contains(eni.PrivateIPs, b.ServerIP) && !slices.Contains(eni.IPv6s, b.ServerIP):
 		return api.BadRequest("InvalidBackendServers.ServerIpConflict", "The address %s is not one of %s.", b.ServerIP, eni.ID)
 	}
 	return nil

@@ -42,6 +42,17 @@ func (s service) extensionsOf(lb string, port int) []*cloud.DomainExtension {
 	return s.Extensions.Select(func(x *cloud.DomainExtension) bool { return x.LoadBalancerID == lb && x.ListenerPort == port })
 }
 
+// extensionViews describes the extensions of an HTTPS listener; other listeners have none.
+func (s service) extensionViews(lb string, l *cloud.Listener) []extensionView {
+	views := []extensionView{}
+	if l.Protocol == "https" {
+		for _, x := range s.extensionsOf(lb, l.Port) {
+			views = append(views, newExtensionView(x))
+		}
+	}
+	return views
+}
+
 // httpsListener finds the HTTPS listener of a call.
 func (s service) httpsListener(c *api.Call) (*cloud.Listener, error) {
 	lb, err := s.loadBalancer(c)

@@ -153,11 +153,7 @@ func (s service) layer7(lb *cloud.LoadBalancer, l *cloud.Listener) api.Object {
 		{Name: "Rules", Value: api.Object{{Name: "Rule", Value: []string{}}}},
 	}
 	if l.Protocol == "https" {
-		views := []extensionView{}
-		for _, x := range s.extensionsOf(lb.ID, l.Port) {
-			views = append(views, newExtensionView(x))
-		}
-		o = append(o, api.Field{Name: "DomainExtensions", Value: api.Object{{Name: "DomainExtension", Value: views}}})
+		o = append(o, api.Field{Name: "DomainExtensions", Value: api.Object{{Name: "DomainExtension", Value: s.extensionViews(lb.ID, l)}}})
 	}
 	return o
 }

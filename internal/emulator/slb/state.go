@@ -35,7 +35,8 @@ func State(s *cloud.Store, now time.Time, where Where) api.Object {
 		}
 		for _, l := range lb.SortedListeners() {
 			view.Listeners = append(view.Listeners, append(listenerListView(lb, l, c),
-				api.Field{Name: "LoopbackEndpoint", Value: where.Endpoint(lb.ID, l.ListenerKey)}))
+				api.Field{Name: "LoopbackEndpoint", Value: where.Endpoint(lb.ID, l.ListenerKey)},
+				api.Field{Name: "domainExtensions", Value: v.extensionViews(lb.ID, l)}))
 		}
 		for _, id := range lb.Groups {
 			if g, ok := s.ServerGroups.Get(id); ok {
