@@ -1,6 +1,8 @@
 package alicloud_test
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,7 +69,9 @@ func TestDomainExtensions(t *testing.T) {
 
 func TestInterfacesByIPv6(t *testing.T) {
 	t.Parallel()
-	c := newCloud(t)
+	config := cloud.DefaultConfig()
+	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
+	c := newCloudWith(t, emulator.Options{Config: config})
 	for name, address := range map[string]string{"i-1": "2001:db8::1", "i-2": "2001:db8::2"} {
 		if _, err := c.emu.PutInstance(name, emulator.InstanceSpec{IPv6s: []string{address}}); err != nil {
 			t.Fatal(err)
@@ -78,7 +82,23 @@ func TestInterfacesByIPv6(t *testing.T) {
 	if len(found) != 1 || found[0].InstanceID != "i-2" || !cmp.Equal(found[0].IPv6s, []string{"2001:db8::2"}) {
 		t.Errorf("found %v, want the interface of i-2", found)
 	}
-	if _, err := c.emu.PutInstance("i-3", emulator.InstanceSpec{IPv6s: []string{"2001:db8::2"}}); err == nil {
-		t.Error("an address of another interface is accepted")
+	for _, address := range []string{"2001:db8::2", "2001:db9::1"} {
+		if _, err := c.emu.PutInstance("i-3", emulator.InstanceSpec{IPv6s: []string{address}}); err == nil {
+			t.Errorf("the address %s is accepted", address)
+		}
+	}
+}
+
+func TestVPCBlocks(t *testing.T) {
+	t.Parallel()
+	config := cloud.DefaultConfig()
+	config.VPCs[0].IPv6CIDR = "2001:db8::/56"
+	c := newCloudWith(t, emulator.Options{Config: config})
+	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/56")}
+	if got := must(c.DescribeVPCBlocks(t.Context(), "vpc-emulator"))(t); !slices.Equal(got, want) {
+		t.Errorf("blocks %v, want %v", got, want)
+	}
+	if got := must(c.DescribeVPCBlocks(t.Context(), "vpc-other"))(t); len(got) != 0 {
+		t.Errorf("blocks %v of a VPC that is not there", got)
 	}
 }

@@ -103,7 +103,7 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
 	want := alicloud.LoadBalancer{
-		Name: "a0123", AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a",
+		Name: "a0123", AddressType: alicloud.AddressIntranet, NetworkType: "vpc", VPCID: "vpc-emulator", VSwitchID: "vsw-a",
 		InstanceChargeType: "PayByCLCU", DeleteProtection: alicloud.ProtectionOn,
 		ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
 		Tags: []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: "a0123"}, {Key: "empty"}},

@@ -41,7 +41,10 @@ type LoadBalancer struct {
 	// AddressType is [AddressInternet] or [AddressIntranet]; an intranet CLB needs VSwitchID.
 	AddressType string
 	// AddressIPVersion is "ipv4" or "ipv6".
-	AddressIPVersion   string
+	AddressIPVersion string
+	// NetworkType is "vpc" or "classic". It is not sent: an intranet CLB without
+	// VSwitchID is in the classic network.
+	NetworkType        string
 	VPCID              string
 	VSwitchID          string
 	MasterZoneID       string
@@ -118,14 +121,14 @@ type describeLoadBalancerResponse struct {
 }
 
 type wireLoadBalancer struct {
-	LoadBalancerId, LoadBalancerName, LoadBalancerStatus             string
-	Address, AddressType, AddressIPVersion                           string
-	VpcId, VSwitchId, MasterZoneId, SlaveZoneId, ResourceGroupId     string
-	InstanceChargeType, InternetChargeType, InternetChargeTypeAlias  string
-	LoadBalancerSpec, DeleteProtection, ModificationProtectionStatus string
-	ModificationProtectionReason                                     string
-	Bandwidth                                                        int
-	Tags                                                             struct {
+	LoadBalancerId, LoadBalancerName, LoadBalancerStatus                      string
+	Address, AddressType, AddressIPVersion                                    string
+	NetworkType, VpcId, VSwitchId, MasterZoneId, SlaveZoneId, ResourceGroupId string
+	InstanceChargeType, InternetChargeType, InternetChargeTypeAlias           string
+	LoadBalancerSpec, DeleteProtection, ModificationProtectionStatus          string
+	ModificationProtectionReason                                              string
+	Bandwidth                                                                 int
+	Tags                                                                      struct {
 		Tag []struct{ TagKey, TagValue string }
 	}
 }
@@ -134,7 +137,7 @@ func (w *wireLoadBalancer) loadBalancer() LoadBalancer {
 	lb := LoadBalancer{
 		ID: w.LoadBalancerId, Name: w.LoadBalancerName, Status: w.LoadBalancerStatus,
 		Address: w.Address, AddressType: w.AddressType, AddressIPVersion: w.AddressIPVersion,
-		VPCID: w.VpcId, VSwitchID: w.VSwitchId, MasterZoneID: w.MasterZoneId, SlaveZoneID: w.SlaveZoneId,
+		NetworkType: w.NetworkType, VPCID: w.VpcId, VSwitchID: w.VSwitchId, MasterZoneID: w.MasterZoneId, SlaveZoneID: w.SlaveZoneId,
 		ResourceGroupID: w.ResourceGroupId, InstanceChargeType: w.InstanceChargeType,
 		InternetChargeType: w.InternetChargeType, Bandwidth: w.Bandwidth, Spec: w.LoadBalancerSpec,
 		DeleteProtection: w.DeleteProtection, ModificationProtection: w.ModificationProtectionStatus,
@@ -184,7 +187,7 @@ func (c *Client) CreateLoadBalancer(ctx context.Context, lb LoadBalancer, token 
 	}
 	created := lb
 	created.ID, created.Address, created.Status = out.LoadBalancerId, out.Address, loadBalancerActive
-	created.VPCID, created.VSwitchID = out.VpcId, out.VSwitchId
+	created.NetworkType, created.VPCID, created.VSwitchID = out.NetworkType, out.VpcId, out.VSwitchId
 	if created.AddressIPVersion == "" {
 		created.AddressIPVersion = defaultLoadBalancerIPv
 	}

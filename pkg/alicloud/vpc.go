@@ -2,6 +2,9 @@ package alicloud
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
@@ -99,6 +102,55 @@ type describeRouteTablesResponse struct {
 			RouteTableId, RouteTableType, VpcId string
 			VSwitchIds                          struct{ VSwitchId []string }
 			Tags                                struct{ Tag []struct{ Key, Value string } }
+		}
+	}
+}
+
+// DescribeVPCBlocks returns the address blocks that vSwitches of a VPC can have, of both families; none when there is no
+// such VPC.
+// Source: https://www.alibabacloud.com/help/en/vpc/developer-reference/api-vpc-2016-04-28-describevpcs-vpcs.
+func (c *Client) DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error) {
+	out := &describeVPCsResponse{BaseResponse: &responses.BaseResponse{}}
+	if err := c.call(ctx, "DescribeVpcs", productVPC, params{"VpcId": vpcID}, out); err != nil {
+		return nil, err
+	}
+	var texts []string
+	for i := range out.Vpcs.Vpc {
+		wire := &out.Vpcs.Vpc[i]
+		if wire.VpcId != vpcID {
+			continue
+		}
+		texts = append(append(texts, wire.CidrBlock), wire.SecondaryCidrBlocks.SecondaryCidrBlock...)
+		for _, block := range wire.Ipv6CidrBlocks.Ipv6CidrBlock {
+			texts = append(texts, block.Ipv6CidrBlock)
+		}
+		texts = append(texts, wire.Ipv6CidrBlock)
+	}
+	var blocks []netip.Prefix
+	for _, text := range texts {
+		if text == "" {
+			continue
+		}
+		block, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("DescribeVpcs: block of %s: %w", vpcID, err)
+		}
+		if !slices.Contains(blocks, block) {
+			blocks = append(blocks, block)
+		}
+	}
+	return blocks, nil
+}
+
+type describeVPCsResponse struct {
+	*responses.BaseResponse
+	Vpcs struct {
+		Vpc []struct {
+			VpcId, CidrBlock, Ipv6CidrBlock string
+			SecondaryCidrBlocks             struct{ SecondaryCidrBlock []string }
+			Ipv6CidrBlocks                  struct {
+				Ipv6CidrBlock []struct{ Ipv6CidrBlock string }
+			}
 		}
 	}
 }

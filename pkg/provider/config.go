@@ -14,6 +14,8 @@ import (
 	"unicode"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
 // Config is the content of the cloud-config file, in the format of the official CCM, checked and decoded.
@@ -40,6 +42,8 @@ type Config struct {
 	BackendENI bool
 	// NodeIPv6 reports the IPv6 addresses of nodes: featureGates with IPv6DualStack=true.
 	NodeIPv6 bool
+	// TypeAnnotation is the feature gate [slb.GateLoadBalancerType].
+	TypeAnnotation bool
 	// Endpoints replace the default addresses. The official CCM knows them as environment variables only.
 	Endpoints Endpoints
 	// Path is the file that this was read from, "" when it was not a file. The keys in it are watched.
@@ -191,7 +195,8 @@ func (f fileConfig) check() (Config, error) {
 	default:
 		problems.addf("Global.serviceBackendType: %q, accepted: \"ecs\" or \"eni\"", g.ServiceBackendType)
 	}
-	config.NodeIPv6 = problems.featureGates(g.FeatureGates)["IPv6DualStack"]
+	gates := problems.featureGates(g.FeatureGates)
+	config.NodeIPv6, config.TypeAnnotation = gates["IPv6DualStack"], gates[slb.GateLoadBalancerType]
 	return config, oneLine(problems.err(), config.Endpoints.check("Global.endpoints.%s", strings.ToLower))
 }
 
@@ -229,7 +234,7 @@ func (p *problemList) checkID(field, prefix, id string) {
 	}
 }
 
-// featureGates reads "A=true,B=false", the form of the official CCM, whose gates besides IPv6DualStack have no meaning here.
+// featureGates reads "A=true,B=false", the form of the official CCM, whose other gates than IPv6DualStack and LoadBalancerTypeAnnotation have no meaning here.
 func (p *problemList) featureGates(text string) map[string]bool {
 	gates := map[string]bool{}
 	for _, item := range splitList(text) {

@@ -43,10 +43,10 @@ func TestReadConfig(t *testing.T) {
 			Config{VPCID: "vpc-1", VSwitchIDs: []string{"vsw-1", "vsw-2", "vsw-3"}},
 		},
 		"everything else": {
-			`{"Global": {"clusterID": "c1", "routeTableIDs": "vtb-1, vtb-2", "resourceGroupID": " rg-1 ", "disablePublicSLB": true, "serviceBackendType": "eni", "serviceMaxConcurrentReconciles": 5}}`,
+			`{"Global": {"clusterID": "c1", "routeTableIDs": "vtb-1, vtb-2", "resourceGroupID": " rg-1 ", "disablePublicSLB": true, "serviceBackendType": "eni", "serviceMaxConcurrentReconciles": 5, "featureGates": "EndpointSlice=true, LoadBalancerTypeAnnotation=true"}}`,
 			Config{
 				ClusterID: "c1", RouteTableIDs: []string{"vtb-1", "vtb-2"}, ResourceGroupID: "rg-1",
-				DisablePublicSLB: true, BackendENI: true, ServiceWorkers: 5,
+				DisablePublicSLB: true, BackendENI: true, ServiceWorkers: 5, TypeAnnotation: true,
 			},
 		},
 		"empty": {"", Config{}},

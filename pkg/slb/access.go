@@ -20,6 +20,7 @@ const (
 	ownAccessList = "(source ranges)"
 	// codeSourceRanges in the tag of what was applied says that the Service may have a list. It is no annotation's.
 	codeSourceRanges = "sr"
+	familyIPv4       = "ipv4"
 	familyIPv6       = "ipv6"
 )
 
@@ -88,10 +89,7 @@ func (b *builder) accessList() {
 		b.problem(ReasonInvalidAnnotation, "loadBalancerSourceRanges and %s, %s or %s exclude each other", ACLStatus, ACLID, ACLType)
 		return
 	}
-	family := b.in.Params.or(IPVersion, "ipv4")
-	if b.in.IPVersion != "" {
-		family = b.in.IPVersion
-	}
+	family := b.in.ipVersion()
 	blocks, problems := sourceRanges(b.in.Service, family)
 	b.problems = append(b.problems, problems...)
 	if len(blocks) == 0 {

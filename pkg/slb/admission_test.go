@@ -80,7 +80,8 @@ var oddValues = []string{
 	"1.2.3.4", "01.2.3.4", "256.1.1.1", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.4:80", "web.example.com", "Web.example.com", "web_1.example.com", "web..com", "-web.com",
 	strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 127) + "a",
 	"lb-1", "lb-", "nlb-1", "vsw-1", "rg-1", "acl-1,acl-2", "acl-1,acl-1", "http:80,https:443", "http:80, https:443", "tcp:0", "sctp:1", "80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",
-	"http_2xx,http_3xx", "/", "/a b", "/" + strings.Repeat("a", 79), "/" + strings.Repeat("a", 80), "$_ip", "web", "1web", "网站", "*.example.com:cert-1",
+	"http_2xx,http_3xx", "/", "/a b", "/" + strings.Repeat("a", 79), "/" + strings.Repeat("a", 80), "$_ip", "web", "1web", "网站", "*.example.com:cert-1", "A.example.com:cert-1,a.example.com:cert-2", "a.b:c,c.d:c", "a.b:c, c.d:c ", "a.b:", ":c", "a:c", "a.b:c:d",
+	strings.Repeat("a", 77) + ".bc:d", strings.Repeat("a", 78) + ".bc:d", "1.a:c,2.a:c,3.a:c,4.a:c,5.a:c,6.a:c,7.a:c,8.a:c,9.a:c,10.a:c,11.a:c",
 }
 
 func bounds(v Value) []string {
@@ -125,6 +126,8 @@ func celRule(t *testing.T, v Value, text string) string {
 		return fmt.Sprintf("size(%[1]s) <= 253 && %[1]s%[2]s && !%[1]s%[3]s", text, celMatches(dnsPattern), celMatches(ipv4Pattern))
 	case Tags:
 		return celTags(text)
+	case Domains:
+		return celDomains(text)
 	case Selector:
 		return text + fmt.Sprintf(".split(',').all(e, e%s)", celMatches(`\s*(`+dnsPattern+`/)?`+labelPart+`\s*=\s*(`+labelPart+`)?\s*`))
 	default:
@@ -152,6 +155,17 @@ func celTags(text string) string {
 		fmt.Sprintf("!%s.exists(e, e.trim().matches('^([^=]*=)?(aliyun|acs:)') || e.contains('http://') || e.contains('https://'))", items),
 		fmt.Sprintf("!%s.exists(e, e.trim().split('=')[0] in %s)", items, celList(slices.Sorted(slices.Values(reservedTags.UnsortedList())))),
 		fmt.Sprintf("%[1]s.all(e, %[1]s.exists_one(f, f.trim().split('=')[0] == e.trim().split('=')[0]))", items),
+	}, " && ")
+}
+
+// celDomains is parseExtensions.
+func celDomains(text string) string {
+	items := text + ".split(',')"
+	domain := func(item string) string { return item + ".trim().split(':')[0].lowerAscii()" }
+	return strings.Join([]string{
+		fmt.Sprintf("size(%s) <= %d", items, maxExtensions),
+		fmt.Sprintf("%s.all(e, e.trim()%s && size(%s) <= %d)", items, celMatches(domainPattern+":"+certificatePattern), domain("e"), maxDomainLen),
+		fmt.Sprintf("%[1]s.all(e, %[1]s.exists_one(f, %[2]s == %[3]s))", items, domain("f"), domain("e")),
 	}, " && ")
 }
 

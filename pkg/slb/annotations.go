@@ -117,8 +117,6 @@ type Annotation struct {
 	Code string
 	// Revert is the value that removal goes back to where that is not Default.
 	Revert string
-	// Planned marks an annotation that is validated and does nothing yet; whoever uses it is told so.
-	Planned bool
 }
 
 var (
@@ -164,7 +162,7 @@ func instanceAnnotations() []Annotation {
 		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{externalEIP}}},
 		{Suffix: Hostname, Value: Value{Kind: DNSName}},
 		{Suffix: TunnelType, Value: Value{Kind: Pattern, Pattern: `.*`}},
-		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}, Planned: true},
+		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}},
 	}
 }
 
@@ -172,7 +170,7 @@ func backendAnnotations() []Annotation {
 	return []Annotation{
 		{Suffix: BackendLabel, Value: Value{Kind: Selector}},
 		{Suffix: RemoveUnscheduledBackend, Value: onOff, Default: "off"},
-		{Suffix: BackendIPVersion, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4", Planned: true},
+		{Suffix: BackendIPVersion, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4"},
 		{Suffix: VGroupPort, Value: Value{Kind: List, Pattern: `rsp-[\w-]+:\d{1,5}`, Sample: "rsp-1:80"}},
 		{Suffix: Weight, Value: Value{Kind: Integer, Min: 0, Max: 100}},
 		{Suffix: DefaultWeight, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},

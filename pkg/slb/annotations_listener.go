@@ -1,5 +1,8 @@
 package slb
 
+// attributeProxyProtocol is the attribute whose change breaks connections.
+const attributeProxyProtocol = "ProxyProtocolV2Enabled"
+
 // listenerAnnotations is the part of the table that sets listener attributes. A row is all that a further attribute needs.
 func listenerAnnotations() []Annotation {
 	rows := []Annotation{
@@ -10,7 +13,7 @@ func listenerAnnotations() []Annotation {
 		{Suffix: EstablishedTimeout, Code: "et", Attribute: "EstablishedTimeout", Protocols: tcpOnly, Default: "900", Value: seconds(10, 900)},
 		{Suffix: IdleTimeout, Code: "id", Attribute: "IdleTimeout", Protocols: layer7, Default: "15", Value: seconds(1, 60)},
 		{Suffix: RequestTimeout, Code: "rt", Attribute: "RequestTimeout", Protocols: layer7, Default: "60", Value: seconds(1, 180)},
-		{Suffix: ProxyProtocol, Code: "pp", Attribute: "ProxyProtocolV2Enabled", Protocols: layer4, Default: "off", Value: onOff, Encode: boolean},
+		{Suffix: ProxyProtocol, Code: "pp", Attribute: attributeProxyProtocol, Protocols: layer4, Default: "off", Value: onOff, Encode: boolean},
 		{Suffix: ConnectionDrain, Code: "cd", Attribute: "ConnectionDrain", Protocols: layer4, Default: "off", Value: onOff},
 		{Suffix: ConnectionDrainTimeout, Attribute: "ConnectionDrainTimeout", Protocols: layer4, Value: seconds(10, 900)},
 		{Suffix: ForwardPort, Value: Value{Kind: List, Pattern: `\d{1,5}:\d{1,5}`, Sample: "80:443"}},
@@ -20,11 +23,14 @@ func listenerAnnotations() []Annotation {
 	return append(rows, healthCheckAnnotations()...)
 }
 
+// certificatePattern is the form of certificate ids: a number and a name, or several numbers.
+const certificatePattern = `[\w-]+`
+
 func tlsAnnotations() []Annotation {
 	return []Annotation{
 		{Suffix: CertID, Attribute: "ServerCertificateId", Protocols: httpsOnly,
-			Value: Value{Kind: Pattern, Pattern: `[\w-]+`, Sample: "cert-1"}},
-		{Suffix: DomainExtensions, Value: Value{Kind: List, Pattern: `(\*\.)?[\w.-]+:[\w-]+`, Sample: "a.example.com:cert-1"}, Planned: true},
+			Value: Value{Kind: Pattern, Pattern: certificatePattern, Sample: "cert-1"}},
+		{Suffix: DomainExtensions, Value: Value{Kind: Domains}},
 		{Suffix: TLSCipherPolicy, Code: "tp", Attribute: "TLSCipherPolicy", Protocols: httpsOnly, Default: "tls_cipher_policy_1_0",
 			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`, Sample: "tls_cipher_policy_1_2"}},
 		{Suffix: HTTP2Enabled, Code: "h2", Attribute: "EnableHttp2", Protocols: httpsOnly, Default: "on", Value: onOff},

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -23,6 +24,9 @@ type reader interface {
 	DescribeVServerGroup(ctx context.Context, id string) (alicloud.VServerGroup, error)
 	DescribeAccessLists(ctx context.Context, tag alicloud.Tag) ([]alicloud.AccessList, error)
 	DescribeAccessListEntries(ctx context.Context, id string) ([]string, error)
+	DescribeServerCertificate(ctx context.Context, id string) (alicloud.Certificate, bool, error)
+	DescribeDomainExtensions(ctx context.Context, loadBalancerID string, port int) ([]alicloud.DomainExtension, error)
+	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
 	DescribeEIPs(ctx context.Context, kind, id string) ([]alicloud.EIP, error)
 	DescribeNetworkInterfaces(ctx context.Context, query alicloud.NetworkInterfaceQuery) ([]alicloud.NetworkInterface, error)
 }
@@ -44,6 +48,10 @@ type writer interface {
 	SetListener(ctx context.Context, loadBalancerID string, listener alicloud.Listener) error
 	StartListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
 	DeleteListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
+
+	CreateDomainExtension(ctx context.Context, loadBalancerID string, port int, extension alicloud.DomainExtension) (string, error)
+	SetDomainExtension(ctx context.Context, id, certificateID string) error
+	DeleteDomainExtension(ctx context.Context, id string) error
 
 	CreateAccessList(ctx context.Context, list alicloud.AccessList) (string, error)
 	AddAccessListEntries(ctx context.Context, id string, entries []string) error

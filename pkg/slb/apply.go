@@ -126,6 +126,8 @@ func (a *applier) do(ctx context.Context, step Step) error {
 		return a.members(ctx, step)
 	case OpCreateListener, OpSetListener, OpStartListener, OpDeleteListener:
 		return a.listener(ctx, step)
+	case OpCreateExtension, OpSetExtension, OpDeleteExtension:
+		return a.extension(ctx, step)
 	case OpCreateAccess, OpAddEntries, OpRemoveEntries, OpDeleteAccess:
 		return a.access(ctx, step)
 	default:

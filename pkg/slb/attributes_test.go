@@ -241,3 +241,15 @@ func TestFullVSwitchIsNotTheEnd(t *testing.T) {
 		t.Errorf("the CLB is in %q, want the second vSwitch", last)
 	}
 }
+
+// TestProxyProtocolSwitchIsTold once, and not as a warning.
+func TestProxyProtocolSwitchIsTold(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	w.change("web", func(svc *corev1.Service) { annotate(svc, ProxyProtocol, "on") })
+	w.mustPass("web")
+	w.mustPass("web")
+	if events := w.told(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+ReasonAnnotationChanged) {
+		t.Errorf("events %q, want one %s and the success", events, ReasonAnnotationChanged)
+	}
+}

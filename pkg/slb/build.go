@@ -3,9 +3,11 @@ package slb
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -29,8 +31,21 @@ type Input struct {
 	Interfaces map[string]string
 	// Tags is what was written for the annotation additional-resource-tags before.
 	Tags tagHistory
-	// IPVersion is that of the CLB that is there already, else empty.
-	IPVersion string
+	// Domains are those that extensions were made for before, and are to be made for.
+	Domains domainMemory
+	// Certificates are those that the annotations name, by id; UsedCertificates are the ids that listeners have already.
+	Certificates     map[string]certificate
+	UsedCertificates sets.Set[string]
+	// Now is when certificates are compared with.
+	Now time.Time
+	// Exists says that there is a CLB already, IPVersion is its address family, and HTTPSPorts are the ports of its https
+	// listeners.
+	Exists     bool
+	IPVersion  string
+	HTTPSPorts sets.Set[int]
+	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
+	// has no network interface and never will.
+	Blocks []netip.Prefix
 	// Applied is the value of the tag of what was applied, empty to leave that as it is.
 	Applied string
 	// Reused says that the Service is on a CLB that its user made, ForeignGroups are the ids of the groups on it that no
@@ -48,13 +63,17 @@ func Build(in Input) (*Model, []Problem) {
 	b.joinGroups()
 	b.accessList()
 	protocols := b.protocols()
+	b.forwarding = b.forwards()
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port, protocols)
 	}
+	b.checkForwards()
+	b.certificates()
 	b.report()
 	slices.SortStableFunc(b.model.Listeners, func(a, c Listener) int {
 		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.Protocol, c.Protocol))
 	})
+	forwardsLast(b.model.Listeners)
 	return b.model, b.problems
 }
 
@@ -70,12 +89,43 @@ func (b *builder) reuse() {
 	}
 }
 
-// unsupported tells of fields of the spec that ask for something that is not done.
+// unsupported tells of fields and annotations that ask for something that is not done.
 func (b *builder) unsupported() {
-	spec := b.in.Service.Spec
+	spec, params := b.in.Service.Spec, b.in.Params
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
-		b.problem(ReasonFeatureNotSupported, "a CLB has one address family; %s chooses it", IPVersion)
+		b.problem(ReasonFeatureNotSupported, "ipFamilyPolicy RequireDualStack: a CLB has one address family, %s (annotation %s)", b.in.ipVersion(), IPVersion)
 	}
+	memberFamily := corev1.IPv4Protocol
+	if b.in.ipv6Members() {
+		memberFamily = corev1.IPv6Protocol
+	}
+	if len(spec.IPFamilies) > 0 && !slices.Contains(spec.IPFamilies, memberFamily) {
+		b.problem(ReasonFeatureNotSupported, "ipFamilies %v: the members are reached by %s, which the Service does not have; IPv6 members need %s: eni, %s: ipv6 and %s: ipv6",
+			spec.IPFamilies, memberFamily, AnnotationBackendType, IPVersion, BackendIPVersion)
+	}
+	if params.Get(BackendIPVersion) == familyIPv6 && !b.in.ipv6Members() {
+		b.problem(ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", BackendIPVersion, AnnotationBackendType, IPVersion)
+	}
+	local := spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	if params.Has(BackendLabel) && b.eni() {
+		b.problem(ReasonAnnotationNoEffect, "%s has no effect with %s: eni", BackendLabel, AnnotationBackendType)
+	}
+	if params.Has(DefaultWeight) && local && !b.eni() {
+		b.problem(ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", DefaultWeight)
+	}
+}
+
+// ipVersion is the address family of the CLB.
+func (in Input) ipVersion() string {
+	if in.IPVersion != "" {
+		return in.IPVersion
+	}
+	return in.Params.or(IPVersion, familyIPv4)
+}
+
+// ipv6Members reports whether the members are IPv6 addresses of pods.
+func (in Input) ipv6Members() bool {
+	return in.ipVersion() == familyIPv6 && usesInterfaces(in.Params, in.Config) && in.Params.Get(BackendIPVersion) == familyIPv6
 }
 
 type builder struct {
@@ -86,6 +136,8 @@ type builder struct {
 	problems []Problem
 	// joined are the groups of others that ports join, by port.
 	joined map[int32]string
+	// forwarding maps the ports of http listeners that forward to the ports of https ones.
+	forwarding map[int]int
 }
 
 func (b *builder) problem(reason, format string, args ...any) {
@@ -115,14 +167,18 @@ func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
 		b.addGroup(group)
 	}
 	key := alicloud.ListenerKey{Port: int(port.Port), Protocol: protocol}
-	b.model.Listeners = append(b.model.Listeners, Listener{
+	listener := Listener{
 		ListenerKey: key,
 		Description: b.owner.portMark(port.Port),
 		Group:       group.Name,
 		Blocked:     blocked,
 		Attributes:  b.managedAttributes(key),
 		Create:      b.creationAttributes(protocol),
-	})
+	}
+	if protocol == alicloud.ProtocolHTTPS {
+		listener.Extensions = extensionsOf(b.in.Params)
+	}
+	b.model.Listeners = append(b.model.Listeners, listener)
 }
 
 // group returns the members of a port. Two ports that share the node port share the group.

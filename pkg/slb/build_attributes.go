@@ -2,16 +2,12 @@ package slb
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
-
-// maxPersistence is the largest session persistence in seconds that a listener takes; Kubernetes allows a day.
-const maxPersistence = 3600
 
 // managedAttributes are the listener attributes that annotations and the Service's spec ask for.
 func (b *builder) managedAttributes(key alicloud.ListenerKey) alicloud.Attributes {
@@ -31,7 +27,6 @@ func (b *builder) managedAttributes(key alicloud.ListenerKey) alicloud.Attribute
 	if b.in.Params.reverted[Scheduler] && attributes["Scheduler"] != "" {
 		attributes["Scheduler"] = b.defaultScheduler()
 	}
-	b.sessionAffinity(protocol, attributes)
 	b.restrict(attributes)
 	return attributes
 }
@@ -81,33 +76,6 @@ func legalFor(protocol string, suffix Suffix, value string, params Params) bool 
 		return params.Get(ConnectionDrain) == "on"
 	}
 	return true
-}
-
-func (b *builder) sessionAffinity(protocol string, attributes alicloud.Attributes) {
-	spec := b.in.Service.Spec
-	if spec.SessionAffinity != corev1.ServiceAffinityClientIP || b.in.Params.Has(PersistenceTimeout) || !slices.Contains(layer4, protocol) {
-		return
-	}
-	timeout := corev1.DefaultClientIPServiceAffinitySeconds
-	if config := spec.SessionAffinityConfig; config != nil && config.ClientIP != nil && config.ClientIP.TimeoutSeconds != nil {
-		timeout = *config.ClientIP.TimeoutSeconds
-	}
-	attributes["PersistenceTimeout"] = strconv.Itoa(int(min(timeout, maxPersistence)))
-}
-
-// forwarded returns the attributes of an http listener that only sends its clients on to an https one. Nothing else of
-// such a listener counts, so nothing else is compared.
-func (b *builder) forwarded(key alicloud.ListenerKey) (alicloud.Attributes, bool) {
-	if key.Protocol != alicloud.ProtocolHTTP {
-		return nil, false
-	}
-	for item := range strings.SplitSeq(b.in.Params.Get(ForwardPort), ",") {
-		from, to, ok := strings.Cut(item, ":")
-		if ok && from == strconv.Itoa(key.Port) {
-			return alicloud.Attributes{"ListenerForward": "on", "ForwardPort": to}, true
-		}
-	}
-	return nil, false
 }
 
 // sameAttribute compares two spellings of one attribute.

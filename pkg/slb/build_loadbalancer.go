@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -12,16 +13,19 @@ const (
 	payByBandwidth   = "paybybandwidth"
 	defaultSpec      = "slb.s1.small"
 	defaultBandwidth = 50
+
+	networkVPC     = "vpc"
+	networkClassic = "classic"
 )
 
 // loadBalancer fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
 func (b *builder) loadBalancer() {
 	params, config := b.in.Params, b.in.Config
 	b.model.LoadBalancer = b.managedLoadBalancer()
-	b.model.WrittenTags = b.in.Tags.before
+	b.model.WrittenTags, b.model.Domains = b.in.Tags.before, b.in.Domains
 
 	create := b.model.LoadBalancer
-	create.AddressType = params.addressType()
+	create.AddressType, create.AddressIPVersion, create.NetworkType = params.addressType(), params.Get(IPVersion), ""
 	if create.Name == "" {
 		create.Name = DefaultName(b.in.Service.UID)
 	}
@@ -35,8 +39,22 @@ func (b *builder) loadBalancer() {
 	if create.InstanceChargeType == payBySpec && create.Spec == "" {
 		create.Spec = defaultSpec
 	}
+	if noted := joinDigests(b.in.Domains.now); noted != "" {
+		create.Tags = append(slices.Clone(create.Tags), alicloud.Tag{Key: tagDomains, Value: noted})
+	}
 	b.model.Create = create
-	if create.AddressType == alicloud.AddressIntranet {
+	b.network()
+	b.checkPlace()
+}
+
+// network chooses the vSwitches of a new CLB of address type intranet.
+func (b *builder) network() {
+	params, config := b.in.Params, b.in.Config
+	switch {
+	case params.addressType() != alicloud.AddressIntranet:
+	case params.Get(NetworkType) == networkClassic:
+		b.model.VSwitchIDs = []string{""}
+	default:
 		b.model.Create.VPCID = config.VPCID
 		b.model.VSwitchIDs = config.VSwitchIDs
 		if params.Has(VSwitchID) {
@@ -45,10 +63,27 @@ func (b *builder) loadBalancer() {
 	}
 }
 
+// checkPlace reports what a new CLB cannot have.
+func (b *builder) checkPlace() {
+	params := b.in.Params
+	if b.in.Exists {
+		return // a value that differs from that of the CLB is told as one that cannot change
+	}
+	for _, suffix := range []Suffix{MasterZoneID, SlaveZoneID} {
+		if zone := params.Get(suffix); zone != "" && !strings.HasPrefix(zone, b.in.Config.Region) {
+			b.problem(ReasonInvalidAnnotation, "%s: %q is not accepted; accepted: a zone of region %s", suffix, zone, b.in.Config.Region)
+		}
+	}
+	if params.Has(IP) && (params.addressType() != alicloud.AddressIntranet || !params.Has(VSwitchID) || params.Get(IPVersion) == familyIPv6) {
+		b.problem(ReasonInvalidAnnotation, "%s (or spec.loadBalancerIP) needs %s: intranet, %s and an IPv4 CLB", IP, AddressType, VSwitchID)
+	}
+}
+
 func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	params := b.in.Params
 	lb := alicloud.LoadBalancer{
 		Name:                   b.managedName(),
+		Address:                params.Get(IP),
 		AddressType:            params.Get(AddressType),
 		AddressIPVersion:       params.Get(IPVersion),
 		VSwitchID:              params.Get(VSwitchID),
@@ -62,6 +97,9 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	}
 	if b.in.Reused {
 		lb.Tags = []alicloud.Tag{{Key: tagReused, Value: "true"}}
+	} else {
+		// What only a new CLB could have is compared even when its annotation was removed.
+		lb.AddressType, lb.AddressIPVersion = params.addressType(), params.or(IPVersion, familyIPv4)
 	}
 	if lb.ModificationProtection == alicloud.ConsoleProtection {
 		lb.ModificationProtectionReason = protectionReason
@@ -73,7 +111,7 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		b.internet(&lb)
 		lb.VSwitchID = ""
 	} else {
-		lb.Address = params.or(IP, b.in.Service.Spec.LoadBalancerIP)
+		lb.NetworkType = params.Get(NetworkType)
 	}
 	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
 		lb.Tags = append(lb.Tags, tags...)

@@ -31,7 +31,7 @@ func newBuildCase(ports ...int32) *buildCase {
 }
 
 func (c *buildCase) build() (*Model, []Problem) {
-	params, problems := ParseParams(c.svc.Annotations)
+	params, problems := paramsOf(c.svc)
 	model, more := Build(Input{
 		Service: c.svc, Params: params, Config: c.config, ClusterID: c.config.ClusterID,
 		Nodes: NodesOf(c.nodes, testInstanceID), Slices: c.slices, Interfaces: c.enis,

@@ -27,6 +27,10 @@ type Config struct {
 	// DefaultBackendENI makes addresses of pods the members where no annotation says otherwise. It needs pods whose
 	// addresses belong to network interfaces of the VPC.
 	DefaultBackendENI bool
+	// Region is the region of the CLBs. The zones of a CLB must be in it.
+	Region string
+	// TypeAnnotation is the feature gate [GateLoadBalancerType].
+	TypeAnnotation bool
 	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are members. Default
 	// [ControlPlaneAuto].
 	ControlPlaneNodes ControlPlanePolicy

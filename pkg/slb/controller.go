@@ -166,7 +166,7 @@ func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 			return
 		}
 		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
-		if err == nil && Served(svc) {
+		if err == nil && c.opts.Config.serves(svc) {
 			c.queue.Add(key)
 		}
 	}
@@ -218,7 +218,7 @@ func (c *Controller) enqueueServed(delay time.Duration) {
 		return // the lister reads memory; it has no way to fail
 	}
 	for _, svc := range services {
-		if Served(svc) {
+		if c.opts.Config.serves(svc) {
 			c.queue.AddAfter(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, delay)
 		}
 	}

@@ -26,6 +26,9 @@ func Diff(desired, actual *Model, service types.NamespacedName, clusterID string
 		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
 	d.accessList()
+	if !creates {
+		d.rememberDomains()
+	}
 	d.createGroups()
 	d.memberSteps(d.growMembers)
 	d.listeners()
@@ -34,6 +37,7 @@ func Diff(desired, actual *Model, service types.NamespacedName, clusterID string
 	d.deleteGroups()
 	d.dropAccessList()
 	if !creates {
+		d.forgetDomains()
 		d.attributes()
 	}
 	return d.plan
@@ -45,6 +49,8 @@ type differ struct {
 	plan            Plan
 	// replaced holds the keys of listeners that a step of the plan deletes to make room for another protocol.
 	replaced []alicloud.ListenerKey
+	// noted is the tag of the domains as it is after the steps so far.
+	noted string
 }
 
 func (d *differ) step(step Step) { d.plan.Steps = append(d.plan.Steps, step) }

@@ -24,6 +24,7 @@ func (d *differ) listeners() {
 		case have == nil:
 			if d.makeRoom(want) {
 				d.createListener(want)
+				d.extensions(want, nil)
 			}
 		case d.owner.ownedByOther(have.Description):
 			d.problem(ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey, have.Description)
@@ -32,6 +33,7 @@ func (d *differ) listeners() {
 			d.createListener(want)
 		default:
 			d.updateListener(want, have)
+			d.extensions(want, have)
 		}
 	}
 }
@@ -118,6 +120,9 @@ func (d *differ) updateListener(want, have *Listener) {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		if !sameAttribute(name, have.Attributes[name], attributes[name]) {
 			note(name, have.Attributes[name], attributes[name])
+			if name == attributeProxyProtocol {
+				d.problem(ReasonAnnotationChanged, "listener %s switches the PROXY protocol: connections that are open break, and servers must expect it", have.ListenerKey)
+			}
 		}
 	}
 	if len(after) > 0 {

@@ -85,6 +85,7 @@ func (d *differ) immutable(want, have *alicloud.LoadBalancer) {
 		{AddressType, want.AddressType, have.AddressType},
 		{IPVersion, want.AddressIPVersion, have.AddressIPVersion},
 		{VSwitchID, want.VSwitchID, have.VSwitchID},
+		{NetworkType, want.NetworkType, have.NetworkType},
 		{IP, want.Address, have.Address},
 		{MasterZoneID, want.MasterZoneID, have.MasterZoneID},
 		{SlaveZoneID, want.SlaveZoneID, have.SlaveZoneID},

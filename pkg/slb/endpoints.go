@@ -1,6 +1,9 @@
 package slb
 
 import (
+	"net/netip"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,10 +21,16 @@ type resolver struct {
 	slices  []*discoveryv1.EndpointSlice
 	// interfaces are the network interfaces of addresses of pods, see [Input].
 	interfaces map[string]string
+	// addressType is the family of the addresses of endpoints that count.
+	addressType discoveryv1.AddressType
+	// blocks are those of the VPC, see [Input].
+	blocks []netip.Prefix
 }
 
 func newResolver(in Input) *resolver {
-	r := &resolver{params: in.Params, nodes: in.Nodes, slices: in.Slices, interfaces: in.Interfaces}
+	r := &resolver{
+		params: in.Params, nodes: in.Nodes, slices: in.Slices, interfaces: in.Interfaces, addressType: in.memberAddresses(), blocks: in.Blocks,
+	}
 	for _, node := range eligible(in.Nodes, in.Config.ControlPlaneNodes) {
 		if r.selects(node) {
 			r.members = append(r.members, node)
@@ -38,6 +47,14 @@ func (r *resolver) selects(node Node) bool {
 	}
 	wanted, err := labels.ConvertSelectorToLabelsMap(text)
 	return err == nil && labels.SelectorFromSet(wanted).Matches(node.Labels)
+}
+
+// unselected reports that no node has the labels of the annotation backend-label.
+func (r *resolver) unselected() []Problem {
+	if r.params.Get(BackendLabel) == "" || slices.ContainsFunc(r.nodes, r.selects) {
+		return nil
+	}
+	return []Problem{problemf(ReasonSkipSyncBackends, "%s: no node has the labels %s; the members stay as they are", BackendLabel, r.params.Get(BackendLabel))}
 }
 
 func (r *resolver) leaving(node Node) bool {
@@ -64,13 +81,13 @@ func (r *resolver) cluster(port corev1.ServicePort, mark string) (Group, []Probl
 			group.Backends = append(group.Backends, r.backend(node, port.NodePort, weight, mark))
 		}
 	}
-	if len(group.Backends) == 0 {
-		// Every candidate at once is more likely a fault of what we see than of all nodes.
-		group.Doubt = true
-	} else {
+	if len(group.Backends) > 0 {
 		r.doubtUnresolved(&group)
+		return group, r.addVirtual(&group, port, weight)
 	}
-	return group, r.addVirtual(&group, port, weight)
+	// Every candidate at once is more likely a fault of what we see than of all nodes.
+	group.Doubt = true
+	return group, append(r.unselected(), r.addVirtual(&group, port, weight)...)
 }
 
 // local makes the group of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number.
@@ -207,7 +224,7 @@ func stateOf(endpoint discoveryv1.Endpoint) endpointState {
 func (r *resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.Endpoint, number int32)) {
 	seen := sets.New[string]()
 	for _, slice := range r.slices {
-		if slice.AddressType != r.family() {
+		if slice.AddressType != r.addressType {
 			continue
 		}
 		number, ok := portOf(slice, port)
@@ -224,8 +241,9 @@ func (r *resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.End
 	}
 }
 
-func (r *resolver) family() discoveryv1.AddressType {
-	if r.params.Get(BackendIPVersion) == "ipv6" {
+// memberAddresses is the family of the addresses of endpoints that count.
+func (in Input) memberAddresses() discoveryv1.AddressType {
+	if in.ipv6Members() {
 		return discoveryv1.AddressTypeIPv6
 	}
 	return discoveryv1.AddressTypeIPv4

@@ -1,5 +1,7 @@
 package slb
 
+import corev1 "k8s.io/api/core/v1"
+
 // Reasons of the events on a Service. The first block is the vendor's own controller's where the meaning is the same:
 // alerts and dashboards match on them.
 const (
@@ -11,6 +13,7 @@ const (
 	ReasonPreservedOnDelete   = "PreservedOnDelete"
 	ReasonFeatureNotSupported = "FeatureNotSupported"
 	ReasonFailedSetEIPAddress = "FailedSetEIPAddress"
+	ReasonAnnotationChanged   = "AnnotationChanged"
 
 	ReasonInvalidAnnotation       = "InvalidAnnotation"
 	ReasonUnknownAnnotation       = "UnknownAnnotation"
@@ -20,4 +23,15 @@ const (
 	ReasonLoadBalancerNotReusable = "LoadBalancerNotReusable"
 	ReasonListenersLeftAlone      = "ListenersLeftAlone"
 	ReasonLoadBalancerRecreated   = "LoadBalancerRecreated"
+	ReasonCertificateExpired      = "CertificateExpired"
+	ReasonCertificateExpiring     = "CertificateExpiring"
 )
+
+// eventType is how an event with the reason of a [Problem] is shown.
+func eventType(reason string) string {
+	switch reason {
+	case ReasonListenersLeftAlone, ReasonAnnotationChanged:
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
+}

@@ -19,6 +19,8 @@ type Model struct {
 	// WrittenTags are the digests of the tag keys that were written for an annotation: they go when they leave it. Desired
 	// models only.
 	WrittenTags []string
+	// Domains are those that extensions are or were made for. Desired models only.
+	Domains domainMemory
 	// Reused says that the CLB is its user's and not ours: it is neither created nor deleted.
 	Reused bool
 	// Override says that the listeners of a reused CLB are ours to manage.
@@ -43,6 +45,8 @@ type Listener struct {
 	Status string
 	// Attributes are the managed ones; in an observed model all of them.
 	Attributes alicloud.Attributes
+	// Extensions are the domain extensions of an HTTPS listener; in an observed model all of them, if they were asked for.
+	Extensions []alicloud.DomainExtension
 	// Blocked says that what the port needs is missing: the listener and the groups of the CLB stay as they are. Desired
 	// models only.
 	Blocked bool
@@ -76,6 +80,17 @@ func (m *Model) listener(key alicloud.ListenerKey) *Listener {
 		}
 	}
 	return nil
+}
+
+// httpsPorts are the ports of the https listeners.
+func (m *Model) httpsPorts() sets.Set[int] {
+	ports := sets.New[int]()
+	for i := range m.Listeners {
+		if m.Listeners[i].Protocol == alicloud.ProtocolHTTPS {
+			ports.Insert(m.Listeners[i].Port)
+		}
+	}
+	return ports
 }
 
 // group returns the observed group of that name. Of several (a creation whose answer was lost and that was repeated) it

@@ -15,7 +15,7 @@ type operation struct {
 
 // operations are those of which [TestEveryWriteActionMayGoWrong] asks that they make every call that writes.
 func operations() []operation {
-	return slices.Concat(everyday(), removals(), reuses(), restrictions(), attributeChanges())
+	return slices.Concat(everyday(), removals(), reuses(), restrictions(), attributeChanges(), certificateChanges())
 }
 
 func webService() *corev1.Service {
@@ -170,6 +170,21 @@ func attributeChanges() []operation {
 		{"charged by use", standing(with(public, ChargeType, "paybytraffic")), changing(func(svc *corev1.Service) {
 			annotate(svc, InstanceChargeType, "PayByCLCU")
 			delete(svc.Annotations, key(Spec))
+		})},
+	}
+}
+
+func certificateChanges() []operation {
+	made := func(extensions string) func() *corev1.Service {
+		return func() *corev1.Service { return secured(extensions) }
+	}
+	return []operation{
+		{"domain extensions from the start", threeNodes, func(w *world) { w.put(secured("a.example.com:cert-1,b.example.com:cert-2")) }},
+		{"domain extensions changed", standing(made("a.example.com:cert-1,b.example.com:cert-1")), changing(func(svc *corev1.Service) {
+			annotate(svc, DomainExtensions, "b.example.com:cert-2,c.example.com:cert-1")
+		})},
+		{"domain extensions removed", standing(made("a.example.com:cert-1")), changing(func(svc *corev1.Service) {
+			delete(svc.Annotations, key(DomainExtensions))
 		})},
 	}
 }

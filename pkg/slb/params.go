@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -58,9 +60,6 @@ func (p *Params) read(annotations map[string]string, row Annotation) (Problem, b
 	if !ok {
 		return invalidValue(string(row.Suffix), text, row.Value.Accepts()), false
 	}
-	if row.Planned {
-		return problemf(ReasonFeatureNotSupported, "annotation %s is not supported yet", row.Suffix), false
-	}
 	p.values[row.Suffix] = value
 	return Problem{}, true
 }
@@ -69,6 +68,8 @@ func invalidValue(key, text, accepted string) Problem {
 	hint := ""
 	if trimmed := strings.Trim(text, `"'`); len(trimmed) == len(text)-2 {
 		hint = " (remove the quotes inside the value)"
+	} else if strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:") {
+		hint = " (that is for an NLB, and this Service has a CLB)"
 	}
 	return problemf(ReasonInvalidAnnotation, "%s: %q is not accepted%s; accepted: %s", key, text, hint, accepted)
 }
@@ -91,6 +92,16 @@ var deadNames = map[Suffix]Suffix{
 	"loadbalancer-persistence-time": PersistenceTimeout,
 }
 
+// nlbOnly are the suffixes of the family that only an NLB has.
+// Source: https://www.alibabacloud.com/help/en/ack/serverless-kubernetes/user-guide/add-annotations-to-the-yaml-file-of-a-service-to-configure-nlb-instances.
+var nlbOnly = sets.New(
+	"loadbalancer-zone-maps", "loadbalancer-ipv6-address-type", "loadbalancer-security-group-ids", "loadbalancer-bandwidth-package-id",
+	"loadbalancer-cross-zone-enabled", "loadbalancer-listener-port-range", "loadbalancer-additional-cert-ids", "loadbalancer-cacert-id",
+	"loadbalancer-cacert", "loadbalancer-alpn", "loadbalancer-alpn-policy", "loadbalancer-cps", "loadbalancer-ppv2-pvl-ep-id-enabled",
+	"loadbalancer-ppv2-pvl-eps-id-enabled", "loadbalancer-ppv2-pvl-vpc-id-enabled", "loadbalancer-server-group-type",
+	"loadbalancer-preserve-client-ip",
+)
+
 // familyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
 const familyStart = "loadbalancer-"
 
@@ -102,7 +113,9 @@ func unknownKeys(annotations map[string]string, known map[Suffix]bool) []Problem
 			if !ok || known[Suffix(suffix)] && key == strings.TrimSpace(key) {
 				continue
 			}
-			if meant := nearest(Suffix(suffix), known); meant != "" {
+			if nlbOnly.Has(suffix) {
+				problems = append(problems, problemf(ReasonAnnotationNoEffect, "%s has no effect: only an NLB has that, and this Service has a CLB", key))
+			} else if meant := nearest(Suffix(suffix), known); meant != "" {
 				problems = append(problems, problemf(ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, meant))
 			} else if strings.HasPrefix(suffix, familyStart) {
 				problems = append(problems, problemf(ReasonUnknownAnnotation, "%q is unknown", key))

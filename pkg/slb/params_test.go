@@ -49,7 +49,13 @@ func TestParseParams(t *testing.T) {
 		{"dead key", map[string]string{Prefixes[0] + "slb-network-type": "vpc"}, NetworkType, "", []string{ReasonUnknownAnnotation}},
 		{"key with a tab", map[string]string{key(Scheduler) + "\t": "rr"}, Scheduler, "", []string{ReasonUnknownAnnotation}},
 		{"another family", map[string]string{Prefixes[0] + "private-zone-enable": "on"}, Scheduler, "", nil},
-		{"not built yet", map[string]string{key(DomainExtensions): "a.example.com:cert-1"}, DomainExtensions, "", []string{ReasonFeatureNotSupported}},
+		{"certificates of domains", map[string]string{key(DomainExtensions): "a.example.com:cert-1"}, DomainExtensions, "a.example.com:cert-1", nil},
+		{"domain twice", map[string]string{key(DomainExtensions): "a.example.com:cert-1,A.example.com:cert-2"}, DomainExtensions, "", []string{ReasonInvalidAnnotation}},
+		{"key of an NLB", map[string]string{Prefixes[1] + "loadbalancer-zone-maps": "cn-hangzhou-a:vsw-1"}, Scheduler, "", []string{ReasonAnnotationNoEffect}},
+		{"type", map[string]string{key(Type): "nlb"}, Scheduler, "", []string{ReasonAnnotationNoEffect}},
+		{"unclear wish to preserve", map[string]string{key(PreserveOnDelete): "yes"}, PreserveOnDelete, "yes", []string{ReasonAnnotationNoEffect}},
+		{"classic network of the internet", map[string]string{key(NetworkType): "classic"}, NetworkType, "classic", []string{ReasonAnnotationNoEffect}},
+		{"kind of ACL alone", map[string]string{key(ACLType): "white"}, ACLType, "white", []string{ReasonAnnotationNoEffect}},
 		{"backend type", map[string]string{AnnotationBackendType: "pod"}, Scheduler, "", []string{ReasonInvalidAnnotation}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -23,8 +23,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (time.D
 	defer unlock()
 	known := r.memories.of(svc)
 	switch {
-	case Served(svc):
+	case r.opts.Config.serves(svc):
 		return r.serve(ctx, svc, known)
+	case Served(svc) && r.opts.Config.handsOver(svc):
+		r.tellHandedOver(svc, known)
+		return 0, nil
 	case held(svc):
 		return r.tearDown(ctx, svc, known)
 	default:
@@ -42,7 +45,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	if err != nil {
 		return 0, fmt.Errorf("add the finalizer: %w", err)
 	}
-	if svc == nil || !Served(svc) {
+	if svc == nil || !r.opts.Config.serves(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
 	start := time.Now()
@@ -102,11 +105,7 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 	told := map[Problem]bool{}
 	for _, problem := range byReason(out.problems) {
 		if !known.told[problem] {
-			kind := corev1.EventTypeWarning
-			if problem.Reason == ReasonListenersLeftAlone {
-				kind = corev1.EventTypeNormal
-			}
-			r.opts.Recorder.Event(svc, kind, problem.Reason, problem.Message)
+			r.opts.Recorder.Event(svc, eventType(problem.Reason), problem.Reason, problem.Message)
 		}
 		told[problem] = true
 	}
@@ -126,6 +125,24 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonEnsured, "CLB %s is as the Service wants it", out.loadBalancerID)
 		known.failure = ""
 	}
+}
+
+// tellHandedOver tells once that nothing is done for the Service.
+func (r *Reconciler) tellHandedOver(svc *corev1.Service, known *memory) {
+	problem := handedOver(svc)
+	if !known.told[problem] {
+		r.opts.Recorder.Event(svc, corev1.EventTypeWarning, problem.Reason, problem.Message)
+	}
+	known.told = map[Problem]bool{problem: true}
+}
+
+func handedOver(svc *corev1.Service) Problem {
+	kind, _ := lookup(svc.Annotations, Type)
+	text := ""
+	if id := svc.Labels[LabelLoadBalancerID]; id != "" {
+		text = fmt.Sprintf("; CLB %s stays as it is until the Service is deleted", id)
+	}
+	return problemf(ReasonFeatureNotSupported, "%s: %q leaves the Service to another controller (feature gate %s)%s", Type, kind, GateLoadBalancerType, text)
 }
 
 // tearDown removes the CLB, then what holds the Service.

@@ -24,6 +24,9 @@ const (
 	OpCreateListener     Op = "create listener"
 	OpSetListener        Op = "set listener"
 	OpStartListener      Op = "start listener"
+	OpCreateExtension    Op = "create domain extension"
+	OpSetExtension       Op = "set domain extension"
+	OpDeleteExtension    Op = "delete domain extension"
 	OpDeleteListener     Op = "delete listener"
 	OpRemoveBackends     Op = "remove members"
 	OpDeleteGroup        Op = "delete group"
@@ -45,6 +48,9 @@ const targetLoadBalancer = "load balancer"
 // targetAccess is the target of steps on the list of the source ranges.
 const targetAccess = "source ranges"
 
+// targetDomains is the target of the note of the domains that extensions are made for.
+const targetDomains = "domains"
+
 func targetGroup(name string) string                 { return name }
 func targetListener(key alicloud.ListenerKey) string { return key.String() }
 
@@ -63,6 +69,7 @@ type Step struct {
 	loadBalancer alicloud.LoadBalancer
 	vswitchIDs   []string
 	listener     alicloud.Listener
+	extension    alicloud.DomainExtension
 	access       alicloud.AccessList
 	groupName    string
 	groupID      string // empty for a group that the same plan creates

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,10 @@ func (r *resolver) addPods(group *Group, port corev1.ServicePort, weight int, wa
 		}
 		address := endpoint.Addresses[0]
 		id := r.interfaces[address]
+		if id == "" && !mayHaveInterface(r.blocks, address) {
+			problems = append(problems, problemf(ReasonSkipSyncBackends, "the address %s is outside of the VPC and cannot be a member", address))
+			return
+		}
 		if id == "" {
 			group.Doubt = true
 			problems = append(problems, problemf(ReasonSkipSyncBackends, "no network interface of the VPC has the address %s", address))
@@ -76,6 +81,12 @@ func virtualNodes(nodes []Node) sets.Set[string] {
 	return virtual
 }
 
+// mayHaveInterface reports whether a network interface of the VPC may have the address; without blocks every one may.
+func mayHaveInterface(blocks []netip.Prefix, text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && (len(blocks) == 0 || slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Contains(address) }))
+}
+
 // podAddresses are the addresses whose network interfaces must be known to build the groups of a Service.
 func podAddresses(in Input) []string {
 	everything, virtual := usesInterfaces(in.Params, in.Config), virtualNodes(in.Nodes)
@@ -84,6 +95,9 @@ func podAddresses(in Input) []string {
 	}
 	var addresses []string
 	for _, slice := range in.Slices {
+		if slice.AddressType != in.memberAddresses() {
+			continue
+		}
 		for _, endpoint := range slice.Endpoints {
 			if len(endpoint.Addresses) == 0 || stateOf(endpoint) == endpointGone {
 				continue

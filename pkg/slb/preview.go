@@ -11,8 +11,8 @@ import (
 func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Plan, error) {
 	known := &memory{uid: svc.UID, marked: held(svc)}
 	switch {
-	case Served(svc):
-		params, problems := ParseParams(svc.Annotations)
+	case r.opts.Config.serves(svc):
+		params, problems := paramsOf(svc)
 		if err := r.refuse(params); err != nil {
 			return Plan{Problems: problems}, err
 		}
@@ -23,6 +23,8 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Plan, er
 		plan, err := r.plan(ctx, svc, known, params, &out)
 		plan.Problems = byReason(out.problems)
 		return plan, err
+	case Served(svc):
+		return Plan{Problems: []Problem{handedOver(svc)}}, nil
 	case held(svc):
 		if err := r.lookForRemoval(ctx, svc, known); err != nil || known.actual == nil {
 			return Plan{}, err

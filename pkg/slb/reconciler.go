@@ -19,12 +19,14 @@ import (
 // Reconciler makes the cloud look as the Services want. It is the only writer: one pass at a time per Service, whoever
 // asks for it.
 type Reconciler struct {
-	opts      Options
-	services  keyLock // by namespace/name
-	balancers keyLock // by the id of a CLB that several Services may share; taken after the Service's
-	memories  memories
-	preloads  preloads
-	kube      kubeWriter
+	opts         Options
+	services     keyLock // by namespace/name
+	balancers    keyLock // by the id of a CLB that several Services may share; taken after the Service's
+	memories     memories
+	preloads     preloads
+	certificates certificates
+	blocks       vpcBlocks
+	kube         kubeWriter
 }
 
 // NewReconciler returns a reconciler. It asks for the informers that it reads, which may be started later.
@@ -49,13 +51,15 @@ type outcome struct {
 	applied string
 	// tags are the digests of the tag keys that the pass wrote.
 	tags string
+	// domains are the digests of the domains that the pass made extensions for.
+	domains []string
 	// reused and preserved tell, after a removal, that the CLB itself still stands.
 	reused, preserved bool
 }
 
 // ensure makes the CLB of a Service as it is wanted. The caller holds the Service's lock.
 func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *memory) (outcome, error) {
-	params, problems := ParseParams(svc.Annotations)
+	params, problems := paramsOf(svc)
 	out := outcome{problems: problems}
 	if err := r.refuse(params); err != nil {
 		return out, err
@@ -74,7 +78,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		return out, err
 	}
 	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
-		known.applied, known.tags = out.applied, out.tags
+		known.applied, known.tags, known.domains = out.applied, out.tags, out.domains
 	}
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
@@ -118,9 +122,9 @@ func (r *Reconciler) refuse(params Params) error {
 // look makes sure that what is remembered may be trusted, and reads the cloud where it may not.
 func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
 	if known.fresh && time.Now().Before(known.due) && !known.asksForGroups(params) {
-		return r.lookForAccess(ctx, svc, params, known)
+		return r.lookFurther(ctx, svc, params, known)
 	}
-	known.accessRead = false
+	known.accessRead, known.extensionsRead = false, false
 	known.groupsAsked = params.Get(VGroupPort)
 	if pre, ok := r.preloads.take(DefaultName(svc.UID)); ok && known.actual == nil {
 		actual, err := pre.observe(ctx, r.opts.API, svc)
@@ -128,7 +132,7 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 			return err
 		}
 		r.trust(known, actual)
-		return r.lookForAccess(ctx, svc, params, known)
+		return r.lookFurther(ctx, svc, params, known)
 	}
 	found, err := r.locate(ctx, svc, params, known)
 	if err != nil {
@@ -141,6 +145,17 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 		}
 	}
 	r.trust(known, actual)
+	return r.lookFurther(ctx, svc, params, known)
+}
+
+// lookFurther reads what few Services have.
+func (r *Reconciler) lookFurther(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
+	if !known.extensionsRead && mayHaveExtensions(params, known) {
+		if err := observeExtensions(ctx, r.opts.API, known.actual, nameOf(svc)); err != nil {
+			return err
+		}
+		known.extensionsRead = true
+	}
 	return r.lookForAccess(ctx, svc, params, known)
 }
 
@@ -186,7 +201,9 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	}
 	in.Applied, out.applied = history.tag, history.codes
 	in.Tags = writtenTags(known, params)
-	out.tags = in.Tags.digests
+	in.Domains = writtenDomains(known, params)
+	out.tags, out.domains = in.Tags.digests, in.Domains.now
+	in.Certificates, in.UsedCertificates, in.Now = r.readCertificates(ctx, params), usedCertificates(known.actual), time.Now()
 	desired, problems := Build(in)
 	actual := known.actual
 	if actual == nil && known.access != nil {
@@ -213,7 +230,7 @@ func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memo
 		Reused: known.actual != nil && known.actual.Reused,
 	}
 	if known.actual != nil {
-		in.IPVersion = known.actual.LoadBalancer.AddressIPVersion
+		in.Exists, in.IPVersion, in.HTTPSPorts = true, known.actual.LoadBalancer.AddressIPVersion, known.actual.httpsPorts()
 	}
 	if in.Reused {
 		in.ForeignGroups = known.actual.foreignGroups()
@@ -226,37 +243,8 @@ func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memo
 	if in.Slices, err = r.slices(svc); err != nil {
 		return in, err
 	}
-	in.Interfaces, err = r.interfaces(ctx, known, podAddresses(in))
+	in.Interfaces, in.Blocks, err = r.interfaces(ctx, known, podAddresses(in))
 	return in, err
-}
-
-// interfaces returns the network interfaces of addresses of pods. An address keeps its interface for as long as it is an
-// endpoint, so only new ones are asked for.
-func (r *Reconciler) interfaces(ctx context.Context, known *memory, addresses []string) (map[string]string, error) {
-	current := make(map[string]string, len(addresses))
-	var unknown []string
-	for _, address := range addresses {
-		if id, ok := known.interfaces[address]; ok {
-			current[address] = id
-			continue
-		}
-		unknown = append(unknown, address)
-	}
-	if len(unknown) > 0 {
-		found, err := r.opts.API.DescribeNetworkInterfaces(ctx, alicloud.NetworkInterfaceQuery{PrivateIPs: unknown, VPCID: r.opts.Config.VPCID})
-		if err != nil {
-			return nil, fmt.Errorf("find the network interfaces of %d addresses: %w", len(unknown), err)
-		}
-		for _, eni := range found {
-			for _, address := range eni.PrivateIPs {
-				if slices.Contains(unknown, address) {
-					current[address] = eni.ID
-				}
-			}
-		}
-	}
-	known.interfaces = current
-	return current, nil
 }
 
 // slices returns all EndpointSlices of the Service.
@@ -291,7 +279,7 @@ func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memo
 		return nil
 	}
 	if known.actual == nil {
-		known.actual = &Model{Access: known.access}
+		known.actual, known.extensionsRead = &Model{Access: known.access}, true // a new listener has no extensions
 	}
 	observePlan(plan)
 	applier := newApplier(r.opts.API, known.actual, func(lb alicloud.LoadBalancer) string { return clientToken(svc.UID, known.lost, lb) })

@@ -72,9 +72,6 @@ func section(page *strings.Builder, title string, annotations []Annotation) {
 		if annotation.Attribute != "" {
 			sets = fmt.Sprintf("`%s` of %s", annotation.Attribute, strings.Join(annotation.Protocols, ", "))
 		}
-		if annotation.Planned {
-			sets = "nothing yet; told in an event"
-		}
 		fmt.Fprintf(page, "| `%s` | %s | %s | %s | `%s` |\n", annotation.Suffix, cell(annotation.Value.Accepts()), code(annotation.Default), sets, exampleOf(annotation))
 	}
 }
@@ -106,6 +103,8 @@ func exampleOf(annotation Annotation) string {
 		return "10.1.0.80"
 	case DNSName:
 		return "web.example.com"
+	case Domains:
+		return "a.example.com:cert-1"
 	case Tags, Selector:
 		return "team=web,stage=test"
 	default:

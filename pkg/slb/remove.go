@@ -128,7 +128,7 @@ func preservingPlan(actual *Model) Plan {
 		})
 	}
 	var keys []string
-	for _, key := range []string{tagOwner, tagCluster, tagApplied, tagWritten} {
+	for _, key := range []string{tagOwner, tagCluster, tagApplied, tagWritten, tagDomains} {
 		if _, ok := actual.LoadBalancer.Tag(key); ok {
 			keys = append(keys, key)
 		}

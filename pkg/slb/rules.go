@@ -1,6 +1,13 @@
 package slb
 
-import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+import (
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// preserveValues are those of the annotation preserve-lb-on-delete that say what they mean.
+var preserveValues = []string{"true", "false", "off"}
 
 // A rule relates two annotations. When broken, the Service is told; invalid says whether that also stops the writes.
 type rule struct {
@@ -39,14 +46,20 @@ var rules = []rule{
 	{needs(is(ACLStatus, "on"), ACLID), true, "loadbalancer-acl-status: on needs loadbalancer-acl-id"},
 	{needs(is(ACLStatus, "on"), ACLType), true, "loadbalancer-acl-status: on needs loadbalancer-acl-type"},
 	{without(ACLID, is(ACLStatus, "on")), false, "loadbalancer-acl-id has no effect without loadbalancer-acl-status: on"},
+	{without(ACLType, is(ACLStatus, "on")), false, "loadbalancer-acl-type has no effect without loadbalancer-acl-status: on"},
 	{without(VSwitchID, intranet), false, "loadbalancer-vswitch-id has no effect without loadbalancer-address-type: intranet"},
-	{without(IP, func(p Params) bool { return intranet(p) && p.Has(VSwitchID) && p.Get(IPVersion) != "ipv6" }), true,
-		"loadbalancer-ip needs loadbalancer-address-type: intranet, loadbalancer-vswitch-id and an IPv4 CLB"},
 	{without(ChargeType, internet), false, "loadbalancer-charge-type has no effect with loadbalancer-address-type: intranet"},
 	{without(Bandwidth, is(ChargeType, "paybybandwidth")), false, "loadbalancer-bandwidth has no effect without loadbalancer-charge-type: paybybandwidth"},
 	{without(Spec, is(InstanceChargeType, "PayBySpec")), false, "loadbalancer-spec has no effect without loadbalancer-instance-charge-type: PayBySpec"},
 	{without(ForceOverrideListeners, has(LoadBalancerID)), false, "loadbalancer-force-override-listeners has no effect without loadbalancer-id"},
 	{without(VGroupPort, has(LoadBalancerID)), false, "loadbalancer-vgroup-port has no effect without loadbalancer-id"},
+	{has(Type), false, "loadbalancer-type is not read: the feature gate " + GateLoadBalancerType + " is off"},
+	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), false,
+		"loadbalancer-network-type: classic has no effect without loadbalancer-address-type: intranet"},
+	{func(p Params) bool {
+		return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
+	}, false,
+		"loadbalancer-preserve-lb-on-delete: every value other than false and off counts as true; write true"},
 	{without(Weight, has(VGroupPort)), false, "loadbalancer-weight has no effect without loadbalancer-vgroup-port"},
 }
 

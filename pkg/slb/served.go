@@ -9,7 +9,7 @@ import (
 // annotationClass hands a Service to another controller, whatever its value.
 const annotationClass = "service.beta.kubernetes.io/class"
 
-// Served reports whether the Service is to have a CLB. A Service that is being deleted is not.
+// Served reports whether the Service is to have a CLB, as far as it alone can tell. A Service that is being deleted is not.
 func Served(svc *corev1.Service) bool {
 	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.DeletionTimestamp != nil || foreignClass(svc) {
 		return false
@@ -19,6 +19,20 @@ func Served(svc *corev1.Service) bool {
 	}
 	_, tunnelled := lookup(svc.Annotations, TunnelType)
 	return !tunnelled
+}
+
+// GateLoadBalancerType is the feature gate, by the name that it has in the vendor's own controller, behind which the
+// annotation [Type] hands a Service to a controller of another kind of load balancer.
+const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
+
+// serves reports whether the Service is to have a CLB.
+func (c Config) serves(svc *corev1.Service) bool { return Served(svc) && !c.handsOver(svc) }
+
+// handsOver reports whether the annotation [Type] gives the Service to somebody else. A CLB that it has stays as it is
+// until the Service goes: switching the gate on must not tear down what carries traffic.
+func (c Config) handsOver(svc *corev1.Service) bool {
+	_, typed := lookup(svc.Annotations, Type)
+	return c.TypeAnnotation && typed
 }
 
 // foreignClass reports whether the Service belongs to another load balancer class, so that its status is not ours.

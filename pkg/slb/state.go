@@ -49,6 +49,10 @@ type memory struct {
 	applied string
 	// tags are the digests of the tag keys that the last pass that succeeded wrote, see [tagWritten].
 	tags string
+	// domains are the digests of the domains that the last pass that succeeded wrote, see [tagDomains]; extensionsRead says
+	// that actual has the domain extensions.
+	domains        []string
+	extensionsRead bool
 	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
 	// event per outcome, not per attempt.
 	told    map[Problem]bool

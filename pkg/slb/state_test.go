@@ -103,9 +103,22 @@ func (lb stateLB) plain() cloudLB {
 		for _, name := range []string{"LoadBalancerId", "CreateTime", "LoopbackEndpoint", "AclId", "AclIds"} {
 			delete(listener, name)
 		}
+		listener["domainExtensions"] = plainExtensions(listener["domainExtensions"])
 		group, _ := listener["VServerGroupId"].(string)
 		listener["VServerGroupId"] = names[group]
 		out.Listeners[key] = listener
 	}
 	return out
+}
+
+// plainExtensions shows domain extensions as domain:certificate, whatever the order in which they were made.
+func plainExtensions(wire any) []string {
+	texts := []string{}
+	extensions, _ := wire.([]any)
+	for _, extension := range extensions {
+		fields, _ := extension.(map[string]any)
+		texts = append(texts, fmt.Sprintf("%v:%v", fields["Domain"], fields["ServerCertificateId"]))
+	}
+	slices.Sort(texts)
+	return texts
 }

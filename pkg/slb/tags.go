@@ -17,9 +17,9 @@ const (
 )
 
 // ownTags is how many tags of ours a CLB has at most.
-const ownTags = 4
+const ownTags = 5
 
-var reservedTags = sets.New(tagOwner, tagCluster, tagReused, tagApplied, tagWritten)
+var reservedTags = sets.New(tagOwner, tagCluster, tagReused, tagApplied, tagWritten, tagDomains)
 
 // parseTags reads "k=v,k2=v2". A key without value has the empty one; a value may hold further "=".
 func parseTags(text string) ([]alicloud.Tag, error) {

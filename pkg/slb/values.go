@@ -26,6 +26,7 @@ const (
 	DNSName  Kind = "dns-name"
 	Tags     Kind = "tags"     // key=value,key=value
 	Selector Kind = "selector" // key=value,key=value over node labels
+	Domains  Kind = "domains"  // domain:certificate,domain:certificate
 )
 
 // Value says which values an annotation accepts.
@@ -70,6 +71,9 @@ func (v Value) accepts(text string) bool {
 		return err != nil && len(validation.IsDNS1123Subdomain(text)) == 0
 	case Tags:
 		_, err := parseTags(text)
+		return err == nil
+	case Domains:
+		_, err := parseExtensions(text)
 		return err == nil
 	case Selector:
 		_, err := labels.ConvertSelectorToLabelsMap(text)
@@ -129,7 +133,9 @@ func (v Value) Accepts() string {
 	case DNSName:
 		return "a DNS name in lower case, no address"
 	case Tags:
-		return "key=value,key2=value2 with at most 20 keys; neither part may start with aliyun or acs: or hold http:// or https://"
+		return "key=value,key2=value2 with at most " + strconv.Itoa(maxTags-ownTags) + " keys; neither part may start with aliyun or acs: or hold http:// or https://"
+	case Domains:
+		return fmt.Sprintf("domain:certificate,domain2:certificate2 with at most %d domains, each exact or *.example.com", maxExtensions)
 	case Selector:
 		return "label=value,label2=value2"
 	default:

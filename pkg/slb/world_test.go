@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -97,7 +98,11 @@ func newWorldWith(t *testing.T, limits cloud.Limits) *world {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = limits
-	config.Certificates = []cloud.CertificateConfig{{ID: testCertificate}}
+	config.Certificates = []cloud.CertificateConfig{
+		{ID: testCertificate}, {ID: "cert-2"},
+		{ID: "cert-expired", Expires: time.Now().Add(-time.Hour)}, {ID: "cert-expiring", Expires: time.Now().Add(time.Hour)},
+	}
+	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
 	config.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}}
 	e, err := emulator.New(emulator.Options{Config: config})
 	if err != nil {
@@ -112,7 +117,7 @@ func newWorldWith(t *testing.T, limits cloud.Limits) *world {
 	})
 	w := &world{
 		t: t, emulator: e, url: server.URL, kube: newClientset(), events: make(chan string, 1000),
-		config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
+		config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
 	}
 	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return w.transport.isDead(), nil, errDead

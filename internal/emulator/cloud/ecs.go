@@ -60,7 +60,7 @@ type InstanceSpec struct {
 	HTTPTokens, HTTPEndpoint                                            string
 	ImageID, ChargeType, SpotStrategy                                   string
 	SecurityGroups                                                      []string
-	// IPv6s are addresses of the primary interface; that they are in a block of the vSwitch is not checked.
+	// IPv6s are addresses of the primary interface, in the IPv6 range of the vSwitch.
 	IPv6s []string
 	// SourceDestCheck of the primary interface; off by default, as with RunInstances.
 	SourceDestCheck bool
@@ -80,7 +80,7 @@ func (s *Store) AddInstance(id string, spec InstanceSpec, phase Phase) (*Instanc
 	if id != "" {
 		object.ID = id
 	}
-	ipv6s, err := s.ipv6Addresses(vsw.VPCID, spec.IPv6s)
+	ipv6s, err := s.ipv6Addresses(vsw, spec.IPv6s)
 	if err != nil {
 		return nil, fmt.Errorf("place instance %s: %w", object.ID, err)
 	}
@@ -101,15 +101,15 @@ func (s *Store) AddInstance(id string, spec InstanceSpec, phase Phase) (*Instanc
 	return i, nil
 }
 
-// ipv6Addresses returns the addresses in one spelling, or an error for one that is none or belongs to another interface.
-func (s *Store) ipv6Addresses(vpcID string, texts []string) ([]string, error) {
+// ipv6Addresses returns the addresses in one spelling, or an error for one that is none of the vSwitch or is in use.
+func (s *Store) ipv6Addresses(vsw *VSwitch, texts []string) ([]string, error) {
 	addresses := make([]string, 0, len(texts))
 	for _, text := range texts {
 		address, err := netip.ParseAddr(text)
-		if err != nil || !address.Is6() {
-			return nil, fmt.Errorf("%q is no IPv6 address", text)
+		if err != nil || !vsw.IPv6.IsValid() || !vsw.IPv6.Contains(address) {
+			return nil, fmt.Errorf("%q is no address of the IPv6 range of %s", text, vsw.ID)
 		}
-		if _, taken := s.InterfaceByIP(vpcID, address.String()); taken {
+		if _, taken := s.InterfaceByIP(vsw.VPCID, address.String()); taken {
 			return nil, fmt.Errorf("the address %s is in use", address)
 		}
 		addresses = append(addresses, address.String())

@@ -1,0 +1,106 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// interfaces returns the network interfaces of addresses of pods. An address keeps its interface for as long as it is an
+// endpoint, so only new ones are asked for. blocks are those of the VPC, when an address has no interface and they can be
+// read.
+func (r *Reconciler) interfaces(ctx context.Context, known *memory, addresses []string) (current map[string]string, blocks []netip.Prefix, err error) {
+	current = make(map[string]string, len(addresses))
+	blocks = r.blocks.remembered()
+	var unknown []string
+	for _, address := range addresses {
+		if id, ok := known.interfaces[address]; ok {
+			current[address] = id
+		} else if mayHaveInterface(blocks, address) {
+			unknown = append(unknown, address)
+		}
+	}
+	if err := r.findInterfaces(ctx, unknown, current); err != nil {
+		return nil, nil, err
+	}
+	known.interfaces = current
+	if len(current) < len(addresses) {
+		blocks = r.blocksOfVPC(ctx)
+	}
+	return current, blocks, nil
+}
+
+// findInterfaces adds the interfaces of the addresses that have one.
+func (r *Reconciler) findInterfaces(ctx context.Context, addresses []string, into map[string]string) error {
+	ipv6, ipv4 := partition(addresses, func(address string) bool { return strings.Contains(address, ":") })
+	for _, query := range []alicloud.NetworkInterfaceQuery{{PrivateIPs: ipv4}, {IPv6s: ipv6}} {
+		wanted := slices.Concat(query.PrivateIPs, query.IPv6s)
+		if len(wanted) == 0 {
+			continue
+		}
+		query.VPCID = r.opts.Config.VPCID
+		found, err := r.opts.API.DescribeNetworkInterfaces(ctx, query)
+		if err != nil {
+			return fmt.Errorf("find the network interfaces of %d addresses: %w", len(wanted), err)
+		}
+		for _, eni := range found {
+			for _, address := range slices.Concat(eni.PrivateIPs, eni.IPv6s) {
+				if slices.Contains(wanted, address) {
+					into[address] = eni.ID
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func partition(all []string, first func(string) bool) (yes, no []string) {
+	for _, element := range all {
+		if first(element) {
+			yes = append(yes, element)
+		} else {
+			no = append(no, element)
+		}
+	}
+	return yes, no
+}
+
+// vpcBlocks remembers the address blocks of the VPC. They are read only when an address has no network interface.
+type vpcBlocks struct {
+	mu     sync.Mutex // guards the rest
+	blocks []netip.Prefix
+	at     time.Time
+}
+
+func (v *vpcBlocks) remembered() []netip.Prefix {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if time.Since(v.at) > defaultResyncPeriod {
+		return nil // a VPC may get further blocks
+	}
+	return v.blocks
+}
+
+// blocksOfVPC returns none where they cannot be read: then every address may still get a network interface.
+func (r *Reconciler) blocksOfVPC(ctx context.Context) []netip.Prefix {
+	if blocks := r.blocks.remembered(); blocks != nil {
+		return blocks
+	}
+	blocks, err := r.opts.API.DescribeVPCBlocks(ctx, r.opts.Config.VPCID)
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("The address blocks of the VPC cannot be read", "vpc", r.opts.Config.VPCID, "err", err)
+		blocks = nil
+	}
+	r.blocks.mu.Lock()
+	defer r.blocks.mu.Unlock()
+	r.blocks.blocks, r.blocks.at = blocks, time.Now()
+	return blocks
+}

@@ -1,0 +1,77 @@
+package slb
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func withType(svc *corev1.Service) { annotate(svc, Type, "nlb") }
+
+// TestTypeWithoutGate: the annotation is not read, and its user hears that.
+func TestTypeWithoutGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	withType(svc)
+	w.put(svc)
+	w.mustPass("web")
+	if len(w.state()) != 1 {
+		t.Error("the Service has no CLB")
+	}
+	if events := w.told(); len(events) != 2 || !strings.Contains(events[0], GateLoadBalancerType+" is off") {
+		t.Errorf("events %q, want one about the gate", events)
+	}
+}
+
+// TestTypeBehindGate: a Service of another kind of load balancer is told once and not touched.
+func TestTypeBehindGate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.TypeAnnotation = true
+	w.restart()
+	threeNodes(w)
+	svc := testService("web", 80)
+	withType(svc)
+	w.put(svc)
+	w.mustPass("web")
+	w.mustPass("web")
+	if calls := w.calls(); len(calls) != 0 {
+		t.Errorf("calls %v, want none", calls)
+	}
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
+		t.Errorf("events %q, want one", events)
+	}
+	if got := w.get("web"); held(got) || len(got.Status.Conditions) > 0 {
+		t.Errorf("the Service was touched: %v", got)
+	}
+	plan, err := w.Preview(t.Context(), w.get("web"))
+	if err != nil || !plan.Empty() || len(plan.Problems) != 1 {
+		t.Errorf("plan %v, problems %v, %v", plan, plan.Problems, err)
+	}
+}
+
+// TestTypeAddedLater: what carries traffic stays until the Service goes.
+func TestTypeAddedLater(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	w.config.TypeAnnotation = true
+	w.restart()
+	w.change("web", withType)
+	w.addNode("d")
+	w.calls()
+	w.mustPass("web")
+	if calls := w.calls(); len(calls) != 0 {
+		t.Errorf("calls %v, want none", calls)
+	}
+	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], w.get("web").Labels[LabelLoadBalancerID]) {
+		t.Errorf("events %q, want one that names the CLB", events)
+	}
+	w.change("web", deleteService)
+	w.mustPass("web")
+	if n := len(w.state()); n != 0 {
+		t.Errorf("%d CLBs left after the Service was deleted", n)
+	}
+}

@@ -1,0 +1,284 @@
+package slb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+// TestSessionAffinityRevertsLikeAnAnnotation, also after a restart.
+func TestSessionAffinityRevertsLikeAnAnnotation(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	timeout := func() any {
+		return w.state()["a0f5e8a1cweb"].Listeners["tcp:80"]["TCPListenerConfig"].(map[string]any)["PersistenceTimeout"]
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP })
+	w.mustPass("web")
+	if got := timeout(); got != float64(maxPersistence) {
+		t.Errorf("timeout %v, want %d", got, maxPersistence)
+	}
+	w.restart()
+	w.change("web", func(svc *corev1.Service) { svc.Spec.SessionAffinity = corev1.ServiceAffinityNone })
+	w.mustPass("web")
+	if got := timeout(); got != float64(0) {
+		t.Errorf("timeout %v after the affinity went, want 0", got)
+	}
+}
+
+func TestLoadBalancerIP(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, ip   string
+		annotation map[Suffix]string
+		address    string
+		reason     string
+	}{
+		{"taken", "10.1.9.9", map[Suffix]string{VSwitchID: "vsw-a"}, "10.1.9.9", ""},
+		{"the annotation counts", "10.1.9.9", map[Suffix]string{VSwitchID: "vsw-a", IP: "10.1.9.8"}, "10.1.9.8", ""},
+		{"no address", "web", map[Suffix]string{VSwitchID: "vsw-a"}, "", ReasonInvalidAnnotation},
+		{"no vSwitch", "10.1.9.9", nil, "", ReasonInvalidAnnotation},
+		{"public", "10.1.9.9", map[Suffix]string{AddressType: "internet", VSwitchID: "vsw-a"}, "", ReasonInvalidAnnotation},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			svc := testService("web", 80)
+			svc.Spec.LoadBalancerIP = test.ip
+			for suffix, value := range test.annotation {
+				annotate(svc, suffix, value)
+			}
+			w.put(svc)
+			w.mustPass("web")
+			address := ""
+			if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) > 0 {
+				address = ingress[0].IP
+			}
+			if address != test.address {
+				t.Errorf("address %q, want %q", address, test.address)
+			}
+			if events := w.told(); test.reason != "" && !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+test.reason) }) {
+				t.Errorf("events %q, want %s", events, test.reason)
+			}
+		})
+	}
+}
+
+// TestLoadBalancerIPLater: the address that the CLB has is fine, another one cannot be had.
+func TestLoadBalancerIPLater(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	have := w.get("web").Status.LoadBalancer.Ingress[0].IP
+	for ip, reason := range map[string]string{have: "", "10.1.77.7": ReasonImmutableAttribute} {
+		w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerIP = ip })
+		w.told()
+		w.mustPass("web")
+		events := strings.Join(w.told(), "\n")
+		if reason == "" && events != "" || !strings.Contains(events, reason) {
+			t.Errorf("%s: events %q, want %q", ip, events, reason)
+		}
+	}
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("writes %v", writes)
+	}
+}
+
+// TestWhatOnlyANewCLBCouldHave: an annotation that is removed is told like one that changes, and blocks nothing.
+func TestWhatOnlyANewCLBCouldHave(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80)
+	annotate(svc, IPVersion, "ipv6")
+	w := settled(t, svc)
+	w.change("web", func(svc *corev1.Service) {
+		delete(svc.Annotations, key(AddressType))
+		delete(svc.Annotations, key(IPVersion))
+		annotate(svc, Scheduler, "wlc")
+	})
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute", "TagResources"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	events := w.told()
+	if len(events) != 2 || !strings.Contains(events[0], "address-type") || !strings.Contains(events[0], "ip-version") {
+		t.Errorf("events %q, want one that names both", events)
+	}
+	w.mustPass("web")
+	if events := w.told(); len(events) != 0 {
+		t.Errorf("told again: %q", events)
+	}
+}
+
+func TestPlaceOfACLB(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		annotation map[Suffix]string
+		want       []string // of VSwitchIDs
+		reasons    []string
+	}{
+		{"own zones", map[Suffix]string{MasterZoneID: "cn-hangzhou-b", SlaveZoneID: "cn-hangzhou-a"}, []string{"vsw-a"}, nil},
+		{"zone of another region", map[Suffix]string{MasterZoneID: "cn-beijing-a"}, []string{"vsw-a"}, []string{ReasonInvalidAnnotation}},
+		{"classic network", map[Suffix]string{NetworkType: "classic"}, []string{""}, nil},
+		{"VPC", map[Suffix]string{NetworkType: "vpc", VSwitchID: "vsw-9"}, []string{"vsw-9"}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newBuildCase(80)
+			c.config.Region = testRegion
+			for suffix, value := range test.annotation {
+				annotate(c.svc, suffix, value)
+			}
+			model, problems := c.build()
+			if diff := cmp.Diff(test.want, model.VSwitchIDs); diff != "" {
+				t.Errorf("vSwitches (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
+			}
+		})
+	}
+}
+
+func TestForwardPort(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, protocols, forward string
+		order                    []string
+		reasons                  []string
+	}{
+		{"after its target", "http:80,https:443", "80:443", []string{"https:443", "http:80"}, nil},
+		{"no such target", "http:80,https:443", "80:444", []string{"https:443", "http:80"}, []string{ReasonInvalidAnnotation}},
+		{"target not https", "http:80", "80:443", []string{"tcp:443", "http:80"}, []string{ReasonInvalidAnnotation}},
+		{"source not http", "https:443", "80:443", []string{"tcp:80", "https:443"}, []string{ReasonInvalidAnnotation}},
+		{"source twice", "http:80,https:443", "80:443,80:8443", []string{"https:443", "http:80"}, []string{ReasonInvalidAnnotation, ReasonInvalidAnnotation}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newBuildCase(80, 443)
+			annotate(c.svc, ProtocolPort, test.protocols)
+			annotate(c.svc, CertID, "cert-1")
+			annotate(c.svc, ForwardPort, test.forward)
+			model, problems := c.build()
+			var order []string
+			for _, listener := range model.Listeners {
+				order = append(order, listener.String())
+			}
+			if diff := cmp.Diff(test.order, order); diff != "" {
+				t.Errorf("listeners (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
+			}
+		})
+	}
+}
+
+func TestAddressFamilies(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		change   func(*corev1.Service)
+		families []corev1.IPFamily
+		reasons  []string
+	}{
+		{"IPv4", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv4Protocol}, nil},
+		{"both", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, nil},
+		{"IPv6 alone", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol}, []string{ReasonFeatureNotSupported}},
+		{"IPv6 members", ipv6Members, []corev1.IPFamily{corev1.IPv6Protocol}, nil},
+		{"IPv6 members of a Service without IPv6", ipv6Members, []corev1.IPFamily{corev1.IPv4Protocol}, []string{ReasonFeatureNotSupported}},
+		{"IPv6 members without a CLB of IPv6", func(svc *corev1.Service) { annotate(svc, BackendIPVersion, "ipv6") }, nil, []string{ReasonAnnotationNoEffect}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newBuildCase(80)
+			test.change(c.svc)
+			c.svc.Spec.IPFamilies = test.families
+			c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0])}
+			_, problems := c.build()
+			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
+			}
+		})
+	}
+}
+
+func ipv6Members(svc *corev1.Service) {
+	eni(svc)
+	annotate(svc, IPVersion, "ipv6")
+	annotate(svc, BackendIPVersion, "ipv6")
+}
+
+// TestIPv6AddressesArePods: the members of a dual-stack Service are of the one family that is asked for, and addresses of
+// the other are not even looked up.
+func TestIPv6AddressesArePods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if _, err := w.emulator.PutInstance("i-six", emulator.InstanceSpec{IPv6s: []string{"2001:db8::6"}}); err != nil {
+		t.Fatal(err)
+	}
+	svc := testService("web", 80)
+	ipv6Members(svc)
+	six := testSlice(svc.Spec.Ports[0], "2001:db8::6@a")
+	six.Name, six.AddressType = "web-6", discoveryv1.AddressTypeIPv6
+	w.putSlice(six)
+	w.putSlice(testSlice(svc.Spec.Ports[0], "10.1.9.9@a"))
+	w.put(svc)
+	w.mustPass("web")
+	group, err := w.api.DescribeVServerGroups(t.Context(), w.onlyCLB())
+	if err != nil || len(group) != 1 {
+		t.Fatalf("groups %v, %v", group, err)
+	}
+	full, err := w.api.DescribeVServerGroup(t.Context(), group[0].ID)
+	if err != nil || len(full.Backends) != 1 || full.Backends[0].ServerIP != "2001:db8::6" {
+		t.Errorf("members %v, %v; want the IPv6 address", full.Backends, err)
+	}
+	w.calls()
+	w.mustPass("web")
+	if calls := w.calls(); len(calls) != 0 {
+		t.Errorf("the next pass costs %v", calls)
+	}
+	// Without the annotation the members are IPv4 addresses again.
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(BackendIPVersion)) })
+	w.mustPass("web")
+	if calls := w.calls(); !slices.Contains(calls, "DescribeNetworkInterfaces") {
+		t.Errorf("calls %v, want the IPv4 address to be looked up", calls)
+	}
+}
+
+func TestAnnotationsOfOtherModes(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*corev1.Service){
+		"label of nodes with pods": func(svc *corev1.Service) { eni(svc); annotate(svc, BackendLabel, "a=b") },
+		"weight with Local": func(svc *corev1.Service) {
+			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+			annotate(svc, DefaultWeight, "50")
+		},
+	} {
+		c := newBuildCase(80)
+		change(c.svc)
+		c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0])}
+		if _, problems := c.build(); !slices.Equal(reasons(problems), []string{ReasonAnnotationNoEffect}) {
+			t.Errorf("%s: problems %v, want one %s", name, problems, ReasonAnnotationNoEffect)
+		}
+	}
+}
+
+func TestNoNodeHasTheLabels(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	w.change("web", func(svc *corev1.Service) { annotate(svc, BackendLabel, "pool=web") })
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("writes %v, want the members to stay", writes)
+	}
+	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], "pool=web") {
+		t.Errorf("events %q, want one that names the labels", events)
+	}
+}
