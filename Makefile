@@ -31,7 +31,7 @@ help: ## List the targets
 build: ## Build the programs into bin/
 	@mkdir -p $(BIN)
 	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
-	cd sandbox && $(STATIC) $(GO) build -ldflags "$$(./version-flags.sh)" -o $(BIN)/sandbox ./cmd/sandbox
+	cd sandbox && $(STATIC) $(GO) build -ldflags "$$(./version-flags.sh)" -o $(BIN)/ ./cmd/sandbox ./cmd/testserver
 
 # The sandbox is vetted by make lint: here vet would read all of Kubernetes for its facts, for minutes.
 .PHONY: test

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
 )
 
 // What the emulator's built-in configuration has.
@@ -37,27 +36,30 @@ type Cloud struct {
 	// URL is where OpenAPI, metadata and admin API are served, without a slash at the end.
 	URL string
 
+	nodes  nodes
 	server *http.Server
 	served chan error
 	// outages are the machines whose metadata service is down.
 	outages outages
 }
 
-// startCloud runs the emulator over the machines of network.
-func startCloud(ctx context.Context, network *lightnode.Network, opts CloudOptions) (*Cloud, error) {
+// startCloud runs the emulator over the network of nodes.
+func startCloud(ctx context.Context, nodes nodes, opts CloudOptions) (*Cloud, error) {
+	machines, network := nodes.fabric()
 	cloud, err := emulator.New(emulator.Options{
-		Config: opts.Config, Fabric: true, Machines: network, Latency: opts.Latency, Settle: opts.Settle, RateLimits: opts.RateLimits,
+		Config: opts.Config, Fabric: true, Machines: machines, Network: network, Latency: opts.Latency, Settle: opts.Settle,
+		RateLimits: opts.RateLimits,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the emulator: %w", err)
 	}
-	network.UseVPC(cloud.Fabric().Dial)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen for the emulator: %w", err), cloud.Close())
 	}
 	c := &Cloud{
 		Emulator: cloud,
+		nodes:    nodes,
 		URL:      "http://" + listener.Addr().String(),
 		served:   make(chan error, 1),
 	}
@@ -74,6 +76,7 @@ func (c *Cloud) handler() http.Handler {
 	mux.Handle("/metadata/{instance}/", c.outages.before(c.Emulator.Handler()))
 	mux.HandleFunc("PUT /_sandbox/outages/{instance}", c.outages.begin)
 	mux.HandleFunc("DELETE /_sandbox/outages/{instance}", c.outages.end)
+	c.nodes.serve(mux)
 	return mux
 }
 

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/openkruise"
 )
 
@@ -39,6 +38,8 @@ const (
 	// heartbeatsPerSecond bounds what the heartbeats of all nodes cost together: with more nodes each one's come less often.
 	heartbeatsPerSecond = 50
 	minHeartbeat        = time.Second
+	// realHeartbeat is for real kubelets: processes of a busy machine are later than one loop for all.
+	realHeartbeat = 2 * time.Second
 )
 
 // Options configures Start.
@@ -47,10 +48,13 @@ type Options struct {
 	Dir string
 	// Nodes is the number of ECS instances to begin with, 0 or more.
 	Nodes int
+	// NodeKind is what the nodes are; Light when empty.
+	NodeKind NodeKind
 	// PodCIDR is the range that the nodes' pod CIDRs are cut from, a /24 each. Default: a range with room for a few hundred nodes, or for
 	// thousands where there are so many.
 	PodCIDR string
-	// NodeIP starts the kubelets as with --node-ip: Nodes then have an InternalIP before the cloud controller manager has seen them.
+	// NodeIP starts light kubelets as with --node-ip: Nodes then have an InternalIP before the cloud controller manager has seen them.
+	// Real ones are always started so.
 	NodeIP bool
 	// OnPremises is the number of machines that are in no cloud.
 	OnPremises int
@@ -73,9 +77,10 @@ type Cluster struct {
 	Config *rest.Config
 
 	files    *files
-	network  *lightnode.Network
+	nodes    nodes
 	plane    *controlplane.ControlPlane
 	kruise   *openkruise.Manager // nil without OpenKruise
+	podCIDR  string // of all nodes
 	kubelets *errgroup.Group
 	stop     context.CancelFunc
 	failed   context.Context // ends when the kubelets do
@@ -97,8 +102,13 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if c.files, err = openDir(opts.Dir); err != nil {
 		return err
 	}
-	c.network = lightnode.NewNetwork(context.WithoutCancel(ctx))
-	if c.Cloud, err = startCloud(ctx, c.network, opts.Emulator); err != nil {
+	if c.nodes, err = newNodes(ctx, opts, c.files); err != nil {
+		return err
+	}
+	if c.Cloud, err = startCloud(ctx, c.nodes, opts.Emulator); err != nil {
+		return err
+	}
+	if err := c.nodes.join(ctx, c.Cloud); err != nil {
 		return err
 	}
 	for i := range opts.Nodes {
@@ -107,17 +117,18 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		}
 	}
 	progress.say("cloud emulator at %s with %d instances", c.Cloud.URL, opts.Nodes)
-	heartbeat := heartbeatOf(opts.Nodes)
+	heartbeat := heartbeatOf(opts.NodeKind, opts.Nodes)
+	c.podCIDR = cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes))
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
-		Dir: c.files.state, ClusterCIDR: cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes)), ServiceCIDR: serviceCIDR,
-		NodeMonitorGrace: graceHeartbeats * heartbeat, Log: c.files.log,
+		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,
+		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), Log: c.files.log,
 	})
 	if err != nil {
 		return err
 	}
 	c.Config = c.plane.RESTConfig()
 	progress.say("Kubernetes API at %s", c.Config.Host)
-	if err := c.startNodes(ctx, heartbeat, opts); err != nil {
+	if err := c.startNodes(ctx, heartbeat); err != nil {
 		return err
 	}
 	if err := waitUsable(ctx, c.Client, opts.Nodes+opts.OnPremises); err != nil {
@@ -136,28 +147,21 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 }
 
 // startNodes runs the kubelets. Their client has no rate limit: it stands for as many clients as there are nodes.
-func (c *Cluster) startNodes(ctx context.Context, heartbeat time.Duration, opts Options) error {
+func (c *Cluster) startNodes(ctx context.Context, heartbeat time.Duration) error {
 	c.Config.QPS = -1
 	c.Config.ContentType = "application/vnd.kubernetes.protobuf"
 	var err error
 	if c.Client, err = kubernetes.NewForConfig(c.Config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
-	runner, err := c.runner(opts)
-	if err != nil {
-		return err
-	}
-	kubelets, err := lightnode.NewKubelets(lightnode.Options{
-		Client: c.Client, Instances: func() []lightnode.Instance { return append(c.Cloud.lightInstances(), onPremises(opts.OnPremises)...) },
-		Changed: c.Cloud.Changed, Network: c.network, Heartbeat: heartbeat, NodeIP: opts.NodeIP, Runner: runner,
-	})
+	kubelets, err := c.nodes.start(c, heartbeat)
 	if err != nil {
 		return err
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
 	c.kubelets, c.failed = errgroup.WithContext(run)
-	c.kubelets.Go(func() error { return kubelets.Run(run) })
+	c.kubelets.Go(func() error { return kubelets(run) })
 	return nil
 }
 
@@ -198,8 +202,8 @@ func (c *Cluster) Stop() error {
 	if c.Cloud != nil {
 		errs = append(errs, c.Cloud.close())
 	}
-	if c.network != nil {
-		errs = append(errs, c.network.Close())
+	if c.nodes != nil {
+		errs = append(errs, c.nodes.close())
 	}
 	if c.files != nil {
 		errs = append(errs, c.files.remove())
@@ -224,6 +228,9 @@ func podCIDROf(nodes int) string {
 }
 
 // heartbeatOf is how often each of so many nodes renews its Lease.
-func heartbeatOf(nodes int) time.Duration {
+func heartbeatOf(kind NodeKind, nodes int) time.Duration {
+	if kind == Real {
+		return realHeartbeat
+	}
 	return max(minHeartbeat, time.Duration(nodes)*time.Second/heartbeatsPerSecond)
 }

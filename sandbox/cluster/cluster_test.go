@@ -13,7 +13,7 @@ import (
 func TestHeartbeatOf(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]time.Duration{0: time.Second, 3: time.Second, 50: time.Second, 1000: 20 * time.Second} {
-		if got := heartbeatOf(nodes); got != want {
+		if got := heartbeatOf(Light, nodes); got != want {
 			t.Errorf("%d nodes renew every %s, want %s", nodes, got, want)
 		}
 	}

@@ -76,6 +76,9 @@ func (f *files) openState() error {
 
 func (f *files) path(name string) string { return filepath.Join(f.dir, name) }
 
+// statePath is a path below the directory of what only the sandbox itself uses.
+func (f *files) statePath(name string) string { return filepath.Join(f.state, name) }
+
 // publish writes the files that other programs read.
 func (f *files) publish(kubeconfig []byte, emulatorURL string) error {
 	config, err := cloudConfig()

@@ -86,7 +86,7 @@ func (c *Cloud) Get(ctx context.Context, fromInstance, addr string) (string, err
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return c.Fabric().Dial(ctx, fromInstance, network, addr)
+			return c.nodes.dial(ctx, fromInstance, network, addr)
 		},
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/", nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/util/compatibility"
@@ -24,13 +25,21 @@ type apiServer struct {
 // newAPIServer configures kube-apiserver on a free port of the loopback address. The components' own commands are not used, as they
 // install signal handlers, which a process may do only once.
 func newAPIServer(ctx context.Context, opts Options, files *files, etcd string) (*apiServer, error) {
+	flags := apiServerFlags(opts, files, etcd)
+	if opts.Network != nil {
+		egress, err := opts.Network.startEgress(ctx, files)
+		if err != nil {
+			return nil, err
+		}
+		flags = append(flags, "--egress-selector-config-file="+egress)
+	}
 	options := apiserveroptions.NewServerRunOptions()
-	if err := parseFlags("kube-apiserver", options.Flags(), apiServerFlags(opts, files, etcd)); err != nil {
+	if err := parseFlags("kube-apiserver", options.Flags(), flags); err != nil {
 		return nil, err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := listen(ctx, opts.Network)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the API server: %w", err)
+		return nil, err
 	}
 	// Handing over the open listener leaves no moment in which somebody else can take the port.
 	options.SecureServing.Listener = listener
@@ -45,6 +54,31 @@ func newAPIServer(ctx context.Context, opts Options, files *files, etcd string) 
 		return nil, errors.Join(fmt.Errorf("configure kube-apiserver: %w", err), listener.Close())
 	}
 	return &apiServer{url: "https://" + listener.Addr().String(), options: completed}, nil
+}
+
+// listen opens a free port of the loopback address, and the same one in the machines' network.
+func listen(ctx context.Context, network *Network) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the API server: %w", err)
+	}
+	if network == nil {
+		return listener, nil
+	}
+	both, err := network.listenAlso(ctx, listener)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return both, nil
+}
+
+// urlInNetwork is the API server's URL for machines; the port is the one of this host.
+func (s *apiServer) urlInNetwork(network *Network) string {
+	here, err := url.Parse(s.url)
+	if network == nil || err != nil {
+		return s.url
+	}
+	return "https://" + net.JoinHostPort(network.Address.String(), here.Port())
 }
 
 func (s *apiServer) run(ctx context.Context) error { return apiserverapp.Run(ctx, s.options) }
@@ -68,9 +102,14 @@ func setUpProcess(options *apiserveroptions.ServerRunOptions, opts Options) erro
 }
 
 func apiServerFlags(opts Options, files *files, etcd string) []string {
+	// A loopback address is no valid endpoint of the Service kubernetes.default: then it has none.
+	advertise, reconciler := "127.0.0.1", "none"
+	if opts.Network != nil {
+		advertise, reconciler = opts.Network.Address.String(), "lease"
+	}
 	return []string{
 		"--etcd-servers=" + etcd,
-		"--advertise-address=127.0.0.1",
+		"--advertise-address=" + advertise,
 		"--tls-cert-file=" + files.serverCert,
 		"--tls-private-key-file=" + files.serverKey,
 		"--client-ca-file=" + files.ca,
@@ -81,8 +120,7 @@ func apiServerFlags(opts Options, files *files, etcd string) []string {
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--allow-privileged=true",
-		// A loopback address is no valid endpoint of the Service kubernetes.default.
-		"--endpoint-reconciler-type=none",
+		"--endpoint-reconciler-type=" + reconciler,
 		"--kubelet-preferred-address-types=InternalIP",
 		"--kubelet-client-certificate=" + files.kubeletCert,
 		"--kubelet-client-key=" + files.kubeletKey,

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/pki"
 )
 
 const (
@@ -39,14 +41,18 @@ type Options struct {
 	ServiceCIDR string
 	// NodeMonitorGrace is how long a node may miss its heartbeats before it becomes Ready=Unknown.
 	NodeMonitorGrace time.Duration
+	// Network is that of the machines, when it is not this host's; nil otherwise.
+	Network *Network
 	// Log takes what the components log.
 	Log io.Writer
 }
 
 // ControlPlane is a running control plane.
 type ControlPlane struct {
+	files      *files
 	kubeconfig []byte
 	config     *rest.Config
+	inNetwork  string // the API server's URL in the machines' network
 	etcd       *embed.Etcd
 	done       chan struct{}
 	err        error // written before done is closed
@@ -69,7 +75,7 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	run := context.WithoutCancel(ctx)
-	cp := &ControlPlane{etcd: etcd, done: make(chan struct{}), server: &errgroup.Group{}, clients: &errgroup.Group{}}
+	cp := &ControlPlane{files: files, etcd: etcd, done: make(chan struct{}), server: &errgroup.Group{}, clients: &errgroup.Group{}}
 	var serverCtx, clientCtx context.Context
 	serverCtx, cp.stopServer = context.WithCancel(run)
 	clientCtx, cp.stopClients = context.WithCancel(run)
@@ -101,7 +107,8 @@ func (cp *ControlPlane) startAll(ctx, serverCtx, clientCtx context.Context, opts
 		return err
 	}
 	supervise(cp.server, serverCtx, "kube-apiserver", func() error { return server.run(serverCtx) })
-	if cp.kubeconfig, err = files.kubeconfig(server.url); err != nil {
+	cp.inNetwork = server.urlInNetwork(opts.Network)
+	if cp.kubeconfig, err = files.kubeconfig(server.url, files.admin); err != nil {
 		return err
 	}
 	if cp.config, err = clientcmd.RESTConfigFromKubeConfig(cp.kubeconfig); err != nil {
@@ -137,6 +144,18 @@ func (cp *ControlPlane) startAll(ctx, serverCtx, clientCtx context.Context, opts
 
 // Kubeconfig is the administrator's kubeconfig.
 func (cp *ControlPlane) Kubeconfig() []byte { return cp.kubeconfig }
+
+// MachineKubeconfig makes an identity for a program on a machine, with the API server's address in the machines' network.
+func (cp *ControlPlane) MachineKubeconfig(user string, groups ...string) ([]byte, error) {
+	pair, err := cp.files.authority.Issue(pki.Subject{CommonName: user, Organization: groups})
+	if err != nil {
+		return nil, err
+	}
+	return cp.files.kubeconfig(cp.inNetwork, pair)
+}
+
+// CA is the cluster's certificate authority, PEM.
+func (cp *ControlPlane) CA() []byte { return cp.files.authority.CertPEM() }
 
 // RESTConfig is a copy of the administrator's client configuration.
 func (cp *ControlPlane) RESTConfig() *rest.Config { return rest.CopyConfig(cp.config) }

@@ -32,6 +32,10 @@ func writeFiles(opts Options) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
+	addresses := []net.IP{net.IPv4(127, 0, 0, 1), serviceIP}
+	if opts.Network != nil {
+		addresses = append(addresses, opts.Network.Address.AsSlice())
+	}
 	authority, err := pki.NewAuthority("sandbox-ca")
 	if err != nil {
 		return nil, err
@@ -51,7 +55,7 @@ func writeFiles(opts Options) (*files, error) {
 	}{
 		{"apiserver", pki.Subject{
 			CommonName: "kube-apiserver",
-			IPs:        []net.IP{net.IPv4(127, 0, 0, 1), serviceIP},
+			IPs:        addresses,
 			DNSNames:   []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
 		}, &f.serverCert, &f.serverKey},
 		{"front-proxy-client", pki.Subject{CommonName: "front-proxy-client"}, &f.proxyCert, &f.proxyKey},
@@ -74,12 +78,12 @@ func writeFiles(opts Options) (*files, error) {
 
 func (f *files) path(name string) string { return filepath.Join(f.dir, name) }
 
-// kubeconfig is the administrator's, with all certificates inside so that the file can be moved.
-func (f *files) kubeconfig(server string) ([]byte, error) {
+// kubeconfig is for one identity, with all certificates inside so that the file can be moved.
+func (f *files) kubeconfig(server string, user pki.Pair) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters["sandbox"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: f.authority.CertPEM()}
-	config.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: f.admin.Cert, ClientKeyData: f.admin.Key}
-	config.Contexts["sandbox"] = &clientcmdapi.Context{Cluster: "sandbox", AuthInfo: "admin"}
+	config.AuthInfos["user"] = &clientcmdapi.AuthInfo{ClientCertificateData: user.Cert, ClientKeyData: user.Key}
+	config.Contexts["sandbox"] = &clientcmdapi.Context{Cluster: "sandbox", AuthInfo: "user"}
 	config.CurrentContext = "sandbox"
 	content, err := clientcmd.Write(*config)
 	if err != nil {

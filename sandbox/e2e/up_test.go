@@ -104,7 +104,6 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"no directory", []string{"up"}, "--dir"},
 		{"negative nodes", []string{"up", "--dir", "d", "--nodes", "-1"}, "--nodes"},
-		{"real nodes", []string{"up", "--dir", "d", "--node-kind", "real"}, "--node-kind"},
 		{"unknown kind", []string{"up", "--dir", "d", "--node-kind", "heavy"}, "heavy"},
 		{"unknown flag", []string{"up", "--dirs", "d"}, "--dirs"},
 		{"unknown command", []string{"down"}, "down"},

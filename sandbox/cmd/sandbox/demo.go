@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/demo"
 )
 
 func newDemoCommand() *cobra.Command {
-	var binDir, kind, output string
+	var binDir, output string
+	var kind cluster.NodeKind
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show everything this project does, from no cluster to a deleted load balancer",

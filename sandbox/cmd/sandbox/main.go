@@ -25,6 +25,11 @@ func main() {
 		os.Args = os.Args[1:] // kubectl's plugin handling reads them itself
 		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
 	}
+	if len(os.Args) > 1 && nodePrograms[os.Args[1]] != nil {
+		command := nodePrograms[os.Args[1]]()
+		os.Args = os.Args[1:]
+		os.Exit(cli.Run(command))
+	}
 	os.Exit(run())
 }
 

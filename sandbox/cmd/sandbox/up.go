@@ -14,7 +14,7 @@ import (
 
 func newUpCommand() *cobra.Command {
 	var opts cluster.Options
-	var kind, config string
+	var config string
 	command := &cobra.Command{
 		Use:   "up --dir DIR",
 		Short: "Run a cluster in the foreground until SIGINT or SIGTERM",
@@ -28,7 +28,7 @@ instances, all on loopback addresses. Writes into DIR:
 Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everything and remove these files.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if err := checkUp(opts, kind); err != nil {
+			if err := checkUp(opts); err != nil {
 				return err
 			}
 			if config != "" {
@@ -44,7 +44,7 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags := command.Flags()
 	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; made when it does not exist (required)")
 	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
-	addNodeKind(flags, &kind)
+	addNodeKind(flags, &opts.NodeKind)
 	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that are in no cloud")
 	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs: pods of provider-initor really run then")
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
@@ -58,7 +58,7 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	return command
 }
 
-func checkUp(opts cluster.Options, kind string) error {
+func checkUp(opts cluster.Options) error {
 	switch {
 	case opts.Dir == "":
 		return errors.New("--dir is not given: it must name a directory for the sandbox's files")
@@ -67,22 +67,19 @@ func checkUp(opts cluster.Options, kind string) error {
 	case opts.OnPremises < 0:
 		return fmt.Errorf("--on-premises is %d: it must be 0 or more", opts.OnPremises)
 	}
-	return checkNodeKind(kind)
+	return checkNodeKind(opts.NodeKind)
 }
 
-func addNodeKind(flags *pflag.FlagSet, kind *string) {
-	flags.StringVar(kind, "node-kind", "light", "light: kubelets in this process, no root")
+func addNodeKind(flags *pflag.FlagSet, kind *cluster.NodeKind) {
+	flags.StringVar((*string)(kind), "node-kind", string(cluster.Light),
+		"light: kubelets in this process, no root; real: machines with containers in namespaces of the kernel, Linux and root")
 }
 
-func checkNodeKind(kind string) error {
-	switch kind {
-	case "light":
-		return nil
-	case "real":
-		return errors.New("--node-kind real is not available yet: only light is")
-	default:
-		return fmt.Errorf("--node-kind is %q: only light is accepted", kind)
+func checkNodeKind(kind cluster.NodeKind) error {
+	if kind != cluster.Light && kind != cluster.Real {
+		return fmt.Errorf("--node-kind is %q: light and real are accepted", kind)
 	}
+	return nil
 }
 
 // up runs a cluster until the command's context ends or a part of the cluster fails.

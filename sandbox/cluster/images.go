@@ -1,0 +1,51 @@
+//go:build linux
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/imagetar"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
+)
+
+// nobody is the user of the published images.
+const nobody = "65532:65532"
+
+// Images that every real machine has. The names are those of manifests that users have, of this project's own, and short ones for tests.
+const (
+	TestServerImage = "docker.io/library/testserver:v1"
+	ManagerImage    = "ghcr.io/alicloud-ccm/cloud-controller-manager:sandbox"
+	InitorImage     = "ghcr.io/alicloud-ccm/provider-initor:sandbox"
+)
+
+// images are made of the programs in binDir. The environment of the manager's says where the cloud's OpenAPI is, which manifests leave to
+// the names of the public endpoints.
+func images(binDir string) []imagetar.Image {
+	binary := func(name string) string { return filepath.Join(binDir, name) }
+	endpoint := "http://" + openAPIAddress
+	environment := []string{"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP"}
+	return []imagetar.Image{
+		{Names: []string{realnode.PauseImage}, Binary: binary("testserver"), Paths: []string{"pause"}, Args: []string{"pause"}, User: nobody},
+		{Names: []string{TestServerImage}, Binary: binary("testserver"), Paths: []string{"testserver"}},
+		{
+			Names: []string{ManagerImage}, Binary: binary("cloud-controller-manager"), Env: environment, User: nobody,
+			Paths: []string{"cloud-controller-manager", "usr/local/bin/cloud-controller-manager"},
+		},
+		{Names: []string{InitorImage}, Binary: binary("provider-initor"), Paths: []string{"usr/bin/init"}, User: nobody},
+	}
+}
+
+// writeImages writes the archive with all images.
+func writeImages(archive, binDir string) error {
+	all := images(binDir)
+	for _, image := range all {
+		if _, err := os.Stat(image.Binary); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("%s is missing, and real machines need its image: run make build", image.Binary)
+		}
+	}
+	return imagetar.Write(archive, all)
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // their programs register these metrics, too
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/flannel"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
+)
+
+// nodePrograms are the programs of a real machine that are this binary under another name: they share nearly all their code with it.
+var nodePrograms = map[string]func() *cobra.Command{
+	realnode.InitCommand: newInitCommand,
+	"kubelet":            func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
+	"kube-proxy":         kubeproxy.NewProxyCommand,
+	"flannel":            newFlannelCommand,
+}
+
+func newInitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: realnode.InitCommand, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return realnode.Init() },
+	}
+}
+
+func newFlannelCommand() *cobra.Command {
+	var opts flannel.Options
+	command := &cobra.Command{
+		Use: "flannel", Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return flannel.Run(command.Context(), opts) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&opts.Kubeconfig, "kubeconfig", "", "identity of the machine")
+	flags.StringVar(&opts.NetConf, "net-conf", "", "the network and its backend")
+	flags.StringVar(&opts.PublicIP, "public-ip", "", "address of the machine")
+	flags.StringVar(&opts.CNIDir, "cni-dir", "", "directory of the CNI configuration")
+	return command
+}

@@ -1,0 +1,98 @@
+package realnode
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func testOptions(t *testing.T) Options {
+	t.Helper()
+	return Options{
+		Self: "/bin/sandbox", Dir: t.TempDir(), Cgroup: "/sbtest/i-1", Images: []string{"/tmp/images.tar"},
+		Tools: Tools{Containerd: "containerd", Ctr: "ctr", Runc: "/usr/sbin/runc", CNI: "/usr/lib/cni"},
+		Node: Node{
+			Name: "node-1", Address: netip.MustParseAddr("10.1.0.1"), CloudProvider: "external", ClusterCIDR: "10.244.0.0/16",
+			Kubeconfig: []byte("kubelet's"), ProxyKubeconfig: []byte("proxy's"), CA: []byte("ca"), LeaseDuration: 8 * time.Second,
+			Labels: map[string]string{"type": "virtual-kubelet"}, Taints: []string{"a=b:NoSchedule"},
+		},
+	}
+}
+
+func TestProgramsOfAMachine(t *testing.T) {
+	t.Parallel()
+	spec := testOptions(t).bootSpec()
+	var names []string
+	args := map[string][]string{}
+	for _, p := range spec.Programs {
+		names = append(names, p.Name)
+		args[p.Name] = p.Args
+	}
+	// Images come before the kubelet: a pod that finds none waits ten seconds for its next try.
+	want := []string{"containerd", "import-images", "kubelet", "flannel", "kube-proxy"}
+	if !slices.Equal(names, want) {
+		t.Errorf("programs %v, want %v", names, want)
+	}
+	for _, flag := range []string{
+		"--cloud-provider=external", "--hostname-override=node-1", "--node-ip=10.1.0.1", "--node-labels=type=virtual-kubelet",
+		"--register-with-taints=a=b:NoSchedule",
+	} {
+		if !slices.Contains(args["kubelet"], flag) {
+			t.Errorf("the kubelet has no %s: %v", flag, args["kubelet"])
+		}
+	}
+	if slices.ContainsFunc(args["kubelet"], func(flag string) bool { return strings.HasPrefix(flag, "--provider-id") }) {
+		t.Error("the kubelet is told its provider ID, which is this project's to find")
+	}
+}
+
+func TestDiskKeepsItsDataAndLosesRun(t *testing.T) {
+	t.Parallel()
+	opts := testOptions(t)
+	if err := opts.writeDisk(); err != nil {
+		t.Fatal(err)
+	}
+	kept, lost := filepath.Join(opts.Dir, "var/lib/kept"), filepath.Join(opts.Dir, "run/lost")
+	for _, file := range []string{kept, lost} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := opts.writeDisk(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("after a reboot: %v", err)
+	}
+	if _, err := os.Stat(lost); !os.IsNotExist(err) {
+		t.Errorf("/run has survived a reboot: %v", err)
+	}
+	config, err := os.ReadFile(filepath.Join(opts.Dir, kubernetesDir, "kubelet.yaml"))
+	if err != nil || !strings.Contains(string(config), "nodeLeaseDurationSeconds: 8") || !strings.Contains(string(config), "cgroupRoot: /sbtest/i-1") {
+		t.Errorf("the kubelet's configuration is\n%s%v", config, err)
+	}
+}
+
+func TestToolsThatAreMissing(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Log("not root: only that is told") // the branch below needs root and an empty PATH
+		if _, err := FindTools(); err != ErrNotRoot {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	t.Setenv("PATH", t.TempDir())
+	_, err := FindTools()
+	if err == nil {
+		t.Fatal("an empty PATH has everything")
+	}
+	for _, want := range []string{"containerd (apt-get install containerd)", "runc (apt-get install runc)", "nft (apt-get install nftables)"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}
