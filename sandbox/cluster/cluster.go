@@ -80,7 +80,7 @@ type Cluster struct {
 	nodes    nodes
 	plane    *controlplane.ControlPlane
 	kruise   *openkruise.Manager // nil without OpenKruise
-	podCIDR  string // of all nodes
+	podCIDR  string              // of all nodes
 	kubelets *errgroup.Group
 	stop     context.CancelFunc
 	failed   context.Context // ends when the kubelets do

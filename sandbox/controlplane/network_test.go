@@ -81,7 +81,9 @@ func TestEgressGoesThroughTheNetwork(t *testing.T) {
 	}
 	var selector struct {
 		EgressSelections []struct {
-			Connection struct{ Transport struct{ UDS struct{ UDSName string } } }
+			Connection struct {
+				Transport struct{ UDS struct{ UDSName string } }
+			}
 		}
 	}
 	content, err := os.ReadFile(config)
