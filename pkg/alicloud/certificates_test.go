@@ -73,7 +73,7 @@ func TestInterfacesByIPv6(t *testing.T) {
 	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
 	c := newCloudWith(t, emulator.Options{Config: config})
 	for name, address := range map[string]string{"i-1": "2001:db8::1", "i-2": "2001:db8::2"} {
-		if _, err := c.emu.PutInstance(name, emulator.InstanceSpec{IPv6s: []string{address}}); err != nil {
+		if _, err := c.PutInstance(name, emulator.InstanceSpec{IPv6s: []string{address}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestInterfacesByIPv6(t *testing.T) {
 		t.Errorf("found %v, want the interface of i-2", found)
 	}
 	for _, address := range []string{"2001:db8::2", "2001:db9::1"} {
-		if _, err := c.emu.PutInstance("i-3", emulator.InstanceSpec{IPv6s: []string{address}}); err == nil {
+		if _, err := c.PutInstance("i-3", emulator.InstanceSpec{IPv6s: []string{address}}); err == nil {
 			t.Errorf("the address %s is accepted", address)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 
@@ -14,16 +12,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testCloud is an emulated cloud and a client of it.
+// testCloud is an emulated cloud and a client of it, over HTTP.
 type testCloud struct {
 	*alicloud.Client
-	url string
-	emu *emulator.Emulator
+	*emulatortest.Cloud
 }
 
 func newCloud(t *testing.T) testCloud {
@@ -33,52 +31,19 @@ func newCloud(t *testing.T) testCloud {
 
 func newCloudWith(t *testing.T, options emulator.Options) testCloud {
 	t.Helper()
-	emu, err := emulator.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(emu.Handler())
-	transport := &http.Transport{}
+	cloud := emulatortest.New(t, options)
+	url, transport := cloud.URL(), &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
 	client, err := alicloud.New(alicloud.Options{
-		Region:      "cn-hangzhou",
-		Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
-		Endpoints:   alicloud.Endpoints{SLB: server.URL, VPC: server.URL, ECS: server.URL, PlainHTTP: true},
+		Region:      emulatortest.Region,
+		Credentials: alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret},
+		Endpoints:   alicloud.Endpoints{SLB: url, VPC: url, ECS: url, PlainHTTP: true},
 		Transport:   transport,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		transport.CloseIdleConnections()
-		server.Close()
-		if err := emu.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return testCloud{Client: client, url: server.URL, emu: emu}
-}
-
-// admin sends a request to the emulator's admin API.
-func (c testCloud) admin(t *testing.T, method, path, body string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("%s %s: status %d", method, path, response.StatusCode)
-	}
-	http.DefaultClient.CloseIdleConnections()
-}
-
-func (c testCloud) instance(t *testing.T, id, fields string) {
-	t.Helper()
-	c.admin(t, http.MethodPut, "/_emulator/instances/"+id, fields)
+	return testCloud{Client: client, Cloud: cloud}
 }
 
 // must fails the test on an error and returns the value.
@@ -160,8 +125,8 @@ func (c testCloud) loadBalancer(t *testing.T) string {
 func TestListenersAndGroups(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
-	c.instance(t, "i-1", "{}")
-	c.instance(t, "i-2", "{}")
+	c.Put("i-1", "{}")
+	c.Put("i-2", "{}")
 	lb := c.loadBalancer(t)
 	backend := func(id string, weight int) alicloud.Backend {
 		return alicloud.Backend{
@@ -223,8 +188,8 @@ func TestListenersAndGroups(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
-	c.instance(t, "i-1", "{}")
-	c.instance(t, "i-2", "{}")
+	c.Put("i-1", "{}")
+	c.Put("i-2", "{}")
 	route := func(cidr, instance string) alicloud.NewRoute {
 		return alicloud.NewRoute{TableID: "vtb-emulator", CIDR: cidr, InstanceID: instance}
 	}
@@ -259,7 +224,7 @@ func TestRoutes(t *testing.T) {
 func TestInstancesAndInterfaces(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
-	c.instance(t, "i-1", `{"InstanceName": "n1", "ZoneId": "cn-hangzhou-b", "VSwitchId": "vsw-b", "PrivateIpAddress": "10.2.0.9", "InstanceType": "ecs.g7.large", "Tags": [{"TagKey": "k", "TagValue": "v"}]}`)
+	c.Put("i-1", `{"InstanceName": "n1", "ZoneId": "cn-hangzhou-b", "VSwitchId": "vsw-b", "PrivateIpAddress": "10.2.0.9", "InstanceType": "ecs.g7.large", "Tags": [{"TagKey": "k", "TagValue": "v"}]}`)
 	got := must(c.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: []string{"i-1", "i-none"}}))(t)
 	if len(got) != 1 {
 		t.Fatalf("%d instances, want the one that exists", len(got))
@@ -291,7 +256,7 @@ func TestInstancesByTheHundred(t *testing.T) {
 		ids[i] = "i-none"
 	}
 	must(c.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: ids}))(t)
-	if got := len(c.emu.Calls(0)); got != 3 {
+	if got := c.Count(0); got != 3 {
 		t.Errorf("%d calls for 250 ids, want 3", got)
 	}
 }
@@ -310,7 +275,7 @@ func TestLostAnswerIsAmbiguous(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
 	lb := c.loadBalancer(t)
-	c.admin(t, http.MethodPost, "/_emulator/faults", `{"action": "CreateVServerGroup", "drop": "after"}`)
+	c.Fault(`{"action": "CreateVServerGroup", "drop": "after"}`)
 	_, err := c.CreateVServerGroup(t.Context(), lb, "g", nil)
 	if !alicloud.IsAmbiguous(err) || alicloud.IsBusy(err) {
 		t.Errorf("error %v: want ambiguous and not busy", err)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -35,8 +36,7 @@ const (
 // trustedCloud is an emulated cloud that knows the cluster's issuer and checks its signatures.
 type trustedCloud struct {
 	*testing.T
-	emu       *emulator.Emulator
-	url       string
+	emu       *emulatortest.Cloud
 	key       *ecdsa.PrivateKey
 	tokenFile string
 	transport *http.Transport
@@ -51,17 +51,11 @@ func newTrustedCloud(t *testing.T) *trustedCloud {
 	config := cloud.DefaultConfig()
 	config.OIDCProviders[0].Issuer = "https://kubernetes.default.svc"
 	config.OIDCProviders[0].Keys = []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))}
-	emu, err := emulator.New(emulator.Options{Config: config})
-	check(t, err)
-	server := httptest.NewServer(emu.Handler())
 	c := &trustedCloud{
-		T: t, emu: emu, url: server.URL, key: key, tokenFile: filepath.Join(t.TempDir(), "token"), transport: &http.Transport{},
+		T: t, emu: emulatortest.New(t, emulator.Options{Config: config}), key: key, tokenFile: filepath.Join(t.TempDir(), "token"), transport: &http.Transport{},
 	}
-	t.Cleanup(func() {
-		c.transport.CloseIdleConnections()
-		server.Close()
-		check(t, emu.Close())
-	})
+	c.emu.URL() // so that the server closes after its client
+	t.Cleanup(c.transport.CloseIdleConnections)
 	c.writeToken(nil)
 	return c
 }
@@ -83,7 +77,8 @@ func (c *trustedCloud) writeToken(change func(*jwt.RegisteredClaims)) (token str
 }
 
 func (c *trustedCloud) endpoints() alicloud.Endpoints {
-	return alicloud.Endpoints{SLB: c.url, VPC: c.url, ECS: c.url, STS: c.url, PlainHTTP: true}
+	url := c.emu.URL()
+	return alicloud.Endpoints{SLB: url, VPC: url, ECS: url, STS: url, PlainHTTP: true}
 }
 
 func (c *trustedCloud) provider() *alicloud.TemporaryCredentials {
@@ -102,22 +97,6 @@ func (c *trustedCloud) client(provider alicloud.CredentialsProvider) *alicloud.C
 	return client
 }
 
-// fault injects a fault of the emulator.
-func (c *trustedCloud) fault(body string) {
-	c.Helper()
-	testCloud{url: c.url}.admin(c.T, http.MethodPost, "/_emulator/faults", body)
-}
-
-func (c *trustedCloud) count(action string) int {
-	n := 0
-	for _, call := range c.emu.Calls(0) {
-		if call.Action == action {
-			n++
-		}
-	}
-	return n
-}
-
 func TestOIDCSession(t *testing.T) {
 	t.Parallel()
 	c := newTrustedCloud(t)
@@ -127,7 +106,7 @@ func TestOIDCSession(t *testing.T) {
 			t.Errorf("%d vSwitches, want 2", len(vSwitches))
 		}
 	}
-	if got := c.count("AssumeRoleWithOIDC"); got != 1 {
+	if got := c.emu.Count(0, "AssumeRoleWithOIDC"); got != 1 {
 		t.Errorf("%d sessions for three calls, want 1", got)
 	}
 }
@@ -139,12 +118,12 @@ func TestExpiredKeyIsReplacedOnce(t *testing.T) {
 		for _, times := range []string{"1", "2"} {
 			c := newTrustedCloud(t)
 			client := c.client(c.provider())
-			c.fault(`{"action":"DescribeVSwitches","code":"` + code + `","status":403,"times":` + times + `}`)
+			c.emu.Fault(`{"action":"DescribeVSwitches","code":"` + code + `","status":403,"times":` + times + `}`)
 			_, err := client.DescribeVSwitches(t.Context(), "vpc-emulator")
 			if refused := times == "2"; alicloud.HasCode(err, code) != refused || (err != nil) != refused {
 				t.Errorf("%s, %s times: error %v", code, times, err)
 			}
-			if calls, sessions := c.count("DescribeVSwitches"), c.count("AssumeRoleWithOIDC"); calls != 2 || sessions != 2 {
+			if calls, sessions := c.emu.Count(0, "DescribeVSwitches"), c.emu.Count(0, "AssumeRoleWithOIDC"); calls != 2 || sessions != 2 {
 				t.Errorf("%s, %s times: %d calls and %d sessions, want 2 and 2", code, times, calls, sessions)
 			}
 		}
@@ -158,7 +137,7 @@ func TestStaticKeyIsNotRetried(t *testing.T) {
 	if _, err := client.DescribeVSwitches(t.Context(), "vpc-emulator"); !alicloud.IsAuth(err) {
 		t.Errorf("error %v, want a refused key", err)
 	}
-	if got := c.count("DescribeVSwitches"); got != 1 {
+	if got := c.emu.Count(0, "DescribeVSwitches"); got != 1 {
 		t.Errorf("%d calls, want 1", got)
 	}
 }
@@ -179,12 +158,12 @@ func TestOIDCFailures(t *testing.T) {
 			c.writeToken(func(r *jwt.RegisteredClaims) { r.Audience = jwt.ClaimStrings{"kubernetes"} })
 		}, "AudienceNotMatch", false},
 		"signature":     {func(c *trustedCloud) { c.key = newKey(c.T); c.writeToken(nil) }, "InvalidSignature", false},
-		"STS throttled": {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","code":"Throttling.User"}`) }, "Throttling.User", true},
+		"STS throttled": {func(c *trustedCloud) { c.emu.Fault(`{"action":"AssumeRoleWithOIDC","code":"Throttling.User"}`) }, "Throttling.User", true},
 		"STS down": {func(c *trustedCloud) {
-			c.fault(`{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`)
+			c.emu.Fault(`{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`)
 		}, "ServiceUnavailable", true},
-		"STS answer lost":     {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","drop":"after"}`) }, "no answer", true},
-		"STS request dropped": {func(c *trustedCloud) { c.fault(`{"action":"AssumeRoleWithOIDC","drop":"before"}`) }, "no answer", true},
+		"STS answer lost":     {func(c *trustedCloud) { c.emu.Fault(`{"action":"AssumeRoleWithOIDC","drop":"after"}`) }, "no answer", true},
+		"STS request dropped": {func(c *trustedCloud) { c.emu.Fault(`{"action":"AssumeRoleWithOIDC","drop":"before"}`) }, "no answer", true},
 	} {
 		c := newTrustedCloud(t)
 		test.breaks(c)
@@ -195,7 +174,7 @@ func TestOIDCFailures(t *testing.T) {
 			t.Errorf("%s: error %v, want one that says %q, temporary %t", name, err, test.want, test.temporary)
 			continue
 		}
-		if alicloud.IsNotFound(err) || alicloud.IsAmbiguous(err) || alicloud.IsThrottled(err) || c.count("DescribeVSwitches") != 0 {
+		if alicloud.IsNotFound(err) || alicloud.IsAmbiguous(err) || alicloud.IsThrottled(err) || c.emu.Count(0, "DescribeVSwitches") != 0 {
 			t.Errorf("%s: %v is taken for an answer to a call that was never made", name, err)
 		}
 	}
@@ -263,7 +242,7 @@ func TestSecretsStayInside(t *testing.T) {
 		`{"action":"*","code":"InvalidSecurityToken.Expired","status":403}`, `{"action":"*","drop":"after"}`,
 		`{"action":"*","code":"InternalError","status":500}`, `{"action":"DescribeVSwitches","code":"SignatureDoesNotMatch","status":400}`,
 	} {
-		c.fault(rule)
+		c.emu.Fault(rule)
 		for _, client := range []*alicloud.Client{static, wrongSecret, session} {
 			_, err := client.DescribeVSwitches(ctx, "vpc-emulator")
 			note(err)

@@ -29,7 +29,7 @@ func (c testCloud) raw(t *testing.T, action string, parameters map[string]string
 	for name, value := range all {
 		query.Set(name, value)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/?"+query.Encode(), http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL()+"/?"+query.Encode(), http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

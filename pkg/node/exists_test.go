@@ -157,7 +157,7 @@ func limited(a *account) API { return a.clientOf("limited", "secret") }
 
 func broken(fault string) func(*account) API {
 	return func(a *account) API {
-		a.fault(fault)
+		a.Fault(fault)
 		return a.client
 	}
 }
@@ -326,13 +326,13 @@ func TestMonitorCalls(t *testing.T) {
 		}
 		c.add(nodes...)
 		for pass := range 3 {
-			before := a.last()
+			before := a.Last()
 			for _, node := range nodes {
 				if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {
 					t.Fatalf("exists = %v, %v", exists, err)
 				}
 			}
-			if n := a.count("DescribeInstances", before); n != 3 {
+			if n := a.Count(before, "DescribeInstances"); n != 3 {
 				t.Errorf("pass %d took %d calls, want 3", pass, n)
 			}
 			time.Sleep(period)
@@ -352,13 +352,13 @@ func TestAddressPassCalls(t *testing.T) {
 		}
 		c.add(nodes...)
 		for pass := range 6 {
-			before := a.last()
+			before := a.Last()
 			for _, node := range nodes {
 				if _, err := c.InstanceMetadata(t.Context(), node); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if n := a.count("DescribeInstances", before); n > 6 || (pass > 0 && n > 5) {
+			if n := a.Count(before, "DescribeInstances"); n > 6 || (pass > 0 && n > 5) {
 				t.Errorf("pass %d took %d calls, want at most 6, and 5 after the first", pass, n)
 			}
 			time.Sleep(5 * time.Minute)
@@ -379,7 +379,7 @@ func TestMonitorPeriod(t *testing.T) {
 				nodes = append(nodes, nodeOf(instance))
 			}
 			c.add(nodes...)
-			before, passes := a.last(), 0
+			before, passes := a.Last(), 0
 			for ; passes < 10; passes++ {
 				for _, node := range nodes {
 					if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {
@@ -388,7 +388,7 @@ func TestMonitorPeriod(t *testing.T) {
 				}
 				time.Sleep(period)
 			}
-			if n := a.count("DescribeInstances", before); n != passes {
+			if n := a.Count(before, "DescribeInstances"); n != passes {
 				t.Errorf("period %s: %d passes made %d calls", period, passes, n)
 			}
 		})

@@ -1,10 +1,7 @@
 package node
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -18,12 +15,13 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 const (
-	testRegion = "cn-hangzhou"
-	testVPC    = "vpc-emulator"
+	testRegion = emulatortest.Region
+	testVPC    = emulatortest.VPC
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,25 +29,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // account is an emulated cloud and the real client that reaches it in the same process, so that it also works inside a
 // synctest bubble.
 type account struct {
-	*emulator.Emulator
-	t       *testing.T
-	handler http.Handler
-	client  *alicloud.Client
+	*emulatortest.Cloud
+	t      *testing.T
+	client *alicloud.Client
 }
 
 func newAccount(t *testing.T, opts emulator.Options) *account {
 	t.Helper()
-	e, err := emulator.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	a := &account{Emulator: e, t: t, handler: e.Handler()}
-	a.client = a.clientOf("emulator", "emulator-secret")
+	a := &account{Cloud: emulatortest.New(t, opts), t: t}
+	a.client = a.clientOf(emulatortest.AccessKeyID, emulatortest.AccessKeySecret)
 	return a
 }
 
@@ -58,46 +46,12 @@ func (a *account) clientOf(id, secret string) *alicloud.Client {
 	client, err := alicloud.New(alicloud.Options{
 		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: id, AccessKeySecret: secret},
 		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test"},
-		Transport: direct{a.handler},
+		Transport: a.Transport(),
 	})
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return client
-}
-
-// direct is a transport into a handler of the same process.
-type direct struct{ handler http.Handler }
-
-func (d direct) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("connection closed without an answer")
-		}
-	}()
-	recorder := httptest.NewRecorder()
-	if request.Body == nil {
-		request.Body = http.NoBody
-	}
-	d.handler.ServeHTTP(recorder, request)
-	return recorder.Result(), nil
-}
-
-// fault injects a fault as the emulator's admin API describes it.
-func (a *account) fault(rule string) {
-	a.t.Helper()
-	a.admin(http.MethodPost, "/_emulator/faults", rule)
-}
-
-func (a *account) admin(method, path, body string) {
-	a.t.Helper()
-	request := httptest.NewRequest(method, path, strings.NewReader(body))
-	request.RemoteAddr = "127.0.0.1:1"
-	recorder := httptest.NewRecorder()
-	a.handler.ServeHTTP(recorder, request)
-	if recorder.Code/100 != 2 {
-		a.t.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
-	}
 }
 
 // put adds running instances i-0, i-1, … with addresses 10.1.0.10, … .
@@ -112,25 +66,6 @@ func (a *account) put(n int) []emulator.Instance {
 		all = append(all, instance)
 	}
 	return all
-}
-
-// count returns how often the action arrived after the call numbered since.
-func (a *account) count(action string, since int64) int {
-	n := 0
-	for _, call := range a.Calls(since) {
-		if call.Action == action {
-			n++
-		}
-	}
-	return n
-}
-
-func (a *account) last() int64 {
-	calls := a.Calls(0)
-	if len(calls) == 0 {
-		return 0
-	}
-	return calls[len(calls)-1].Seq
 }
 
 // cluster is a node cache that a test fills by hand, and the provider over it.

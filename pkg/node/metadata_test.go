@@ -95,7 +95,7 @@ func TestForeignNodes(t *testing.T) {
 			t.Errorf("%s: shutdown = %v, %v, want false", name, shutdown, err)
 		}
 	}
-	if n := a.count("DescribeInstances", 0); n != 0 {
+	if n := a.Count(0, "DescribeInstances"); n != 0 {
 		t.Errorf("ECS was asked %d times about nodes that are none of ours", n)
 	}
 }
@@ -199,7 +199,7 @@ func TestBurst(t *testing.T) {
 				})
 			}
 			waiting.Wait()
-			if n := a.count("DescribeInstances", 0); n != 3 {
+			if n := a.Count(0, "DescribeInstances"); n != 3 {
 				t.Errorf("250 nodes took %d calls, want 3", n)
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -21,61 +20,29 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 )
 
 // cloudServer is the emulated cloud with its address.
-type cloudServer struct {
-	url string
-	emu *emulator.Emulator
-}
+type cloudServer struct{ *emulatortest.Cloud }
 
 func startCloud(t *testing.T) cloudServer {
 	t.Helper()
-	emu, err := emulator.New(emulator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(emu.Handler())
-	t.Cleanup(func() {
-		server.Close()
-		if err := emu.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return cloudServer{url: server.URL, emu: emu}
-}
-
-// putInstance makes an ECS instance the way other programs do, through the admin API.
-func (s cloudServer) putInstance(t *testing.T, id, fields string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.url+"/_emulator/instances/"+id, strings.NewReader(fields))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("PUT instance %s: status %d", id, response.StatusCode)
-	}
+	return cloudServer{emulatortest.New(t, emulator.Options{})}
 }
 
 // environment points everything at the emulator; the metadata service is that of instance, "" for none.
 func (s cloudServer) environment(instance string) Environment {
-	host := strings.TrimPrefix(s.url, "http://")
+	host := strings.TrimPrefix(s.URL(), "http://")
 	variables := map[string]string{
-		"SLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": s.url, "ALICLOUD_CLIENT_SCHEME": "HTTP",
+		"SLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": s.URL(), "ALICLOUD_CLIENT_SCHEME": "HTTP",
 		"METADATA_ENDPOINT": "http://127.0.0.1:0",
 	}
 	if instance != "" {
-		variables["METADATA_ENDPOINT"] = s.url + "/metadata/" + instance
+		variables["METADATA_ENDPOINT"] = s.URL() + "/metadata/" + instance
 	}
 	return EnvironmentFrom(func(name string) string { return variables[name] })
 }
-
-func (s cloudServer) calls() int { return len(s.emu.Calls(0)) }
 
 var keys = Config{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret", Region: "cn-hangzhou"}
 
@@ -111,7 +78,7 @@ func TestConnectByConfig(t *testing.T) {
 	if cloud.clusterID != "c1" {
 		t.Errorf("cluster id %q, want the configured one", cloud.clusterID)
 	}
-	if got := server.calls(); got != 1 {
+	if got := server.Count(0); got != 1 {
 		t.Errorf("%d calls, want 1", got)
 	}
 }
@@ -119,7 +86,7 @@ func TestConnectByConfig(t *testing.T) {
 func TestConnectByMetadata(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	server.putInstance(t, "i-1", `{"VSwitchId": "vsw-b"}`)
+	server.Put("i-1", `{"VSwitchId": "vsw-b"}`)
 	cloud, err := connected(t, keys, server.environment("i-1"))
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +100,7 @@ func TestConnectByMetadata(t *testing.T) {
 func TestConnectByMetadataAlone(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	server.putInstance(t, "i-1", `{"RamRoleName": "emulator-role"}`)
+	server.Put("i-1", `{"RamRoleName": "emulator-role"}`)
 	cloud, err := connected(t, Config{}, server.environment("i-1"))
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +111,8 @@ func TestConnectByMetadataAlone(t *testing.T) {
 func TestConnectByNodes(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	server.putInstance(t, "i-1", `{"VSwitchId": "vsw-b"}`)
-	server.putInstance(t, "i-2", `{"VSwitchId": "vsw-a", "PrivateIpAddress": "10.1.7.7"}`)
+	server.Put("i-1", `{"VSwitchId": "vsw-b"}`)
+	server.Put("i-2", `{"VSwitchId": "vsw-a", "PrivateIpAddress": "10.1.7.7"}`)
 	byID := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-1"}}
 	byAddress := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}, Status: corev1.NodeStatus{
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.7.7"}},
@@ -255,7 +222,7 @@ func checkPlace(t *testing.T, cloud *Cloud, vpcID string, vSwitches []string) {
 // fault injects a fault of the emulator.
 func (s cloudServer) fault(t *testing.T, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/_emulator/faults", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/_emulator/faults", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func TestConnectWaitsForSTS(t *testing.T) {
 	if err := os.WriteFile(token, []byte(unsignedToken(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	host := strings.TrimPrefix(server.url, "http://")
+	host := strings.TrimPrefix(server.URL(), "http://")
 	variables := map[string]string{
 		"SLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": host, "STS_ENDPOINT": host, "ALICLOUD_CLIENT_SCHEME": "HTTP",
 		"METADATA_ENDPOINT": "http://127.0.0.1:0", envTokenFile: token,

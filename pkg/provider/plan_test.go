@@ -46,7 +46,7 @@ func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	server.putInstance(t, "i-1", `{"PrivateIpAddress": "10.1.0.9"}`)
+	server.Put("i-1", `{"PrivateIpAddress": "10.1.0.9"}`)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 		Spec:       corev1.NodeSpec{ProviderID: "cn-hangzhou.i-1", PodCIDR: "10.244.3.0/24", PodCIDRs: []string{"10.244.3.0/24"}},
@@ -68,7 +68,7 @@ func TestPlan(t *testing.T) {
 	if plan.Empty() {
 		t.Error("the plan says that it is empty")
 	}
-	for _, call := range server.emu.Calls(0) {
+	for _, call := range server.Calls(0) {
 		if call.Kind == "write" {
 			t.Errorf("planning wrote: %s", call.Action)
 		}

@@ -165,7 +165,7 @@ func TestController(t *testing.T) {
 	t.Logf("requested after %s", time.Since(asked))
 	s.network("node-0", "node-1", "node-2")
 	s.eventually("the source/destination checks are off", 10*time.Second, func(context.Context) bool {
-		return s.account.count(0, "ModifyNetworkInterfaceAttribute") == 2
+		return s.account.Count(0, "ModifyNetworkInterfaceAttribute") == 2
 	})
 
 	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-0", metav1.DeleteOptions{}); err != nil {
@@ -177,11 +177,11 @@ func TestController(t *testing.T) {
 	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	before := s.account.last()
+	before := s.account.Last()
 	s.startController()
 	s.eventuallyRoutes(map[string]string{cidrOf(2): "i-2"})
 	s.network("node-2")
-	if n := s.account.count(before, "ModifyNetworkInterfaceAttribute"); n != 0 {
+	if n := s.account.Count(before, "ModifyNetworkInterfaceAttribute"); n != 0 {
 		t.Errorf("%d checks were switched off again after the restart", n)
 	}
 }
@@ -198,7 +198,7 @@ func TestNodesThatJoinTogether(t *testing.T) {
 		stop := s.startController()
 		defer stop()
 		time.Sleep(10 * time.Second)
-		before, start := s.account.last(), time.Now()
+		before, start := s.account.Last(), time.Now()
 		for i := range 50 {
 			s.update(fmt.Sprintf("node-%d", i), withProviderID(fmt.Sprintf("cn-hangzhou.i-%d", i)))
 		}
@@ -212,7 +212,7 @@ func TestNodesThatJoinTogether(t *testing.T) {
 		if took := time.Since(start); took > 1200*time.Millisecond {
 			t.Errorf("50 routes took %s, want at most 1.2 times the second that the cloud takes", took)
 		}
-		if n := s.account.count(before, "CreateRouteEntries", "DescribeRouteEntryList"); n > 3 {
+		if n := s.account.Count(before, "CreateRouteEntries", "DescribeRouteEntryList"); n > 3 {
 			for _, call := range s.account.Calls(before) {
 				t.Logf("%s %s %s", call.Time.Sub(start), call.Action, call.Code)
 			}
@@ -269,7 +269,7 @@ func TestClearController(t *testing.T) {
 	if got := status(t.Context(), "node-2"); got != "none" {
 		t.Errorf("a node without the condition got %s", got)
 	}
-	if n := s.account.count(0); n != 0 {
+	if n := s.account.Count(0); n != 0 {
 		t.Errorf("%d calls to the cloud with routes off", n)
 	}
 }
@@ -306,7 +306,7 @@ func TestStockController(t *testing.T) {
 	s.create(nodes...)
 	s.startStock()
 	s.eventuallyRoutes(want)
-	if n := s.account.count(0, "CreateRouteEntries"); n > 20 {
+	if n := s.account.Count(0, "CreateRouteEntries"); n > 20 {
 		t.Errorf("%d routes took %d batches", count, n)
 	}
 
@@ -319,11 +319,11 @@ func TestStockController(t *testing.T) {
 	delete(want, cidrOf(3))
 	s.eventuallyRoutes(want)
 
-	before := s.account.last()
+	before := s.account.Last()
 	s.eventually("three more passes", 20*time.Second, func(context.Context) bool {
-		return s.account.count(before, "DescribeRouteEntryList") >= 6
+		return s.account.Count(before, "DescribeRouteEntryList") >= 6
 	})
-	if n := s.account.count(before, writes...); n != 0 {
+	if n := s.account.Count(before, writes...); n != 0 {
 		t.Errorf("passes over settled routes made %d writes", n)
 	}
 	if diff := cmp.Diff(want, s.account.routes(testTable)); diff != "" {
@@ -354,7 +354,7 @@ func TestRoutesConcurrently(t *testing.T) {
 		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
 			t.Errorf("routes (-want +got):\n%s", diff)
 		}
-		if n := a.count(0, "CreateRouteEntries"); n > 12 {
+		if n := a.Count(0, "CreateRouteEntries"); n > 12 {
 			t.Errorf("200 concurrent calls made %d batches", n)
 		}
 		listed, err := routes.ListRoutes(t.Context(), "")

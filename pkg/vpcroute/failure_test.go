@@ -66,7 +66,7 @@ func playFailure(t *testing.T, fault string, write int, dies bool) {
 	}
 	c.set(more...)
 
-	a.fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, write, fault))
+	a.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, write, fault))
 	for range 3 {
 		next, err := c.pass.run(t.Context())
 		if err == nil {
@@ -104,10 +104,10 @@ func TestReadFailures(t *testing.T) {
 				c.set(nodes...)
 				c.converge(time.Minute)
 				c.restart()
-				before := a.last()
-				a.fault(fault)
+				before := a.Last()
+				a.Fault(fault)
 				c.converge(5 * time.Minute)
-				if n := a.count(before, writes...); n != 0 {
+				if n := a.Count(before, writes...); n != 0 {
 					t.Errorf("%d writes after a failed read", n)
 				}
 				c.wantRoutes(testTable, want)

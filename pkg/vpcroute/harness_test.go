@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"slices"
 	"strings"
@@ -27,12 +26,13 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 const (
-	testVPC   = "vpc-emulator"
-	testTable = "vtb-emulator"
+	testVPC   = emulatortest.VPC
+	testTable = emulatortest.SystemTable
 )
 
 func TestMain(m *testing.M) {
@@ -46,10 +46,9 @@ func TestMain(m *testing.M) {
 // account is an emulated cloud and the real client that reaches it in the same process, so that it also works inside a
 // synctest bubble.
 type account struct {
-	*emulator.Emulator
-	t       *testing.T
-	handler http.Handler
-	client  *alicloud.Client
+	*emulatortest.Cloud
+	t      *testing.T
+	client *alicloud.Client
 }
 
 // newAccount has room for two thousand routes and a second route table, unless the options bring a configuration.
@@ -60,66 +59,22 @@ func newAccount(t *testing.T, opts emulator.Options) *account {
 		opts.Config.Quotas.RouteEntriesPerTable = 2000
 		opts.Config.RouteTables = append(opts.Config.RouteTables, cloud.RouteTableConfig{ID: "vtb-second", VPCID: testVPC})
 	}
-	e, err := emulator.New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	a := &account{Emulator: e, t: t, handler: e.Handler()}
-	a.client = a.clientOf("emulator", "emulator-secret")
+	a := &account{Cloud: emulatortest.New(t, opts), t: t}
+	a.client = a.clientOf(emulatortest.AccessKeyID, emulatortest.AccessKeySecret)
 	return a
 }
 
 func (a *account) clientOf(id, secret string) *alicloud.Client {
 	a.t.Helper()
 	client, err := alicloud.New(alicloud.Options{
-		Region: "cn-hangzhou", Credentials: alicloud.StaticCredentials{AccessKeyID: id, AccessKeySecret: secret},
+		Region: emulatortest.Region, Credentials: alicloud.StaticCredentials{AccessKeyID: id, AccessKeySecret: secret},
 		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test"},
-		Transport: direct{a.handler},
+		Transport: a.Transport(),
 	})
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	return client
-}
-
-// direct is a transport into a handler of the same process.
-type direct struct{ handler http.Handler }
-
-func (d direct) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("connection closed without an answer")
-		}
-	}()
-	recorder := httptest.NewRecorder()
-	if request.Body == nil {
-		request.Body = http.NoBody
-	}
-	d.handler.ServeHTTP(recorder, request)
-	return recorder.Result(), nil
-}
-
-// fault injects a fault as the emulator's admin API describes it.
-func (a *account) fault(rule string) {
-	a.t.Helper()
-	a.admin(http.MethodPost, "/_emulator/faults", rule)
-}
-
-func (a *account) admin(method, path, body string) []byte {
-	a.t.Helper()
-	request := httptest.NewRequest(method, path, strings.NewReader(body))
-	request.RemoteAddr = "127.0.0.1:1"
-	recorder := httptest.NewRecorder()
-	a.handler.ServeHTTP(recorder, request)
-	if recorder.Code/100 != 2 {
-		a.t.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
-	}
-	return recorder.Body.Bytes()
 }
 
 // put adds running instances i-0, i-1, … with the addresses of nodeOf.
@@ -144,7 +99,7 @@ func (a *account) routes(table string) map[string]string {
 			}
 		}
 	}
-	if err := json.Unmarshal(a.admin(http.MethodGet, "/_emulator/state", ""), &state); err != nil {
+	if err := json.Unmarshal(a.Admin(http.MethodGet, "/_emulator/state", ""), &state); err != nil {
 		a.t.Fatal(err)
 	}
 	found := map[string]string{}
@@ -171,25 +126,6 @@ func (a *account) make(description string, routes map[string]string) {
 			a.t.Fatal(err)
 		}
 	}
-}
-
-// count returns how often the action arrived after the call numbered since.
-func (a *account) count(since int64, actions ...string) int {
-	n := 0
-	for _, call := range a.Calls(since) {
-		if len(actions) == 0 || slices.Contains(actions, call.Action) {
-			n++
-		}
-	}
-	return n
-}
-
-func (a *account) last() int64 {
-	calls := a.Calls(0)
-	if len(calls) == 0 {
-		return 0
-	}
-	return calls[len(calls)-1].Seq
 }
 
 var writes = []string{"CreateRouteEntries", "DeleteRouteEntries", "CreateRouteEntry", "DeleteRouteEntry", "ModifyNetworkInterfaceAttribute"}

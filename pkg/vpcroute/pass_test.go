@@ -22,10 +22,10 @@ func (c *cluster) wantRoutes(table string, want map[string]string) {
 	if diff := cmp.Diff(want, c.account.routes(table)); diff != "" {
 		c.t.Errorf("routes of %s (-want +got):\n%s", table, diff)
 	}
-	before := c.account.last()
+	before := c.account.Last()
 	c.pass.drift = time.Time{}
 	c.converge(time.Minute)
-	if n := c.account.count(before, writes...); n != 0 {
+	if n := c.account.Count(before, writes...); n != 0 {
 		c.t.Errorf("a pass over settled routes made %d writes", n)
 	}
 }
@@ -54,9 +54,9 @@ func TestCalls(t *testing.T) {
 				nodes, routes := nodesOf(test.nodes)
 				c.set(nodes...)
 
-				before, start := a.last(), time.Now()
+				before, start := a.Last(), time.Now()
 				c.converge(5 * time.Minute)
-				if n := a.count(before); n > test.calls {
+				if n := a.Count(before); n > test.calls {
 					t.Errorf("%d calls for %d new nodes, want at most %d", n, test.nodes, test.calls)
 				}
 				batches := (test.nodes + 49) / 50
@@ -70,9 +70,9 @@ func TestCalls(t *testing.T) {
 				c.wantRoutes(testTable, routes)
 
 				c.restart()
-				before = a.last()
+				before = a.Last()
 				c.converge(time.Minute)
-				if n, pages := a.count(before), test.nodes/100+1; n > pages+1 {
+				if n, pages := a.Count(before), test.nodes/100+1; n > pages+1 {
 					t.Errorf("restart: %d calls, want at most %d", n, pages+1)
 				}
 			})
@@ -217,11 +217,11 @@ func TestQuota(t *testing.T) {
 		if yes, no := c.available(); len(yes) != 20 || len(no) != 10 {
 			t.Errorf("%d nodes have a network and %d have not, want 20 and 10", len(yes), len(no))
 		}
-		before := a.last()
+		before := a.Last()
 		for range 10 {
 			c.kickPass()
 		}
-		if n := a.count(before); n != 0 {
+		if n := a.Count(before); n != 0 {
 			t.Errorf("ten events made %d calls to a full table", n)
 		}
 		if n := c.told()[reasonQuota]; n == 0 || n > 11 {

@@ -69,7 +69,7 @@ func playMissing(t *testing.T, action string) {
 	permit(routesPolicy(action))
 	c.unset(nodeOf(0))
 	c.set(nodeOf(2))
-	before := a.last()
+	before := a.Last()
 	said := c.work(t)
 	refused := slices.ContainsFunc(a.Calls(before), func(call emulator.Call) bool { return call.Action == action })
 	if !refused {
@@ -87,9 +87,9 @@ func playMissing(t *testing.T, action string) {
 	if diff := cmp.Diff(map[string]string{cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(9): "i-3"}, a.routes(testTable)); diff != "" {
 		t.Errorf("routes with the permission back (-want +got):\n%s", diff)
 	}
-	before = a.last()
+	before = a.Last()
 	c.work(t)
-	if n := a.count(before, writes...); n != 0 {
+	if n := a.Count(before, writes...); n != 0 {
 		t.Errorf("%d writes with nothing left to do", n)
 	}
 }

@@ -30,32 +30,32 @@ func TestSourceDestCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		a.fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"InvalidOperation.Conflict","status":400,"times":2}`)
+		a.Fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"InvalidOperation.Conflict","status":400,"times":2}`)
 		c.checks.want(v)
 		if err := c.checks.pass(t.Context()); err == nil {
 			t.Error("two failed writes are no error")
 		}
-		if n := a.count(0, "DescribeNetworkInterfaces"); n != 1 {
+		if n := a.Count(0, "DescribeNetworkInterfaces"); n != 1 {
 			t.Errorf("%d reads for 100 nodes, want 1", n)
 		}
-		if n := a.count(0, "ModifyNetworkInterfaceAttribute"); n != 30 {
+		if n := a.Count(0, "ModifyNetworkInterfaceAttribute"); n != 30 {
 			t.Errorf("%d writes, want one for each of the 30 checks that are on", n)
 		}
 		if n := c.told()[reasonSourceDestErr]; n != 2 {
 			t.Errorf("%d events, want one for each of the 2 nodes", n)
 		}
 
-		before := a.last()
+		before := a.Last()
 		if err := c.checks.pass(t.Context()); err != nil {
 			t.Errorf("second attempt: %v", err)
 		}
-		if n := a.count(before, "ModifyNetworkInterfaceAttribute"); n != 2 {
+		if n := a.Count(before, "ModifyNetworkInterfaceAttribute"); n != 2 {
 			t.Errorf("%d writes in the second attempt, want the 2 that failed", n)
 		}
-		before = a.last()
+		before = a.Last()
 		c.checks.want(v)
-		if err := c.checks.pass(t.Context()); err != nil || a.count(before) != 0 {
-			t.Errorf("with nothing left to do: %v, %d calls", err, a.count(before))
+		if err := c.checks.pass(t.Context()); err != nil || a.Count(before) != 0 {
+			t.Errorf("with nothing left to do: %v, %d calls", err, a.Count(before))
 		}
 	})
 }
@@ -110,7 +110,7 @@ func TestSourceDestQuota(t *testing.T) {
 				}
 				c := checkedCluster(t, 400, config)
 				c.finishChecks(test.within)
-				writes := c.account.count(0, "ModifyNetworkInterfaceAttribute")
+				writes := c.account.Count(0, "ModifyNetworkInterfaceAttribute")
 				if writes > 400+test.refused {
 					t.Errorf("%d calls for 400 interfaces, want at most %d refused", writes, test.refused)
 				}
@@ -125,9 +125,9 @@ func TestSourceDestForbidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := checkedCluster(t, 100, cloud.DefaultConfig())
-		c.account.fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"Forbidden.RAM","status":403,"times":3}`)
+		c.account.Fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"Forbidden.RAM","status":403,"times":3}`)
 		c.finishChecks(time.Minute)
-		if n := c.account.count(0, "ModifyNetworkInterfaceAttribute"); n != 103 {
+		if n := c.account.Count(0, "ModifyNetworkInterfaceAttribute"); n != 103 {
 			t.Errorf("%d calls, want 3 that were refused and one for each of 100 interfaces", n)
 		}
 		if n := c.told()[reasonSourceDestErr]; n == 0 || n > 3 {

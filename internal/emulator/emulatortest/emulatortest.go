@@ -1,0 +1,125 @@
+// Package emulatortest starts emulators for the tests of other packages and talks to their admin API. It makes no client
+// of the cloud: that is what the packages under test bring.
+package emulatortest
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+// What the built-in configuration has.
+const (
+	Region          = "cn-hangzhou"
+	VPC             = "vpc-emulator"
+	SystemTable     = "vtb-emulator"
+	AccessKeyID     = "emulator"
+	AccessKeySecret = "emulator-secret"
+)
+
+// Cloud is an emulator that ends with its test.
+type Cloud struct {
+	*emulator.Emulator
+	t       testing.TB
+	handler http.Handler
+	serve   func() string
+}
+
+// New starts an emulator. Without [Cloud.URL] it needs no network, so that it also works inside a synctest bubble.
+func New(t testing.TB, opts emulator.Options) *Cloud {
+	t.Helper()
+	e, err := emulator.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &Cloud{Emulator: e, t: t, handler: e.Handler()}
+	c.serve = sync.OnceValue(func() string {
+		server := httptest.NewServer(c.handler)
+		t.Cleanup(server.Close)
+		return server.URL
+	})
+	return c
+}
+
+// URL serves the emulator over HTTP, from the first use on.
+func (c *Cloud) URL() string { return c.serve() }
+
+// Transport carries requests to the emulator within the process, whatever their host.
+func (c *Cloud) Transport() http.RoundTripper { return direct{c.handler} }
+
+type direct struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper. An answer that the emulator drops is an error, as on a connection that breaks.
+func (d direct) RoundTrip(request *http.Request) (response *http.Response, err error) {
+	defer func() {
+		switch r := recover(); r {
+		case nil:
+		case http.ErrAbortHandler:
+			response, err = nil, errors.New("connection closed without an answer")
+		default:
+			panic(r)
+		}
+	}()
+	recorder := httptest.NewRecorder()
+	if request.Body == nil {
+		request.Body = http.NoBody
+	}
+	d.handler.ServeHTTP(recorder, request)
+	return recorder.Result(), nil
+}
+
+// Admin makes a request to the admin API and returns the answer. A refusal fails the test.
+func (c *Cloud) Admin(method, path, body string) []byte {
+	c.t.Helper()
+	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	request.RemoteAddr = "127.0.0.1:1"
+	recorder := httptest.NewRecorder()
+	c.handler.ServeHTTP(recorder, request)
+	if recorder.Code/100 != 2 {
+		c.t.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
+	}
+	return recorder.Body.Bytes()
+}
+
+// Put makes or changes an instance, by fields of DescribeInstances as a JSON object.
+func (c *Cloud) Put(instance, fields string) {
+	c.t.Helper()
+	c.Admin(http.MethodPut, "/_emulator/instances/"+instance, fields)
+}
+
+// Fault injects a fault, as a JSON object of the admin API.
+func (c *Cloud) Fault(rule string) {
+	c.t.Helper()
+	c.Admin(http.MethodPost, "/_emulator/faults", rule)
+}
+
+// Last is the number of the last call so far.
+func (c *Cloud) Last() int64 {
+	calls := c.Calls(0)
+	if len(calls) == 0 {
+		return 0
+	}
+	return calls[len(calls)-1].Seq
+}
+
+// Count is how often the actions arrived after the call numbered since; without actions it counts all calls.
+func (c *Cloud) Count(since int64, actions ...string) int {
+	n := 0
+	for _, call := range c.Calls(since) {
+		if len(actions) == 0 || slices.Contains(actions, call.Action) {
+			n++
+		}
+	}
+	return n
+}
