@@ -67,6 +67,7 @@ demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json f
 .PHONY: bench
 bench: ## Figures against their goals (BENCH=emulator|clb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json)
 	@$(MAKE) --no-print-directory build >&2
+	@case '$(BENCH)' in '' | initor) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
 	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --output '$(BENCH_OUTPUT)'
 
 .PHONY: lint

@@ -15,7 +15,7 @@ import (
 
 const long = `Gives the node it runs on its spec.providerID, <region>.<instance id>.
 
-The ECS instance is found through the metadata service of the machine or, with --cloud-config, by the node's address. An ID
+The ECS instance is found through the metadata service of the machine or, with a cloud-config, by the node's address. An ID
 that is there is never changed. The process needs to get and patch nodes, and nothing more.
 
 Exit codes:

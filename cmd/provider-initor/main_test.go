@@ -53,6 +53,8 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{name: "provider-initor", args: []string{"--node-name=a", "--cloud-config=/does/not/exist"}, want: []string{"--cloud-config", "/does/not/exist"}},
 		{name: "provider-initor", args: []string{"--node-name=a", "--cloud-config=" + noVPC}, want: []string{noVPC, "Global.vpcid"}},
 		{name: "provider-initor", args: []string{"--node-name=a", "--cloud-config=" + noBase64}, want: []string{noBase64, "Global.accessKeySecret"}},
+		{name: "provider-initor", args: []string{"--node-name=a", "--provider-id=i-1"}, want: []string{"--provider-id", `"i-1"`}},
+		{name: "provider-initor", args: []string{"--node-name=a", "--cloud-config-map=cloud-config"}, want: []string{`"cloud-config"`, "NAMESPACE/NAME"}},
 		{
 			name: "provider-initor", args: []string{"--node-name=a"}, env: []string{"METADATA_ENDPOINT=100.100.100.200"},
 			want: []string{"METADATA_ENDPOINT", `"100.100.100.200"`, "http://100.100.100.200"},
@@ -93,6 +95,7 @@ func TestOutcomes(t *testing.T) {
 		"not ECS, but has to be": {
 			metadata: off, args: []string{"--require-ecs"}, wantCode: initor.ExitUnidentified, wantLast: []string{"node-1", "not an ECS instance"},
 		},
+		"told":         {metadata: off, args: []string{"--provider-id=alicloud://cn-hangzhou.i-1"}, wantLast: []string{`source="flag"`}, wantStored: "cn-hangzhou.i-1"},
 		"no such node": {metadata: up, args: []string{"--node-name=node-2"}, wantCode: initor.ExitFailed, wantLast: []string{"node-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
@@ -28,7 +31,9 @@ type options struct {
 	nodeName         string
 	metadataEndpoint string
 	access           access
+	providerID       string
 	cloudConfig      string
+	cloudConfigMap   string
 	environment      provider.Environment
 	requireECS       bool
 	timeout          time.Duration
@@ -41,6 +46,7 @@ func newOptions(getenv func(string) string) *options {
 		nodeName:         getenv(initor.EnvNodeName),
 		metadataEndpoint: getenv(envMetadataEndpoint),
 		access:           newAccess(getenv),
+		cloudConfigMap:   defaultConfigMap,
 		environment:      provider.EnvironmentFrom(getenv),
 		timeout:          initor.DefaultTimeout,
 		reportFile:       getenv(initor.EnvReportFile),
@@ -54,8 +60,12 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.metadataEndpoint, "metadata-endpoint", o.metadataEndpoint,
 		"URL of the ECS metadata service, "+alicloud.DefaultMetadataEndpoint+" if empty (environment: "+envMetadataEndpoint+")")
 	o.access.addFlags(flags)
+	flags.StringVar(&o.providerID, "provider-id", "",
+		"provider ID of this machine, for example cn-hangzhou.i-bp1...; nothing else is asked then")
 	flags.StringVar(&o.cloudConfig, "cloud-config", "",
 		"cloud-config file with region, vpcid and an access key; where the metadata service knows nothing, the instance is looked up by address")
+	flags.StringVar(&o.cloudConfigMap, "cloud-config-map", o.cloudConfigMap,
+		"without --cloud-config: ConfigMap whose key "+cloudConfigKey+" is used in its place, where it exists and may be read")
 	flags.BoolVar(&o.requireECS, "require-ecs", false,
 		"fail when the node is not an ECS instance, instead of leaving it alone")
 	flags.DurationVar(&o.timeout, "timeout", o.timeout, "time for everything, retries included")
@@ -76,7 +86,10 @@ func (o *options) initializer() (*initor.Initializer, error) {
 	if err := checkEndpoint(o.metadataEndpoint); err != nil {
 		return nil, err
 	}
-	sources, err := o.sources()
+	var client *kubernetes.Clientset // made last, as an API server is the last thing to be missing
+	sources, err := o.sources(func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+		return client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +98,7 @@ func (o *options) initializer() (*initor.Initializer, error) {
 		return nil, err
 	}
 	config.Timeout = requestTimeout
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
+	if client, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("API server %s: %w", config.Host, err)
 	}
 	return initor.New(initor.Options{

@@ -6,33 +6,49 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
-// sources returns what is asked for the instance, in order: the metadata service, then ECS if there is a cloud-config.
-func (o *options) sources() ([]initor.Source, error) {
+// sources returns what is asked for the instance, in order: the flag, or else the metadata service and then ECS. Without a file, ECS
+// is asked with the cloud-config that maps has.
+func (o *options) sources(maps configMapGetter) ([]initor.Source, error) {
+	if o.providerID != "" {
+		id, err := node.ParseProviderID(o.providerID)
+		if err != nil {
+			return nil, fmt.Errorf("--provider-id is %q: %w", o.providerID, err)
+		}
+		return []initor.Source{initor.Given(id)}, nil
+	}
 	sources := []initor.Source{initor.NewMetadataSource(alicloud.NewMetadata(o.metadataEndpoint), os.DirFS("/sys"))}
-	if o.cloudConfig == "" {
-		return sources, nil
+	switch {
+	case o.cloudConfig != "":
+		ecs, err := ecsSource(o.cloudConfig, o.environment)
+		if err != nil {
+			return nil, fmt.Errorf("--cloud-config %q: %w", o.cloudConfig, err)
+		}
+		sources = append(sources, ecs)
+	case o.cloudConfigMap != "":
+		ecs, err := newConfigMapSource(maps, o.cloudConfigMap, o.environment)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, ecs)
 	}
-	ecs, err := o.ecsSource()
-	if err != nil {
-		return nil, fmt.Errorf("--cloud-config %q: %w", o.cloudConfig, err)
-	}
-	return append(sources, ecs), nil
-}
-
-func (o *options) ecsSource() (*initor.ECSSource, error) {
-	return ecsSource(o.cloudConfig, o.environment)
+	return sources, nil
 }
 
 // ecsSource asks ECS as the cloud-config at path and the environment say.
 func ecsSource(path string, environment provider.Environment) (*initor.ECSSource, error) {
-	config, err := readConfig(path)
+	config, err := provider.ReadConfigFile(path)
 	if err != nil {
 		return nil, err
 	}
-	if err = environment.Check(); err != nil {
+	return ecsSourceOf(config, environment)
+}
+
+func ecsSourceOf(config provider.Config, environment provider.Environment) (*initor.ECSSource, error) {
+	if err := environment.Check(); err != nil {
 		return nil, err
 	}
 	endpoints := environment.Endpoints.Over(config.Endpoints)
@@ -48,8 +64,8 @@ func ecsSource(path string, environment provider.Environment) (*initor.ECSSource
 		known bool
 	}{{"region", config.Region != ""}, {"vpcid", config.VPCID != ""}, {"accessKeyID", source != provider.SourceRole}} {
 		if !needed.known {
-			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address; without --cloud-config "+
-				"only the metadata service is asked", needed.field)
+			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address; without a "+
+				"cloud-config only the metadata service is asked", needed.field)
 		}
 	}
 	client, err := alicloud.New(alicloud.Options{
@@ -59,13 +75,4 @@ func ecsSource(path string, environment provider.Environment) (*initor.ECSSource
 		return nil, err
 	}
 	return initor.NewECSSource(client, config.VPCID)
-}
-
-func readConfig(path string) (provider.Config, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return provider.Config{}, err
-	}
-	defer file.Close()
-	return provider.ReadConfig(file)
 }

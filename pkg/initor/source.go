@@ -14,13 +14,28 @@ import (
 // why in its text.
 var ErrNotECS = errors.New("not an ECS instance")
 
+// ErrNotUsable is wrapped by the error of a source that cannot be asked, because what it needs is not there. It says nothing about
+// the node, and asking again does not help.
+var ErrNotUsable = errors.New("not usable")
+
 // Source finds out which ECS instance a node is.
 type Source interface {
 	// Name names the source in logs and errors, for example "metadata service".
 	Name() string
-	// Identify returns the provider ID of n. The error wraps [ErrNotECS] when there is nothing to be found here; any other
-	// error means that the source could not tell this time.
+	// Identify returns the provider ID of n. The error wraps [ErrNotECS] when there is nothing to be found here, and
+	// [ErrNotUsable] when the source cannot be asked; any other error means that it could not tell this time.
 	Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error)
+}
+
+// Given is a source that was told the answer.
+type Given node.ProviderID
+
+// Name implements [Source].
+func (Given) Name() string { return "flag" }
+
+// Identify implements [Source].
+func (g Given) Identify(context.Context, *corev1.Node) (node.ProviderID, error) {
+	return node.ProviderID(g), nil
 }
 
 // identity is what a source found.
@@ -29,15 +44,17 @@ type identity struct {
 	source string
 }
 
-// ask returns the answer of the first source that has one. Without any, the error wraps [ErrNotECS] only if every source
-// says so: one that could not tell leaves the matter open.
+// ask returns the answer of the first source that has one. Without any, the error wraps [ErrNotECS] only if every source that
+// can be asked says so: one that could not tell leaves the matter open.
 func ask(ctx context.Context, sources []Source, n *corev1.Node) (identity, error) {
-	var absent, unsure []error
+	var absent, unsure, unusable []error
 	for _, source := range sources {
 		id, err := source.Identify(ctx, n)
 		switch {
 		case err == nil:
 			return identity{ProviderID: id, source: source.Name()}, nil
+		case errors.Is(err, ErrNotUsable):
+			unusable = append(unusable, fmt.Errorf("%s: %w", source.Name(), err))
 		case errors.Is(err, ErrNotECS):
 			absent = append(absent, fmt.Errorf("%s: %w", source.Name(), err))
 		default:
@@ -45,7 +62,8 @@ func ask(ctx context.Context, sources []Source, n *corev1.Node) (identity, error
 		}
 	}
 	if len(unsure) > 0 {
-		return identity{}, OneLine(unsure...)
+		// What could not be asked is the user's way out.
+		return identity{}, OneLine(append(unsure, unusable...)...)
 	}
 	return identity{}, OneLine(absent...)
 }

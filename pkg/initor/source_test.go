@@ -23,6 +23,7 @@ var (
 
 	knows  = sourceFunc(func() (node.ProviderID, error) { return testID, nil })
 	denies = sourceFunc(func() (node.ProviderID, error) { return node.ProviderID{}, fmt.Errorf("%w: no route", ErrNotECS) })
+	absent = sourceFunc(func() (node.ProviderID, error) { return node.ProviderID{}, fmt.Errorf("%w: no key", ErrNotUsable) })
 	fails  = sourceFunc(func() (node.ProviderID, error) { return node.ProviderID{}, errBroken })
 )
 
@@ -35,6 +36,9 @@ func TestAsk(t *testing.T) {
 	}{
 		"the first that knows":                  {sources: []Source{denies, fails, knows}},
 		"all deny":                              {sources: []Source{denies, denies}, want: ErrNotECS},
+		"one cannot be asked, the others deny":  {sources: []Source{denies, absent}, want: ErrNotECS, not: ErrNotUsable},
+		"one cannot tell, one cannot be asked":  {sources: []Source{fails, absent}, want: ErrNotUsable, not: ErrNotECS},
+		"told":                                  {sources: []Source{Given(testID), fails}},
 		"one cannot tell, so nothing is denied": {sources: []Source{denies, fails}, want: errBroken, not: ErrNotECS},
 	} {
 		got, err := ask(t.Context(), test.sources, nodeWithID(""))

@@ -38,6 +38,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"emulator", "emulator", emulatorSpeed},
 		{"initor", "initor", initor},
+		{"initor", "initor-fleet", initorFleet},
 		{"clb", "clb", clb},
 		{"clb", "clb-restart", restartWithServices},
 		{"routes", "routes", routes},

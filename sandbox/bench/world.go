@@ -21,6 +21,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/openkruise"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/podprocess"
 )
 
 // Address ranges, inside the emulator's VPC (10.0.0.0/8) and outside its vSwitches.
@@ -53,6 +55,7 @@ type world struct {
 	server   *http.Server
 	served   chan error
 	plane    *controlplane.ControlPlane
+	kruise   *openkruise.Manager // nil without
 	log      *os.File
 	stopNode context.CancelFunc
 	kubelets *errgroup.Group // and the watch of nodes
@@ -62,6 +65,8 @@ type world struct {
 type worldOptions struct {
 	settle time.Duration // time that asynchronous states of the cloud take
 	nodes  int           // how many nodes there will be at most
+	// broadcastJobs makes OpenKruise work there, and pods of provider-initor really run.
+	broadcastJobs bool
 }
 
 // newWorld starts a world without nodes. Stop ends it, also when its start failed.
@@ -99,7 +104,13 @@ func (w *world) start(ctx context.Context, opts worldOptions) error {
 	if err != nil {
 		return err
 	}
-	return w.startKubelets(life, heartbeat)
+	if err := w.startKubelets(life, heartbeat, opts.broadcastJobs); err != nil || !opts.broadcastJobs {
+		return err
+	}
+	w.kruise, err = openkruise.Start(ctx, openkruise.Options{
+		Build: w.program("kruise"), State: state, Config: w.plane.RESTConfig(), Kubeconfig: w.plane.Kubeconfig(),
+	})
+	return err
 }
 
 // roomyConfig is the built-in configuration with quotas that no scenario reaches. What one call takes stays as it is.
@@ -122,7 +133,7 @@ func (w *world) serve(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) startKubelets(life context.Context, heartbeat time.Duration) error {
+func (w *world) startKubelets(life context.Context, heartbeat time.Duration, runPods bool) error {
 	w.config = w.plane.RESTConfig()
 	w.config.QPS = -1 // it stands for as many clients as there are nodes
 	w.config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -130,8 +141,18 @@ func (w *world) startKubelets(life context.Context, heartbeat time.Duration) err
 	if w.client, err = kubernetes.NewForConfig(w.config); err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
+	var runner lightnode.Runner
+	if runPods {
+		if runner, err = podprocess.New(podprocess.Options{
+			BinDir: w.binDir, Client: w.client, Config: w.config, Dir: w.dir, CloudURL: w.url,
+			Metadata: func(instanceID string) string { return w.url + "/metadata/" + instanceID },
+		}); err != nil {
+			return err
+		}
+	}
 	kubelets, err := lightnode.NewKubelets(lightnode.Options{
 		Client: w.client, Instances: w.instances, Changed: w.cloud.Changed, Network: w.network, Heartbeat: heartbeat, NodeIP: true,
+		Runner: runner,
 	})
 	if err != nil {
 		return err
@@ -165,6 +186,9 @@ func (w *world) stop(ctx context.Context) error {
 	var errs []error
 	if w.manager != nil {
 		errs = append(errs, w.manager.stop(ctx))
+	}
+	if w.kruise != nil {
+		errs = append(errs, w.kruise.Stop())
 	}
 	if w.stopNode != nil {
 		w.stopNode()
