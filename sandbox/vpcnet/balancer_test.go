@@ -5,6 +5,7 @@ package vpcnet
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -111,6 +112,48 @@ func TestLayer7ListenersComeFromTheCloud(t *testing.T) {
 	source, err := netip.ParseAddrPort(remote)
 	if err != nil || forwarded != internetAddress.String() || !services.Contains(source.Addr()) {
 		t.Errorf("the member sees X-Forwarded-For %s from %s, want the client from an address of %s", forwarded, remote, services)
+	}
+}
+
+// TestProxyProtocolNamesTheClient reads the header by its layout: signature, command, family, length, source, destination, ports.
+func TestProxyProtocolNamesTheClient(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	l := must(s.one.Listen(t.Context(), "0.0.0.0:30081"))(t)
+	headers := make(chan []byte, 1)
+	go func() {
+		defer close(headers)
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		header := make([]byte, 28)
+		_, _ = io.ReadFull(c, header)
+		headers <- header
+		_, _ = io.WriteString(c, "seen")
+		_ = c.Close()
+	}()
+	t.Cleanup(func() { _ = l.Close() })
+	listener := tcpListener(80)
+	listener.Attributes["ProxyProtocolV2Enabled"] = "true"
+	vip := s.balancer(alicloud.AddressInternet, listener, ecsMember("i-1", 30081))
+	s.answers(s.internet, "tcp", vip+":80", "seen")
+	header := <-headers
+	source, _ := netip.AddrFromSlice(header[16:20])
+	destination, _ := netip.AddrFromSlice(header[20:24])
+	if string(header[:12]) != "\r\n\r\n\x00\r\nQUIT\n" || source != internetAddress || destination.String() != vip {
+		t.Errorf("header %x: from %s to %s, want from %s to %s", header, source, destination, internetAddress, vip)
+	}
+}
+
+// TestMemberIsNotItsOwnClientAtLayer4 holds what the cloud's load balancers cannot do either.
+func TestMemberIsNotItsOwnClientAtLayer4(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	vip := s.balancer(alicloud.AddressIntranet, tcpListener(80), ecsMember("i-1", 30080)) + ":80"
+	s.answers(s.two, "tcp", vip, "one")
+	if who, _, err := ask(t.Context(), s.one, "tcp", vip); err == nil {
+		t.Errorf("%s answers itself", who)
 	}
 }
 
