@@ -81,6 +81,7 @@ lint: ## Run golangci-lint
 generate: ## Render deploy/ from the chart and the reference pages from the code
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh -update .
 	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
+	$(GO) test ./pkg/provider -run TestRightsAreFresh -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
 	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update

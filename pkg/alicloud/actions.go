@@ -51,6 +51,7 @@ const (
 	noLoadBalancer = "lb-doctor-none"
 	noServerGroup  = "rsp-doctor-none"
 	noAccessList   = "acl-doctor-none"
+	noExtension    = "de-doctor-none"
 	noRouteTable   = "vtb-doctor-none"
 	noVSwitch      = "vsw-doctor-none"
 	noVPC          = "vpc-doctor-none"
@@ -88,20 +89,24 @@ func slbActions() []Action {
 		// Three reasons to be refused, each of which is enough.
 		{Name: "CreateAccessControlList", Why: "spec.loadBalancerSourceRanges", probe: params{"AclName": "", "AddressIPVersion": "none", "ResourceGroupId": "none"}},
 		{Name: "CreateLoadBalancer", Why: "a Service without a load balancer of its own", probe: params{"AddressType": "none", "VSwitchId": noVSwitch, "LoadBalancerSpec": "none"}},
+		{Name: "CreateDomainExtension", Why: "annotation domain-extensions", probe: listener("Domain", "none.invalid", "ServerCertificateId", "none")},
 		{Name: "CreateLoadBalancerHTTPListener", Why: "ports", probe: listener(web...)},
 		{Name: "CreateLoadBalancerHTTPSListener", Why: "ports", probe: listener(append(web, "ServerCertificateId", "none")...)},
 		{Name: "CreateLoadBalancerTCPListener", Why: "ports", probe: listener()},
 		{Name: "CreateLoadBalancerUDPListener", Why: "ports", probe: listener()},
 		{Name: "CreateVServerGroup", Why: "ports", probe: onLoadBalancer()},
 		{Name: "DeleteAccessControlList", Why: "spec.loadBalancerSourceRanges taken away", probe: params{"AclId": noAccessList}},
+		{Name: "DeleteDomainExtension", Why: "annotation domain-extensions", probe: params{"DomainExtensionId": noExtension}},
 		{Name: "DeleteLoadBalancer", Why: "a deleted Service", probe: onLoadBalancer()},
 		{Name: "DeleteLoadBalancerListener", Why: "ports taken away", probe: onLoadBalancer("ListenerPort", "1")},
 		{Name: "DeleteVServerGroup", Why: "ports taken away", probe: params{"VServerGroupId": noServerGroup}},
 		{Name: "DescribeAccessControlListAttribute", Why: "comparing", probe: params{"AclId": noAccessList}},
 		{Name: "DescribeAccessControlLists", Why: "finding what is there", probe: params{"PageSize": "1"}},
+		{Name: "DescribeDomainExtensions", Why: "annotation domain-extensions", probe: onLoadBalancer("ListenerPort", "1")},
 		{Name: "DescribeLoadBalancerAttribute", Why: "comparing", probe: onLoadBalancer()},
 		{Name: "DescribeLoadBalancerListeners", Why: "comparing", probe: params{"LoadBalancerId.1": noLoadBalancer}},
 		{Name: "DescribeLoadBalancers", Why: "finding what is there", probe: params{"PageSize": "1"}},
+		{Name: "DescribeServerCertificates", Why: "telling of certificates that expire", probe: params{"ServerCertificateId": "none"}},
 		{Name: "DescribeVServerGroupAttribute", Why: "comparing", probe: params{"VServerGroupId": noServerGroup}},
 		{Name: "DescribeVServerGroups", Why: "comparing", probe: onLoadBalancer()},
 		{Name: "ModifyLoadBalancerInstanceChargeType", Why: "annotation instance-charge-type", probe: onLoadBalancer("InstanceChargeType", "PayByCLCU")},
@@ -110,6 +115,7 @@ func slbActions() []Action {
 		{Name: "ModifyVServerGroupBackendServers", Why: "members that replace others", probe: params{"VServerGroupId": noServerGroup, "OldBackendServers": "[]", "NewBackendServers": "[]"}},
 		{Name: "RemoveAccessControlListEntry", Why: "spec.loadBalancerSourceRanges", probe: params{"AclId": noAccessList, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}},
 		{Name: "RemoveVServerGroupBackendServers", Why: "members that are gone", probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
+		{Name: "SetDomainExtensionAttribute", Why: "annotation domain-extensions", probe: params{"DomainExtensionId": noExtension, "ServerCertificateId": "none"}},
 		{Name: "SetLoadBalancerDeleteProtection", Why: "annotation delete-protection; deleting", probe: onLoadBalancer("DeleteProtection", "off")},
 		{Name: "SetLoadBalancerHTTPListenerAttribute", Why: "changed ports and annotations", probe: listener(web...)},
 		{Name: "SetLoadBalancerHTTPSListenerAttribute", Why: "changed ports and annotations", probe: listener(append(web, "ServerCertificateId", "none")...)},
@@ -151,6 +157,7 @@ func otherActions() []Action {
 		{Product: "vpc", Name: "DescribeEipAddresses", Features: forServices, Why: "annotation external-ip-type", probe: params{"PageSize": "10"}},
 		{Product: "vpc", Name: "DescribeRouteEntryList", Features: forRoutes, Why: "comparing", probe: params{"RouteTableId": noRouteTable}},
 		{Product: "vpc", Name: "DescribeRouteTableList", Features: forRoutes, Why: "finding the tables", probe: params{"VpcId": noVPC}},
+		{Product: "vpc", Name: "DescribeVpcs", Features: forServices, Why: "pods as members: which addresses are the VPC's", probe: params{"PageSize": "10"}},
 		{
 			Product: "vpc", Name: "DescribeVSwitches", Features: []Feature{FeatureServices, FeatureRoutes, FeatureNodes},
 			Why: "checking key, region and VPC at the start; a vSwitch for intranet load balancers", probe: params{"VpcId": noVPC},

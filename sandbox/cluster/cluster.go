@@ -64,6 +64,8 @@ type Options struct {
 	OpenKruise string
 	// Emulator sets how the cloud behaves.
 	Emulator CloudOptions
+	// AuditLog is a file that takes a line for each request of a service account to the API server; "" for none.
+	AuditLog string
 	// Progress takes one line for each part that has come up; nil for none.
 	Progress io.Writer
 }
@@ -121,7 +123,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	c.podCIDR = cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes))
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,
-		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), Log: c.files.log,
+		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), AuditLog: opts.AuditLog, Log: c.files.log,
 	})
 	if err != nil {
 		return err

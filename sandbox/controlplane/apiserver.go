@@ -107,7 +107,7 @@ func apiServerFlags(opts Options, files *files, etcd string) []string {
 	if opts.Network != nil {
 		advertise, reconciler = opts.Network.Address.String(), "lease"
 	}
-	return []string{
+	flags := []string{
 		"--etcd-servers=" + etcd,
 		"--advertise-address=" + advertise,
 		"--tls-cert-file=" + files.serverCert,
@@ -136,6 +136,10 @@ func apiServerFlags(opts Options, files *files, etcd string) []string {
 		"--max-mutating-requests-inflight=1000",
 		"--profiling=false",
 	}
+	if opts.AuditLog != "" {
+		flags = append(flags, "--audit-policy-file="+files.auditPolicy, "--audit-log-path="+opts.AuditLog, "--audit-log-format=json")
+	}
+	return flags
 }
 
 // parseFlags applies args to a component's flags, exactly as its command line would.

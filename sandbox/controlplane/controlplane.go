@@ -43,6 +43,8 @@ type Options struct {
 	NodeMonitorGrace time.Duration
 	// Network is that of the machines, when it is not this host's; nil otherwise.
 	Network *Network
+	// AuditLog is a file that takes a line for each request of a service account, "" for none.
+	AuditLog string
 	// Log takes what the components log.
 	Log io.Writer
 }

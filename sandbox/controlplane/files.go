@@ -21,6 +21,7 @@ type files struct {
 	proxyCert, proxyKey     string
 	kubeletCert, kubeletKey string
 	serviceAccountKey       string
+	auditPolicy             string // "" without an audit log
 
 	authority *pki.Authority
 	admin     pki.Pair
@@ -73,8 +74,25 @@ func writeFiles(opts Options) (*files, error) {
 		return nil, err
 	}
 	f.serviceAccountKey = f.path("service-account.key")
-	return f, write(f.serviceAccountKey, signingKey)
+	if err := write(f.serviceAccountKey, signingKey); err != nil {
+		return nil, err
+	}
+	if opts.AuditLog != "" {
+		f.auditPolicy = f.path("audit-policy.yaml")
+		return f, write(f.auditPolicy, []byte(auditPolicy))
+	}
+	return f, nil
 }
+
+// auditPolicy records who asked for what, without contents, of service accounts only.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: ["system:serviceaccounts"]
+- level: None
+`
 
 func (f *files) path(name string) string { return filepath.Join(f.dir, name) }
 

@@ -54,6 +54,7 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time added to every call of the cloud's API")
 	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "time that asynchronous states of the cloud take")
 	flags.StringVar(&opts.Emulator.RateLimits, "rate-limits", "off", "rate limits of the cloud's API: off or published")
+	flags.StringVar(&opts.AuditLog, "audit-log", "", "file that takes a line of JSON for each request of a service account to the API server (default: none)")
 	flags.BoolVar(&opts.NodeIP, "node-ip", false, "start kubelets as with --node-ip: Nodes report their InternalIP from the beginning")
 	return command
 }

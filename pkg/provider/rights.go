@@ -1,0 +1,52 @@
+package provider
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
+)
+
+// LeaseName is the lock of the leader election.
+const LeaseName = "cloud-controller-manager"
+
+// Rights are what the whole manager needs at the API server, by feature.
+func Rights() []rights.Set {
+	return []rights.Set{
+		{Feature: "manager", Rights: managerRights()},
+		{Feature: "services", Rights: slb.Rights()},
+		{Feature: "routes", Rights: vpcroute.Rights()},
+		{Feature: "nodes", Rights: node.Rights()},
+	}
+}
+
+// managerRights are those of the process, whichever controllers run in it. It also reads the ConfigMap
+// extension-apiserver-authentication, for which Kubernetes has a role of its own.
+func managerRights() []rights.Right {
+	return []rights.Right{
+		{
+			Resource: "namespaces", Names: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
+			Why: "its UID is the cluster id where the cloud-config names none",
+		},
+		{Resource: "events", Verbs: []string{"create"}, Why: "what is told of Services and Nodes"},
+		{Resource: "events", Verbs: []string{"patch"}, Rare: true, Why: "counting an event that is told again"},
+		{
+			Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Verbs: []string{"create"},
+			Why: "the first leader election; creating cannot be limited to a name",
+		},
+		{
+			Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Names: []string{LeaseName},
+			Verbs: []string{"get", "update"}, Why: "leader election",
+		},
+		{
+			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"},
+			Why: "who asks for metrics",
+		},
+		{
+			Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"},
+			Why: "whether that one may",
+		},
+	}
+}
