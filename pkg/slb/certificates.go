@@ -65,7 +65,7 @@ func (r *Reconciler) readCertificates(ctx context.Context, params Params) map[st
 			found, exists, err := r.opts.API.DescribeServerCertificate(ctx, id)
 			state = certificate{read: err == nil, found: exists, expires: found.Expires}
 			if err != nil {
-				klog.FromContext(ctx).V(2).Info("Certificate cannot be read", "certificate", id, "err", err)
+				klog.FromContext(ctx).Info("Certificate cannot be read; it is not told when it expires", "certificate", id, "err", err)
 			}
 			r.certificates.remember(id, state)
 		}

@@ -29,6 +29,9 @@ func (w *world) permit(actions []string) {
 	}
 }
 
+// onlyTold is the action without which everything works, but for a warning that nobody gets; the log tells that.
+const onlyTold = "DescribeServerCertificates"
+
 // TestEveryPermissionMayBeMissing does each operation under the published policy, and again for every action that it takes,
 // with that one missing: the error names the action, what was there stays, and with the permission back it ends as it should.
 func TestEveryPermissionMayBeMissing(t *testing.T) {
@@ -74,7 +77,7 @@ func missing(t *testing.T, op operation, action string, want map[string]cloudLB)
 	if !slices.Contains(w.calls(), action+"=Forbidden.RAM") {
 		t.Fatal("the action was not called")
 	}
-	if err == nil || !strings.Contains(err.Error(), action) || !alicloud.IsForbidden(err) {
+	if action != onlyTold && (err == nil || !strings.Contains(err.Error(), action) || !alicloud.IsForbidden(err)) {
 		t.Errorf("error %v, want one that names %s", err, action)
 	}
 	checkKept(t, before, want, w.state())

@@ -41,8 +41,8 @@ func TestRightsAreExact(t *testing.T) {
 	w.nodesAreInitialised(names(1, 4))
 	w.until("routes of 4 nodes", eventDeadline, func(context.Context) string { return atLeast(len(w.entries()), 4) })
 	w.serviceComesAndGoes()
+	w.admin(http.MethodDelete, "instances/"+instanceID(4), nil, nil)
 	w.until("a node leaves with its instance", eventDeadline, func(ctx context.Context) string {
-		w.admin(http.MethodDelete, "instances/"+instanceID(4), nil, nil)
 		if _, there := w.nodes(ctx)[nodeName(4)]; there {
 			return "its Node is there"
 		}
