@@ -134,7 +134,7 @@ func (c *container) args() []string {
 		c.Fatal(err)
 	}
 	var args []string
-	for _, arg := range c.spec.Containers[0].Args {
+	for _, arg := range append(c.spec.Containers[0].Command[1:], c.spec.Containers[0].Args...) {
 		args = append(args, c.inside(arg))
 	}
 	// In a cluster all three are the pod's own identity.

@@ -91,9 +91,9 @@ func (s *sandbox) serves() {
 	})
 }
 
-//nolint:unused // until the command is there
-//
 // doctor runs the container of the release's test, which light nodes only pretend to.
+//
+//nolint:unused // until the command is there
 func (s *sandbox) doctor() {
 	s.Helper()
 	job, err := s.client.BatchV1().Jobs(system).Get(s.Context(), "cloud-controller-manager-doctor", metav1.GetOptions{})

@@ -182,10 +182,10 @@ func (s *sandbox) until(what string, see func(ctx context.Context) string) {
 	}
 }
 
-// loadBalancers are those of the emulated cloud, by id.
-func (s *sandbox) loadBalancers() map[string]string {
+// state decodes the emulated cloud's state into out.
+func (s *sandbox) state(out any) {
 	s.Helper()
-	request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.url+"/_emulator/state", nil)
+	request, err := http.NewRequestWithContext(context.WithoutCancel(s.Context()), http.MethodGet, s.url+"/_emulator/state", nil)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -195,12 +195,18 @@ func (s *sandbox) loadBalancers() map[string]string {
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, json.Unmarshal(text, out)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// loadBalancers are those of the emulated cloud, by id.
+func (s *sandbox) loadBalancers() map[string]string {
+	s.Helper()
 	var state struct {
 		LoadBalancers []struct{ LoadBalancerId, Address string } //nolint:revive,staticcheck // the API's spelling
 	}
-	if err = errors.Join(err, json.Unmarshal(text, &state)); err != nil {
-		s.Fatal(err)
-	}
+	s.state(&state)
 	found := map[string]string{}
 	for _, lb := range state.LoadBalancers {
 		found[lb.LoadBalancerId] = lb.Address

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,7 +34,11 @@ func writeLayout(ctx context.Context, opts options, p program, reference, dir st
 		if err != nil {
 			return err
 		}
-		image, err := newImage(p, opts.version, architecture, binary)
+		contents, err := files(p, opts.version, binary)
+		if err != nil {
+			return err
+		}
+		image, err := newImage(p, opts.version, architecture, contents)
 		if err != nil {
 			return err
 		}
@@ -62,7 +67,8 @@ func compile(ctx context.Context, opts options, p program, architecture string) 
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, p.name)
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + opts.version
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", ldflags, "-o", binary, "./cmd/"+p.name)
+	// Neither the commit nor the directory of the sources gets into the bytes.
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", ldflags, "-o", binary, "./cmd/"+p.name)
 	build.Dir = opts.root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
 	build.Stderr = os.Stderr
@@ -72,15 +78,27 @@ func compile(ctx context.Context, opts options, p program, architecture string) 
 	return os.ReadFile(binary)
 }
 
-func newImage(p program, version, architecture string, binary []byte) (v1.Image, error) {
+// file is one of an image.
+type file struct {
+	path string
+	mode fs.FileMode
+	data []byte
+}
+
+// files returns all that is in the image of p: root certificates, the program, and what it is made of.
+func files(p program, version string, binary []byte) ([]file, error) {
+	bill, err := billOfMaterials(p, version, binary)
+	if err != nil {
+		return nil, err
+	}
+	return []file{{certFile, 0o644, rootCertificates()}, {p.path, 0o755, binary}, {"usr/share/sbom/" + p.name + ".spdx.json", 0o644, bill}}, nil
+}
+
+func newImage(p program, version, architecture string, contents []file) (v1.Image, error) {
 	base := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
-	layers := make([]mutate.Addendum, 0, 2)
-	for _, file := range []struct {
-		path string
-		mode int64
-		data []byte
-	}{{certFile, 0o644, rootCertificates()}, {p.path, 0o755, binary}} {
-		layer, err := newLayer(file.path, file.mode, file.data)
+	layers := make([]mutate.Addendum, 0, len(contents))
+	for _, f := range contents {
+		layer, err := newLayer(f)
 		if err != nil {
 			return nil, err
 		}
@@ -108,14 +126,14 @@ func newImage(p program, version, architecture string, binary []byte) (v1.Image,
 }
 
 // newLayer returns a layer with one file.
-func newLayer(path string, mode int64, data []byte) (v1.Layer, error) {
+func newLayer(f file) (v1.Layer, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: mode, Size: int64(len(data)), ModTime: time.Unix(0, 0)}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: time.Unix(0, 0)}
 	if err := w.WriteHeader(header); err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(data); err != nil {
+	if _, err := w.Write(f.data); err != nil {
 		return nil, err
 	}
 	if err := w.Close(); err != nil {

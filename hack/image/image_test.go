@@ -5,18 +5,26 @@ import (
 	"crypto/x509"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdxlib"
 )
 
 func TestImageIsValidAndReproducible(t *testing.T) {
 	t.Parallel()
 	var archives [2][]byte
 	for i := range archives {
-		image, err := newImage(programs[1], "v1.2.3", "arm64", []byte("binary"))
+		binary := ownBinary(t)
+		contents, err := files(programs[1], "v1.2.3", binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err := newImage(programs[1], "v1.2.3", "arm64", contents)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,5 +64,62 @@ func TestRootCertificatesAreReadable(t *testing.T) {
 	t.Parallel()
 	if !x509.NewCertPool().AppendCertsFromPEM(rootCertificates()) {
 		t.Error("no certificate can be read")
+	}
+}
+
+// ownBinary is a Go program: this test.
+func ownBinary(t *testing.T) []byte {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+// TestBillOfMaterials reads the bill as SPDX tools do, and looks for what is known to be in it.
+func TestBillOfMaterials(t *testing.T) {
+	t.Parallel()
+	bill, err := billOfMaterials(programs[0], "v1.2.3", ownBinary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := spdxjson.Read(bytes.NewReader(bill))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := spdxlib.ValidateDocument(document); err != nil {
+		t.Error(err)
+	}
+	versions := map[string]string{}
+	for _, p := range document.Packages {
+		versions[p.PackageName] = p.PackageVersion
+	}
+	for _, want := range []string{"github.com/alicloud-ccm/cloud-provider-alicloud/hack/image", "stdlib", "github.com/google/go-containerregistry", "golang.org/x/crypto/x509roots/fallback"} {
+		if versions[want] == "" {
+			t.Errorf("the bill lacks %s: %v", want, versions)
+		}
+	}
+	if _, err := billOfMaterials(programs[0], "v1.2.3", []byte("no program")); err == nil {
+		t.Error("a bill for what is no program")
+	}
+}
+
+// TestDockerfileGivesTheSame holds the Dockerfile to the user and the entry point of the images.
+func TestDockerfileGivesTheSame(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range programs {
+		want := "FROM scratch AS " + p.name + "\nCOPY --from=build /out/" + p.name + "/ /\nUSER " + user + "\nENTRYPOINT [\"/" + p.path + "\"]\n"
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the Dockerfile lacks\n%s", want)
+		}
 	}
 }

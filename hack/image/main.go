@@ -28,6 +28,7 @@ type program struct {
 // options are the flags.
 type options struct {
 	root, out, version, repository string
+	tree                           bool
 	architectures                  []string
 }
 
@@ -39,6 +40,7 @@ func main() {
 	flag.StringVar(&opts.version, "version", "v0.0.0", "version, also the image's tag")
 	flag.StringVar(&opts.repository, "repository", "ghcr.io/alicloud-ccm", "what stands before the image's name")
 	flag.StringVar(&architectures, "arch", "amd64,arm64", "architectures, separated by commas")
+	flag.BoolVar(&opts.tree, "tree", false, "write the files of the images for the first architecture into directories, and no archives")
 	flag.Parse()
 	opts.architectures = strings.Split(architectures, ",")
 
@@ -52,6 +54,9 @@ func main() {
 }
 
 func run(ctx context.Context, opts options) error {
+	if opts.tree {
+		return writeTree(ctx, opts, opts.out)
+	}
 	scratch, err := os.MkdirTemp("", "image-")
 	if err != nil {
 		return err

@@ -1,0 +1,171 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// commands are the blocks of a page that begin with "```sh run".
+var commands = regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$")
+
+// before is what a page takes for granted.
+var before = map[string]func(s *sandbox, k *kubelet){
+	"how-to/install.md":           func(*sandbox, *kubelet) {},
+	"how-to/cloud-config.md":      func(*sandbox, *kubelet) {},
+	"how-to/migrate.md":           officialManager,
+	"how-to/upgrade-uninstall.md": installed,
+	"how-to/troubleshooting.md":   installed,
+}
+
+// TestDocs runs the commands of each page in order, in a cluster of its own, as a reader does.
+func TestDocs(t *testing.T) {
+	pages, err := filepath.Glob(root + "/docs/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range pages {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := commands.FindAllStringSubmatch(string(text), -1)
+		if len(blocks) == 0 {
+			continue
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+"/docs/"))
+		t.Run(name, func(t *testing.T) {
+			prepare, ok := before[name]
+			if !ok {
+				t.Fatalf("%s has commands, and nothing says what they take for granted", name)
+			}
+			s := newSandbox(t, helm4)
+			k := &kubelet{sandbox: s}
+			prepare(s, k)
+			k.sync()
+			for _, block := range blocks {
+				s.command(block[1])
+				k.sync()
+			}
+			if name == "how-to/migrate.md" { // the page ends where the old manager's manifest is applied again
+				s.official().stop(t)
+			}
+		})
+	}
+}
+
+// command runs a block in a copy of the directory that a reader stands in.
+func (s *sandbox) command(block string) {
+	s.Helper()
+	s.must(block, "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator", "VSWITCH_ID=vsw-a",
+		"ALICLOUD_CLIENT_SCHEME=HTTP", "SLB_ENDPOINT="+s.host(), "VPC_ENDPOINT="+s.host(), "ECS_ENDPOINT="+s.host())
+}
+
+func (s *sandbox) host() string { return strings.TrimPrefix(s.url, "http://") }
+
+// kubelet runs the manager while there is a pod of it, as the cluster's kubelets would: light nodes run no containers.
+type kubelet struct {
+	*sandbox
+	generation int64
+	running    *process
+}
+
+// sync starts, restarts and stops the manager as its Deployment says.
+func (k *kubelet) sync() {
+	k.Helper()
+	d, err := k.client.AppsV1().Deployments(system).Get(k.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		k.stop()
+	case err != nil:
+		k.Fatal(err)
+	case k.running == nil || d.Generation != k.generation:
+		k.stop()
+		k.generation = d.Generation
+		spec := *d.Spec.Template.Spec.DeepCopy()
+		for name, value := range map[string]string{
+			"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": k.host(), "VPC_ENDPOINT": k.host(), "ECS_ENDPOINT": k.host(),
+			"METADATA_ENDPOINT": k.url + "/metadata/" + k.instance(),
+		} {
+			spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
+		}
+		k.running = k.container(system, spec).start()
+	}
+}
+
+func (k *kubelet) stop() {
+	if k.running != nil {
+		k.running.stop(k.T)
+		k.running = nil
+	}
+}
+
+// instance is the id of an ECS instance of the cluster, whose metadata service the manager asks.
+func (s *sandbox) instance() string {
+	s.Helper()
+	id := ""
+	s.until("an instance", func(context.Context) string {
+		var state struct{ Instances []struct{ InstanceId string } } //nolint:revive,staticcheck // the API's spelling
+		s.state(&state)
+		if len(state.Instances) == 0 {
+			return "there is none"
+		}
+		id = state.Instances[0].InstanceId
+		return ""
+	})
+	return id
+}
+
+// installed is a cluster with the manager, the example's Service, and one that is kept.
+func installed(s *sandbox, k *kubelet) {
+	s.command("deploy/cloud-config.sh --region cn-hangzhou")
+	s.command("helm install " + release + " --set clusterCIDR=" + podCIDR + " --wait && helm upgrade " + release + " --reuse-values --wait")
+	s.command("kubectl apply -f deploy/example-service.yaml && kubectl create service loadbalancer kept --tcp=80")
+	k.sync()
+	s.waitForAddress("web")
+	s.waitForAddress("kept")
+}
+
+// officialManager is a cluster as the vendor's guide leaves it, with a Service that has its load balancer.
+func officialManager(s *sandbox, _ *kubelet) {
+	s.command("deploy/cloud-config.sh --region cn-hangzhou")
+	s.command("kubectl apply -f deploy/example-service.yaml")
+	s.official().stop(s.T)
+	balancers := fmt.Sprint(s.loadBalancers())
+	s.Cleanup(func() {
+		if after := fmt.Sprint(s.loadBalancers()); after != balancers {
+			s.Errorf("changing over and back changed the load balancers from %s to %s", balancers, after)
+		}
+	})
+}
+
+// official installs the official manager and lets it do its work. This project's manager stands for it, with the guide's role and flags:
+// that it takes over what the official one made is tested by pkg/slb, against copies of that.
+func (s *sandbox) official() *process {
+	s.must("kubectl apply -f hack/chart/testdata/official-manager.yaml")
+	set, err := s.client.AppsV1().DaemonSets(system).Get(s.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	spec := set.Spec.Template.Spec
+	for name, value := range map[string]string{"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": s.host(), "VPC_ENDPOINT": s.host(), "ECS_ENDPOINT": s.host()} {
+		spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	running := s.container(system, spec).start()
+	s.waitForAddress("web")
+	s.must("kubectl wait nodes --all --for=condition=NetworkUnavailable=false --timeout 2m") // their routes are there
+	return running
+}
+
+func (s *sandbox) waitForAddress(name string) {
+	s.Helper()
+	s.must("kubectl wait service/" + name + " --for=jsonpath='{.status.loadBalancer.ingress}' --timeout 2m")
+}
