@@ -21,6 +21,7 @@ var commands = regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$")
 var before = map[string]func(s *sandbox, k *kubelet){
 	"how-to/install.md":           func(*sandbox, *kubelet) {},
 	"how-to/cloud-config.md":      func(*sandbox, *kubelet) {},
+	"how-to/provider-ids.md":      func(*sandbox, *kubelet) {},
 	"how-to/migrate.md":           officialManager,
 	"how-to/upgrade-uninstall.md": installed,
 	"how-to/troubleshooting.md":   installed,
