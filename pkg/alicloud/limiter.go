@@ -3,10 +3,9 @@ package alicloud
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // quota is how many calls of an action one main account may make in a region within each window. The windows are fixed:
@@ -21,13 +20,12 @@ type quota struct {
 var publishedQuotas = map[string]quota{
 	"CreateLoadBalancer":                    {60, time.Minute},
 	"SetLoadBalancerModificationProtection": {400, time.Minute},
-	"SetDomainExtensionAttribute":           {400, time.Minute},
 	"ListTagResources":                      {10, time.Second},
 	"UntagResources":                        {5, time.Second},
 }
 
 var (
-	// writeQuota is what most CLB writes have; it is assumed for every CLB write whose quota is not published.
+	// writeQuota is what most CLB writes have; it is assumed for every write whose quota is not published.
 	writeQuota = quota{90, time.Minute}
 	readQuota  = quota{3000, time.Minute}
 )
@@ -38,89 +36,29 @@ var unknownQuotas = map[string]quota{
 	"ModifyNetworkInterfaceAttribute": {1200, time.Minute},
 }
 
-// limiter keeps each action below its quota. The cloud counts in fixed windows, so the steady rate plus the burst must stay
-// below the quota in any window: two thirds are spread evenly, one third may come at once.
+// limiter keeps each action below its quota, and lets the most urgent of the waiting calls go first.
 type limiter struct {
 	quotas map[string]quota
 
-	mu      sync.Mutex // guards the maps
-	buckets map[string]*rate.Limiter
-	closed  map[string]time.Time // until when a throttled action stays closed
-	minutes map[string]minute    // of actions with an unknown quota
+	mu    sync.Mutex // guards gates and what is in them
+	gates map[string]*gate
 }
 
-// minute counts the calls of an action since the clock's last full minute.
-type minute struct {
-	start time.Time
-	calls int
+// gate is the waiting line of one action.
+type gate struct {
+	pace
+	waiters []*waiter
+	timer   *time.Timer // runs while somebody waits
+}
+
+// waiter is a call in line. ready is closed when it may go.
+type waiter struct {
+	rank  time.Time
+	ready chan struct{}
 }
 
 func newLimiter(quotas map[string]quota) *limiter {
-	return &limiter{
-		quotas: quotas, buckets: map[string]*rate.Limiter{}, closed: map[string]time.Time{}, minutes: map[string]minute{},
-	}
-}
-
-// wait returns when the action may be called, or with ctx's error.
-func (l *limiter) wait(ctx context.Context, action string) error {
-	start := time.Now()
-	defer func() { observeWait(action, time.Since(start)) }()
-	for {
-		bucket, closedFor := l.state(action)
-		if err := sleep(ctx, closedFor); err != nil {
-			return err
-		}
-		if err := bucket.Wait(ctx); err != nil {
-			return err
-		}
-		// Another caller may have been throttled meanwhile.
-		if l.admit(action, time.Now()) {
-			return nil
-		}
-	}
-}
-
-func sleep(ctx context.Context, duration time.Duration) error {
-	if duration <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// admit counts a call, unless the action is closed.
-func (l *limiter) admit(action string, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Before(l.closed[action]) {
-		return false
-	}
-	if _, unknown := unknownQuotas[action]; unknown {
-		m := l.minutes[action]
-		if start := now.Truncate(time.Minute); !m.start.Equal(start) {
-			m = minute{start: start}
-		}
-		m.calls++
-		l.minutes[action] = m
-	}
-	return true
-}
-
-func (l *limiter) state(action string) (*rate.Limiter, time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	bucket, ok := l.buckets[action]
-	if !ok {
-		bucket = newBucket(l.quota(action))
-		l.buckets[action] = bucket
-	}
-	return bucket, time.Until(l.closed[action])
+	return &limiter{quotas: quotas, gates: map[string]*gate{}}
 }
 
 func (l *limiter) quota(action string) quota {
@@ -136,15 +74,101 @@ func (l *limiter) quota(action string) quota {
 	return writeQuota
 }
 
-func newBucket(q quota) *rate.Limiter {
-	steady, burst := q.shares()
-	return rate.NewLimiter(steady, burst)
+// gate returns the action's; the caller holds the lock.
+func (l *limiter) gate(action string) *gate {
+	g, ok := l.gates[action]
+	if !ok {
+		g = &gate{pace: pace{quota: l.quota(action)}}
+		l.gates[action] = g
+	}
+	return g
 }
 
-// shares splits the quota into a steady rate and a burst, see [limiter].
-func (q quota) shares() (steady rate.Limit, burst int) {
-	burst = max(1, q.calls/3)
-	return rate.Limit(float64(q.calls-burst) / q.window.Seconds()), burst
+// wait returns when the action may be called, or with the reason why the call gives up its place.
+func (l *limiter) wait(ctx context.Context, action string) error {
+	start := time.Now()
+	defer func() { observeWait(action, time.Since(start)) }()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	waiting := WaitingOf(ctx)
+	w := l.enter(action, waiting.rank(start))
+	if w == nil {
+		return nil
+	}
+	if waiting.Parked != nil {
+		waiting.Parked()
+	}
+	select {
+	case <-w.ready:
+		return nil
+	case <-waiting.Interrupt:
+		return l.leave(action, w, ErrInterrupted)
+	case <-ctx.Done():
+		return l.leave(action, w, ctx.Err())
+	}
+}
+
+// enter takes a call that may go at once, and returns nil, or puts the call in line.
+func (l *limiter) enter(action string, rank time.Time) *waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.gate(action)
+	now := time.Now()
+	if len(g.waiters) == 0 && !g.next(now).After(now) {
+		g.take(now)
+		return nil
+	}
+	w := &waiter{rank: rank, ready: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(g.waiters, w, func(have, w *waiter) int {
+		if have.rank.After(w.rank) {
+			return 1
+		}
+		return -1 // of equal ones the first stays first
+	})
+	g.waiters = slices.Insert(g.waiters, at, w)
+	l.schedule(g)
+	return w
+}
+
+// leave takes a call out of the line. One that was let go in the same moment goes.
+func (l *limiter) leave(action string, w *waiter, reason error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := l.gate(action)
+	at := slices.Index(g.waiters, w)
+	if at < 0 {
+		return nil
+	}
+	g.waiters = slices.Delete(g.waiters, at, at+1)
+	if len(g.waiters) == 0 {
+		g.timer.Stop()
+		g.timer = nil
+	}
+	return reason
+}
+
+// schedule sets the timer for the first in line; the caller holds the lock.
+func (l *limiter) schedule(g *gate) {
+	if g.timer != nil || len(g.waiters) == 0 {
+		return
+	}
+	g.timer = time.AfterFunc(max(0, time.Until(g.next(time.Now()))), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		g.timer = nil
+		l.admit(g)
+		l.schedule(g)
+	})
+}
+
+// admit lets those go that may.
+func (l *limiter) admit(g *gate) {
+	for now := time.Now(); len(g.waiters) > 0 && !g.next(now).After(now); {
+		g.take(now)
+		close(g.waiters[0].ready)
+		g.waiters = slices.Delete(g.waiters, 0, 1)
+	}
 }
 
 // maxReopenJitter spreads the callers of one account over the first seconds of the new window; without it every cluster
@@ -154,11 +178,15 @@ const maxReopenJitter = 3 * time.Second
 // throttled closes the action until the next minute begins: the cloud answers nothing else before.
 func (l *limiter) throttled(action string) {
 	now := time.Now()
-	reopen := now.Truncate(time.Minute).Add(time.Minute + rand.N(maxReopenJitter))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed[action] = reopen
-	l.learn(action, now)
+	g := l.gate(action)
+	g.closed = now.Truncate(time.Minute).Add(time.Minute + rand.N(maxReopenJitter))
+	if _, unknown := unknownQuotas[action]; unknown {
+		g.learn(now)
+		return
+	}
+	g.careful = now.Add(carefulFor)
 }
 
 // leastQuota is the smallest quota that is learned: others may have used up the minute, of which we cannot know.
@@ -166,19 +194,7 @@ const leastQuota = 30
 
 // learn takes what the cloud admitted in this minute for the quota of an action whose quota is not known. A smaller one
 // stays until this process ends: a try with more costs a closed minute.
-func (l *limiter) learn(action string, now time.Time) {
-	unknown, ok := unknownQuotas[action]
-	bucket := l.buckets[action]
-	if !ok || bucket == nil {
-		return
-	}
-	admitted := 0
-	if m := l.minutes[action]; m.start.Equal(now.Truncate(time.Minute)) {
-		admitted = m.calls - 1
-	}
-	if known := bucket.Burst() * 3; admitted < min(known, unknown.calls) {
-		steady, burst := quota{max(leastQuota, admitted), time.Minute}.shares()
-		bucket.SetLimit(steady)
-		bucket.SetBurst(burst)
-	}
+func (g *gate) learn(now time.Time) {
+	current := g.at(now)
+	g.quota.calls = min(g.quota.calls, max(leastQuota, current.used-1))
 }

@@ -3,33 +3,141 @@ package alicloud
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// TestLimiterStaysBelowQuota lets one action run as fast as it may for some minutes and counts its calls in every
-// one-minute window, as the cloud does.
+// TestLimiterStaysBelowQuota lets one action run as fast as it may for some minutes and counts its calls in the cloud's
+// windows, whose clock may be a little ahead or behind. No window may be overrun, and little of the quota is left.
 func TestLimiterStaysBelowQuota(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		action string
+		quota  quota
+		total  int // in 5 minutes at least
+	}{
+		{"CreateLoadBalancer", quota{60, time.Minute}, 5 * 58},
+		{"AddVServerGroupBackendServers", writeQuota, 5 * 88},
+		{"UntagResources", quota{5, time.Second}, 5 * 60 * 3},
+	} {
+		for _, skew := range []time.Duration{0, 900 * time.Millisecond, -900 * time.Millisecond} {
+			if test.quota.window < time.Minute {
+				skew /= 1000
+			}
+			t.Run(fmt.Sprintf("%s, cloud %s ahead", test.action, skew), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(17 * time.Second) // bubble time: into the middle of a minute
+					l := newLimiter(publishedQuotas)
+					counts := map[time.Time]int{}
+					total := 0
+					for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
+						if err := l.wait(t.Context(), test.action); err != nil {
+							t.Fatal(err)
+						}
+						total++
+						counts[time.Now().Add(skew).Truncate(test.quota.window)]++
+					}
+					for window, n := range counts {
+						if n > test.quota.calls {
+							t.Errorf("%d calls in the window of %s, quota %d", n, window, test.quota.calls)
+						}
+					}
+					if total < test.total {
+						t.Errorf("%d calls in 5 minutes, want at least %d: the quota is left unused", total, test.total)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestIdleLimiterLetsCallsThroughAtOnce: also around the turn of the minute, where nobody else is in the way.
+func TestIdleLimiterLetsCallsThroughAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(publishedQuotas)
-		counts := map[time.Time]int{}
-		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
-			if err := l.wait(t.Context(), "CreateLoadBalancer"); err != nil {
+		for range 2 * 60 * 2 { // two a second, for two minutes
+			began := time.Now()
+			if err := l.wait(t.Context(), "CreateVServerGroup"); err != nil {
 				t.Fatal(err)
 			}
-			counts[time.Now().Truncate(time.Minute)]++
+			if waited := time.Since(began); waited > time.Second {
+				t.Errorf("a call at %s waited %s", began.Format(time.StampMilli), waited)
+			}
+			time.Sleep(time.Second)
 		}
-		total := 0
-		for window, n := range counts {
-			total += n
-			if n > 60 {
-				t.Errorf("%d calls in the minute of %s, quota 60", n, window)
+	})
+}
+
+// TestUrgentCallsGoFirst: whoever waits longest goes first among equals, removals before all; but nobody waits for ever.
+func TestUrgentCallsGoFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(map[string]quota{"SetX": {3, time.Minute}})
+		for range 3 {
+			if err := l.wait(t.Context(), "SetX"); err != nil { // uses the window up
+				t.Fatal(err)
 			}
 		}
-		if total < 5*40 {
-			t.Errorf("%d calls in 5 minutes: the quota is left unused", total)
+		var mu sync.Mutex // guards order
+		var order []string
+		var calls sync.WaitGroup
+		now := time.Now()
+		for _, w := range []struct {
+			name string
+			Waiting
+		}{
+			{"drift", Waiting{Priority: PriorityDrift}},
+			{"late member", Waiting{Priority: PriorityMember, Since: now.Add(time.Second)}},
+			{"early member", Waiting{Priority: PriorityMember, Since: now}},
+			{"removal", Waiting{Priority: PriorityRemoval, Since: now.Add(2 * time.Second)}},
+			{"old drift", Waiting{Priority: PriorityDrift, Since: now.Add(-5 * time.Minute)}},
+		} {
+			calls.Go(func() {
+				if err := l.wait(WithWaiting(t.Context(), w.Waiting), "SetX"); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, w.name) // the quota spreads them over the minute
+			})
+		}
+		calls.Wait()
+		want := []string{"old drift", "removal", "early member", "late member", "drift"}
+		if diff := cmp.Diff(want, order); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestWaitingCanBeInterrupted: the place is given up, nothing is left behind, and the quota is not used.
+func TestWaitingCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(map[string]quota{"SetX": {1, time.Minute}})
+		if err := l.wait(t.Context(), "SetX"); err != nil {
+			t.Fatal(err)
+		}
+		interrupt := make(chan struct{})
+		parked := 0
+		result := make(chan error)
+		go func() {
+			result <- l.wait(WithWaiting(t.Context(), Waiting{Interrupt: interrupt, Parked: func() { parked++ }}), "SetX")
+		}()
+		synctest.Wait()
+		close(interrupt)
+		if err := <-result; !errors.Is(err, ErrInterrupted) || parked != 1 {
+			t.Errorf("error %v, parked %d times; want %v and once", err, parked, ErrInterrupted)
+		}
+		began := time.Now()
+		if err := l.wait(t.Context(), "SetX"); err != nil || time.Since(began) > time.Minute+2*clockGuard {
+			t.Errorf("the next call waited %s: %v", time.Since(began), err)
 		}
 	})
 }

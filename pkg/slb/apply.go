@@ -31,6 +31,10 @@ type applier struct {
 	doubt bool
 	// refused says that a call failed because of a server in it.
 	refused bool
+	// drift says that the plan only repairs what somebody changed in the cloud.
+	drift bool
+	// interrupted says that the plan was given up for one that is made anew.
+	interrupted bool
 	// lost is the id of a CLB that a call said does not exist.
 	lost string
 	// charge is the internet charge type that was asked for, if any was.
@@ -62,6 +66,8 @@ func (a *applier) run(ctx context.Context, plan Plan) error {
 // try carries out a step unless one that it builds on failed.
 func (a *applier) try(ctx context.Context, step Step) {
 	switch {
+	case a.interrupted:
+		return
 	case a.failed[step.Target], a.failed[targetLoadBalancer], slices.ContainsFunc(step.needs, func(t string) bool { return a.failed[t] }):
 		a.failed[step.Target] = true
 		return
@@ -73,7 +79,7 @@ func (a *applier) try(ctx context.Context, step Step) {
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
-	err := a.do(ctx, step)
+	err := a.do(a.withPriority(ctx, &step), step)
 	if err == nil {
 		klog.FromContext(ctx).V(2).Info("Wrote", "step", step.String(), "lb", a.model.LoadBalancer.ID)
 		return
@@ -89,6 +95,8 @@ func (a *applier) fail(step Step, err error) {
 	a.failed[step.Target] = true
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), err))
 	switch {
+	case interrupted(err):
+		a.interrupted = true
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true
 	case alicloud.IsBusy(err):

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/controller-manager/controller"
 	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // ControllerName is the name in logs, metrics and health checks; it is that of the stock controller that this one
@@ -86,23 +88,40 @@ func (c *Controller) Run(ctx context.Context) {
 		logger.Error(err, "Reading the CLBs together failed, each Service reads its own")
 	}
 	logger.Info("Started", "workers", c.opts.Workers)
-	var workers sync.WaitGroup
-	for range c.opts.Workers {
-		workers.Go(func() { c.work(ctx) })
-	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.work(ctx)
+	}()
 	<-ctx.Done()
 	c.queue.ShutDown()
-	workers.Wait()
+	<-done
 }
 
+// work handles as many Services at a time as there are workers. One that waits for the rate limit, which may take minutes,
+// holds up no other: it is not counted any more.
 func (c *Controller) work(ctx context.Context) {
+	var passes sync.WaitGroup
+	defer passes.Wait()
+	slots := make(chan struct{}, c.opts.Workers)
 	for {
+		slots <- struct{}{}
 		key, shutdown := c.queue.Get()
 		if shutdown {
 			return
 		}
-		c.handle(ctx, key)
+		passes.Go(func() {
+			release := sync.OnceFunc(func() { <-slots })
+			defer release()
+			c.handle(alicloud.WithWaiting(ctx, alicloud.Waiting{Parked: release}), key)
+		})
 	}
+}
+
+// enqueue puts a Service into the queue. A pass over it that waits for the rate limit makes place for one that knows more.
+func (c *Controller) enqueue(key types.NamespacedName, delay time.Duration) {
+	c.reconciler.Interrupt(key)
+	c.queue.AddAfter(key, delay)
 }
 
 // handle makes one pass and puts the Service back for the next one.
@@ -139,7 +158,7 @@ func (c *Controller) pass(ctx context.Context, key types.NamespacedName) (time.D
 func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if svc, ok := object.(*corev1.Service); ok {
-			c.queue.Add(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
+			c.enqueue(nameOf(svc), 0)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -167,7 +186,7 @@ func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 		}
 		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
 		if err == nil && c.opts.Config.serves(svc) {
-			c.queue.Add(key)
+			c.enqueue(key, 0)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -219,7 +238,7 @@ func (c *Controller) enqueueServed(delay time.Duration) {
 	}
 	for _, svc := range services {
 		if c.opts.Config.serves(svc) {
-			c.queue.AddAfter(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, delay)
+			c.enqueue(nameOf(svc), delay)
 		}
 	}
 }

@@ -25,6 +25,7 @@ func Diff(desired, actual *Model, service types.NamespacedName, clusterID string
 		// know that there is a list.
 		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
+	d.memberSteps(d.clearMembers)
 	d.accessList()
 	if !creates {
 		d.rememberDomains()

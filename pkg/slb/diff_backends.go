@@ -10,6 +10,8 @@ import (
 type memberChange struct {
 	add, set, remove []alicloud.Backend
 	setBefore        []alicloud.Backend
+	// serves says that a member stays that takes traffic: then the others may leave before new ones come.
+	serves bool
 }
 
 // memberSteps lets f make steps of the difference of every group that is there already.
@@ -22,19 +24,28 @@ func (d *differ) memberSteps(f func(name, id string, change memberChange)) {
 	}
 }
 
-// growMembers makes the steps that bring members in. One call that swaps members beats an add and a remove, and needs no
-// room under the quota of members per CLB.
-func (d *differ) growMembers(name, id string, change memberChange) {
+// clearMembers makes the steps that take out what no longer answers, before anything else: its traffic is lost for as long.
+// One call that swaps members beats a removal and an addition, and needs no room under the quota of members per CLB.
+func (d *differ) clearMembers(name, id string, change memberChange) {
 	pairs := min(len(change.add), len(change.remove))
 	d.backends(OpReplaceBackends, name, id, change.remove[:pairs], change.add[:pairs])
+	if change.serves {
+		d.backends(OpRemoveBackends, name, id, change.remove[pairs:], nil)
+	}
+}
+
+// growMembers makes the steps that bring members in.
+func (d *differ) growMembers(name, id string, change memberChange) {
+	pairs := min(len(change.add), len(change.remove))
 	d.backends(OpAddBackends, name, id, nil, change.add[pairs:])
 	d.backends(OpSetBackends, name, id, change.setBefore, change.set)
 }
 
-// shrinkMembers makes the step that takes members out, after the new ones are in.
+// shrinkMembers makes the step that takes out the last members of a group, after the new ones are in.
 func (d *differ) shrinkMembers(name, id string, change memberChange) {
-	pairs := min(len(change.add), len(change.remove))
-	d.backends(OpRemoveBackends, name, id, change.remove[pairs:], nil)
+	if pairs := min(len(change.add), len(change.remove)); !change.serves {
+		d.backends(OpRemoveBackends, name, id, change.remove[pairs:], nil)
+	}
 }
 
 // backends makes a step on the members of a group unless there is nothing to do.
@@ -65,6 +76,7 @@ func (d *differ) compareMembers(want, have *Group) memberChange {
 			change.add = append(change.add, member)
 			continue
 		}
+		change.serves = change.serves || member.Weight > 0 && current.Weight > 0
 		d.compareMember(&change, want, member, current)
 	}
 	for _, member := range want.Draining {

@@ -38,17 +38,25 @@ const (
 	maxBusyInRow = 12
 )
 
+// interrupted reports whether a pass gave up waiting for the rate limit because there is something newer to do.
+func interrupted(err error) bool { return errors.Is(err, alicloud.ErrInterrupted) }
+
 // waitTime returns how long to wait before trying again, when err says nothing but that the cloud is not ready for the
 // call: that is no failure, and nobody needs to hear of it.
 func waitTime(err error) (time.Duration, bool) {
-	throttled := false
+	throttled, gaveUp := false, false
 	for _, leaf := range leaves(err) {
 		switch {
+		case interrupted(leaf):
+			gaveUp = true
 		case alicloud.IsThrottled(leaf):
 			throttled = true
 		case !alicloud.IsBusy(leaf):
 			return 0, false
 		}
+	}
+	if gaveUp {
+		return time.Millisecond, true // the next pass plans anew, and takes the place in the line
 	}
 	if throttled {
 		now := time.Now()

@@ -49,7 +49,9 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
 	start := time.Now()
-	out, syncErr := r.ensure(ctx, svc, known)
+	turn, end := r.takeTurn(ctx, nameOf(svc), known)
+	out, syncErr := r.ensure(turn, svc, known)
+	end(syncErr)
 	wait, quiet := waitTime(syncErr)
 	quiet = quiet && known.patient()
 	observePass("ensure", start, syncErr, quiet)
@@ -151,7 +153,9 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 		return 0, nil // the cache has not seen it yet
 	}
 	start := time.Now()
-	out, err := r.remove(ctx, svc, known)
+	turn, end := r.takeTurn(ctx, nameOf(svc), known)
+	out, err := r.remove(turn, svc, known)
+	end(err)
 	wait, quiet := waitTime(err)
 	quiet = quiet && known.patient()
 	observePass("delete", start, err, quiet)

@@ -24,6 +24,7 @@ type Reconciler struct {
 	balancers    keyLock // by the id of a CLB that several Services may share; taken after the Service's
 	memories     memories
 	preloads     preloads
+	turns        turns
 	certificates certificates
 	blocks       vpcBlocks
 	kube         kubeWriter
@@ -121,7 +122,9 @@ func (r *Reconciler) refuse(params Params) error {
 
 // look makes sure that what is remembered may be trusted, and reads the cloud where it may not.
 func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
-	if known.fresh && time.Now().Before(known.due) && !known.asksForGroups(params) {
+	due := !time.Now().Before(known.due)
+	known.drift = known.fresh && due
+	if known.fresh && !due && !known.asksForGroups(params) {
 		return r.lookFurther(ctx, svc, params, known)
 	}
 	known.accessRead, known.extensionsRead = false, false
@@ -283,6 +286,7 @@ func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memo
 	}
 	observePlan(plan)
 	applier := newApplier(r.opts.API, known.actual, func(lb alicloud.LoadBalancer) string { return clientToken(svc.UID, known.lost, lb) })
+	applier.drift = known.drift
 	err := applier.run(ctx, plan)
 	out.writes += applier.writes
 	known.access = known.actual.Access
@@ -312,6 +316,9 @@ func (r *Reconciler) settle(known *memory, applier *applier, err error) {
 	}
 	if applier.doubt {
 		known.doubt()
+	}
+	if applier.interrupted {
+		return
 	}
 	if err == nil {
 		known.busy = 0

@@ -20,6 +20,11 @@ type memory struct {
 	fresh bool
 	// due is when the CLB is read again to repair drift.
 	due time.Time
+	// waiting is since when the Service's calls have been waiting for the rate limit, over several passes; zero when they
+	// are not.
+	waiting time.Time
+	// drift says that the pass under way has no other cause than that it was due.
+	drift bool
 	// lost is the id of the Service's last CLB that is gone. It is part of the next one's client token: with the old
 	// token the cloud would answer with the old, dead CLB.
 	lost string

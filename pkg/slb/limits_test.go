@@ -1,0 +1,220 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Sizes of the fleet under published limits.
+const (
+	fleetServices = 500
+	fleetPorts    = 2
+	fleetGroups   = fleetServices * fleetPorts
+	// groupQuota is how many calls of each action on groups the published limits let through in a minute.
+	groupQuota = 90
+)
+
+// inProcess carries calls to a server without any network, so that time can be the test's own.
+type inProcess struct{ handler http.Handler }
+
+func (p inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer := httptest.NewRecorder()
+	p.handler.ServeHTTP(answer, request)
+	return answer.Result(), nil
+}
+
+// fleet is a controller with many Services over a cloud with published limits, in the time of a synctest bubble.
+type fleet struct {
+	*world
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func newFleet(t *testing.T) *fleet {
+	t.Helper()
+	config := cloud.DefaultConfig()
+	config.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
+	e, err := emulator.New(emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := alicloud.New(alicloud.Options{
+		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"}, Transport: inProcess{e.Handler()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, emulator: e, kube: newClientset(), api: client, transport: &mortal{},
+		config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}},
+	}
+	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+	opts := w.options()
+	opts.Recorder = &record.FakeRecorder{} // nobody reads that many events
+	opts.ResyncPeriod = 24 * time.Hour     // drift is another test's
+	w.Reconciler = NewReconciler(opts)
+	controller, err := NewController(opts, w.Reconciler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &fleet{world: w, cancel: cancel, done: make(chan struct{})}
+	w.factory.Start(ctx.Done())
+	go func() {
+		defer close(f.done)
+		controller.Run(ctx)
+	}()
+	return f
+}
+
+func (f *fleet) stop() {
+	f.cancel()
+	<-f.done
+	f.factory.Shutdown()
+	if err := f.emulator.Close(); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// rest lets time pass until no write has arrived for more than a window of the limits.
+func (f *fleet) rest() {
+	f.t.Helper()
+	for quiet := 0; quiet < 2; quiet++ {
+		before := len(f.emulator.Calls(f.mark))
+		time.Sleep(65 * time.Second)
+		synctest.Wait()
+		if len(f.emulator.Calls(f.mark)) > before {
+			quiet = -1
+		}
+	}
+}
+
+// writes returns the writes of some actions since the mark, and fails on any that the cloud throttled.
+func (f *fleet) writes(actions ...string) []emulator.Call {
+	f.t.Helper()
+	var found []emulator.Call
+	for _, call := range f.emulator.Calls(f.mark) {
+		if strings.HasPrefix(call.Code, "Throttling") {
+			f.t.Fatalf("%s was throttled at %s", call.Action, call.Time)
+		}
+		for _, action := range actions {
+			if call.Action == action {
+				found = append(found, call)
+			}
+		}
+	}
+	return found
+}
+
+func (f *fleet) createFleetNode(name string) {
+	f.t.Helper()
+	if _, err := f.emulator.PutInstance("i-"+name, emulator.InstanceSpec{}); err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.kube.CoreV1().Nodes().Create(f.t.Context(), testNode(name), metav1.CreateOptions{}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// forced is how long the cloud's fixed one-minute windows make n calls of one action take at least.
+func forced(begin time.Time, n int) time.Duration {
+	windows := time.Duration((n - 1) / groupQuota)
+	if windows == 0 {
+		return 0
+	}
+	return begin.Truncate(time.Minute).Add(windows * time.Minute).Sub(begin)
+}
+
+// TestFleetUnderPublishedLimits: with 500 Services, a node that joins reaches all their groups in hardly more time than the
+// limits themselves take; a node that dies meanwhile leaves every group before that group gets anything else; none waits
+// for ever; and the cloud never has to throttle. Time is the bubble's, so that the machine's speed does not matter.
+func TestFleetUnderPublishedLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		defer f.stop()
+		for _, name := range []string{"a", "b", "c"} {
+			f.createFleetNode(name)
+		}
+		for i := range fleetServices {
+			f.put(testService(fmt.Sprintf("s%03d", i), 80, 81))
+			synctest.Wait() // the fake API server's watches hold no more than a hundred events
+		}
+		f.rest()
+		if made := len(f.writes("StartLoadBalancerListener")); made != fleetGroups {
+			t.Fatalf("%d listeners started, want %d", made, fleetGroups)
+		}
+
+		const add, remove, replace = "AddVServerGroupBackendServers", "RemoveVServerGroupBackendServers", "ModifyVServerGroupBackendServers"
+		f.calls()
+		began := time.Now()
+		f.createFleetNode("d")
+		f.rest()
+		f.within("a node joins", began, f.writes(add), fleetGroups)
+
+		f.calls()
+		began = time.Now()
+		f.createFleetNode("e")
+		time.Sleep(3 * time.Minute)
+		died := time.Now()
+		if err := f.kube.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.rest()
+		out := append(f.writes(remove), f.writes(replace)...)
+		f.removedFirst(died, f.writes(add, remove, replace))
+		f.within("a node dies: swapped", died, f.writes(replace), len(f.writes(replace)))
+		f.within("a node dies: removed", died, f.writes(remove), len(f.writes(remove)))
+		if len(out) != fleetGroups {
+			t.Errorf("%d groups lost the dead node, want %d", len(out), fleetGroups)
+		}
+		if came := len(f.writes(add, replace)); came != fleetGroups {
+			t.Errorf("%d groups got the new node, want %d", came, fleetGroups)
+		}
+	})
+}
+
+// within checks that n calls took at most 1.1 times what the limits force.
+func (f *fleet) within(what string, began time.Time, calls []emulator.Call, n int) {
+	f.t.Helper()
+	if len(calls) != n || n == 0 {
+		f.t.Errorf("%s: %d calls, want %d", what, len(calls), n)
+		return
+	}
+	took, least := calls[n-1].Time.Sub(began), forced(began, n)
+	f.t.Logf("%s: %d calls in %s; the limits alone take %s", what, n, took.Round(time.Second), least.Round(time.Second))
+	if float64(took) > 1.1*float64(least) && took > 5*time.Second {
+		f.t.Errorf("%s: %d calls took %s, more than 1.1 times the %s that the limits take", what, n, took, least)
+	}
+}
+
+// removedFirst checks that no group gets a member while it still has the dead one.
+func (f *fleet) removedFirst(died time.Time, calls []emulator.Call) {
+	f.t.Helper()
+	clean := map[string]bool{}
+	for _, call := range calls {
+		group := call.Parameters["VServerGroupId"]
+		switch {
+		case call.Time.Before(died.Add(time.Second)): // on its way already
+		case call.Action != "AddVServerGroupBackendServers":
+			clean[group] = true
+		case !clean[group]:
+			f.t.Fatalf("group %s got a member at %s before it lost the dead one", group, call.Time)
+		}
+	}
+}
