@@ -59,6 +59,10 @@ test-kruise: build ## provider-initor with the real OpenKruise manager (some min
 e2e: build ## End-to-end tests only, those with fleets of 50 nodes included (some minutes)
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -tags fleet -p 1 -parallel 1 -v ./e2e/...
 
+.PHONY: soak
+soak: ## 200 Services churned for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
+	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoak$$' ./pkg/slb -soak.real -soak.for=10m -soak.services=200 $(SOAK_ARGS)
+
 .PHONY: demo
 demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json for one JSON document)
 	@$(MAKE) --no-print-directory build >&2

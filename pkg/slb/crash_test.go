@@ -64,11 +64,12 @@ func mishaps() []mishap {
 	nothing := func(*world) {}
 	return []mishap{
 		{"fails", inject(map[string]any{"code": "InternalError", "status": 500}), nothing},
-		{"is refused", inject(map[string]any{"code": "OperationDenied", "status": 400}), nothing},
+		{"is refused", func(w *world, k int) {
+			// Each write meets one of the classes: all of them with each would take minutes.
+			refusals := []string{"OperationDenied", "Forbidden.RAM", "QuotaExceeded.Slb", "InvalidSecurityToken.Expired"}
+			inject(map[string]any{"code": refusals[k%len(refusals)], "status": 400})(w, k)
+		}, nothing},
 		{"is busy", inject(map[string]any{"code": "SystemBusy", "status": 400}), nothing},
-		{"is forbidden", inject(map[string]any{"code": "Forbidden.RAM", "status": 403}), nothing},
-		{"is signed with a key that just expired", inject(map[string]any{"code": "InvalidSecurityToken.Expired", "status": 400}), nothing},
-		{"exceeds a quota", inject(map[string]any{"code": "QuotaExceeded.Slb", "status": 400}), nothing},
 		// The program would wait for the next minute; one that was started anew need not.
 		{"is throttled", inject(map[string]any{"code": "Throttling.User", "status": 400}), (*world).restart},
 		{"loses its answer", inject(map[string]any{"drop": "after"}), nothing},

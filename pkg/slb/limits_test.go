@@ -3,6 +3,7 @@ package slb
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,7 +32,12 @@ const (
 // inProcess carries calls to a server without any network, so that time can be the test's own.
 type inProcess struct{ handler http.Handler }
 
-func (p inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
+func (p inProcess) RoundTrip(request *http.Request) (response *http.Response, err error) {
+	defer func() {
+		if reason := recover(); reason != nil { // the server broke the connection off
+			response, err = nil, fmt.Errorf("%v: %w", reason, io.ErrUnexpectedEOF)
+		}
+	}()
 	answer := httptest.NewRecorder()
 	p.handler.ServeHTTP(answer, request)
 	return answer.Result(), nil

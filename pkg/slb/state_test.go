@@ -19,15 +19,22 @@ type cloudLB struct {
 // state returns the CLBs by name. Groups of one name are told apart, so that a leaked one shows.
 func (w *world) state() map[string]cloudLB {
 	w.t.Helper()
-	var raw struct {
-		LoadBalancers []stateLB
-		Acls          []stateACL
-	}
+	var raw rawState
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/_emulator/state", http.NoBody)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.send(request, &raw)
+	return raw.plain()
+}
+
+// rawState is the emulator's state as far as it matters here.
+type rawState struct {
+	LoadBalancers []stateLB
+	Acls          []stateACL
+}
+
+func (raw rawState) plain() map[string]cloudLB {
 	all := map[string]cloudLB{}
 	for _, lb := range raw.LoadBalancers {
 		name := lb.LoadBalancerName
