@@ -74,6 +74,7 @@ func (s starter) connect(ctx context.Context, completed *config.CompletedConfig)
 	if err != nil {
 		return nil, err
 	}
+	settings.APIServerAddresses = apiServerAddresses(ctx, completed.Kubeconfig.Host)
 	cloud.Configure(settings)
 	if err = waitForAPIServer(ctx, completed); err != nil {
 		return nil, err

@@ -30,6 +30,8 @@ type Settings struct {
 	SkipSourceDestCheck bool
 	// Network is the middle part of the default endpoints, see [alicloud.Endpoints].
 	Network string
+	// APIServerAddresses are those by which this program reaches the API server, see [slb.Config].
+	APIServerAddresses []string
 	// ControlPlaneNodes says whether control-plane nodes are backends. Default: only where there are no others.
 	ControlPlaneNodes slb.ControlPlanePolicy
 	// PrefixedProviderIDs writes new provider IDs with a scheme.

@@ -31,6 +31,8 @@ type Config struct {
 	Region string
 	// TypeAnnotation is the feature gate [GateLoadBalancerType].
 	TypeAnnotation bool
+	// APIServerAddresses are those by which this program reaches the API server. A CLB with one of them is never reused.
+	APIServerAddresses []string
 	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are members. Default
 	// [ControlPlaneAuto].
 	ControlPlaneNodes ControlPlanePolicy

@@ -3,6 +3,7 @@ package slb
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -90,7 +91,7 @@ func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params P
 	}
 	reason := "does not exist; nothing is made in its place"
 	if lb != nil {
-		reason = notReusable(lb, svc, params, r.opts.Config.VPCID)
+		reason = notReusable(lb, svc, params, r.opts.Config)
 	}
 	if reason != "" {
 		return nil, &ConfigError{Field: string(LoadBalancerID), Reason: "CLB " + id + " " + reason, event: ReasonLoadBalancerNotReusable}
@@ -98,16 +99,18 @@ func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params P
 	return lb, nil
 }
 
-// notReusable says what keeps a Service from using a CLB that its user made, "" for nothing. vpc is that of the nodes,
-// empty when it is not known.
-func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params Params, vpc string) string {
+// notReusable says what keeps a Service from using a CLB that its user made, "" for nothing.
+func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params Params, config Config) string {
+	if slices.Contains(config.APIServerAddresses, lb.Address) {
+		return "is that of the API server (" + lb.Address + "): a mistake on it would cut off the whole cluster"
+	}
 	for _, key := range []string{tagOwner, tagCluster} {
 		if value, ok := lb.Tag(key); ok {
 			return fmt.Sprintf("was made by a controller (tag %s=%s) and serves something else", key, value)
 		}
 	}
-	if lb.VPCID != "" && vpc != "" && lb.VPCID != vpc {
-		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, vpc)
+	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {
+		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, config.VPCID)
 	}
 	if params.Has(Hostname) || params.Has(ExternalIPType) {
 		return "" // the status does not show the CLB's own address

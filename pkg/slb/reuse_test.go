@@ -37,6 +37,17 @@ func (w *world) makeListener(id string, port int, description string) {
 	w.calls()
 }
 
+// lb reads a CLB.
+func (w *world) lb(id string) alicloud.LoadBalancer {
+	w.t.Helper()
+	lb, err := w.api.DescribeLoadBalancer(w.t.Context(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.calls()
+	return lb
+}
+
 // reusing makes a Service that names a CLB.
 func reusing(name, id, override string, ports ...int32) *corev1.Service {
 	svc := testService(name, ports...)
@@ -150,6 +161,10 @@ func TestNotReusable(t *testing.T) {
 		{"of a cluster", []alicloud.Tag{{Key: tagCluster, Value: "x"}}, nil},
 		{"gone", nil, func(_ *world, svc *corev1.Service) { annotate(svc, LoadBalancerID, "lb-gone") }},
 		{"in another VPC", nil, func(w *world, _ *corev1.Service) { w.config.VPCID = "vpc-other"; w.restart() }},
+		{"the API server's", nil, func(w *world, svc *corev1.Service) {
+			w.config.APIServerAddresses = []string{w.lb(svc.Annotations[key(LoadBalancerID)]).Address}
+			w.restart()
+		}},
 		{"with another address", nil, func(_ *world, svc *corev1.Service) {
 			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 		}},

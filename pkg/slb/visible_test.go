@@ -1,0 +1,189 @@
+package slb
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+func (w *world) synced(name string) metav1.Condition {
+	w.t.Helper()
+	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, ConditionSynced)
+	if condition == nil {
+		w.t.Fatalf("Service %s has no condition %s", name, ConditionSynced)
+	}
+	return *condition
+}
+
+// TestOneBadPortHoldsNoOtherUp: the address shows as soon as one port answers; the bad port is told of once, however often
+// it is tried, stands in the condition, and its success is told, too.
+func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	svc.Spec.Ports = append(svc.Spec.Ports, testPort(53, corev1.ProtocolUDP))
+	w.put(svc)
+	w.fault(map[string]any{"action": "CreateLoadBalancerUDPListener", "code": "OperationDenied", "status": 400, "times": 0})
+	for range 3 {
+		if err := w.pass("web"); err == nil {
+			t.Fatal("the pass does not tell of the bad port")
+		}
+		if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].IP == "" {
+			t.Fatalf("the Service shows %v, want the address: one port answers", shown)
+		}
+	}
+	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != ReasonSyncFailed || !strings.Contains(condition.Message, "udp:53") {
+		t.Errorf("condition %+v, want the bad port in it", condition)
+	}
+	events := w.told()
+	if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonSyncFailed) || !strings.Contains(events[0], "udp:53") {
+		t.Errorf("events %q, want one that names the port", events)
+	}
+	w.clearFaults()
+	w.mustPass("web")
+	if condition := w.synced("web"); condition.Status != metav1.ConditionTrue || condition.Reason != ReasonEnsured {
+		t.Errorf("condition %+v after the success", condition)
+	}
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal "+ReasonEnsured) {
+		t.Errorf("events %q, want that of the success", events)
+	}
+}
+
+// TestDriftPassLeavesAloneWhatNoAnnotationManages: what a user sets in the console stays.
+func TestDriftPassLeavesAloneWhatNoAnnotationManages(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80)
+	annotate(svc, AddressType, "internet")
+	w := settled(t, svc)
+	id := w.get("web").Labels[LabelLoadBalancerID]
+	ctx := t.Context()
+	for _, err := range []error{
+		w.api.SetLoadBalancerName(ctx, id, "renamed-by-hand"),
+		w.api.SetInternetSpec(ctx, id, "", 7),
+		w.api.TagLoadBalancer(ctx, id, []alicloud.Tag{{Key: "team", Value: "a"}}),
+		w.api.SetListener(ctx, id, alicloud.Listener{
+			ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}, Attributes: alicloud.Attributes{"EstablishedTimeout": "77", "HealthyThreshold": "9"},
+		}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := w.state()
+	w.calls()
+	w.drift("web")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("writes %v, want none: no annotation manages any of it", writes)
+	}
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Errorf("state (-before +after):\n%s", diff)
+	}
+}
+
+// TestListenerChangedByHandIsRestored: stopped, described anew, and turned to another group and another setting than the
+// annotation's.
+func TestListenerChangedByHandIsRestored(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80)
+	annotate(svc, Scheduler, "wlc")
+	w := settled(t, svc)
+	before, id := w.state(), w.get("web").Labels[LabelLoadBalancerID]
+	listener := map[string]string{"LoadBalancerId": id, "ListenerPort": "80", "ListenerProtocol": "tcp"}
+	w.raw("2014-05-15", "StopLoadBalancerListener", listener, nil)
+	other, err := w.api.CreateVServerGroup(t.Context(), id, "by hand", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.api.SetListener(t.Context(), id, alicloud.Listener{
+		ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}, VServerGroupID: other, Description: "mine now",
+		Attributes: alicloud.Attributes{"Scheduler": "rr"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.calls()
+	w.drift("web")
+	w.mustPass("web")
+	after := w.state()["a0f5e8a1cweb"]
+	if diff := cmp.Diff(before["a0f5e8a1cweb"].Listeners, after.Listeners); diff != "" {
+		t.Errorf("listeners (-before +restored):\n%s", diff)
+	}
+	if after.Groups["by hand"] == nil {
+		t.Error("the group that somebody made is gone")
+	}
+}
+
+// TestWhatWeMakeIsTheVendorsOwn: everything by which the vendor's own controller recognises its work is on what we make.
+func TestWhatWeMakeIsTheVendorsOwn(t *testing.T) {
+	t.Parallel()
+	ours := settled(t, testService("web", 80, 81))
+	theirs := newWorld(t)
+	threeNodes(theirs)
+	theirs.officialCLB(testService("web", 80, 81), testCluster)
+	got, want := ours.state()["a0f5e8a1cweb"], theirs.state()["a0f5e8a1cweb"]
+	delete(got.Tags, tagApplied) // is our own, and nothing to them
+	for _, key := range slices.Collect(maps.Keys(got.Listeners)) {
+		if diff := cmp.Diff(want.Listeners[key]["Description"], got.Listeners[key]["Description"]); diff != "" {
+			t.Errorf("description of %s (-theirs +ours):\n%s", key, diff)
+		}
+	}
+	got.Listeners, want.Listeners = nil, nil
+	if diff := cmp.Diff(want, got, cmp.Transformer("sorted", sortedMembers)); diff != "" {
+		t.Errorf("CLB (-theirs +ours):\n%s", diff)
+	}
+	svc := ours.get("web")
+	if !slices.Contains(svc.Finalizers, "service.k8s.alibaba/resources") || svc.Labels["service.k8s.alibaba/loadbalancer-id"] == "" {
+		t.Errorf("finalizers %v, labels %v", svc.Finalizers, svc.Labels)
+	}
+}
+
+// TestDriftIsLookedForEveryTenMinutes: without any event, each Service is looked at once in ten to twelve minutes.
+func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := soakCloud(t)
+		w := &world{t: t, emulator: e, kube: newClientset(), api: soakClient(t, e), transport: &mortal{}, config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
+		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+		w.events = make(chan string, 10)
+		w.Reconciler = NewReconciler(w.options())
+		threeNodes(w)
+		w.put(testService("web", 80))
+		var waits []time.Duration
+		for range 5 {
+			wait, err := w.Reconcile(t.Context(), w.get("web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, wait)
+			if wait < defaultResyncPeriod || wait > defaultResyncPeriod*6/5 {
+				t.Errorf("the next look is due in %s, want 10 to 12 minutes", wait)
+			}
+			w.calls()
+			time.Sleep(wait - time.Second)
+			w.mustPass("web")
+			if calls := w.calls(); len(calls) != 0 {
+				t.Errorf("calls %v before the look is due", calls)
+			}
+			time.Sleep(time.Second)
+		}
+		if slices.Max(waits) == slices.Min(waits) {
+			t.Errorf("waits %v are not spread", waits)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
