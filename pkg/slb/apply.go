@@ -68,14 +68,14 @@ func (a *applier) try(ctx context.Context, step Step) {
 	switch {
 	case a.interrupted:
 		return
-	case a.failed[step.Target], a.failed[targetLoadBalancer], slices.ContainsFunc(step.needs, func(t string) bool { return a.failed[t] }):
-		a.failed[step.Target] = true
+	case a.failed[step.key()], a.failed[targetLoadBalancer], slices.ContainsFunc(step.needs, func(t string) bool { return a.failed[t] }):
+		a.failed[step.key()] = true
 		return
 	case a.throttled[step.Op]:
-		a.failed[step.Target] = true // trying again would only keep the worker waiting for the next minute
+		a.failed[step.key()] = true // trying again would only keep the worker waiting for the next minute
 		return
 	case ctx.Err() != nil:
-		a.failed[step.Target] = true
+		a.failed[step.key()] = true
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
@@ -92,7 +92,7 @@ func (a *applier) try(ctx context.Context, step Step) {
 }
 
 func (a *applier) fail(step Step, err error) {
-	a.failed[step.Target] = true
+	a.failed[step.key()] = true
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), err))
 	switch {
 	case interrupted(err):
@@ -201,9 +201,7 @@ func (a *applier) attribute(ctx context.Context, step Step) error {
 			have.ModificationProtection, have.ModificationProtectionReason = want.ModificationProtection, want.ModificationProtectionReason
 		}
 	case OpTag:
-		if err = a.call(a.api.TagLoadBalancer(ctx, have.ID, want.Tags)); err == nil {
-			have.Tags = mergeTags(have.Tags, want.Tags)
-		}
+		err = a.tag(ctx, want.Tags)
 	case OpUntag:
 		if err = a.call(a.api.UntagLoadBalancer(ctx, have.ID, step.tagKeys)); err == nil {
 			have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.tagKeys, t.Key) })
@@ -238,11 +236,4 @@ func (a *applier) chargeBy(ctx context.Context, step Step) error {
 		return fmt.Errorf("operation %q is not known", step.Op)
 	}
 	return err
-}
-
-func mergeTags(have, want []alicloud.Tag) []alicloud.Tag {
-	merged := slices.DeleteFunc(slices.Clone(have), func(old alicloud.Tag) bool {
-		return slices.ContainsFunc(want, func(tag alicloud.Tag) bool { return tag.Key == old.Key })
-	})
-	return append(merged, want...)
 }

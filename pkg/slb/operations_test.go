@@ -162,6 +162,11 @@ func attributeChanges() []operation {
 	}
 	return []operation{
 		{"fewer tags", standing(with(webService, AdditionalTags, "a=1,b=2")), changing(func(svc *corev1.Service) { annotate(svc, AdditionalTags, "a=2") })},
+		{"annotations removed", standing(with(with(with(webService, Scheduler, "wlc"), HealthyThreshold, "9"), DeleteProtection, "off")), changing(func(svc *corev1.Service) {
+			for _, suffix := range []Suffix{Scheduler, HealthyThreshold, DeleteProtection} {
+				delete(svc.Annotations, key(suffix))
+			}
+		})},
 		{"charges", standing(public), changing(func(svc *corev1.Service) {
 			annotate(svc, Spec, "slb.s2.small")
 			annotate(svc, ChargeType, "paybytraffic")

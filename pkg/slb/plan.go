@@ -63,7 +63,7 @@ type Step struct {
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 
-	// needs are further targets: when a step on one of them failed, this one is not tried.
+	// needs are further keys of steps: when one of them failed, this one is not tried.
 	needs []string
 
 	loadBalancer alicloud.LoadBalancer
@@ -75,6 +75,17 @@ type Step struct {
 	groupID      string // empty for a group that the same plan creates
 	old, new     []alicloud.Backend
 	tagKeys      []string
+}
+
+// key is what a failure of the step stops: further steps on its target. Each attribute of the CLB stands for itself, so
+// that one that the cloud refuses keeps no other from being set.
+func (s *Step) key() string {
+	switch s.Op {
+	case OpSetName, OpSetProtection, OpSetModification, OpSetCharge, OpSetSpec, OpSetInternet:
+		return string(s.Op)
+	default:
+		return s.Target
+	}
 }
 
 // String returns the step in one line.

@@ -101,7 +101,7 @@ func (r *Reconciler) removalPlan(svc *corev1.Service, actual *Model) Plan {
 	}
 	var plan Plan
 	plan.unprotect(actual)
-	plan.Steps = append(plan.Steps, Step{Op: OpDeleteLoadBalancer, Target: targetLoadBalancer, Before: actual.LoadBalancer.ID})
+	plan.Steps = append(plan.Steps, Step{Op: OpDeleteLoadBalancer, Target: targetLoadBalancer, Before: actual.LoadBalancer.ID, needs: []string{string(OpSetProtection)}})
 	if actual.Access != nil {
 		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
 	}
@@ -134,7 +134,11 @@ func preservingPlan(actual *Model) Plan {
 		}
 	}
 	if len(keys) > 0 {
-		plan.Steps = append(plan.Steps, Step{Op: OpUntag, Target: targetLoadBalancer, Before: strings.Join(keys, " "), tagKeys: keys})
+		plan.Steps = append(plan.Steps, Step{
+			// Last: without them the CLB is not found again.
+			Op: OpUntag, Target: targetLoadBalancer, Before: strings.Join(keys, " "), tagKeys: keys,
+			needs: []string{string(OpSetProtection), string(OpSetModification)},
+		})
 	}
 	return plan
 }

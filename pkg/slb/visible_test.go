@@ -187,3 +187,26 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 		}
 	})
 }
+
+// TestOneRefusedAttributeHoldsNoOtherUp: the name and the tags are set although the cloud refuses the specification.
+func TestOneRefusedAttributeHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80)
+	annotate(svc, InstanceChargeType, "PayBySpec")
+	annotate(svc, Spec, "slb.s1.small")
+	w := settled(t, svc)
+	w.fault(map[string]any{"action": "SetLoadBalancerName", "code": "OperationDenied", "status": 400, "times": 0})
+	w.fault(map[string]any{"action": "ModifyLoadBalancerInstanceSpec", "code": "OperationDenied", "status": 400, "times": 0})
+	w.change("web", func(svc *corev1.Service) {
+		annotate(svc, Name, "shop")
+		annotate(svc, Spec, "slb.s2.small")
+		annotate(svc, DeleteProtection, "off")
+		annotate(svc, AdditionalTags, "team=a")
+	})
+	if err := w.pass("web"); err == nil {
+		t.Fatal("the pass does not tell of the refused attributes")
+	}
+	if lb := w.state()["a0f5e8a1cweb"]; lb.DeleteProtection != "off" || lb.Tags["team"] != "a" {
+		t.Errorf("delete protection %s, tags %v; want both as asked for", lb.DeleteProtection, lb.Tags)
+	}
+}
