@@ -18,6 +18,7 @@ PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 BENCH_OUTPUT ?= table
+BENCH_STEADY ?= 5m
 
 # NODES: light (default) or real; DEMO_OUTPUT: table (default) or json.
 NODES ?= light
@@ -72,7 +73,7 @@ demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json f
 bench: ## Figures against their goals (BENCH=emulator|clb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json)
 	@$(MAKE) --no-print-directory build >&2
 	@case '$(BENCH)' in '' | initor) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
-	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --output '$(BENCH_OUTPUT)'
+	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'
 
 .PHONY: lint
 lint: ## Run golangci-lint

@@ -2,19 +2,24 @@ package vpcroute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	routecontroller "k8s.io/cloud-provider/controllers/route"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
@@ -234,6 +239,43 @@ func TestConditionRepaired(t *testing.T) {
 	s.network("node-0", "node-1")
 }
 
+// TestConditionWriteFails: the write of a condition that fails, or whose answer is lost, is repeated until the node has it,
+// also by a controller that starts anew.
+func TestConditionWriteFails(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ happens, dies bool }{
+		"refused": {}, "answer lost": {happens: true}, "refused, process dies": {dies: true}, "answer lost, process dies": {happens: true, dies: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, emulator.Options{}, 3)
+			s.create(nodeOf(0), nodeOf(1), nodeOf(2))
+			var failures atomic.Int32
+			s.client.PrependReactor("patch", "nodes", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				if failures.Add(1) > 4 {
+					return false, nil, nil
+				}
+				if test.happens {
+					if _, _, err := clienttesting.ObjectReaction(s.client.Tracker())(action); err != nil {
+						t.Error(err)
+					}
+				}
+				return true, nil, apierrors.NewInternalError(errors.New("injected"))
+			})
+			stop := s.startController()
+			s.eventually("a write has failed", 10*time.Second, func(context.Context) bool { return failures.Load() > 0 })
+			if test.dies {
+				stop()
+				s.startController()
+			}
+			s.network("node-0", "node-1", "node-2")
+			if n := s.account.Count(0, "CreateRouteEntries"); n != 1 {
+				t.Errorf("%d batches for three routes", n)
+			}
+		})
+	}
+}
+
 // TestClearController: with routes off, only a condition that a route controller left behind is cleared.
 func TestClearController(t *testing.T) {
 	t.Parallel()
@@ -294,19 +336,19 @@ func (s *server) startStock() {
 	})
 }
 
-// TestStockController lets the stock route controller drive the adapter: all routes at once, CIDRs that move while their
-// old entries are deleted, nodes that go, and entries that are none of ours.
+// TestStockController lets the stock route controller drive the adapter: with two hundred calls at once, CIDRs that move
+// while their old entries are deleted, nodes that go, and entries that are none of ours.
 func TestStockController(t *testing.T) {
 	t.Parallel()
-	const count = 90 // the fake API server's watch holds a hundred updates
+	const count = 200
 	s := newServer(t, emulator.Options{Settle: 100 * time.Millisecond}, count+3)
-	s.account.make("by hand", map[string]string{"10.244.200.0/28": fmt.Sprintf("i-%d", count+2)})
+	s.account.make("by hand", map[string]string{"10.244.250.0/28": fmt.Sprintf("i-%d", count+2)})
 	nodes, want := nodesOf(count)
-	want["10.244.200.0/28"] = fmt.Sprintf("i-%d", count+2)
+	want["10.244.250.0/28"] = fmt.Sprintf("i-%d", count+2)
 	s.create(nodes...)
 	s.startStock()
 	s.eventuallyRoutes(want)
-	if n := s.account.Count(0, "CreateRouteEntries"); n > 20 {
+	if n := s.account.Count(0, "CreateRouteEntries"); n > 40 {
 		t.Errorf("%d routes took %d batches", count, n)
 	}
 

@@ -23,6 +23,8 @@ type Options struct {
 	BinDir string
 	// Self is the sandbox's own program: it runs each scenario as "bench --scenario NAME".
 	Self string
+	// Steady is how long the steady state of a cluster is watched. Default, and least: 5 min.
+	Steady time.Duration
 	// Progress takes what happens as it happens; nil for nowhere.
 	Progress io.Writer
 }
@@ -85,7 +87,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 
 // runProcess runs one scenario as a process and reads its figures.
 func runProcess(ctx context.Context, opts Options, name string) ([]Figure, error) {
-	cmd := exec.CommandContext(ctx, opts.Self, "bench", "--scenario", name, "--bin-dir", opts.BinDir, "--output", "json")
+	cmd := exec.CommandContext(ctx, opts.Self, "bench", "--scenario", name, "--bin-dir", opts.BinDir, "--steady", opts.Steady.String(), "--output", "json")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, opts.Progress
 	// Stopped, it ends its own processes and removes its files.
@@ -115,7 +117,7 @@ func RunScenario(ctx context.Context, opts Options, name string) (report Report,
 		return Report{}, fmt.Errorf("make a directory for the scenario: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now()}
+	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now(), steadyWindow: opts.Steady}
 	r.say("scenario %s", name)
 	figures, err := all[i].run(ctx, r)
 	return Report{Figures: figures}, err

@@ -13,9 +13,8 @@ const (
 	joinNodes    = 1000
 	joinSeconds  = 90
 
-	// steadyWindow is how long the steady state is watched; its calls are told for steadyPeriod. A minute misses what comes less often,
-	// such as the addresses of nodes, which are read again after minutes only; the operation's text says so.
-	steadyWindow   = time.Minute
+	// steadyPeriod is what the calls of the steady state are told for. It is watched at least that long: the addresses of nodes and the
+	// route tables are read again after minutes only.
 	steadyPeriod   = 5 * time.Minute
 	steadyMaxCalls = 10
 )
@@ -94,26 +93,34 @@ func (w *world) join(ctx context.Context) (Figure, error) {
 
 // steady counts what arrives while nothing changes.
 func (w *world) steady(ctx context.Context) (Figure, error) {
-	operation := fmt.Sprintf("steady state, %d nodes, for %s (scaled from the %s after they have joined)", joinNodes, steadyPeriod, steadyWindow)
+	window := max(w.steadyWindow, steadyPeriod)
+	operation := fmt.Sprintf("steady state, %d nodes, for %s (watched for %s after they have joined)", joinNodes, steadyPeriod, window)
 	if _, err := w.settled(ctx, everything); err != nil {
 		return Figure{}, err
 	}
 	w.begin()
-	if err := w.watch(ctx, steadyWindow); err != nil {
+	if err := w.watch(ctx, window); err != nil {
 		return Figure{}, err
 	}
 	t := count(w.since(everything), everything)
 	w.say("%s: %s", operation, t)
-	return atMost(operation, float64(t.calls())*steadyPeriod.Seconds()/steadyWindow.Seconds(), "calls", steadyMaxCalls), nil
+	return atMost(operation, float64(t.calls())*steadyPeriod.Seconds()/window.Seconds(), "calls", steadyMaxCalls), nil
 }
 
-// watch lets time pass.
+// watch lets time pass, as long as the manager runs.
 func (w *world) watch(ctx context.Context, d time.Duration) error {
-	end := time.Now().Add(d)
-	return w.until(ctx, d.String()+" have passed", func(context.Context) (string, error) {
-		if rest := time.Until(end); rest > 0 {
-			return rest.Round(time.Second).String() + " are left", nil
+	const most = untilTimeout / 2
+	for ; d > 0; d -= most {
+		end := time.Now().Add(min(d, most))
+		err := w.until(ctx, min(d, most).String()+" have passed", func(context.Context) (string, error) {
+			if rest := time.Until(end); rest > 0 {
+				return rest.Round(time.Second).String() + " are left", nil
+			}
+			return "", nil
+		})
+		if err != nil {
+			return err
 		}
-		return "", nil
-	})
+	}
+	return nil
 }

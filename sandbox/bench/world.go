@@ -218,6 +218,8 @@ type run struct {
 	binDir, dir string
 	progress    io.Writer
 	start       time.Time
+	// steadyWindow is how long the steady state is watched, as asked for.
+	steadyWindow time.Duration
 }
 
 func (r run) path(name string) string { return filepath.Join(r.dir, name) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +42,7 @@ only when something could not be measured. Linux only. Nothing is left running o
 	flags := command.Flags()
 	flags.StringVar(&opts.Only, "only", "", "measure one group only: "+strings.Join(bench.Groups(), ", "))
 	flags.StringVar(&opts.BinDir, "bin-dir", "bin", "directory of the built programs")
+	flags.DurationVar(&opts.Steady, "steady", 5*time.Minute, "how long the steady state of a cluster is watched, 5m at least")
 	flags.StringVar(&output, "output", "table", "form of the result: table or json")
 	flags.StringVar(&scenario, "scenario", "", "measure one scenario in this process")
 	if err := flags.MarkHidden("scenario"); err != nil {
