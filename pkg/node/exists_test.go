@@ -94,6 +94,7 @@ func TestNeverDeleted(t *testing.T) {
 		api     func(a *account) API // from the start; nil is the real client
 		trouble func(a *account) API // after a healthy minute; nil keeps the API
 		region  string
+		vpc     string
 		node    func(*corev1.Node)
 	}{
 		"kubelets silent, instances there": {},
@@ -105,6 +106,15 @@ func TestNeverDeleted(t *testing.T) {
 		"wrong key":                        {trouble: func(a *account) API { return a.clientOf("emulator", "wrong") }},
 		"other account":                    {api: otherAccount},
 		"credentials of another account":   {trouble: otherAccount},
+		"temporary key expired":            {trouble: broken(`{"action":"*","code":"InvalidSecurityToken.Expired","status":403,"times":100000}`)},
+		"key deleted":                      {trouble: broken(`{"action":"*","code":"InvalidAccessKeyId.NotFound","status":404,"times":100000}`)},
+		"permission told as refused":       {trouble: broken(`{"action":"*","code":"Forbidden.RAM","status":403,"times":100000}`)},
+		"list that lags behind all":        {trouble: broken(`{"action":"DescribeInstances","times":0,"stale":"24h"}`)},
+		"without provider ID":              {node: withoutProviderID},
+		"without provider ID, denied":      {node: withoutProviderID, trouble: limited},
+		"without provider ID, never seen":  {node: withoutProviderID, api: limited},
+		"without provider ID, other VPC":   {node: withoutProviderID, vpc: "vpc-other"},
+		"empty answers":                    {trouble: func(a *account) API { return lens{a.client, only()} }},
 		"other region":                     {region: "cn-beijing"},
 		"provider IDs of another region":   {node: otherRegion},
 		"half of every answer":             {api: func(a *account) API { return lens{a.client, half} }},
@@ -121,7 +131,7 @@ func TestNeverDeleted(t *testing.T) {
 				if test.api != nil {
 					api.API = test.api(a)
 				}
-				c := newCluster(t, Options{API: api, Region: test.region})
+				c := newCluster(t, Options{API: api, Region: test.region, VPCID: test.vpc})
 				var nodes []*corev1.Node
 				for _, instance := range a.put(50) {
 					node := nodeOf(instance)
@@ -173,6 +183,8 @@ func otherAccount(a *account) API {
 func otherRegion(node *corev1.Node) {
 	node.Spec.ProviderID = strings.Replace(node.Spec.ProviderID, testRegion, "cn-beijing", 1)
 }
+
+func withoutProviderID(node *corev1.Node) { node.Spec.ProviderID = "" }
 
 func createdSoon(node *corev1.Node) { node.CreationTimestamp = metav1.Now() }
 

@@ -2,17 +2,21 @@ package node
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	cloudprovider "k8s.io/cloud-provider"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 	nodecontroller "k8s.io/cloud-provider/controllers/node"
@@ -75,7 +79,28 @@ func eventually(t *testing.T, what string, condition func(ctx context.Context) b
 	}
 }
 
-// TestStockControllers lets nodes join, with and without provider ID, beside one of another cloud; then releases one.
+// failNodeWrites lets every third write of a Node fail, in turns before and after it has happened.
+func failNodeWrites(t *testing.T, client *fake.Clientset) {
+	t.Helper()
+	var writes atomic.Int32
+	fail := func(action clienttesting.Action) (bool, runtime.Object, error) {
+		n := writes.Add(1)
+		if n%3 != 0 {
+			return false, nil, nil
+		}
+		if n%2 == 0 {
+			if _, _, err := clienttesting.ObjectReaction(client.Tracker())(action); err != nil {
+				return true, nil, err
+			}
+		}
+		return true, nil, apierrors.NewInternalError(errors.New("injected"))
+	}
+	client.PrependReactor("update", "nodes", fail)
+	client.PrependReactor("patch", "nodes", fail)
+}
+
+// TestStockControllers lets nodes join, with and without provider ID, beside one of another cloud; then releases one. Some
+// writes of Nodes fail or lose their answer.
 func TestStockControllers(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
@@ -96,6 +121,7 @@ func TestStockControllers(t *testing.T) {
 		}
 		create(node)
 	}
+	failNodeWrites(t, client)
 	startStock(t, client, a)
 	eventually(t, "all nodes are initialised", func(ctx context.Context) bool {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
