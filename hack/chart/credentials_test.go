@@ -18,7 +18,7 @@ func TestCredentials(t *testing.T) {
 			",credentials.rrsa.oidcProviderARN=acs:ram::1234567890123456:oidc-provider/emulator",
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &sandbox{T: t, dir: s.dir, url: s.url, path: s.path, client: s.client, config: s.config}
+			s := &sandbox{T: t, dir: s.dir, url: s.url, path: s.path, checkout: s.checkout, client: s.client, config: s.config}
 			s.must("helm upgrade --install " + release + s.emulated() + " --wait --timeout 2m --set " + sets)
 			s.container(system, s.deployment().Spec.Template.Spec).start()
 		})

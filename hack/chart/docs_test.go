@@ -63,7 +63,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// command runs a block in a copy of the directory that a reader stands in.
+// command runs a block with the environment of a reader whose cloud is the emulator.
 func (s *sandbox) command(block string) {
 	s.Helper()
 	s.must(block, "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator", "VSWITCH_ID=vsw-a",

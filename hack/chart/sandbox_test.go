@@ -34,8 +34,10 @@ const podCIDR = "10.244.0.0/16"
 type sandbox struct {
 	*testing.T
 	dir, url, path string
-	client         kubernetes.Interface
-	config         *rest.Config
+	// checkout stands for the project's root; what commands write there is nobody's.
+	checkout string
+	client   kubernetes.Interface
+	config   *rest.Config
 }
 
 // process is a program that runs beside the test.
@@ -114,6 +116,7 @@ func newSandbox(t *testing.T, helm string) *sandbox {
 			t.Fatal(err)
 		}
 	}
+	s.checkOut(filepath.Join(tmp, "checkout"))
 	p := start(t, []string{"TMPDIR=" + tmp}, program(t, "sandbox"), "up", "--nodes", "3", "--node-ip", "--dir", s.dir)
 	s.until("the sandbox is ready", func(context.Context) string {
 		select {
@@ -146,10 +149,28 @@ func (s *sandbox) environment() []string {
 	return []string{"PATH=" + s.path + ":" + os.Getenv("PATH"), "KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "HOME=" + filepath.Dir(s.dir)}
 }
 
-// shell runs a line of bash in the project's root, as a user does who follows the documentation.
+// checkOut makes a directory that shows what users have of the project.
+func (s *sandbox) checkOut(dir string) {
+	s.Helper()
+	s.checkout = dir
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as a checkout is
+		s.Fatal(err)
+	}
+	for _, name := range []string{"charts", "deploy", "hack"} {
+		target, err := filepath.Abs(filepath.Join(root, name))
+		if err == nil {
+			err = os.Symlink(target, filepath.Join(dir, name))
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+// shell runs a line of bash in a checkout, as a user does who follows the documentation.
 func (s *sandbox) shell(line string, env ...string) result {
 	s.Helper()
-	return run(s.Context(), s.T, append(s.environment(), env...), "bash", "-euo", "pipefail", "-c", "cd "+root+"\n"+line)
+	return run(s.Context(), s.T, append(s.environment(), env...), "bash", "-euo", "pipefail", "-c", "cd "+s.checkout+"\n"+line)
 }
 
 // must runs a line of bash that has to succeed, and returns what it prints.
