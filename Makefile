@@ -75,8 +75,12 @@ bench: ## Figures against their goals (BENCH=emulator|clb|routes|nodes|initor|sc
 	@case '$(BENCH)' in '' | initor) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
 	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'
 
+.PHONY: shellcheck
+shellcheck: ## Check the shell scripts
+	shellcheck $$(git ls-files "*.sh") .ci/run
+
 .PHONY: lint
-lint: ## Run golangci-lint
+lint: shellcheck ## Run golangci-lint
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd sandbox && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../.golangci.yml ./...
 	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...

@@ -32,7 +32,14 @@ func TestInstall(t *testing.T) {
 	for name, pkg := range helms {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t, pkg)
-			s.must("deploy/cloud-config.sh --region cn-hangzhou", "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator")
+			key := []string{"ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator"}
+			const version = "kubectl -n kube-system get configmap cloud-config -o jsonpath={.metadata.resourceVersion}"
+			s.must("deploy/cloud-config.sh --region cn-hangzhou", key...)
+			first := s.must(version)
+			s.must("deploy/cloud-config.sh --region cn-hangzhou", key...)
+			if again := s.must(version); again != first {
+				t.Errorf("the same cloud-config again makes version %s of the ConfigMap, want still %s", again, first)
+			}
 			notes := s.must("helm install " + release + s.emulated() + " --wait --timeout 2m")
 			for _, want := range []string{"kubectl get nodes", "helm test", "cloud-config"} {
 				if !strings.Contains(notes, want) {

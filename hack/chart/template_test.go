@@ -197,6 +197,14 @@ func TestBadValuesAreRefused(t *testing.T) {
 	}
 }
 
+// TestDeployIsFresh renders deploy/ anew.
+func TestDeployIsFresh(t *testing.T) {
+	t.Parallel()
+	if got := run(t.Context(), t, []string{"HELM=" + tool(t, helm4)}, root+"/hack/render.sh", "--check"); got.code != 0 {
+		t.Errorf("%s%s", got.stdout, got.stderr)
+	}
+}
+
 func TestOldKubernetes(t *testing.T) {
 	t.Parallel()
 	for name, pkg := range helms {
