@@ -43,6 +43,8 @@ type Input struct {
 	Exists     bool
 	IPVersion  string
 	HTTPSPorts sets.Set[int]
+	// Waiting are addresses of pods that wait for nothing but to be members, see [gatePrefix].
+	Waiting sets.Set[string]
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix

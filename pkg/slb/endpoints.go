@@ -25,11 +25,13 @@ type resolver struct {
 	addressType discoveryv1.AddressType
 	// blocks are those of the VPC, see [Input].
 	blocks []netip.Prefix
+	// waiting are addresses that count as ready, see [Input].
+	waiting sets.Set[string]
 }
 
 func newResolver(in Input) *resolver {
 	r := &resolver{
-		params: in.Params, nodes: in.Nodes, slices: in.Slices, interfaces: in.Interfaces, addressType: in.memberAddresses(), blocks: in.Blocks,
+		params: in.Params, nodes: in.Nodes, slices: in.Slices, interfaces: in.Interfaces, addressType: in.memberAddresses(), blocks: in.Blocks, waiting: in.Waiting,
 	}
 	for _, node := range eligible(in.Nodes, in.Config.ControlPlaneNodes) {
 		if r.selects(node) {
@@ -217,6 +219,14 @@ func stateOf(endpoint discoveryv1.Endpoint) endpointState {
 		return endpointReady
 	}
 	return endpointGone
+}
+
+// memberState is the state of an endpoint whose address is to be a member.
+func memberState(endpoint discoveryv1.Endpoint, waiting sets.Set[string]) endpointState {
+	if state := stateOf(endpoint); state != endpointGone || !waiting.Has(endpoint.Addresses[0]) {
+		return state
+	}
+	return endpointReady
 }
 
 // each calls f for every endpoint that has the Service's port, with the port's number there. All slices count together:

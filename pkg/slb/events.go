@@ -13,6 +13,7 @@ const (
 	ReasonPreservedOnDelete   = "PreservedOnDelete"
 	ReasonFeatureNotSupported = "FeatureNotSupported"
 	ReasonFailedSetEIPAddress = "FailedSetEIPAddress"
+	ReasonFailedUpdateGate    = "FailedUpdateReadinessGate"
 	ReasonAnnotationChanged   = "AnnotationChanged"
 
 	ReasonInvalidAnnotation       = "InvalidAnnotation"

@@ -68,6 +68,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 // next returns when the Service is looked at again without any event.
 func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Duration, error) {
 	var config *ConfigError
+	wait := max(time.Until(known.due), time.Second)
 	switch {
 	case errors.As(syncErr, &config):
 		// The next look is the next change of the Service or the drift pass: repeating does not help.
@@ -76,13 +77,16 @@ func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Durat
 		return 0, syncErr
 	case hasReason(out.problems, ReasonListenerConflict):
 		known.doubt() // the other may leave the port at any time, and no event tells us
-		return conflictWait, nil
+		wait = conflictWait
 	case hasReason(out.problems, ReasonSkipSyncBackends):
-		return min(unresolvedWait, max(time.Until(known.due), time.Second)), nil
+		wait = min(unresolvedWait, wait)
 	case hasReason(out.problems, ReasonFailedSetEIPAddress):
-		return min(eipWait, max(time.Until(known.due), time.Second)), nil
+		wait = min(eipWait, wait)
 	}
-	return max(time.Until(known.due), time.Second), nil
+	if out.gateWait > 0 {
+		wait = min(out.gateWait, wait)
+	}
+	return wait, nil
 }
 
 // show writes status, label and condition. While the cloud is not ready the last known ones stay.

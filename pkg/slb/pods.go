@@ -39,7 +39,7 @@ func (r *resolver) addVirtual(group *Group, port corev1.ServicePort, weight int)
 func (r *resolver) addPods(group *Group, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) []Problem {
 	var problems []Problem
 	r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
-		state := stateOf(endpoint)
+		state := memberState(endpoint, r.waiting)
 		if state == endpointGone || !wanted(endpoint) {
 			return
 		}
@@ -89,24 +89,12 @@ func mayHaveInterface(blocks []netip.Prefix, text string) bool {
 
 // podAddresses are the addresses whose network interfaces must be known to build the groups of a Service.
 func podAddresses(in Input) []string {
-	everything, virtual := usesInterfaces(in.Params, in.Config), virtualNodes(in.Nodes)
-	if !everything && virtual.Len() == 0 {
-		return nil
-	}
 	var addresses []string
-	for _, slice := range in.Slices {
-		if slice.AddressType != in.memberAddresses() {
-			continue
+	eachMemberAddress(in, func(endpoint discoveryv1.Endpoint) {
+		if memberState(endpoint, in.Waiting) != endpointGone {
+			addresses = append(addresses, endpoint.Addresses[0])
 		}
-		for _, endpoint := range slice.Endpoints {
-			if len(endpoint.Addresses) == 0 || stateOf(endpoint) == endpointGone {
-				continue
-			}
-			if everything || endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName) {
-				addresses = append(addresses, endpoint.Addresses[0])
-			}
-		}
-	}
+	})
 	slices.Sort(addresses)
 	return slices.Compact(addresses)
 }

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -27,6 +28,7 @@ type Reconciler struct {
 	turns        turns
 	certificates certificates
 	blocks       vpcBlocks
+	pods         podReader
 	kube         kubeWriter
 }
 
@@ -54,6 +56,11 @@ type outcome struct {
 	tags string
 	// domains are the digests of the domains that the pass made extensions for.
 	domains []string
+	// desired is what the pass wants, gates are the readiness gates of its pods, and gateWait is when they are due for
+	// another look.
+	desired  *Model
+	gates    []gatedPod
+	gateWait time.Duration
 	// reused and preserved tell, after a removal, that the CLB itself still stands.
 	reused, preserved bool
 }
@@ -81,6 +88,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
 		known.applied, known.tags, known.domains = out.applied, out.tags, out.domains
 	}
+	err = errors.Join(err, r.openGates(ctx, svc, known, &out))
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
 		if actual.serves() || actual.Reused && params.Get(ForceOverrideListeners) != "true" {
@@ -198,16 +206,18 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 		known.valid = &params
 	}
 	history := appliedHistory(known, params, len(askedRanges(svc)) > 0 || known.access != nil)
-	in, err := r.input(ctx, svc, known, history.params)
+	in, gates, err := r.input(ctx, svc, known, history.params)
 	if err != nil {
 		return Plan{}, err
 	}
+	out.gates = gates
 	in.Applied, out.applied = history.tag, history.codes
 	in.Tags = writtenTags(known, params)
 	in.Domains = writtenDomains(known, params)
 	out.tags, out.domains = in.Tags.digests, in.Domains.now
 	in.Certificates, in.UsedCertificates, in.Now = r.readCertificates(ctx, params), usedCertificates(known.actual), time.Now()
 	desired, problems := Build(in)
+	out.desired = desired
 	actual := known.actual
 	if actual == nil && known.access != nil {
 		actual = &Model{Access: known.access}
@@ -227,7 +237,7 @@ func hasReason(problems []Problem, reason string) bool {
 }
 
 // input collects what the wanted state depends on.
-func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memory, params Params) (Input, error) {
+func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memory, params Params) (Input, []gatedPod, error) {
 	in := Input{
 		Service: svc, Params: params, Config: r.opts.Config, ClusterID: clusterIDOn(known.actual, svc, r.opts.Config.ClusterID),
 		Reused: known.actual != nil && known.actual.Reused,
@@ -240,14 +250,19 @@ func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memo
 	}
 	nodes, err := r.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
-		return in, fmt.Errorf("list the nodes: %w", err)
+		return in, nil, fmt.Errorf("list the nodes: %w", err)
 	}
 	in.Nodes = NodesOf(nodes, r.opts.InstanceID)
 	if in.Slices, err = r.slices(svc); err != nil {
-		return in, err
+		return in, nil, err
 	}
+	gates := r.gates(ctx, svc, known, in)
+	in.Waiting = waitingAddresses(gates)
 	in.Interfaces, in.Blocks, err = r.interfaces(ctx, known, podAddresses(in))
-	return in, err
+	for i := range gates {
+		gates[i].placed = in.Interfaces[gates[i].address] != ""
+	}
+	return in, gates, err
 }
 
 // slices returns all EndpointSlices of the Service.

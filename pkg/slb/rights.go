@@ -10,5 +10,7 @@ func Rights() []rights.Right {
 		{Resource: "services/status", Verbs: []string{"patch"}, Why: "address, conditions, finalizer and label of a Service"},
 		{Resource: "nodes", Verbs: []string{"list", "watch"}, Why: "members of load balancers"},
 		{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: []string{"list", "watch"}, Why: "members of load balancers"},
+		{Resource: "pods", Verbs: []string{"get"}, Rare: true, Why: "readiness gates: endpoints that are not ready and whose addresses are to be members"},
+		{Resource: "pods/status", Verbs: []string{"patch"}, Rare: true, Why: "readiness gates of pods that are members"},
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -37,6 +38,8 @@ type memory struct {
 	recreating string
 	// interfaces maps addresses of pods to their network interfaces.
 	interfaces map[string]string
+	// ungated are pods that are not ready and have no readiness gate of the Service.
+	ungated sets.Set[types.UID]
 	// access is the list of the source ranges, which outlives the CLB; accessRead says that it was looked for.
 	access     *alicloud.AccessList
 	accessRead bool

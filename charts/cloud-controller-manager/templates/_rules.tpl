@@ -26,6 +26,12 @@
   resources: [endpointslices]
   verbs: [list, watch]
 - apiGroups: [""]
+  resources: [pods]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
+- apiGroups: [""]
   resources: [nodes/status]
   verbs: [patch]
 {{- end }}
