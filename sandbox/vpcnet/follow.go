@@ -50,11 +50,16 @@ func (n *Network) Follow(ctx context.Context, cloud Cloud) error {
 	return nil
 }
 
-// Done is closed when the network no longer follows the cloud: after Close, or because the kernel refused a change.
-func (n *Network) Done() <-chan struct{} { return n.done }
-
-// Err says why following ended; nil after Close. Call it after Done.
-func (n *Network) Err() error { return n.err }
+// Wait returns when ctx ends or the network is closed, with nil, or when the kernel has refused a change, with the reason: the network
+// follows the cloud no longer then.
+func (n *Network) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-n.done:
+		return n.err
+	}
+}
 
 // adopt reads the cloud and brings the kernel in line.
 func (n *Network) adopt(cloud Cloud) error {

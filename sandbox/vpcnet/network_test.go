@@ -3,6 +3,7 @@
 package vpcnet
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"path/filepath"
@@ -213,4 +214,33 @@ func TestMachineThatDeletesItsLink(t *testing.T) {
 	_, again := w.machine("i-2", "vsw-a", "", emulator.InstanceSpec{})
 	w.serve(oneNS, "one", one.PrivateIP+":80")
 	w.answers(again, "tcp", one.PrivateIP+":80", "one")
+}
+
+func TestWaitTellsWhatTheKernelRefused(t *testing.T) {
+	t.Parallel()
+	n := must(New(t.Context(), Options{Prefix: "refused"}))(t)
+	e := must(emulator.New(emulator.Options{}))(t)
+	if err := n.Follow(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := n.Wait(ended); err != nil {
+		t.Errorf("%v before anything was refused", err)
+	}
+	set := func(change func()) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		change()
+	}
+	bad := Endpoint{Name: "bad", Address: netip.MustParseAddr("203.0.113.9"), Place: Internet}
+	set(func() { n.ports[bad.Name] = &port{Endpoint: bad, link: "longer-than-a-name-of-a-link-may-be"} })
+	_ = must(e.PutInstance("i-1", emulator.InstanceSpec{}))(t)
+	if err := n.Wait(t.Context()); err == nil {
+		t.Error("no error though a rule was refused")
+	}
+	set(func() { delete(n.ports, bad.Name) })
+	if err := errors.Join(e.Close(), n.Close()); err != nil {
+		t.Error(err)
+	}
 }

@@ -75,8 +75,7 @@ func newWorldOf(t *testing.T, change func(*emulator.Config)) *world {
 		if err := errors.Join(w.cloud.Close(), w.Close()); err != nil {
 			t.Error(err)
 		}
-		<-w.Done()
-		if err := w.Err(); err != nil {
+		if err := w.Wait(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
