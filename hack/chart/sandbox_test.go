@@ -100,8 +100,8 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// newSandbox starts a sandbox with three nodes. The PATH gets the given helm, kubectl and the project's programs.
-func newSandbox(t *testing.T, helm string) *sandbox {
+// newSandbox starts a sandbox with three nodes; more arguments are those of "sandbox up". The PATH gets the given helm, kubectl and the project's programs.
+func newSandbox(t *testing.T, helm string, up ...string) *sandbox {
 	t.Helper()
 	tmp := t.TempDir()
 	s := &sandbox{T: t, dir: filepath.Join(tmp, "sandbox"), path: filepath.Join(tmp, "bin")}
@@ -117,7 +117,7 @@ func newSandbox(t *testing.T, helm string) *sandbox {
 		}
 	}
 	s.checkOut(filepath.Join(tmp, "checkout"))
-	p := start(t, []string{"TMPDIR=" + tmp}, program(t, "sandbox"), "up", "--nodes", "3", "--node-ip", "--dir", s.dir)
+	p := start(t, []string{"TMPDIR=" + tmp}, program(t, "sandbox"), append([]string{"up", "--nodes", "3", "--node-ip", "--dir", s.dir}, up...)...)
 	s.until("the sandbox is ready", func(context.Context) string {
 		select {
 		case <-p.done:

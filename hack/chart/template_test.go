@@ -38,6 +38,10 @@ var settings = map[string][]string{
 	"warning policy":  {"admissionPolicy.action=Warn"},
 	"no budget":       {"podDisruptionBudget.enabled=false"},
 	"initializer":     {"initializer.enabled=true", "initializer.image.tag=v9"},
+	"initializer, jobs": {
+		"initializer.enabled=true", "initializer.driver=job", "initializer.nodes={node-1,node-2}", "initializer.cloudConfig.configMapName=cloud-config",
+		"initializer.extraArgs[0]=--require-ecs",
+	},
 	"part of another": {"global.imageRegistry=registry.example.com"},
 }
 

@@ -93,24 +93,24 @@ func (r *runs) end(uid types.UID) {
 
 // run runs the pod's container until it need not start again.
 func (r *runs) run(ctx context.Context, pod *corev1.Pod, machine *machine) error {
+	p := &reported{Pod: pod, machine: machine}
 	for pause := restartPause; ; pause = min(2*pause, maxRestartPause) {
 		since := metav1.Now()
-		if err := r.report(ctx, pod, machine, func(s *corev1.ContainerStatus) { containerStarted(s, since) }); err != nil {
+		if err := r.report(ctx, p, func(s *corev1.ContainerStatus) { containerStarted(s, since) }); err != nil {
 			return err
 		}
-		exit, err := r.once(ctx, pod, machine)
+		exit, err := r.once(ctx, p.Pod, machine)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		end := terminated(exit, err, since)
-		if err := r.report(ctx, pod, machine, func(s *corev1.ContainerStatus) { s.State = corev1.ContainerState{Terminated: end} }); err != nil {
+		if err := r.report(ctx, p, func(s *corev1.ContainerStatus) { s.State = corev1.ContainerState{Terminated: end} }); err != nil {
 			return err
 		}
-		if !restarts(pod, end) {
+		if !restarts(p.Pod, end) {
 			return nil
 		}
-		waiting := func(s *corev1.ContainerStatus) { containerWaits(s, end, pause) }
-		if err := r.report(ctx, pod, machine, waiting); err != nil {
+		if err := r.report(ctx, p, func(s *corev1.ContainerStatus) { containerWaits(s, end, pause) }); err != nil {
 			return err
 		}
 		select {
@@ -131,28 +131,42 @@ func (r *runs) once(ctx context.Context, pod *corev1.Pod, machine *machine) (Exi
 	}
 }
 
+// reported is a pod as it was last seen in the API.
+type reported struct {
+	*corev1.Pod
+	machine *machine
+}
+
 // report changes the container's status in the API, and the pod's with it. It fails for good when the pod is gone or has ended.
-func (r *runs) report(ctx context.Context, pod *corev1.Pod, machine *machine, change func(*corev1.ContainerStatus)) error {
-	pods := r.client.CoreV1().Pods(pod.Namespace)
+func (r *runs) report(ctx context.Context, p *reported, change func(*corev1.ContainerStatus)) error {
+	pods := r.client.CoreV1().Pods(p.Namespace)
 	again := func(err error) bool {
 		return !errors.Is(err, errEnded) && !apierrors.IsNotFound(err) && ctx.Err() == nil
 	}
+	outdated := false
 	return retry.OnError(reportBackoff, again, func() error {
-		fresh, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("read pod %s: %w", pod.Name, err)
+		pod := p.DeepCopy()
+		if outdated {
+			var err error
+			if pod, err = pods.Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
+				return fmt.Errorf("read pod %s: %w", p.Name, err)
+			}
 		}
-		if fresh.UID != pod.UID || finished(fresh) {
-			return fmt.Errorf("report pod %s: %w", pod.Name, errEnded)
+		if pod.UID != p.UID || finished(pod) {
+			return fmt.Errorf("report pod %s: %w", p.Name, errEnded)
 		}
-		status := &fresh.Status
+		status := &pod.Status
 		if len(status.ContainerStatuses) == 0 {
-			container := fresh.Spec.Containers[0]
+			container := pod.Spec.Containers[0]
 			status.ContainerStatuses = []corev1.ContainerStatus{{Name: container.Name, Image: container.Image, ImageID: container.Image}}
 		}
 		change(&status.ContainerStatuses[0])
-		ranPod(fresh, machine)
-		_, err = pods.UpdateStatus(ctx, fresh, metav1.UpdateOptions{})
-		return wrap(err, "report pod %s", pod.Name)
+		ranPod(pod, p.machine)
+		updated, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		if outdated = err != nil; outdated {
+			return wrap(err, "report pod %s", p.Name)
+		}
+		p.Pod = updated
+		return nil
 	})
 }

@@ -89,12 +89,11 @@ func among(nodes []*corev1.Node, names map[string]bool) []*corev1.Node {
 	return found
 }
 
-// jobs returns what exists of the rollout's jobs. One BroadcastJob is found by its name, whoever made it, so that the
-// chart's can be looked at too.
+// jobs returns what exists of the rollout's jobs, whoever made them: the chart's can be looked at too.
 func (r *Rollout) jobs(ctx context.Context) (owners, error) {
 	found := owners{}
 	list, err := r.opts.Kube.BatchV1().Jobs(r.opts.Config.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: labels.Set(labelsOf(r.opts.Config)).String()})
+		metav1.ListOptions{LabelSelector: labels.Set{labelName: programName, labelInstance: r.opts.Config.Name}.String()})
 	if err != nil {
 		return nil, fmt.Errorf("list the Jobs of %s: %w", r.opts.Config.Name, err)
 	}
