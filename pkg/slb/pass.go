@@ -40,6 +40,9 @@ func (r *Reconciler) Forget(key types.NamespacedName) { r.memories.drop(key) }
 
 func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *memory) (time.Duration, error) {
 	known.marked = known.marked || held(cached)
+	if known.removing != "" {
+		known.reclaimed = known.removing
+	}
 	known.removing, known.released = "", false
 	svc, err := r.kube.change(ctx, cached, addFinalizer)
 	if err != nil {

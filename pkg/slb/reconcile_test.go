@@ -287,6 +287,23 @@ func TestToggledServiceGetsANewCLB(t *testing.T) {
 	}
 }
 
+// TestServiceThatComesBackIsProtectedAgain: a removal that was begun and undone leaves no trace.
+func TestServiceThatComesBackIsProtectedAgain(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	before := w.state()
+	w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "OperationDenied", "status": 400})
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+	if err := w.pass("web"); err == nil || w.state()["a0f5e8a1cweb"].DeleteProtection != "off" {
+		t.Fatalf("the removal was not begun: %v", err)
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer })
+	w.converge("web")
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Errorf("state (-before +after):\n%s", diff)
+	}
+}
+
 func TestLostCLBIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))

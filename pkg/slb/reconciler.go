@@ -86,7 +86,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		return out, err
 	}
 	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
-		known.applied, known.tags, known.domains = out.applied, out.tags, out.domains
+		known.applied, known.tags, known.domains, known.reclaimed = out.applied, out.tags, out.domains, ""
 	}
 	err = errors.Join(err, r.openGates(ctx, svc, known, &out))
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
@@ -222,6 +222,7 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	if actual == nil && known.access != nil {
 		actual = &Model{Access: known.access}
 	}
+	known.protectAgain(desired)
 	plan := Diff(desired, actual, nameOf(svc), in.ClusterID)
 	out.problems = append(append(out.problems, problems...), plan.Problems...)
 	if hasInvalid(out.problems) {

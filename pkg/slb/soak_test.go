@@ -220,6 +220,8 @@ func (s *soak) shape(svc *corev1.Service) {
 			svc.Spec.Ports = append(svc.Spec.Ports, testPort(80+port, corev1.ProtocolTCP))
 		}
 	}
+	// Managed, so that it comes back also when a hand or a removal that was undone switched it off.
+	annotate(svc, DeleteProtection, []string{"on", "off"}[s.random.IntN(2)])
 	annotate(svc, HealthyThreshold, strconv.Itoa(2+s.random.IntN(9)))
 	annotate(svc, DefaultWeight, strconv.Itoa(1+s.random.IntN(100)))
 	delete(svc.Annotations, key(Scheduler))

@@ -33,7 +33,9 @@ type memory struct {
 	marked bool
 	// removing is the id of a CLB whose removal was begun, released that nothing of ours is left on the Service.
 	removing string
-	released bool
+	// reclaimed is the id of a CLB whose removal was begun before its Service wanted it again.
+	reclaimed string
+	released  bool
 	// recreating is the id of a CLB that is gone and whose replacement has not been told yet.
 	recreating string
 	// interfaces maps addresses of pods to their network interfaces.
@@ -84,6 +86,13 @@ func (m *memory) asksForGroups(params Params) bool {
 		}
 	}
 	return false
+}
+
+// protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.
+func (m *memory) protectAgain(desired *Model) {
+	if m.actual != nil && !m.actual.Reused && m.actual.LoadBalancer.ID == m.reclaimed && desired.LoadBalancer.DeleteProtection == "" {
+		desired.LoadBalancer.DeleteProtection = desired.Create.DeleteProtection
+	}
 }
 
 // doubt makes the next pass read before it writes.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -153,15 +154,23 @@ func (w *world) foreignEntry(node string) entry {
 	return foreign
 }
 
-// byHand makes a call of the VPC API as somebody does who works on a route table by hand.
+// byHand changes a route table as somebody does who works on it by hand.
 func (w *world) byHand(action string, e entry) {
 	w.Helper()
-	params := api.Params{
-		"Action": action, "Version": "2016-04-28", "RegionId": cluster.Region, "Format": "JSON",
+	w.asPerson("2016-04-28", action, map[string]string{
 		"RouteTableId": e.table, "DestinationCidrBlock": e.cidr, "NextHopId": e.hop, "NextHopType": "Instance", "Description": "by hand",
+	})
+}
+
+// asPerson makes a call of the cloud as a person does, and not the manager.
+func (w *world) asPerson(version, action string, more map[string]string) {
+	w.Helper()
+	params := api.Params{
+		"Action": action, "Version": version, "RegionId": cluster.Region, "Format": "JSON",
 		"AccessKeyId": cluster.AccessKeyID, "SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": rand.Text(),
 		"Timestamp": time.Now().UTC().Format(time.RFC3339),
 	}
+	maps.Copy(params, more)
 	params["Signature"] = rpc.Sign(cluster.AccessKeySecret, http.MethodGet, params)
 	query := url.Values{}
 	for key, value := range params {
