@@ -60,6 +60,6 @@ func (b backoff) failed(key routeKey, instance string, err error, now time.Time)
 func (b backoff) succeeded(key routeKey) { delete(b, key) }
 
 func permanent(err error) bool {
-	return alicloud.IsQuota(err) || alicloud.IsForbidden(err) || alicloud.IsAuth(err) ||
+	return alicloud.IsForbidden(err) || alicloud.IsAuth(err) ||
 		alicloud.HasCode(err, "InvalidCidrBlock", "InvalidCidrBlock.Malformed", "OperationDenied")
 }

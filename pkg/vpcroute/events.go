@@ -83,14 +83,6 @@ func (e *events) solved(uid types.UID, reasons ...string) {
 	}
 }
 
-// reasonOf returns the reason of the event for a failed creation.
-func reasonOf(err error) string {
-	if alicloud.IsQuota(err) {
-		return reasonQuota
-	}
-	return reasonCreateFailed
-}
-
 // codeOf returns the cloud's code, for a metric label.
 func codeOf(err error) string {
 	var answer *alicloud.Error

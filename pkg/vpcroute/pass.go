@@ -34,6 +34,7 @@ const (
 type pass struct {
 	c       *Controller
 	backoff backoff
+	full    fullTables
 	// readAfter is the oldest read that is still good enough.
 	readAfter time.Time
 	// drift and poll are when the tables are to be read again: for what others changed, and for what the cloud is still
@@ -45,7 +46,7 @@ type pass struct {
 }
 
 func newPass(c *Controller) *pass {
-	return &pass{c: c, backoff: backoff{}}
+	return &pass{c: c, backoff: backoff{}, full: fullTables{}}
 }
 
 // run makes the pass and returns when the next one is due if nothing happens.
@@ -78,7 +79,7 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	p.tell(v, tables, plans)
 	p.c.conditions.set(wantedConditions(v, plans))
 
-	changes, err := p.choose(ctx, v, plans, now)
+	changes, err := p.choose(ctx, v, tables, plans, now)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -107,37 +108,52 @@ func (p *pass) forget(plans []*plan) {
 
 // choose takes the next batch of each table: up to one call of deletions and one of creations. More would keep routes
 // waiting that are wanted since.
-func (p *pass) choose(ctx context.Context, v *view, plans []*plan, now time.Time) ([]*change, error) {
+func (p *pass) choose(ctx context.Context, v *view, tables []*table, plans []*plan, now time.Time) ([]*change, error) {
 	p.retry = time.Time{}
 	var changes []*change
-	for _, plan := range plans {
-		for i := range plan.remove[:min(len(plan.remove), alicloud.MaxRouteEntriesPerCall)] {
-			changes = append(changes, &change{remove: &plan.remove[i]})
+	for i, plan := range plans {
+		for at := range plan.remove[:min(len(plan.remove), alicloud.MaxRouteEntriesPerCall)] {
+			changes = append(changes, &change{remove: &plan.remove[at]})
 		}
-		created := 0
-		for i := range plan.create {
-			route := &plan.create[i]
-			cidr := netip.MustParsePrefix(route.CIDR)
-			if created == alicloud.MaxRouteEntriesPerCall {
-				break
-			}
-			if until := p.backoff.until(routeKey{plan.table, cidr}, route.InstanceID, now); !until.IsZero() {
-				if p.retry.IsZero() || until.Before(p.retry) {
-					p.retry = until
-				}
-				continue
-			}
-			ok, err := p.c.writer.guardrail.allowed(ctx, p.c.events, v.wanted[cidr].node, cidr)
-			if err != nil {
-				return nil, err
-			}
-			if ok {
-				changes = append(changes, &change{create: route})
-				created++
-			}
+		creations, err := p.chooseCreations(ctx, v, tables[i], plan, now)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, creations...)
+	}
+	return changes, nil
+}
+
+func (p *pass) chooseCreations(ctx context.Context, v *view, t *table, plan *plan, now time.Time) ([]*change, error) {
+	var changes []*change
+	room, until := p.full.room(t, now)
+	for i := range plan.create {
+		if len(changes) == room {
+			p.retryAt(until)
+			break
+		}
+		route := &plan.create[i]
+		cidr := netip.MustParsePrefix(route.CIDR)
+		if until := p.backoff.until(routeKey{plan.table, cidr}, route.InstanceID, now); !until.IsZero() {
+			p.retryAt(until)
+			continue
+		}
+		ok, err := p.c.writer.guardrail.allowed(ctx, p.c.events, v.wanted[cidr].node, cidr)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			changes = append(changes, &change{create: route})
 		}
 	}
 	return changes, nil
+}
+
+// retryAt makes the next pass come at that time at the latest; zero is no time.
+func (p *pass) retryAt(at time.Time) {
+	if !at.IsZero() && (p.retry.IsZero() || at.Before(p.retry)) {
+		p.retry = at
+	}
 }
 
 // settle carries the changes out and remembers what failed.
@@ -159,14 +175,18 @@ func (p *pass) settle(ctx context.Context, v *view, changes []*change) {
 		if c.err == nil {
 			observeLatency("create", began)
 			p.backoff.succeeded(key)
-			p.c.events.solved(node.UID, reasonCreateFailed, reasonQuota)
+			p.c.events.solved(node.UID, reasonCreateFailed)
 			p.c.events.normal(node, reasonCreated, "Created route %s to %s in %s", cidr, c.create.InstanceID, c.create.TableID)
 			continue
 		}
 		klog.FromContext(ctx).Error(c.err, "Route not created", "node", klog.KObj(node))
+		if alicloud.IsQuota(c.err) {
+			p.tableFull(c.create.TableID, node, c.err, now)
+			continue
+		}
 		p.backoff.failed(key, c.create.InstanceID, c.err, now)
 		if !alicloud.IsDuplicate(c.err) {
-			p.c.events.warn(node, reasonOf(c.err), "The route for pod CIDR %s is not there yet: %v", cidr, c.err)
+			p.c.events.warn(node, reasonCreateFailed, "The route for pod CIDR %s is not there yet: %v", cidr, c.err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,13 +210,19 @@ func TestQuota(t *testing.T) {
 		config := cloud.DefaultConfig()
 		config.Quotas.RouteEntriesPerTable = 20
 		a := newAccount(t, emulator.Options{Config: config})
-		a.put(40)
+		a.put(300)
 		c := newCluster(t, a, func(o *Options) { o.Quota = 20 })
-		nodes, _ := nodesOf(30)
+		nodes, _ := nodesOf(300)
 		c.set(nodes...)
-		c.converge(10 * time.Minute)
-		if yes, no := c.available(); len(yes) != 20 || len(no) != 10 {
-			t.Errorf("%d nodes have a network and %d have not, want 20 and 10", len(yes), len(no))
+		for range 20 {
+			c.kickPass()
+			time.Sleep(time.Second)
+		}
+		if yes, no := c.available(); len(yes) != 20 || len(no) != 280 {
+			t.Errorf("%d nodes have a network and %d have not, want 20 and 280", len(yes), len(no))
+		}
+		if n := a.Count(0, "CreateRouteEntries"); n > 2 {
+			t.Errorf("%d batches to a table that the first one fills", n)
 		}
 		before := a.Last()
 		for range 10 {
@@ -224,15 +231,31 @@ func TestQuota(t *testing.T) {
 		if n := a.Count(before); n != 0 {
 			t.Errorf("ten events made %d calls to a full table", n)
 		}
-		if n := c.told()[reasonQuota]; n == 0 || n > 11 {
-			t.Errorf("%d events about the quota, want one per node and one for the table", n)
+		if n := c.told()[reasonQuota]; n != 2 {
+			t.Errorf("%d events about the quota, want one before the limit and one at it", n)
 		}
-		c.unset(nodes[:5]...)
-		c.converge(10 * time.Minute)
-		time.Sleep(hopeless)
-		c.converge(10 * time.Minute)
+		before = a.Last()
+		routed := slices.Sorted(maps.Values(a.routes(testTable)))
+		for _, node := range nodes {
+			if slices.Contains(routed[:5], strings.TrimPrefix(node.Spec.ProviderID, "cn-hangzhou.")) {
+				c.unset(node)
+			}
+		}
+		for range 20 {
+			c.kickPass()
+			time.Sleep(time.Second)
+		}
 		if n := len(a.routes(testTable)); n != 20 {
 			t.Errorf("%d routes after five nodes went, want the table full again", n)
+		}
+		if n := a.Count(before, writes...); n > 3 {
+			t.Errorf("%d writes to use the room that five nodes left", n)
+		}
+		time.Sleep(hopeless)
+		before = a.Last()
+		c.kickPass()
+		if n := a.Count(before, "CreateRouteEntries"); n != 1 {
+			t.Errorf("%d batches after a while, want one to see whether the quota was raised", n)
 		}
 	})
 }

@@ -263,6 +263,16 @@ func contextOf(batch []*change) (context.Context, context.CancelFunc) {
 	}
 }
 
+// entriesOf returns how many custom entries the table holds as far as is known.
+func (w *Writer) entriesOf(id string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t, ok := w.tables[id]; ok {
+		return t.custom
+	}
+	return 0
+}
+
 // settleTime returns how long the cloud was seen to need for a batch, 0 when that is not known.
 func (w *Writer) settleTime() time.Duration { return time.Duration(w.settled.Load()) }
 
