@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cloud-provider/app"
+	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/names"
 	"k8s.io/cloud-provider/options"
 
@@ -35,7 +36,7 @@ type report interface {
 // reporter describes a command that reads cluster and cloud with the flags of the manager, and writes nothing.
 type reporter struct {
 	use, short, long string
-	make             func(context.Context, *provider.Cloud) (report, error)
+	make             func(context.Context, *options.CloudControllerManagerOptions, starter) (report, error)
 }
 
 // newReportCommand returns the command of a reporter. Its exit code is 0 for an empty report, 2 for another, 1 on an error.
@@ -49,11 +50,7 @@ func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerO
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), reportTimeout)
 			defer cancel()
-			cloud, err := readCluster(ctx, opts, start)
-			if err != nil {
-				return err
-			}
-			made, err := r.make(ctx, cloud)
+			made, err := r.make(ctx, opts, start)
 			if err != nil {
 				return err
 			}
@@ -73,14 +70,10 @@ func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerO
 
 // readCluster returns a provider that is wired as in the manager and whose caches are filled.
 func readCluster(ctx context.Context, opts *options.CloudControllerManagerOptions, start starter) (*provider.Cloud, error) {
-	translateOldFlags(opts)
-	opts.SecureServing.BindPort = 0 // a manager may be running on this host and hold the port
-	config, err := opts.Config(app.ControllerNames(constructors()), app.ControllersDisabledByDefault.List(),
-		names.CCMControllerAliases(), app.AllWebhooks, app.DisabledByDefaultWebhooks)
+	completed, err := complete(opts)
 	if err != nil {
 		return nil, err
 	}
-	completed := config.Complete()
 	cloud, err := start.connect(ctx, completed)
 	if err != nil {
 		return nil, err
@@ -92,6 +85,18 @@ func readCluster(ctx context.Context, opts *options.CloudControllerManagerOption
 		return nil, fmt.Errorf("read the cluster: %w", err)
 	}
 	return cloud, nil
+}
+
+// complete returns the manager's configuration, but serves nothing: a manager may be running on this host and hold the port.
+func complete(opts *options.CloudControllerManagerOptions) (*config.CompletedConfig, error) {
+	translateOldFlags(opts)
+	opts.SecureServing.BindPort = 0
+	made, err := opts.Config(app.ControllerNames(constructors()), app.ControllersDisabledByDefault.List(),
+		names.CCMControllerAliases(), app.AllWebhooks, app.DisabledByDefaultWebhooks)
+	if err != nil {
+		return nil, err
+	}
+	return made.Complete(), nil
 }
 
 func printReport(stdout io.Writer, made report, output string) error {

@@ -5,7 +5,7 @@ import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 // Rights are what the stock node controllers, which ask this package, need at the API server.
 func Rights() []rights.Right {
 	return []rights.Right{
-		{Resource: "nodes", Verbs: []string{"list", "watch"}, Why: "the nodes to initialise and to watch over"},
+		rights.ToWatch("", "nodes", "the nodes to initialise and to watch over"),
 		{Resource: "nodes", Verbs: []string{"update"}, Why: "provider ID, labels, and the uninitialized taint taken off"},
 		{Resource: "nodes", Verbs: []string{"delete"}, Why: "nodes whose instance is released"},
 		{Resource: "nodes", Verbs: []string{"get", "patch"}, Why: "the shutdown taint of stopped instances; labels that follow others"},

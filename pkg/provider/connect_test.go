@@ -3,7 +3,6 @@ package provider
 import (
 	"crypto/rand"
 	"crypto/rsa"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -216,23 +215,6 @@ func checkPlace(t *testing.T, cloud *Cloud, vpcID string, vSwitches []string) {
 	}
 	if diff := cmp.Diff(vSwitches, cloud.place.vSwitchIDs); diff != "" {
 		t.Errorf("vSwitches (-want +got):\n%s", diff)
-	}
-}
-
-// fault injects a fault of the emulator.
-func (s cloudServer) fault(t *testing.T, body string) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/_emulator/faults", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("fault %s: status %d", body, response.StatusCode)
 	}
 }
 

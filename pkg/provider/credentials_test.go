@@ -153,7 +153,7 @@ func TestConnectWaitsForSTS(t *testing.T) {
 		"METADATA_ENDPOINT": "http://127.0.0.1:0", envTokenFile: token,
 		envRoleARN: "acs:ram::1234567890123456:role/emulator-role", envProviderARN: "acs:ram::1234567890123456:oidc-provider/emulator",
 	}
-	server.fault(t, `{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`)
+	server.Fault(`{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`)
 	cloud := New(Config{Region: "cn-hangzhou", VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}, environmentOf(variables))
 	if err := cloud.Connect(t.Context(), allowing(true)); err != nil {
 		t.Fatalf("STS was down for one call: %v", err)

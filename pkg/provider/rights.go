@@ -31,7 +31,7 @@ func managerRights() []rights.Right {
 			Why: "its UID is the cluster id where the cloud-config names none",
 		},
 		{Resource: "events", Verbs: []string{"create"}, Why: "what is told of Services and Nodes"},
-		{Resource: "events", Verbs: []string{"patch"}, Rare: true, Why: "counting an event that is told again"},
+		{Resource: "events", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "counting an event that is told again"},
 		{
 			Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Verbs: []string{"create"},
 			Why: "the first leader election; creating cannot be limited to a name",

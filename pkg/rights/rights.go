@@ -15,10 +15,16 @@ type Right struct {
 	// Names limit the right to objects of these names; none means all. Creating and listing cannot be limited so.
 	Names []string
 	Verbs []string
-	// Why says what for, and why a verb is there that no ordinary day uses.
+	// Why says what for.
 	Why string
-	// Rare marks rights that an end-to-end run of the features does not use, for the reason that Why gives.
-	Rare bool
+	// Rare are those of the verbs that an end-to-end run of the features does not use.
+	Rare []string
+}
+
+// ToWatch is what an informer needs. It streams its first list with a watch, and lists only where the API server does not
+// offer that, as old ones do not.
+func ToWatch(group, resource, why string) Right {
+	return Right{Group: group, Resource: resource, Verbs: []string{"list", "watch"}, Rare: []string{"list"}, Why: why}
 }
 
 // Set is what one feature needs.

@@ -6,11 +6,11 @@ import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 // EndpointSlices, which this one has.
 func Rights() []rights.Right {
 	return []rights.Right{
-		{Resource: "services", Verbs: []string{"list", "watch"}, Why: "the Services to serve"},
+		rights.ToWatch("", "services", "the Services to serve"),
 		{Resource: "services/status", Verbs: []string{"patch"}, Why: "address, conditions, finalizer and label of a Service"},
-		{Resource: "nodes", Verbs: []string{"list", "watch"}, Why: "members of load balancers"},
-		{Group: "discovery.k8s.io", Resource: "endpointslices", Verbs: []string{"list", "watch"}, Why: "members of load balancers"},
-		{Resource: "pods", Verbs: []string{"get"}, Rare: true, Why: "readiness gates: endpoints that are not ready and whose addresses are to be members"},
-		{Resource: "pods/status", Verbs: []string{"patch"}, Rare: true, Why: "readiness gates of pods that are members"},
+		rights.ToWatch("", "nodes", "members of load balancers"),
+		rights.ToWatch("discovery.k8s.io", "endpointslices", "members of load balancers"),
+		{Resource: "pods", Verbs: []string{"get"}, Rare: []string{"get"}, Why: "readiness gates: endpoints that are not ready and whose addresses are to be members"},
+		{Resource: "pods/status", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "readiness gates of pods that are members"},
 	}
 }

@@ -36,7 +36,9 @@ func TestRightsAreExact(t *testing.T) {
 	config.AccessKeys = []cloud.AccessKeyConfig{{ID: cluster.AccessKeyID, Secret: cluster.AccessKeySecret, Permissions: publishedPolicy(t)}}
 	w := newWorld(t, worldOptions{nodes: 4, cloud: config, up: []string{"--audit-log", audit}})
 	port := freePort(t)
-	w.startManager(slices.Concat(routed, []string{fmt.Sprintf("--secure-port=%d", port), "--node-gone-confirmations=2", "--node-gone-over=1s"})...)
+	w.startManager(slices.Concat(routed, []string{fmt.Sprintf("--secure-port=%d", port), "--node-gone-confirmations=2", "--node-gone-over=1s",
+		// In a pod these are not needed: there the program finds its own identity.
+		"--authentication-kubeconfig=" + w.as.Kubeconfig, "--authorization-kubeconfig=" + w.as.Kubeconfig})...)
 
 	w.nodesAreInitialised(names(1, 4))
 	w.until("routes of 4 nodes", eventDeadline, func(context.Context) string { return atLeast(len(w.entries()), 4) })
@@ -157,7 +159,7 @@ func (w *world) checkAudit(path string) {
 			for _, verb := range right.Verbs {
 				name := verb + " " + right.Resource + "." + right.Group
 				granted[name] = true
-				if !used[name] && !right.Rare {
+				if !used[name] && !slices.Contains(right.Rare, verb) {
 					w.Errorf("nothing used the right of %s to %s", set.Feature, name)
 				}
 			}

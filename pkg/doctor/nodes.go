@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/audit"
+)
+
+// ProviderIDs judges the provider IDs of nodes. The findings are what ECS says of them, nil when it could not be asked.
+func ProviderIDs(nodes []*corev1.Node, findings map[string]initor.Finding) []Check {
+	var checks []Check
+	good := 0
+	for _, verdict := range audit.Judge(nodes, findings) {
+		if !verdict.Bad() {
+			good++
+			continue
+		}
+		check := Check{Area: "nodes", Subject: "provider ID of " + verdict.Node, Status: Wrong, Detail: string(verdict.Verdict)}
+		if verdict.ProviderID != "" {
+			check.Detail += fmt.Sprintf(" (%s)", verdict.ProviderID)
+		}
+		if verdict.Reason != "" {
+			check.Detail += ": " + verdict.Reason
+		}
+		check.Fix = "delete the Node and let its kubelet register it again: a provider ID cannot be changed"
+		if verdict.Verdict == audit.VerdictMissing {
+			check.Fix = "run provider-initor run, or wait for the manager to initialise the node"
+		}
+		checks = append(checks, check)
+	}
+	compared := "compared with ECS"
+	if findings == nil {
+		compared = "not compared with ECS"
+	}
+	return append(checks, Check{Area: "nodes", Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(nodes), compared)})
+}
+
+// PodCIDRs checks that every node has a pod CIDR inside the cluster's ranges, without which it gets no route. Nodes that get
+// none on purpose are left out by routed.
+func PodCIDRs(nodes []*corev1.Node, ranges []netip.Prefix, routed func(*corev1.Node) bool) []Check {
+	var checks []Check
+	good := 0
+	for _, node := range nodes {
+		if !routed(node) {
+			continue
+		}
+		check := Check{Area: "nodes", Subject: "pod CIDR of " + node.Name, Status: Wrong}
+		inside, err := insideOf(node.Spec.PodCIDRs, ranges)
+		switch {
+		case len(node.Spec.PodCIDRs) == 0:
+			check.Detail = "none"
+			check.Fix = "start the kube-controller-manager with --allocate-node-cidrs=true and --cluster-cidr, or set spec.podCIDR"
+		case err != nil:
+			check.Detail, check.Fix = err.Error(), "correct spec.podCIDRs of the node"
+		case !inside:
+			check.Detail = fmt.Sprintf("%v is outside of --cluster-cidr %v", node.Spec.PodCIDRs, ranges)
+			check.Fix = "give the manager the --cluster-cidr of the kube-controller-manager"
+		default:
+			good++
+			continue
+		}
+		checks = append(checks, check)
+	}
+	return append(checks, Check{Area: "nodes", Subject: "pod CIDRs", Status: OK, Detail: fmt.Sprintf("%d nodes have one inside %v", good, ranges)})
+}
+
+func insideOf(cidrs []string, ranges []netip.Prefix) (bool, error) {
+	for _, text := range cidrs {
+		cidr, err := netip.ParsePrefix(text)
+		if err != nil {
+			return false, err
+		}
+		if !slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(cidr.Addr()) && r.Bits() <= cidr.Bits() }) {
+			return false, nil
+		}
+	}
+	return len(cidrs) > 0, nil
+}

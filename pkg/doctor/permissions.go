@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// probesAtOnce keeps the check-up short without a burst that would throttle a manager of the same account.
+const probesAtOnce = 8
+
+// Permissions asks for each action that the features need whether the key may call it.
+func Permissions(ctx context.Context, client *alicloud.Client, features []alicloud.Feature) []Check {
+	var needed []alicloud.Action
+	for _, action := range alicloud.Actions() {
+		if slices.ContainsFunc(action.Features, func(f alicloud.Feature) bool { return slices.Contains(features, f) }) {
+			needed = append(needed, action)
+		}
+	}
+	checks := make([]Check, len(needed))
+	var group errgroup.Group
+	group.SetLimit(probesAtOnce)
+	for i, action := range needed {
+		group.Go(func() error {
+			permission, err := client.Probe(ctx, action)
+			checks[i] = permissionCheck(action, permission, err)
+			return nil
+		})
+	}
+	// The functions return no error.
+	_ = group.Wait()
+	return checks
+}
+
+func permissionCheck(action alicloud.Action, permission alicloud.Permission, err error) Check {
+	check := Check{Area: "permissions", Subject: action.RAM()}
+	switch permission {
+	case alicloud.PermissionGranted:
+		check.Status, check.Detail = OK, "granted"
+	case alicloud.PermissionNotRefused:
+		check.Status, check.Detail = OK, "not refused, tried on something that does not exist"
+	case alicloud.PermissionDenied:
+		check.Status, check.Detail = Wrong, fmt.Sprintf("denied; needed for: %s (%v)", action.Why, err)
+		check.Fix = "add it to the RAM policy of the key or role; docs/reference/ram-policy.json has all that are needed"
+	default:
+		check.Status, check.Detail = NotChecked, err.Error()
+	}
+	return check
+}

@@ -1,0 +1,188 @@
+package provider
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
+)
+
+// patient is an installation with which nothing is wrong, before a test breaks it.
+type patient struct {
+	server   cloudServer
+	config   Config
+	settings Settings
+	env      Environment
+	nodes    []runtime.Object
+	denied   authorizationv1.ResourceAttributes // what the role lacks
+	apiError error
+}
+
+func newPatient(t *testing.T) *patient {
+	t.Helper()
+	p := &patient{server: startCloud(t), config: keys}
+	p.config.VPCID, p.config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
+	p.settings.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
+	p.env = p.server.environment("")
+	p.server.Put("i-1", `{"PrivateIpAddress": "10.1.7.7"}`)
+	p.nodes = []runtime.Object{patientNode("n1", "cn-hangzhou.i-1", "10.244.0.0/24")}
+	return p
+}
+
+func patientNode(name, providerID string, podCIDRs ...string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: providerID, PodCIDRs: podCIDRs},
+		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.7.7"}}},
+	}
+}
+
+func (p *patient) examine(t *testing.T) doctor.Report {
+	t.Helper()
+	kube := allowing(true, p.nodes...)
+	kube.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		asked := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).Spec.ResourceAttributes
+		denied := asked.Verb == p.denied.Verb && asked.Resource == p.denied.Resource && asked.Subresource == p.denied.Subresource
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: !denied}}, nil
+	})
+	cloud := New(p.config, p.env)
+	cloud.Configure(p.settings)
+	return cloud.Examine(t.Context(), kube, p.apiError)
+}
+
+func wrongOf(report doctor.Report) []doctor.Check {
+	return slices.DeleteFunc(slices.Clone(report.Checks), func(c doctor.Check) bool { return c.Status != doctor.Wrong })
+}
+
+func TestDoctorFindsNothing(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	report := p.examine(t)
+	if !report.Empty() || slices.ContainsFunc(report.Checks, func(c doctor.Check) bool { return c.Status != doctor.OK }) {
+		t.Errorf("not all is well:\n%s", report)
+	}
+	for _, call := range p.server.Calls(0) {
+		if call.Kind == "write" && call.Status == http.StatusOK && !strings.HasPrefix(call.Action, "Delete") {
+			t.Errorf("%s %v was carried out", call.Action, call.Parameters)
+		}
+	}
+	for _, part := range []string{"AREA", "ecs:DescribeInstances", "vtb-emulator", " 0 wrong, 0 not checked"} {
+		if !strings.Contains(report.String(), part) {
+			t.Errorf("the table does not show %q:\n%s", part, report)
+		}
+	}
+}
+
+// TestDoctorFindsEachFault breaks one thing after the other; each makes one line that names it and says what to do.
+func TestDoctorFindsEachFault(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		breaks  func(*testing.T, *patient)
+		subject string
+		detail  []string
+	}{
+		"secret":       {func(_ *testing.T, p *patient) { p.config.AccessKeySecret = "other" }, "VPC", []string{"SignatureDoesNotMatch", "Global.accessKeySecret"}},
+		"key":          {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "other" }, "VPC", []string{"InvalidAccessKeyId.NotFound"}},
+		"no key":       {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "" }, "credentials", []string{"RAM role of this instance"}},
+		"half a key":   {func(_ *testing.T, p *patient) { p.env.Keys.ID = "x" }, "settings", []string{"only one is set"}},
+		"region":       {func(_ *testing.T, p *patient) { p.config.Region = "cn-nowhere" }, "VPC", []string{`Global.region: "cn-nowhere"`}},
+		"VPC":          {func(_ *testing.T, p *patient) { p.config.VPCID = "vpc-other" }, "VPC", []string{"vpc-other"}},
+		"vSwitch":      {func(_ *testing.T, p *patient) { p.config.VSwitchIDs = []string{"vsw-other"} }, "vSwitch vsw-other", []string{"vpc-emulator"}},
+		"endpoint":     {func(_ *testing.T, p *patient) { p.env.Endpoints["vpc"] = "127.0.0.1:1" }, "VPC", []string{"no answer"}},
+		"clock":        {skewClock, "clock", []string{"1h"}},
+		"route table":  {func(_ *testing.T, p *patient) { p.config.RouteTableIDs = []string{"vtb-other"} }, "route tables", []string{"vtb-other"}},
+		"tagged table": {func(_ *testing.T, p *patient) { p.settings.RouteTableTag = &alicloud.Tag{Key: "pods", Value: "yes"} }, "route tables", []string{"tag pods=yes"}},
+		"cluster CIDR": {func(_ *testing.T, p *patient) { p.settings.ClusterCIDRs[0] = netip.MustParsePrefix("10.1.0.0/16") }, "cluster CIDR", []string{"vsw-a"}},
+		"permission":   {func(t *testing.T, p *patient) { p.permit(t, "CreateLoadBalancer") }, "slb:CreateLoadBalancer", []string{"denied", "Forbidden.RAM"}},
+		"permission to see instances": {
+			func(t *testing.T, p *patient) { p.permit(t, "DescribeInstances") }, "ecs:DescribeInstances", []string{"denied"},
+		},
+		"right": {func(_ *testing.T, p *patient) {
+			p.denied = authorizationv1.ResourceAttributes{Verb: "delete", Resource: "nodes"}
+		}, "may delete nodes", []string{"may not delete"}},
+		"right to a status": {
+			func(_ *testing.T, p *patient) {
+				p.denied = authorizationv1.ResourceAttributes{Verb: "patch", Resource: "services", Subresource: "status"}
+			}, "may patch services/status", []string{"services"},
+		},
+		"API server":          {func(_ *testing.T, p *patient) { p.apiError = errors.New("no answer") }, "API server", []string{"no answer"}},
+		"no provider ID":      {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "", "10.244.0.0/24") }, "provider ID of n1", []string{"missing", "i-1"}},
+		"other's provider ID": {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-2", "10.244.0.0/24") }, "provider ID of n1", []string{"wrong", "i-2"}},
+		"k3s provider ID":     {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "k3s://n1", "10.244.0.0/24") }, "provider ID of n1", []string{"foreign", "k3s://n1"}},
+		"no pod CIDR":         {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1") }, "pod CIDR of n1", []string{"none"}},
+		"other pod CIDR":      {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1", "10.245.0.0/24") }, "pod CIDR of n1", []string{"10.245.0.0/24"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			test.breaks(t, p)
+			report := p.examine(t)
+			wrong := wrongOf(report)
+			i := slices.IndexFunc(wrong, func(c doctor.Check) bool { return c.Subject == test.subject })
+			if i < 0 || report.Empty() {
+				t.Fatalf("%q is not wrong:\n%s", test.subject, report)
+			}
+			for _, part := range test.detail {
+				if !strings.Contains(wrong[i].Detail, part) {
+					t.Errorf("detail %q does not say %q", wrong[i].Detail, part)
+				}
+			}
+			if wrong[i].Fix == "" {
+				t.Error("it does not say what to do")
+			}
+			if strings.Contains(report.String(), keys.AccessKeySecret) {
+				t.Errorf("the report shows the secret:\n%s", report)
+			}
+		})
+	}
+}
+
+// permit takes one action away from the key.
+func (p *patient) permit(t *testing.T, without string) {
+	t.Helper()
+	var allowed []string
+	for _, action := range alicloud.Actions() {
+		if action.Name != without {
+			allowed = append(allowed, action.RAM())
+		}
+	}
+	if !p.server.Permit(keys.AccessKeyID, allowed...) {
+		t.Fatal("the emulator does not know the access key")
+	}
+}
+
+// skewClock puts a cloud in the place of the VPC endpoint whose clock is an hour ahead.
+func skewClock(t *testing.T, p *patient) {
+	t.Helper()
+	target, err := url.Parse(p.server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host
+		},
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Set("Date", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat))
+			return nil
+		},
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	p.env.Endpoints["vpc"] = server.URL
+}
