@@ -34,10 +34,13 @@ func documents(t *testing.T, manifest string) []string {
 	}
 }
 
-// workload is what all kinds that make pods have in common.
+// workload is a Pod, or what all kinds that make pods have in common.
 type workload struct {
 	Kind string
-	Spec struct{ Template corev1.PodTemplateSpec }
+	Spec struct {
+		corev1.PodSpec
+		Template corev1.PodTemplateSpec
+	}
 }
 
 // checkPods holds all pods of a manifest to what the "restricted" Pod Security Standard asks for beside the node's network, and to what
@@ -50,6 +53,9 @@ func checkPods(t *testing.T, what, manifest string) {
 			continue // another kind, whose spec has another form
 		}
 		pod := w.Spec.Template.Spec
+		if w.Kind == "Pod" {
+			pod = w.Spec.PodSpec
+		}
 		if len(pod.Containers) == 0 {
 			continue
 		}

@@ -72,13 +72,7 @@ spec:
       - topologyKey: kubernetes.io/hostname
         labelSelector:
           matchLabels: {{- include "ccm.selector" . | nindent 12 }}
-  securityContext:
-    runAsNonRoot: true
-    runAsUser: 65532
-    runAsGroup: 65532
-    fsGroup: 65532
-    seccompProfile:
-      type: RuntimeDefault
+  securityContext: {{- include "ccm.podSecurity" . | nindent 4 }}
   containers:
   - name: cloud-controller-manager
     {{- include "ccm.container" . | nindent 4 }}
@@ -109,6 +103,15 @@ spec:
     resources: {{- toYaml .Values.resources | nindent 6 }}
   volumes:
   {{- include "ccm.volumes" . | nindent 2 }}
+{{- end -}}
+
+{{- define "ccm.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
 {{- end -}}
 
 {{- /* ccm.container is what the manager and the test of the release have in common. */ -}}
