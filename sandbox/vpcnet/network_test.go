@@ -128,6 +128,7 @@ func TestPlacesOutsideTheVPC(t *testing.T) {
 }
 
 func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
 	w.balancer(alicloud.AddressInternet, tcpListener(80), ecsMember("i-1", 80))
