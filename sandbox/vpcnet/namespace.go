@@ -82,6 +82,8 @@ func removeStale(prefix string) error {
 func (s *Namespace) Do(f func()) error {
 	done := make(chan error, 1)
 	go func() {
+		// Closed also when f ends its goroutine, as a failing test does.
+		defer close(done)
 		// Never unlocked: the thread ends with the goroutine instead of serving others from this namespace.
 		runtime.LockOSThread()
 		if err := netns.Set(s.handle); err != nil {
@@ -89,7 +91,6 @@ func (s *Namespace) Do(f func()) error {
 			return
 		}
 		f()
-		done <- nil
 	}()
 	return <-done
 }
