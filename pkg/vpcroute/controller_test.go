@@ -21,10 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	routecontroller "k8s.io/cloud-provider/controllers/route"
-	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	nodeutil "k8s.io/component-helpers/node/util"
-	netutils "k8s.io/utils/net"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -314,105 +311,4 @@ func TestClearController(t *testing.T) {
 	if n := s.account.Count(0); n != 0 {
 		t.Errorf("%d calls to the cloud with routes off", n)
 	}
-}
-
-// startStock runs the stock route controller over the adapter.
-func (s *server) startStock() {
-	s.t.Helper()
-	s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
-		opts := s.options(factory)
-		nodes := factory.Core().V1().Nodes()
-		clusterCIDRs, err := netutils.ParseCIDRs([]string{"10.244.0.0/16"})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		controller, err := routecontroller.New(NewRoutes(NewWriter(opts), opts.Config), s.client, nodes, "kubernetes", clusterCIDRs)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		return func(ctx context.Context) {
-			controller.Run(ctx, 300*time.Millisecond, controllersmetrics.NewControllerManagerMetrics("test"))
-		}
-	})
-}
-
-// TestStockController lets the stock route controller drive the adapter: with two hundred calls at once, CIDRs that move
-// while their old entries are deleted, nodes that go, and entries that are none of ours.
-func TestStockController(t *testing.T) {
-	t.Parallel()
-	const count = 200
-	s := newServer(t, emulator.Options{Settle: 100 * time.Millisecond}, count+3)
-	s.account.make("by hand", map[string]string{"10.244.250.0/28": fmt.Sprintf("i-%d", count+2)})
-	nodes, want := nodesOf(count)
-	want["10.244.250.0/28"] = fmt.Sprintf("i-%d", count+2)
-	s.create(nodes...)
-	s.startStock()
-	s.eventuallyRoutes(want)
-	if n := s.account.Count(0, "CreateRouteEntries"); n > 40 {
-		t.Errorf("%d routes took %d batches", count, n)
-	}
-
-	s.update("node-1", withCIDR(cidrOf(2)))
-	s.update("node-2", withCIDR(cidrOf(1)))
-	want[cidrOf(1)], want[cidrOf(2)] = "i-2", "i-1"
-	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-3", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	delete(want, cidrOf(3))
-	s.eventuallyRoutes(want)
-
-	before := s.account.Last()
-	s.eventually("three more passes", 20*time.Second, func(context.Context) bool {
-		return s.account.Count(before, "DescribeRouteEntryList") >= 6
-	})
-	if n := s.account.Count(before, writes...); n != 0 {
-		t.Errorf("passes over settled routes made %d writes", n)
-	}
-	if diff := cmp.Diff(want, s.account.routes(testTable)); diff != "" {
-		t.Errorf("routes (-want +got):\n%s", diff)
-	}
-}
-
-// TestRoutesConcurrently makes two hundred calls at once, as the stock controller does at most.
-func TestRoutesConcurrently(t *testing.T) {
-	t.Parallel()
-	// In a bubble, so that all have called before the first batch ends, however busy the machine is.
-	synctest.Test(t, func(t *testing.T) {
-		a := newAccount(t, emulator.Options{Latency: 5 * time.Millisecond})
-		a.put(200)
-		c := newCluster(t, a)
-		nodes, want := nodesOf(200)
-		c.set(nodes...)
-		routes := NewRoutes(c.writer, c.opts.Config)
-		var calls sync.WaitGroup
-		for _, node := range nodes {
-			calls.Go(func() {
-				if err := routes.CreateRoute(t.Context(), "", string(node.UID), routeTo(node)); err != nil {
-					t.Errorf("create the route of %s: %v", node.Name, err)
-				}
-			})
-		}
-		calls.Wait()
-		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
-			t.Errorf("routes (-want +got):\n%s", diff)
-		}
-		if n := a.Count(0, "CreateRouteEntries"); n > 12 {
-			t.Errorf("200 concurrent calls made %d batches", n)
-		}
-		listed, err := routes.ListRoutes(t.Context(), "")
-		if err != nil || len(listed) != 200 {
-			t.Fatalf("%d routes are listed (%v), want 200", len(listed), err)
-		}
-		for _, route := range listed {
-			calls.Go(func() {
-				if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
-					t.Errorf("delete %s: %v", route.Name, err)
-				}
-			})
-		}
-		calls.Wait()
-		if left := a.routes(testTable); len(left) != 0 {
-			t.Errorf("routes left: %v", left)
-		}
-	})
 }
