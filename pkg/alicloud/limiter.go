@@ -99,6 +99,9 @@ func (l *limiter) wait(ctx context.Context, action string) error {
 	if waiting.Parked != nil {
 		waiting.Parked()
 	}
+	if waiting.Resumed != nil {
+		defer waiting.Resumed()
+	}
 	select {
 	case <-w.ready:
 		return nil

@@ -34,8 +34,8 @@ type Waiting struct {
 	// Interrupt, when closed, ends the waiting with [ErrInterrupted]. It never ends a call that has begun, of which nobody
 	// would know what it did.
 	Interrupt <-chan struct{}
-	// Parked, if not nil, is called once when a call has to wait.
-	Parked func()
+	// Parked and Resumed, if not nil, are called when a call has to wait, and when that has ended for whatever reason.
+	Parked, Resumed func()
 }
 
 type waitingKey struct{}

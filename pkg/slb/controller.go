@@ -113,7 +113,10 @@ func (c *Controller) work(ctx context.Context) {
 		passes.Go(func() {
 			release := sync.OnceFunc(func() { <-slots })
 			defer release()
-			c.handle(alicloud.WithWaiting(ctx, alicloud.Waiting{Parked: release}), key)
+			c.handle(alicloud.WithWaiting(ctx, alicloud.Waiting{
+				Parked:  func() { release(); c.health.pause(key) },
+				Resumed: func() { c.health.resume(key) },
+			}), key)
 		})
 	}
 }

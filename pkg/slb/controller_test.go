@@ -189,6 +189,14 @@ func TestHealthFailsWhenAPassDoesNotEnd(t *testing.T) {
 	if h.Check(nil) == nil {
 		t.Error("no error for a pass that does not end")
 	}
+	h.pause(types.NamespacedName{Name: "web"})
+	if err := h.Check(nil); err != nil {
+		t.Errorf("while it waits for the rate limit: %v", err)
+	}
+	h.resume(types.NamespacedName{Name: "web"})
+	if err := h.Check(nil); err != nil {
+		t.Errorf("when it has just gone on: %v", err)
+	}
 	end()
 	if err := h.Check(nil); err != nil {
 		t.Errorf("after its end: %v", err)

@@ -11,8 +11,7 @@ import (
 	"k8s.io/controller-manager/pkg/healthz"
 )
 
-// stuckAfter is how long one pass may take. A call may wait a minute for the rate limit; a Service with fifty ports needs
-// several such waits, but no pass needs this long.
+// stuckAfter is how long one pass may take, what it waits for the rate limit not counted. No pass needs this long.
 const stuckAfter = 30 * time.Minute
 
 var errStuck = errors.New("the pass does not end")
@@ -35,6 +34,20 @@ func (h *health) track(key types.NamespacedName) func() {
 		defer h.mu.Unlock()
 		delete(h.started, key)
 	}
+}
+
+// pause notes that the Service's pass waits for the rate limit. With thousands of ports that may take hours.
+func (h *health) pause(key types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.started, key)
+}
+
+// resume notes that the waiting is over.
+func (h *health) resume(key types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started[key] = time.Now()
 }
 
 // Check implements healthz.UnnamedHealthChecker: it fails when a pass does not end.

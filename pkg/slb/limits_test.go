@@ -46,8 +46,9 @@ func (p inProcess) RoundTrip(request *http.Request) (response *http.Response, er
 // fleet is a controller with many Services over a cloud with published limits, in the time of a synctest bubble.
 type fleet struct {
 	*world
-	cancel context.CancelFunc
-	done   chan struct{}
+	controller *Controller
+	cancel     context.CancelFunc
+	done       chan struct{}
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -79,7 +80,7 @@ func newFleet(t *testing.T) *fleet {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &fleet{world: w, cancel: cancel, done: make(chan struct{})}
+	f := &fleet{world: w, controller: controller, cancel: cancel, done: make(chan struct{})}
 	w.factory.Start(ctx.Done())
 	go func() {
 		defer close(f.done)
@@ -177,6 +178,12 @@ func TestFleetUnderPublishedLimits(t *testing.T) {
 		began = time.Now()
 		f.createFleetNode("e")
 		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		f.controller.health.mu.Lock()
+		if working := len(f.controller.health.started); working != 0 {
+			t.Errorf("%d passes count as at work while all wait for the limits", working)
+		}
+		f.controller.health.mu.Unlock()
 		died := time.Now()
 		if err := f.kube.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
