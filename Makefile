@@ -101,6 +101,9 @@ generate: ## Render deploy/ from the chart and the reference pages from the code
 verify: ## Fail when something generated or go.mod is stale
 	hack/render.sh --check
 	$(GO) test ./internal/emulator/reference
+	$(GO) test ./pkg/provider -run TestRightsAreFresh
+	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestActionsAreThoseOfTheCode'
+	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh
 	$(GO) mod tidy -diff
 	cd sandbox && $(GO) mod tidy -diff
 	cd hack/image && $(GO) mod tidy -diff
