@@ -87,7 +87,8 @@ func (c *Client) call(ctx context.Context, action string, p product, in params, 
 	fresh, refreshErr := refresher.Refresh(ctx, keys)
 	switch {
 	case refreshErr != nil:
-		return fmt.Errorf("%w; %w", err, refreshErr)
+		// Not wrapped: the call was made and refused, which is what the error has to count as.
+		return fmt.Errorf("%w; there is no other key: %s", err, refreshErr.Error())
 	case fresh.same(keys):
 		return err
 	}

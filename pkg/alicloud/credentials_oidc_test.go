@@ -130,6 +130,20 @@ func TestExpiredKeyIsReplacedOnce(t *testing.T) {
 	}
 }
 
+// TestExpiredKeyWithoutAnother: the refusal stays the answer, with the reason why there is no other key.
+func TestExpiredKeyWithoutAnother(t *testing.T) {
+	t.Parallel()
+	c := newTrustedCloud(t)
+	client := c.client(c.provider())
+	must(client.DescribeVSwitches(t.Context(), "vpc-emulator"))(t)
+	check(t, os.Remove(c.tokenFile))
+	c.emu.Fault(`{"action":"DescribeVSwitches","code":"InvalidSecurityToken.Expired","status":403}`)
+	_, err := client.DescribeVSwitches(t.Context(), "vpc-emulator")
+	if !alicloud.IsAuth(err) || alicloud.IsNoCredentials(err) || !strings.Contains(err.Error(), c.tokenFile) {
+		t.Errorf("error %v, want the refusal and the missing file", err)
+	}
+}
+
 func TestStaticKeyIsNotRetried(t *testing.T) {
 	t.Parallel()
 	c := newTrustedCloud(t)
