@@ -52,7 +52,7 @@ func TestInstall(t *testing.T) {
 			}
 			manager := s.container(system, s.deployment().Spec.Template.Spec).start()
 			s.serves()
-			_ = s.doctor // not called before the command is there
+			s.doctor()
 			s.metricsAreForReaders(manager)
 			s.upgrades()
 			s.uninstalls()
