@@ -94,7 +94,7 @@ generate: ## Render deploy/ from the chart and the reference pages from the code
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
 	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
-	$(GO) test ./pkg/slb -run TestAnnotationsPageIsFresh -update
+	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
 
 .PHONY: verify

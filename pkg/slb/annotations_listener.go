@@ -62,7 +62,7 @@ func healthCheckAnnotations() []Annotation {
 			Value: Value{Kind: Enum, Values: []string{"tcp", "http"}}},
 		{Suffix: HealthCheckURI, Code: "hu", Revert: "/", Attribute: "HealthCheckURI", Protocols: httpChecks,
 			Value: Value{Kind: Pattern, Pattern: `/\S{0,79}`, Sample: "/healthz"}},
-		{Suffix: HealthCheckDomain, Code: "hd", Revert: "$_ip", Attribute: "HealthCheckDomain", Protocols: httpChecks,
+		{Suffix: HealthCheckDomain, Code: "hd", Default: "$_ip", Attribute: "HealthCheckDomain", Protocols: httpChecks,
 			Value: Value{Kind: Pattern, Pattern: `\$_ip|[A-Za-z0-9.-]{1,80}`, Sample: "$_ip"}},
 		{Suffix: HealthCheckHTTPCode, Code: "hc", Attribute: "HealthCheckHttpCode", Protocols: httpChecks, Default: "http_2xx",
 			Value: Value{Kind: List, Pattern: `http_[2345]xx`, Sample: "http_2xx"}},

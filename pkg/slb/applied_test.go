@@ -117,3 +117,17 @@ func TestCodes(t *testing.T) {
 		t.Errorf("all codes take %d characters, a tag's value has %d", n, maxTagValueLen)
 	}
 }
+
+// TestInstanceChargeTypeReverts: a CLB that was paid by specification is paid by use when the annotation goes.
+func TestInstanceChargeTypeReverts(t *testing.T) {
+	t.Parallel()
+	svc := testService("web", 80)
+	annotate(svc, InstanceChargeType, "PayBySpec")
+	w := settled(t, svc)
+	w.drift("web") // the answer to a creation does not tell everything
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(InstanceChargeType)) })
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"ModifyLoadBalancerInstanceChargeType", "TagResources"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,22 +29,6 @@ func samples(row Annotation) []string {
 	}
 }
 
-// company are the annotations without which one has no effect or is refused.
-var company = map[Suffix]map[Suffix]string{
-	ConnectionDrain:        {ConnectionDrainTimeout: "30"},
-	ConnectionDrainTimeout: {ConnectionDrain: "on"},
-	ACLStatus:              {ACLID: testACL, ACLType: "white"},
-	ACLID:                  {ACLStatus: "on", ACLType: "white"},
-	ACLType:                {ACLStatus: "on", ACLID: testACL},
-	StickySession:          {StickySessionType: "insert", CookieTimeout: "60"},
-	StickySessionType:      {StickySession: "on", CookieTimeout: "60", Cookie: "c"},
-	CookieTimeout:          {StickySession: "on", StickySessionType: "insert"},
-	Cookie:                 {StickySession: "on", StickySessionType: "server"},
-	HealthCheckURI:         {HealthCheckType: "http", HealthCheckFlag: "on"},
-	HealthCheckDomain:      {HealthCheckType: "http", HealthCheckFlag: "on"},
-	HealthCheckHTTPCode:    {HealthCheckType: "http", HealthCheckFlag: "on"},
-}
-
 // TestEveryListenerAnnotationReachesTheCloud puts every value of every row on a listener of every protocol that has it,
 // reads it back from the cloud, and makes sure that the next look finds no difference.
 func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
@@ -63,7 +48,7 @@ func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 					annotate(svc, CertID, testCertificate)
 				}
 				w := settled(t, svc)
-				for suffix, value := range company[row.Suffix] {
+				for suffix, value := range companyOf(row) {
 					w.change("web", func(svc *corev1.Service) { annotate(svc, suffix, value) })
 				}
 				for _, value := range samples(row) {
@@ -72,6 +57,17 @@ func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 			})
 		}
 	}
+}
+
+// companyOf are the annotations that one needs, but those that choose the protocol; an http check needs to be switched on.
+func companyOf(row Annotation) map[Suffix]string {
+	company := maps.Clone(explanations[row.Suffix].with)
+	delete(company, ProtocolPort)
+	delete(company, CertID)
+	if company[HealthCheckType] != "" {
+		company[HealthCheckFlag] = "on"
+	}
+	return company
 }
 
 func putAttribute(t *testing.T, w *world, row Annotation, protocol, value string) {

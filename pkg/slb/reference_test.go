@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// update rewrites the page instead of comparing it; `make generate` sets it.
-var update = flag.Bool("update", false, "write docs/reference/annotations.md")
+// update rewrites the page and the golden files instead of comparing them; `make generate` sets it.
+var update = flag.Bool("update", false, "write docs/reference/annotations.md and testdata/golden")
 
 const annotationsPage = "../../docs/reference/annotations.md"
 
@@ -34,14 +36,49 @@ func TestAnnotationsPageIsFresh(t *testing.T) {
 	}
 }
 
-// TestExamplesAreAccepted holds every example of the page to the rule that it illustrates.
+// TestExamplesAreAccepted puts every example of the page, with what it needs, on a Service with the ports 80 and 443: the
+// program that reads annotations has nothing to say about it.
 func TestExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
-	for _, annotation := range Annotations() {
-		if _, ok := annotation.Value.parse(exampleOf(annotation)); !ok {
-			t.Errorf("%s: the example %q is refused", annotation.Suffix, exampleOf(annotation))
+	for _, row := range documented() {
+		c := newBuildCase(80, 443)
+		c.svc.Annotations = example(row, firstOf(row))
+		_, problems := c.build()
+		problems = slices.DeleteFunc(problems, func(p Problem) bool {
+			return row.Suffix == Type && p.Reason == ReasonAnnotationNoEffect // the gate is not an annotation
+		})
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", row.Suffix, problems)
 		}
 	}
+}
+
+// TestEveryAnnotationIsExplained, in one sentence and with a second value that can be changed to.
+func TestEveryAnnotationIsExplained(t *testing.T) {
+	t.Parallel()
+	rows := documented()
+	for _, row := range rows {
+		text, ok := explanations[row.Suffix]
+		if !ok || !strings.HasSuffix(text.meaning, ".") {
+			t.Errorf("%s has no sentence", row.Suffix)
+		}
+		if _, ok := row.Value.parse(text.other); text.other != "" && !ok {
+			t.Errorf("%s: the second value %q is refused", row.Suffix, text.other)
+		}
+	}
+	if len(explanations) != len(rows) {
+		t.Errorf("%d explanations of %d annotations", len(explanations), len(rows))
+	}
+}
+
+// example is the annotation with those that it needs.
+func example(row Annotation, value string) map[string]string {
+	annotations := map[string]string{}
+	for suffix, needed := range explanations[row.Suffix].with {
+		annotations[keyOf(suffix)] = needed
+	}
+	annotations[keyOf(row.Suffix)] = value
+	return annotations
 }
 
 func renderAnnotations() string {
@@ -56,24 +93,57 @@ A key is one of the prefixes followed by a name of the tables. Where a Service h
 	for _, prefix := range Prefixes {
 		fmt.Fprintf(&page, "- `%s`\n", prefix)
 	}
-	page.WriteString("\nA value that is not accepted is told in one event on the Service; until it is mended nothing that annotations govern is written, while\n" +
-		"the members of an existing load balancer go on to follow the endpoints. `" + AnnotationBackendType + "` chooses the members: `ecs` (nodes, the\n" +
-		"default) or `eni` (pods).\n")
+	page.WriteString(`
+A value that is not accepted is told in one event on the Service; until it is mended nothing that annotations govern is written, while
+the members of an existing load balancer go on to follow the endpoints. A value that is accepted and has nothing to act on is told, too.
+
+"Removed" is what an annotation that was set and is taken away leaves behind; empty means that what it did stays. On a load balancer
+that you made, nothing goes back by itself. "Example" has the annotations that one needs beside it.
+`)
 	section(&page, "Load balancer", instanceAnnotations())
 	section(&page, "Listeners", listenerAnnotations())
-	section(&page, "Members", backendAnnotations())
+	section(&page, "Members", append(backendAnnotations(), backendTypeRow))
+	page.WriteString("\nThe key of `" + AnnotationBackendType + "` has no prefix. What each annotation makes of a Service, and what a change and a\n" +
+		"removal write, is in [pkg/slb/testdata/golden](../../pkg/slb/testdata/golden).\n")
 	return page.String()
 }
 
 func section(page *strings.Builder, title string, annotations []Annotation) {
-	fmt.Fprintf(page, "\n## %s\n\n| name | accepted | default | sets | example |\n| --- | --- | --- | --- | --- |\n", title)
-	for _, annotation := range annotations {
-		sets := ""
-		if annotation.Attribute != "" {
-			sets = fmt.Sprintf("`%s` of %s", annotation.Attribute, strings.Join(annotation.Protocols, ", "))
-		}
-		fmt.Fprintf(page, "| `%s` | %s | %s | %s | `%s` |\n", annotation.Suffix, cell(annotation.Value.Accepts()), code(annotation.Default), sets, exampleOf(annotation))
+	fmt.Fprintf(page, "\n## %s\n\n| name | meaning | accepted | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- |\n", title)
+	for _, row := range annotations {
+		text := explanations[row.Suffix]
+		fmt.Fprintf(page, "| `%s` | %s%s | %s | %s | %s | %s | %s |\n", row.Suffix, cell(text.meaning), listenersOf(row), cell(row.Value.Accepts()), code(row.Default),
+			cmp.Or(text.change, "yes"), removedOf(row), exampleCell(row))
 	}
+}
+
+// listenersOf names the listeners that have the attribute, and the attribute.
+func listenersOf(row Annotation) string {
+	if row.Attribute == "" {
+		return ""
+	}
+	return fmt.Sprintf(" `%s` of %s listeners.", row.Attribute, strings.Join(row.Protocols, ", "))
+}
+
+func removedOf(row Annotation) string {
+	switch {
+	case row.Suffix == Name:
+		return "the default name"
+	case row.Suffix == AdditionalTags, row.Suffix == DomainExtensions:
+		return "what was made for it goes"
+	case row.Code == "":
+		return ""
+	}
+	return code(cmp.Or(row.Revert, row.Default))
+}
+
+func exampleCell(row Annotation) string {
+	needed := explanations[row.Suffix].with
+	lines := []string{fmt.Sprintf("`%s: %q`", row.Suffix, firstOf(row))}
+	for _, suffix := range slices.Sorted(maps.Keys(needed)) {
+		lines = append(lines, fmt.Sprintf("`%s: %q`", suffix, needed[suffix]))
+	}
+	return cell(strings.Join(lines, "<br>"))
 }
 
 // cell keeps the text from ending its table cell.

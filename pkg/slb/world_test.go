@@ -103,7 +103,7 @@ func newWorldWith(t *testing.T, limits cloud.Limits) *world {
 		{ID: "cert-expired", Expires: time.Now().Add(-time.Hour)}, {ID: "cert-expiring", Expires: time.Now().Add(time.Hour)},
 	}
 	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
-	config.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}}
+	config.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}, {ID: "acl-2", Entries: []string{"10.0.0.0/8"}}}
 	e, err := emulator.New(emulator.Options{Config: config})
 	if err != nil {
 		t.Fatal(err)
