@@ -76,7 +76,7 @@ var oddValues = []string{
 	"", " ", "yes", "'true'", `"on"`, "On", "0", "00", "-1", "+1", "1.5", "1e3", "99999999999999999999", "-520",
 	"a,b", "a,,b", "a, b", "a,a", "a, a", ",", "=", "a=", "=b", "a=b=c", "a=b,a=c", "a==b", "a b=c", "a=b c", "-a=b", "a/b=c", "a.b/c=d", "A.b/c=d",
 	"aliyun=1", "x=aliyun1", "acs:a=b", "a=acs:b", "a=http://b", "https://a=b", "kubernetes.do.not.delete=x", strings.Repeat("k", 65) + "=v",
-	"k=" + strings.Repeat("v", 129), "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1", "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1,17=1",
+	"k=" + strings.Repeat("v", 129), strings.Repeat("标", 64) + "=v", strings.Repeat("标", 65) + "=v", "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1", "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1,17=1",
 	"1.2.3.4", "01.2.3.4", "256.1.1.1", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.4:80", "web.example.com", "Web.example.com", "web_1.example.com", "web..com", "-web.com",
 	strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 127) + "a",
 	"lb-1", "lb-", "nlb-1", "vsw-1", "rg-1", "acl-1,acl-2", "acl-1,acl-1", "http:80,https:443", "http:80, https:443", "tcp:0", "sctp:1", "80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",

@@ -115,7 +115,7 @@ func TestCLBAnnotations(t *testing.T) {
 		{IPVersion, "ipv6", nil, ReasonImmutableAttribute},
 		{VSwitchID, "vsw-b", nil, ReasonImmutableAttribute},
 		{MasterZoneID, "cn-hangzhou-b", nil, ReasonImmutableAttribute},
-		{InstanceChargeType, "PayBySpec", nil, ReasonImmutableAttribute},
+		{InstanceChargeType, "PayBySpec", []string{"TagResources"}, ReasonImmutableAttribute},
 		{Bandwidth, "20", nil, ReasonAnnotationNoEffect},
 		{Scheduler, "fastest", nil, ReasonInvalidAnnotation},
 		{ExternalIPType, "eip", nil, ReasonFailedSetEIPAddress},
@@ -130,7 +130,8 @@ func TestCLBAnnotations(t *testing.T) {
 				t.Errorf("writes %v, want %v", writes, test.writes)
 			}
 			if test.reason != "" {
-				if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+test.reason) {
+				events := slices.DeleteFunc(w.told(), func(e string) bool { return strings.HasPrefix(e, "Normal "+ReasonEnsured) })
+				if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+test.reason) {
 					t.Errorf("events = %q, want one %s", events, test.reason)
 				}
 			}

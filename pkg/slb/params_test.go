@@ -125,7 +125,7 @@ func TestParseTags(t *testing.T) {
 	}{
 		{"a=1,b=2", "a=1 b=2"}, {"a=1=2", "a=1=2"}, {"a", "a="}, {"a=", "a="}, {" a=1 , b=2", "a=1 b=2"},
 		{"=1", ""}, {"a=1,a=2", ""}, {tagOwner + "=x", ""}, {"acs:x=1", ""}, {"a=aliyunx", ""}, {"a=http://x", ""},
-		{strings.Repeat("k", 65) + "=1", ""}, {"k=" + strings.Repeat("v", 129), ""}, {"", ""},
+		{strings.Repeat("标", 64) + "=1", strings.Repeat("标", 64) + "=1"}, {strings.Repeat("k", 65) + "=1", ""}, {"k=" + strings.Repeat("v", 129), ""}, {"", ""},
 	} {
 		tags, err := parseTags(test.text)
 		var texts []string

@@ -29,11 +29,16 @@ type ConfigError struct {
 // Error implements error.
 func (e *ConfigError) Error() string { return e.Field + ": " + e.Reason }
 
-// byReason joins the messages of each reason into one problem, so that one outcome is one event.
+// byReason joins the messages of each reason into one problem, so that one outcome is one event. What holds for several
+// ports is said once.
 func byReason(problems []Problem) []Problem {
 	var joined []Problem
-	at := map[string]int{}
+	at, said := map[string]int{}, map[Problem]bool{}
 	for _, problem := range problems {
+		if said[problem] {
+			continue
+		}
+		said[problem] = true
 		i, ok := at[problem.Reason]
 		if !ok {
 			at[problem.Reason] = len(joined)

@@ -3,6 +3,7 @@ package slb
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -43,7 +44,7 @@ func parseTags(text string) ([]alicloud.Tag, error) {
 }
 
 func checkTag(key, value string) error {
-	if key == "" || len(key) > maxTagKeyLen || len(value) > maxTagValueLen {
+	if key == "" || utf8.RuneCountInString(key) > maxTagKeyLen || utf8.RuneCountInString(value) > maxTagValueLen {
 		return fmt.Errorf("tag %q=%q: the key has 1 to %d characters, the value at most %d", key, value, maxTagKeyLen, maxTagValueLen)
 	}
 	if reservedTags.Has(key) {
