@@ -169,14 +169,14 @@ func otherActions() []Action {
 type Permission string
 
 const (
-	// PermissionGranted: the cloud answered a read, or a dry run that would have been carried out.
+	// PermissionGranted says that the cloud answered a read, or a dry run that would have been carried out.
 	PermissionGranted Permission = "granted"
-	// PermissionDenied: the cloud refused the caller.
+	// PermissionDenied says that the cloud refused the caller.
 	PermissionDenied Permission = "denied"
-	// PermissionNotRefused: the cloud refused the call for its harmless parameters, and not the caller. The documentation
+	// PermissionNotRefused says that the cloud refused the call for its harmless parameters, and not the caller. The documentation
 	// does not say that it looks at the caller first.
 	PermissionNotRefused Permission = "not refused"
-	// PermissionUnknown: the call failed for another reason.
+	// PermissionUnknown says that the call failed for another reason.
 	PermissionUnknown Permission = "unknown"
 )
 

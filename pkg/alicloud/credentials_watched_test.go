@@ -93,7 +93,7 @@ func TestFileCredentialsBadContent(t *testing.T) {
 		"no profile":    {content: "[default]\naccess_key_id = a\n", profile: "prod", want: []string{`profile "prod"`}},
 		"other type":    {content: "[default]\ntype = ram_role_arn\naccess_key_secret = s3cret\n", want: []string{`type: "ram_role_arn"`, "accepted: "}},
 		"no secret":     {content: "[default]\naccess_key_id = a\n", want: []string{"access_key_secret: empty"}},
-		"secret spaced": {content: "[default]\naccess_key_id = a\naccess_key_secret = s3cret s3cret\n", want: []string{"access_key_secret", "not shown"}},
+		"secret spaced": {content: "[default]\naccess_key_id = a\naccess_key_secret = s3cret spaced\n", want: []string{"access_key_secret", "not shown"}},
 	} {
 		path := filepath.Join(t.TempDir(), "credentials")
 		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {
