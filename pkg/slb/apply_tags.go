@@ -12,7 +12,7 @@ import (
 // may be forgotten only when what it set has gone back.
 func (a *applier) tag(ctx context.Context, tags []alicloud.Tag) error {
 	have := &a.model.LoadBalancer
-	if len(a.failed) > 0 {
+	if len(a.failed)+len(a.errs) > 0 {
 		tags = slices.DeleteFunc(rememberMore(tags, have), func(tag alicloud.Tag) bool {
 			value, ok := have.Tag(tag.Key)
 			return ok && value == tag.Value

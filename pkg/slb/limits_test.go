@@ -3,9 +3,6 @@ package slb
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,20 +25,6 @@ const (
 	// groupQuota is how many calls of each action on groups the published limits let through in a minute.
 	groupQuota = 90
 )
-
-// inProcess carries calls to a server without any network, so that time can be the test's own.
-type inProcess struct{ handler http.Handler }
-
-func (p inProcess) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	defer func() {
-		if reason := recover(); reason != nil { // the server broke the connection off
-			response, err = nil, fmt.Errorf("%v: %w", reason, io.ErrUnexpectedEOF)
-		}
-	}()
-	answer := httptest.NewRecorder()
-	p.handler.ServeHTTP(answer, request)
-	return answer.Result(), nil
-}
 
 // fleet is a controller with many Services over a cloud with published limits, in the time of a synctest bubble.
 type fleet struct {

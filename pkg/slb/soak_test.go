@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -9,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"testing"
@@ -23,8 +21,6 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // What `make soak` makes longer. Real time takes as long as it says; otherwise the time is a synctest bubble's, which is
@@ -90,23 +86,11 @@ func soakWith(t *testing.T, seed uint64) {
 	}
 }
 
-func soakCloud(t *testing.T) *emulator.Emulator {
-	t.Helper()
-	config := cloud.DefaultConfig()
-	config.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
-	config.Certificates = []cloud.CertificateConfig{{ID: testCertificate}}
-	e, err := emulator.New(emulator.Options{Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
-}
-
 func newSoak(t *testing.T, seed uint64) *soak {
 	t.Helper()
 	s := &soak{
 		world: &world{
-			t: t, emulator: soakCloud(t), kube: newClientset(), url: "http://cloud",
+			t: t, emulator: processCloud(t), kube: newClientset(), url: "http://cloud",
 			config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
 		},
 		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{},
@@ -120,23 +104,10 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	return s
 }
 
-// soakClient makes a client of a cloud without a network between.
-func soakClient(t *testing.T, e *emulator.Emulator) *alicloud.Client {
-	t.Helper()
-	client, err := alicloud.New(alicloud.Options{
-		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
-		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"}, Transport: inProcess{e.Handler()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
 // start runs a program that remembers nothing.
 func (s *soak) start() {
 	s.t.Helper()
-	s.api = soakClient(s.t, s.emulator)
+	s.api = processClient(s.t, s.emulator)
 	s.factory = informers.NewSharedInformerFactory(s.kube, 0)
 	opts := s.options()
 	opts.Recorder, opts.ResyncPeriod = &record.FakeRecorder{}, soakResync
@@ -275,7 +246,7 @@ func (s *soak) breakCalls() {
 
 // meddle changes something in the cloud as a person does in the console.
 func (s *soak) meddle() {
-	client, ctx := soakClient(s.t, s.emulator), s.t.Context()
+	client, ctx := processClient(s.t, s.emulator), s.t.Context()
 	all, err := client.DescribeLoadBalancers(ctx, queryAll())
 	if err != nil || len(all) == 0 {
 		return // a fault hit this call
@@ -314,33 +285,16 @@ func (s *soak) handler(method, path string, body, into any) {
 	adminRequest(s.t, s.emulator, method, path, text, into)
 }
 
-func adminRequest(t *testing.T, e *emulator.Emulator, method, path string, body []byte, into any) {
-	t.Helper()
-	answer := httptest.NewRecorder()
-	request := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/_emulator/"+path, bytes.NewReader(body))
-	request.RemoteAddr = "127.0.0.1:1"
-	e.Handler().ServeHTTP(answer, request)
-	if answer.Code >= http.StatusMultipleChoices {
-		t.Fatalf("%s %s: %d %s", method, path, answer.Code, answer.Body)
-	}
-	if into == nil {
-		return
-	}
-	if err := json.Unmarshal(answer.Body.Bytes(), into); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // desired returns what a program makes of the Services and nodes as they are now in a cloud that is empty.
 func (s *soak) desired() map[string]cloudLB {
 	s.t.Helper()
-	e := soakCloud(s.t)
+	e := processCloud(s.t)
 	defer func() {
 		if err := e.Close(); err != nil {
 			s.t.Error(err)
 		}
 	}()
-	fresh := &world{t: s.t, emulator: e, api: soakClient(s.t, e), kube: newClientset(), config: s.config, transport: &mortal{}}
+	fresh := &world{t: s.t, emulator: e, api: processClient(s.t, e), kube: newClientset(), config: s.config, transport: &mortal{}}
 	fresh.factory = informers.NewSharedInformerFactory(fresh.kube, 0)
 	opts := fresh.options()
 	opts.Recorder = &record.FakeRecorder{}
@@ -365,14 +319,7 @@ func (s *soak) desired() map[string]cloudLB {
 		fresh.put(made)
 		fresh.mustPass(svc.Name)
 	}
-	return soakState(s.t, e)
-}
-
-func soakState(t *testing.T, e *emulator.Emulator) map[string]cloudLB {
-	t.Helper()
-	var raw rawState
-	adminRequest(t, e, http.MethodGet, "state", nil, &raw)
-	return raw.plain()
+	return stateIn(s.t, e)
 }
 
 // settle waits until the cloud is as wanted, then watches a few drift passes over everything: they write nothing.
@@ -380,7 +327,7 @@ func (s *soak) settle(want map[string]cloudLB) {
 	s.t.Helper()
 	diff := ""
 	for end := time.Now().Add(soakPatience); ; time.Sleep(soakResync) {
-		diff = cmp.Diff(want, soakState(s.t, s.emulator), cmp.Transformer("sorted", sortedMembers))
+		diff = cmp.Diff(want, stateIn(s.t, s.emulator), cmp.Transformer("sorted", sortedMembers))
 		if diff == "" {
 			break
 		}

@@ -154,8 +154,8 @@ func TestWhatWeMakeIsTheVendorsOwn(t *testing.T) {
 func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := soakCloud(t)
-		w := &world{t: t, emulator: e, kube: newClientset(), api: soakClient(t, e), transport: &mortal{}, config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
+		e := processCloud(t)
+		w := &world{t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{}, config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 10)
 		w.Reconciler = NewReconciler(w.options())
