@@ -5,7 +5,6 @@ package e2e
 import (
 	"context"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
@@ -110,26 +109,7 @@ func TestNodesAreNotLost(t *testing.T) {
 	})
 	kept = names(1, fleet-2)
 	w.holds("no other node goes", 2*took, func(ctx context.Context) string { return w.missing(ctx, kept) })
-	w.serversAway()
-	w.holds("no node goes after the servers were away", 2*took, func(ctx context.Context) string { return w.missing(ctx, kept) })
 	w.latecomersAreKept(took)
-}
-
-// serversAway stops the API server, and the cloud with it, until the manager has ended for want of its lease, and starts the next one.
-func (w *world) serversAway() {
-	w.Helper()
-	const leaseGone = 2 * time.Minute
-	signal := func(s syscall.Signal) {
-		if err := w.sandbox.cmd.Process.Signal(s); err != nil {
-			w.Fatal(err)
-		}
-	}
-	signal(syscall.SIGSTOP)
-	w.Cleanup(func() { _ = w.sandbox.cmd.Process.Signal(syscall.SIGCONT) }) // it has ended where all went well
-	w.manager.wait(leaseGone)
-	w.manager = nil
-	signal(syscall.SIGCONT)
-	w.startManager(quick...)
 }
 
 // release releases the instance of a node that is not ready and returns how long its Node stays. No other Node goes.
