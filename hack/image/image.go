@@ -78,11 +78,12 @@ func compile(ctx context.Context, opts options, p program, architecture string) 
 	return os.ReadFile(binary)
 }
 
-// file is one of an image.
+// file is one of an image: a regular one, or a symbolic link.
 type file struct {
-	path string
-	mode fs.FileMode
-	data []byte
+	path   string
+	mode   fs.FileMode
+	data   []byte
+	linkTo string // empty for a regular file
 }
 
 // files returns all that is in the image of p: root certificates, the program, and what it is made of.
@@ -91,7 +92,14 @@ func files(p program, version string, binary []byte) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{{certFile, 0o644, rootCertificates()}, {p.path, 0o755, binary}, {"usr/share/sbom/" + p.name + ".spdx.json", 0o644, bill}}, nil
+	all := []file{
+		{path: certFile, mode: 0o644, data: rootCertificates()}, {path: p.path, mode: 0o755, data: binary},
+		{path: "usr/share/sbom/" + p.name + ".spdx.json", mode: 0o644, data: bill},
+	}
+	if p.link != "" {
+		all = append(all, file{path: p.link, mode: 0o777, linkTo: "/" + p.path})
+	}
+	return all, nil
 }
 
 func newImage(p program, version, architecture string, contents []file) (v1.Image, error) {
@@ -130,6 +138,9 @@ func newLayer(f file) (v1.Layer, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: time.Unix(0, 0)}
+	if f.linkTo != "" {
+		header.Typeflag, header.Linkname = tar.TypeSymlink, f.linkTo
+	}
 	if err := w.WriteHeader(header); err != nil {
 		return nil, err
 	}

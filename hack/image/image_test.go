@@ -1,8 +1,11 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"crypto/x509"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +60,46 @@ func TestImageIsValidAndReproducible(t *testing.T) {
 	}
 	if !bytes.Equal(archives[0], archives[1]) {
 		t.Error("two builds of the same differ")
+	}
+}
+
+// Manifests of users call the manager by one path, the Kubernetes documentation's outline by the other.
+func TestManagerHasBothPaths(t *testing.T) {
+	t.Parallel()
+	contents, err := files(programs[0], "v1.2.3", ownBinary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := newImage(programs[0], "v1.2.3", "amd64", contents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, layer := range layers {
+		content, err := layer.Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r := tar.NewReader(content); ; {
+			header, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[header.Name] = header.Linkname
+		}
+	}
+	if to, ok := found["cloud-controller-manager"]; !ok || to != "" {
+		t.Errorf("the image has %v, want the program at its root", found)
+	}
+	if to := found["usr/local/bin/cloud-controller-manager"]; to != "/cloud-controller-manager" {
+		t.Errorf("usr/local/bin/cloud-controller-manager leads to %q", to)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // programs are what there are images of. Paths inside the image are part of manifests that users have, so they stay.
 var programs = []program{
-	{name: "cloud-controller-manager", path: "cloud-controller-manager"},
+	{name: "cloud-controller-manager", path: "cloud-controller-manager", link: "usr/local/bin/cloud-controller-manager"},
 	{name: "provider-initor", path: "usr/bin/init"},
 }
 
@@ -23,6 +23,7 @@ var programs = []program{
 type program struct {
 	name string // of the command and of the image
 	path string // of the binary in the image
+	link string // to it, where other manifests look for it; empty for none
 }
 
 // options are the flags.
