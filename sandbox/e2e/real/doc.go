@@ -1,0 +1,6 @@
+// Package real holds the end-to-end tests on real machines: kubelets, containers and a VPC in the kernel. They need root on Linux and
+// the build tag real; `make e2e` and `.ci/run` run them where they can.
+//
+// One cluster serves the whole package. Tests run one after the other and leave it as they found it: two machines that run, and no
+// load balancers.
+package real

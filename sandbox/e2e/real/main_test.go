@@ -1,0 +1,145 @@
+//go:build linux && real
+
+package real
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Deadlines are generous: the machine may be compiling something else.
+const (
+	startDeadline = 2 * time.Minute
+	eventDeadline = 90 * time.Second
+	look          = 100 * time.Millisecond
+)
+
+// nodeCount is how many ECS machines the cluster has between tests. Besides, there are one on the premises and a virtual node.
+const nodeCount = 2
+
+// sandbox is the cluster of this package.
+var sandbox struct {
+	binDir, dir string
+	url         string // of the emulator
+	client      kubernetes.Interface
+}
+
+// The kernel kills the sandbox when the thread that started it ends, and those that have been in a namespace do end: this makes it the
+// first thread, which lives as long as the process.
+func init() { runtime.LockOSThread() }
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "real machines need root: run these tests as root, or leave out the build tag real")
+		return 1
+	}
+	before, err := takeInventory()
+	if err != nil {
+		return fail(err)
+	}
+	stop, err := start()
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if err := errors.Join(err, stop()); err != nil {
+		return fail(err)
+	}
+	after, err := takeInventory()
+	if err != nil {
+		return fail(err)
+	}
+	if left := after.without(before); len(left) > 0 {
+		return fail(fmt.Errorf("the sandbox has left behind:\n%s", strings.Join(left, "\n")))
+	}
+	return code
+}
+
+func fail(err error) int {
+	fmt.Fprintln(os.Stderr, "e2e/real:", err)
+	return 1
+}
+
+// start runs "sandbox up" and returns when the cluster is ready. The returned function ends it, also after an error.
+func start() (stop func() error, err error) {
+	stop = func() error { return nil }
+	if sandbox.binDir = os.Getenv("SANDBOX_BIN_DIR"); sandbox.binDir == "" {
+		return stop, errors.New("SANDBOX_BIN_DIR is not set: it must name the directory with the programs that make build makes")
+	}
+	parent, err := os.MkdirTemp("", "real-")
+	if err != nil {
+		return stop, err
+	}
+	sandbox.dir = filepath.Join(parent, "sandbox")
+	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), "up", "--dir", sandbox.dir, "--node-kind", "real",
+		"--nodes", fmt.Sprint(nodeCount), "--on-premises", "1", "--virtual-nodes", "1", "--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return stop, err
+	}
+	if err := cmd.Start(); err != nil {
+		return stop, err
+	}
+	stop = func() error {
+		err := cmd.Process.Signal(syscall.SIGTERM)
+		if errors.Is(err, os.ErrProcessDone) {
+			err = nil
+		}
+		return errors.Join(err, cmd.Wait(), os.RemoveAll(parent))
+	}
+	if err := awaitReady(stdout); err != nil {
+		return stop, err
+	}
+	url, err := os.ReadFile(filepath.Join(sandbox.dir, "emulator"))
+	if err != nil {
+		return stop, err
+	}
+	sandbox.url = strings.TrimSpace(string(url))
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig())
+	if err != nil {
+		return stop, err
+	}
+	config.QPS = -1 // the tests look often
+	sandbox.client, err = kubernetes.NewForConfig(config)
+	return stop, err
+}
+
+func kubeconfig() string { return filepath.Join(sandbox.dir, "kubeconfig") }
+
+// awaitReady reads the sandbox's output up to its first line.
+func awaitReady(from io.Reader) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
+	defer cancel()
+	line := make(chan error, 1)
+	go func() {
+		buffer := make([]byte, 16)
+		n, err := from.Read(buffer)
+		if err == nil && string(buffer[:n]) != "ready\n" {
+			err = fmt.Errorf("the sandbox says %q", buffer[:n])
+		}
+		line <- err
+	}()
+	select {
+	case err := <-line:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the sandbox is not ready after %s", startDeadline)
+	}
+}

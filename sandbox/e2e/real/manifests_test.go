@@ -1,0 +1,166 @@
+//go:build linux && real
+
+package real
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+)
+
+// TestManifestsOfUsers applies what users have and looks whether it does what it always did.
+func TestManifestsOfUsers(t *testing.T) {
+	manifestOfUsers(t)
+	apply(t, testdata(t, "ccm-test.yaml", cluster.TestServerImage))
+	vip := vipOf(t, "nginx")
+	inside, outside := at(t, vpcClient), at(t, internetClient)
+
+	t.Run("the intranet Service answers inside the VPC only", func(t *testing.T) {
+		answers(t, inside, "http://"+vip)
+		answers(t, at(t, instanceID(1)), "http://"+vip)
+		if r, err := outside.get(t.Context(), "http://"+vip); err == nil {
+			t.Errorf("the internet gets an answer from %s", r.Name)
+		}
+	})
+	t.Run("an internet Service answers outside", func(t *testing.T) {
+		apply(t, strings.NewReplacer("intranet", "internet", "name: nginx\n  namespace", "name: public\n  namespace").Replace(
+			strings.SplitN(testdata(t, "ccm-test.yaml", cluster.TestServerImage), "---", 2)[0]))
+		answers(t, outside, "http://"+vipOf(t, "public"))
+	})
+	t.Run("nodes are initialised and have routes", func(t *testing.T) {
+		until(t, "the nodes are initialised", func(ctx context.Context) string {
+			nodes, err := sandbox.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			for _, node := range nodes.Items {
+				if !strings.HasPrefix(node.Name, "node-") {
+					continue // no ECS machine
+				}
+				if node.Spec.ProviderID == "" || len(node.Spec.Taints) > 0 {
+					return fmt.Sprintf("%s has provider ID %q and taints %v", node.Name, node.Spec.ProviderID, node.Spec.Taints)
+				}
+			}
+			return ""
+		})
+	})
+	t.Run("what today's Kubernetes does differently is told once", func(t *testing.T) { warningsOfLeader(t) })
+	t.Run("the liveness probe over plain HTTP passes", func(t *testing.T) {
+		// It begins after 15 s. The kubelet tells of every failure with an event.
+		until(t, "the probe has run", func(ctx context.Context) string {
+			pods, err := podsOf(ctx, metav1.NamespaceSystem, "app=cloud-controller-manager")
+			if err != nil || len(pods) != nodeCount {
+				return fmt.Sprintf("%d pods, %v", len(pods), err)
+			}
+			for _, pod := range pods {
+				status := pod.Status.ContainerStatuses[0]
+				if status.RestartCount > 0 {
+					t.Fatalf("%s was restarted: %+v", pod.Name, status.LastTerminationState.Terminated)
+				}
+				if status.State.Running == nil || metav1.Now().Sub(status.State.Running.StartedAt.Time).Seconds() < 30 {
+					return pod.Name + " runs for less than two probes"
+				}
+			}
+			return ""
+		})
+		if events := kubectl(t, "", "-n", "kube-system", "get", "events", "--field-selector", "reason=Unhealthy", "-o", "name"); events != "" {
+			t.Errorf("probes failed:\n%s", events)
+		}
+	})
+}
+
+// warningsOfLeader looks for what the manager has to say about the old manifest: each thing in exactly one line of the leader's log.
+func warningsOfLeader(t *testing.T) {
+	t.Helper()
+	lease, err := sandbox.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		t.Fatalf("nobody leads: %v", err)
+	}
+	leader, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_") // the host name comes first
+	pods, err := podsOf(t.Context(), metav1.NamespaceSystem, "app=cloud-controller-manager")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods {
+		if pod.Spec.NodeName != leader {
+			continue
+		}
+		log := kubectl(t, "", "-n", "kube-system", "logs", pod.Name)
+		for _, want := range []string{
+			"the lock type of --leader-elect-resource-lock no longer exists", "All controllers use this process's own identity",
+			"Members of load balancers are read from Endpoints",
+		} {
+			if times := strings.Count(log, want); times != 1 {
+				t.Errorf("%q is told %d times, want once; the log is\n%s", want, times, log)
+			}
+		}
+		return
+	}
+	t.Fatalf("no pod of the manager runs on the leader's node %s", leader)
+}
+
+// TestGuideline runs the DaemonSet of the Kubernetes documentation, with the provider's name for its placeholder.
+func TestGuideline(t *testing.T) {
+	manifestOfUsers(t) // roles, configuration, labels; its DaemonSet is replaced
+	kubectl(t, "", "-n", "kube-system", "delete", "daemonset", "cloud-controller-manager")
+	manifest := testdata(t, "guideline-daemonset.yaml", cluster.ManagerImage, "[YOUR_CLOUD_PROVIDER]", "alicloud")
+	// The outline says nothing about the access key; a machine's RAM role gives one, as its users would have to arrange.
+	apply(t, manifest)
+	until(t, "the manager runs on every machine", func(ctx context.Context) string {
+		pods, err := podsOf(ctx, metav1.NamespaceSystem, "k8s-app=cloud-controller-manager")
+		if err != nil || len(pods) != nodeCount {
+			return fmt.Sprintf("%d pods, %v", len(pods), err)
+		}
+		for _, pod := range pods {
+			if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
+				return pod.Name + " does not run"
+			}
+		}
+		return ""
+	})
+}
+
+// TestInitializerOfUsers gives machines their provider IDs as users do: with a BroadcastJob of the real OpenKruise manager, before there
+// is a manager.
+func TestInitializerOfUsers(t *testing.T) {
+	manifest := testdata(t, "provider.yaml", cluster.InitorImage)
+	apply(t, manifest)
+	providerIDs := func(ctx context.Context, want int) string {
+		nodes, err := sandbox.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		done := 0
+		for _, node := range nodes.Items {
+			for i := 1; i <= want; i++ {
+				if node.Name == nodeName(i) && strings.HasSuffix(node.Spec.ProviderID, cluster.Region+"."+instanceID(i)) {
+					done++
+				}
+			}
+		}
+		if done < want {
+			return fmt.Sprintf("%d of %d nodes have their provider IDs", done, want)
+		}
+		return ""
+	}
+	until(t, "all nodes have their provider IDs", func(ctx context.Context) string { return providerIDs(ctx, nodeCount) })
+	until(t, "the BroadcastJob counts its successes", func(context.Context) string {
+		got := kubectl(t, "", "get", "broadcastjob", "create-ecs-node-provider-id", "-o", "jsonpath={.status.succeeded}/{.status.desired}")
+		// On the premises it ends well, too, and changes nothing; the virtual node is left out.
+		if want := fmt.Sprintf("%d/%d", nodeCount+1, nodeCount+1); got != want {
+			return got
+		}
+		return ""
+	})
+	for _, name := range []string{onPremises, "virtual-1"} {
+		node, err := sandbox.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || node.Spec.ProviderID != "" {
+			t.Errorf("node %s, which is no ECS machine, has the provider ID %q, %v", name, node.Spec.ProviderID, err)
+		}
+	}
+}

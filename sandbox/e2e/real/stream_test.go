@@ -1,0 +1,171 @@
+//go:build linux && real
+
+package real
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// pace is the time between two requests of a stream: it is meant to hit every moment, not to be load.
+	pace = 20 * time.Millisecond
+	// patience is how long one request may take.
+	patience = 3 * time.Second
+)
+
+// reply is what the test server answers.
+type reply struct {
+	Name, Node, Source, ForwardedFor string
+}
+
+// place is a network namespace to send requests from.
+type place struct{ path string }
+
+// at finds the network of an instance ("i-sandbox1") or a client ("vpc-client", "internet-client").
+func at(t *testing.T, name string) place {
+	t.Helper()
+	path, err := ask(t.Context(), http.MethodGet, "/_sandbox/namespace?of="+name, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return place{strings.TrimSpace(path)}
+}
+
+// dial connects to "ip:port" from the place.
+func (p place) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var conn net.Conn
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine instead of serving others from this namespace
+		var namespace *os.File
+		if namespace, err = os.Open(p.path); err != nil {
+			return
+		}
+		defer namespace.Close()
+		if err = unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err == nil {
+			conn, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+		}
+	}()
+	<-done
+	return conn, err
+}
+
+// get sends one request on a connection of its own.
+func (p place) get(ctx context.Context, url string) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.dial}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return reply{}, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	body, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return reply{}, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return reply{}, fmt.Errorf("%s: %s", response.Status, body)
+	}
+	header := response.Header
+	return reply{
+		Name: strings.TrimSpace(string(body)), Node: header.Get("Node"), Source: header.Get("Source"), ForwardedFor: header.Get("Forwarded-For"),
+	}, nil
+}
+
+// failure is a request that got no answer.
+type failure struct {
+	at  time.Time // when it was sent
+	err error
+}
+
+// stream sends requests until it is stopped.
+type stream struct {
+	t     *testing.T
+	stop  context.CancelFunc
+	group sync.WaitGroup
+
+	mu       sync.Mutex
+	sent     int       // guarded by mu
+	failures []failure // guarded by mu
+}
+
+// stream begins a constant stream of requests to url. It is stopped by the test that asks for its failures, or by the test's end.
+func (p place) stream(t *testing.T, url string) *stream {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	s := &stream{t: t, stop: stop}
+	t.Cleanup(func() { stop(); s.group.Wait() })
+	s.group.Go(func() {
+		ticker := time.NewTicker(pace)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			s.group.Go(func() { s.send(ctx, p, url) })
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	})
+	return s
+}
+
+func (s *stream) send(ctx context.Context, p place, url string) {
+	begin := time.Now()
+	_, err := p.get(ctx, url)
+	if ctx.Err() != nil {
+		return // the end of the stream
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent++
+	if err != nil {
+		s.failures = append(s.failures, failure{begin, err})
+	}
+}
+
+// end stops the stream and returns the requests that failed.
+func (s *stream) end() []failure {
+	s.stop()
+	s.group.Wait()
+	s.t.Logf("%d of %d requests failed", len(s.failures), s.sent)
+	return s.failures
+}
+
+// wantNone ends the stream, in which no request may have failed.
+func (s *stream) wantNone() {
+	s.t.Helper()
+	if failures := s.end(); len(failures) > 0 {
+		first := failures[0]
+		s.t.Errorf("%d of %d requests failed, the first one at %s: %v", len(failures), s.sent, first.at.Format(time.TimeOnly), first.err)
+	}
+}
+
+// wantNoneAfter ends the stream, in which requests may have failed that were sent before a moment.
+func (s *stream) wantNoneAfter(what string, moment time.Time) {
+	s.t.Helper()
+	for _, failure := range s.end() {
+		if failure.at.After(moment) {
+			s.t.Errorf("a request failed %s after %s: %v", failure.at.Sub(moment), what, failure.err)
+			return
+		}
+	}
+}
