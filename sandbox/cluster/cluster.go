@@ -58,6 +58,9 @@ type Options struct {
 	NodeIP bool
 	// OnPremises is the number of machines that are in no cloud.
 	OnPremises int
+	// VirtualNodes and WindowsNodes are numbers of further nodes, of real ones only: virtual nodes, whose pods are container instances
+	// with a network interface each, and instances whose Nodes have the label of Windows.
+	VirtualNodes, WindowsNodes int
 	// BinDir holds this project's programs; pods of provider-initor then really run. Empty for pods that only look as if.
 	BinDir string
 	// OpenKruise is the directory that hack/kruise/build.sh made, if the cluster is to have OpenKruise.
@@ -118,7 +121,12 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 			return err
 		}
 	}
-	progress.say("cloud emulator at %s with %d instances", c.Cloud.URL, opts.Nodes)
+	for i := range opts.WindowsNodes {
+		if err := c.Cloud.addWindowsNode(i); err != nil {
+			return err
+		}
+	}
+	progress.say("cloud emulator at %s with %d instances", c.Cloud.URL, opts.Nodes+opts.WindowsNodes)
 	heartbeat := heartbeatOf(opts.NodeKind, opts.Nodes)
 	c.podCIDR = cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes))
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
@@ -133,10 +141,11 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if err := c.startNodes(ctx, heartbeat); err != nil {
 		return err
 	}
-	if err := waitUsable(ctx, c.Client, opts.Nodes+opts.OnPremises); err != nil {
+	joining := opts.Nodes + opts.WindowsNodes + opts.OnPremises + opts.VirtualNodes
+	if err := waitUsable(ctx, c.Client, joining); err != nil {
 		return err
 	}
-	progress.say("%d nodes ready", opts.Nodes+opts.OnPremises)
+	progress.say("%d nodes ready", joining)
 	if opts.OpenKruise != "" {
 		if c.kruise, err = openkruise.Start(ctx, openkruise.Options{
 			Build: opts.OpenKruise, State: c.files.state, Config: c.plane.RESTConfig(), Kubeconfig: c.plane.Kubeconfig(),

@@ -17,6 +17,7 @@ const nobody = "65532:65532"
 
 // Images that every real machine has. The names are those of manifests that users have, of this project's own, and short ones for tests.
 const (
+	// The test server also goes by the name nginx, which the demo's Deployments ask for.
 	TestServerImage = "docker.io/library/testserver:v1"
 	ManagerImage    = "ghcr.io/alicloud-ccm/cloud-controller-manager:sandbox"
 	InitorImage     = "ghcr.io/alicloud-ccm/provider-initor:sandbox"
@@ -30,7 +31,7 @@ func images(binDir string) []imagetar.Image {
 	environment := []string{"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP"}
 	return []imagetar.Image{
 		{Names: []string{realnode.PauseImage}, Binary: binary("testserver"), Paths: []string{"pause"}, Args: []string{"pause"}, User: nobody},
-		{Names: []string{TestServerImage}, Binary: binary("testserver"), Paths: []string{"testserver"}},
+		{Names: []string{TestServerImage, "docker.io/library/nginx:latest"}, Binary: binary("testserver"), Paths: []string{"testserver"}},
 		{
 			Names: []string{ManagerImage}, Binary: binary("cloud-controller-manager"), Env: environment, User: nobody,
 			Paths: []string{"cloud-controller-manager", "usr/local/bin/cloud-controller-manager"},

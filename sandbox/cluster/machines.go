@@ -38,13 +38,25 @@ type Machine struct {
 
 // AddNode puts the i-th of the first instances into the cloud.
 func (c *Cloud) AddNode(i int) error {
-	_, err := c.PutInstance(fmt.Sprintf("i-sandbox%d", i+1), emulator.InstanceSpec{
-		Name: fmt.Sprintf("node-%d", i+1), VSwitchID: vSwitches[i%len(vSwitches)],
+	return c.addInstance(fmt.Sprintf("i-sandbox%d", i+1), fmt.Sprintf("node-%d", i+1), i)
+}
+
+// windowsPrefix begins the IDs of instances whose Nodes have the label of Windows.
+const windowsPrefix = "i-windows"
+
+// addWindowsNode puts the i-th of those instances into the cloud.
+func (c *Cloud) addWindowsNode(i int) error {
+	return c.addInstance(fmt.Sprintf("%s%d", windowsPrefix, i+1), fmt.Sprintf("windows-%d", i+1), i)
+}
+
+func (c *Cloud) addInstance(id, name string, i int) error {
+	_, err := c.PutInstance(id, emulator.InstanceSpec{
+		Name: name, VSwitchID: vSwitches[i%len(vSwitches)],
 		// As on ECS: until it is switched off, a machine gets no packets for the pods behind it.
 		SourceDestCheck: true,
 	})
 	if err != nil {
-		return fmt.Errorf("put instance %d into the cloud: %w", i+1, err)
+		return fmt.Errorf("put instance %s into the cloud: %w", id, err)
 	}
 	return nil
 }

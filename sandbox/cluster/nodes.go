@@ -45,6 +45,9 @@ type nodes interface {
 func newNodes(ctx context.Context, opts Options, files *files) (nodes, error) {
 	switch opts.NodeKind {
 	case "", Light:
+		if opts.VirtualNodes+opts.WindowsNodes > 0 {
+			return nil, fmt.Errorf("%d virtual and %d Windows nodes beside light ones: they need the kind %s", opts.VirtualNodes, opts.WindowsNodes, Real)
+		}
 		return &lightNodes{network: lightnode.NewNetwork(context.WithoutCancel(ctx)), opts: opts}, nil
 	case Real:
 		return newRealNodes(ctx, opts, files)

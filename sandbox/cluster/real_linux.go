@@ -13,12 +13,18 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/virtualnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/vpcnet"
 )
 
@@ -75,16 +81,16 @@ func newRealNodes(ctx context.Context, opts Options, files *files) (nodes, error
 func (n *realNodes) fabric() (fabric.Machines, fabric.Network) { return nil, n.vpc }
 
 // join lets the network follow the cloud and serves the OpenAPI inside the VPC.
-func (n *realNodes) join(ctx context.Context, cloud *Cloud) error {
-	n.cloud = cloud
-	if err := n.vpc.Follow(ctx, cloud.Emulator); err != nil {
+func (n *realNodes) join(ctx context.Context, c *Cloud) error {
+	n.cloud = c
+	if err := n.vpc.Follow(ctx, c.Emulator); err != nil {
 		return err
 	}
 	listener, err := n.vpc.CloudSide().Listen(ctx, net.JoinHostPort(openAPIAddress, "80"))
 	if err != nil {
 		return fmt.Errorf("listen for the OpenAPI inside the VPC: %w", err)
 	}
-	n.server = &http.Server{Handler: cloud.Emulator.Handler(), ReadHeaderTimeout: requestTimeout}
+	n.server = &http.Server{Handler: c.Emulator.Handler(), ReadHeaderTimeout: requestTimeout}
 	go func() { _ = n.server.Serve(listener) }() // ends with close
 	n.clients = map[string]*vpcnet.Namespace{}
 	for _, client := range realClients {
@@ -117,7 +123,38 @@ func (n *realNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Con
 	if err != nil {
 		return nil, err
 	}
-	return n.fleet.Run, nil
+	return func(ctx context.Context) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return n.fleet.Run(ctx) })
+		group.Go(func() error { return n.vpc.Wait(ctx) })
+		for i := range n.opts.VirtualNodes {
+			group.Go(func() error { return n.runVirtual(ctx, c, fmt.Sprintf("virtual-%d", i+1), heartbeat) })
+		}
+		return group.Wait()
+	}, nil
+}
+
+// runVirtual runs a virtual node, whose pods have network interfaces of the cloud.
+func (n *realNodes) runVirtual(ctx context.Context, c *Cluster, name string, heartbeat time.Duration) error {
+	return virtualnode.Run(ctx, virtualnode.Options{
+		Name: name, Client: c.Client, Heartbeat: heartbeat, Log: n.files.log,
+		Attach: func(ctx context.Context, id string) (string, virtualnode.Listen, error) {
+			eni, err := n.cloud.PutInterface("eni-"+id, cloud.ContainerSpec{InstanceID: id})
+			if err != nil {
+				return "", nil, err
+			}
+			side, err := n.vpc.Attach(ctx, vpcnet.Endpoint{Name: id, Address: eni.Addresses[0], Place: vpcnet.Interface})
+			if err != nil {
+				n.cloud.ReleaseInterface("eni-" + id)
+				return "", nil, err
+			}
+			return eni.Addresses[0].String(), side.Listen, nil
+		},
+		Detach: func(id string) error {
+			n.cloud.ReleaseInterface("eni-" + id)
+			return n.vpc.Detach(id)
+		},
+	})
 }
 
 // instances lists the cloud's instances as machines.
@@ -156,6 +193,10 @@ func (n *realNodes) node(c *Cluster, instance realnode.Instance, heartbeat time.
 	node := realnode.Node{
 		Name: instance.Name, Address: address, CloudProvider: "external", ClusterCIDR: c.podCIDR, CA: c.plane.CA(),
 		LeaseDuration: leaseHeartbeats * heartbeat,
+	}
+	if strings.HasPrefix(instance.ID, windowsPrefix) {
+		node.Labels = map[string]string{corev1.LabelOSStable: "windows"}
+		node.Taints = []string{"os=windows:NoSchedule"}
 	}
 	if node.Kubeconfig, err = c.plane.MachineKubeconfig("system:node:"+instance.Name, "system:nodes"); err != nil {
 		return realnode.Node{}, err

@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
 // stepTimeout bounds a step; the longest one, a node's release, takes about ten seconds on an idle machine.
@@ -27,6 +29,8 @@ type Options struct {
 	BinDir string
 	// Deploy holds the published manifests and the script cloud-config.sh.
 	Deploy fs.FS
+	// NodeKind is what the nodes are; cluster.Light when empty.
+	NodeKind cluster.NodeKind
 	// Kubectl is a program that is kubectl when it is called by that name.
 	Kubectl string
 	// Progress takes what happens as it happens; nil for nowhere.

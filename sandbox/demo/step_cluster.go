@@ -22,7 +22,9 @@ func controlPlaneStarts(ctx context.Context, s *story) (string, error) {
 		}
 	}
 	var err error
-	s.cluster, err = cluster.Start(ctx, cluster.Options{Dir: s.path("cluster"), Nodes: nodes, Progress: s.Progress})
+	s.cluster, err = cluster.Start(ctx, cluster.Options{
+		Dir: s.path("cluster"), Nodes: nodes, NodeKind: s.NodeKind, Progress: s.Progress,
+	})
 	if err != nil {
 		return "", err
 	}

@@ -29,7 +29,7 @@ running or on disk.`,
 			if err := checkNodeKind(kind); err != nil {
 				return err
 			}
-			return runDemo(command, binDir, output)
+			return runDemo(command, binDir, output, kind)
 		},
 	}
 	command.Flags().StringVar(&binDir, "bin-dir", "bin", "directory of the built programs")
@@ -38,13 +38,13 @@ running or on disk.`,
 	return command
 }
 
-func runDemo(command *cobra.Command, binDir, output string) error {
+func runDemo(command *cobra.Command, binDir, output string, kind cluster.NodeKind) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	report, err := demo.Run(command.Context(), demo.Options{
-		BinDir: binDir, Deploy: deploy.Files, Kubectl: self, Progress: command.ErrOrStderr(),
+		BinDir: binDir, NodeKind: kind, Deploy: deploy.Files, Kubectl: self, Progress: command.ErrOrStderr(),
 	})
 	if output == "json" {
 		return errors.Join(err, report.WriteJSON(command.OutOrStdout()))

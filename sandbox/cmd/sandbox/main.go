@@ -1,4 +1,4 @@
-// Command sandbox runs a local Kubernetes cluster on an emulated Alibaba Cloud, in one process and without root.
+// Command sandbox runs a local Kubernetes cluster on an emulated Alibaba Cloud: in one process and without root, or with real machines.
 //
 // Called by the name kubectl, or as "sandbox kubectl", it is kubectl: scripts that need one then work on machines without it.
 package main

@@ -18,8 +18,8 @@ func newUpCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up --dir DIR",
 		Short: "Run a cluster in the foreground until SIGINT or SIGTERM",
-		Long: `Runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, an emulated Alibaba Cloud and light nodes on its
-instances, all on loopback addresses. Writes into DIR:
+		Long: `Runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, an emulated Alibaba Cloud and nodes on its instances:
+light ones in this process, on loopback addresses, or real machines with containers. Writes into DIR:
 
   kubeconfig         the administrator's kubeconfig
   emulator           the URL of the emulated cloud
@@ -46,7 +46,9 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
 	addNodeKind(flags, &opts.NodeKind)
 	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that are in no cloud")
-	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs: pods of provider-initor really run then")
+	flags.IntVar(&opts.VirtualNodes, "virtual-nodes", 0, "number of virtual nodes, whose pods have network interfaces of their own (real nodes)")
+	flags.IntVar(&opts.WindowsNodes, "windows-nodes", 0, "number of further instances whose Nodes have the label of Windows (real nodes)")
+	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs: pods of provider-initor on light nodes really run then; real nodes have their images (default: that of this program)")
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
 		"directory that hack/kruise/build.sh made: the cluster then has OpenKruise's BroadcastJobs, with the real manager")
 	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node (default: one with room to grow)")
@@ -67,6 +69,8 @@ func checkUp(opts cluster.Options) error {
 		return fmt.Errorf("--nodes is %d: it must be 0 or more", opts.Nodes)
 	case opts.OnPremises < 0:
 		return fmt.Errorf("--on-premises is %d: it must be 0 or more", opts.OnPremises)
+	case opts.VirtualNodes < 0 || opts.WindowsNodes < 0:
+		return fmt.Errorf("--virtual-nodes is %d and --windows-nodes %d: they must be 0 or more", opts.VirtualNodes, opts.WindowsNodes)
 	}
 	return checkNodeKind(opts.NodeKind)
 }

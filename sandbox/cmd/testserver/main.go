@@ -1,18 +1,18 @@
 // Command testserver is the workload of the sandbox's real machines: it tells who it is and who asks, over HTTP and UDP, and stops the way
 // a well-behaved server does.
 //
-//	GET  /        JSON: name, node, source (address of the TCP connection or of its PROXY protocol header), forwardedFor, proto
+//	GET  /        its name, as light pods answer; in headers its Node, the Source (of the connection or of its PROXY protocol header) and
+//	              what X-Forwarded-For the request had
 //	GET  /ready   200, or 503 after the readiness switch was turned off or a stop was asked for
 //	PUT  /ready   turns the switch on; DELETE /ready turns it off
 //	GET  /slow?for=2s   answers after that time: a request that a stop must not cut off
-//	UDP           a datagram is answered with the same JSON
+//	UDP           a datagram is answered with name, node and source, separated by blanks
 //
 // As "testserver pause" it does nothing until it is told to end: that is the container which holds a pod's namespaces together.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,15 +35,6 @@ const maxSlow = time.Minute
 type server struct {
 	name, node string
 	ready      atomic.Bool
-}
-
-// reply is what everybody is told.
-type reply struct {
-	Name         string `json:"name"`
-	Node         string `json:"node,omitempty"`
-	Source       string `json:"source"`
-	ForwardedFor string `json:"forwardedFor,omitempty"`
-	Proto        string `json:"proto"`
 }
 
 func main() {
@@ -143,11 +134,10 @@ func (s *server) handler() http.Handler {
 }
 
 func (s *server) tell(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
-	// The asker is gone when this fails.
-	_ = json.NewEncoder(w).Encode(reply{
-		Name: s.name, Node: s.node, Source: r.RemoteAddr, ForwardedFor: r.Header.Get("X-Forwarded-For"), Proto: r.Proto,
-	})
+	w.Header().Set("Node", s.node)
+	w.Header().Set("Source", r.RemoteAddr)
+	w.Header().Set("Forwarded-For", r.Header.Get("X-Forwarded-For"))
+	_, _ = fmt.Fprintln(w, s.name) // the asker is gone when this fails
 }
 
 // serveUDP answers datagrams until the returned socket is closed.
@@ -166,10 +156,7 @@ func (s *server) serveUDP(group *sync.WaitGroup, address string) (net.PacketConn
 			if err != nil {
 				return // closed
 			}
-			answer, err := json.Marshal(reply{Name: s.name, Node: s.node, Source: from.String(), Proto: "UDP"})
-			if err == nil {
-				_, _ = conn.WriteTo(answer, from) // datagrams may get lost
-			}
+			_, _ = conn.WriteTo(fmt.Appendf(nil, "%s %s %s", s.name, s.node, from), from) // datagrams may get lost
 		}
 	})
 	return conn, nil
