@@ -62,6 +62,7 @@ func Build(in Input) (*Model, []Problem) {
 	b.loadBalancer()
 	b.reuse()
 	b.unsupported()
+	b.otherModes()
 	b.joinGroups()
 	b.accessList()
 	protocols := b.protocols()
@@ -108,7 +109,12 @@ func (b *builder) unsupported() {
 	if params.Get(BackendIPVersion) == familyIPv6 && !b.in.ipv6Members() {
 		b.problem(ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", BackendIPVersion, AnnotationBackendType, IPVersion)
 	}
-	local := spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+}
+
+// otherModes tells of annotations that belong to another kind of members.
+func (b *builder) otherModes() {
+	params := b.in.Params
+	local := b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 	if params.Has(BackendLabel) && b.eni() {
 		b.problem(ReasonAnnotationNoEffect, "%s has no effect with %s: eni", BackendLabel, AnnotationBackendType)
 	}
