@@ -30,7 +30,7 @@ var (
 	readQuota  = quota{3000, time.Minute}
 )
 
-// unknownQuotas are those of actions whose quota only the account's Quota Center shows:
+// unknownQuotas are those of actions whose quota only the account's own page of quotas shows:
 // https://www.alibabacloud.com/help/doc-detail/437902.htm. They begin high, and the first refusal teaches the real one.
 var unknownQuotas = map[string]quota{
 	"ModifyNetworkInterfaceAttribute": {1200, time.Minute},

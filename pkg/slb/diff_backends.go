@@ -86,11 +86,16 @@ func (d *differ) compareMembers(want, have *Group) memberChange {
 		}
 	}
 	for _, member := range have.Backends {
-		if !keep[member.BackendKey] && d.owner.owns(member.Description) && (!want.Doubt || want.Gone.Has(member.ServerID)) {
+		if !keep[member.BackendKey] && d.mayLeave(want, member) {
 			change.remove = append(change.remove, member)
 		}
 	}
 	return change
+}
+
+// mayLeave: only a member of ours, and in doubt only one that is known to be gone.
+func (d *differ) mayLeave(group *Group, member alicloud.Backend) bool {
+	return d.owner.owns(member.Description) && (!group.Doubt || group.Gone.Has(member.ServerID))
 }
 
 // compareMember: a member that somebody else put in stands for ours, and is left as it is.

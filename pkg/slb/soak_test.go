@@ -69,6 +69,7 @@ type soak struct {
 }
 
 func soakWith(t *testing.T, seed uint64) {
+	t.Helper()
 	s := newSoak(t, seed)
 	s.start()
 	for end := time.Now().Add(*soakFor); time.Now().Before(end); s.events++ {
@@ -325,9 +326,8 @@ func (s *soak) desired() map[string]cloudLB {
 // settle waits until the cloud is as wanted, then watches a few drift passes over everything: they write nothing.
 func (s *soak) settle(want map[string]cloudLB) {
 	s.t.Helper()
-	diff := ""
 	for end := time.Now().Add(soakPatience); ; time.Sleep(soakResync) {
-		diff = cmp.Diff(want, stateIn(s.t, s.emulator), cmp.Transformer("sorted", sortedMembers))
+		diff := cmp.Diff(want, stateIn(s.t, s.emulator), cmp.Transformer("sorted", sortedMembers))
 		if diff == "" {
 			break
 		}
