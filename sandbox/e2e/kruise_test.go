@@ -4,14 +4,18 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
 )
@@ -187,4 +191,19 @@ func (w *initorWorld) runningPodOn(node string) *corev1.Pod {
 		return pod != nil
 	})
 	return pod
+}
+
+// TestOpenKruiseDiesWithTheSandbox kills the sandbox as a power cut does: its manager must not be left running.
+func TestOpenKruiseDiesWithTheSandbox(t *testing.T) {
+	w := newKruiseWorld(t)
+	if err := w.p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	w.p.wait(stopDeadline)
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, stopDeadline, true, func(context.Context) (bool, error) {
+		return errors.Is(syscall.Kill(-w.p.cmd.Process.Pid, 0), syscall.ESRCH), nil
+	})
+	if err != nil {
+		t.Errorf("processes of the sandbox are left: %v", err)
+	}
 }
