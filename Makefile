@@ -82,8 +82,8 @@ bench: ## Figures against their goals (BENCH=emulator|clb|routes|nodes|initor|sc
 	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'
 
 .PHONY: shellcheck
-shellcheck: ## Check the shell scripts
-	shellcheck $$(git ls-files "*.sh") .ci/run
+shellcheck: ## Check the shell scripts; what users have, in testdata, is not ours to change
+	shellcheck $$(git ls-files '*.sh' ':!*/testdata/*') .ci/run
 
 .PHONY: lint
 lint: shellcheck ## Run golangci-lint
