@@ -24,9 +24,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// onPremises is the machine that is in no cloud.
-const onPremises = "idc-1"
-
 // vpcClient and internetClient are places to send requests from, besides the machines.
 const (
 	vpcClient      = "vpc-client"
