@@ -66,6 +66,9 @@ func TestInitializerMayGetAndPatchNodesOnly(t *testing.T) {
 func TestManagerHasNoBroadRight(t *testing.T) {
 	t.Parallel()
 	for _, rule := range clusterRole(t, "ccm.yaml").Rules {
+		if slices.Equal(rule.Resources, []string{"pods"}) && slices.Equal(rule.Verbs, []string{"get"}) {
+			continue // a member's readiness gate is looked up by its name; no list of all pods
+		}
 		named := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)
 		for _, forbidden := range []string{"*", "secrets", "configmaps", "pods", "serviceaccounts", "impersonate", "escalate", "bind"} {
 			if slices.Contains(named, forbidden) {
