@@ -108,10 +108,14 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	const cidr = "--cluster-cidr=10.244.0.0/16"
 	good := func(t *testing.T, w world) string {
+		t.Helper()
 		return "--cloud-config=" + w.file(t, cloudConfig(goodID, goodSecret, "cn-hangzhou"))
 	}
 	with := func(content string) func(*testing.T, world) []string {
-		return func(t *testing.T, w world) []string { return []string{"--cloud-config=" + w.file(t, content), cidr} }
+		return func(t *testing.T, w world) []string {
+			t.Helper()
+			return []string{"--cloud-config=" + w.file(t, content), cidr}
+		}
 	}
 	tests := map[string]struct {
 		args func(*testing.T, world) []string

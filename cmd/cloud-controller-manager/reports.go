@@ -32,7 +32,8 @@ func reporters() []reporter {
 			use:   "doctor",
 			short: "Check credentials, cloud, permissions, cluster and nodes, and say how to mend what is wrong",
 			long: "doctor checks, with the flags of the manager, what can be wrong with an installation, and changes nothing. Permissions of the cloud\n" +
-				"are found out with reads, dry runs, and calls for things that do not exist. What cannot be known is \"not checked\".\n" +
+				"are found out with reads, dry runs, and calls for things that do not exist. What cannot be known is \"not checked\";\n" +
+				"a right that is missing and that only one feature needs is \"optional\".\n" +
 				"The exit code is 0 when nothing is wrong, 2 when something is, 1 when it could not run.",
 			make: examine,
 		},
@@ -64,10 +65,15 @@ func examine(ctx context.Context, opts *options.CloudControllerManagerOptions, s
 	given := completed.ComponentConfig.KubeCloudShared.CloudProvider
 	cloud, err := load(given.Name, given.CloudConfigFile)
 	if err != nil {
-		return doctor.Report{Checks: []doctor.Check{{
-			Area: "cloud", Subject: "cloud-config", Status: doctor.Wrong, Detail: err.Error(), Fix: "correct what the line names, and run doctor again",
-		}}}, nil
+		return badConfig(err), nil
 	}
 	cloud.Configure(settings)
 	return cloud.Examine(ctx, completed.Client, waitForAPIServer(ctx, completed)), nil
+}
+
+// badConfig is the whole report where the cloud-config cannot be read: that is a finding, and nothing else can be checked.
+func badConfig(err error) doctor.Report {
+	return doctor.Report{Checks: []doctor.Check{{
+		Area: "cloud", Subject: "cloud-config", Status: doctor.Wrong, Detail: err.Error(), Fix: "correct what the line names, and run doctor again",
+	}}}
 }

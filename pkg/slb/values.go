@@ -69,18 +69,25 @@ func (v Value) accepts(text string) bool {
 	case DNSName:
 		_, err := netip.ParseAddr(text)
 		return err != nil && len(validation.IsDNS1123Subdomain(text)) == 0
+	default:
+		return text != "" && v.acceptsPairs(text)
+	}
+}
+
+// acceptsPairs checks the kinds that are a list of pairs.
+func (v Value) acceptsPairs(text string) bool {
+	var err error
+	switch v.Kind {
 	case Tags:
-		_, err := parseTags(text)
-		return err == nil
+		_, err = parseTags(text)
 	case Domains:
-		_, err := parseExtensions(text)
-		return err == nil
+		_, err = parseExtensions(text)
 	case Selector:
-		_, err := labels.ConvertSelectorToLabelsMap(text)
-		return err == nil && text != ""
+		_, err = labels.ConvertSelectorToLabelsMap(text)
 	default:
 		return false
 	}
+	return err == nil
 }
 
 func (v Value) inRange(text string) bool {
