@@ -20,6 +20,8 @@ const (
 	Wrong Status = "wrong"
 	// NotChecked says that it cannot be known, or that something else is in the way.
 	NotChecked Status = "not checked"
+	// Optional says that something is not there that only one feature needs; everything else works.
+	Optional Status = "optional"
 )
 
 // Check is one line of a report.
@@ -31,7 +33,7 @@ type Check struct {
 	Status  Status `json:"status"`
 	// Detail says what was found.
 	Detail string `json:"detail,omitempty"`
-	// Fix says what to do where something is wrong.
+	// Fix says what to do where something is wrong, or is to be had in addition.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -63,6 +65,6 @@ func (r Report) String() string {
 	}
 	// The writer below never fails.
 	_ = table.Flush()
-	fmt.Fprintf(&text, "\n%d ok, %d wrong, %d not checked\n", count[OK], count[Wrong], count[NotChecked])
+	fmt.Fprintf(&text, "\n%d ok, %d wrong, %d not checked, %d optional\n", count[OK], count[Wrong], count[NotChecked], count[Optional])
 	return text.String()
 }

@@ -38,6 +38,9 @@ func rightCheck(ctx context.Context, kube kubernetes.Interface, feature string, 
 	}
 	if len(missing) > 0 {
 		check.Status, check.Detail = Wrong, fmt.Sprintf("may not %s; needed by %s for: %s", strings.Join(missing, ", "), feature, right.Why)
+		if right.Optional {
+			check.Status = Optional
+		}
 		check.Fix = "apply the ClusterRole and the Role of the chart (deploy/ccm.yaml) and bind them to this identity"
 	}
 	return check

@@ -87,6 +87,27 @@ func TestDoctorFindsNothing(t *testing.T) {
 	}
 }
 
+// TestDoctorForgivesWhatIsOptional: a role such as the vendor's, from before readiness gates, is no fault.
+func TestDoctorForgivesWhatIsOptional(t *testing.T) {
+	t.Parallel()
+	for subject, denied := range map[string]authorizationv1.ResourceAttributes{
+		"may get pods":          {Verb: "get", Resource: "pods"},
+		"may patch pods/status": {Verb: "patch", Resource: "pods", Subresource: "status"},
+	} {
+		p := newPatient(t)
+		p.denied = denied
+		report := p.examine(t)
+		i := slices.IndexFunc(report.Checks, func(c doctor.Check) bool { return c.Subject == subject })
+		if i < 0 || !report.Empty() {
+			t.Fatalf("%s is missing, or a fault:\n%s", subject, report)
+		}
+		check := report.Checks[i]
+		if check.Status != doctor.Optional || !strings.Contains(check.Detail, "readiness gates") || check.Fix == "" {
+			t.Errorf("%s: %+v, want an optional one that says what for and how to get it", subject, check)
+		}
+	}
+}
+
 // TestDoctorFindsEachFault breaks one thing after the other; each makes one line that names it and says what to do.
 func TestDoctorFindsEachFault(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,8 @@ func renderRights() string {
 
 What cloud-controller-manager needs, and what the chart's roles grant, no more. An end-to-end test compares it with the API
 server's audit log: each verb is used in an ordinary life, but for those marked "rare": an informer lists only where the API
-server cannot stream lists, and events are patched only when they are told again.
+server cannot stream lists, and events are patched only when they are told again. Without those marked "optional" only what
+they are for is missing: the vendor's role does not grant them.
 ` + "`cloud-controller-manager doctor`" + ` asks the API server for each.
 
 | feature | objects | verbs | why |
@@ -118,6 +119,9 @@ server cannot stream lists, and events are patched only when they are told again
 			why := right.Why
 			if len(right.Rare) > 0 {
 				why += " (rare: " + strings.Join(right.Rare, ", ") + ")"
+			}
+			if right.Optional {
+				why += " (optional)"
 			}
 			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", set.Feature, objects, strings.Join(right.Verbs, ", "), why)
 		}

@@ -19,6 +19,9 @@ type Right struct {
 	Why string
 	// Rare are those of the verbs that an end-to-end run of the features does not use.
 	Rare []string
+	// Optional says that without the right only what Why names is missing; a role from before it, such as the vendor's,
+	// need not grant it.
+	Optional bool
 }
 
 // ToWatch is what an informer needs. It streams its first list with a watch, and lists only where the API server does not

@@ -10,7 +10,13 @@ func Rights() []rights.Right {
 		{Resource: "services/status", Verbs: []string{"patch"}, Why: "address, conditions, finalizer and label of a Service"},
 		rights.ToWatch("", "nodes", "members of load balancers"),
 		rights.ToWatch("discovery.k8s.io", "endpointslices", "members of load balancers"),
-		{Resource: "pods", Verbs: []string{"get"}, Rare: []string{"get"}, Why: "readiness gates: endpoints that are not ready and whose addresses are to be members"},
-		{Resource: "pods/status", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "readiness gates of pods that are members"},
+		{
+			Resource: "pods", Verbs: []string{"get"}, Rare: []string{"get"}, Optional: true,
+			Why: "readiness gates: endpoints that are not ready and whose addresses are to be members",
+		},
+		{
+			Resource: "pods/status", Verbs: []string{"patch"}, Rare: []string{"patch"}, Optional: true,
+			Why: "readiness gates of pods that are members",
+		},
 	}
 }
