@@ -53,11 +53,11 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 // confirmGone judges an answer that lacks the instance.
 func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id string, answer *lookup) (bool, error) {
 	if len(answer.instances) == 0 && len(i.snapshot.recent(id, 1)) > 0 {
-		return false, i.doubt(doubtNoControl, "instance %s is missing, and so is every other instance of the same answer", id)
+		return false, i.noControl(node, id, "and so is every other instance of the same answer")
 	}
 	if age := time.Since(node.CreationTimestamp.Time); !i.snapshot.seen(id) && age < i.opts.Guard.UnseenAge {
-		i.reportUnseen(node, id)
-		return false, i.doubt(doubtUnseen, "instance %s was never seen and its node is only %s old", id, age.Round(time.Second))
+		i.reportNotShown(node, id)
+		return false, i.doubt(doubtUnseen, "instance %s was never seen and its node is only %s old; %s", id, age.Round(time.Second), checkPermission)
 	}
 	count, enough := i.guard.missing(node.UID, answer.asked)
 	if !enough {
@@ -77,6 +77,12 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 	return false, nil
 }
 
+// noControl refuses because the answer shows nothing that proves it right: a key without permission gets an empty list, too.
+func (i *Instances) noControl(node *corev1.Node, id, why string) error {
+	i.reportNotShown(node, id)
+	return i.doubt(doubtNoControl, "instance %s is missing, %s; %s", id, why, checkPermission)
+}
+
 // capped tells that the node would be reported as gone, were the cap not reached.
 func (i *Instances) capped(node *corev1.Node, id string) error {
 	i.events.warn(node, reasonDeletionDeferred, "Instance %s is missing; the Node stays for now because the cap on deletions "+
@@ -94,7 +100,7 @@ func (i *Instances) lookAgain(ctx context.Context, node *corev1.Node, id string)
 		// Where the cluster never had another instance, any instance of its VPC is as good a control. Where it had, that
 		// all of them are missing smells of a wrong account; so would the list of no VPC.
 		if i.opts.VPCID == "" || !i.snapshot.onlyEver(id) {
-			return i.doubt(doubtNoControl, "instance %s is missing, and no other instance is known to compare with", id)
+			return i.noControl(node, id, "and no other instance is known to compare with")
 		}
 		query = alicloud.InstanceQuery{VPCID: i.opts.VPCID}
 	}
@@ -111,7 +117,7 @@ func (i *Instances) lookAgain(ctx context.Context, node *corev1.Node, id string)
 		return i.doubt(doubtUnconfirmed, "instance %s was missing and is there again", id)
 	}
 	if visible.Len() == 0 || !visible.HasAll(known...) {
-		return i.doubt(doubtNoControl, "instance %s is missing, and so are others of the same answer that were just there", id)
+		return i.noControl(node, id, "and so are others of the same answer that were just there")
 	}
 	return nil
 }

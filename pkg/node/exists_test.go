@@ -211,7 +211,7 @@ func TestUnseenInstanceIsTold(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		c := newCluster(t, Options{API: a.client})
 		a.put(1)
-		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-1"}), nodeOf(emulator.Instance{ID: "i-none"}, createdSoon)}
+		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-0"}), nodeOf(emulator.Instance{ID: "i-none"}, createdSoon)}
 		c.add(nodes...)
 		if gone, _ := monitor(c, nodes, listLag-time.Second); gone != 0 || len(c.told()) != 0 {
 			t.Errorf("within the list's lag %d nodes were called gone and something was told", gone)

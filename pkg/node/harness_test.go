@@ -102,14 +102,19 @@ func (c *cluster) add(nodes ...*corev1.Node) {
 // told returns the reasons of the events so far.
 func (c *cluster) told() []string {
 	var reasons []string
-	for {
-		select {
-		case event := <-c.events.Events:
-			reasons = append(reasons, strings.Fields(event)[1])
-		default:
-			return reasons
-		}
+	for _, event := range c.toldOf() {
+		reasons = append(reasons, strings.Fields(event)[1])
 	}
+	return reasons
+}
+
+// toldOf returns the events so far with their messages.
+func (c *cluster) toldOf() []string {
+	var events []string
+	for len(c.events.Events) > 0 {
+		events = append(events, <-c.events.Events)
+	}
+	return events
 }
 
 // nodeOf returns a Node object of the instance, not ready unless said otherwise.

@@ -102,17 +102,20 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 		return alicloud.Instance{}, err
 	}
 	if !ok {
-		i.reportUnseen(node, id)
-		return alicloud.Instance{}, fmt.Errorf("node %s: ECS does not show instance %s", node.Name, id)
+		i.reportNotShown(node, id)
+		return alicloud.Instance{}, fmt.Errorf("node %s: ECS does not show instance %s; %s", node.Name, id, checkPermission)
 	}
 	return instance, nil
 }
 
-// reportUnseen tells of an instance that no answer ever showed, as soon as that is no longer the list's lag.
-func (i *Instances) reportUnseen(node *corev1.Node, id string) {
+// checkPermission is said wherever ECS shows nothing, because it answers a key without permission with an empty list and
+// no error: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-describeinstances.
+const checkPermission = "check the instance, the region and the permission ecs:DescribeInstances"
+
+// reportNotShown tells of an instance that ECS does not show, as soon as that is no longer the list's lag.
+func (i *Instances) reportNotShown(node *corev1.Node, id string) {
 	if time.Since(node.CreationTimestamp.Time) >= listLag {
-		i.events.warn(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; check the instance, the region and "+
-			"the permission ecs:DescribeInstances", id, i.opts.Region)
+		i.events.warn(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; %s", id, i.opts.Region, checkPermission)
 	}
 }
 
@@ -132,9 +135,10 @@ func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.
 	}
 	if len(found) != 1 {
 		i.events.warn(node, reasonInstanceAmbiguous, "The node has no provider ID, and %d ECS instances of %s have its address %s; exactly one "+
-			"is needed. Set the provider ID with provider-initor, or with the kubelet's --provider-id", len(found), i.opts.VPCID, address)
-		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %d instances of %s have its address %s, expected one",
-			node.Name, ErrProviderIDEmpty, len(found), i.opts.VPCID, address)
+			"is needed. Set the provider ID with provider-initor, or with the kubelet's --provider-id; where there are none, %s",
+			len(found), i.opts.VPCID, address, checkPermission)
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %d instances of %s have its address %s, expected one; where there are none, %s",
+			node.Name, ErrProviderIDEmpty, len(found), i.opts.VPCID, address, checkPermission)
 	}
 	return found[0], nil
 }

@@ -116,6 +116,8 @@ func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID strin
 		return nil, c.explain(client.Region(), vpcID, last)
 	case last == nil && len(vSwitches) == 0:
 		return nil, fmt.Errorf("Global.vpcid: %q: no vSwitch of it is in region %s, accepted: a VPC of the region", vpcID, client.Region())
+	case last != nil:
+		klog.FromContext(ctx).Info("The key may not list the VPC's vSwitches; the VPC is taken as it is configured", "permission", "vpc:DescribeVSwitches")
 	}
 	return vSwitches, nil
 }
