@@ -25,6 +25,7 @@ type WatchedCredentials struct {
 	readAt  time.Time
 	problem error // of the last read
 	told    string
+	tell    func(error)
 }
 
 var _ Refresher = (*WatchedCredentials)(nil)
@@ -32,6 +33,21 @@ var _ Refresher = (*WatchedCredentials)(nil)
 // NewWatchedCredentials returns keys that read reads; source names them in errors. The errors of read must not hold keys.
 func NewWatchedCredentials(source string, read func() (Credentials, error)) *WatchedCredentials {
 	return &WatchedCredentials{source: source, read: read}
+}
+
+// OnProblem has tell called with each kind of bad content once, while the last good keys serve on; at once where there is
+// one. tell must not wait, and the error holds no key.
+func (w *WatchedCredentials) OnProblem(tell func(error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tell = tell
+	if w.good && w.problem != nil {
+		tell(w.badContent())
+	}
+}
+
+func (w *WatchedCredentials) badContent() error {
+	return &CredentialsError{Source: w.source, err: w.problem}
 }
 
 // Credentials implements [CredentialsProvider].
@@ -51,7 +67,7 @@ func (w *WatchedCredentials) current(ctx context.Context, maxAge time.Duration) 
 		w.reread(ctx)
 	}
 	if !w.good {
-		return Credentials{}, &CredentialsError{Source: w.source, err: w.problem}
+		return Credentials{}, w.badContent()
 	}
 	return w.keys, nil
 }
@@ -67,6 +83,9 @@ func (w *WatchedCredentials) reread(ctx context.Context) {
 		w.told = err.Error()
 		observeCredentials(w.source, err)
 		logger.Error(err, "Changed credentials cannot be used; the last good ones serve on", "source", w.source)
+		if w.tell != nil {
+			w.tell(w.badContent())
+		}
 	case err == nil && (!w.good || !keys.same(w.keys)):
 		if w.good {
 			logger.Info("Credentials have changed and are in use", "source", w.source)

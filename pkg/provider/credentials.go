@@ -130,6 +130,9 @@ func (c configCredentials) Refresh(ctx context.Context, used alicloud.Credential
 	return c.without.Refresh(ctx, used)
 }
 
+// OnProblem passes on what [alicloud.WatchedCredentials] tells.
+func (c configCredentials) OnProblem(tell func(error)) { c.file.OnProblem(tell) }
+
 // ReadConfigFile reads the cloud-config at path and remembers the path, see [Config.Path].
 func ReadConfigFile(path string) (Config, error) {
 	file, err := os.Open(path)

@@ -19,6 +19,8 @@ const (
 	serviceEvents = "service-controller"
 	routeEvents   = "route-controller"
 	nodeEvents    = "node-controller"
+	// credentialsEvents has no counterpart there.
+	credentialsEvents = "cloud-controller-manager"
 )
 
 // engines are what acts on the cloud, and the adapters through which the stock interface reaches it.
@@ -40,6 +42,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	recorder := func(source string) record.EventRecorder {
 		return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: source})
 	}
+	tellBadCredentials(c.credentials, recorder(credentialsEvents))
 	nodes := factory.Core().V1().Nodes()
 	instanceID := node.InstanceIDOf(c.client.Region())
 
