@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
@@ -24,7 +25,12 @@ const (
 	testVPC    = emulatortest.VPC
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The fake API server panics ("channel full") when an informer falls behind by more events than this, by default 100.
+	// With many objects that change at the same moment of a bubble, a busy machine is enough for that.
+	watch.DefaultChanSize = 1 << 13
+	goleak.VerifyTestMain(m)
+}
 
 // account is an emulated cloud and the real client that reaches it in the same process, so that it also works inside a
 // synctest bubble.

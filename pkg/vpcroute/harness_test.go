@@ -37,6 +37,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	// The fake API server panics ("channel full") when an informer falls behind by more events than this, by default 100.
+	// With many objects that change at the same moment of a bubble, a busy machine is enough for that.
+	watch.DefaultChanSize = 1 << 13
 	// The stock route controller asks for a gate that the stock command registers.
 	if err := features.SetupCurrentKubernetesSpecificFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
 		panic(err)
