@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,8 +25,12 @@ const (
 // anything are the annotations that accept every text.
 var anything = []string{"loadbalancer-preserve-lb-on-delete", "loadbalancer-tunnel-type", "loadbalancer-type"}
 
-// annotationRow is a row of the reference page: the name, and the example in the last cell.
-var annotationRow = regexp.MustCompile("(?m)^\\| `(loadbalancer-[a-z0-9-]+)` \\|.*\\| `([^`]+)` \\|$")
+// annotationRow is a row of the reference page: the name, and the cell with the example. That has the annotations that one needs
+// beside it, too.
+var (
+	annotationRow  = regexp.MustCompile("(?m)^\\| `(loadbalancer-[a-z0-9-]+)` \\|.*\\| ([^|]+) \\|$")
+	exampleSetting = regexp.MustCompile("`([a-z0-9-]+): (\"[^`]*\")`")
+)
 
 // TestAdmissionPolicy asks a real API server: every example of the reference page is admitted, every bad value refused with a message
 // that names key, value and what is accepted.
@@ -47,9 +52,10 @@ func TestAdmissionPolicy(t *testing.T) {
 		t.Fatalf("the reference page has %d rows", len(rows))
 	}
 	for _, row := range rows {
-		name, example := row[1], row[2]
-		if err := s.apply(service(annotationPrefix+name, example)); err != nil {
-			t.Errorf("%s: the example %q is refused: %v", name, example, err)
+		name := row[1]
+		example := exampleOf(t, row[2])
+		if err := s.apply(service(example...)); err != nil || !slices.Contains(example, annotationPrefix+name) {
+			t.Errorf("%s: the example %q is refused or lacks it: %v", name, example, err)
 		}
 		for _, prefix := range []string{annotationPrefix, olderPrefix} {
 			err := s.apply(service(prefix+name, refused))
@@ -66,6 +72,20 @@ func TestAdmissionPolicy(t *testing.T) {
 	}
 	s.leavesOthersAlone()
 	s.letsOldValuesStand()
+}
+
+// exampleOf returns the annotations of a cell, each followed by its value.
+func exampleOf(t *testing.T, cell string) []string {
+	t.Helper()
+	var annotations []string
+	for _, setting := range exampleSetting.FindAllStringSubmatch(cell, -1) {
+		value, err := strconv.Unquote(setting[2])
+		if err != nil {
+			t.Fatalf("%s: %v", cell, err)
+		}
+		annotations = append(annotations, annotationPrefix+setting[1], value)
+	}
+	return annotations
 }
 
 func service(annotations ...string) *corev1.Service {
