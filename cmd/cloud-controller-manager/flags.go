@@ -31,6 +31,9 @@ type ownFlags struct {
 	endpoints           map[string]string
 	tokenMode           bool
 	dryRun              bool
+
+	backendBatch, routeBatch, nodeBatch int
+	nodeEventWait                       int // seconds
 }
 
 func (f *ownFlags) addTo(flags *pflag.FlagSet) {
@@ -56,20 +59,46 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 		"Addresses in the place of the default ones, as \"product=address\", of the products slb, vpc, ecs, sts and metadata. They win over those of the environment and of the cloud-config.")
 	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true, "Ask the metadata service for a token first, and read without one where it grants none. false: never ask.")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "Refused when true: the trial run is the command \"cloud-controller-manager plan\".")
+	f.addBatches(flags)
 	f.acceptOfficial(flags)
+}
+
+// addBatches are flags of the official CCM that bound its calls. Larger values than the API takes count as what it takes,
+// because the official CCM does not refuse them.
+func (f *ownFlags) addBatches(flags *pflag.FlagSet) {
+	flags.IntVar(&f.backendBatch, "sg-batch-size", 40,
+		"Most members of a vServer group in one call, 40 at most. Where the cloud takes only 20, 20 are sent from then on.")
+	flags.IntVar(&f.routeBatch, "route-reconcile-batch-size", 50, "Most routes of one table in one call, 50 at most.")
+	flags.IntVar(&f.nodeBatch, "node-reconcile-batch-size", 100, "Most instances asked for in one call, 100 at most.")
+	flags.IntVar(&f.nodeEventWait, "node-event-aggregation-wait-seconds", 1,
+		"How long the Services wait for further nodes after one came up, so that they share a pass. Nodes that go are not waited for.")
+}
+
+// checkBatches names the first of these flags that is too small.
+func (f *ownFlags) checkBatches() error {
+	for name, value := range map[string]int{
+		"sg-batch-size": f.backendBatch, "route-reconcile-batch-size": f.routeBatch, "node-reconcile-batch-size": f.nodeBatch,
+		"node-event-aggregation-wait-seconds": f.nodeEventWait,
+	} {
+		if value < 1 {
+			return fmt.Errorf("--%s: %d, accepted: 1 or more", name, value)
+		}
+	}
+	return nil
 }
 
 // acceptOfficial accepts the official CCM's flags that have no meaning here, so that its manifests start. Using one prints
 // one warning.
 func (f *ownFlags) acceptOfficial(flags *pflag.FlagSet) {
-	const limited, port = "calls are limited and batched by the API's own rules", "everything is served on --secure-port"
 	for name, why := range map[string]string{
-		"node-reconcile-batch-size": limited, "route-reconcile-batch-size": limited, "sg-batch-size": limited,
-		"max-concurrent-actions": limited, "max-throttling-retry-times": limited, "node-event-aggregation-wait-seconds": limited,
+		"max-concurrent-actions": "the calls for one Service go one after the other, so that a failure leaves no two things half done; " +
+			"--concurrent-service-syncs says how many Services are worked on at a time",
+		"max-throttling-retry-times": "the official manager has it for NLB only; here a throttled call is made again when the API's next window opens",
 	} {
 		flags.Int(name, 0, "Accepted for manifests of the official CCM.")
 		deprecate(flags, name, why)
 	}
+	const port = "everything is served on --secure-port"
 	for name, why := range map[string]string{"metrics-bind-addr": port, "health-probe-bind-addr": port, "pprof-bind-addr": port} {
 		flags.String(name, "", "Accepted for manifests of the official CCM.")
 		deprecate(flags, name, why)
@@ -97,7 +126,7 @@ func (f *ownFlags) check() error {
 	case f.routeTableTag != "" && f.tableTag() == nil:
 		return fmt.Errorf("--route-table-tag: %q, accepted: \"key=value\"", f.routeTableTag)
 	}
-	return nil
+	return f.checkBatches()
 }
 
 // tableTag returns the tag of --route-table-tag, nil when there is none.

@@ -53,7 +53,10 @@ func TestOfficialFlagsAreAccepted(t *testing.T) {
 
 func TestOwnFlagsRefuse(t *testing.T) {
 	t.Parallel()
-	for _, arg := range []string{"--dry-run", "--control-plane-nodes=some", "--node-gone-confirmations=0", "--node-gone-over=-1s", "--route-table-tag=pods", "--route-table-tag==yes"} {
+	for _, arg := range []string{
+		"--dry-run", "--control-plane-nodes=some", "--node-gone-confirmations=0", "--node-gone-over=-1s", "--route-table-tag=pods", "--route-table-tag==yes",
+		"--sg-batch-size=0", "--route-reconcile-batch-size=-1", "--node-reconcile-batch-size=0", "--node-event-aggregation-wait-seconds=0",
+	} {
 		flags, own := pflag.NewFlagSet("test", pflag.ContinueOnError), &ownFlags{}
 		own.addTo(flags)
 		if err := flags.Parse([]string{arg}); err != nil {

@@ -32,6 +32,8 @@ type Options struct {
 	Timeout time.Duration
 	// Transport carries the calls. Default: [http.DefaultTransport] with the proxy settings of the environment.
 	Transport http.RoundTripper
+	// MaxBackendsPerCall bounds [Client.BackendsPerCall], 1 to 40. Default 40.
+	MaxBackendsPerCall int
 	// UserAgent is appended to the SDK's own.
 	UserAgent string
 }
@@ -57,11 +59,14 @@ func New(opts Options) (*Client, error) {
 	if opts.Timeout == 0 {
 		opts.Timeout = defaultTimeout
 	}
+	if opts.MaxBackendsPerCall <= 0 || opts.MaxBackendsPerCall > largeBackendCall {
+		opts.MaxBackendsPerCall = largeBackendCall
+	}
 	if opts.Transport == nil {
 		opts.Transport = http.DefaultTransport
 	}
 	registerMetrics()
-	observeSize(sizeBackends, largeBackendCall)
+	observeSize(sizeBackends, opts.MaxBackendsPerCall)
 	observeSize(sizeRoutePage, largeRoutePage)
 	return &Client{opts: opts, limiter: newLimiter(publishedQuotas)}, nil
 }

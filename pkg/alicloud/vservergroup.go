@@ -122,13 +122,14 @@ func (w answeredBackend) backend() Backend {
 	return b
 }
 
-// BackendsPerCall is how many members one call of the vServer group actions takes, 40 or 20. It may become smaller, never
+// BackendsPerCall is how many members one call of the vServer group actions takes: 40 or 20, or what
+// [Options] say if that is less. It may become smaller, never
 // larger: a call of more members than it says by then was refused for that (see [IsTooManyBackends]) and changed nothing.
 func (c *Client) BackendsPerCall() int {
 	if c.smallBackendCalls.Load() {
-		return smallBackendCall
+		return min(smallBackendCall, c.opts.MaxBackendsPerCall)
 	}
-	return largeBackendCall
+	return c.opts.MaxBackendsPerCall
 }
 
 // IsTooManyBackends reports whether a call was refused for the number of members in it. It changed nothing.

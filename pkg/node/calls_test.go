@@ -90,3 +90,28 @@ func TestMonitorPeriod(t *testing.T) {
 		})
 	}
 }
+
+// TestBatchSize asks for as many instances in a call as the user wants, and never for more than ECS takes.
+func TestBatchSize(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]int{0: 2, 50: 3, 1000: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAccount(t, emulator.Options{})
+			c := newCluster(t, Options{API: a.client, BatchSize: size})
+			var nodes []*corev1.Node
+			for _, instance := range a.put(150) {
+				nodes = append(nodes, nodeOf(instance))
+			}
+			c.add(nodes...)
+			before := a.Last()
+			for _, node := range nodes {
+				if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {
+					t.Fatalf("exists = %v, %v", exists, err)
+				}
+			}
+			if n := a.Count(before, "DescribeInstances"); n != want {
+				t.Errorf("batch size %d: %d calls for 150 nodes, want %d", size, n, want)
+			}
+		})
+	}
+}

@@ -18,10 +18,11 @@ const lookupTimeout = 30 * time.Second
 // a call for each while the cloud is in trouble.
 const failurePause = 2 * time.Second
 
-// lookups merges questions for single keys (instance ids or addresses) into calls for up to a hundred. Callers that ask
+// lookups merges questions for single keys (instance ids or addresses) into calls for up to size of them. Callers that ask
 // for a key that is being asked for share the answer.
 type lookups struct {
 	window time.Duration
+	size   int // keys per call
 	// query asks for all keys in one call.
 	query func(ctx context.Context, keys []string) ([]alicloud.Instance, error)
 	// fill names further keys worth asking for in the room that is left in the call.
@@ -46,8 +47,8 @@ type lookup struct {
 	err       error
 }
 
-func newLookups(window time.Duration, query func(context.Context, []string) ([]alicloud.Instance, error), fill func(sets.Set[string], int) []string) *lookups {
-	return &lookups{window: window, query: query, fill: fill, running: map[string]*lookup{}}
+func newLookups(window time.Duration, size int, query func(context.Context, []string) ([]alicloud.Instance, error), fill func(sets.Set[string], int) []string) *lookups {
+	return &lookups{window: window, size: size, query: query, fill: fill, running: map[string]*lookup{}}
 }
 
 // ask returns the answer to a call that holds the key.
@@ -78,7 +79,7 @@ func (l *lookups) join(ctx context.Context, key string) *lookup {
 	call := l.open
 	call.keys.Insert(key)
 	l.running[key] = call
-	if call.keys.Len() == alicloud.MaxInstancesPerCall {
+	if call.keys.Len() == l.size {
 		close(call.full)
 		l.open = nil
 	}
@@ -121,5 +122,5 @@ func (l *lookups) seal(call *lookup) []string {
 		l.open = nil
 	}
 	keys := sets.List(call.keys)
-	return append(keys, l.fill(call.keys, alicloud.MaxInstancesPerCall-len(keys))...)
+	return append(keys, l.fill(call.keys, l.size-len(keys))...)
 }

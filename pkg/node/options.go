@@ -42,6 +42,9 @@ type Options struct {
 	// Window is how long the first question waits for company, so that nodes that join together are read together.
 	// Default 100 ms.
 	Window time.Duration
+	// BatchSize is for how many instances or addresses one call asks, 1 to [alicloud.MaxInstancesPerCall], which is also the
+	// default.
+	BatchSize int
 	// Guard bounds what may be reported as gone.
 	Guard GuardOptions
 }
@@ -74,6 +77,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MonitorPeriod, 5*time.Second)
 	setDefault(&o.MetadataTTL, 9*time.Minute)
 	setDefault(&o.Window, 100*time.Millisecond)
+	setDefault(&o.BatchSize, alicloud.MaxInstancesPerCall)
+	o.BatchSize = min(o.BatchSize, alicloud.MaxInstancesPerCall)
 	setDefault(&o.Guard.Confirmations, 3)
 	setDefault(&o.Guard.Over, 10*time.Second)
 	setDefault(&o.Guard.UnseenAge, 5*time.Minute)

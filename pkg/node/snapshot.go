@@ -56,9 +56,9 @@ func newSnapshot(opts Options, nodes func() []*corev1.Node) *snapshot {
 		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: InstanceIDOf(opts.Region),
 		known: map[string]sighting{}, misses: map[string]*lookup{}, addresses: map[string]*lookup{},
 	}
-	s.byID = newLookups(opts.Window, s.readByID, s.fillIDs)
+	s.byID = newLookups(opts.Window, opts.BatchSize, s.readByID, s.fillIDs)
 	s.byID.answered = s.rememberMisses
-	s.byAddress = newLookups(opts.Window, s.readByAddress, s.fillAddresses)
+	s.byAddress = newLookups(opts.Window, opts.BatchSize, s.readByAddress, s.fillAddresses)
 	s.byAddress.answered = s.rememberAddresses
 	return s
 }

@@ -26,6 +26,13 @@ type Settings struct {
 	RoutePeriod time.Duration
 	// ServiceWorkers is --concurrent-service-syncs.
 	ServiceWorkers int
+	// NodeEventWait is how long a Service waits for further nodes to come up. Default: that of [slb.Options].
+	NodeEventWait time.Duration
+	// BackendBatch, RouteBatch and NodeBatch bound what one call takes: members of [alicloud.Options], routes of
+	// [vpcroute.Options], instances of [node.Options]. Defaults: theirs.
+	BackendBatch int
+	RouteBatch   int
+	NodeBatch    int
 	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.
 	SkipSourceDestCheck bool
 	// Network is the middle part of the default endpoints, see [alicloud.Endpoints].

@@ -234,3 +234,27 @@ func unsignedToken(t *testing.T) string {
 	}
 	return token
 }
+
+// TestBoundsReachWhatTheyBound: a flag that is read and goes nowhere is worse than none.
+func TestBoundsReachWhatTheyBound(t *testing.T) {
+	t.Parallel()
+	config := keys
+	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
+	server := startCloud(t)
+	for given, want := range map[int]int{0: 40, 12: 12, 1000: 40} {
+		cloud := New(config, server.environment(""))
+		cloud.Configure(Settings{BackendBatch: given, RouteBatch: 7, NodeEventWait: 3 * time.Second})
+		kube := allowing(true)
+		if err := cloud.Connect(t.Context(), kube); err != nil {
+			t.Fatal(err)
+		}
+		cloud.ctx, cloud.kube = t.Context(), kube
+		cloud.SetInformers(informers.NewSharedInformerFactory(kube, 0))
+		if got := cloud.client.BackendsPerCall(); got != want {
+			t.Errorf("%d members per call where %d are asked for, want %d", got, given, want)
+		}
+		if routes, wait := cloud.engines.routeOptions.BatchSize, cloud.engines.serviceOptions.NodeDelay; routes != 7 || wait != 3*time.Second {
+			t.Errorf("%d routes per call and %s of wait, want those of the settings", routes, wait)
+		}
+	}
+}

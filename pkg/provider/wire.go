@@ -50,17 +50,18 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		serviceOptions: slb.Options{
 			API: c.client, Config: c.slbConfig(), Client: c.kube, Recorder: recorder(serviceEvents),
 			Services: factory.Core().V1().Services(), Nodes: nodes,
-			InstanceID: instanceID, Workers: c.serviceWorkers(),
+			InstanceID: instanceID, Workers: c.serviceWorkers(), NodeDelay: c.settings.NodeEventWait,
 		},
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
 			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches,
+			BatchSize: c.settings.RouteBatch,
 		},
 		instances: node.NewInstances(node.Options{
 			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
 			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6 || c.config.NodeIPv6,
-			MonitorPeriod: c.settings.NodeMonitorPeriod,
-			Guard:         node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
+			MonitorPeriod: c.settings.NodeMonitorPeriod, BatchSize: c.settings.NodeBatch,
+			Guard: node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
 		}),
 	}
 	if c.endpointSlices {

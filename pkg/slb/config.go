@@ -70,13 +70,17 @@ type Options struct {
 
 	// Workers is how many Services are worked on at a time. Default 10.
 	Workers int
+	// NodeDelay collects the events of nodes that come up together into one pass per Service. Nodes that go are not waited
+	// for. Default 1 s.
+	NodeDelay time.Duration
 	// ResyncPeriod is how old the memory of a CLB may grow before it is read again to repair drift. Default 10 minutes;
 	// up to a fifth is added at random.
 	ResyncPeriod time.Duration
 }
 
 const (
-	defaultWorkers = 10
+	defaultWorkers   = 10
+	defaultNodeDelay = time.Second
 	// defaultResyncPeriod: the promise to users is that a listener changed by hand is restored within ten minutes or so.
 	defaultResyncPeriod = 10 * time.Minute
 )
@@ -84,6 +88,9 @@ const (
 func (o Options) withDefaults() Options {
 	if o.Workers <= 0 {
 		o.Workers = defaultWorkers
+	}
+	if o.NodeDelay <= 0 {
+		o.NodeDelay = defaultNodeDelay
 	}
 	if o.ResyncPeriod <= 0 {
 		o.ResyncPeriod = defaultResyncPeriod

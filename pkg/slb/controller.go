@@ -27,9 +27,6 @@ const ControllerName = "service-lb-controller"
 const (
 	minBackoff = time.Second
 	maxBackoff = 2 * time.Minute
-	// nodeDelay collects the events of nodes that come up together into one pass per Service. Nodes that go are not
-	// waited for.
-	nodeDelay = time.Second
 )
 
 // Controller watches Services, EndpointSlices and Nodes and has the reconciler make a pass over the Services that they
@@ -213,7 +210,7 @@ func serviceOf(object any) types.NamespacedName {
 // nodeEvents looks at what the reconciler makes of a node: a heartbeat or a label that does not matter concerns nobody.
 func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { c.enqueueServed(nodeDelay) },
+		AddFunc: func(any) { c.enqueueServed(c.opts.NodeDelay) },
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Node)
 			node, also := after.(*corev1.Node)
@@ -226,7 +223,7 @@ func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 			case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
 				c.enqueueServed(0)
 			default:
-				c.enqueueServed(nodeDelay)
+				c.enqueueServed(c.opts.NodeDelay)
 			}
 		},
 		DeleteFunc: func(any) { c.enqueueServed(0) },

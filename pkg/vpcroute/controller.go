@@ -16,8 +16,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/controller-manager/pkg/healthz"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // controllerName is the stock route controller's, so that --controllers and RBAC names mean the same.
@@ -168,7 +166,7 @@ func (c *Controller) wait(ctx context.Context, next time.Time) bool {
 	case <-timer.C:
 		return true
 	case <-c.burst.kick:
-		return c.burst.collect(ctx, c.opts.Quiet, alicloud.MaxRouteEntriesPerCall, next)
+		return c.burst.collect(ctx, c.opts.Quiet, int64(c.opts.BatchSize), next)
 	}
 }
 

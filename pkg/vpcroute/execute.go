@@ -27,7 +27,7 @@ func (w *Writer) execute(ctx context.Context, changes []*change) {
 		}
 	}
 	for _, kind := range [][]*change{removals, creations} {
-		for _, batch := range batches(kind) {
+		for _, batch := range batches(kind, w.opts.BatchSize) {
 			w.write(ctx, batch)
 		}
 	}
@@ -35,12 +35,12 @@ func (w *Writer) execute(ctx context.Context, changes []*change) {
 
 // batches splits changes by table and by the size of a call. A call never spans tables: the cloud's answer names failed
 // entries by CIDR and next hop, which are the same in every table.
-func batches(changes []*change) [][]*change {
+func batches(changes []*change, size int) [][]*change {
 	var all [][]*change
 	open := map[string]int{}
 	for _, c := range changes {
 		at, ok := open[c.table()]
-		if !ok || len(all[at]) == alicloud.MaxRouteEntriesPerCall {
+		if !ok || len(all[at]) == size {
 			at = len(all)
 			all = append(all, nil)
 			open[c.table()] = at

@@ -72,6 +72,9 @@ type Options struct {
 	// Quota is how many custom entries a route table may hold, for the metric and the event at 80 %. Default 200, the
 	// quota of a new account. It stops no write: only the cloud knows the quota in force.
 	Quota int
+	// BatchSize is how many entries of one table are created or deleted in one call, 1 to [alicloud.MaxRouteEntriesPerCall],
+	// which is also the default.
+	BatchSize int
 	// Quiet is how long the controller waits after an event for further ones, so that nodes that join together share a
 	// batch; it waits at most five times as long in all. Default 100 ms.
 	Quiet time.Duration
@@ -93,6 +96,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Quiet <= 0 {
 		o.Quiet = defaultQuiet
+	}
+	if o.BatchSize <= 0 || o.BatchSize > alicloud.MaxRouteEntriesPerCall {
+		o.BatchSize = alicloud.MaxRouteEntriesPerCall
 	}
 	if o.Recorder == nil {
 		o.Recorder = &record.FakeRecorder{}

@@ -393,3 +393,23 @@ func TestEventWhileSettling(t *testing.T) {
 		}
 	})
 }
+
+// TestBatchSize splits the routes of nodes that join together as the user asked, and never over what the API takes.
+func TestBatchSize(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]int{0: 2, 10: 6, 1000: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			a := newAccount(t, emulator.Options{})
+			a.put(60)
+			c := newCluster(t, a, func(o *Options) { o.BatchSize = size })
+			nodes, routes := nodesOf(60)
+			c.set(nodes...)
+			before := a.Last()
+			c.converge(time.Minute)
+			if n := a.Count(before, "CreateRouteEntries"); n != want {
+				t.Errorf("batch size %d: %d calls for 60 routes, want %d", size, n, want)
+			}
+			c.wantRoutes(testTable, routes)
+		})
+	}
+}
