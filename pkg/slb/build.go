@@ -156,7 +156,7 @@ func (b *builder) problem(reason, format string, args ...any) {
 func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
 	protocol := strings.ToLower(string(port.Protocol))
 	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
-		b.problem(ReasonFeatureNotSupported, "port %d: a CLB cannot serve protocol %s", port.Port, port.Protocol)
+		b.problem(ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP; the other ports are served", port.Protocol, port.Port)
 		return
 	}
 	if chosen, ok := protocols[port.Port]; ok && (chosen == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP) {

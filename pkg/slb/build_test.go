@@ -327,6 +327,17 @@ func TestBuildListeners(t *testing.T) {
 	}
 }
 
+// TestBuildNamesTheProtocolThatNoCLBHas: one bad port is told with what is accepted, and holds no other up.
+func TestBuildNamesTheProtocolThatNoCLBHas(t *testing.T) {
+	t.Parallel()
+	c := newBuildCase(80)
+	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testPort(90, corev1.ProtocolSCTP))
+	want := Problem{ReasonFeatureNotSupported, `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP; the other ports are served`}
+	if _, problems := c.build(); len(problems) != 1 || problems[0] != want {
+		t.Errorf("problems = %v, want %v", problems, want)
+	}
+}
+
 func TestBuildTellsWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
