@@ -85,6 +85,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	if err != nil {
 		return out, err
 	}
+	known.note(ctx, notes(params, out.desired))
 	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
 		known.applied, known.tags, known.domains, known.reclaimed = out.applied, out.tags, out.domains, ""
 	}

@@ -67,6 +67,8 @@ type memory struct {
 	// event per outcome, not per attempt.
 	told    map[Problem]bool
 	failure string
+	// noted is what the log was last told, see [notes].
+	noted string
 }
 
 // patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
