@@ -93,7 +93,7 @@ func (a *applier) try(ctx context.Context, step Step) {
 
 func (a *applier) fail(step Step, err error) {
 	a.failed[step.key()] = true
-	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), err))
+	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
 	switch {
 	case interrupted(err):
 		a.interrupted = true

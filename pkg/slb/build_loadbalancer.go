@@ -10,6 +10,7 @@ import (
 // Values that count when a pay-by-specification CLB is asked for without further words.
 const (
 	payBySpec        = "PayBySpec"
+	payByCLCU        = "PayByCLCU"
 	payByBandwidth   = "paybybandwidth"
 	defaultSpec      = "slb.s1.small"
 	defaultBandwidth = 50
@@ -29,7 +30,7 @@ func (b *builder) loadBalancer() {
 	if create.Name == "" {
 		create.Name = DefaultName(b.in.Service.UID)
 	}
-	create.InstanceChargeType = params.or(InstanceChargeType, "PayByCLCU")
+	create.InstanceChargeType = params.or(InstanceChargeType, payByCLCU)
 	create.DeleteProtection = params.or(DeleteProtection, alicloud.ProtectionOn)
 	create.ModificationProtection = params.or(ModificationProtection, alicloud.ConsoleProtection)
 	if create.ModificationProtection == alicloud.ConsoleProtection {

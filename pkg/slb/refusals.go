@@ -1,0 +1,58 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// chargeRefusals are the codes with which the cloud may refuse what a CLB is to be charged by. Only the first one names the
+// reason; with the others it is the likely one where a rule below applies, too.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
+var chargeRefusals = []string{
+	"ShareSlbHaltSales", "InvalidChargeType", "OperationDenied", "OperationDenied.PayByCLCU", "Operation.NotAllowed", "InvalidParameter",
+}
+
+// A chargeRule is a rule of the cloud that does not hold everywhere, so that it is left to the cloud to refuse what breaks
+// it. Its code alone would not lead the user to the annotation.
+type chargeRule struct {
+	ops    []Op
+	broken func(alicloud.LoadBalancer) bool
+	text   string
+}
+
+// Sources: https://www.alibabacloud.com/help/en/server-load-balancer/latest/createloadbalancer-2 and
+// https://alibabacloud.com/help/en/slb/api-modifyloadbalancerinstancechargetype.
+var chargeRules = []chargeRule{
+	{
+		[]Op{OpCreateLoadBalancer},
+		func(lb alicloud.LoadBalancer) bool { return strings.EqualFold(lb.InstanceChargeType, payBySpec) },
+		fmt.Sprintf("%s: %q is no longer sold everywhere; accepted everywhere: %s", InstanceChargeType, payBySpec, payByCLCU),
+	},
+	{
+		[]Op{OpCreateLoadBalancer, OpSetCharge, OpSetInternet},
+		func(lb alicloud.LoadBalancer) bool {
+			return strings.EqualFold(lb.InstanceChargeType, payByCLCU) && lb.InternetChargeType == payByBandwidth
+		},
+		fmt.Sprintf("%s: %q may be refused with %s: %s; accepted with it: paybytraffic", ChargeType, payByBandwidth, InstanceChargeType, payByCLCU),
+	},
+}
+
+// explainRefusal adds to an error the rule that the step probably broke. have is the CLB as it is.
+func explainRefusal(step Step, have alicloud.LoadBalancer, err error) error {
+	if !alicloud.HasCode(err, chargeRefusals...) {
+		return err
+	}
+	asked := step.loadBalancer
+	if asked.InstanceChargeType == "" {
+		asked.InstanceChargeType = have.InstanceChargeType
+	}
+	for _, rule := range chargeRules {
+		if slices.Contains(rule.ops, step.Op) && rule.broken(asked) {
+			return fmt.Errorf("%w; %s", err, rule.text)
+		}
+	}
+	return err
+}
