@@ -171,6 +171,14 @@ func TestBadInput(t *testing.T) {
 			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--endpoints=vpc=a b"} },
 			[]string{`--endpoints: vpc: "a b"`, "accepted: "},
 		},
+		"bad address": {
+			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--pprof-bind-addr=6060"} },
+			[]string{`--pprof-bind-addr: "6060"`, "accepted: "},
+		},
+		"bad batch size": {
+			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--sg-batch-size=0"} },
+			[]string{"--sg-batch-size: 0", "accepted: 1 or more"},
+		},
 		"other provider": {
 			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--cloud-provider=aws"} },
 			[]string{"--cloud-provider", `"aws"`, "accepted: "},

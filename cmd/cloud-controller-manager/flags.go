@@ -34,6 +34,8 @@ type ownFlags struct {
 
 	backendBatch, routeBatch, nodeBatch int
 	nodeEventWait                       int // seconds
+
+	addresses addresses
 }
 
 func (f *ownFlags) addTo(flags *pflag.FlagSet) {
@@ -60,6 +62,7 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true, "Ask the metadata service for a token first, and read without one where it grants none. false: never ask.")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "Refused when true: the trial run is the command \"cloud-controller-manager plan\".")
 	f.addBatches(flags)
+	f.addresses.addTo(flags)
 	f.acceptOfficial(flags)
 }
 
@@ -98,11 +101,6 @@ func (f *ownFlags) acceptOfficial(flags *pflag.FlagSet) {
 		flags.Int(name, 0, "Accepted for manifests of the official CCM.")
 		deprecate(flags, name, why)
 	}
-	const port = "everything is served on --secure-port"
-	for name, why := range map[string]string{"metrics-bind-addr": port, "health-probe-bind-addr": port, "pprof-bind-addr": port} {
-		flags.String(name, "", "Accepted for manifests of the official CCM.")
-		deprecate(flags, name, why)
-	}
 }
 
 func deprecate(flags *pflag.FlagSet, name, why string) {
@@ -125,6 +123,9 @@ func (f *ownFlags) check() error {
 		return fmt.Errorf("--node-gone-over: %s, accepted: 0s or more", f.goneOver)
 	case f.routeTableTag != "" && f.tableTag() == nil:
 		return fmt.Errorf("--route-table-tag: %q, accepted: \"key=value\"", f.routeTableTag)
+	}
+	if err := f.addresses.check(); err != nil {
+		return err
 	}
 	return f.checkBatches()
 }

@@ -53,14 +53,19 @@ func (s starter) cloud(completed *config.CompletedConfig) cloudprovider.Interfac
 // start connects, and serves health from then on.
 func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (*provider.Cloud, error) {
 	cloud, err := s.connect(ctx, completed)
-	if err != nil || completed.SecureServing == nil {
-		return cloud, err
+	if err != nil {
+		return nil, err
+	}
+	if completed.SecureServing == nil {
+		return cloud, s.flags.addresses.serve(nil, nil, s.stop)
 	}
 	debugging := &completed.ComponentConfig.Generic.Debugging
-	if err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, s.stop); err != nil {
+	secure := completed.SecureServing.Listener.Addr()
+	health, err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, s.stop)
+	if err != nil {
 		return nil, fmt.Errorf("--secure-port: serve health: %w", err)
 	}
-	return cloud, nil
+	return cloud, s.flags.addresses.serve(health, secure, s.stop)
 }
 
 // connect checks everything that a user can get wrong and returns a provider that has reached cluster and cloud.

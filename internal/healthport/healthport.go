@@ -34,10 +34,10 @@ const memoryBuffer = 64 << 10
 const readHeaderTimeout = 10 * time.Second
 
 // Serve takes the port over from serving and answers on it until stop is closed. It replaces serving's listener by one
-// in memory, on which the stock app then serves.
+// in memory, on which the stock app then serves. It returns what plain HTTP shows, for further addresses.
 func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.DebuggingConfiguration,
 	authn *apiserver.AuthenticationInfo, authz *apiserver.AuthorizationInfo, stop <-chan struct{},
-) error {
+) (plainHealth http.Handler, err error) {
 	split := newSplitter(serving.Listener)
 	stock := bufconn.Listen(memoryBuffer)
 	health := healthHandler(stock)
@@ -50,11 +50,12 @@ func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.
 	}
 	handler := controllermanager.BuildHandlerChain(base, authz, authn)
 	if _, _, err := secure.Serve(handler, 0, stop); err != nil {
-		return err
+		return nil, err
 	}
 
 	serving.Listener = stock
-	plain := &http.Server{Handler: plainHandler(health), ReadHeaderTimeout: readHeaderTimeout}
+	plainHealth = plainHandler(health)
+	plain := &http.Server{Handler: plainHealth, ReadHeaderTimeout: readHeaderTimeout}
 	go split.run()
 	go func() { _ = plain.Serve(split.plain) }()
 	go func() {
@@ -62,6 +63,21 @@ func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.
 		_ = split.Close()
 		_ = plain.Close()
 		_ = stock.Close()
+	}()
+	return plainHealth, nil
+}
+
+// ServePlain answers on a further address over plain HTTP until stop is closed. The error says why it cannot listen.
+func ServePlain(address string, handler http.Handler, stop <-chan struct{}) error {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
+	go func() { _ = server.Serve(listener) }()
+	go func() {
+		<-stop
+		_ = server.Close()
 	}()
 	return nil
 }

@@ -41,7 +41,7 @@ func startPort(t *testing.T) port {
 	}
 	authz := &apiserver.AuthorizationInfo{Authorizer: allowHealth}
 	authn := &apiserver.AuthenticationInfo{Authenticator: anonymous.NewAuthenticator(nil)}
-	if err := Serve(serving, &componentbaseconfig.DebuggingConfiguration{}, authn, authz, stop); err != nil {
+	if _, err := Serve(serving, &componentbaseconfig.DebuggingConfiguration{}, authn, authz, stop); err != nil {
 		t.Fatal(err)
 	}
 	healthy := &atomic.Bool{}
