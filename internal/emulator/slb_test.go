@@ -204,6 +204,22 @@ func TestSpecSalesEnded(t *testing.T) {
 	wantCode(t, err, "ShareSlbHaltSales", 400)
 }
 
+func TestUsageByTrafficOnly(t *testing.T) {
+	t.Parallel()
+	for _, only := range []bool{false, true} {
+		config := cloud.DefaultConfig()
+		config.UsageByTrafficOnly = only
+		a := newAccount(t, emulator.Options{Config: config})
+		r := slbapi.CreateCreateLoadBalancerRequest()
+		r.AddressType, r.InternetChargeType = "internet", "paybybandwidth"
+		if _, err := a.slb.CreateLoadBalancer(r); only {
+			wantCode(t, err, "OperationDenied.PayByCLCU", 400)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestTags(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})

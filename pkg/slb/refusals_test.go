@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // TestARefusedChargeNamesItsRule: the cloud answers with a code and the user finds annotation, value and what is accepted,
@@ -51,19 +53,32 @@ func TestARefusedChargeNamesItsRule(t *testing.T) {
 	}
 }
 
-// TestARefusedChangeOfChargeNamesItsRule: the CLB is paid by use, which the annotations need not say.
-func TestARefusedChangeOfChargeNamesItsRule(t *testing.T) {
+// TestACloudThatRefusesCharges: the emulated cloud holds both rules; its answers lead to them, also where the annotations
+// leave out that the CLB is paid by use, and what follows the advice is served.
+func TestACloudThatRefusesCharges(t *testing.T) {
 	t.Parallel()
+	config := cloud.DefaultConfig()
+	config.SpecSalesEnded, config.UsageByTrafficOnly = true, true
+	w := newWorldIn(t, config)
 	svc := testService("web", 80)
 	annotate(svc, AddressType, "internet")
-	w := settled(t, svc)
-	w.told()
-	w.fault(map[string]any{"action": "ModifyLoadBalancerInternetSpec", "code": "OperationDenied.PayByCLCU", "status": 400, "times": 0})
-	w.change("web", func(svc *corev1.Service) {
-		annotate(svc, ChargeType, "paybybandwidth")
-		annotate(svc, Bandwidth, "5")
-	})
-	if err := w.pass("web"); err == nil || !strings.Contains(err.Error(), "accepted with it: paybytraffic") {
-		t.Errorf("error %v, want the rule in it", err)
+	annotate(svc, InstanceChargeType, "PayBySpec")
+	annotate(svc, ChargeType, "paybybandwidth")
+	w.put(svc)
+	refused := func(what, advice string) {
+		t.Helper()
+		if err := w.pass("web"); err == nil || !strings.Contains(err.Error(), advice) {
+			t.Errorf("%s: error %v, want %q in it", what, err, advice)
+		}
 	}
+	refused("by specification", "accepted everywhere: PayByCLCU")
+	w.change("web", func(svc *corev1.Service) { annotate(svc, InstanceChargeType, "PayByCLCU") })
+	refused("by use and bandwidth", "accepted with it: paybytraffic")
+	w.change("web", func(svc *corev1.Service) {
+		delete(svc.Annotations, key(InstanceChargeType))
+		annotate(svc, ChargeType, "paybytraffic")
+	})
+	w.mustPass("web")
+	w.change("web", func(svc *corev1.Service) { annotate(svc, ChargeType, "paybybandwidth") })
+	refused("changed later", "accepted with it: paybytraffic")
 }

@@ -98,6 +98,12 @@ func newWorldWith(t *testing.T, limits cloud.Limits) *world {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = limits
+	return newWorldIn(t, config)
+}
+
+// newWorldIn makes a world in a cloud with the given settings, and what tests use besides.
+func newWorldIn(t *testing.T, config *cloud.Config) *world {
+	t.Helper()
 	config.Certificates = []cloud.CertificateConfig{
 		{ID: testCertificate}, {ID: "cert-2"},
 		{ID: "cert-expired", Expires: time.Now().Add(-time.Hour)}, {ID: "cert-expiring", Expires: time.Now().Add(time.Hour)},

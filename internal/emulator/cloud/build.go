@@ -16,7 +16,7 @@ func New(c *Config, settle time.Duration) (*Store, error) {
 	}
 	s := &Store{
 		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: limits,
-		SpecSalesEnded: c.SpecSalesEnded, RouteListsIPv4: c.RouteListsIPv4,
+		SpecSalesEnded: c.SpecSalesEnded, UsageByTrafficOnly: c.UsageByTrafficOnly, RouteListsIPv4: c.RouteListsIPv4,
 		held: map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
 		change: make(chan struct{}), timers: map[*time.Timer]struct{}{},
 	}

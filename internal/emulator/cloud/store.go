@@ -21,6 +21,8 @@ type Store struct {
 	Limits    Limits
 	// SpecSalesEnded refuses new load balancers that are paid by specification.
 	SpecSalesEnded bool
+	// UsageByTrafficOnly refuses paybybandwidth for load balancers that are paid by use.
+	UsageByTrafficOnly bool
 	// RouteListsIPv4 makes lists of route entries that ask for no IP version leave IPv6 ones out.
 	RouteListsIPv4 bool
 	// Health is what the network's checks of a listener have found out about a member; checked is false when nothing is

@@ -50,6 +50,9 @@ func (s service) create(c *api.Call) (any, error) {
 		if s.SpecSalesEnded && lb.InstanceChargeType == payBySpec {
 			return nil, api.BadRequest("ShareSlbHaltSales", "Load balancers that are paid by specification are no longer sold.")
 		}
+		if err := s.chargesTraffic(lb, lb.InternetChargeType); err != nil {
+			return nil, err
+		}
 		if err := s.place(lb, c); err != nil {
 			return nil, err
 		}

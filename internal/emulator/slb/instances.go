@@ -97,6 +97,9 @@ func (s service) modifyInternetSpec(c *api.Call) (any, error) {
 	if lb.AddressType != "internet" {
 		return nil, api.Invalid("LoadBalancerId", "an intranet load balancer has no internet specification")
 	}
+	if err := s.chargesTraffic(lb, c.Str("InternetChargeType")); err != nil {
+		return nil, err
+	}
 	lb.InternetChargeType = lb.ChargeTypeAt(c.Now)
 	switch t := c.Str("InternetChargeType"); t {
 	case "":
@@ -108,6 +111,14 @@ func (s service) modifyInternetSpec(c *api.Call) (any, error) {
 	}
 	lb.Bandwidth = c.Int("Bandwidth", lb.Bandwidth)
 	return orderAnswer{}, nil
+}
+
+// chargesTraffic refuses a charge type of the traffic that does not go with what the load balancer itself is paid by.
+func (s service) chargesTraffic(lb *cloud.LoadBalancer, by string) error {
+	if s.UsageByTrafficOnly && lb.InstanceChargeType == payByCLCU && by == payByBandwidth {
+		return api.BadRequest("OperationDenied.PayByCLCU", "A pay-by-usage load balancer is charged by traffic.")
+	}
+	return nil
 }
 
 func (s service) modifyInstanceSpec(c *api.Call) (any, error) {
