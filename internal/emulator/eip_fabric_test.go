@@ -27,7 +27,7 @@ func TestElasticAddressOfAnIntranetLoadBalancer(t *testing.T) {
 		t.Errorf("an address that is bound to nothing answers: %v", err)
 	}
 	_ = must(a.call("vpc", "AssociateEipAddress", map[string]string{"AllocationId": id, "InstanceType": "SlbInstance", "InstanceId": lb}))(t)
-	wantEqual(t, "elastic address", must(fromInternet(address + ":80"))(t), "i-1 10.1.0.1:80")
+	wantEqual(t, "elastic address", must(fromInternet(address+":80"))(t), "i-1 10.1.0.1:80")
 	_ = must(ask(new(net.Dialer).DialContext(t.Context(), "tcp", real)))(t)
 	if _, err := fromInternet(own); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("the intranet address answers the internet: %v", err)

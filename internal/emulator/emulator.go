@@ -196,7 +196,9 @@ func (e *Emulator) Fabric() *fabric.Fabric { return e.fabric }
 
 // Permit changes what an access key may do, to patterns of the form of RAM policies; none means everything. It reports false
 // for a key that is not there.
-func (e *Emulator) Permit(keyID string, patterns ...string) bool { return e.keys.permit(keyID, patterns) }
+func (e *Emulator) Permit(keyID string, patterns ...string) bool {
+	return e.keys.permit(keyID, patterns)
+}
 
 // Actions is the table of all actions, for documentation and coverage.
 func (e *Emulator) Actions() *api.Table { return e.table }
