@@ -119,6 +119,9 @@ func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <
 
 // SetInformers implements [cloudprovider.InformerUser].
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
+	if err := trimCaches(factory, c.endpointSlices); err != nil {
+		klog.ErrorS(err, "More memory is needed than usual") // the informers have been started by somebody else
+	}
 	c.engines = c.wire(factory)
 }
 
