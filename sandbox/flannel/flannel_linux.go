@@ -18,7 +18,10 @@ import (
 
 	"github.com/flannel-io/flannel/pkg/backend"
 	_ "github.com/flannel-io/flannel/pkg/backend/alloc" // registers the backend
+	"github.com/flannel-io/flannel/pkg/ip"
+	"github.com/flannel-io/flannel/pkg/lease"
 	"github.com/flannel-io/flannel/pkg/subnet/kube"
+	"github.com/flannel-io/flannel/pkg/trafficmngr/nftables"
 )
 
 // annotationPrefix is that of Flannel's own manifests.
@@ -68,6 +71,9 @@ func Run(ctx context.Context, opts Options) error {
 	if err != nil {
 		return fmt.Errorf("get the machine's subnet: %w", err)
 	}
+	if err := masquerade(ctx, config.Network, network.Lease()); err != nil {
+		return err
+	}
 	if err := writeCNI(opts.CNIDir, network.Lease().Subnet.ToIPNet().String()); err != nil {
 		return err
 	}
@@ -76,6 +82,19 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	<-ctx.Done()
 	group.Wait()
+	return nil
+}
+
+// masquerade is Flannel's --ip-masq, which its manifests set: what pods send to others than pods leaves with the address of the machine.
+// Pods thus reach the API server and the cloud's services also before the cloud has a route to them, or where it never gets one.
+func masquerade(ctx context.Context, pods ip.IP4Net, machine *lease.Lease) error {
+	var rules nftables.NFTablesManager
+	if err := rules.Init(ctx); err != nil {
+		return fmt.Errorf("masquerade what pods send: %w", err)
+	}
+	if err := rules.SetupAndEnsureMasqRules(ctx, pods, ip.IP4Net{}, ip.IP4Net{}, ip.IP6Net{}, ip.IP6Net{}, ip.IP6Net{}, machine, 0, false); err != nil {
+		return fmt.Errorf("masquerade what pods send: %w", err)
+	}
 	return nil
 }
 
@@ -93,7 +112,7 @@ func writeCNI(dir, subnet string) error {
 		"cniVersion": "0.4.0", "name": "cbr0",
 		"plugins": []any{map[string]any{
 			"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
-			// Pods are known to each other, and to load balancers, under their own addresses.
+			// The plugin would hide pods of other machines from each other; masquerade does not.
 			"ipMasq": false,
 			"ipam": map[string]any{
 				"type": "host-local", "subnet": subnet, "routes": []any{map[string]string{"dst": "0.0.0.0/0"}},

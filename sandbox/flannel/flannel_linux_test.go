@@ -3,8 +3,15 @@ package flannel
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+
+	"github.com/flannel-io/flannel/pkg/ip"
+	"github.com/flannel-io/flannel/pkg/lease"
+	"golang.org/x/sys/unix"
 )
 
 func TestCNIHasTheSubnetAndNoMasquerade(t *testing.T) {
@@ -40,5 +47,35 @@ func TestAddressIsChecked(t *testing.T) {
 	t.Parallel()
 	if err := Run(t.Context(), Options{PublicIP: "here"}); err == nil {
 		t.Error("an address that is none was accepted")
+	}
+}
+
+// TestPodsAreMasqueradedOutsideOnly writes the rules into a network namespace of its own, twice, as a program that starts again does.
+func TestPodsAreMasqueradedOutsideOnly(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("nft"); err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and the program nft")
+	}
+	pods := ip.IP4Net{IP: ip.MustParseIP4("10.244.0.0"), PrefixLen: 16}
+	machine := &lease.Lease{Subnet: ip.IP4Net{IP: ip.MustParseIP4("10.244.3.0"), PrefixLen: 24}}
+	runtime.LockOSThread() // never unlocked: the thread ends with the test instead of serving others from the namespace
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := masquerade(t.Context(), pods, machine); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "nft", "list", "table", "ip", "flannel-ipv4").CombinedOutput()
+	if err != nil {
+		t.Fatalf("nft: %v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"ip saddr 10.244.3.0/24 ip daddr 10.244.0.0/16 return", "ip saddr 10.244.0.0/16 ip daddr != 224.0.0.0/4 masquerade",
+	} {
+		if times := strings.Count(string(out), want); times != 1 {
+			t.Errorf("%q is there %d times, want once:\n%s", want, times, out)
+		}
 	}
 }
