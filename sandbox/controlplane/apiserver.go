@@ -135,6 +135,9 @@ func apiServerFlags(opts Options, files *files, etcd string) []string {
 		"--max-requests-inflight=3000",
 		"--max-mutating-requests-inflight=1000",
 		"--profiling=false",
+		// Watches end before the server waits for its connections: the client of one may be a machine that no longer exists, whose
+		// connection nobody else ends, and the server would wait for it for a minute.
+		"--shutdown-watch-termination-grace-period=2s",
 	}
 	if opts.AuditLog != "" {
 		flags = append(flags, "--audit-policy-file="+files.auditPolicy, "--audit-log-path="+opts.AuditLog, "--audit-log-format=json")
