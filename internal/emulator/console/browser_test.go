@@ -233,7 +233,7 @@ func (b *browser) keyboard(lb string, change func()) {
 	if text := b.eval(`document.activeElement.textContent`); text != "Skip to content" {
 		b.t.Errorf("the first stop is %q, want the skip link", text)
 	}
-	b.do("close a card", chromedp.Focus(`#`+lb+` > summary`, chromedp.ByQuery), chromedp.KeyEvent(kb.Enter))
+	b.press(`#`+lb+` > summary`, kb.Enter)
 	b.holds("the card closes", `!document.getElementById("`+lb+`").open`)
 	before := b.eval(`document.getElementById("instances").innerHTML`)
 	change()
@@ -249,8 +249,15 @@ func (b *browser) keyboard(lb string, change func()) {
 	slash := input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/")
 	b.do("filter", slash, input.DispatchKeyEvent(input.KeyUp).WithKey("/"), chromedp.KeyEvent("payments"), chromedp.KeyEvent(kb.Enter))
 	b.holds("one card is left", `location.search === "?q=payments" && document.querySelectorAll("details.card").length === 1`)
-	b.do("back", chromedp.Click(`.filter a`, chromedp.ByQuery))
+	b.press(`.filter a`, kb.Enter)
 	b.holds("two cards again", `location.search === "" && document.querySelectorAll("details.card").length === 2`)
+}
+
+// press gives the focus to what the selector finds and presses a key there. The page finds it itself: the node that chromedp would
+// remember may be replaced, by a change or by the next page, before it is used.
+func (b *browser) press(selector, key string) {
+	b.t.Helper()
+	b.do("press a key on "+selector, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).focus()`, selector), nil), chromedp.KeyEvent(key))
 }
 
 // looks checks the dark colours and the narrow page.
