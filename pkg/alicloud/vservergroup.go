@@ -3,6 +3,7 @@ package alicloud
 import (
 	"context"
 	"fmt"
+	"unique"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
@@ -90,9 +91,11 @@ func (c *Client) DescribeVServerGroup(ctx context.Context, id string) (VServerGr
 	if err := c.call(ctx, "DescribeVServerGroupAttribute", productSLB, params{"VServerGroupId": id}, out); err != nil {
 		return VServerGroup{}, err
 	}
-	group := VServerGroup{ID: out.VServerGroupId, Name: out.VServerGroupName, LoadBalancerID: out.LoadBalancerId, Backends: []Backend{}}
-	for _, wire := range out.BackendServers.BackendServer {
-		group.Backends = append(group.Backends, wire.backend())
+	group := VServerGroup{ID: out.VServerGroupId, Name: out.VServerGroupName, LoadBalancerID: out.LoadBalancerId}
+	members := out.BackendServers.BackendServer
+	group.Backends = make([]Backend, len(members))
+	for i, wire := range members {
+		group.Backends[i] = wire.backend()
 	}
 	return group, nil
 }
@@ -108,10 +111,11 @@ type answeredBackend struct {
 	Port, Weight                          int
 }
 
+// backend keeps one copy of each text: the same servers are members of every Service's groups, and the caller remembers them all.
 func (w answeredBackend) backend() Backend {
 	b := Backend{
-		BackendKey: BackendKey{Type: w.Type, ServerID: w.ServerId, ServerIP: w.ServerIp, Port: w.Port},
-		Weight:     w.Weight, Description: w.Description,
+		BackendKey: BackendKey{Type: shared(w.Type), ServerID: shared(w.ServerId), ServerIP: shared(w.ServerIp), Port: w.Port},
+		Weight:     w.Weight, Description: shared(w.Description),
 	}
 	if b.Type == "" {
 		b.Type = BackendECS
@@ -121,6 +125,8 @@ func (w answeredBackend) backend() Backend {
 	}
 	return b
 }
+
+func shared(s string) string { return unique.Make(s).Value() }
 
 // BackendsPerCall is how many members one call of the vServer group actions takes: 40 or 20, or what
 // [Options] say if that is less. It may become smaller, never
