@@ -17,10 +17,10 @@ func (s service) groupActions() []api.Action {
 		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), tagParams(maxTags)}, Run: s.describeGroups},
 		{Name: "DescribeVServerGroupAttribute", Kind: api.Read, Params: []api.Param{id}, Run: s.describeGroup},
 		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, 80)), api.JSONArray("BackendServers"), tagParams(maxTags)}, Run: s.createGroup},
-		write("AddVServerGroupBackendServers", members("BackendServers"), s.addBackends),
-		write("RemoveVServerGroupBackendServers", members("BackendServers"), s.removeBackends),
-		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, 80)), api.JSONArray("BackendServers")}, s.setGroup),
-		write("ModifyVServerGroupBackendServers", []api.Param{id, api.JSONArray("OldBackendServers", api.Required), api.JSONArray("NewBackendServers", api.Required)}, s.modifyBackends),
+		write("AddVServerGroupBackendServers", members("BackendServers"), s.changing(s.addBackends)),
+		write("RemoveVServerGroupBackendServers", members("BackendServers"), s.changing(s.removeBackends)),
+		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, 80)), api.JSONArray("BackendServers")}, s.changing(s.setGroup)),
+		write("ModifyVServerGroupBackendServers", []api.Param{id, api.JSONArray("OldBackendServers", api.Required), api.JSONArray("NewBackendServers", api.Required)}, s.changing(s.modifyBackends)),
 		write("DeleteVServerGroup", []api.Param{id}, s.deleteGroup),
 	}
 }
@@ -81,53 +81,59 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	return s.membersAnswer(g, lb), nil
 }
 
-func (s service) addBackends(c *api.Call) (any, error) {
-	g, lb, err := s.writableGroup(c)
-	if err != nil {
-		return nil, err
+// memberChange changes the members of a group, or nothing where it fails.
+type memberChange func(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error
+
+// changing is the frame of the calls that change a group's members: the group must be free. Each says whether it is busy afterwards.
+func (s service) changing(change memberChange) func(*api.Call) (any, error) {
+	return func(c *api.Call) (any, error) {
+		g, lb, err := s.writableGroup(c)
+		if err != nil {
+			return nil, err
+		}
+		if bad := change(c, g, lb); bad != nil {
+			return nil, bad
+		}
+		return s.membersAnswer(g, lb), nil
 	}
+}
+
+func (s service) addBackends(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error {
 	backends, bad := s.parseBackends(c, "BackendServers")
 	if bad != nil {
-		return nil, bad
+		return bad
 	}
 	if bad := s.admit(lb, g, backends, c); bad != nil {
-		return nil, bad
+		return bad
 	}
 	g.BusyUntil = s.BusyFrom(c.Now)
-	return s.membersAnswer(g, lb), nil
+	return nil
 }
 
 // removeBackends ignores servers that are not in the group, as the cloud does.
-func (s service) removeBackends(c *api.Call) (any, error) {
-	g, lb, err := s.writableGroup(c)
-	if err != nil {
-		return nil, err
-	}
+func (s service) removeBackends(c *api.Call, g *cloud.ServerGroup, _ *cloud.LoadBalancer) *api.Error {
 	backends, bad := s.parseBackends(c, "BackendServers")
 	if bad != nil {
-		return nil, bad
+		return bad
 	}
 	s.evict(g, backends)
 	g.BusyUntil = s.BusyFrom(c.Now)
-	return s.membersAnswer(g, lb), nil
+	return nil
 }
 
-// setGroup changes the name, and weights and descriptions of members; it neither adds nor removes.
-func (s service) setGroup(c *api.Call) (any, error) {
-	g, lb, err := s.writableGroup(c)
-	if err != nil {
-		return nil, err
-	}
+// setGroup changes the name, and weights and descriptions of members; it neither adds nor removes. A change of the name alone keeps
+// nobody waiting.
+func (s service) setGroup(c *api.Call, g *cloud.ServerGroup, _ *cloud.LoadBalancer) *api.Error {
 	updated := slices.Clone(g.Backends)
 	if c.Has("BackendServers") {
 		backends, bad := s.parseBackends(c, "BackendServers")
 		if bad != nil {
-			return nil, bad
+			return bad
 		}
 		for _, b := range backends {
 			i := indexOf(updated, b)
 			if i < 0 {
-				return nil, api.BadRequest("InvalidServerId.NotExist", "The server %s with port %d is not in the group.", b.ServerID, b.Port)
+				return api.BadRequest("InvalidServerId.NotExist", "The server %s with port %d is not in the group.", b.ServerID, b.Port)
 			}
 			updated[i].Weight = b.Weight
 			if b.Description != "" {
@@ -138,31 +144,27 @@ func (s service) setGroup(c *api.Call) (any, error) {
 	}
 	s.SetBackends(g, updated)
 	g.Name = c.Or("VServerGroupName", g.Name)
-	return s.membersAnswer(g, lb), nil
+	return nil
 }
 
 // modifyBackends swaps members in one call.
-func (s service) modifyBackends(c *api.Call) (any, error) {
-	g, lb, err := s.writableGroup(c)
-	if err != nil {
-		return nil, err
-	}
+func (s service) modifyBackends(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error {
 	old, bad := s.parseBackends(c, "OldBackendServers")
 	if bad != nil {
-		return nil, bad
+		return bad
 	}
 	fresh, bad := s.parseBackends(c, "NewBackendServers")
 	if bad != nil {
-		return nil, bad
+		return bad
 	}
 	before := slices.Clone(g.Backends)
 	s.evict(g, old)
 	if bad := s.admit(lb, g, fresh, c); bad != nil {
 		s.SetBackends(g, before)
-		return nil, bad
+		return bad
 	}
 	g.BusyUntil = s.BusyFrom(c.Now)
-	return s.membersAnswer(g, lb), nil
+	return nil
 }
 
 func (s service) deleteGroup(c *api.Call) (any, error) {
