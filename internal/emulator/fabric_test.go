@@ -138,17 +138,27 @@ func TestListenerBalances(t *testing.T) {
 // endpoint reads where a listener's socket is from the admin API; "" when it has none.
 func (a *account) endpoint() string {
 	a.t.Helper()
+	return a.sockets().LoopbackEndpoint
+}
+
+// listenerSockets is what the admin API tells of the sockets of a listener.
+type listenerSockets struct {
+	LoopbackEndpoint string
+	ElasticEndpoints []struct{ Address, LoopbackEndpoint string }
+}
+
+// sockets reads where the first listener of the first load balancer is; nothing when there is none.
+func (a *account) sockets() (found listenerSockets) {
+	a.t.Helper()
 	_, body := get(a.t, "GET", a.url+"/_emulator/state", "")
 	var state struct {
-		LoadBalancers []struct {
-			Listeners []struct{ LoopbackEndpoint string }
-		}
+		LoadBalancers []struct{ Listeners []listenerSockets }
 	}
 	must(0, json.Unmarshal([]byte(body), &state))(a.t)
-	if len(state.LoadBalancers) == 0 || len(state.LoadBalancers[0].Listeners) == 0 {
-		return ""
+	if len(state.LoadBalancers) > 0 && len(state.LoadBalancers[0].Listeners) > 0 {
+		found = state.LoadBalancers[0].Listeners[0]
 	}
-	return state.LoadBalancers[0].Listeners[0].LoopbackEndpoint
+	return found
 }
 
 func TestSocketsFollowTheAPI(t *testing.T) {

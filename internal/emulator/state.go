@@ -17,7 +17,11 @@ func (e *Emulator) getState(w http.ResponseWriter, _ *http.Request) {
 	var state api.Object
 	e.store.View(func() {
 		now := time.Now()
-		where := slb.Where{Address: e.fabric.LoopbackAddress, Endpoint: func(id string, k cloud.ListenerKey) string { return e.fabric.Endpoint(id, k) }}
+		where := slb.Where{
+			Address:  e.fabric.LoopbackAddress,
+			Endpoint: func(id string, k cloud.ListenerKey) string { return e.fabric.Endpoint(id, k) },
+			Elastic:  func(id string, k cloud.ListenerKey) any { return e.fabric.ElasticEndpoints(id, k) },
+		}
 		state = append(state, ecs.State(e.store, now, e.fabric.LoopbackAddress)...)
 		state = append(state, vpc.State(e.store, now)...)
 		state = append(state, slb.State(e.store, now, where)...)

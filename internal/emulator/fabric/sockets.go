@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,6 +38,23 @@ func (f *Fabric) Endpoint(loadBalancerID string, key cloud.ListenerKey) string {
 	return ""
 }
 
+// ElasticEndpoint is the "ip:port" of this host on which a listener accepts connections to an elastic address.
+type ElasticEndpoint struct{ Address, LoopbackEndpoint string }
+
+// ElasticEndpoints are those of a listener, by address.
+func (f *Fabric) ElasticEndpoints(loadBalancerID string, key cloud.ListenerKey) []ElasticEndpoint {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	endpoints := []ElasticEndpoint{}
+	if front, ok := f.frontends[socketKey{loadBalancerID, key}]; ok {
+		for vip, socket := range front.elastic {
+			endpoints = append(endpoints, ElasticEndpoint{vip.Address, socket.addr.String()})
+		}
+	}
+	slices.SortFunc(endpoints, func(a, b ElasticEndpoint) int { return strings.Compare(a.Address, b.Address) })
+	return endpoints
+}
+
 // frontend is the client's side of one listener: its socket (with Options.Listen), its clients and, for HTTP and HTTPS,
 // its server.
 type frontend struct {
@@ -46,12 +64,18 @@ type frontend struct {
 	web  *web     // nil for tcp and udp
 	stop func() error
 	// elastic closes the sockets on elastic addresses that are bound to the load balancer; guarded by the fabric's mu.
-	elastic map[VIP]func() error
+	elastic map[VIP]elasticSocket
 	// unwatch ends the health checks.
 	unwatch func()
 
 	mu      sync.Mutex
 	clients map[net.Conn]struct{} // guarded by mu; nil once closed
+}
+
+// elasticSocket is the socket of a listener on an elastic address.
+type elasticSocket struct {
+	addr net.Addr
+	stop func() error
 }
 
 // client is a connection from a client, with the cloud's address of where it comes from.
@@ -104,7 +128,7 @@ func (f *Fabric) read(key socketKey) (s settings, ok bool) {
 // open begins the client's side of a listener. The caller holds f.mu.
 func (f *Fabric) open(key socketKey, vip VIP) (*frontend, error) {
 	front := &frontend{
-		key: key, vip: vip, elastic: map[VIP]func() error{}, clients: map[net.Conn]struct{}{},
+		key: key, vip: vip, elastic: map[VIP]elasticSocket{}, clients: map[net.Conn]struct{}{},
 		stop: func() error { return nil }, unwatch: func() {},
 	}
 	if isWeb(key.Protocol) {
@@ -128,19 +152,19 @@ func (f *Fabric) open(key socketKey, vip VIP) (*frontend, error) {
 // follow opens sockets on the elastic addresses that came, and closes those on the ones that went; what is connected
 // already goes on. The caller holds f.mu.
 func (s *frontend) follow(f *Fabric, elastic []VIP) {
-	for vip, stop := range s.elastic {
+	for vip, socket := range s.elastic {
 		if !slices.Contains(elastic, vip) {
 			delete(s.elastic, vip)
 			// The address is somebody else's now, whatever its socket says.
-			_ = stop()
+			_ = socket.stop()
 		}
 	}
 	for _, vip := range elastic {
-		if s.elastic[vip] != nil {
+		if _, open := s.elastic[vip]; open {
 			continue
 		}
-		if _, stop, err := f.bind(s, vip); err == nil {
-			s.elastic[vip] = stop
+		if addr, stop, err := f.bind(s, vip); err == nil {
+			s.elastic[vip] = elasticSocket{addr, stop}
 		}
 	}
 }
@@ -216,8 +240,8 @@ func (s *frontend) remove(c net.Conn) {
 func (s *frontend) close() error {
 	s.unwatch()
 	err := s.stop()
-	for _, stop := range s.elastic {
-		err = errors.Join(err, stop())
+	for _, socket := range s.elastic {
+		err = errors.Join(err, socket.stop())
 	}
 	if s.web != nil {
 		err = errors.Join(err, s.web.close())
