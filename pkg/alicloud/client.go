@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -77,6 +78,9 @@ func (c *Client) Region() string { return c.opts.Region }
 // call runs one action and decodes its answer into out. It waits for the rate limit first, so ctx should allow for
 // up to a minute where a product's window is used up.
 //
+// A read whose connection broke is made a second time: the SDK's requests are POSTs, which the transport does not repeat
+// when the other side closed an idle connection in the moment in which it was used again. A write is never repeated.
+//
 // A call whose key the cloud no longer knows is made a second time when the source of the keys has another one: the refusal
 // came before anything was done.
 func (c *Client) call(ctx context.Context, action string, p product, in params, out responses.AcsResponse) error {
@@ -85,6 +89,9 @@ func (c *Client) call(ctx context.Context, action string, p product, in params, 
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	err = c.attempt(ctx, action, p, keys, in, out)
+	if isRead(action) && broke(err) {
+		err = c.attempt(ctx, action, p, keys, in, out)
+	}
 	refresher, canRefresh := c.opts.Credentials.(Refresher)
 	if !canRefresh || !hasCode(err, staleKeyCodes) {
 		return err
@@ -112,6 +119,18 @@ func (c *Client) attempt(ctx context.Context, action string, p product, keys Cre
 		c.limiter.throttled(action)
 	}
 	return err
+}
+
+// broke reports whether a connection ended before the answer came. One that could not be made, or that answers too late,
+// will not do better at once.
+func broke(err error) bool {
+	e, ok := asAPIError(err)
+	if !ok || e.Code != "" || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var timeout net.Error
+	var operation *net.OpError
+	return !(errors.As(err, &timeout) && timeout.Timeout()) && !(errors.As(err, &operation) && operation.Op == "dial")
 }
 
 // send makes a new SDK client for the one call. The SDK writes into its client and transport on every call, so a shared

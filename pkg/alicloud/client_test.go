@@ -3,6 +3,7 @@ package alicloud_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -282,6 +283,65 @@ func TestLostAnswerIsAmbiguous(t *testing.T) {
 	}
 	if groups := must(c.DescribeVServerGroups(t.Context(), lb))(t); len(groups) != 1 {
 		t.Errorf("%d groups, want the one whose answer was lost", len(groups))
+	}
+}
+
+// TestLostAnswerOfARead: a connection that breaks once costs a second call and no error; two in a row are one, and a write is
+// never repeated.
+func TestLostAnswerOfARead(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, fault string
+		write       bool
+		calls       int
+		fails       bool
+	}{
+		{"answer lost", `{"action":"DescribeVSwitches","drop":"after"}`, false, 2, false},
+		{"request lost", `{"action":"DescribeVSwitches","drop":"before"}`, false, 2, false},
+		{"both lost", `{"action":"DescribeVSwitches","drop":"after","times":2}`, false, 2, true},
+		{"refused", `{"action":"DescribeVSwitches","code":"InternalError","status":500}`, false, 1, true},
+		{"write", `{"action":"CreateVServerGroup","drop":"before"}`, true, 1, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCloud(t)
+			lb := c.loadBalancer(t)
+			c.Fault(test.fault)
+			since := c.Last()
+			_, err := c.DescribeVSwitches(t.Context(), "vpc-emulator")
+			if test.write {
+				since = c.Last()
+				_, err = c.CreateVServerGroup(t.Context(), lb, "g", nil)
+			}
+			if calls := c.Count(since); calls != test.calls || (err != nil) != test.fails {
+				t.Errorf("%d calls and error %v, want %d calls, an error: %v", calls, err, test.calls, test.fails)
+			}
+		})
+	}
+}
+
+// TestNothingListens: an address at which nothing is is not tried twice.
+func TestNothingListens(t *testing.T) {
+	t.Parallel()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dials := 0
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials++
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}
+	client := must(alicloud.New(alicloud.Options{
+		Region: emulatortest.Region, Credentials: alicloud.StaticCredentials{AccessKeyID: "a", AccessKeySecret: "b"},
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, VPC: address}, Transport: transport,
+	}))(t)
+	if _, err := client.DescribeVSwitches(t.Context(), "vpc-1"); !alicloud.IsAmbiguous(err) || dials != 1 {
+		t.Errorf("%d dials and %v, want 1 and no answer", dials, err)
 	}
 }
 
