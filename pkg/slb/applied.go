@@ -21,7 +21,7 @@ type history struct {
 
 // appliedHistory compares the annotations with those that were applied before. A CLB that was adopted has no such tag:
 // it gets one with the first change after that, so that adoption itself reverts and writes nothing. A CLB that its user
-// made never gets one.
+// made never gets one: there the Service remembers, and only what it had set on listeners goes back.
 //
 // ranges says that the Service has an access control list, or is to have one: the tag tells where to look for it.
 func appliedHistory(known *memory, params Params, ranges bool) history {
@@ -41,6 +41,9 @@ func appliedHistory(known *memory, params Params, ranges bool) history {
 		return h
 	}
 	if known.actual.Reused {
+		if params.Get(ForceOverrideListeners) == "true" {
+			h.params = params.revert(known.written.Applied)
+		}
 		return h
 	}
 	before, tagged := known.actual.LoadBalancer.Tag(tagApplied)

@@ -23,14 +23,15 @@ type applier struct {
 	token func(lb alicloud.LoadBalancer) string
 
 	failed    map[string]bool // targets with a failed step
+	refused   map[Op]bool     // operations that the cloud refused: nothing of them was done
 	throttled map[Op]bool     // operations that the cloud refuses until the next minute
 	deferred  []Step          // additions that wait for removals to make room
 	errs      []error
 	writes    int
 	// doubt says that model may differ from what is there: it must be read before the next difference.
 	doubt bool
-	// refused says that a call failed because of a server in it.
-	refused bool
+	// refusedServer says that a call failed because of a server in it.
+	refusedServer bool
 	// drift says that the plan only repairs what somebody changed in the cloud.
 	drift bool
 	// interrupted says that the plan was given up for one that is made anew.
@@ -42,7 +43,7 @@ type applier struct {
 }
 
 func newApplier(api API, model *Model, token func(alicloud.LoadBalancer) string) *applier {
-	return &applier{api: api, model: model, token: token, failed: map[string]bool{}, throttled: map[Op]bool{}}
+	return &applier{api: api, model: model, token: token, failed: map[string]bool{}, refused: map[Op]bool{}, throttled: map[Op]bool{}}
 }
 
 // run carries out the plan as far as possible: a failed step stops those that build on it and no others.
@@ -93,6 +94,7 @@ func (a *applier) try(ctx context.Context, step Step) {
 
 func (a *applier) fail(step Step, err error) {
 	a.failed[step.key()] = true
+	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
 	switch {
 	case interrupted(err):

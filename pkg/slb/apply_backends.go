@@ -141,7 +141,7 @@ func (a *applier) isolate(members []alicloud.Backend, call func([]alicloud.Backe
 	case !refusesServer(err):
 		return err
 	case len(members) == 1:
-		a.refused = true
+		a.refusedServer = true
 		a.errs = append(a.errs, fmt.Errorf("member %s: %w", members[0], err))
 		return nil
 	}

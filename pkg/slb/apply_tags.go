@@ -9,11 +9,11 @@ import (
 )
 
 // tag writes tags. While a step of the plan failed, what is remembered in tags only grows: that an annotation was applied
-// may be forgotten only when what it set has gone back.
+// may be forgotten only when what it set has gone back. One that the cloud refused was not applied.
 func (a *applier) tag(ctx context.Context, tags []alicloud.Tag) error {
 	have := &a.model.LoadBalancer
 	if len(a.failed)+len(a.errs) > 0 {
-		tags = slices.DeleteFunc(rememberMore(tags, have), func(tag alicloud.Tag) bool {
+		tags = slices.DeleteFunc(a.rememberMore(tags), func(tag alicloud.Tag) bool {
 			value, ok := have.Tag(tag.Key)
 			return ok && value == tag.Value
 		})
@@ -29,25 +29,33 @@ func (a *applier) tag(ctx context.Context, tags []alicloud.Tag) error {
 }
 
 // rememberMore adds to the tags that are lists of ours what these tags list now.
-func rememberMore(tags []alicloud.Tag, have *alicloud.LoadBalancer) []alicloud.Tag {
+func (a *applier) rememberMore(tags []alicloud.Tag) []alicloud.Tag {
 	more := slices.Clone(tags)
 	for i, tag := range more {
-		value, ok := have.Tag(tag.Key)
-		if !ok || tag.Key != tagApplied && tag.Key != tagWritten {
+		if tag.Key != tagApplied && tag.Key != tagWritten {
 			continue
 		}
+		value, _ := a.model.LoadBalancer.Tag(tag.Key)
 		items := strings.Split(value, ".")
 		for item := range strings.SplitSeq(tag.Value, ".") {
-			if !slices.Contains(items, item) && item != nothingApplied {
+			if !slices.Contains(items, item) && !a.refusedCode(tag.Key, item) {
 				items = append(items, item)
 			}
 		}
-		if len(items) > 1 {
-			items = slices.DeleteFunc(items, func(item string) bool { return item == nothingApplied })
+		items = slices.DeleteFunc(items, func(item string) bool { return item == "" || item == nothingApplied })
+		if more[i].Value = strings.Join(items, "."); more[i].Value == "" {
+			more[i].Value = nothingApplied
 		}
-		more[i].Value = strings.Join(items, ".")
 	}
 	return more
+}
+
+// refusedCode reports whether an item of the tag of what was applied stands for an attribute that the cloud refused. Its
+// removal would otherwise set the attribute to a default that nobody asked for.
+func (a *applier) refusedCode(key, item string) bool {
+	return key == tagApplied && slices.ContainsFunc(Annotations(), func(row Annotation) bool {
+		return row.Code == item && row.Op != "" && a.refused[row.Op]
+	})
 }
 
 func mergeTags(have, want []alicloud.Tag) []alicloud.Tag {

@@ -72,6 +72,7 @@ func Build(in Input) (*Model, []Problem) {
 	}
 	b.checkForwards()
 	b.certificates()
+	b.unserved()
 	b.report()
 	slices.SortStableFunc(b.model.Listeners, func(a, c Listener) int {
 		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.Protocol, c.Protocol))
@@ -156,7 +157,7 @@ func (b *builder) problem(reason, format string, args ...any) {
 func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
 	protocol := strings.ToLower(string(port.Protocol))
 	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
-		b.problem(ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP; the other ports are served", port.Protocol, port.Port)
+		b.problem(ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port)
 		return
 	}
 	if chosen, ok := protocols[port.Port]; ok && (chosen == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP) {
@@ -187,6 +188,19 @@ func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
 		listener.Extensions = extensionsOf(b.in.Params)
 	}
 	b.model.Listeners = append(b.model.Listeners, listener)
+}
+
+// unserved tells what becomes of the CLB of a Service none of whose ports can be served.
+func (b *builder) unserved() {
+	switch {
+	case len(b.model.Listeners) > 0 || hasInvalid(b.problems):
+	case !b.in.Exists:
+		b.problem(ReasonFeatureNotSupported, "no port can be served, so that no CLB is made")
+	case b.in.Reused:
+		b.problem(ReasonFeatureNotSupported, "no port can be served, so that the CLB has nothing of the Service")
+	default:
+		b.problem(ReasonFeatureNotSupported, "no port can be served; the CLB keeps its address and has no listener until one can, and goes with the Service")
+	}
 }
 
 // group returns the members of a port. Two ports that share the node port share the group.

@@ -332,7 +332,7 @@ func TestBuildNamesTheProtocolThatNoCLBHas(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
 	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testPort(90, corev1.ProtocolSCTP))
-	want := Problem{ReasonFeatureNotSupported, `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP; the other ports are served`}
+	want := Problem{ReasonFeatureNotSupported, `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
 	if _, problems := c.build(); len(problems) != 1 || problems[0] != want {
 		t.Errorf("problems = %v, want %v", problems, want)
 	}
@@ -350,7 +350,7 @@ func TestBuildTellsWhatItCannotDo(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := newBuildCase(80)
+			c := newBuildCase(80, 81)
 			test.change(c.svc)
 			if _, problems := c.build(); len(problems) != 1 || problems[0].Reason != ReasonFeatureNotSupported {
 				t.Errorf("problems = %v, want one %s", problems, ReasonFeatureNotSupported)

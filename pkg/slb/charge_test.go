@@ -1,6 +1,8 @@
 package slb
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,4 +63,74 @@ func TestPendingChargeEndsWithTheDay(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.name, lb.InternetChargeType, test.want)
 		}
 	}
+}
+
+// TestRefusedAttributeIsNotRemembered: an attribute that the cloud refused was never set; when its annotation goes, nothing
+// is set in its place. One that may have been set goes back to its default.
+func TestRefusedAttributeIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, action, code string
+		suffix             Suffix
+		value              string
+		reverts            bool
+	}{
+		{"instance charge type", "ModifyLoadBalancerInstanceChargeType", "OperationDenied", InstanceChargeType, "PayByCLCU", false},
+		{"specification", "ModifyLoadBalancerInstanceSpec", "OperationDenied", Spec, "slb.s2.small", false},
+		{"internet charge type", "ModifyLoadBalancerInternetSpec", "OperationDenied", ChargeType, "paybytraffic", false},
+		{"name", "SetLoadBalancerName", "InvalidParameter", Name, "shop", false},
+		{"delete protection", "SetLoadBalancerDeleteProtection", "OperationDenied", DeleteProtection, "on", false},
+		{"modification protection", "SetLoadBalancerModificationProtection", "OperationDenied", ModificationProtection, "ConsoleProtection", false},
+		{"no clear answer", "SetLoadBalancerModificationProtection", "InternalError", ModificationProtection, "ConsoleProtection", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			svc := testService("web", 80)
+			annotate(svc, AddressType, "internet")
+			annotate(svc, InstanceChargeType, "PayBySpec")
+			if test.suffix == InstanceChargeType {
+				delete(svc.Annotations, key(InstanceChargeType))
+			}
+			id := w.changedCLB(svc)
+			w.put(svc)
+			w.converge("web")
+			w.change("web", func(svc *corev1.Service) {
+				annotate(svc, test.suffix, test.value)
+				annotate(svc, HealthyThreshold, "5") // there is something to remember beside it
+			})
+			w.fault(map[string]any{"action": test.action, "code": test.code, "status": 400, "times": 2})
+			for range 2 {
+				if err := w.pass("web"); err == nil {
+					t.Fatal("the pass does not tell of the refusal")
+				}
+			}
+			lb := w.lb(id)
+			if applied, _ := lb.Tag(tagApplied); !strings.Contains(applied, "ht") {
+				t.Errorf("applied %q, want what was applied beside the refused attribute", applied)
+			}
+			w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(test.suffix)) })
+			w.restart()
+			w.calls()
+			w.converge("web")
+			if called := slices.Contains(w.calls(), test.action); called != test.reverts {
+				t.Errorf("%s is called: %v, want %v", test.action, called, test.reverts)
+			}
+		})
+	}
+}
+
+// changedCLB makes a CLB of ours each attribute of which somebody has set to something that is no default.
+func (w *world) changedCLB(svc *corev1.Service) string {
+	w.t.Helper()
+	lb, err := w.api.CreateLoadBalancer(w.t.Context(), alicloud.LoadBalancer{
+		Name: "by-hand", AddressType: alicloud.AddressInternet, InstanceChargeType: payBySpec, Spec: "slb.s2.medium",
+		InternetChargeType: payByBandwidth, Bandwidth: 5, DeleteProtection: "off", ModificationProtection: alicloud.NonProtection,
+		Tags: ownerTags(svc, testCluster, nothingApplied),
+	}, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return lb.ID
 }

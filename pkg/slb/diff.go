@@ -14,12 +14,15 @@ func Diff(desired, actual *Model, service types.NamespacedName, clusterID string
 	d := &differ{desired: desired, actual: actual, owner: owner{service: service, clusterID: clusterID}}
 	creates := actual == nil || actual.LoadBalancer.ID == ""
 	switch {
+	case creates && len(desired.Listeners) == 0:
+		return d.plan // a CLB without listeners costs money and serves nobody
 	case creates:
 		d.actual = &Model{Reused: desired.Reused}
 		if actual != nil {
 			d.actual.Access = actual.Access // outlives its CLB
 		}
 		d.createLoadBalancer()
+	case desired.Reused && !serves(desired, actual):
 	case desired.Reused, desired.Access != nil && actual.Access == nil:
 		// First of all: without the tag a tear-down would not recognise the CLB as one that it may look into, or would not
 		// know that there is a list.
@@ -42,6 +45,12 @@ func Diff(desired, actual *Model, service types.NamespacedName, clusterID string
 		d.attributes()
 	}
 	return d.plan
+}
+
+// serves reports whether the Service has, or is to have, anything on a CLB of its user's.
+func serves(desired, actual *Model) bool {
+	_, marked := actual.LoadBalancer.Tag(tagReused)
+	return marked || len(desired.Listeners) > 0
 }
 
 type differ struct {

@@ -73,8 +73,12 @@ type domainMemory struct {
 // writtenDomains compares the annotation with what was written before. The rules are those of [appliedHistory].
 func writtenDomains(known *memory, params Params) domainMemory {
 	m := domainMemory{now: digestsOfDomains(extensionsOf(params)), before: known.domains}
-	if known.actual == nil || known.actual.Reused {
-		m.keep = known.actual == nil
+	switch {
+	case known.actual == nil:
+		m.keep = true
+		return m
+	case known.actual.Reused:
+		m.before = known.written.domainDigests()
 		return m
 	}
 	text, tagged := known.actual.LoadBalancer.Tag(tagDomains)
@@ -128,7 +132,7 @@ func mayHaveExtensions(params Params, known *memory) bool {
 		return false
 	}
 	_, tagged := known.actual.LoadBalancer.Tag(tagDomains)
-	return tagged || params.Has(DomainExtensions) || len(known.domains) > 0
+	return tagged || params.Has(DomainExtensions) || len(known.domains) > 0 || known.actual.Reused && len(known.written.Domains) > 0
 }
 
 // observeExtensions adds their extensions to the HTTPS listeners that are the Service's or nobody's.

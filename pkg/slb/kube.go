@@ -85,12 +85,15 @@ func publish(out outcome, result metav1.Condition) func(*corev1.Service) {
 		if out.status != nil {
 			svc.Status.LoadBalancer = *out.status
 		}
+		if out.written != nil {
+			out.written.remember()(svc)
+		}
 		if result.Type == "" {
 			return
 		}
-		// The text of a failure holds a request id and differs every time; writing it each time would make an event of it.
+		// The text of a failed call holds a request id and differs every time; writing it each time would make an event of it.
 		old := meta.FindStatusCondition(svc.Status.Conditions, result.Type)
-		if old == nil || old.Status != result.Status || old.Reason != result.Reason {
+		if old == nil || old.Status != result.Status || old.Reason != result.Reason || !out.repeated {
 			meta.SetStatusCondition(&svc.Status.Conditions, result)
 		}
 	}
@@ -111,6 +114,7 @@ func release(svc *corev1.Service) {
 func unmark(svc *corev1.Service) {
 	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
+	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 	delete(svc.Labels, LabelLoadBalancerID)
 	delete(svc.Labels, labelHash)
 }

@@ -74,6 +74,11 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.L
 	known := r.memories.of(svc)
 	known.marked = known.marked || held(svc) || slices.Contains(svc.Finalizers, stockFinalizer)
 	out, err := r.ensure(ctx, svc, known)
+	if out.written != nil && out.service != nil {
+		if _, showErr := r.kube.change(ctx, out.service, out.written.remember()); showErr != nil {
+			err = errors.Join(err, fmt.Errorf("remember what is written on CLB %s: %w", out.loadBalancerID, showErr))
+		}
+	}
 	wait, quiet := waitTime(err)
 	r.tell(svc, known, out, err, err != nil && quiet)
 	switch {
@@ -119,7 +124,11 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.L
 	if known.actual == nil {
 		return nil, held(svc), nil
 	}
-	if known.actual.Reused && r.removalPlan(svc, known.actual).Empty() {
+	plan, err := r.removalPlan(svc, known)
+	if err != nil {
+		return nil, false, err
+	}
+	if known.actual.Reused && plan.Empty() {
 		return nil, held(svc), nil // nothing of ours is on it
 	}
 	params, _ := ParseParams(svc.Annotations)

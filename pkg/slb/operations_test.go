@@ -113,6 +113,18 @@ func reuses() []operation {
 			w.put(reusing("web", w.makeCLB().ID, "true", 80, 81))
 			w.converge("web")
 		}, changing(deleteService)},
+		{"reuse with tags and domains", func(w *world) { threeNodes(w); w.makeCLB() }, func(w *world) {
+			w.put(guestOn("web", w.onlyCLB(), "a.example.com:cert-1", "a=1"))
+		}},
+		{"tags and domains of a reused CLB changed", guested, changing(func(svc *corev1.Service) {
+			annotate(svc, DomainExtensions, "b.example.com:cert-1")
+			annotate(svc, AdditionalTags, "b=1")
+		})},
+		{"tags and domains of a reused CLB removed", guested, changing(func(svc *corev1.Service) {
+			setOrDelete(svc, DomainExtensions, "")
+			setOrDelete(svc, AdditionalTags, "")
+		})},
+		{"end of reuse with tags and domains", guested, changing(deleteService)},
 		{"group of others joined", func(w *world) {
 			threeNodes(w)
 			w.makeGroup(w.makeCLB().ID, "shared", "9.9.9.9")
@@ -135,6 +147,13 @@ func reuses() []operation {
 			w.converge("web")
 		}, changing(deleteService)},
 	}
+}
+
+// guested makes a world in which a Service has tags and domain extensions on a CLB of its user's.
+func guested(w *world) {
+	threeNodes(w)
+	w.put(guest(w, "a.example.com:cert-1", "a=1"))
+	w.converge("web")
 }
 
 func restrictions() []operation {

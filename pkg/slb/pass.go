@@ -55,9 +55,13 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	turn, end := r.takeTurn(ctx, nameOf(svc), known)
 	out, syncErr := r.ensure(turn, svc, known)
 	end(syncErr)
+	if out.service != nil {
+		svc = out.service
+	}
 	wait, quiet := waitTime(syncErr)
 	quiet = quiet && known.patient()
 	observePass("ensure", start, syncErr, quiet)
+	out.repeated = syncErr != nil && signature(syncErr) == known.failure
 	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
 		return 0, errors.Join(syncErr, err)
 	}
@@ -95,18 +99,32 @@ func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Durat
 // show writes status, label and condition. While the cloud is not ready the last known ones stay.
 func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, out outcome, syncErr error, quiet bool) error {
 	result := metav1.Condition{}
+	unmet, isUnmet := unmetWish(out.problems)
 	switch {
-	case syncErr == nil && !hasInvalid(out.problems):
-		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: ReasonEnsured, Message: "The CLB is as the Service wants it"}
+	case syncErr == nil && isUnmet:
+		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: unmet.Reason, Message: unmet.Message}
 	case syncErr == nil:
-		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: ReasonInvalidAnnotation, Message: byReason(out.problems)[0].Message}
+		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: ReasonEnsured, Message: "The CLB is as the Service wants it"}
 	case !quiet:
-		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: ReasonSyncFailed, Message: syncErr.Error()}
+		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: failureReason(syncErr), Message: syncErr.Error()}
 	}
 	if _, err := r.kube.change(ctx, svc, publish(out, result)); err != nil {
 		return fmt.Errorf("show the CLB on the Service: %w", err)
 	}
 	return nil
+}
+
+// unmetWish returns the gravest of the problems that keep the CLB from being as the Service wants it, until its user changes
+// something.
+func unmetWish(problems []Problem) (Problem, bool) {
+	for _, reason := range []string{ReasonInvalidAnnotation, ReasonListenerConflict, ReasonFeatureNotSupported, ReasonImmutableAttribute} {
+		for _, problem := range byReason(problems) {
+			if problem.Reason == reason {
+				return problem, true
+			}
+		}
+	}
+	return Problem{}, false
 }
 
 // tell sends the events of a pass: one per outcome, however many attempts it takes.

@@ -29,7 +29,7 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Plan, er
 		if err := r.lookForRemoval(ctx, svc, known); err != nil || known.actual == nil {
 			return Plan{}, err
 		}
-		return r.removalPlan(svc, known.actual), nil
+		return r.removalPlan(svc, known)
 	}
 	return Plan{}, nil
 }

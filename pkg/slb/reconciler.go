@@ -47,7 +47,9 @@ type outcome struct {
 	// loadBalancerID and status are what the Service is to show; a nil status leaves it as it is.
 	loadBalancerID string
 	status         *corev1.LoadBalancerStatus
-	problems       []Problem
+	// service is the Service as it is after what the pass wrote to it, nil when it wrote nothing.
+	service  *corev1.Service
+	problems []Problem
 	// writes counts the calls that changed something.
 	writes int
 	// applied are the codes of the annotations that the pass applied.
@@ -56,11 +58,15 @@ type outcome struct {
 	tags string
 	// domains are the digests of the domains that the pass made extensions for.
 	domains []string
+	// written is what the Service is to remember of a CLB of its user's, nil to leave that as it is.
+	written *written
 	// desired is what the pass wants, gates are the readiness gates of its pods, and gateWait is when they are due for
 	// another look.
 	desired  *Model
 	gates    []gatedPod
 	gateWait time.Duration
+	// repeated says that the pass failed in the same way as the one before.
+	repeated bool
 	// reused and preserved tell, after a removal, that the CLB itself still stands.
 	reused, preserved bool
 }
@@ -86,9 +92,14 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		return out, err
 	}
 	known.note(ctx, notes(params, out.desired))
+	if svc, err = r.rememberFirst(ctx, svc, known, out.written); svc == nil {
+		return out, err
+	}
+	out.service = svc
 	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
 		known.applied, known.tags, known.domains, known.reclaimed = out.applied, out.tags, out.domains, ""
 	}
+	known.carriedOut(&out, err)
 	err = errors.Join(err, r.openGates(ctx, svc, known, &out))
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
@@ -162,6 +173,7 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 
 // lookFurther reads what few Services have.
 func (r *Reconciler) lookFurther(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
+	known.recall(svc)
 	if !known.extensionsRead && mayHaveExtensions(params, known) {
 		if err := observeExtensions(ctx, r.opts.API, known.actual, nameOf(svc)); err != nil {
 			return err
@@ -213,8 +225,12 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	}
 	out.gates = gates
 	in.Applied, out.applied = history.tag, history.codes
-	in.Tags = writtenTags(known, params)
-	in.Domains = writtenDomains(known, params)
+	in.Tags, in.Domains = writtenTags(known, params), writtenDomains(known, params)
+	if in.Reused {
+		if in.Tags.before, err = r.removableTags(svc, *known.written, in.Tags.digests); err != nil {
+			return Plan{}, err
+		}
+	}
 	out.tags, out.domains = in.Tags.digests, in.Domains.now
 	in.Certificates, in.UsedCertificates, in.Now = r.readCertificates(ctx, params), usedCertificates(known.actual), time.Now()
 	desired, problems := Build(in)
@@ -226,8 +242,12 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	known.protectAgain(desired)
 	plan := Diff(desired, actual, nameOf(svc), in.ClusterID)
 	out.problems = append(append(out.problems, problems...), plan.Problems...)
-	if hasInvalid(out.problems) {
+	switch {
+	case hasInvalid(out.problems):
 		plan = plan.membersOnly()
+	case in.Reused:
+		wanted := writtenFor(actual.LoadBalancer.ID, params)
+		out.written = &wanted
 	}
 	return plan, nil
 }
@@ -328,7 +348,7 @@ func (r *Reconciler) settle(known *memory, applier *applier, err error) {
 		known.recreating = applier.lost
 		return
 	}
-	if applier.doubt || applier.refused {
+	if applier.doubt || applier.refusedServer {
 		known.interfaces = nil
 	}
 	if applier.doubt {

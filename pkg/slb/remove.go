@@ -25,8 +25,11 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known *mem
 	id := known.actual.LoadBalancer.ID
 	out.loadBalancerID, known.removing = id, id
 	out.reused, out.preserved = known.actual.Reused, preserved(svc)
-	plan := r.removalPlan(svc, known.actual)
-	err := r.apply(ctx, svc, known, plan, &out)
+	plan, err := r.removalPlan(svc, known)
+	if err != nil {
+		return out, err
+	}
+	err = r.apply(ctx, svc, known, plan, &out)
 	if err != nil && known.actual != nil { // nil: a call said that the CLB is gone
 		return out, err
 	}
@@ -89,15 +92,18 @@ func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, kn
 
 // removalPlan deletes a CLB of ours; its listeners and groups go with it. Of a CLB that its user made it deletes what
 // carries our mark. A CLB that its user wants to keep only loses what binds it to us.
-func (r *Reconciler) removalPlan(svc *corev1.Service, actual *Model) Plan {
+func (r *Reconciler) removalPlan(svc *corev1.Service, known *memory) (Plan, error) {
+	known.recall(svc)
+	actual := known.actual
 	switch {
 	case actual.Reused && preserved(svc):
-		return Plan{}
+		return Plan{}, nil
 	case actual.Reused:
-		nothing := &Model{Reused: true, Override: true}
-		return Diff(nothing, actual, nameOf(svc), clusterIDOn(actual, svc, r.opts.Config.ClusterID))
+		tags, err := r.removableTags(svc, *known.written, "")
+		nothing := &Model{Reused: true, Override: true, WrittenTags: tags}
+		return Diff(nothing, actual, nameOf(svc), clusterIDOn(actual, svc, r.opts.Config.ClusterID)), err
 	case preserved(svc):
-		return preservingPlan(actual)
+		return preservingPlan(actual), nil
 	}
 	var plan Plan
 	plan.unprotect(actual)
@@ -105,7 +111,7 @@ func (r *Reconciler) removalPlan(svc *corev1.Service, actual *Model) Plan {
 	if actual.Access != nil {
 		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
 	}
-	return plan
+	return plan, nil
 }
 
 func (p *Plan) unprotect(actual *Model) {

@@ -63,6 +63,8 @@ type memory struct {
 	// that actual has the domain extensions.
 	domains        []string
 	extensionsRead bool
+	// written is what the Service remembers of a CLB of its user's, nil on a CLB of our own.
+	written *written
 	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
 	// event per outcome, not per attempt.
 	told    map[Problem]bool

@@ -27,7 +27,7 @@ type tagHistory struct {
 }
 
 // writtenTags compares the annotation with what was written before. The rules are those of [appliedHistory]: a CLB that
-// was adopted gets no tag with its first pass, a CLB that its user made never.
+// was adopted gets no tag with its first pass, a CLB that its user made never: there the Service remembers.
 func writtenTags(known *memory, params Params) tagHistory {
 	var h tagHistory
 	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
@@ -37,12 +37,16 @@ func writtenTags(known *memory, params Params) tagHistory {
 		h.tag = h.digests
 		return h
 	}
+	if known.actual.Reused {
+		h.before = known.written.tagDigests()
+		return h
+	}
 	before, tagged := known.actual.LoadBalancer.Tag(tagWritten)
 	if !tagged {
 		before = known.tags
 	}
 	_, ours := known.actual.LoadBalancer.Tag(tagApplied)
-	if !known.actual.Reused && (tagged || ours || before != "" && before != h.digests) {
+	if tagged || ours || before != "" && before != h.digests {
 		h.tag = h.digests
 	}
 	if before != "" {

@@ -82,6 +82,12 @@ func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
+func (m *mortal) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+}
+
 func (m *mortal) isDead() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
