@@ -97,7 +97,7 @@ lint: shellcheck ## Run golangci-lint
 generate: ## Render deploy/ from the chart and the reference pages from the code
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh -update .
 	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
-	$(GO) test ./pkg/provider -run TestRightsAreFresh -update
+	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
 	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
@@ -108,7 +108,7 @@ generate: ## Render deploy/ from the chart and the reference pages from the code
 verify: ## Fail when something generated or go.mod is stale
 	hack/render.sh --check
 	$(GO) test ./internal/emulator/reference
-	$(GO) test ./pkg/provider -run TestRightsAreFresh
+	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh'
 	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestActionsAreThoseOfTheCode'
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh
 	$(GO) mod tidy -diff

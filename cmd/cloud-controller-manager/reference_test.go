@@ -1,37 +1,21 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
-)
 
-// update rewrites the page instead of comparing it; `make generate` sets it.
-var update = flag.Bool("update", false, "write docs/reference/flags.md")
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
+)
 
 const flagsPage = "../../docs/reference/flags.md"
 
 // TestFlagsPageIsFresh compares the reference page with the flags that the program defines.
 func TestFlagsPageIsFresh(t *testing.T) {
 	t.Parallel()
-	want := renderFlags()
-	if *update {
-		if err := os.WriteFile(flagsPage, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(flagsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is stale, run make generate (-want +got):\n%s", flagsPage, diff)
-	}
+	golden.Fresh(t, flagsPage, renderFlags())
 }
 
 func renderFlags() string {

@@ -33,7 +33,7 @@ var rules = []rule{
 	},
 	{
 		who: []string{"./pkg/alicloud"}, must: []string{"k8s.io", "."},
-		but: []string{"k8s.io/klog/v2", "k8s.io/component-base/metrics", "k8s.io/apimachinery/pkg/util/sets"},
+		but: []string{"k8s.io/klog/v2", "k8s.io/component-base/metrics", "k8s.io/apimachinery/pkg/util/sets", "./internal/instruments"},
 		why: "the cloud client knows nothing of Kubernetes objects, and nothing of the packages above it",
 	},
 	{
@@ -59,6 +59,11 @@ var rules = []rule{
 	{
 		except: []string{"./cmd/alicloud-emulator", "./internal/emulator"}, must: []string{"./internal/emulator"},
 		why: "the product must not contain its test double",
+	},
+	{
+		except: []string{"./internal/golden", "./internal/selfexec", "./internal/emulator/emulatortest"},
+		must:   []string{"testing", "./internal/golden", "./internal/selfexec", "./internal/emulator/emulatortest"},
+		why:    "what only tests need would bring the package testing and its flags into the programs",
 	},
 	{
 		who: []string{"./internal/emulator"}, must: []string{"./pkg"},

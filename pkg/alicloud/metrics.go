@@ -8,33 +8,33 @@ import (
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
-)
 
-const metricsNamespace = "alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
+)
 
 var (
 	callDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Namespace: metricsNamespace, Name: "api_request_duration_seconds",
+		Namespace: instruments.Namespace, Name: "api_request_duration_seconds",
 		Help:           "Duration of OpenAPI calls by action and error code; the code is empty on success and \"none\" when no answer arrived.",
 		Buckets:        []float64{.02, .05, .1, .2, .5, 1, 2, 5, 10, 20},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action", "code"})
 
 	credentialsFetched = metrics.NewCounterVec(&metrics.CounterOpts{
-		Namespace: metricsNamespace, Name: "credentials_fetches_total",
+		Namespace: instruments.Namespace, Name: "credentials_fetches_total",
 		Help:           "Times that keys were fetched from their source or read from a changed file, by source and result (\"success\", \"error\").",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"source", "result"})
 
 	limiterWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Namespace: metricsNamespace, Name: "api_request_wait_seconds",
+		Namespace: instruments.Namespace, Name: "api_request_wait_seconds",
 		Help:           "Time that OpenAPI calls waited for their rate limit, by action.",
 		Buckets:        []float64{.001, .1, 1, 5, 15, 30, 60},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action"})
 
 	callSize = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Namespace: metricsNamespace, Name: "api_call_size",
+		Namespace: instruments.Namespace, Name: "api_call_size",
 		Help: "Elements per OpenAPI call that the client asks for, by kind: members of a vServer group in a call (\"backends\", 40 or 20), " +
 			"route entries in a page (\"route_entries\", 500 or 100). It goes down for good when the cloud refuses the larger size.",
 		StabilityLevel: metrics.ALPHA,
@@ -49,7 +49,12 @@ const (
 
 func observeSize(kind string, size int) { callSize.WithLabelValues(kind).Set(float64(size)) }
 
-var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(callDuration, limiterWait, callSize, credentialsFetched) })
+// Metrics are those of this package.
+func Metrics() []metrics.Registerable {
+	return []metrics.Registerable{callDuration, limiterWait, callSize, credentialsFetched}
+}
+
+var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
 func observeCall(action string, err error, took time.Duration) {
 	code := ""

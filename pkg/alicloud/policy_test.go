@@ -2,18 +2,13 @@ package alicloud
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 )
-
-// update rewrites the pages instead of comparing them; `make generate` sets it.
-var update = flag.Bool("update", false, "write docs/reference/ram-policy.json and .md")
 
 const policyPage = "../../docs/reference/ram-policy"
 
@@ -21,18 +16,7 @@ const policyPage = "../../docs/reference/ram-policy"
 func TestPolicyPagesAreFresh(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{policyPage + ".json": policyOf(t, Features...), policyPage + ".md": renderPolicies(t)} {
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s is stale, run make generate (-want +got):\n%s", path, diff)
-		}
+		golden.Fresh(t, path, want)
 	}
 }
 

@@ -1,20 +1,14 @@
 package provider
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 )
-
-// update rewrites what is generated instead of comparing it; `make generate` sets it.
-var update = flag.Bool("update", false, "write the chart's rules and docs/reference/rbac.md")
 
 const (
 	rulesTemplate = "../../charts/cloud-controller-manager/templates/_rules.tpl"
@@ -25,18 +19,7 @@ const (
 func TestRightsAreFresh(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{rulesTemplate: renderRules(), rightsPage: renderRights()} {
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // published files
-				t.Fatal(err)
-			}
-		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%s is stale, run make generate (-want +got):\n%s", path, diff)
-		}
+		golden.Fresh(t, path, want)
 	}
 }
 

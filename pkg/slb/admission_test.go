@@ -3,17 +3,16 @@ package slb
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/cel-go/cel"
-	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -22,19 +21,7 @@ const admissionPolicy = "../../charts/cloud-controller-manager/templates/admissi
 // TestAdmissionPolicyIsFresh compares the chart's ValidatingAdmissionPolicy with the table that the program reads annotations by.
 func TestAdmissionPolicyIsFresh(t *testing.T) {
 	t.Parallel()
-	want := renderAdmissionPolicy(t)
-	if *update {
-		if err := os.WriteFile(admissionPolicy, []byte(want), 0o644); err != nil { //nolint:gosec // a manifest for everybody
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(admissionPolicy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is stale, run make generate (-want +got):\n%s", admissionPolicy, diff)
-	}
+	golden.Fresh(t, admissionPolicy, renderAdmissionPolicy(t))
 }
 
 // TestAdmissionPolicyJudgesLikeTheProgram evaluates the rules as the API server does: what one refuses at `kubectl apply` and the other

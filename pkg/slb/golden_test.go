@@ -19,6 +19,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 )
 
 const goldenDir = "testdata/golden"
@@ -30,7 +31,7 @@ func TestGolden(t *testing.T) {
 	for _, row := range documented() {
 		t.Run(string(row.Suffix), func(t *testing.T) {
 			t.Parallel()
-			compareGolden(t, filepath.Join(goldenDir, goldenName(row.Suffix)), tellStory(t, row))
+			golden.Fresh(t, filepath.Join(goldenDir, goldenName(row.Suffix)), tellStory(t, row))
 		})
 	}
 }
@@ -57,22 +58,6 @@ func TestGoldenFilesAreThoseOfTheTable(t *testing.T) {
 
 func goldenName(suffix Suffix) string {
 	return strings.TrimPrefix(filepath.Base(string(suffix)), familyStart) + ".txt"
-}
-
-func compareGolden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil { //nolint:gosec // for everybody
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is stale, run make generate if this is meant (-want +got):\n%s", path, diff)
-	}
 }
 
 // goldenWorld is a cloud with everything that the examples name, and how their names are read and written there.

@@ -4,15 +4,18 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
 )
 
-const metricsNamespace, metricsSubsystem = "alicloud", "slb"
+const metricsSubsystem = "slb"
 
 var (
 	passDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "reconcile_duration_seconds",
+		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "reconcile_duration_seconds",
 		Help: "Duration of passes over Services by operation (ensure, delete) and result (ok, waiting, failed). " +
 			"Waiting means that the cloud was busy or the rate limit used up.",
 		Buckets:        []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300},
@@ -20,24 +23,71 @@ var (
 	}, []string{"operation", "result"})
 
 	planSteps = metrics.NewCounterVec(&metrics.CounterOpts{
-		Namespace: metricsNamespace, Subsystem: metricsSubsystem, Name: "plan_steps_total",
+		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "plan_steps_total",
 		Help:           "Steps of plans that were begun, by operation.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"operation"})
 )
 
-var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(passDuration, planSteps) })
+// The official manager's metrics. Of the types of load balancer only the CLB is ours.
+var (
+	latency = instruments.NewOfficialLatency(metricsSubsystem, "reconcile is the time of any pass over a Service, Creation, Update and Deletion "+
+		"that of a pass which wrote for a Service without address, for one with an address, and for one that needs no CLB any more.", "type", "verb")
+	operationResult = instruments.NewOfficialCounter(metricsSubsystem, "operation_result",
+		"Passes that wrote or failed, by verb (Creation, Update, Deletion) and status (Success, Fail).", "type", "verb", "status")
+)
 
-// observePass notes a pass; waiting says that err only means "not now".
-func observePass(operation string, start time.Time, err error, waiting bool) {
-	result := "ok"
+const officialType = "CLBType"
+
+// Metrics are those of this package.
+func Metrics() []metrics.Registerable {
+	return []metrics.Registerable{passDuration, planSteps, latency, operationResult}
+}
+
+var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
+
+// What passes do, in our words and in the official manager's.
+type passKind struct{ operation, verb string }
+
+var (
+	passDelete = passKind{"delete", "Deletion"}
+	passCreate = passKind{"ensure", "Creation"}
+	passUpdate = passKind{"ensure", "Update"}
+)
+
+// ensuring is the kind of a pass for a Service that wants a CLB.
+func ensuring(svc *corev1.Service) passKind {
+	if len(svc.Status.LoadBalancer.Ingress) == 0 {
+		return passCreate
+	}
+	return passUpdate
+}
+
+// pass measures one pass over a Service from its start.
+type pass struct {
+	passKind
+	start time.Time
+}
+
+// end notes how it ended; waiting says that err only means "not now".
+func (p pass) end(err error, waiting, wrote bool) {
+	result, status := "ok", "Success"
 	switch {
 	case err != nil && waiting:
 		result = "waiting"
 	case err != nil:
-		result = "failed"
+		result, status = "failed", "Fail"
 	}
-	passDuration.WithLabelValues(operation, result).Observe(time.Since(start).Seconds())
+	took := time.Since(p.start)
+	passDuration.WithLabelValues(p.operation, result).Observe(took.Seconds())
+	if result == "waiting" {
+		return // the official manager has no such outcome: a later pass counts
+	}
+	latency.WithLabelValues(officialType, "reconcile").Observe(float64(took.Milliseconds()))
+	if wrote || err != nil {
+		latency.WithLabelValues(officialType, p.verb).Observe(float64(took.Milliseconds()))
+		operationResult.WithLabelValues(officialType, p.verb, status).Inc()
+	}
 }
 
 func observePlan(plan Plan) {

@@ -4,29 +4,74 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 )
 
-// TestMetricsCount reads counters that other tests raise too, so it only asks for growth.
+// TestMetricsCount takes a Service through its life. Other tests raise the same metrics, so each step only asks for growth.
 func TestMetricsCount(t *testing.T) {
 	t.Parallel()
-	count := func() (passes uint64, steps float64) {
-		t.Helper()
-		passes, err := testutil.GetHistogramMetricCount(passDuration.WithLabelValues("delete", "ok"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		steps, err = testutil.GetCounterMetricValue(planSteps.WithLabelValues(string(OpDeleteLoadBalancer)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return passes, steps
+	w := newWorld(t)
+	threeNodes(w)
+	interval := func(seconds string) func(*corev1.Service) {
+		return func(svc *corev1.Service) { annotate(svc, HealthCheckInterval, seconds) }
 	}
-	w := settled(t, testService("web", 80))
-	passes, steps := count()
-	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
-	w.mustPass("web")
-	if p, s := count(); p <= passes || s <= steps {
-		t.Errorf("passes %d to %d, steps %v to %v; want both to grow", passes, p, steps, s)
+	for _, step := range []struct {
+		name      string
+		do        func()
+		operation string // of the project's own metrics
+		result    string
+		op        Op // a step of the plan, or none
+		verb      string
+		status    string
+	}{
+		{"create", func() { w.put(testService("web", 80)); w.mustPass("web") }, "ensure", "ok", OpCreateLoadBalancer, "Creation", "Success"},
+		{"change", func() { w.change("web", interval("7")); w.mustPass("web") }, "ensure", "ok", OpSetListener, "Update", "Success"},
+		{"refused", func() {
+			w.fault(map[string]any{"action": "SetLoadBalancerTCPListenerAttribute", "status": 400, "code": "OperationDenied", "times": 1})
+			w.change("web", interval("8"))
+			if err := w.pass("web"); err == nil {
+				t.Error("no error from a refused change")
+			}
+		}, "ensure", "failed", OpSetListener, "Update", "Fail"},
+		{"delete", func() {
+			w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+			w.mustPass("web")
+		}, "delete", "ok", OpDeleteLoadBalancer, "Deletion", "Success"},
+	} {
+		read := func() [5]float64 {
+			return [5]float64{
+				observations(t, passDuration.WithLabelValues(step.operation, step.result)),
+				observations(t, latency.WithLabelValues("CLBType", "reconcile")),
+				observations(t, latency.WithLabelValues("CLBType", step.verb)),
+				counted(t, operationResult.WithLabelValues("CLBType", step.verb, step.status)),
+				counted(t, planSteps.WithLabelValues(string(step.op))),
+			}
+		}
+		before := read()
+		step.do()
+		for i, after := range read() {
+			if after <= before[i] {
+				t.Errorf("%s: metric %d: %v after %v, want growth", step.name, i, after, before[i])
+			}
+		}
 	}
+}
+
+func observations(t *testing.T, m metrics.ObserverMetric) float64 {
+	t.Helper()
+	n, err := testutil.GetHistogramMetricCount(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(n)
+}
+
+func counted(t *testing.T, m metrics.CounterMetric) float64 {
+	t.Helper()
+	n, err := testutil.GetCounterMetricValue(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

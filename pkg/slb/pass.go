@@ -51,7 +51,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	if svc == nil || !r.opts.Config.serves(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
-	start := time.Now()
+	measured := pass{ensuring(svc), time.Now()}
 	turn, end := r.takeTurn(ctx, nameOf(svc), known)
 	out, syncErr := r.ensure(turn, svc, known)
 	end(syncErr)
@@ -60,7 +60,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	}
 	wait, quiet := waitTime(syncErr)
 	quiet = quiet && known.patient()
-	observePass("ensure", start, syncErr, quiet)
+	measured.end(syncErr, quiet, out.writes > 0)
 	out.repeated = syncErr != nil && signature(syncErr) == known.failure
 	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
 		return 0, errors.Join(syncErr, err)
@@ -177,13 +177,13 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 	if known.released {
 		return 0, nil // the cache has not seen it yet
 	}
-	start := time.Now()
+	measured := pass{passDelete, time.Now()}
 	turn, end := r.takeTurn(ctx, nameOf(svc), known)
 	out, err := r.remove(turn, svc, known)
 	end(err)
 	wait, quiet := waitTime(err)
 	quiet = quiet && known.patient()
-	observePass("delete", start, err, quiet)
+	measured.end(err, quiet, true)
 	if err != nil {
 		if quiet {
 			return wait, nil

@@ -2,38 +2,21 @@ package slb
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 )
-
-// update rewrites the page and the golden files instead of comparing them; `make generate` sets it.
-var update = flag.Bool("update", false, "write docs/reference/annotations.md and testdata/golden")
 
 const annotationsPage = "../../docs/reference/annotations.md"
 
 // TestAnnotationsPageIsFresh compares the reference page with the table that the program reads annotations by.
 func TestAnnotationsPageIsFresh(t *testing.T) {
 	t.Parallel()
-	want := renderAnnotations()
-	if *update {
-		if err := os.WriteFile(annotationsPage, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(annotationsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := gocmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is stale, run make generate (-want +got):\n%s", annotationsPage, diff)
-	}
+	golden.Fresh(t, annotationsPage, renderAnnotations())
 }
 
 // TestExamplesAreAccepted puts every example of the page, with what it needs, on a Service with the ports 80 and 443: the

@@ -1,7 +1,6 @@
 package reference_test
 
 import (
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -11,9 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/reference"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the generated parts of the page instead of checking them")
 
 const page = "../../../docs/reference/emulator.md"
 
@@ -41,15 +39,7 @@ func TestPageIsFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page for everybody
-			t.Fatal(err)
-		}
-		return
-	}
-	if d := cmp.Diff(string(have), want); d != "" {
-		t.Errorf("%s is stale, run make generate (-page +code):\n%s", page, d)
-	}
+	golden.Fresh(t, page, want)
 }
 
 func TestActions(t *testing.T) {

@@ -1,0 +1,33 @@
+// Package instruments holds what the metrics of all packages share.
+package instruments
+
+import "k8s.io/component-base/metrics"
+
+// Namespace begins the names of this project's own metrics.
+const Namespace = "alicloud"
+
+// officialNamespace begins the names of the official manager's metrics.
+const officialNamespace = "ccm"
+
+// NewOfficialLatency returns one of the official manager's histograms, ccm_SUBSYSTEM_latencies_duration_milliseconds, with its name, labels
+// and buckets, so that dashboards made for it go on. Help says what each verb measures.
+func NewOfficialLatency(subsystem, help string, labels ...string) *metrics.HistogramVec {
+	return metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Namespace: officialNamespace, Subsystem: subsystem, Name: "latencies_duration_milliseconds",
+		Help: "As in the official manager, by verb: " + help,
+		Buckets: []float64{
+			500, 700, 1000, 1500, 2000, 3000, 4000, 5000, 7000, 8000, 9000, 10000, 30000, 60000, 100000, 150000, 200000, 300000,
+			600000, 700000, 800000,
+		},
+		StabilityLevel: metrics.ALPHA,
+	}, labels)
+}
+
+// NewOfficialCounter returns one of the official manager's counters, ccm_SUBSYSTEM_NAME.
+func NewOfficialCounter(subsystem, name, help string, labels ...string) *metrics.CounterVec {
+	return metrics.NewCounterVec(&metrics.CounterOpts{
+		Namespace: officialNamespace, Subsystem: subsystem, Name: name,
+		Help:           "As in the official manager: " + help,
+		StabilityLevel: metrics.ALPHA,
+	}, labels)
+}
