@@ -61,6 +61,12 @@ type Options struct {
 	// VirtualNodes and WindowsNodes are numbers of further nodes, of real ones only: virtual nodes, whose pods are container instances
 	// with a network interface each, and instances whose Nodes have the label of Windows.
 	VirtualNodes, WindowsNodes int
+	// Images are archives of container images, as imagetar and `docker save` write them, that real machines have beside their own. They
+	// are read by the machines: absolute paths, and none below /etc, /run, /var/lib or /var/log, of which each machine has its own.
+	Images []string
+	// ClusterDNS is the address of a name server for the pods of real nodes; "" for none. The sandbox runs none: whoever sets it
+	// installs one as a Service.
+	ClusterDNS string
 	// BinDir holds this project's programs; pods of provider-initor then really run. Empty for pods that only look as if.
 	BinDir string
 	// OpenKruise is the directory that hack/kruise/build.sh made, if the cluster is to have OpenKruise.

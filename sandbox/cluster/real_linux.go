@@ -113,7 +113,8 @@ func (n *realNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Con
 	}
 	var err error
 	n.fleet, err = realnode.NewFleet(realnode.FleetOptions{
-		Self: n.self, Tools: n.tools, Dir: n.files.statePath("machines"), Cgroup: "/" + n.name, Images: []string{archive}, Log: n.files.log,
+		Self: n.self, Tools: n.tools, Dir: n.files.statePath("machines"), Cgroup: "/" + n.name, Log: n.files.log,
+		Images:    append([]string{archive}, n.opts.Images...),
 		Instances: n.instances, Changed: n.cloud.Changed, Detach: n.vpc.Detach,
 		Attach: func(ctx context.Context, instance realnode.Instance) (realnode.Namespace, error) {
 			return n.attach(ctx, instance)
@@ -191,8 +192,8 @@ func (n *realNodes) node(c *Cluster, instance realnode.Instance, heartbeat time.
 		return realnode.Node{}, fmt.Errorf("address of instance %s: %w", instance.ID, err)
 	}
 	node := realnode.Node{
-		Name: instance.Name, Address: address, CloudProvider: "external", ClusterCIDR: c.podCIDR, CA: c.plane.CA(),
-		LeaseDuration: leaseHeartbeats * heartbeat,
+		Name: instance.Name, Address: address, CloudProvider: "external", ClusterCIDR: c.podCIDR, ClusterDNS: n.opts.ClusterDNS,
+		CA: c.plane.CA(), LeaseDuration: leaseHeartbeats * heartbeat,
 	}
 	if strings.HasPrefix(instance.ID, windowsPrefix) {
 		node.Labels = map[string]string{corev1.LabelOSStable: "windows"}

@@ -9,12 +9,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 )
 
-// Image is an image with one static program.
+// Image is an image with one static program, and what else it needs.
 type Image struct {
 	// Names are its references with tags, for example registry.example.com/project/name:v1: all that manifests call it.
 	Names []string
@@ -22,6 +24,9 @@ type Image struct {
 	// entry point, the others are links to it.
 	Binary string
 	Paths  []string
+	// Files are further files, by their paths in the image without the leading slash. Where they are on this host is their value; they
+	// keep their permissions.
+	Files map[string]string
 	// Args follow the entry point, Env is the environment ("NAME=value"), User is "uid:gid" or empty for root.
 	Args, Env []string
 	User      string
@@ -106,10 +111,28 @@ func (i Image) layer() ([]byte, error) {
 			return nil, err
 		}
 	}
+	for _, path := range slices.Sorted(maps.Keys(i.Files)) {
+		if err := copyFile(w, path, i.Files[path]); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
 	return buffer.Bytes(), nil
+}
+
+// copyFile writes a file of this host. A link is followed.
+func copyFile(w *tar.Writer, name, from string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return writeFile(w, name, int64(info.Mode().Perm()), content)
 }
 
 func writeFile(w *tar.Writer, name string, mode int64, content []byte) error {

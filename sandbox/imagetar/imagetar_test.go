@@ -43,8 +43,13 @@ func TestArchive(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "images.tar")
 	names := []string{"registry.example.com/a:1", "registry.example.com/b:1"}
+	tool := filepath.Join(t.TempDir(), "tool")
+	if err := os.WriteFile(tool, []byte("tool"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	err := Write(path, []Image{{
 		Names: names, Binary: binary, Paths: []string{"usr/bin/a", "b"}, Args: []string{"x"}, Env: []string{"A=1"}, User: "1:1",
+		Files: map[string]string{"bin/tool": tool},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +69,7 @@ func TestArchive(t *testing.T) {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}
 	layer := all[manifests[0].Layers[0]]
-	if diff := cmp.Diff(map[string]string{"usr/bin/a": "binary", "b": "-> /usr/bin/a"}, files(t, bytes.NewReader([]byte(layer)))); diff != "" {
+	if diff := cmp.Diff(map[string]string{"usr/bin/a": "binary", "b": "-> /usr/bin/a", "bin/tool": "tool"}, files(t, bytes.NewReader([]byte(layer)))); diff != "" {
 		t.Errorf("files differ (-want +got):\n%s", diff)
 	}
 	var config struct {

@@ -24,6 +24,8 @@ type Node struct {
 	Taints []string
 	// ClusterCIDR is the range of all pods.
 	ClusterCIDR string
+	// ClusterDNS is the address of the name server that pods ask; "" for none.
+	ClusterDNS string
 	// Kubeconfig and ProxyKubeconfig are the identities of kubelet and kube-proxy. CA is the cluster's authority, PEM.
 	Kubeconfig, ProxyKubeconfig, CA []byte
 	// LeaseDuration is how long the kubelet's Lease is good for; it renews it four times as often. At least a second.
@@ -47,9 +49,9 @@ const (
 func (o Options) bootSpec() bootSpec {
 	kubeconfig, proxyKubeconfig := kubernetesDir+"/kubelet.conf", kubernetesDir+"/kube-proxy.conf"
 	programs := []program{{Name: "containerd", Args: []string{o.Tools.Containerd, "--config", containerdConfig}, Socket: containerdSocket}}
-	for _, archive := range o.Images {
+	for i, archive := range o.Images {
 		programs = append(programs, program{
-			Name: "import-" + strings.TrimSuffix(filepath.Base(archive), ".tar"), Once: true,
+			Name: fmt.Sprintf("import-%d", i+1), Once: true,
 			Args: []string{o.Tools.Ctr, "--namespace", "k8s.io", "images", "import", archive},
 		})
 	}
@@ -88,6 +90,13 @@ func (n Node) kubeletFlags() []string {
 		flags = append(flags, "--register-with-taints="+strings.Join(n.Taints, ","))
 	}
 	return flags
+}
+
+func (n Node) clusterDNS() []string {
+	if n.ClusterDNS == "" {
+		return nil
+	}
+	return []string{n.ClusterDNS}
 }
 
 // writeDisk lays out the machine's disk and writes what its programs are configured with. What an earlier boot left there stays.
@@ -141,8 +150,9 @@ func (o Options) kubeletConfig() *kubelet.KubeletConfiguration {
 		FailCgroupV1:             &no, // hosts of tests still have it
 		FailSwapOn:               &no,
 		ContainerRuntimeEndpoint: "unix://" + containerdSocket,
-		// Pods ask no name server: the sandbox has none.
+		// Pods do not ask the host's name server: it is not in the machine's network.
 		ResolverConfig:                  new(string),
+		ClusterDNS:                      o.Node.clusterDNS(),
 		ClusterDomain:                   "cluster.local",
 		LocalStorageCapacityIsolation:   &no,
 		EvictionHard:                    map[string]string{"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},

@@ -13,10 +13,10 @@ import (
 func testOptions(t *testing.T) Options {
 	t.Helper()
 	return Options{
-		Self: "/bin/sandbox", Dir: t.TempDir(), Cgroup: "/sbtest/i-1", Images: []string{"/tmp/images.tar"},
+		Self: "/bin/sandbox", Dir: t.TempDir(), Cgroup: "/sbtest/i-1", Images: []string{"/tmp/images.tar", "/other/images.tar"},
 		Tools: Tools{Containerd: "containerd", Ctr: "ctr", Runc: "/usr/sbin/runc", CNI: "/usr/lib/cni"},
 		Node: Node{
-			Name: "node-1", Address: netip.MustParseAddr("10.1.0.1"), CloudProvider: "external", ClusterCIDR: "10.244.0.0/16",
+			Name: "node-1", Address: netip.MustParseAddr("10.1.0.1"), CloudProvider: "external", ClusterCIDR: "10.244.0.0/16", ClusterDNS: "10.96.0.10",
 			Kubeconfig: []byte("kubelet's"), ProxyKubeconfig: []byte("proxy's"), CA: []byte("ca"), LeaseDuration: 8 * time.Second,
 			Labels: map[string]string{"type": "virtual-kubelet"}, Taints: []string{"a=b:NoSchedule"},
 		},
@@ -33,7 +33,7 @@ func TestProgramsOfAMachine(t *testing.T) {
 		args[p.Name] = p.Args
 	}
 	// Images come before the kubelet: a pod that finds none waits ten seconds for its next try.
-	want := []string{"containerd", "import-images", "kubelet", "flannel", "kube-proxy"}
+	want := []string{"containerd", "import-1", "import-2", "kubelet", "flannel", "kube-proxy"}
 	if !slices.Equal(names, want) {
 		t.Errorf("programs %v, want %v", names, want)
 	}
@@ -72,8 +72,13 @@ func TestDiskKeepsItsDataAndLosesRun(t *testing.T) {
 		t.Errorf("/run has survived a reboot: %v", err)
 	}
 	config, err := os.ReadFile(filepath.Join(opts.Dir, kubernetesDir, "kubelet.yaml"))
-	if err != nil || !strings.Contains(string(config), "nodeLeaseDurationSeconds: 8") || !strings.Contains(string(config), "cgroupRoot: /sbtest/i-1") {
-		t.Errorf("the kubelet's configuration is\n%s%v", config, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"nodeLeaseDurationSeconds: 8\n", "cgroupRoot: /sbtest/i-1\n", "clusterDNS:\n- 10.96.0.10\n"} {
+		if !strings.Contains(string(config), want) {
+			t.Errorf("the kubelet's configuration has no %q:\n%s", want, config)
+		}
 	}
 }
 

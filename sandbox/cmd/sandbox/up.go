@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,6 +51,8 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.IntVar(&opts.VirtualNodes, "virtual-nodes", 0, "number of virtual nodes, whose pods have network interfaces of their own (real nodes)")
 	flags.IntVar(&opts.WindowsNodes, "windows-nodes", 0, "number of further instances whose Nodes have the label of Windows (real nodes)")
 	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs: pods of provider-initor on light nodes really run then; real nodes have their images (default: that of this program)")
+	flags.StringSliceVar(&opts.Images, "images", nil, "archives of further container images, as docker save writes them (real nodes)")
+	flags.StringVar(&opts.ClusterDNS, "cluster-dns", "", "address of a name server that pods ask; the sandbox has none of its own (real nodes)")
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
 		"directory that hack/kruise/build.sh made: the cluster then has OpenKruise's BroadcastJobs, with the real manager")
 	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node (default: one with room to grow)")
@@ -71,6 +75,13 @@ func checkUp(opts cluster.Options) error {
 		return fmt.Errorf("--on-premises is %d: it must be 0 or more", opts.OnPremises)
 	case opts.VirtualNodes < 0 || opts.WindowsNodes < 0:
 		return fmt.Errorf("--virtual-nodes is %d and --windows-nodes %d: they must be 0 or more", opts.VirtualNodes, opts.WindowsNodes)
+	case opts.ClusterDNS != "" && net.ParseIP(opts.ClusterDNS) == nil:
+		return fmt.Errorf("--cluster-dns is %q: an IP address is accepted", opts.ClusterDNS)
+	}
+	for _, archive := range opts.Images {
+		if _, err := os.Stat(archive); err != nil {
+			return fmt.Errorf("--images: %w", err)
+		}
 	}
 	return checkNodeKind(opts.NodeKind)
 }
