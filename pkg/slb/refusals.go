@@ -40,8 +40,33 @@ var chargeRules = []chargeRule{
 	},
 }
 
+// sureName is how many characters every cloud takes as a name. Pages of its API differ: 80 in older ones, 256 in newer ones, and the
+// vendor's own controller, whose marks these are, does not count. So longer ones are written, and shortened by the user where refused.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancertcplistener.
+const sureName = 80
+
 // explainRefusal adds to an error the rule that the step probably broke. have is the CLB as it is.
 func explainRefusal(step Step, have alicloud.LoadBalancer, err error) error {
+	if name := step.name(); len(name) > sureName && alicloud.HasCode(err, "InvalidParameter") {
+		return fmt.Errorf("%w; the name %s has %d characters: up to %d are accepted everywhere, so give the Service, its Namespace or the cluster (clusterID) a shorter name",
+			err, name, len(name), sureName)
+	}
+	return explainCharge(step, have, err)
+}
+
+// name is what the step calls a listener, a group or its new members.
+func (s *Step) name() string {
+	switch {
+	case s.groupName != "":
+		return s.groupName
+	case len(s.new) > 0:
+		return s.new[0].Description
+	default:
+		return s.listener.Description
+	}
+}
+
+func explainCharge(step Step, have alicloud.LoadBalancer, err error) error {
 	if !alicloud.HasCode(err, chargeRefusals...) {
 		return err
 	}

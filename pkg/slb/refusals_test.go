@@ -82,3 +82,34 @@ func TestACloudThatRefusesCharges(t *testing.T) {
 	w.change("web", func(svc *corev1.Service) { annotate(svc, ChargeType, "paybybandwidth") })
 	refused("changed later", "accepted with it: paybytraffic")
 }
+
+// TestLongNames: the marks of a Service may have more characters than older pages of the API accept. Where the cloud takes them, as the
+// vendor's own controller relies on, nothing is shortened; where it does not, the user learns what to shorten, once.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 63)
+	t.Run("taken", func(t *testing.T) {
+		t.Parallel()
+		w := settled(t, testService(long, 80))
+		w.change(long, func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 81 })
+		w.mustPass(long)
+	})
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		config := cloud.DefaultConfig()
+		config.Preset = "published"
+		w := newWorldIn(t, config)
+		w.put(testService(long, 80))
+		for range 2 {
+			if err := w.pass(long); err == nil {
+				t.Fatal("the pass does not tell of the refusal")
+			}
+		}
+		events := w.told()
+		if len(events) != 1 || !strings.Contains(events[0], long) || !strings.Contains(events[0], "up to 80 are accepted everywhere") {
+			t.Errorf("events %q, want one with the name and what is accepted", events)
+		}
+		w.put(testService("short", 80))
+		w.mustPass("short")
+	})
+}

@@ -16,6 +16,8 @@ type Limits struct {
 	ACLEntriesPerCall    int `json:"aclEntriesPerCall,omitempty"`
 	ListenersPerACL      int `json:"listenersPerAcl,omitempty"`
 	DomainExtensions     int `json:"domainExtensionsPerListener,omitempty"`
+	// NameCharacters bounds what clients call listeners, vServer groups and their members.
+	NameCharacters int `json:"nameCharacters,omitempty"`
 }
 
 // Published are the limits of the vendor's documents.
@@ -23,7 +25,7 @@ func Published() Limits {
 	return Limits{
 		LoadBalancers: 60, ListenersPerLB: 50, BackendsPerLB: 200, BackendsPerCall: 20, LBsPerInstance: 50,
 		RouteEntriesPerTable: 200, RouteTablesPerVPC: 9, RouteEntriesPerCall: 50, RouteEntryPage: 100,
-		ACLs: 50, ACLEntries: 300, ACLEntriesPerCall: 50, ListenersPerACL: 50, DomainExtensions: 3,
+		ACLs: 50, ACLEntries: 300, ACLEntriesPerCall: 50, ListenersPerACL: 50, DomainExtensions: 3, NameCharacters: 80,
 	}
 }
 
@@ -32,6 +34,8 @@ func Observed() Limits {
 	l := Published()
 	l.BackendsPerCall = 40
 	l.RouteEntryPage = 500
+	// The official CCM puts the names of Service and Namespace and the cluster id into one name, without a look at its length.
+	l.NameCharacters = 256
 	return l
 }
 
@@ -47,6 +51,7 @@ func (l Limits) replacedBy(o Limits) Limits {
 		{&l.RouteEntriesPerCall, o.RouteEntriesPerCall}, {&l.RouteEntryPage, o.RouteEntryPage},
 		{&l.ACLs, o.ACLs}, {&l.ACLEntries, o.ACLEntries}, {&l.ACLEntriesPerCall, o.ACLEntriesPerCall},
 		{&l.ListenersPerACL, o.ListenersPerACL}, {&l.DomainExtensions, o.DomainExtensions},
+		{&l.NameCharacters, o.NameCharacters},
 	}
 	for _, p := range pairs {
 		if p.want != 0 {

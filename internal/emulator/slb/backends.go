@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -50,6 +51,9 @@ func (s service) parseBackends(c *api.Call, param string) ([]cloud.Backend, *api
 	backends := make([]cloud.Backend, 0, len(wire))
 	for _, w := range wire {
 		b, bad := w.backend(param)
+		if length := utf8.RuneCountInString(b.Description); bad == nil && length > s.Limits.NameCharacters {
+			bad = api.Invalid(param, "the length %d of a description is outside 0-%d", length, s.Limits.NameCharacters)
+		}
 		if bad != nil {
 			return nil, bad
 		}

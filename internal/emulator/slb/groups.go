@@ -16,10 +16,10 @@ func (s service) groupActions() []api.Action {
 	return []api.Action{
 		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), tagParams(maxTags)}, Run: s.describeGroups},
 		{Name: "DescribeVServerGroupAttribute", Kind: api.Read, Params: []api.Param{id}, Run: s.describeGroup},
-		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, 80)), api.JSONArray("BackendServers"), tagParams(maxTags)}, Run: s.createGroup},
+		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers"), tagParams(maxTags)}, Run: s.createGroup},
 		write("AddVServerGroupBackendServers", members("BackendServers"), s.changing(s.addBackends)),
 		write("RemoveVServerGroupBackendServers", members("BackendServers"), s.changing(s.removeBackends)),
-		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, 80)), api.JSONArray("BackendServers")}, s.changing(s.setGroup)),
+		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers")}, s.changing(s.setGroup)),
 		write("ModifyVServerGroupBackendServers", []api.Param{id, api.JSONArray("OldBackendServers", api.Required), api.JSONArray("NewBackendServers", api.Required)}, s.changing(s.modifyBackends)),
 		write("DeleteVServerGroup", []api.Param{id}, s.deleteGroup),
 	}

@@ -18,7 +18,7 @@ func (s service) listenerActions() []api.Action {
 	}
 	for _, p := range protocols {
 		key := []api.Param{lbID(), api.Num("ListenerPort", 1, 65535, api.Required)}
-		shared := append(slices.Clone(key), api.Str("VServerGroupId"), api.Str("Description", api.Len(1, 80)))
+		shared := append(slices.Clone(key), api.Str("VServerGroupId"), api.Str("Description", api.Len(1, s.Limits.NameCharacters)))
 		create := slices.Concat(shared, p.params(func(a attribute) string { return a.create }), []api.Param{tagParams(maxTags)})
 		set := slices.Concat(shared, p.params(func(a attribute) string { return a.set }), []api.Param{onOff("VServerGroup")})
 		actions = append(actions,
