@@ -36,8 +36,8 @@ func TestElasticAddressOfAnIntranetLoadBalancer(t *testing.T) {
 		t.Fatalf("sockets of elastic addresses %+v, want one of %s", sockets, address)
 	}
 	// Not simply the loopback address and the port: where another emulator of this host has them, the socket is elsewhere.
-	real := sockets[0].LoopbackEndpoint
-	wantEqual(t, "socket", must(ask(new(net.Dialer).DialContext(t.Context(), "tcp", real)))(t), "i-1 10.1.0.1:80")
+	socket := sockets[0].LoopbackEndpoint
+	wantEqual(t, "socket", must(ask(new(net.Dialer).DialContext(t.Context(), "tcp", socket)))(t), "i-1 10.1.0.1:80")
 	if _, err := fromInternet(own); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("the intranet address answers the internet: %v", err)
 	}
@@ -45,7 +45,7 @@ func TestElasticAddressOfAnIntranetLoadBalancer(t *testing.T) {
 	if _, err := fromInternet(elastic); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("an address that was unbound answers: %v", err)
 	}
-	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", real); err == nil {
+	if _, err := new(net.Dialer).DialContext(t.Context(), "tcp", socket); err == nil {
 		t.Error("the socket of an address that was unbound is open")
 	}
 	if sockets := a.sockets().ElasticEndpoints; len(sockets) != 0 {

@@ -130,7 +130,9 @@ func broke(err error) bool {
 	}
 	var timeout net.Error
 	var operation *net.OpError
-	return !(errors.As(err, &timeout) && timeout.Timeout()) && !(errors.As(err, &operation) && operation.Op == "dial")
+	late := errors.As(err, &timeout) && timeout.Timeout()
+	unreachable := errors.As(err, &operation) && operation.Op == "dial"
+	return !late && !unreachable
 }
 
 // send makes a new SDK client for the one call. The SDK writes into its client and transport on every call, so a shared

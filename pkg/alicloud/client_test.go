@@ -320,7 +320,7 @@ func TestLostAnswerOfARead(t *testing.T) {
 	}
 }
 
-// TestNothingListens: an address at which nothing is is not tried twice.
+// TestNothingListens: an address without anybody behind it is not tried twice.
 func TestNothingListens(t *testing.T) {
 	t.Parallel()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

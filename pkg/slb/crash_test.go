@@ -3,6 +3,7 @@ package slb
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -133,5 +134,50 @@ func survive(t *testing.T, op operation, mishap mishap, k int, want map[string]c
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("the last pass still writes %v", writes)
+	}
+}
+
+// TestHalfACreationIsTornDown: a Service that goes before its creation has converged, whatever write of that went wrong, leaves
+// nothing in the cloud, or on a CLB of its user's.
+func TestHalfACreationIsTornDown(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations() {
+		if !slices.Contains([]string{"create", "source ranges from the start", "domain extensions from the start", "reuse with tags and domains"}, op.name) {
+			continue
+		}
+		t.Run(op.name, func(t *testing.T) {
+			t.Parallel()
+			smooth := newWorld(t)
+			op.prepare(smooth)
+			before := smooth.state()
+			smooth.calls()
+			op.act(smooth)
+			smooth.mustPass("web")
+			writes := len(writesOf(smooth.calls()))
+			for _, mishap := range mishaps() {
+				for k := range writes {
+					t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
+						t.Parallel()
+						w := newWorld(t)
+						op.prepare(w)
+						mishap.arm(w, k)
+						op.act(w)
+						first := w.pass("web")
+						mishap.after(w)
+						w.clearFaults()
+						w.change("web", deleteService)
+						w.converge("web")
+						after := w.state()
+						delete(after["mine"].Tags, tagReused) // tells that Services were on it, and stays
+						if diff := cmp.Diff(before, after); diff != "" {
+							t.Errorf("state (-before +after), the creation said %v:\n%s", first, diff)
+						}
+						if svc := w.get("web"); len(svc.Finalizers) != 0 {
+							t.Errorf("finalizers %v hold the Service", svc.Finalizers)
+						}
+					})
+				}
+			}
+		})
 	}
 }

@@ -16,6 +16,10 @@ const (
 	ReasonFailedUpdateGate    = "FailedUpdateReadinessGate"
 	ReasonAnnotationChanged   = "AnnotationChanged"
 
+	ReasonFailedAddFinalizer    = "FailedAddFinalizer"
+	ReasonFailedRemoveFinalizer = "FailedRemoveFinalizer"
+	ReasonFailedUpdateStatus    = "FailedUpdateStatus"
+
 	ReasonInvalidAnnotation       = "InvalidAnnotation"
 	ReasonUnknownAnnotation       = "UnknownAnnotation"
 	ReasonAnnotationNoEffect      = "AnnotationNoEffect"

@@ -118,7 +118,7 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.L
 	}
 	defer unlock()
 	known := &memory{}
-	if err := r.lookForRemoval(ctx, svc, known); err != nil {
+	if err = r.lookForRemoval(ctx, svc, known); err != nil {
 		return nil, false, err
 	}
 	if known.actual == nil {

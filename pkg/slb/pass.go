@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -46,7 +47,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	known.removing, known.released = "", false
 	svc, err := r.kube.change(ctx, cached, addFinalizer)
 	if err != nil {
-		return 0, fmt.Errorf("add the finalizer: %w", err)
+		return 0, r.tellUnwritten(cached, known, ReasonFailedAddFinalizer, fmt.Errorf("add the finalizer: %w", err))
 	}
 	if svc == nil || !r.opts.Config.serves(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
@@ -63,7 +64,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	measured.end(syncErr, quiet, out.writes > 0)
 	out.repeated = syncErr != nil && signature(syncErr) == known.failure
 	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
-		return 0, errors.Join(syncErr, err)
+		return 0, errors.Join(syncErr, r.tellUnwritten(svc, known, ReasonFailedUpdateStatus, err))
 	}
 	r.tell(svc, known, out, syncErr, quiet)
 	if quiet {
@@ -154,6 +155,15 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 	}
 }
 
+// tellUnwritten tells once that the API server did not take a change of the Service, and returns the error.
+func (r *Reconciler) tellUnwritten(svc *corev1.Service, known *memory, reason string, err error) error {
+	if failure := reason + ":" + string(apierrors.ReasonForError(err)); failure != known.failure {
+		r.opts.Recorder.Event(svc, corev1.EventTypeWarning, reason, err.Error())
+		known.failure = failure
+	}
+	return err
+}
+
 // tellHandedOver tells once that nothing is done for the Service.
 func (r *Reconciler) tellHandedOver(svc *corev1.Service, known *memory) {
 	problem := handedOver(svc)
@@ -195,7 +205,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 		return 0, err
 	}
 	if _, err := r.kube.change(ctx, svc, release); err != nil {
-		return 0, fmt.Errorf("release the Service: %w", err)
+		return 0, r.tellUnwritten(svc, known, ReasonFailedRemoveFinalizer, fmt.Errorf("release the Service: %w", err))
 	}
 	known.failure, known.told, known.released = "", nil, true
 	switch {

@@ -213,11 +213,7 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	if params.invalid && known.actual == nil {
 		return Plan{}, nil
 	}
-	if params.invalid && known.valid != nil {
-		params = *known.valid // an existing CLB keeps serving with the last valid settings
-	} else if !params.invalid {
-		known.valid = &params
-	}
+	params = known.lastValid(params)
 	history := appliedHistory(known, params, len(askedRanges(svc)) > 0 || known.access != nil)
 	in, gates, err := r.input(ctx, svc, known, history.params)
 	if err != nil {
@@ -225,12 +221,10 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	}
 	out.gates = gates
 	in.Applied, out.applied = history.tag, history.codes
-	in.Tags, in.Domains = writtenTags(known, params), writtenDomains(known, params)
-	if in.Reused {
-		if in.Tags.before, err = r.removableTags(svc, *known.written, in.Tags.digests); err != nil {
-			return Plan{}, err
-		}
+	if in.Tags, err = r.writtenTags(svc, known, params); err != nil {
+		return Plan{}, err
 	}
+	in.Domains = writtenDomains(known, params)
 	out.tags, out.domains = in.Tags.digests, in.Domains.now
 	in.Certificates, in.UsedCertificates, in.Now = r.readCertificates(ctx, params), usedCertificates(known.actual), time.Now()
 	desired, problems := Build(in)

@@ -82,7 +82,7 @@ A value that is not accepted is told in one event on the Service; until it is me
 the members of an existing load balancer go on to follow the endpoints. A value that is accepted and has nothing to act on is told, too.
 
 "Removed" is what an annotation that was set and is taken away leaves behind; empty means that what it did stays. On a load balancer
-that you made, nothing goes back by itself. "Example" has the annotations that one needs beside it.
+that you made, its own settings stay; those of listeners go back where force-override-listeners is true. "Example" has the annotations that one needs beside it.
 `)
 	section(&page, "Load balancer", instanceAnnotations())
 	section(&page, "Listeners", listenerAnnotations())

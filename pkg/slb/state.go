@@ -92,6 +92,17 @@ func (m *memory) asksForGroups(params Params) bool {
 	return false
 }
 
+// lastValid returns the parameters that count: an existing CLB keeps serving with the last ones that were valid.
+func (m *memory) lastValid(params Params) Params {
+	switch {
+	case !params.invalid:
+		m.valid = &params
+	case m.valid != nil:
+		return *m.valid
+	}
+	return params
+}
+
 // protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.
 func (m *memory) protectAgain(desired *Model) {
 	if m.actual != nil && !m.actual.Reused && m.actual.LoadBalancer.ID == m.reclaimed && desired.LoadBalancer.DeleteProtection == "" {

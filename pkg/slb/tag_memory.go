@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -28,18 +30,17 @@ type tagHistory struct {
 
 // writtenTags compares the annotation with what was written before. The rules are those of [appliedHistory]: a CLB that
 // was adopted gets no tag with its first pass, a CLB that its user made never: there the Service remembers.
-func writtenTags(known *memory, params Params) tagHistory {
-	var h tagHistory
+func (r *Reconciler) writtenTags(svc *corev1.Service, known *memory, params Params) (h tagHistory, err error) {
 	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
 		h.digests = digestsOf(tags)
 	}
 	if known.actual == nil {
 		h.tag = h.digests
-		return h
+		return h, nil
 	}
 	if known.actual.Reused {
-		h.before = known.written.tagDigests()
-		return h
+		h.before, err = r.removableTags(svc, *known.written, h.digests)
+		return h, err
 	}
 	before, tagged := known.actual.LoadBalancer.Tag(tagWritten)
 	if !tagged {
@@ -52,7 +53,7 @@ func writtenTags(known *memory, params Params) tagHistory {
 	if before != "" {
 		h.before = strings.Split(before, ".")
 	}
-	return h
+	return h, nil
 }
 
 func digestsOf(tags []alicloud.Tag) string {

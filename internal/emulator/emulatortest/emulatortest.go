@@ -3,6 +3,7 @@
 package emulatortest
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -32,21 +33,21 @@ type Cloud struct {
 }
 
 // New starts an emulator. Without [Cloud.URL] it needs no network, so that it also works inside a synctest bubble.
-func New(t testing.TB, opts emulator.Options) *Cloud {
-	t.Helper()
+func New(tb testing.TB, opts emulator.Options) *Cloud {
+	tb.Helper()
 	e, err := emulator.New(opts)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := e.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
-	c := &Cloud{Emulator: e, t: t, handler: e.Handler()}
+	c := &Cloud{Emulator: e, t: tb, handler: e.Handler()}
 	c.serve = sync.OnceValue(func() string {
 		server := httptest.NewServer(c.handler)
-		t.Cleanup(server.Close)
+		tb.Cleanup(server.Close)
 		return server.URL
 	})
 	return c
@@ -82,7 +83,7 @@ func (d direct) RoundTrip(request *http.Request) (response *http.Response, err e
 // Admin makes a request to the admin API and returns the answer. A refusal fails the test.
 func (c *Cloud) Admin(method, path, body string) []byte {
 	c.t.Helper()
-	request := httptest.NewRequest(method, path, strings.NewReader(body))
+	request := httptest.NewRequestWithContext(context.WithoutCancel(c.t.Context()), method, path, strings.NewReader(body))
 	request.RemoteAddr = "127.0.0.1:1"
 	recorder := httptest.NewRecorder()
 	c.handler.ServeHTTP(recorder, request)
