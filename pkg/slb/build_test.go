@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
+
+// testNow is the time of a build.
+var testNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // buildCase is an input under construction.
 type buildCase struct {
@@ -34,7 +38,7 @@ func (c *buildCase) build() (*Model, []Problem) {
 	params, problems := paramsOf(c.svc)
 	model, more := Build(Input{
 		Service: c.svc, Params: params, Config: c.config, ClusterID: c.config.ClusterID,
-		Nodes: NodesOf(c.nodes, testInstanceID), Slices: c.slices, Interfaces: c.enis,
+		Nodes: NodesOf(c.nodes, testInstanceID, testNow), Slices: c.slices, Interfaces: c.enis,
 	})
 	return model, append(problems, more...)
 }
@@ -98,8 +102,16 @@ func taintedBy(key string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key}) }
 }
 
-func cordoned(n *corev1.Node)        { n.Spec.Unschedulable = true }
-func notReady(n *corev1.Node)        { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
+func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
+func silentFor(d time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(testNow.Add(-d))
+	}
+}
+func failing(n *corev1.Node) {
+	n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(testNow)
+}
 func withoutProvider(n *corev1.Node) { n.Spec.ProviderID = "" }
 func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
 
@@ -113,6 +125,10 @@ func TestBuildClusterMembers(t *testing.T) {
 	}{
 		{"ready nodes", func(*buildCase) {}, []string{a, b}},
 		{"not ready", func(c *buildCase) { c.nodes[1] = testNode("b", notReady) }, []string{a}},
+		{"silent since a moment ago", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(silentGrace-time.Second)) }, []string{a, b}},
+		{"silent for long", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(silentGrace)) }, []string{a}},
+		{"silent by a clock that is far ahead", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(-time.Hour)) }, []string{a}},
+		{"says that it is not ready", func(c *buildCase) { c.nodes[1] = testNode("b", failing) }, []string{a}},
 		{"none ready", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", notReady)} }, []string{"doubt, gone []"}},
 		{"no nodes", func(c *buildCase) { c.nodes = nil }, []string{"doubt, gone []"}},
 		{"excluded", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(labelExclude, "")) }, []string{a}},

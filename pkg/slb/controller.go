@@ -217,7 +217,8 @@ func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 			if !ok || !also {
 				return
 			}
-			was, is := nodeOf(old, c.opts.InstanceID), nodeOf(node, c.opts.InstanceID)
+			now := time.Now()
+			was, is := nodeOf(old, c.opts.InstanceID, now), nodeOf(node, c.opts.InstanceID, now)
 			switch {
 			case sameNode(was, is):
 			case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:

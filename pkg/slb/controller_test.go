@@ -213,6 +213,7 @@ func TestNodeEventsThatDoNotMatter(t *testing.T) {
 		{"heartbeat", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }, true},
 		{"capacity", func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{} }, true},
 		{"readiness", notReady, false},
+		{"silence", silentFor(time.Second), false},
 		{"cordon", cordoned, false},
 		{"provider ID", withoutProvider, false},
 		{"label", labelled("pool", "x"), false},
@@ -220,7 +221,7 @@ func TestNodeEventsThatDoNotMatter(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			was, is := nodeOf(testNode("a"), testInstanceID), nodeOf(testNode("a", test.change), testInstanceID)
+			was, is := nodeOf(testNode("a"), testInstanceID, testNow), nodeOf(testNode("a", test.change), testInstanceID, testNow)
 			if got := sameNode(was, is); got != test.same {
 				t.Errorf("sameNode = %v, want %v", got, test.same)
 			}

@@ -3,6 +3,7 @@ package slb
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -33,6 +34,8 @@ type Node struct {
 	// Candidate says that nothing but readiness decides whether the node is a member.
 	Candidate bool
 	Ready     bool
+	// ReadyUntil is until when a node counts as ready whose kubelet has fallen silent; zero for one that reports.
+	ReadyUntil time.Time
 	// Leaving says that the node is about to go: it gets no new connections.
 	Leaving      bool
 	Cordoned     bool
@@ -42,24 +45,31 @@ type Node struct {
 	Labels  labels.Set
 }
 
-// NodesOf reduces the nodes to what matters, sorted by name. instanceID is [Options].InstanceID.
-func NodesOf(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error)) []Node {
+// silentGrace is how long a node stays a member whose kubelet is silent, which a cluster says of one after 40 s. Most often
+// silent kubelets are those that could not reach the API server: after an outage of it nodes are marked so, one after the
+// other, in the seconds until each has reported again (within 10 s), and their members would go out and come back. The
+// health checks of the CLB have found a machine that is really dead long before.
+const silentGrace = 30 * time.Second
+
+// NodesOf reduces the nodes to what matters at a time, sorted by name. instanceID is [Options].InstanceID.
+func NodesOf(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) []Node {
 	nodes := make([]Node, 0, len(objects))
 	for _, object := range objects {
-		nodes = append(nodes, nodeOf(object, instanceID))
+		nodes = append(nodes, nodeOf(object, instanceID, now))
 	}
 	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	return nodes
 }
 
-func nodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error)) Node {
+func nodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) Node {
 	_, controlPlane := object.Labels[labelMaster]
 	node := Node{
 		Name: object.Name, Labels: labels.Set(object.Labels),
-		Ready: ready(object), Cordoned: object.Spec.Unschedulable, ControlPlane: controlPlane,
+		Cordoned: object.Spec.Unschedulable, ControlPlane: controlPlane,
 		Virtual: object.Labels[labelType] == typeVirtualKubelet,
 		Leaving: object.DeletionTimestamp != nil || tainted(object, taintAutoscaler),
 	}
+	node.Ready, node.ReadyUntil = ready(object, now)
 	node.Candidate = !excluded(object) && !node.Virtual
 	id, err := instanceID(object)
 	if err != nil {
@@ -85,13 +95,34 @@ func tainted(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
 }
 
-func ready(node *corev1.Node) bool {
+// ready tells whether a node counts as ready and, when that is so only because its kubelet is not silent for long, until
+// when.
+func ready(node *corev1.Node, now time.Time) (bool, time.Time) {
 	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
+		switch {
+		case condition.Type != corev1.NodeReady:
+		case condition.Status == corev1.ConditionTrue:
+			return true, time.Time{}
+		case condition.Status == corev1.ConditionUnknown && now.Sub(condition.LastTransitionTime.Time).Abs() < silentGrace:
+			return true, condition.LastTransitionTime.Add(silentGrace)
 		}
 	}
-	return false
+	return false, time.Time{}
+}
+
+// untilSilence returns how long it takes until the first node no longer counts as ready because its kubelet is silent, 0
+// when all report.
+func untilSilence(nodes []Node, now time.Time) time.Duration {
+	first := time.Duration(0)
+	for i := range nodes {
+		if nodes[i].ReadyUntil.IsZero() {
+			continue
+		}
+		if left := max(nodes[i].ReadyUntil.Sub(now), time.Second); first == 0 || left < first {
+			first = left
+		}
+	}
+	return first
 }
 
 // eligible returns the nodes that may be members: the candidates without the control plane, where the policy says so.
@@ -121,5 +152,5 @@ func sameNode(a, b Node) bool {
 
 func (n Node) equal(o Node) bool {
 	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate &&
-		n.Ready == o.Ready && n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane
+		n.Ready == o.Ready && n.ReadyUntil.Equal(o.ReadyUntil) && n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane
 }

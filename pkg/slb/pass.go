@@ -91,8 +91,10 @@ func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Durat
 	case hasReason(out.problems, ReasonFailedSetEIPAddress):
 		wait = min(eipWait, wait)
 	}
-	if out.gateWait > 0 {
-		wait = min(out.gateWait, wait)
+	for _, sooner := range []time.Duration{out.gateWait, out.silence} {
+		if sooner > 0 {
+			wait = min(sooner, wait)
+		}
 	}
 	return wait, nil
 }

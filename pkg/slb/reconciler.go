@@ -67,6 +67,8 @@ type outcome struct {
 	gateWait time.Duration
 	// repeated says that the pass failed in the same way as the one before.
 	repeated bool
+	// silence is when a silent node stops to count as ready, 0 when none is silent.
+	silence time.Duration
 	// reused and preserved tell, after a removal, that the CLB itself still stands.
 	reused, preserved bool
 }
@@ -219,7 +221,7 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	if err != nil {
 		return Plan{}, err
 	}
-	out.gates = gates
+	out.gates, out.silence = gates, untilSilence(in.Nodes, time.Now())
 	in.Applied, out.applied = history.tag, history.codes
 	if in.Tags, err = r.writtenTags(svc, known, params); err != nil {
 		return Plan{}, err
@@ -268,7 +270,7 @@ func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memo
 	if err != nil {
 		return in, nil, fmt.Errorf("list the nodes: %w", err)
 	}
-	in.Nodes = NodesOf(nodes, r.opts.InstanceID)
+	in.Nodes = NodesOf(nodes, r.opts.InstanceID, time.Now())
 	if in.Slices, err = r.slices(svc); err != nil {
 		return in, nil, err
 	}

@@ -1,0 +1,57 @@
+package slb
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestSilentNodeStaysForAWhile: after an outage of the API server nodes are silent for seconds. Their members stay, the Service
+// is looked at again when that may be no coincidence any more, and then they go.
+func TestSilentNodeStaysForAWhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(testService("web", 80))
+	w.mustPass("web")
+	w.calls()
+
+	silentSince := func(since time.Time) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(since)
+		}
+	}
+	w.putNode(testNode("b", silentSince(time.Now())))
+	next, err := w.Reconcile(t.Context(), w.get("web"))
+	if err != nil || next <= 0 || next > silentGrace {
+		t.Errorf("the next pass is due after %s (%v), want after %s at the latest", next, err, silentGrace)
+	}
+	if calls := w.calls(); len(calls) != 0 {
+		t.Errorf("calls when a node has fallen silent: %v", calls)
+	}
+	w.putNode(testNode("b", silentSince(time.Now().Add(-silentGrace))))
+	w.mustPass("web")
+	if calls := w.calls(); !slices.Equal(calls, []string{"RemoveVServerGroupBackendServers"}) {
+		t.Errorf("calls when it has been silent for %s: %v", silentGrace, calls)
+	}
+}
+
+func TestUntilSilence(t *testing.T) {
+	t.Parallel()
+	in := func(d time.Duration) Node { return Node{Ready: true, ReadyUntil: testNow.Add(d)} }
+	for name, test := range map[string]struct {
+		nodes []Node
+		want  time.Duration
+	}{
+		"all report":           {nodes: []Node{{Ready: true}, {}}},
+		"the first of several": {nodes: []Node{in(20 * time.Second), {Ready: true}, in(10 * time.Second)}, want: 10 * time.Second},
+		"just over":            {nodes: []Node{in(-time.Second)}, want: time.Second},
+	} {
+		if got := untilSilence(test.nodes, testNow); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
