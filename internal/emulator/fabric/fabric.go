@@ -46,11 +46,12 @@ type Fabric struct {
 	// pace spreads the health checks.
 	pace *rate.Limiter
 
-	// syncing serialises Sync, which reads the wanted sockets and then opens and closes.
-	syncing   sync.Mutex
+	// syncing serialises what opens and closes sockets, which can take the network as long as the kernel is busy.
+	syncing sync.Mutex
+	// mu is held for moments only: whoever describes a load balancer takes it under the store's lock, and everybody else would
+	// wait for that one.
 	mu        sync.Mutex
-	frontends map[socketKey]*frontend // guarded by mu
-	closed    bool                    // guarded by mu
+	frontends map[socketKey]*frontend // guarded by mu; changed only under syncing
 	// verdict tells follow that a member became healthy or failed.
 	verdict chan struct{}
 
@@ -103,19 +104,15 @@ func (f *Fabric) wake() {
 
 // Close closes every socket and connection and waits for their goroutines.
 func (f *Fabric) Close() error {
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		return nil
-	}
-	f.closed = true
 	f.cancel()
+	f.syncing.Lock()
 	var errs []error
-	for key, front := range f.frontends {
-		delete(f.frontends, key)
+	for _, key := range f.opened() {
+		front := f.find(key)
+		f.put(key, nil)
 		errs = append(errs, front.close())
 	}
-	f.mu.Unlock()
+	f.syncing.Unlock()
 	f.conns.closeWhere(func(string) bool { return true })
 	f.wait.Wait()
 	return errors.Join(errs...)

@@ -30,9 +30,7 @@ const dialTimeout = 5 * time.Second
 
 // Endpoint is the "ip:port" on which a listener accepts connections on this host, or "".
 func (f *Fabric) Endpoint(loadBalancerID string, key cloud.ListenerKey) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s, ok := f.frontends[socketKey{loadBalancerID, key}]; ok && s.addr != nil {
+	if s := f.find(socketKey{loadBalancerID, key}); s != nil && s.addr != nil {
 		return s.addr.String()
 	}
 	return ""
@@ -63,7 +61,8 @@ type frontend struct {
 	addr net.Addr // nil without a socket
 	web  *web     // nil for tcp and udp
 	stop func() error
-	// elastic closes the sockets on elastic addresses that are bound to the load balancer; guarded by the fabric's mu.
+	// elastic are the sockets on elastic addresses that are bound to the load balancer; guarded by the fabric's mu, and changed only
+	// under its syncing.
 	elastic map[VIP]elasticSocket
 	// unwatch ends the health checks.
 	unwatch func()
@@ -96,17 +95,20 @@ func (f *Fabric) frontend(ctx context.Context, key socketKey) (*frontend, error)
 	if !ok || ctx.Err() != nil {
 		return nil, fmt.Errorf("listener %s of %s: %w", key, key.lb, errors.Join(ErrNoMember, ctx.Err()))
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if front := f.frontends[key]; front != nil {
+	if front := f.find(key); front != nil {
 		return front, nil
 	}
-	if f.closed {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	if front := f.find(key); front != nil {
+		return front, nil
+	}
+	if f.ctx.Err() != nil {
 		return nil, net.ErrClosed
 	}
 	front, err := f.open(key, s.vips[0])
 	if err == nil {
-		f.frontends[key] = front
+		f.put(key, front)
 	}
 	return front, err
 }
@@ -125,7 +127,7 @@ func (f *Fabric) read(key socketKey) (s settings, ok bool) {
 	return s, ok
 }
 
-// open begins the client's side of a listener. The caller holds f.mu.
+// open begins the client's side of a listener. The caller holds f.syncing.
 func (f *Fabric) open(key socketKey, vip VIP) (*frontend, error) {
 	front := &frontend{
 		key: key, vip: vip, elastic: map[VIP]elasticSocket{}, clients: map[net.Conn]struct{}{},
@@ -150,11 +152,11 @@ func (f *Fabric) open(key socketKey, vip VIP) (*frontend, error) {
 }
 
 // follow opens sockets on the elastic addresses that came, and closes those on the ones that went; what is connected
-// already goes on. The caller holds f.mu.
+// already goes on. The caller holds f.syncing.
 func (s *frontend) follow(f *Fabric, elastic []VIP) {
 	for vip, socket := range s.elastic {
 		if !slices.Contains(elastic, vip) {
-			delete(s.elastic, vip)
+			f.putElastic(s, vip, elasticSocket{})
 			// The address is somebody else's now, whatever its socket says.
 			_ = socket.stop()
 		}
@@ -164,9 +166,20 @@ func (s *frontend) follow(f *Fabric, elastic []VIP) {
 			continue
 		}
 		if addr, stop, err := f.bind(s, vip); err == nil {
-			s.elastic[vip] = elasticSocket{addr, stop}
+			f.putElastic(s, vip, elasticSocket{addr, stop})
 		}
 	}
+}
+
+// putElastic notes a frontend's socket on an elastic address, or with the zero value that there is none. The caller holds f.syncing.
+func (f *Fabric) putElastic(s *frontend, vip VIP, socket elasticSocket) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if socket.stop == nil {
+		delete(s.elastic, vip)
+		return
+	}
+	s.elastic[vip] = socket
 }
 
 // bind opens a socket of a listener.

@@ -10,33 +10,46 @@ func (f *Fabric) Sync() {
 	f.dropDead()
 	f.drain()
 	wanted := f.wanted()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return
-	}
-	for key, front := range f.frontends {
+	for _, key := range f.opened() {
+		front := f.find(key)
 		if vips := wanted[key]; len(vips) == 0 || vips[0] != front.vip {
-			delete(f.frontends, key)
+			f.put(key, nil)
 			f.balancers.forget(key)
 			// The listener is gone whatever its socket says.
 			_ = front.close()
 		}
 	}
-	if !f.listen {
+	if !f.listen || f.ctx.Err() != nil {
 		return
 	}
 	for key, vips := range wanted {
-		front := f.frontends[key]
+		front := f.find(key)
 		if front == nil {
 			var err error
 			if front, err = f.open(key, vips[0]); err != nil {
 				continue
 			}
-			f.frontends[key] = front
+			f.put(key, front)
 		}
 		front.follow(f, vips[1:])
 	}
+}
+
+func (f *Fabric) find(key socketKey) *frontend {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.frontends[key]
+}
+
+// put notes that a listener has a frontend, or with nil that it has none. The caller holds f.syncing.
+func (f *Fabric) put(key socketKey, front *frontend) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if front == nil {
+		delete(f.frontends, key)
+		return
+	}
+	f.frontends[key] = front
 }
 
 // wanted are the listeners that should have a frontend, with their VIPs. Without sockets only what somebody dialled has
