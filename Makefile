@@ -40,6 +40,7 @@ build: ## Build the programs into bin/
 test: build ## Unit tests with the race detector, then end to end against the sandbox
 	$(GO) test -race ./...
 	cd hack/image && $(STATIC) $(GO) test ./...
+	cd hack/k8s-e2e && $(STATIC) $(GO) test .
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m ./...
 	cd hack/chart && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 15m ./...
 
@@ -67,6 +68,11 @@ e2e-real: build ## End-to-end tests on real machines: kubelets, containers, a VP
 	hack/kruise/build.sh $(BIN)/kruise
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 20m -tags real -v -run '$(REAL)' ./e2e/real
 
+.PHONY: e2e-k8s
+e2e-k8s: build ## Kubernetes' own specs of load balancers on real machines (SPECS=regexp of specs; root on Linux; a quarter of an hour)
+	hack/k8s-e2e/build.sh $(BIN)/k8s-e2e
+	$(BIN)/k8s-e2e/run --bin-dir $(BIN) --build-dir $(BIN)/k8s-e2e --focus '$(SPECS)'
+
 .PHONY: soak
 soak: ## 200 Services churned for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
 	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoak$$' ./pkg/slb -soak.real -soak.for=10m -soak.services=200 $(SOAK_ARGS)
@@ -92,6 +98,7 @@ lint: shellcheck ## Run golangci-lint
 	cd sandbox && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../.golangci.yml ./...
 	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/chart && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	cd hack/k8s-e2e && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
 generate: ## Render deploy/ from the chart and the reference pages from the code
@@ -103,6 +110,7 @@ generate: ## Render deploy/ from the chart and the reference pages from the code
 	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
+	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update
 
 .PHONY: verify
 verify: ## Fail when something generated or go.mod is stale
@@ -116,6 +124,7 @@ verify: ## Fail when something generated or go.mod is stale
 	cd hack/image && $(GO) mod tidy -diff
 	cd hack/kruise && $(GO) mod tidy -diff
 	cd hack/chart && $(GO) mod tidy -diff
+	cd hack/k8s-e2e && $(GO) mod tidy -diff
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
 
 .PHONY: image

@@ -1,0 +1,31 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+// pageHead is what the reference page says before the specs.
+//
+//go:embed page.md
+var pageHead string
+
+// page is the reference page of the specs of a version of Kubernetes.
+func page(version string, all []spec) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, pageHead, version)
+	out.WriteString("\n## What passes\n\n| spec | what it shows |\n| --- | --- |\n")
+	for _, s := range all {
+		if s.why == "" {
+			fmt.Fprintf(&out, "| %s | %s |\n", s.name, s.shows)
+		}
+	}
+	out.WriteString("\n## What cannot pass\n\n| spec | why |\n| --- | --- |\n")
+	for _, s := range all {
+		if s.why != "" {
+			fmt.Fprintf(&out, "| %s | %s |\n", s.name, s.why)
+		}
+	}
+	return out.String()
+}

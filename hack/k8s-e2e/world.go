@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
+)
+
+// dnsManifest is cluster DNS.
+//
+//go:embed dns.yaml
+var dnsManifest string
+
+const (
+	// managerImage is what the sandbox calls the image of the manager that it has built.
+	managerImage = "ghcr.io/alicloud-ccm/cloud-controller-manager:sandbox"
+	// dnsAddress is that of the Service in dns.yaml.
+	dnsAddress = "10.96.0.10"
+	// usable is how long the cluster may take until everything in it is ready.
+	usable = 3 * time.Minute
+)
+
+// world is a sandbox of real machines with the manager and cluster DNS.
+type world struct {
+	options
+	cluster
+
+	// files is a directory for everything, the sandbox's included.
+	files   string
+	sandbox *exec.Cmd
+}
+
+// start returns when the cluster can be used. stop ends it, also after an error.
+func (w *world) start(ctx context.Context) error {
+	var err error
+	if w.files, err = os.MkdirTemp("", "k8s-e2e-"); err != nil {
+		return err
+	}
+	archive := filepath.Join(w.files, "images.tar")
+	if err := writeImages(ctx, archive, w.buildDir); err != nil {
+		return err
+	}
+	w.dir, w.kubectl = filepath.Join(w.files, "sandbox"), filepath.Join(w.files, "kubectl")
+	if err := os.Symlink(filepath.Join(w.binDir, "sandbox"), w.kubectl); err != nil {
+		return err
+	}
+	if err := w.up(ctx, archive); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, usable)
+	defer cancel()
+	for _, install := range []func(context.Context) error{w.installManager, w.installDNS, w.await, w.find} {
+		if err := install(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// up starts the sandbox and waits for its "ready".
+func (w *world) up(ctx context.Context, archive string) error {
+	// It outlives ctx: specs that are interrupted clean up. stop ends it.
+	w.sandbox = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(w.binDir, "sandbox"), "up", "--dir", w.dir,
+		"--node-kind", "real", "--nodes", fmt.Sprint(w.nodes), "--images", archive, "--cluster-dns", dnsAddress)
+	w.sandbox.Stderr = os.Stderr
+	// A process group of its own: neither does the terminal's interrupt end it. But it does not outlive this process.
+	w.sandbox.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	stdout, err := w.sandbox.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err = w.sandbox.Start(); err != nil {
+		w.sandbox = nil
+		return fmt.Errorf("start the sandbox (make build makes it): %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = w.sandbox.Process.Signal(syscall.SIGTERM) })() // only while it comes up
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil || line != "ready\n" {
+		return fmt.Errorf("the sandbox did not come up: it says %q: %w", line, err)
+	}
+	return nil
+}
+
+// stop ends the sandbox and removes its files.
+func (w *world) stop() error {
+	var errs []error
+	if w.sandbox != nil {
+		if err := w.sandbox.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, err)
+		}
+		if err := w.sandbox.Wait(); err != nil {
+			errs = append(errs, fmt.Errorf("the sandbox has ended: %w", err))
+		}
+	}
+	if w.files != "" {
+		errs = append(errs, os.RemoveAll(w.files))
+	}
+	return errors.Join(errs...)
+}
+
+// installManager installs the published manifest, with the image that the sandbox has.
+func (w *world) installManager(ctx context.Context) error {
+	_, err := w.run(ctx, "", "-n", "kube-system", "create", "configmap", "cloud-config",
+		"--from-file="+filepath.Join(w.dir, "cloud-config.conf"))
+	if err != nil {
+		return err
+	}
+	manifest, err := deploy.Files.ReadFile("ccm.yaml")
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	for line := range strings.Lines(string(manifest)) {
+		if at := strings.Index(line, "image: "); at >= 0 {
+			line = line[:at] + "image: " + managerImage + "\n"
+		}
+		out.WriteString(line)
+	}
+	_, err = w.run(ctx, out.String(), "apply", "-f", "-")
+	return err
+}
+
+func (w *world) installDNS(ctx context.Context) error {
+	_, err := w.run(ctx, dnsManifest, "apply", "-f", "-")
+	return err
+}
+
+// await waits until pods can run everywhere.
+func (w *world) await(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"-n", "kube-system", "rollout", "status", "deployment/cloud-controller-manager"},
+		{"-n", "kube-system", "rollout", "status", "deployment/coredns"},
+		{"wait", "nodes", "--all", "--for=jsonpath={.spec.providerID}"},
+		{"wait", "nodes", "--all", "--for=condition=NetworkUnavailable=False"},
+	} {
+		if _, err := w.run(ctx, "", append(args, "--timeout="+usable.String())...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
