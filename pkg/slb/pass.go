@@ -152,7 +152,9 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 			known.recreating, known.actual.LoadBalancer.ID, known.actual.LoadBalancer.Address)
 		known.recreating, known.failure = "", ""
 	case out.writes > 0 || known.failure != "":
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonEnsured, "CLB %s is as the Service wants it", out.loadBalancerID)
+		if _, isUnmet := unmetWish(out.problems); !isUnmet { // an event of its own tells of that
+			r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonEnsured, "CLB %s is as the Service wants it", out.loadBalancerID)
+		}
 		known.failure = ""
 	}
 }
