@@ -145,12 +145,21 @@ func clusterIDOn(actual *Model, svc *corev1.Service, configured string) string {
 	if actual == nil {
 		return configured
 	}
-	adopted := adoptedClusterID(actual, nameOf(svc))
+	marks := clusterIDsOn(actual, nameOf(svc))
 	switch {
-	case !actual.Reused && adopted != "":
-		return adopted
-	case actual.Reused && adopted == literalClusterID && svc.Labels[LabelLoadBalancerID] == actual.LoadBalancer.ID:
-		return adopted
+	case actual.Reused:
+		if slices.Contains(marks, literalClusterID) && !slices.Contains(marks, configured) && wasOn(svc, &actual.LoadBalancer) {
+			return literalClusterID
+		}
+	case len(marks) > 0:
+		return marks[0]
 	}
 	return configured
+}
+
+// wasOn reports whether the Service shows that it was on the CLB before.
+func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
+	return svc.Labels[LabelLoadBalancerID] == lb.ID || slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool {
+		return ingress.IP != "" && ingress.IP == lb.Address
+	})
 }

@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,26 +95,29 @@ func parseMark(text string) (service types.NamespacedName, clusterID string, ok 
 	return types.NamespacedName{Name: parts[2], Namespace: parts[3]}, parts[4], true
 }
 
-// adoptedClusterID returns the cluster id that the marks on an existing CLB of the Service carry, or "". Keeping it means
-// that taking over a CLB rewrites none of its listeners.
-func adoptedClusterID(actual *Model, service types.NamespacedName) string {
-	for _, listener := range actual.Listeners {
-		if marked, id, ok := parseMark(listener.Description); ok && marked == service {
-			return id
+// clusterIDsOn returns the cluster ids that the marks on an existing CLB carry with the name of the Service. Keeping the one
+// that is there means that taking over a CLB rewrites none of its listeners. On a CLB that several clusters share there may be
+// marks of a Service of the same name in another cluster.
+func clusterIDsOn(actual *Model, service types.NamespacedName) []string {
+	var ids []string
+	note := func(text string) {
+		if marked, id, ok := parseMark(text); ok && marked == service && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
+	}
+	for _, listener := range actual.Listeners {
+		note(listener.Description)
 	}
 	for _, group := range actual.Groups {
-		if marked, id, ok := parseMark(group.Name); ok && marked == service {
-			return id
-		}
+		note(group.Name)
 		for _, member := range group.Backends {
-			if marked, id, ok := parseMark(member.Description); ok && marked == service {
-				return id
-			}
+			note(member.Description)
 		}
 	}
-	id, _ := actual.LoadBalancer.Tag(tagCluster)
-	return id
+	if id, ok := actual.LoadBalancer.Tag(tagCluster); ok && !slices.Contains(ids, id) {
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // ownerTags are the tags of a CLB of ours; applied is the value of [tagApplied], empty to leave that as it is.
