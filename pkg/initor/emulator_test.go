@@ -2,7 +2,6 @@ package initor
 
 import (
 	"errors"
-	"net/http/httptest"
 	"testing"
 	"testing/fstest"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
@@ -19,24 +19,14 @@ func startCloud(t *testing.T, spec emulator.InstanceSpec) string {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.AccessKeys = append(config.AccessKeys, cloud.AccessKeyConfig{ID: "blind", Secret: "blind-secret", Permissions: []string{"slb:*"}})
-	emu, err := emulator.New(emulator.Options{Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(emu.Handler())
-	t.Cleanup(func() {
-		server.Close()
-		if err := emu.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	emu := emulatortest.New(t, emulator.Options{Config: config})
 	spec.PrivateIP = "10.1.0.11"
 	for id, spec := range map[string]emulator.InstanceSpec{"i-1": spec, "i-2": {PrivateIP: "10.1.0.12"}} {
 		if _, err := emu.PutInstance(id, spec); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return server.URL
+	return emu.URL()
 }
 
 func ecsSource(t *testing.T, url, key, vpcID string) *ECSSource {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -99,169 +98,133 @@ func gateWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, ready f
 	return w, ready
 }
 
-// TestReadinessGateOpensForMembers: a pod that waits for nothing but its gate becomes a member, then its gate opens; a pod
-// whose containers are not ready waits.
-func TestReadinessGateOpensForMembers(t *testing.T) {
-	t.Parallel()
-	w, ready := gateWorld(t)
-	w.putPod("p", true, webGate)
-	w.putPod("q", false, webGate)
-	wait, err := w.Reconcile(t.Context(), w.get("web"))
-	if err != nil || wait != minGateWait {
-		t.Errorf("the next look is due in %s, %v; want %s for the pod that waits", wait, err, minGateWait)
-	}
-	if diff := cmp.Diff([]string{"True/ServerRegistered", ""}, []string{w.gateOfPod("p"), w.gateOfPod("q")}); diff != "" {
-		t.Errorf("gates (-want +got):\n%s", diff)
-	}
-	if n := len(w.podMembers("k8s/8080/web/default/c1")); n != 1 {
-		t.Errorf("%d members, want 1", n)
-	}
-	ready("p")
-	w.putPod("q", true)
-	w.calls()
-	w.mustPass("web")
-	if diff := cmp.Diff([]string{"AddVServerGroupBackendServers"}, writesOf(w.calls())); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-	if got := w.gateOfPod("q"); got != "True/ServerRegistered" {
-		t.Errorf("gate of q = %q", got)
-	}
-	ready("p", "q")
-	w.kube.ClearActions()
-	w.mustPass("web")
-	if n := w.podRequests(); n != 0 || len(w.calls()) != 0 {
-		t.Errorf("%d requests about pods that are ready", n)
-	}
+// gateStep is something that happens to the pods p and q, and what one pass makes of it.
+type gateStep struct {
+	act   func(w *world, ready func(names ...string))
+	fails bool
+	// gates are those of p and q, members how many the group has.
+	gates   [2]string
+	members int
+	// writes to the cloud; nil is not looked at.
+	writes []string
+	// requests about pods, quiet none at all, unwritten no write to one; otherwise they are not looked at.
+	requests         int
+	quiet, unwritten bool
 }
 
-// TestReadinessGateCloses: a pod that stops to be ready leaves the group, and its gate closes until it is back.
-func TestReadinessGateCloses(t *testing.T) {
-	t.Parallel()
-	w, ready := gateWorld(t)
-	w.putPod("p", true, webGate)
-	w.putPod("q", true, webGate)
-	w.mustPass("web")
-	ready("q")
-	w.putPod("p", false)
-	w.mustPass("web")
-	if diff := cmp.Diff([]string{"False/ServerNotRegistered", "True/ServerRegistered"}, []string{w.gateOfPod("p"), w.gateOfPod("q")}); diff != "" {
-		t.Errorf("gates (-want +got):\n%s", diff)
-	}
-	w.putPod("p", true)
-	w.mustPass("web")
-	if got := w.gateOfPod("p"); got != "True/ServerRegistered" {
-		t.Errorf("gate of p = %q once it is back", got)
-	}
-}
+const registered = "True/ServerRegistered"
 
-// TestReadinessGateWithoutInterface tells the pod why it waits.
-func TestReadinessGateWithoutInterface(t *testing.T) {
+// TestReadinessGates: a pod that waits for nothing but its gate becomes a member, then its gate opens; and what keeps it closed.
+func TestReadinessGates(t *testing.T) {
 	t.Parallel()
-	w, _ := gateWorld(t)
-	w.putPod("p", true, webGate)
-	w.putPod("q", true, webGate)
-	address := w.addressOf("i-b")
-	if !w.emulator.ReleaseInstance("i-b") {
-		t.Fatal("no instance i-b")
+	pod := func(name string, containersReady bool, gates ...string) func(*world, func(...string)) {
+		return func(w *world, _ func(...string)) { w.putPod(name, containersReady, gates...) }
 	}
-	w.mustPass("web")
-	if diff := cmp.Diff([]string{"True/ServerRegistered", "False/ServerInvalidServer"}, []string{w.gateOfPod("p"), w.gateOfPod("q")}); diff != "" {
-		t.Errorf("gates of the pods, q at %s (-want +got):\n%s", address, diff)
-	}
-	w.podRequests()
-	w.mustPass("web")
-	for _, action := range w.kube.Actions() {
-		if action.GetVerb() == "patch" && action.GetResource().Resource == "pods" {
-			t.Error("the same condition is written again")
+	all := func(acts ...func(*world, func(...string))) func(*world, func(...string)) {
+		return func(w *world, ready func(...string)) {
+			for _, act := range acts {
+				act(w, ready)
+			}
 		}
 	}
+	endpoints := func(names ...string) func(*world, func(...string)) {
+		return func(_ *world, ready func(...string)) { ready(names...) }
+	}
+	nothing := func(*world, func(...string)) {}
+	both := all(pod("p", true, webGate), pod("q", true, webGate))
+	for _, test := range []struct {
+		name   string
+		change func(*corev1.Service)
+		steps  []gateStep
+	}{
+		{"opens for a member", nil, []gateStep{
+			{act: all(pod("p", true, webGate), pod("q", false, webGate)), gates: [2]string{registered, ""}, members: 1},
+			{act: all(endpoints("p"), pod("q", true)), gates: [2]string{registered, registered}, members: 2, writes: []string{"AddVServerGroupBackendServers"}},
+			{act: endpoints("p", "q"), gates: [2]string{registered, registered}, members: 2, writes: []string{}, quiet: true},
+		}},
+		{"closes until the pod is back", nil, []gateStep{
+			{act: both, gates: [2]string{registered, registered}, members: 2},
+			{act: all(endpoints("q"), pod("p", false)), gates: [2]string{"False/ServerNotRegistered", registered}, members: 1},
+			{act: pod("p", true), gates: [2]string{registered, registered}, members: 2},
+		}},
+		{"says that the address has no network interface", nil, []gateStep{
+			{act: all(both, func(w *world, _ func(...string)) { w.emulator.ReleaseInstance("i-b") }), gates: [2]string{registered, "False/ServerInvalidServer"}, members: 1},
+			{act: nothing, gates: [2]string{registered, "False/ServerInvalidServer"}, members: 1, unwritten: true},
+		}},
+		{"waits for the write", nil, []gateStep{
+			{act: all(pod("p", false, webGate), pod("q", false, webGate))},
+			{act: all(pod("p", true), func(w *world, _ func(...string)) {
+				w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "InternalError", "status": 500})
+			}), fails: true},
+			{act: func(w *world, _ func(...string)) { w.clearFaults() }, gates: [2]string{registered, ""}, members: 1},
+		}},
+		{"stays closed where the weight is 0", func(svc *corev1.Service) { annotate(svc, DefaultWeight, "0") }, []gateStep{
+			{act: all(pod("p", true, webGate), pod("q", false)), members: 1},
+		}},
+		{"of others: such pods are read once", nil, []gateStep{
+			{act: all(pod("p", true, "example.com/other"), pod("q", true, gatePrefix+"another-service")), requests: 2},
+			{act: nothing, quiet: true},
+		}},
+		{"is of no interest where nodes are the members", func(svc *corev1.Service) { delete(svc.Annotations, AnnotationBackendType) }, []gateStep{
+			{act: both, quiet: true},
+		}},
+		{"opens where endpoints are called ready before their pods are", func(svc *corev1.Service) { svc.Spec.PublishNotReadyAddresses = true }, []gateStep{
+			{act: all(endpoints("p", "q"), pod("p", true, webGate), pod("q", false)), gates: [2]string{registered, ""}, members: 2},
+		}},
+		{"is not the last one that the pod waits for", nil, []gateStep{
+			{act: all(pod("p", true, webGate, "example.com/other"), pod("q", false))},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var changes []func(*corev1.Service)
+			if test.change != nil {
+				changes = append(changes, test.change)
+			}
+			w, ready := gateWorld(t, changes...)
+			for i, step := range test.steps {
+				step.act(w, ready)
+				w.check(i+1, step)
+			}
+		})
+	}
 }
 
-// TestReadinessGateWaitsForTheWrite: the gate of a pod whose addition failed stays closed.
-func TestReadinessGateWaitsForTheWrite(t *testing.T) {
+// check makes one pass and looks at what came of it.
+func (w *world) check(number int, step gateStep) {
+	w.t.Helper()
+	w.kube.ClearActions()
+	w.calls()
+	if err := w.pass("web"); (err != nil) != step.fails {
+		w.t.Errorf("step %d: error %v, want one: %v", number, err, step.fails)
+	}
+	patches := slices.ContainsFunc(w.kube.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "patch" && a.GetResource().Resource == "pods" })
+	requests, writes := w.podRequests(), writesOf(w.calls())
+	if gates := [2]string{w.gateOfPod("p"), w.gateOfPod("q")}; gates != step.gates {
+		w.t.Errorf("step %d: gates %q, want %q", number, gates, step.gates)
+	}
+	if members := len(w.podMembers("k8s/8080/web/default/c1")); members != step.members {
+		w.t.Errorf("step %d: %d members, want %d", number, members, step.members)
+	}
+	if step.writes != nil && !slices.Equal(writes, step.writes) {
+		w.t.Errorf("step %d: writes %v, want %v", number, writes, step.writes)
+	}
+	if (step.quiet || step.requests > 0) && requests != step.requests {
+		w.t.Errorf("step %d: %d requests about pods, want %d", number, requests, step.requests)
+	}
+	if step.unwritten && patches {
+		w.t.Errorf("step %d: the same condition is written again", number)
+	}
+}
+
+// TestWaitingPodIsLookedAtAgain: no event tells when the containers of a pod get ready.
+func TestWaitingPodIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	w, _ := gateWorld(t)
-	w.putPod("p", false, webGate)
+	w.putPod("p", true, webGate)
 	w.putPod("q", false, webGate)
-	w.mustPass("web")
-	w.putPod("p", true)
-	w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "InternalError", "status": 500})
-	if err := w.pass("web"); err == nil {
-		t.Error("the pass succeeded")
-	}
-	if got := w.gateOfPod("p"); got != "" {
-		t.Errorf("gate of p = %q though it is no member", got)
-	}
-	w.clearFaults()
-	w.mustPass("web")
-	if got := w.gateOfPod("p"); got != "True/ServerRegistered" {
-		t.Errorf("gate of p = %q", got)
-	}
-}
-
-// TestReadinessGateOfWeightZero: who gets no traffic has no place behind the CLB.
-func TestReadinessGateOfWeightZero(t *testing.T) {
-	t.Parallel()
-	w, _ := gateWorld(t, func(svc *corev1.Service) { annotate(svc, DefaultWeight, "0") })
-	w.putPod("p", true, webGate)
-	w.mustPass("web")
-	if got := w.gateOfPod("p"); got != "" {
-		t.Errorf("gate of p = %q, want it closed", got)
-	}
-}
-
-// TestPodsWithoutGateAreReadOnce: their gates never change.
-func TestPodsWithoutGateAreReadOnce(t *testing.T) {
-	t.Parallel()
-	w, _ := gateWorld(t)
-	w.putPod("p", true, "example.com/other")
-	w.putPod("q", true, gatePrefix+"another-service")
-	w.podRequests()
-	w.mustPass("web")
-	if n := w.podRequests(); n != 2 {
-		t.Errorf("%d requests about pods, want 2", n)
-	}
-	w.mustPass("web")
-	if n := w.podRequests(); n != 0 {
-		t.Errorf("%d requests about pods that are known", n)
-	}
-	if n := len(w.podMembers("k8s/8080/web/default/c1")); n != 0 {
-		t.Errorf("%d members, want none: no pod is ready", n)
-	}
-}
-
-// TestGateOfServiceWithNodes: pods are not read where nodes are the members.
-func TestGateOfServiceWithNodes(t *testing.T) {
-	t.Parallel()
-	w, _ := gateWorld(t, func(svc *corev1.Service) { delete(svc.Annotations, AnnotationBackendType) })
-	w.putPod("p", true, webGate)
-	w.podRequests()
-	w.mustPass("web")
-	if n := w.podRequests(); n != 0 {
-		t.Errorf("%d requests about pods", n)
-	}
-}
-
-// TestPublishedThoughNotReady: the endpoints of such a Service are called ready before their pods are.
-func TestPublishedThoughNotReady(t *testing.T) {
-	t.Parallel()
-	w, ready := gateWorld(t, func(svc *corev1.Service) { svc.Spec.PublishNotReadyAddresses = true })
-	ready("p", "q")
-	w.putPod("p", true, webGate)
-	w.mustPass("web")
-	if got := w.gateOfPod("p"); got != "True/ServerRegistered" {
-		t.Errorf("gate of p = %q", got)
-	}
-}
-
-// TestOtherGatesOfAPod: ours is not the last one that it waits for.
-func TestOtherGatesOfAPod(t *testing.T) {
-	t.Parallel()
-	w, _ := gateWorld(t)
-	w.putPod("p", true, webGate, "example.com/other")
-	w.mustPass("web")
-	if n := len(w.podMembers("k8s/8080/web/default/c1")); n != 0 || w.gateOfPod("p") != "" {
-		t.Errorf("%d members, gate %q; want none, the pod waits for another gate", n, w.gateOfPod("p"))
+	if wait, err := w.Reconcile(t.Context(), w.get("web")); err != nil || wait != minGateWait {
+		t.Errorf("the next look is due in %s, %v; want %s", wait, err, minGateWait)
 	}
 }
 

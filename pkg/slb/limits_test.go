@@ -14,7 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 )
 
 // Sizes of the fleet under published limits.
@@ -38,19 +38,9 @@ func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
-	e, err := emulator.New(emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := alicloud.New(alicloud.Options{
-		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
-		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"}, Transport: inProcess{e.Handler()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := emulatortest.New(t, emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished})
 	w := &world{
-		t: t, emulator: e, kube: newClientset(), api: client, transport: &mortal{},
+		t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{},
 		config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
@@ -76,9 +66,6 @@ func (f *fleet) stop() {
 	f.cancel()
 	<-f.done
 	f.factory.Shutdown()
-	if err := f.emulator.Close(); err != nil {
-		f.t.Error(err)
-	}
 }
 
 // rest lets time pass until no write has arrived for more than a window of the limits.

@@ -49,89 +49,83 @@ func (w *world) vanish(name string) {
 	}
 }
 
-// TestOrphans: what the cluster made and no Service owns is listed; what belongs to another cluster, to a user, or to a
-// Service that is there, is not.
-func TestOrphans(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	threeNodes(w)
+// everyKindOfOwner makes Services of every kind that have something in the cloud, beside what is none of theirs.
+func everyKindOfOwner(w *world) {
+	w.t.Helper()
 	shared := w.makeCLB()
 	group := w.makeGroup(shared.ID, "shared", "k8s/80/far/default/c9")
 	w.makeListener(shared.ID, 9000, "by hand")
 	w.makeListener(shared.ID, 9001, "k8s/9001/far/default/c9")
-
-	kept := testService("kept", 80)
 	closed := testService("closed", 81)
 	closed.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
 	for _, svc := range []*corev1.Service{
-		kept, closed, reusing("guest", shared.ID, "true", 82), joining("joined", shared.ID, group+":83", 83),
+		testService("kept", 80), closed, reusing("guest", shared.ID, "true", 82), joining("joined", shared.ID, group+":83", 83),
 	} {
 		w.put(svc)
 		w.converge(svc.Name)
 	}
-	if got := w.orphans(); got != nil {
-		t.Errorf("orphans while every Service is there: %q", got)
-	}
-
-	w.vanish("closed") // somebody removed the finalizer by hand
-	w.vanish("guest")
-	w.vanish("joined")
-	want := []string{
-		"access control list acl (k8s-clb-a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
-		"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest does not exist",
-		"listener tcp:83 (k8s/83/joined/default/c1) in lb: Service default/joined does not exist",
-		"load balancer lb (a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
-		"member i-a:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
-		"member i-b:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
-		"member i-c:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
-		"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest does not exist",
-	}
-	if diff := cmp.Diff(want, w.orphans()); diff != "" {
-		t.Errorf("orphans (-want +got):\n%s", diff)
-	}
 }
 
-// TestOrphansOfServicesThatStay: a Service that is there but let go of its CLB, or is on another one, owns nothing of it.
-func TestOrphansOfServicesThatStay(t *testing.T) {
+// TestOrphans: what the cluster made and no Service owns is listed; what belongs to another cluster, to a user, or to a
+// Service that is there, is not.
+func TestOrphans(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	threeNodes(w)
-	first := w.makeCLB()
-	second := w.makeCLB()
-	w.put(reusing("guest", first.ID, "true", 82))
-	w.converge("guest")
-	w.change("guest", func(svc *corev1.Service) {
-		svc.Labels[LabelLoadBalancerID] = second.ID
-		annotate(svc, LoadBalancerID, second.ID)
-	})
-	w.put(testService("web", 80))
-	w.converge("web")
-	w.change("web", func(svc *corev1.Service) {
-		svc.Spec.Type, svc.Finalizers = corev1.ServiceTypeClusterIP, nil
-	})
-	want := []string{
-		"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest is on another CLB",
-		"load balancer lb (a0f5e8a1cweb): Service default/web is not served here any more",
-		"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest is on another CLB",
-	}
-	if diff := cmp.Diff(want, w.orphans()); diff != "" {
-		t.Errorf("orphans (-want +got):\n%s", diff)
-	}
-}
-
-// TestOrphansOfOtherClusters: the same account holds CLBs of other clusters, and of none.
-func TestOrphansOfOtherClusters(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	threeNodes(w)
-	w.officialCLB(testService("theirs", 80), "c9")
-	w.makeCLB(alicloud.Tag{Key: tagCluster, Value: testCluster})
-	if got := w.orphans(); got != nil {
-		t.Errorf("orphans: %q, want none", got)
-	}
-	w.officialCLB(testService("ours", 80), testCluster)
-	if got := w.orphans(); len(got) != 1 {
-		t.Errorf("orphans: %q, want the one that the vendor's controller made for this cluster", got)
+	for _, test := range []struct {
+		name    string
+		prepare func(*world)
+		want    []string
+	}{
+		{"every Service is there", everyKindOfOwner, nil},
+		{"Services whose finalizer somebody removed", func(w *world) {
+			everyKindOfOwner(w)
+			for _, name := range []string{"closed", "guest", "joined"} {
+				w.vanish(name)
+			}
+		}, []string{
+			"access control list acl (k8s-clb-a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
+			"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest does not exist",
+			"listener tcp:83 (k8s/83/joined/default/c1) in lb: Service default/joined does not exist",
+			"load balancer lb (a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
+			"member i-a:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+			"member i-b:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+			"member i-c:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+			"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest does not exist",
+		}},
+		{"a Service that is on another CLB now", func(w *world) {
+			w.put(reusing("guest", w.makeCLB().ID, "true", 82))
+			w.converge("guest")
+			second := w.makeCLB()
+			w.change("guest", func(svc *corev1.Service) {
+				svc.Labels[LabelLoadBalancerID] = second.ID
+				annotate(svc, LoadBalancerID, second.ID)
+			})
+		}, []string{
+			"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest is on another CLB",
+			"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest is on another CLB",
+		}},
+		{"a Service that let go of its CLB", func(w *world) {
+			w.put(testService("web", 80))
+			w.converge("web")
+			w.change("web", func(svc *corev1.Service) {
+				svc.Spec.Type, svc.Finalizers = corev1.ServiceTypeClusterIP, nil
+			})
+		}, []string{"load balancer lb (a0f5e8a1cweb): Service default/web is not served here any more"}},
+		{"CLBs of another cluster, and of none", func(w *world) {
+			w.officialCLB(testService("theirs", 80), "c9")
+			w.makeCLB(alicloud.Tag{Key: tagCluster, Value: testCluster})
+		}, nil},
+		{"what the vendor's controller made for this cluster", func(w *world) { w.officialCLB(testService("ours", 80), testCluster) },
+			[]string{"load balancer lb (a0f5e8a1cours): the Service with the tag a0f5e8a1cours does not exist"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			test.prepare(w)
+			if diff := cmp.Diff(test.want, w.orphans()); diff != "" {
+				t.Errorf("orphans (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,6 +139,9 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 			r.opts.Recorder.Event(svc, eventType(problem.Reason), problem.Reason, problem.Message)
 		}
 		told[problem] = true
+	}
+	if syncErr != nil {
+		maps.Copy(told, known.told) // a pass that ended early has not seen everything: the next one must not tell it again
 	}
 	known.told = told
 	switch {

@@ -2,11 +2,13 @@ package slb
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 )
 
@@ -20,20 +22,22 @@ const (
 func (w *world) raw(version, action string, parameters map[string]string, into any) {
 	w.t.Helper()
 	all := map[string]string{
-		"Action": action, "Version": version, "Format": "JSON", "RegionId": testRegion, "AccessKeyId": "emulator", "SignatureMethod": "HMAC-SHA1",
+		"Action": action, "Version": version, "Format": "JSON", "RegionId": testRegion, "AccessKeyId": emulatortest.AccessKeyID, "SignatureMethod": "HMAC-SHA1",
 		"SignatureVersion": "1.0", "SignatureNonce": rand.Text(), "Timestamp": time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 	}
 	maps.Copy(all, parameters)
-	all["Signature"] = rpc.Sign("emulator-secret", http.MethodGet, all)
+	all["Signature"] = rpc.Sign(emulatortest.AccessKeySecret, http.MethodGet, all)
 	query := url.Values{}
 	for name, value := range all {
 		query.Set(name, value)
 	}
-	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/?"+query.Encode(), http.NoBody)
-	if err != nil {
+	w.calls()
+	answer := w.emulator.Admin(http.MethodGet, "/?"+query.Encode(), "")
+	w.calls()
+	if into == nil {
+		return
+	}
+	if err := json.Unmarshal(answer, into); err != nil {
 		w.t.Fatal(err)
 	}
-	w.calls()
-	w.send(request, into)
-	w.calls()
 }

@@ -2,12 +2,10 @@ package slb
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strconv"
 	"testing"
@@ -76,22 +74,19 @@ func soakWith(t *testing.T, seed uint64) {
 		s.one()
 		time.Sleep(time.Duration(s.random.Int64N(int64(2 * soakPace))))
 	}
-	s.handler(http.MethodDelete, "faults", nil, nil)
+	s.clearFaults()
 	want := s.desired()
 	s.settle(want)
 	s.stop()
 	calls := s.emulator.Calls(0)
 	t.Logf("%d events, %d restarts, %d calls, %d CLBs in the end", s.events, s.restarts, len(calls), len(want))
-	if err := s.emulator.Close(); err != nil {
-		t.Error(err)
-	}
 }
 
 func newSoak(t *testing.T, seed uint64) *soak {
 	t.Helper()
 	s := &soak{
 		world: &world{
-			t: t, emulator: processCloud(t), kube: newClientset(), url: "http://cloud",
+			t: t, emulator: processCloud(t), kube: newClientset(),
 			config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
 		},
 		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{},
@@ -242,7 +237,7 @@ func (s *soak) breakCalls() {
 	}
 	rule := map[string]any{"action": "*", "after": s.random.IntN(5), "times": 1 + s.random.IntN(3)}
 	maps.Copy(rule, kinds[s.random.IntN(len(kinds))])
-	s.handler(http.MethodPost, "faults", rule, nil)
+	s.fault(rule)
 }
 
 // meddle changes something in the cloud as a person does in the console.
@@ -276,25 +271,10 @@ func (s *soak) meddle() {
 	}
 }
 
-// handler asks the emulator's admin API.
-func (s *soak) handler(method, path string, body, into any) {
-	s.t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	adminRequest(s.t, s.emulator, method, path, text, into)
-}
-
 // desired returns what a program makes of the Services and nodes as they are now in a cloud that is empty.
 func (s *soak) desired() map[string]cloudLB {
 	s.t.Helper()
 	e := processCloud(s.t)
-	defer func() {
-		if err := e.Close(); err != nil {
-			s.t.Error(err)
-		}
-	}()
 	fresh := &world{t: s.t, emulator: e, api: processClient(s.t, e), kube: newClientset(), config: s.config, transport: &mortal{}}
 	fresh.factory = informers.NewSharedInformerFactory(fresh.kube, 0)
 	opts := fresh.options()
@@ -320,14 +300,14 @@ func (s *soak) desired() map[string]cloudLB {
 		fresh.put(made)
 		fresh.mustPass(svc.Name)
 	}
-	return stateIn(s.t, e)
+	return fresh.state()
 }
 
 // settle waits until the cloud is as wanted, then watches a few drift passes over everything: they write nothing.
 func (s *soak) settle(want map[string]cloudLB) {
 	s.t.Helper()
 	for end := time.Now().Add(soakPatience); ; time.Sleep(soakResync) {
-		diff := cmp.Diff(want, stateIn(s.t, s.emulator), cmp.Transformer("sorted", sortedMembers))
+		diff := cmp.Diff(want, s.state(), cmp.Transformer("sorted", sortedMembers))
 		if diff == "" {
 			break
 		}

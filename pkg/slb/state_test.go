@@ -2,7 +2,6 @@ package slb
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -20,11 +19,7 @@ type cloudLB struct {
 func (w *world) state() map[string]cloudLB {
 	w.t.Helper()
 	var raw rawState
-	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/_emulator/state", http.NoBody)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.send(request, &raw)
+	w.read("state", &raw)
 	return raw.plain()
 }
 

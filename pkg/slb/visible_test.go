@@ -182,10 +182,35 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 		if slices.Max(waits) == slices.Min(waits) {
 			t.Errorf("waits %v are not spread", waits)
 		}
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
 	})
+}
+
+// TestFailedPassMakesNothingNews: what was told before a read failed, or was throttled, is not told again after it.
+func TestFailedPassMakesNothingNews(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []map[string]any{
+		{"action": "DescribeLoadBalancerAttribute", "code": "InternalError", "status": 500},
+		{"action": "DescribeLoadBalancerAttribute", "code": "SystemBusy", "status": 400},
+	} {
+		w := settled(t, testService("web", 80))
+		w.change("web", func(svc *corev1.Service) {
+			annotate(svc, VSwitchID, "vsw-b")
+			annotate(svc, Bandwidth, "9")
+		})
+		w.mustPass("web")
+		if events := w.told(); len(events) != 2 {
+			t.Errorf("events %q, want those of both annotations", events)
+		}
+		w.fault(fault)
+		w.drift("web")
+		_ = w.pass("web") // fails, or is quiet
+		w.mustPass("web")
+		for _, event := range w.told() {
+			if strings.Contains(event, "vsw-b") || strings.Contains(event, "bandwidth") {
+				t.Errorf("%v: %q is told again", fault["code"], event)
+			}
+		}
+	}
 }
 
 // TestOneRefusedAttributeHoldsNoOtherUp: the name and the tags are set although the cloud refuses the specification.

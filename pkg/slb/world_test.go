@@ -1,13 +1,10 @@
 package slb
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -26,13 +23,14 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 const (
 	testNamespace = "default"
 	testCluster   = "c1"
-	testRegion    = "cn-hangzhou"
+	testRegion    = emulatortest.Region
 
 	testCertificate = "cert-1"
 	testACL         = "acl-1"
@@ -44,8 +42,7 @@ var errDead = errors.New("the process is dead")
 // test decides what has been seen.
 type world struct {
 	t         *testing.T
-	emulator  *emulator.Emulator
-	url       string
+	emulator  *emulatortest.Cloud
 	kube      *fake.Clientset
 	factory   informers.SharedInformerFactory
 	events    chan string
@@ -116,20 +113,10 @@ func newWorldIn(t *testing.T, config *cloud.Config) *world {
 	}
 	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
 	config.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}, {ID: "acl-2", Entries: []string{"10.0.0.0/8"}}}
-	e, err := emulator.New(emulator.Options{Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(e.Handler())
-	t.Cleanup(func() {
-		server.Close()
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	e := emulatortest.New(t, emulator.Options{Config: config})
 	w := &world{
-		t: t, emulator: e, url: server.URL, kube: newClientset(), events: make(chan string, 1000),
-		config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
+		t: t, emulator: e, kube: newClientset(), events: make(chan string, 1000),
+		config: Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
 	}
 	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return w.transport.isDead(), nil, errDead
@@ -150,14 +137,18 @@ func (w *world) restart() {
 	w.t.Helper()
 	w.transport = &mortal{}
 	client, err := alicloud.New(alicloud.Options{
-		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
-		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: w.url, VPC: w.url, ECS: w.url}, Transport: w.transport,
+		Region: testRegion, Credentials: testKey(), Transport: w.transport,
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: w.emulator.URL(), VPC: w.emulator.URL(), ECS: w.emulator.URL()},
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.api = client
 	w.Reconciler = NewReconciler(w.options())
+}
+
+func testKey() alicloud.StaticCredentials {
+	return alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret}
 }
 
 func (w *world) options() Options {
@@ -343,22 +334,14 @@ func (w *world) fault(rule map[string]any) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+"/_emulator/faults", bytes.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.send(request, nil)
+	w.emulator.Fault(string(body))
 }
 
 // faultHits counts the calls that the injected faults hit.
 func (w *world) faultHits() int {
 	w.t.Helper()
 	var answer struct{ Faults []struct{ Hit int } }
-	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"/_emulator/faults", http.NoBody)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.send(request, &answer)
+	w.read("faults", &answer)
 	hits := 0
 	for _, fault := range answer.Faults {
 		hits += fault.Hit
@@ -368,27 +351,13 @@ func (w *world) faultHits() int {
 
 func (w *world) clearFaults() {
 	w.t.Helper()
-	request, err := http.NewRequestWithContext(context.WithoutCancel(w.t.Context()), http.MethodDelete, w.url+"/_emulator/faults", http.NoBody)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.send(request, nil)
+	w.emulator.Admin(http.MethodDelete, "/_emulator/faults", "")
 }
 
-func (w *world) send(request *http.Request, into any) {
+// read asks the emulator's admin API.
+func (w *world) read(path string, into any) {
 	w.t.Helper()
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode >= http.StatusMultipleChoices {
-		w.t.Fatalf("%s %s: %s", request.Method, request.URL.Path, answer.Status)
-	}
-	if into == nil {
-		return
-	}
-	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+	if err := json.Unmarshal(w.emulator.Admin(http.MethodGet, "/_emulator/"+path, ""), into); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,6 +29,7 @@ type balancer struct {
 	Listeners      []struct {
 		ListenerPort int
 		Status       string
+		Scheduler    string
 	}
 	VServerGroups []struct {
 		BackendServers []struct{}
@@ -69,16 +71,26 @@ func TestServices(t *testing.T) {
 		w.noBalancers(name)
 	}
 	w.lostBalancerIsMadeAnew()
+	w.unservedCostsNothing()
+	w.guestLeavesNothing()
 	w.changedTypeLetsGo()
 	w.orphansAreFound()
 }
 
 func (w *world) createWeb(name string) {
 	w.Helper()
+	w.createService(name, nil, corev1.ProtocolTCP)
+}
+
+// createService makes a Service with port 80 that asks for a CLB of address type intranet.
+func (w *world) createService(name string, annotations map[string]string, protocol corev1.Protocol) {
+	w.Helper()
+	asked := map[string]string{annotationAddressType: "intranet"}
+	maps.Copy(asked, annotations)
 	_, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Create(w.Context(), &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotationAddressType: "intranet"}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: asked},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "web"},
+			Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80, Protocol: protocol}}, Selector: map[string]string{"app": "web"},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -166,15 +178,7 @@ func (w *world) lostBalancerIsMadeAnew() {
 		return ""
 	})
 	w.served("lost")
-	w.until("the event", eventDeadline, func(ctx context.Context) string {
-		events, err := w.client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
-			FieldSelector: "involvedObject.name=lost,reason=" + slb.ReasonLoadBalancerRecreated,
-		})
-		if err != nil || len(events.Items) != 1 {
-			return fmt.Sprintf("%d events, %v", len(events.Items), err)
-		}
-		return ""
-	})
+	w.until("the event", eventDeadline, func(ctx context.Context) string { return w.eventsOf(ctx, "lost", slb.ReasonLoadBalancerRecreated, 1) })
 	w.deleteWeb("lost")
 	w.serviceIsGone("lost")
 	w.noBalancers("lost")
