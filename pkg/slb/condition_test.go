@@ -49,7 +49,9 @@ func TestConditionSaysWhatIsToBeMended(t *testing.T) {
 			w.makeListener(id, 81, "k8s/81/other/default/c9")
 			return reusing("web", id, "true", 80)
 		}, []step{
-			{func(_ *world, svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) },
+			{func(_ *world, svc *corev1.Service) {
+				svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP))
+			},
 				ReasonListenerConflict, "k8s/81/other/default/c9"},
 			{func(_ *world, svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] }, ReasonEnsured, ""},
 		}},

@@ -31,7 +31,7 @@ type tagHistory struct {
 // writtenTags compares the annotation with what was written before. The rules are those of [appliedHistory]: a CLB that
 // was adopted gets no tag with its first pass, a CLB that its user made never: there the Service remembers.
 func (r *Reconciler) writtenTags(svc *corev1.Service, known *memory, params Params) (h tagHistory, err error) {
-	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
+	if tags, wrong := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && wrong == nil {
 		h.digests = digestsOf(tags)
 	}
 	if known.actual == nil {

@@ -262,3 +262,30 @@ func TestTearDownOnACLBOfItsUsers(t *testing.T) {
 		t.Errorf("conditions %v are left on the Service", conditions)
 	}
 }
+
+// TestAdapterRemembersToo: linked into a stock manager, what was written goes as well, also after a restart.
+func TestAdapterRemembersToo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(guest(w, "", "a=1,b=2"))
+	ensure := func() {
+		t.Helper()
+		if _, err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil); err != nil {
+			t.Fatal(err)
+		}
+		w.restart()
+	}
+	ensure()
+	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, AdditionalTags, "b=2") })
+	ensure()
+	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" || !strings.Contains(w.remembered("web"), `"tags":["b"]`) {
+		t.Errorf("the Service remembers %s, tags (-want +got):\n%s", w.remembered("web"), diff)
+	}
+	if err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancerDeleted(t.Context(), "", w.get("web")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
+		t.Errorf("tags after the deletion (-want +got):\n%s", diff)
+	}
+}
