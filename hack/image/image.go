@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +18,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
-
-// certFile is where Go programs look for root certificates first.
-const certFile = "etc/ssl/certs/ca-certificates.crt"
 
 // user is that of the published empty bases: no name, no rights.
 const user = "65532:65532"
@@ -67,39 +63,16 @@ func compile(ctx context.Context, opts options, p program, architecture string) 
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, p.name)
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + opts.version
-	// Neither the commit nor the directory of the sources gets into the bytes.
+	// Neither the commit nor the directory of the sources gets into the bytes, nor what the builder has set for other programs.
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", ldflags, "-o", binary, "./cmd/"+p.name)
 	build.Dir = opts.root
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "GOWORK=off", "GOFLAGS=-mod=readonly")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return nil, fmt.Errorf("go build for %s: %w", architecture, err)
 	}
 	return os.ReadFile(binary)
-}
-
-// file is one of an image: a regular one, or a symbolic link.
-type file struct {
-	path   string
-	mode   fs.FileMode
-	data   []byte
-	linkTo string // empty for a regular file
-}
-
-// files returns all that is in the image of p: root certificates, the program, and what it is made of.
-func files(p program, version string, binary []byte) ([]file, error) {
-	bill, err := billOfMaterials(p, version, binary)
-	if err != nil {
-		return nil, err
-	}
-	all := []file{
-		{path: certFile, mode: 0o644, data: rootCertificates()}, {path: p.path, mode: 0o755, data: binary},
-		{path: "usr/share/sbom/" + p.name + ".spdx.json", mode: 0o644, data: bill},
-	}
-	if p.link != "" {
-		all = append(all, file{path: p.link, mode: 0o777, linkTo: "/" + p.path})
-	}
-	return all, nil
 }
 
 func newImage(p program, version, architecture string, contents []file) (v1.Image, error) {
@@ -125,18 +98,30 @@ func newImage(p program, version, architecture string, contents []file) (v1.Imag
 	config.Created = v1.Time{Time: time.Unix(0, 0).UTC()} // the clock must not get into the bytes
 	config.Config.User = user
 	config.Config.Entrypoint = []string{"/" + p.path}
-	config.Config.Labels = map[string]string{
+	config.Config.Labels = labels(version)
+	return mutate.ConfigFile(image, config)
+}
+
+// labels tell registries and scanners where an image comes from.
+func labels(version string) map[string]string {
+	return map[string]string{
 		"org.opencontainers.image.source":   "https://github.com/alicloud-ccm/cloud-provider-alicloud",
 		"org.opencontainers.image.version":  version,
 		"org.opencontainers.image.licenses": "Apache-2.0",
 	}
-	return mutate.ConfigFile(image, config)
 }
 
-// newLayer returns a layer with one file.
+// newLayer returns a layer with one file and the directories above it. Some runtimes give directories that a layer does not name to
+// root alone (containerd before 1.2.5, containers/storage before 1.42), where the image's user could not even reach the program.
 func newLayer(f file) (v1.Layer, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
+	for _, dir := range f.parents() {
+		header := &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: dirMode, ModTime: time.Unix(0, 0)}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
+	}
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: f.path, Mode: int64(f.mode), Size: int64(len(f.data)), ModTime: time.Unix(0, 0)}
 	if f.linkTo != "" {
 		header.Typeflag, header.Linkname = tar.TypeSymlink, f.linkTo

@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,7 +155,7 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 }
 
-// TestDockerfileGivesTheSame holds the Dockerfile to the user and the entry point of the images.
+// TestDockerfileGivesTheSame holds the Dockerfile to the user, the entry point and the labels of the images.
 func TestDockerfileGivesTheSame(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("Dockerfile")
@@ -160,7 +163,13 @@ func TestDockerfileGivesTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range programs {
-		want := "FROM scratch AS " + p.name + "\nCOPY --from=build /out/" + p.name + "/ /\nUSER " + user + "\nENTRYPOINT [\"/" + p.path + "\"]\n"
+		label := "\nLABEL"
+		named := labels("$VERSION")
+		for _, key := range slices.Sorted(maps.Keys(named)) {
+			label += fmt.Sprintf(" %s=%q \\\n     ", key, named[key])
+		}
+		want := "FROM scratch AS " + p.name + "\nARG VERSION=v0.0.0" + strings.TrimSuffix(label, " \\\n     ") +
+			"\nCOPY --from=build /out/" + p.name + "/ /\nUSER " + user + "\nENTRYPOINT [\"/" + p.path + "\"]\n"
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the Dockerfile lacks\n%s", want)
 		}

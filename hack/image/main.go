@@ -56,7 +56,7 @@ func main() {
 
 func run(ctx context.Context, opts options) error {
 	if opts.tree {
-		return writeTree(ctx, opts, opts.out)
+		return writeTrees(ctx, opts, opts.out)
 	}
 	scratch, err := os.MkdirTemp("", "image-")
 	if err != nil {
