@@ -68,7 +68,7 @@ func (s *configMapSource) read(ctx context.Context) error {
 		return fmt.Errorf("read ConfigMap %s/%s: %w", s.namespace, s.name, err)
 	}
 	if s.ecs, err = s.parse(stored); err != nil {
-		s.unusable = fmt.Errorf("%w: ConfigMap %s/%s, key %s: %w", initor.ErrNotUsable, s.namespace, s.name, cloudConfigKey, err)
+		s.unusable = fmt.Errorf("%w: ConfigMap %s/%s, key %s: %w", initor.ErrIncomplete, s.namespace, s.name, cloudConfigKey, err)
 	}
 	return nil
 }

@@ -64,8 +64,8 @@ func ecsSourceOf(config provider.Config, environment provider.Environment) (*ini
 		known bool
 	}{{"region", config.Region != ""}, {"vpcid", config.VPCID != ""}, {"accessKeyID", source != provider.SourceRole}} {
 		if !needed.known {
-			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address; without a "+
-				"cloud-config only the metadata service is asked", needed.field)
+			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address, and deploy/cloud-config.sh "+
+				"writes it; without a cloud-config only the metadata service is asked", needed.field)
 		}
 	}
 	client, err := alicloud.New(alicloud.Options{

@@ -18,6 +18,10 @@ var ErrNotECS = errors.New("not an ECS instance")
 // the node, and asking again does not help.
 var ErrNotUsable = errors.New("not usable")
 
+// ErrIncomplete is an [ErrNotUsable] of a source that a user meant to be asked, and that lacks something. It is told also where the
+// other sources deny the node.
+var ErrIncomplete = fmt.Errorf("%w as it is set up", ErrNotUsable)
+
 // Source finds out which ECS instance a node is.
 type Source interface {
 	// Name names the source in logs and errors, for example "metadata service".
@@ -47,7 +51,7 @@ type identity struct {
 // ask returns the answer of the first source that has one. Without any, the error wraps [ErrNotECS] only if every source that
 // can be asked says so: one that could not tell leaves the matter open.
 func ask(ctx context.Context, sources []Source, n *corev1.Node) (identity, error) {
-	var absent, unsure, unusable []error
+	var absent, unsure, unusable, incomplete []error
 	for _, source := range sources {
 		id, err := source.Identify(ctx, n)
 		switch {
@@ -55,17 +59,20 @@ func ask(ctx context.Context, sources []Source, n *corev1.Node) (identity, error
 			return identity{ProviderID: id, source: source.Name()}, nil
 		case errors.Is(err, ErrNotUsable):
 			unusable = append(unusable, fmt.Errorf("%s: %w", source.Name(), err))
+			if errors.Is(err, ErrIncomplete) {
+				incomplete = append(incomplete, unusable[len(unusable)-1])
+			}
 		case errors.Is(err, ErrNotECS):
 			absent = append(absent, fmt.Errorf("%s: %w", source.Name(), err))
 		default:
 			unsure = append(unsure, fmt.Errorf("%s: %w", source.Name(), err))
 		}
 	}
-	if len(unsure) > 0 {
+	if len(unsure) > 0 || len(absent) == 0 {
 		// What could not be asked is the user's way out.
 		return identity{}, OneLine(append(unsure, unusable...)...)
 	}
-	return identity{}, OneLine(absent...)
+	return identity{}, OneLine(append(absent, incomplete...)...)
 }
 
 // OneLine joins errors for a reader of one line; errors.Join would write a line for each. It drops nil, and is nil if nothing

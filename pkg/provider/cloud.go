@@ -60,6 +60,8 @@ type Settings struct {
 	Endpoints Endpoints
 	// PlainMetadata never asks the metadata service for a token.
 	PlainMetadata bool
+	// ControllerIdentities is --use-service-account-credentials. Only [Cloud.Examine] asks for the right that it needs.
+	ControllerIdentities bool
 }
 
 // Cloud implements [cloudprovider.Interface].

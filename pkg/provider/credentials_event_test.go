@@ -10,9 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -27,6 +31,7 @@ func TestBadCredentialsAreAnEvent(t *testing.T) {
 	for name, test := range map[string]struct {
 		good, bad string
 		byFlag    bool
+		forbidden bool // to read the ConfigMap
 		field     string
 	}{
 		"cloud-config": {
@@ -35,7 +40,7 @@ func TestBadCredentialsAreAnEvent(t *testing.T) {
 			field: "Global.accessKeySecret",
 		},
 		"credentials file": {
-			good: "[default]\naccess_key_id = emulator\naccess_key_secret = emulator-secret\n", byFlag: true,
+			good: "[default]\naccess_key_id = emulator\naccess_key_secret = emulator-secret\n", byFlag: true, forbidden: true,
 			bad:   "[default]\naccess_key_id = emulator\naccess_key_secret = " + secret + "\n",
 			field: "access_key_secret",
 		},
@@ -49,7 +54,13 @@ func TestBadCredentialsAreAnEvent(t *testing.T) {
 				opts.Config.Path, opts.File = path, ""
 			}
 			cloud := New(config, startCloud(t).environment(""))
-			kube := allowing(true)
+			const uid = "0f2c3d4e-0000-4000-8000-00000000beef"
+			kube := allowing(true, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cloud-config", UID: uid}})
+			if test.forbidden {
+				kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "cloud-config", nil)
+				})
+			}
 			if err := cloud.Connect(t.Context(), kube); err != nil {
 				t.Fatal(err)
 			}
@@ -87,6 +98,9 @@ func TestBadCredentialsAreAnEvent(t *testing.T) {
 			}
 			if len(events) != 1 || events[0].Count != 1 || events[0].Reason != reasonInvalidCredentials || events[0].InvolvedObject.Name != "cloud-config" {
 				t.Errorf("events %s, want one of the ConfigMap", text)
+			}
+			if got := events[0].InvolvedObject.UID; got != map[bool]types.UID{true: "", false: uid}[test.forbidden] {
+				t.Errorf("the event is of UID %q, want %q where the ConfigMap may be read, else none", got, uid)
 			}
 			for _, want := range []string{path, test.field} {
 				if !strings.Contains(events[0].Message, want) {

@@ -13,7 +13,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 )
 
 // maxSkew is how far the clocks may differ. The cloud refuses calls from fifteen minutes on; a machine that keeps its clock
@@ -154,7 +153,7 @@ func (e *examination) cluster(ctx context.Context) {
 		e.add("nodes", "all", doctor.NotChecked, "the API server does not answer", "")
 		return
 	}
-	e.report.Add(doctor.Rights(ctx, e.kube, e.rights())...)
+	e.report.Add(doctor.Rights(ctx, e.kube, e.rights(ctx))...)
 	list, err := e.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		e.add("nodes", "list", doctor.NotChecked, err.Error(), "")
@@ -172,16 +171,6 @@ func (e *examination) cluster(ctx context.Context) {
 			return err == nil
 		})...)
 	}
-}
-
-func (e *examination) rights() []rights.Set {
-	var needed []rights.Set
-	for _, set := range Rights() {
-		if set.Feature != "routes" || len(e.settings.ClusterCIDRs) > 0 {
-			needed = append(needed, set)
-		}
-	}
-	return needed
 }
 
 // findings are what ECS says of the nodes, nil when it cannot be asked.

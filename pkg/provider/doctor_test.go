@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -30,6 +32,7 @@ type patient struct {
 	env      Environment
 	nodes    []runtime.Object
 	denied   authorizationv1.ResourceAttributes // what the role lacks
+	role     []rbacv1.PolicyRule                // all that it allows; nil for everything but denied
 	apiError error
 }
 
@@ -57,11 +60,17 @@ func (p *patient) examine(t *testing.T) doctor.Report {
 	kube.PrependReactor("create", "selfsubjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		asked := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview).Spec.ResourceAttributes
 		denied := asked.Verb == p.denied.Verb && asked.Resource == p.denied.Resource && asked.Subresource == p.denied.Subresource
-		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: !denied}}, nil
+		allowed := !denied && (p.role == nil || slices.ContainsFunc(p.role, func(rule rbacv1.PolicyRule) bool { return allows(rule, asked) }))
+		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: allowed}}, nil
 	})
 	cloud := New(p.config, p.env)
 	cloud.Configure(p.settings)
 	return cloud.Examine(t.Context(), kube, p.apiError)
+}
+
+func allows(rule rbacv1.PolicyRule, asked *authorizationv1.ResourceAttributes) bool {
+	resource := strings.TrimSuffix(asked.Resource+"/"+asked.Subresource, "/")
+	return slices.Contains(rule.APIGroups, asked.Group) && slices.Contains(rule.Resources, resource) && slices.Contains(rule.Verbs, asked.Verb)
 }
 
 func wrongOf(report doctor.Report) []doctor.Check {
@@ -105,6 +114,53 @@ func TestDoctorForgivesWhatIsOptional(t *testing.T) {
 		if check.Status != doctor.Optional || !strings.Contains(check.Detail, "readiness gates") || check.Fix == "" {
 			t.Errorf("%s: %+v, want an optional one that says what for and how to get it", subject, check)
 		}
+	}
+}
+
+// publishedRole is the ClusterRole of the vendor's guide for self-managed clusters.
+var publishedRole = []rbacv1.PolicyRule{
+	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "update", "create"}},
+	{
+		APIGroups: []string{""}, Resources: []string{"persistentvolumes", "services", "secrets", "endpoints", "serviceaccounts"},
+		Verbs: []string{"get", "list", "watch", "create", "update", "patch"},
+	},
+	{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "watch", "delete", "patch", "update"}},
+	{APIGroups: []string{""}, Resources: []string{"services/status", "nodes/status"}, Verbs: []string{"update", "patch"}},
+	{APIGroups: []string{""}, Resources: []string{"events", "endpoints"}, Verbs: []string{"create", "patch", "update"}},
+}
+
+// TestDoctorUnderThePublishedRole: whoever comes from the official manager has its role, under which everything that matters works.
+func TestDoctorUnderThePublishedRole(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.role, p.settings.ControllerIdentities = publishedRole, true
+	report := p.examine(t)
+	var optional []string
+	for _, check := range report.Checks {
+		if check.Status == doctor.Optional {
+			optional = append(optional, check.Subject)
+		}
+	}
+	want := []string{
+		"may get namespaces", "may get configmaps", "may create tokenreviews", "may create subjectaccessreviews", "may list, watch endpointslices",
+		"may get pods", "may patch pods/status", "may create serviceaccounts/token",
+	}
+	if diff := cmp.Diff(want, optional); diff != "" || !report.Empty() {
+		t.Errorf("what is optional (-want +got):\n%s\nin:\n%s", diff, report)
+	}
+}
+
+// TestDoctorWithoutAnyEndpoints: EndpointSlices are optional only because Endpoints stand in for them.
+func TestDoctorWithoutAnyEndpoints(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for _, rule := range publishedRole {
+		rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(r string) bool { return r == "endpoints" })
+		p.role = append(p.role, rule)
+	}
+	wrong := wrongOf(p.examine(t))
+	if len(wrong) != 1 || wrong[0].Subject != "may list, watch endpoints" {
+		t.Errorf("wrong is %+v, want the right to read Endpoints", wrong)
 	}
 }
 

@@ -27,8 +27,12 @@ func Rights() []rights.Set {
 func managerRights() []rights.Right {
 	return []rights.Right{
 		{
-			Resource: "namespaces", Names: []string{metav1.NamespaceSystem}, Verbs: []string{"get"},
-			Why: "its UID is the cluster id where the cloud-config names none",
+			Resource: "namespaces", Names: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}, Optional: true,
+			Why: "its UID is the cluster id where the cloud-config names none, in place of the vendor's literal clusterid",
+		},
+		{
+			Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{credentialsConfigMap}, Verbs: []string{"get"},
+			Rare: []string{"get"}, Optional: true, Why: "kubectl describe shows the event InvalidCredentials on it",
 		},
 		{Resource: "events", Verbs: []string{"create"}, Why: "what is told of Services and Nodes"},
 		{Resource: "events", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "counting an event that is told again"},
@@ -41,12 +45,12 @@ func managerRights() []rights.Right {
 			Verbs: []string{"get", "update"}, Why: "leader election",
 		},
 		{
-			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"},
-			Why: "who asks for metrics",
+			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"}, Optional: true,
+			Why: "who asks for metrics on the secure port",
 		},
 		{
-			Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"},
-			Why: "whether that one may",
+			Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}, Optional: true,
+			Why: "whether that one may read metrics on the secure port",
 		},
 	}
 }

@@ -42,7 +42,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	recorder := func(source string) record.EventRecorder {
 		return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: source})
 	}
-	tellBadCredentials(c.credentials, recorder(credentialsEvents))
+	tellBadCredentials(c.ctx, c.credentials, c.kube, recorder(credentialsEvents))
 	nodes := factory.Core().V1().Nodes()
 	instanceID := node.InstanceIDOf(c.client.Region())
 

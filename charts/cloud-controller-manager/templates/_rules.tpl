@@ -36,6 +36,10 @@
   verbs: [patch]
 {{- end }}
 {{- define "ccm.kubeSystemRules" }}
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [cloud-config]
+  verbs: [get]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
