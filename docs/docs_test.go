@@ -1,9 +1,8 @@
-// Package docs holds pages to what they promise: links lead somewhere, every command was run by a test or says what it needs, and every
-// reason of an event is explained.
+// Package docs holds pages, those of other directories included, to what they promise: links lead somewhere, every command was run by a
+// test or says what it needs, targets of make are there, and every reason of an event is explained.
 package docs
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,20 +12,26 @@ import (
 	"testing"
 )
 
-// pages returns the pages of this directory by path.
+// root is the project's, from here.
+const root = ".."
+
+// pages returns all pages of the project by their path from its root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	found := map[string]string{}
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		found[path] = string(text)
-		return err
-	})
+	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md").Output()
 	if err != nil {
 		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[path] = string(text)
+	}
+	if found["README.md"] == "" || len(found) < 20 {
+		t.Fatalf("saw %d pages: where are the others?", len(found))
 	}
 	return found
 }
@@ -64,7 +69,25 @@ func TestCommandsAreRun(t *testing.T) {
 
 func testExists(t *testing.T, name string) bool {
 	t.Helper()
-	return exec.CommandContext(t.Context(), "git", "-C", "..", "grep", "--quiet", "func "+name+"(t ", "--", "*_test.go").Run() == nil
+	return exec.CommandContext(t.Context(), "git", "-C", root, "grep", "--quiet", "func "+name+"(t ", "--", "*_test.go").Run() == nil
+}
+
+// makeTarget is a call of make in a page; in prose other words follow the word.
+var makeTarget = regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z0-9-]*)")
+
+func TestMakeTargetsExist(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range pages(t) {
+		for _, match := range makeTarget.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(string(makefile), "\n"+match[1]+": ") {
+				t.Errorf("%s: the Makefile has no target %s", path, match[1])
+			}
+		}
+	}
 }
 
 var link = regexp.MustCompile(`\]\(([^)#: ]+)(#[^)]*)?\)`)
@@ -73,7 +96,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	for path, text := range pages(t) {
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), match[1])); err != nil {
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(path), match[1])); err != nil {
 				t.Errorf("%s: link to %s: %v", path, match[1], err)
 			}
 		}
@@ -85,7 +108,7 @@ var reason = regexp.MustCompile(`(?m)^\t[rR]eason\w+ += "([A-Z]\w+)"`)
 
 func TestEveryEventIsExplained(t *testing.T) {
 	t.Parallel()
-	page := pages(t)["how-to/troubleshooting.md"]
+	page := pages(t)["docs/how-to/troubleshooting.md"]
 	files, err := filepath.Glob("../pkg/*/*.go")
 	if err != nil {
 		t.Fatal(err)

@@ -19,12 +19,13 @@ var commands = regexp.MustCompile("(?ms)^```sh run\n(.*?)^```$")
 
 // before is what a page takes for granted.
 var before = map[string]func(s *sandbox, k *kubelet){
-	"how-to/install.md":           func(*sandbox, *kubelet) {},
-	"how-to/cloud-config.md":      func(*sandbox, *kubelet) {},
-	"how-to/provider-ids.md":      func(*sandbox, *kubelet) {},
-	"how-to/migrate.md":           officialManager,
-	"how-to/upgrade-uninstall.md": installed,
-	"how-to/troubleshooting.md":   installed,
+	"README.md":                        func(*sandbox, *kubelet) {},
+	"docs/how-to/install.md":           func(*sandbox, *kubelet) {},
+	"docs/how-to/cloud-config.md":      func(*sandbox, *kubelet) {},
+	"docs/how-to/provider-ids.md":      func(*sandbox, *kubelet) {},
+	"docs/how-to/migrate.md":           officialManager,
+	"docs/how-to/upgrade-uninstall.md": installed,
+	"docs/how-to/troubleshooting.md":   installed,
 }
 
 // TestDocs runs the commands of each page in order, in a cluster of its own, as a reader does.
@@ -33,6 +34,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pages = append(pages, root+"/README.md")
 	for _, path := range pages {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -42,7 +44,7 @@ func TestDocs(t *testing.T) {
 		if len(blocks) == 0 {
 			continue
 		}
-		name := filepath.ToSlash(strings.TrimPrefix(path, root+"/docs/"))
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+"/"))
 		t.Run(name, func(t *testing.T) {
 			prepare, ok := before[name]
 			if !ok {
@@ -56,7 +58,7 @@ func TestDocs(t *testing.T) {
 				s.command(block[1])
 				k.sync()
 			}
-			if name == "how-to/migrate.md" { // the page ends where the old manager's manifest is applied again
+			if name == "docs/how-to/migrate.md" { // the page ends where the old manager's manifest is applied again
 				s.official().stop(t)
 			}
 		})
