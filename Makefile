@@ -61,6 +61,7 @@ test-kruise: build ## provider-initor with the real OpenKruise manager (some min
 .PHONY: e2e
 e2e: build ## End-to-end tests only, those with fleets of 50 nodes and, as root, on real machines included (many minutes)
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -tags fleet -p 1 -parallel 1 -v ./e2e/...
+	@$(MAKE) image-test
 	@if [[ $$(id -u) == 0 ]]; then $(MAKE) e2e-real; else echo 'not root: real machines are left out, see make e2e-real' >&2; fi
 
 .PHONY: e2e-real
@@ -126,6 +127,10 @@ verify: ## Fail when something generated or go.mod is stale
 	cd hack/chart && $(GO) mod tidy -diff
 	cd hack/k8s-e2e && $(GO) mod tidy -diff
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
+
+.PHONY: image-test
+image-test: ## The images built twice in different places, and by the steps of the Dockerfile: every byte the same (minutes)
+	cd hack/image && $(GO) test -count=1 -timeout 30m -tags build -run TestBuilds -v .
 
 .PHONY: image
 image: ## OCI images of the manager and the initializer as tar files in dist/, without a container engine

@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -50,9 +51,11 @@ func TestInstall(t *testing.T) {
 					t.Errorf("the notes lack %q:\n%s", want, notes)
 				}
 			}
-			manager := s.container(system, s.deployment().Spec.Template.Spec).start()
+			c := s.container(system, s.deployment().Spec.Template.Spec)
+			manager := c.start()
 			s.serves()
 			s.doctor()
+			c.badKeyIsShown()
 			s.metricsAreForReaders(manager)
 			s.upgrades()
 			s.uninstalls()
@@ -134,6 +137,34 @@ func (s *sandbox) doctor() {
 	if told := <-test; (told.code == 0) != (got.code == 0) {
 		s.Errorf("helm test: exit code %d, %s%s, and the doctor's is %d", told.code, told.stdout, told.stderr, got.code)
 	}
+}
+
+// badKeyIsShown breaks the key in the file that the kubelet would bring, and looks where users look. The manager reads it anew for a
+// call, here those of another Service, and serves on with the key that it has.
+func (c *container) badKeyIsShown() {
+	c.Helper()
+	path := c.inside("/etc/kubernetes/config/cloud-config.conf")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		c.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			c.Fatal(err)
+		}
+	}
+	write(strings.Replace(string(good), base64.StdEncoding.EncodeToString([]byte("emulator-secret")), "no secret", 1))
+	c.must("kubectl create service loadbalancer other --tcp=81")
+	c.until("kubectl describe shows the event", func(context.Context) string {
+		shown := c.must("kubectl -n kube-system describe configmap cloud-config")
+		if !strings.Contains(shown, "InvalidCredentials") || !strings.Contains(shown, "Global.accessKeySecret") {
+			return shown
+		}
+		return ""
+	})
+	c.must("kubectl wait service/other --for=jsonpath='{.status.loadBalancer.ingress}' --timeout 2m")
+	write(string(good))
+	c.must("kubectl delete service other --wait")
 }
 
 // metricsAreForReaders asks for metrics as Prometheus does: with a token that may read them, one that may not, and none.

@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +37,12 @@ YAML`
 func TestStrictNamespace(t *testing.T) {
 	s := newSandbox(t, helm4)
 	s.must(strictNamespace)
+	for _, sets := range []string{"routes.enabled=false", "routes.enabled=false,hostNetwork=false,initializer.enabled=true,initializer.driver=job"} {
+		got := s.shell("helm install ccm charts/cloud-controller-manager --namespace strict --set " + sets)
+		if got.code == 0 || !strings.Contains(got.stderr, "restricted") || !strings.Contains(got.stderr, "kubectl label namespace strict") {
+			t.Errorf("%s where pods of the node's network are not admitted: exit code %d, %s", sets, got.code, got.stderr)
+		}
+	}
 	s.must("helm install ccm charts/cloud-controller-manager --namespace strict --set routes.enabled=false,hostNetwork=false,networkPolicy.enabled=true")
 	s.until("the Deployment has its pods", func(ctx context.Context) string {
 		d, err := s.client.AppsV1().Deployments("strict").Get(ctx, "cloud-controller-manager", metav1.GetOptions{})

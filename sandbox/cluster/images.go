@@ -27,7 +27,7 @@ const (
 // the names of the public endpoints.
 func images(binDir string) []imagetar.Image {
 	binary := func(name string) string { return filepath.Join(binDir, name) }
-	endpoint := "http://" + openAPIAddress
+	endpoint := "http://" + OpenAPIAddress
 	environment := []string{"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP"}
 	return []imagetar.Image{
 		{Names: []string{realnode.PauseImage}, Binary: binary("testserver"), Paths: []string{"pause"}, Args: []string{"pause"}, User: nobody},

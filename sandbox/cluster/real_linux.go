@@ -28,8 +28,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/vpcnet"
 )
 
-// openAPIAddress is where programs on machines find the cloud's OpenAPI, in the range that VPCs keep for services of the cloud.
-const openAPIAddress = "100.100.0.80"
+// OpenAPIAddress is where programs on machines find the cloud's OpenAPI, in the range that VPCs keep for services of the cloud.
+const OpenAPIAddress = "100.100.0.80"
 
 // controlPlaneAddress is the API server's machine, in the built-in VPC and outside its vSwitches.
 var controlPlaneAddress = netip.AddrFrom4([4]byte{10, 0, 0, 10})
@@ -86,7 +86,7 @@ func (n *realNodes) join(ctx context.Context, c *Cloud) error {
 	if err := n.vpc.Follow(ctx, c.Emulator); err != nil {
 		return err
 	}
-	listener, err := n.vpc.CloudSide().Listen(ctx, net.JoinHostPort(openAPIAddress, "80"))
+	listener, err := n.vpc.CloudSide().Listen(ctx, net.JoinHostPort(OpenAPIAddress, "80"))
 	if err != nil {
 		return fmt.Errorf("listen for the OpenAPI inside the VPC: %w", err)
 	}

@@ -47,4 +47,20 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- if and $v.networkPolicy.enabled $v.hostNetwork -}}
 {{- fail "networkPolicy.enabled is true and hostNetwork is true: a NetworkPolicy does not bind pods of the node's network; set one of them to false" -}}
 {{- end -}}
+{{- include "ccm.checkNamespace" . -}}
+{{- end -}}
+
+{{- /* ccm.checkNamespace looks, where there is a cluster to look at, whether the namespace admits pods of the node's network. Otherwise
+the release would be installed, and only an event of the ReplicaSet would say why it has no pods. */ -}}
+{{- define "ccm.checkNamespace" -}}
+{{- $level := dig "metadata" "labels" "pod-security.kubernetes.io/enforce" "" (lookup "v1" "Namespace" "" .Release.Namespace) -}}
+{{- if has $level (list "baseline" "restricted") -}}
+{{- $way := printf "kubectl label namespace %s --overwrite pod-security.kubernetes.io/enforce=privileged, or another namespace such as kube-system" .Release.Namespace -}}
+{{- if .Values.hostNetwork -}}
+{{- fail (printf "hostNetwork is true, and the namespace %s admits no pods of the node's network (it enforces the Pod Security Standard %s): %s, or hostNetwork=false where pods reach each other without routes of this program" .Release.Namespace $level $way) -}}
+{{- end -}}
+{{- if .Values.initializer.enabled -}}
+{{- fail (printf "initializer.enabled is true, its pods are of the node's network, and the namespace %s admits none (it enforces the Pod Security Standard %s): %s" .Release.Namespace $level $way) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}

@@ -47,22 +47,30 @@ func at(t *testing.T, name string) place {
 // dial connects to "ip:port" from the place.
 func (p place) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var conn net.Conn
-	var err error
-	done := make(chan struct{})
+	err := p.do(func() (err error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+		return err
+	})
+	return conn, err
+}
+
+// do runs f in the namespace.
+func (p place) do(f func() error) error {
+	done := make(chan error, 1)
 	go func() {
-		defer close(done)
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine instead of serving others from this namespace
-		var namespace *os.File
-		if namespace, err = os.Open(p.path); err != nil {
+		namespace, err := os.Open(p.path)
+		if err != nil {
+			done <- err
 			return
 		}
 		defer namespace.Close()
 		if err = unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err == nil {
-			conn, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+			err = f()
 		}
+		done <- err
 	}()
-	<-done
-	return conn, err
+	return <-done
 }
 
 // get sends one request on a connection of its own.

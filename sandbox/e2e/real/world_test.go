@@ -214,6 +214,13 @@ func manifestOfUsers(t *testing.T) {
 		kubectl(t, "", "label", "node", nodeName(i+1), "--overwrite", "node-role.kubernetes.io/master=")
 		t.Cleanup(func() { kubectl(t, "", "label", "node", nodeName(i+1), "node-role.kubernetes.io/master-") })
 	}
+	configMapOfUsers(t)
+	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "${ClusterCIDR}", cluster.PodCIDR))
+}
+
+// configMapOfUsers makes the ConfigMap as users do, until the test ends.
+func configMapOfUsers(t *testing.T) {
+	t.Helper()
 	script, err := filepath.Abs("testdata/configmap-ccm.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -230,5 +237,4 @@ func manifestOfUsers(t *testing.T) {
 		t.Fatalf("configmap-ccm.sh: %v\n%s", err, out)
 	}
 	t.Cleanup(func() { kubectl(t, "", "-n", "kube-system", "delete", "configmap", "cloud-config") })
-	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "${ClusterCIDR}", cluster.PodCIDR))
 }
