@@ -71,6 +71,14 @@ func everyday() []operation {
 		})},
 		{"weights", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, DefaultWeight, "7") })},
 		{"nodes leave", standing(webService), func(w *world) { w.deleteNode("a"); w.deleteNode("b") }},
+		{"pods replaced", func(w *world) {
+			threeNodes(w)
+			svc := testService("web", 80)
+			eni(svc)
+			w.podsAt(svc, "a", "b")
+			w.put(svc)
+			w.converge("web")
+		}, func(w *world) { w.podsAt(w.get("web"), "b", "c") }},
 		{"listener stopped by hand", func(w *world) {
 			standing(webService)(w)
 			w.raw("2014-05-15", "StopLoadBalancerListener", map[string]string{
@@ -82,6 +90,18 @@ func everyday() []operation {
 			w.removeCLB()
 		}, func(w *world) { w.drift("web") }},
 	}
+}
+
+// podsAt has the endpoints of the Service at the addresses of instances.
+func (w *world) podsAt(svc *corev1.Service, nodes ...string) {
+	w.t.Helper()
+	var items []string
+	for _, node := range nodes {
+		items = append(items, w.addressOf("i-"+node)+"@"+node)
+	}
+	slice := testSlice(svc.Spec.Ports[0], items...)
+	slice.Name = "web-1"
+	w.putSlice(slice)
 }
 
 func fourProtocols() *corev1.Service {
@@ -190,6 +210,7 @@ func attributeChanges() []operation {
 			annotate(svc, Spec, "slb.s2.small")
 			annotate(svc, ChargeType, "paybytraffic")
 		})},
+		{"modification protection", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, ModificationProtection, "NonProtection") })},
 		{"bandwidth", standing(public), changing(func(svc *corev1.Service) { annotate(svc, Bandwidth, "9") })},
 		{"charged by use", standing(with(public, ChargeType, "paybytraffic")), changing(func(svc *corev1.Service) {
 			annotate(svc, InstanceChargeType, "PayByCLCU")
@@ -203,6 +224,7 @@ func certificateChanges() []operation {
 		return func() *corev1.Service { return secured(extensions) }
 	}
 	return []operation{
+		{"certificate changed", standing(made("")), changing(func(svc *corev1.Service) { annotate(svc, CertID, "cert-2") })},
 		{"domain extensions from the start", threeNodes, func(w *world) { w.put(secured("a.example.com:cert-1,b.example.com:cert-2")) }},
 		{"domain extensions changed", standing(made("a.example.com:cert-1,b.example.com:cert-1")), changing(func(svc *corev1.Service) {
 			annotate(svc, DomainExtensions, "b.example.com:cert-2,c.example.com:cert-1")

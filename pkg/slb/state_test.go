@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // cloudLB is a CLB in the emulator's state, without what differs from run to run.
@@ -97,7 +99,11 @@ func (lb stateLB) plain() cloudLB {
 		names[group.VServerGroupId] = name
 		out.Groups[name] = []string{}
 		for _, b := range group.BackendServers {
-			out.Groups[name] = append(out.Groups[name], fmt.Sprintf("%s %s:%d weight %d %s", b.Type, b.ServerId, b.Port, b.Weight, b.Description))
+			server := b.ServerId
+			if b.Type == alicloud.BackendENI {
+				server = b.ServerIp // ids of network interfaces differ from run to run
+			}
+			out.Groups[name] = append(out.Groups[name], fmt.Sprintf("%s %s:%d weight %d %s", b.Type, server, b.Port, b.Weight, b.Description))
 		}
 	}
 	for _, listener := range lb.Listeners {
