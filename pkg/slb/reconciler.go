@@ -94,7 +94,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		return out, err
 	}
 	known.note(ctx, notes(params, out.desired))
-	if svc, err = r.rememberFirst(ctx, svc, known, out.written); svc == nil {
+	if svc, err = r.rememberFirst(ctx, svc, known, plan, &out); svc == nil {
 		return out, err
 	}
 	out.service = svc

@@ -3,10 +3,12 @@ package slb
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -54,6 +56,38 @@ func (r *Reconciler) writtenTags(svc *corev1.Service, known *memory, params Para
 		h.before = strings.Split(before, ".")
 	}
 	return h, nil
+}
+
+// sharedTags returns the digests of the tag keys that other Services on a CLB of its user's ask for. They stay when this
+// Service asks for them no more.
+func (r *Reconciler) sharedTags(svc *corev1.Service, loadBalancerID string) ([]string, error) {
+	services, err := r.opts.Services.Lister().List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	var shared []string
+	for _, other := range services {
+		if nameOf(other) == nameOf(svc) || !r.opts.Config.serves(other) {
+			continue
+		}
+		params, _ := ParseParams(other.Annotations)
+		if params.Get(LoadBalancerID) == loadBalancerID {
+			theirs := writtenFor(loadBalancerID, params)
+			shared = append(shared, theirs.tagDigests()...)
+		}
+	}
+	return shared, nil
+}
+
+// removableTags returns the digests of the tag keys on a CLB of its user's that may go when they are not wanted: this
+// Service had them written, and no other one asks for them.
+func (r *Reconciler) removableTags(svc *corev1.Service, before written, wanted string) ([]string, error) {
+	digests := before.tagDigests()
+	if containsAll(strings.Split(wanted, "."), digests) {
+		return digests, nil // nothing goes: who else wants them does not matter
+	}
+	shared, err := r.sharedTags(svc, before.LoadBalancerID)
+	return slices.DeleteFunc(digests, func(d string) bool { return slices.Contains(shared, d) }), err
 }
 
 func digestsOf(tags []alicloud.Tag) string {

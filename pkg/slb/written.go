@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -134,11 +133,11 @@ func (m *memory) recall(svc *corev1.Service) {
 
 // rememberFirst has the Service remember the tags and domains that a plan is about to write, before it does: after a crash
 // in between, one too many is remembered, and none too few. It returns the Service as it is then, nil when it is gone.
-func (r *Reconciler) rememberFirst(ctx context.Context, svc *corev1.Service, known *memory, wanted *written) (*corev1.Service, error) {
-	if wanted == nil || known.written.names(*wanted) {
+func (r *Reconciler) rememberFirst(ctx context.Context, svc *corev1.Service, known *memory, plan Plan, out *outcome) (*corev1.Service, error) {
+	if out.written == nil || plan.Empty() || known.written.names(*out.written) {
 		return svc, nil
 	}
-	both := known.written.and(*wanted)
+	both := known.written.and(*out.written)
 	both.Applied = known.written.Applied // those are remembered once they are applied, as in the tag of a CLB of our own
 	changed, err := r.kube.change(ctx, svc, both.remember())
 	if err != nil {
@@ -160,6 +159,7 @@ func (m *memory) carriedOut(out *outcome, err error) {
 	m.written = out.written
 }
 
+// tagDigests are the keys as they are compared on a CLB of our own, domainDigests the domains.
 func (w *written) tagDigests() []string {
 	var digests []string
 	for _, key := range w.Tags {
@@ -174,36 +174,4 @@ func (w *written) domainDigests() []string {
 		extensions = append(extensions, alicloud.DomainExtension{Domain: domain})
 	}
 	return digestsOfDomains(extensions)
-}
-
-// sharedTags returns the digests of the tag keys that other Services on a CLB of its user's ask for. They stay when this
-// Service asks for them no more.
-func (r *Reconciler) sharedTags(svc *corev1.Service, loadBalancerID string) ([]string, error) {
-	services, err := r.opts.Services.Lister().List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("list the Services: %w", err)
-	}
-	var shared []string
-	for _, other := range services {
-		if nameOf(other) == nameOf(svc) || !r.opts.Config.serves(other) {
-			continue
-		}
-		params, _ := ParseParams(other.Annotations)
-		if params.Get(LoadBalancerID) == loadBalancerID {
-			theirs := writtenFor(loadBalancerID, params)
-			shared = append(shared, theirs.tagDigests()...)
-		}
-	}
-	return shared, nil
-}
-
-// removableTags returns the digests of the tag keys on a CLB of its user's that may go when they are not wanted: this
-// Service had them written, and no other one asks for them.
-func (r *Reconciler) removableTags(svc *corev1.Service, before written, wanted string) ([]string, error) {
-	digests := before.tagDigests()
-	if containsAll(strings.Split(wanted, "."), digests) {
-		return digests, nil // nothing goes: who else wants them does not matter
-	}
-	shared, err := r.sharedTags(svc, before.LoadBalancerID)
-	return slices.DeleteFunc(digests, func(d string) bool { return slices.Contains(shared, d) }), err
 }
