@@ -2,6 +2,8 @@ package vpcroute
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +35,24 @@ func TestFailures(t *testing.T) {
 		"internal":         `"code":"InternalError","status":500`,
 		"request lost":     `"drop":"before"`,
 		"answer lost":      `"drop":"after"`,
+
+		"entry busy, spelled right": `"code":"IncorrectRouteEntryStatus","status":400`,
+		"route entry busy":          `"code":"IncorrectStatus.VpcRouteEntry","status":400`,
+		"table busy":                `"code":"IncorrectStatus.RouteTableStatus","status":400`,
+		"instance busy":             `"code":"IncorrectInstanceStatus","status":400`,
+		"vpc system busy":           `"code":"VpcSystemBusy","status":400`,
+		"conflict":                  `"code":"InvalidOperation.Conflict","status":409`,
+		"flow control":              `"code":"Throttling","status":400`,
+		"auth":                      `"code":"InvalidSecurityToken.Expired","status":403`,
+		"duplicate":                 `"code":"InvalidCIDRBlock.Duplicate","status":400`,
+
+		// HTTP 200, and some entries of the batch have failed.
+		"some entries busy":       `"failItems":3`,
+		"some entries refused":    `"failItems":3,"code":"InvalidParameter"`,
+		"some entries over quota": `"failItems":3,"code":"QuotaExceeded"`,
+		"some entries duplicates": `"failItems":3,"code":"VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE"`,
+		"some entries not there":  `"failItems":3,"code":"VPC_ROUTER_ENTRY_NOT_EXIST"`,
+		"all entries refused":     `"failItems":50,"code":"InvalidParameter"`,
 	}
 	for kind, fault := range kinds {
 		for _, dies := range []bool{false, true} {
@@ -80,6 +100,46 @@ func playFailure(t *testing.T, fault string, write int, dies bool) {
 	c.wantRoutes(testTable, want)
 	if _, no := c.available(); len(no) != 0 {
 		t.Errorf("write %d: nodes without network: %v", write, no)
+	}
+}
+
+// TestPartialFailure: of a batch of 50 the cloud refuses three entries. The others are done with that one call, their nodes have a network,
+// and only the three are tried again.
+func TestPartialFailure(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		code string
+		told int // nodes that have an event about it
+	}{"busy": {code: "VPC_ROUTE_ENTRY_STATUS_ERROR"}, "refused": {code: "InvalidParameter", told: 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{})
+				a.put(50)
+				c := newCluster(t, a)
+				nodes, want := nodesOf(50)
+				c.set(nodes...)
+				a.Fault(fmt.Sprintf(`{"action":"CreateRouteEntries","failItems":3,"code":%q,"times":3}`, test.code))
+				c.stubborn = true
+				c.converge(15 * time.Minute)
+				var sizes []int
+				for _, call := range a.Calls(0) {
+					if call.Action == "CreateRouteEntries" {
+						sizes = append(sizes, strings.Count(fmt.Sprint(call.Parameters), "DstCidrBlock"))
+					}
+				}
+				if !slices.Equal(sizes, []int{50, 3, 3, 3}) {
+					t.Errorf("entries of the batches: %v, want 50 and three times 3", sizes)
+				}
+				if told := c.told(); told[reasonCreated] != 50 || told[reasonCreateFailed] != test.told {
+					t.Errorf("events %v, want 50 of creations and %d of failures", told, test.told)
+				}
+				c.wantRoutes(testTable, want)
+				if _, no := c.available(); len(no) != 0 {
+					t.Errorf("nodes without network: %v", no)
+				}
+			})
+		})
 	}
 }
 
