@@ -96,6 +96,8 @@ func TestNeverDeleted(t *testing.T) {
 		region  string
 		vpc     string
 		node    func(*corev1.Node)
+		// gone releases the instances after the healthy minute: the nodes are none of ours.
+		gone bool
 	}{
 		"kubelets silent, instances there": {},
 		"permission taken away":            {trouble: limited},
@@ -119,6 +121,17 @@ func TestNeverDeleted(t *testing.T) {
 		"provider IDs of another region":   {node: otherRegion},
 		"half of every answer":             {api: func(a *account) API { return lens{a.client, half} }},
 		"half of every answer, later":      {trouble: func(a *account) API { return lens{a.client, half} }},
+		"on premises":                      {node: onPremises, gone: true},
+		"other cloud":                      {node: withProviderID("k3s://worker"), gone: true},
+		"hybrid":                           {node: withProviderID("ack-hybrid://cn-hangzhou.i-0"), gone: true},
+		"instances of another region":      {node: otherRegion, gone: true},
+		"container instances":              {node: withProviderID("cn-hangzhou.eci-1"), gone: true},
+		"virtual kubelets":                 {node: withLabel(labelNodeType, nodeTypeVirtualKubelet), gone: true},
+		"Lingjun machines":                 {node: withLabel(labelLingjun, "true"), gone: true},
+		"Lingjun machines without label":   {node: withProviderID("cn-hangzhou.e01-1"), gone: true},
+		"opted out":                        {node: withLabel(labelExcludeNode, ""), gone: true},
+		"opted out, legacy":                {node: withLabel(labelExcludeNodeLegacy, "true"), gone: true},
+		"malformed provider IDs":           {node: withProviderID("worker-1"), gone: true},
 		"list lags behind new instances": {
 			api: func(a *account) API { return lens{a.client, only("i-0")} }, node: createdSoon,
 		},
@@ -140,10 +153,23 @@ func TestNeverDeleted(t *testing.T) {
 					}
 					nodes = append(nodes, node)
 				}
+				if test.gone {
+					// One of ours that stays: what it is that hides the others is then no question.
+					control, err := a.PutInstance("i-control", emulator.InstanceSpec{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					nodes = append(nodes, nodeOf(control))
+				}
 				c.add(nodes...)
 				gone, _ := monitor(c, nodes, time.Minute)
 				if test.trouble != nil {
 					api.API = test.trouble(a)
+				}
+				if test.gone {
+					for i := range 50 {
+						a.ReleaseInstance(fmt.Sprintf("i-%d", i))
+					}
 				}
 				later, _ := monitor(c, nodes, 3*time.Minute)
 				if gone+later != 0 {
@@ -152,6 +178,11 @@ func TestNeverDeleted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// onPremises is a node whose address the VPC has never had.
+func onPremises(node *corev1.Node) {
+	node.Spec.ProviderID, node.Status.Addresses[0].Address = "", "192.168.7.7"
 }
 
 // switchable is an API that a test exchanges between two passes.

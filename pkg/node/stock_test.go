@@ -37,8 +37,8 @@ func (c stockCloud) Instances() (cloudprovider.Instances, bool)     { return nil
 func (c stockCloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.instances, true }
 func (c stockCloud) Zones() (cloudprovider.Zones, bool)             { return nil, false }
 
-// startStock runs the stock controllers over the provider until the test ends.
-func startStock(t *testing.T, client *fake.Clientset, a *account) {
+// startStock runs the stock controllers over the provider until the test ends, or the returned function is called.
+func startStock(t *testing.T, client *fake.Clientset, a *account) (stop func()) {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	nodes := factory.Core().V1().Nodes()
@@ -61,11 +61,13 @@ func startStock(t *testing.T, client *fake.Clientset, a *account) {
 	factory.Start(ctx.Done())
 	running.Go(func() { initializer.RunWithContext(ctx, metrics) })
 	running.Go(func() { lifecycle.Run(ctx, metrics) })
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
 		factory.Shutdown()
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // eventually polls the condition until it holds.
