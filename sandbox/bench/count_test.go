@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,5 +57,23 @@ func TestQuantile(t *testing.T) {
 	}
 	if got := quantile([]time.Duration{7}, 0.99); got != 7 {
 		t.Errorf("quantile of one value = %d", got)
+	}
+}
+
+func TestCountNodeReads(t *testing.T) {
+	t.Parallel()
+	since := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	line := func(verb, resource, at string) string {
+		return fmt.Sprintf(`{"verb":%q,"objectRef":{"resource":%q},"requestReceivedTimestamp":%q}`, verb, resource, at) + "\n"
+	}
+	log := line("get", "nodes", "2026-01-01T11:59:59.999999Z") + line("get", "nodes", "2026-01-01T12:00:00.000000Z") +
+		line("list", "nodes", "2026-01-01T12:00:01.000000Z") + line("get", "leases", "2026-01-01T12:00:02.000000Z")
+	if got, err := countNodeReads(strings.NewReader(log), since); got != 1 || err != nil {
+		t.Errorf("%d, %v, want the one after the beginning", got, err)
+	}
+	for name, log := range map[string]string{"no request at all": "", "a line that is cut off": `{"verb":"get"`} {
+		if got, err := countNodeReads(strings.NewReader(log), since); err == nil {
+			t.Errorf("%s counts as %d", name, got)
+		}
 	}
 }

@@ -17,27 +17,27 @@ const (
 	// route tables are read again after minutes only.
 	steadyPeriod   = 5 * time.Minute
 	steadyMaxCalls = 10
+	steadyMaxReads = 0
 )
 
 const switchCheckOff = "ModifyNetworkInterfaceAttribute"
 
 // nodes measures nodes as they come: all controllers, with the published flags.
 func nodes(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{settle: routeSettle, nodes: joinNodes})
+	w, err := newWorld(ctx, r, worldOptions{settle: routeSettle, nodes: joinNodes, audit: true})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	for _, scenario := range []func(*world, context.Context) (Figure, error){
-		(*world).initialise, (*world).join, (*world).steady,
-	} {
+	for _, scenario := range []func(*world, context.Context) (Figure, error){(*world).initialise, (*world).join} {
 		figure, err := scenario(w, ctx)
 		if err != nil {
 			return nil, err
 		}
 		figures = append(figures, figure)
 	}
-	return figures, nil
+	steady, err := w.steady(ctx)
+	return append(figures, steady...), err
 }
 
 // initialise counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to switch it off cannot be
@@ -91,20 +91,29 @@ func (w *world) join(ctx context.Context) (Figure, error) {
 	return atMost(operation, time.Since(begin).Seconds(), "s", joinSeconds), nil
 }
 
-// steady counts what arrives while nothing changes.
-func (w *world) steady(ctx context.Context) (Figure, error) {
+// steady counts what arrives at the cloud while nothing changes, and how often the API server is asked for a single Node.
+func (w *world) steady(ctx context.Context) ([]Figure, error) {
 	window := max(w.steadyWindow, steadyPeriod)
 	operation := fmt.Sprintf("steady state, %d nodes, for %s (watched for %s after they have joined)", joinNodes, steadyPeriod, window)
 	if _, err := w.settled(ctx, everything); err != nil {
-		return Figure{}, err
+		return nil, err
 	}
 	w.begin()
+	begin := time.Now()
 	if err := w.watch(ctx, window); err != nil {
-		return Figure{}, err
+		return nil, err
 	}
 	t := count(w.since(everything), everything)
-	w.say("%s: %s", operation, t)
-	return atMost(operation, float64(t.calls())*steadyPeriod.Seconds()/window.Seconds(), "calls", steadyMaxCalls), nil
+	reads, err := w.nodeReads(begin)
+	if err != nil {
+		return nil, err
+	}
+	w.say("%s: %s, %d live GETs of Nodes", operation, t, reads)
+	share := steadyPeriod.Seconds() / window.Seconds()
+	return []Figure{
+		atMost(operation+": calls of the cloud", float64(t.calls())*share, "calls", steadyMaxCalls),
+		atMost(operation+": live GETs of Nodes at the API server", float64(reads)*share, "GETs", steadyMaxReads),
+	}, nil
 }
 
 // watch lets time pass, as long as the manager runs.

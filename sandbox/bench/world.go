@@ -67,6 +67,8 @@ type worldOptions struct {
 	nodes  int           // how many nodes there will be at most
 	// broadcastJobs makes OpenKruise work there, and pods of provider-initor really run.
 	broadcastJobs bool
+	// audit makes the API server write down who asks it for what.
+	audit bool
 }
 
 // newWorld starts a world without nodes. Stop ends it, also when its start failed.
@@ -98,9 +100,13 @@ func (w *world) start(ctx context.Context, opts worldOptions) error {
 		return fmt.Errorf("make a directory for the control plane: %w", err)
 	}
 	heartbeat := max(time.Second, time.Duration(opts.nodes)*time.Second/heartbeatsPerSecond)
-	w.plane, err = controlplane.Start(ctx, controlplane.Options{
+	plane := controlplane.Options{
 		Dir: state, ClusterCIDR: podCIDR, ServiceCIDR: serviceCIDR, NodeMonitorGrace: graceHeartbeats * heartbeat, Log: w.log,
-	})
+	}
+	if opts.audit {
+		plane.AuditLog = w.path(auditFile)
+	}
+	w.plane, err = controlplane.Start(ctx, plane)
 	if err != nil {
 		return err
 	}
