@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -317,8 +318,14 @@ func (w *world) pod(node string) *corev1.Pod {
 // reach tries a pod from the machine of another one, until the answer is as wanted.
 func (w *world) reach(from, to *corev1.Pod, want bool) {
 	w.Helper()
+	w.reachAt(from, to, to.Status.PodIP, want)
+}
+
+// reachAt is reach with one of the pod's addresses.
+func (w *world) reachAt(from, to *corev1.Pod, ip string, want bool) {
+	w.Helper()
 	machine := w.machines()[from.Spec.NodeName].InstanceID
-	query := url.Values{"from": {machine}, "to": {to.Status.PodIP + ":80"}}.Encode()
+	query := url.Values{"from": {machine}, "to": {net.JoinHostPort(ip, "80")}}.Encode()
 	w.until(fmt.Sprintf("%s reaches %s: %t", from.Spec.NodeName, to.Name, want), eventDeadline, func(ctx context.Context) string {
 		answer, err := w.get(ctx, "/_sandbox/get?"+query)
 		switch {

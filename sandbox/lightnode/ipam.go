@@ -14,13 +14,13 @@ const firstPodOffset = 2
 // ipam hands out pod addresses. An address belongs to a pod UID until it is released, so that a repeated request is harmless.
 type ipam struct {
 	mu     sync.Mutex
-	claims map[types.UID]netip.Addr
+	claims map[types.UID]map[netip.Prefix]netip.Addr // one of each range: a pod of two IP versions has two
 	taken  map[netip.Addr]types.UID
 	last   map[netip.Prefix]netip.Addr // the address given out last: others come first, like host-local's, so reuse is late
 }
 
 func newIPAM() *ipam {
-	return &ipam{claims: map[types.UID]netip.Addr{}, taken: map[netip.Addr]types.UID{}, last: map[netip.Prefix]netip.Addr{}}
+	return &ipam{claims: map[types.UID]map[netip.Prefix]netip.Addr{}, taken: map[netip.Addr]types.UID{}, last: map[netip.Prefix]netip.Addr{}}
 }
 
 // claim gives pod an address out of cidr, the same one each time. It fails when cidr is malformed or used up.
@@ -31,7 +31,7 @@ func (a *ipam) claim(pod types.UID, cidr string) (netip.Addr, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if addr, ok := a.claims[pod]; ok {
+	if addr, ok := a.claims[pod][prefix]; ok {
 		return addr, nil
 	}
 	first := prefix.Masked().Addr()
@@ -44,7 +44,10 @@ func (a *ipam) claim(pod types.UID, cidr string) (netip.Addr, error) {
 	}
 	for addr := start; ; {
 		if _, used := a.taken[addr]; !used && usable(prefix, addr) {
-			a.claims[pod], a.taken[addr], a.last[prefix] = addr, pod, addr
+			if a.claims[pod] == nil {
+				a.claims[pod] = map[netip.Prefix]netip.Addr{}
+			}
+			a.claims[pod][prefix], a.taken[addr], a.last[prefix] = addr, pod, addr
 			return addr, nil
 		}
 		if addr = addr.Next(); !usable(prefix, addr) {
@@ -56,14 +59,14 @@ func (a *ipam) claim(pod types.UID, cidr string) (netip.Addr, error) {
 	}
 }
 
-// release frees the address of a pod that is gone.
+// release frees the addresses of a pod that is gone.
 func (a *ipam) release(pod types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if addr, ok := a.claims[pod]; ok {
-		delete(a.claims, pod)
+	for _, addr := range a.claims[pod] {
 		delete(a.taken, addr)
 	}
+	delete(a.claims, pod)
 }
 
 // usable leaves out the last address of the prefix, IPv4's broadcast.

@@ -194,7 +194,7 @@ func TestPodsOfANode(t *testing.T) {
 	}
 	f.until("the node gets its pod CIDR", func(ctx context.Context) bool {
 		node := f.node("node-1").DeepCopy()
-		node.Spec.PodCIDR = "10.244.0.0/24"
+		node.Spec.PodCIDR, node.Spec.PodCIDRs = "10.244.0.0/24", []string{"10.244.0.0/24"}
 		_, err := f.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
 		return err == nil
 	})

@@ -47,7 +47,7 @@ type runningPod struct {
 	key         string // namespace/name
 	name        string
 	machine     *machine
-	addr        netip.Addr
+	addrs       []netip.Addr // one, or one of each IP version
 	hostNetwork bool
 	ports       []int32 // declared TCP ports; none declared means that the pod answers on all, as containerPort only informs
 
@@ -228,15 +228,18 @@ func (n *Network) startPod(pod *runningPod) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if old := n.byKey[pod.key]; old != nil {
-		if old.machine == pod.machine && old.addr == pod.addr {
+		if old.machine == pod.machine && slices.Equal(old.addrs, pod.addrs) {
 			return
 		}
 		n.forget(pod.key, old)
 	}
 	pod.running, pod.stop = context.WithCancel(pod.machine.running)
 	n.byKey[pod.key] = pod
-	if !pod.hostNetwork {
-		n.pods[pod.addr] = pod
+	if pod.hostNetwork {
+		return
+	}
+	for _, addr := range pod.addrs {
+		n.pods[addr] = pod
 	}
 }
 
@@ -253,8 +256,10 @@ func (n *Network) stopPod(key string) {
 func (n *Network) forget(key string, pod *runningPod) {
 	pod.stop()
 	delete(n.byKey, key)
-	if n.pods[pod.addr] == pod {
-		delete(n.pods, pod.addr)
+	for _, addr := range pod.addrs {
+		if n.pods[addr] == pod {
+			delete(n.pods, addr)
+		}
 	}
 }
 

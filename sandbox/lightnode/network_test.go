@@ -76,9 +76,9 @@ func TestDialReachesPods(t *testing.T) {
 	n := newTestNetwork(t)
 	a := mustSwitchOn(t, n, "i-a", "node-a", "10.1.0.1")
 	mustSwitchOn(t, n, "i-b", "node-b", "10.1.0.2")
-	n.startPod(&runningPod{key: "default/web", name: "web", machine: a, addr: netip.MustParseAddr("10.244.0.2"), ports: []int32{80}})
-	n.startPod(&runningPod{key: "default/any", name: "any", machine: a, addr: netip.MustParseAddr("10.244.0.3")})
-	n.startPod(&runningPod{key: "default/host", name: "host", machine: a, addr: a.addr, hostNetwork: true, ports: []int32{9100}})
+	n.startPod(&runningPod{key: "default/web", name: "web", machine: a, addrs: []netip.Addr{netip.MustParseAddr("10.244.0.2")}, ports: []int32{80}})
+	n.startPod(&runningPod{key: "default/any", name: "any", machine: a, addrs: []netip.Addr{netip.MustParseAddr("10.244.0.3")}})
+	n.startPod(&runningPod{key: "default/host", name: "host", machine: a, addrs: []netip.Addr{a.addr}, hostNetwork: true, ports: []int32{9100}})
 
 	tests := []struct {
 		name, instance, network, addr string
@@ -120,8 +120,8 @@ func TestNodePortForwards(t *testing.T) {
 	n := newTestNetwork(t)
 	a := mustSwitchOn(t, n, "i-a", "node-a", "10.1.0.1")
 	b := mustSwitchOn(t, n, "i-b", "node-b", "10.1.0.2")
-	n.startPod(&runningPod{key: "default/on-a", name: "on-a", machine: a, addr: netip.MustParseAddr("10.244.0.2")})
-	n.startPod(&runningPod{key: "default/on-b", name: "on-b", machine: b, addr: netip.MustParseAddr("10.244.1.2")})
+	n.startPod(&runningPod{key: "default/on-a", name: "on-a", machine: a, addrs: []netip.Addr{netip.MustParseAddr("10.244.0.2")}})
+	n.startPod(&runningPod{key: "default/on-b", name: "on-b", machine: b, addrs: []netip.Addr{netip.MustParseAddr("10.244.1.2")}})
 	n.useServices(fixedServices{
 		30080: {name: "default/web:30080", endpoints: []netip.AddrPort{
 			netip.MustParseAddrPort("10.244.0.2:80"), netip.MustParseAddrPort("10.244.1.2:80"),
@@ -182,7 +182,7 @@ func TestConnectionsEndWithTheirPodAndMachine(t *testing.T) {
 			t.Parallel()
 			n := newTestNetwork(t)
 			a := mustSwitchOn(t, n, "i-a", "node-a", "10.1.0.1")
-			n.startPod(&runningPod{key: "default/web", name: "web", machine: a, addr: netip.MustParseAddr("10.244.0.2")})
+			n.startPod(&runningPod{key: "default/web", name: "web", machine: a, addrs: []netip.Addr{netip.MustParseAddr("10.244.0.2")}})
 			conn, err := n.Dial(t.Context(), "i-a", "tcp", "10.244.0.2:80")
 			if err != nil {
 				t.Fatal(err)

@@ -73,14 +73,14 @@ func (k *Kubelets) syncPod(ctx context.Context, key string) error {
 		k.runs.start(pod, machine)
 		return nil
 	}
-	addr, err := k.podAddress(pod, machine)
-	if err != nil || !addr.IsValid() {
+	addrs, err := k.podAddresses(pod, machine)
+	if err != nil || len(addrs) == 0 {
 		return err
 	}
 	k.Network.startPod(&runningPod{
-		key: key, name: pod.Name, machine: machine, addr: addr, hostNetwork: pod.Spec.HostNetwork, ports: tcpPorts(pod),
+		key: key, name: pod.Name, machine: machine, addrs: addrs, hostNetwork: pod.Spec.HostNetwork, ports: tcpPorts(pod),
 	})
-	status := nextStatus(pod, machine.addr, addr, metav1.Now())
+	status := nextStatus(pod, machine.addr, addrs, metav1.Now())
 	if apiequality.Semantic.DeepEqual(status, pod.Status) {
 		return nil
 	}
@@ -90,16 +90,24 @@ func (k *Kubelets) syncPod(ctx context.Context, key string) error {
 	return wrap(err, "report pod %s", key)
 }
 
-// podAddress is the pod's address, or the zero one while its node has no pod CIDR yet.
-func (k *Kubelets) podAddress(pod *corev1.Pod, machine *machine) (netip.Addr, error) {
+// podAddresses are the pod's addresses, one of each pod CIDR of its node; none while that has no pod CIDR yet.
+func (k *Kubelets) podAddresses(pod *corev1.Pod, machine *machine) ([]netip.Addr, error) {
 	if pod.Spec.HostNetwork {
-		return machine.addr, nil
+		return []netip.Addr{machine.addr}, nil
 	}
 	object, found, err := k.nodes.GetStore().GetByKey(pod.Spec.NodeName)
-	if err != nil || !found || object.(*corev1.Node).Spec.PodCIDR == "" {
-		return netip.Addr{}, wrap(err, "look up node %s", pod.Spec.NodeName)
+	if err != nil || !found {
+		return nil, wrap(err, "look up node %s", pod.Spec.NodeName)
 	}
-	return k.ipam.claim(pod.UID, object.(*corev1.Node).Spec.PodCIDR)
+	var addrs []netip.Addr
+	for _, cidr := range object.(*corev1.Node).Spec.PodCIDRs {
+		addr, err := k.ipam.claim(pod.UID, cidr)
+		if err != nil {
+			return nil, err
+		}
+		addrs = append(addrs, addr)
+	}
+	return addrs, nil
 }
 
 // confirmDeletion ends the pod at once: its containers have nothing to finish.
@@ -117,7 +125,7 @@ func (k *Kubelets) confirmDeletion(ctx context.Context, key string, pod *corev1.
 }
 
 // nextStatus is the status that the pod's kubelet reports next: Running and Ready, and Succeeded for a job's pod that runs already.
-func nextStatus(pod *corev1.Pod, hostIP, podIP netip.Addr, now metav1.Time) corev1.PodStatus {
+func nextStatus(pod *corev1.Pod, hostIP netip.Addr, podIPs []netip.Addr, now metav1.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	done := status.Phase == corev1.PodRunning && ofJob(pod)
 	status.Phase = corev1.PodRunning
@@ -125,7 +133,10 @@ func nextStatus(pod *corev1.Pod, hostIP, podIP netip.Addr, now metav1.Time) core
 		status.Phase = corev1.PodSucceeded
 	}
 	status.HostIP, status.HostIPs = hostIP.String(), []corev1.HostIP{{IP: hostIP.String()}}
-	status.PodIP, status.PodIPs = podIP.String(), []corev1.PodIP{{IP: podIP.String()}}
+	status.PodIP, status.PodIPs = podIPs[0].String(), nil
+	for _, ip := range podIPs {
+		status.PodIPs = append(status.PodIPs, corev1.PodIP{IP: ip.String()})
+	}
 	if status.StartTime == nil {
 		status.StartTime = &now
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestNextStatus(t *testing.T) {
 	t.Parallel()
-	host, addr := netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("10.244.0.2")
+	host, addr := netip.MustParseAddr("10.1.0.1"), []netip.Addr{netip.MustParseAddr("10.244.0.2"), netip.MustParseAddr("fd00::2")}
 	start := metav1.NewTime(time.Unix(1000, 0))
 	later := metav1.NewTime(time.Unix(2000, 0))
 	jobOwner := &metav1.OwnerReference{Kind: "Job", Name: "job", Controller: ptr.To(true)}
