@@ -36,10 +36,9 @@ type Cloud struct {
 	// URL is where OpenAPI, metadata and admin API are served, without a slash at the end.
 	URL string
 
-	nodes  nodes
-	server *http.Server
-	served chan error
-	// outages are the machines whose metadata service is down.
+	nodes   nodes
+	server  *http.Server
+	served  chan error
 	outages outages
 }
 
@@ -73,9 +72,8 @@ func (c *Cloud) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", c.Emulator.Handler())
 	mux.HandleFunc("GET /_sandbox/get", c.serveGet)
-	mux.Handle("/metadata/{instance}/", c.outages.before(c.Emulator.Handler()))
-	mux.HandleFunc("PUT /_sandbox/outages/{instance}", c.outages.begin)
-	mux.HandleFunc("DELETE /_sandbox/outages/{instance}", c.outages.end)
+	mux.Handle("/metadata/{instance}/", c.outages.withMetadata(c.Emulator.Handler()))
+	c.outages.serve(mux)
 	c.nodes.serve(mux)
 	return mux
 }

@@ -50,8 +50,8 @@ type Options struct {
 	Nodes int
 	// NodeKind is what the nodes are; Light when empty.
 	NodeKind NodeKind
-	// PodCIDR is the range that the nodes' pod CIDRs are cut from, a /24 each. Default: a range with room for a few hundred nodes, or for
-	// thousands where there are so many.
+	// PodCIDR is the range that the nodes' pod CIDRs are cut from, a /24 each; with a comma and a range of IPv6 behind it, a /64 of that, too
+	// (light nodes). Default: a range of IPv4 with room for a few hundred nodes, or for thousands where there are so many.
 	PodCIDR string
 	// NodeIP starts light kubelets as with --node-ip: Nodes then have an InternalIP before the cloud controller manager has seen them.
 	// Real ones are always started so.
@@ -138,6 +138,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,
 		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), AuditLog: opts.AuditLog, Log: c.files.log,
+		Trouble: &c.Cloud.outages.controlPlane,
 	})
 	if err != nil {
 		return err

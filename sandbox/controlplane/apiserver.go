@@ -41,6 +41,7 @@ func newAPIServer(ctx context.Context, opts Options, files *files, etcd string) 
 	if err != nil {
 		return nil, err
 	}
+	listener = &troubledListener{Listener: listener, trouble: opts.Trouble}
 	// Handing over the open listener leaves no moment in which somebody else can take the port.
 	options.SecureServing.Listener = listener
 	if err := setUpProcess(options, opts); err != nil {

@@ -42,8 +42,7 @@ func newControllerManager(ctx context.Context, opts Options, files *files, kubec
 		"--service-account-private-key-file=" + files.serviceAccountKey,
 		"--root-ca-file=" + files.ca,
 		"--allocate-node-cidrs=true",
-		"--cluster-cidr=" + opts.ClusterCIDR,
-		"--node-cidr-mask-size=24",
+		"--cluster-cidr=" + opts.ClusterCIDR, // pieces of /24 and, of IPv6, /64 are the default
 		"--service-cluster-ip-range=" + opts.ServiceCIDR,
 		"--node-monitor-period=" + nodeMonitorPeriod,
 		"--node-monitor-grace-period=" + opts.NodeMonitorGrace.String(),

@@ -35,7 +35,8 @@ const (
 type Options struct {
 	// Dir takes etcd's data, keys and certificates; it must exist, be writable and hold no other control plane's files.
 	Dir string
-	// ClusterCIDR is the range that node pod CIDRs are cut from, /24 each, for example 10.244.0.0/16.
+	// ClusterCIDR is the range that node pod CIDRs are cut from, /24 each, for example 10.244.0.0/16; with a comma and a range of IPv6
+	// behind it each node also gets a /64 of that.
 	ClusterCIDR string
 	// ServiceCIDR is the range of cluster IPs, for example 10.96.0.0/16.
 	ServiceCIDR string
@@ -45,6 +46,8 @@ type Options struct {
 	Network *Network
 	// AuditLog is a file that takes a line for each request of a service account, "" for none.
 	AuditLog string
+	// Trouble is what is to be wrong with the control plane, which may change while it runs; nil for nothing.
+	Trouble *Trouble
 	// Log takes what the components log.
 	Log io.Writer
 }
@@ -72,7 +75,10 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	etcd, endpoint, err := startEtcd(ctx, filepath.Join(opts.Dir, "etcd"), opts.Log)
+	if opts.Trouble == nil {
+		opts.Trouble = &Trouble{}
+	}
+	etcd, endpoint, err := startEtcd(ctx, filepath.Join(opts.Dir, "etcd"), opts)
 	if err != nil {
 		return nil, err
 	}

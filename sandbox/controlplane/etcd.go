@@ -3,7 +3,6 @@ package controlplane
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"path/filepath"
 	"time"
@@ -20,15 +19,16 @@ const etcdQuota = 4 << 30
 const etcdTimeout = 30 * time.Second
 
 // startEtcd runs a single etcd member on a unix socket inside dir and returns it with its client endpoint.
-func startEtcd(ctx context.Context, dir string, log io.Writer) (*embed.Etcd, string, error) {
+func startEtcd(ctx context.Context, dir string, opts Options) (*embed.Etcd, string, error) {
 	socket := (&url.URL{Scheme: "unix", Path: filepath.Join(filepath.Dir(dir), "etcd.sock")}).String()
 	config := embed.NewConfig()
 	config.Dir = dir
 	// The data need not survive the process: synchronous writes would only cost start-up time.
 	config.UnsafeNoFsync = true
 	config.QuotaBackendBytes = etcdQuota
+	config.GRPCAdditionalServerOptions = opts.Trouble.etcdOptions()
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewCore(
-		zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(log), zapcore.ErrorLevel)))
+		zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(opts.Log), zapcore.ErrorLevel)))
 	config.ListenClientUrls = mustURLs(socket)
 	config.ListenPeerUrls = mustURLs("http://127.0.0.1:0")
 	// Advertised addresses must be host:port, but nobody dials them: a single member has no peers and its only client is given

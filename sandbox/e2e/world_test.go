@@ -148,15 +148,7 @@ func (w *world) startManager(args ...string) {
 	if err := leases.Delete(w.Context(), managerProgram, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		w.Fatal(err)
 	}
-	endpoint := strings.TrimPrefix(w.url, "http://")
-	w.manager = launch(w.T, managerProgram, []string{
-		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + w.ecs.address, "ALICLOUD_CLIENT_SCHEME=HTTP",
-	}, append([]string{
-		"--cloud-provider=alicloud", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig, "--leader-elect=true",
-		"--cluster-cidr=" + cluster.PodCIDR, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", freePort(w.T)),
-		// For 50 nodes at once; the default makes the preparation slow.
-		"--kube-api-qps=200", "--kube-api-burst=200",
-	}, args...)...)
+	w.manager = w.launchManager(args...)
 	w.Cleanup(w.endManager)
 	w.until("the manager leads", startDeadline, func(ctx context.Context) string {
 		lease, err := leases.Get(ctx, managerProgram, metav1.GetOptions{})
@@ -168,6 +160,20 @@ func (w *world) startManager(args ...string) {
 		}
 		return ""
 	})
+}
+
+// launchManager runs a manager and waits for nothing.
+func (w *world) launchManager(args ...string) *program {
+	w.Helper()
+	endpoint := strings.TrimPrefix(w.url, "http://")
+	return launch(w.T, managerProgram, []string{
+		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + w.ecs.address, "ALICLOUD_CLIENT_SCHEME=HTTP",
+	}, append([]string{
+		"--cloud-provider=alicloud", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig, "--leader-elect=true",
+		"--cluster-cidr=" + cluster.PodCIDR, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", freePort(w.T)),
+		// For 50 nodes at once; the default makes the preparation slow.
+		"--kube-api-qps=200", "--kube-api-burst=200",
+	}, args...)...)
 }
 
 // stopManager ends the manager in order.

@@ -55,7 +55,7 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.StringVar(&opts.ClusterDNS, "cluster-dns", "", "address of a name server that pods ask; the sandbox has none of its own (real nodes)")
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
 		"directory that hack/kruise/build.sh made: the cluster then has OpenKruise's BroadcastJobs, with the real manager")
-	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node (default: one with room to grow)")
+	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node, and a /64 of a range of IPv6 behind a comma (default: one of IPv4 with room to grow)")
 	flags.StringVar(&config, "emulator-config", "", "file with what exists in the cloud, as for alicloud-emulator --config (default: built in)")
 	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time added to every call of the cloud's API")
 	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "time that asynchronous states of the cloud take")
