@@ -3,11 +3,15 @@ package slb
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // story is a random sequence of events over one Service, told from a seed.
@@ -35,8 +39,10 @@ func (h *story) one() {
 		h.change("web", h.ports)
 	case 5:
 		h.change("web", func(svc *corev1.Service) {
-			annotate(svc, HealthyThreshold, strconv.Itoa(2+h.random.IntN(9)))
+			setOrDelete(svc, HealthyThreshold, []string{"", "2", "5", "9"}[h.random.IntN(4)])
 			annotate(svc, DefaultWeight, strconv.Itoa(h.random.IntN(101)))
+			setOrDelete(svc, AdditionalTags, h.some("a=1", "b=1", "c=1"))
+			setOrDelete(svc, DomainExtensions, h.some("a.example.com:cert-1", "b.example.com:cert-1", "c.example.com:cert-2"))
 		})
 	case 6:
 		h.restart()
@@ -50,6 +56,11 @@ func (h *story) one() {
 	}
 }
 
+// some joins some of the items, or none.
+func (h *story) some(items ...string) string {
+	return strings.Join(slices.DeleteFunc(items, func(string) bool { return h.random.IntN(2) == 0 }), ",")
+}
+
 // ports gives the Service some of four ports.
 func (h *story) ports(svc *corev1.Service) {
 	svc.Spec.Ports = nil
@@ -60,46 +71,80 @@ func (h *story) ports(svc *corev1.Service) {
 	}
 }
 
+// secureWeb makes the Service of a story: its first port is https. On a CLB of its user's, that has a tag of the user's own.
+func (w *world) secureWeb(reused bool) *corev1.Service {
+	w.t.Helper()
+	svc := testService("web", 80)
+	if reused {
+		svc = reusing("web", w.makeCLB(alicloud.Tag{Key: "mine", Value: "1"}).ID, "true", 80)
+	}
+	annotate(svc, ProtocolPort, "https:80")
+	annotate(svc, CertID, testCertificate)
+	return svc
+}
+
 // TestAnyOrderOfEventsEndsInTheSameState: whatever happened before, the end is what a program that sees only the end
-// makes of it, and nothing is written after that.
+// makes of it, and nothing is written after that. What left the annotations is gone, on a CLB of its user's, too.
 func TestAnyOrderOfEventsEndsInTheSameState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
-			h := &story{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}}
-			h.nodes["z"] = h.addNode("z") // one node is always ready: without any, the members stay as they were
-			h.put(testService("web", 80))
-			for range 30 {
-				h.one()
-				if h.random.IntN(2) == 0 {
-					_ = h.pass("web") // a fault may hit it; the end is what counts
+		for _, reused := range []bool{false, true} {
+			t.Run(fmt.Sprintf("seed %d, reused %v", seed, reused), func(t *testing.T) {
+				t.Parallel()
+				h := &story{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}}
+				h.nodes["z"] = h.addNode("z") // one node is always ready: without any, the members stay as they were
+				h.put(h.secureWeb(reused))
+				for range 30 {
+					h.one()
+					if h.random.IntN(2) == 0 {
+						_ = h.pass("web") // a fault may hit it; the end is what counts
+					}
 				}
-			}
-			h.clearFaults()
-			h.drift("web")
-			h.converge("web")
-
-			fresh := newWorld(t)
-			for name, node := range h.nodes {
-				fresh.addNode(name)
-				fresh.putNode(node)
-			}
-			svc := h.get("web")
-			fresh.put(&corev1.Service{ObjectMeta: testService("web").ObjectMeta, Spec: svc.Spec})
-			fresh.change("web", func(s *corev1.Service) { s.Annotations = svc.Annotations })
-			fresh.converge("web")
-			if diff := cmp.Diff(fresh.state(), h.state(), cmp.Transformer("sorted", sortedMembers)); diff != "" {
-				t.Errorf("state (-fresh +history):\n%s", diff)
-			}
-			h.calls()
-			h.drift("web")
-			h.mustPass("web")
-			if writes := writesOf(h.calls()); len(writes) != 0 {
-				t.Errorf("the last pass writes %v", writes)
-			}
-		})
+				h.clearFaults()
+				h.drift("web")
+				h.converge("web")
+				if diff := cmp.Diff(h.fresh(reused), withoutNotes(h.state()), cmp.Transformer("sorted", sortedMembers)); diff != "" {
+					t.Errorf("state (-fresh +history):\n%s", diff)
+				}
+				h.calls()
+				h.drift("web")
+				h.mustPass("web")
+				if writes := writesOf(h.calls()); len(writes) != 0 {
+					t.Errorf("the last pass writes %v", writes)
+				}
+			})
+		}
 	}
+}
+
+// fresh is what a program makes of the end of the story that saw nothing else of it.
+func (h *story) fresh(reused bool) map[string]cloudLB {
+	h.t.Helper()
+	fresh := newWorld(h.t)
+	for name, node := range h.nodes {
+		fresh.addNode(name)
+		fresh.putNode(node)
+	}
+	svc, made := h.get("web"), fresh.secureWeb(reused)
+	made.Spec = svc.Spec
+	for key, value := range svc.Annotations {
+		if key != Prefixes[0]+string(LoadBalancerID) {
+			made.Annotations[key] = value
+		}
+	}
+	fresh.put(made)
+	fresh.converge("web")
+	return withoutNotes(fresh.state())
+}
+
+// withoutNotes leaves out the tags that tell what was done before.
+func withoutNotes(state map[string]cloudLB) map[string]cloudLB {
+	for _, lb := range state {
+		for _, note := range []string{tagApplied, tagWritten, tagDomains} {
+			delete(lb.Tags, note)
+		}
+	}
+	return state
 }
 
 // sortedMembers makes lists of members comparable: their order tells in which order they came.

@@ -277,3 +277,53 @@ func TestPreservedOnDelete(t *testing.T) {
 		})
 	}
 }
+
+// TestPreservedKinds: whatever kind of Service goes, by deletion or by its type, nothing that carries traffic changes: listeners,
+// groups, members, the list of the source ranges, and all of a CLB of its user's.
+func TestPreservedKinds(t *testing.T) {
+	t.Parallel()
+	made := func(f func() *corev1.Service) func(*world) *corev1.Service {
+		return func(*world) *corev1.Service { return f() }
+	}
+	for _, test := range []struct {
+		name    string
+		service func(*world) *corev1.Service
+		reused  bool
+	}{
+		{"four protocols", made(fourProtocols), false},
+		{"source ranges", made(func() *corev1.Service { return restricted("192.0.2.0/24") }), false},
+		{"domains", made(func() *corev1.Service { return secured("a.example.com:cert-1") }), false},
+		{"a user's CLB", func(w *world) *corev1.Service { return guest(w, "a.example.com:cert-1", "a=1") }, true},
+		{"a group of others", func(w *world) *corev1.Service {
+			id := w.makeCLB().ID
+			return joining("web", id, w.makeGroup(id, "shared", "by hand")+":80", 80)
+		}, true},
+	} {
+		for _, gone := range []func(*corev1.Service){deleteService, func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeNodePort }} {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				threeNodes(w)
+				svc := test.service(w)
+				annotate(svc, PreserveOnDelete, "true")
+				w.put(svc)
+				w.converge("web")
+				before := w.state()
+				w.restart()
+				w.change("web", gone)
+				w.converge("web")
+				after := w.state()
+				for name, was := range before {
+					if is := after[name]; !test.reused {
+						// What binds a CLB of ours to us may go, and nothing else.
+						was.Tags, was.DeleteProtection, was.Protection, was.Reason = is.Tags, is.DeleteProtection, is.Protection, is.Reason
+						before[name] = was
+					}
+				}
+				if diff := cmp.Diff(before, after); diff != "" || len(w.get("web").Finalizers) != 0 {
+					t.Errorf("finalizers %v, state (-before +after):\n%s", w.get("web").Finalizers, diff)
+				}
+			})
+		}
+	}
+}
