@@ -234,6 +234,33 @@ func TestReadyNodeStays(t *testing.T) {
 	})
 }
 
+// TestSameNameAnotherMachine: a Node is registered again under its name for another machine, while the old one's instance is missing for
+// almost long enough. The new one is judged by its own instance and from the beginning.
+func TestSameNameAnotherMachine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		all := a.put(3)
+		old, other := nodeOf(all[0]), nodeOf(all[1])
+		c.add(old, other)
+		monitor(c, []*corev1.Node{old, other}, period)
+		a.ReleaseInstance("i-0")
+		if gone, _ := monitor(c, []*corev1.Node{old, other}, 2*period); gone != 0 {
+			t.Fatalf("%d nodes were called gone", gone)
+		}
+		again := nodeOf(all[2], func(node *corev1.Node) { node.Name = old.Name })
+		c.add(again)
+		if gone, _ := monitor(c, []*corev1.Node{again, other}, time.Minute); gone != 0 {
+			t.Errorf("%d nodes were called gone", gone)
+		}
+		a.ReleaseInstance("i-2")
+		if gone, first := monitor(c, []*corev1.Node{again, other}, time.Minute); gone != 1 || first < 10*time.Second {
+			t.Errorf("%d nodes were called gone, the first after %s; want 1 after 10 s at least", gone, first)
+		}
+	})
+}
+
 // TestUnseenInstanceIsTold: a node that is not ready and whose instance no answer ever showed stays, and its user is told
 // at the next look, not when the stock node controller tries again.
 func TestUnseenInstanceIsTold(t *testing.T) {
