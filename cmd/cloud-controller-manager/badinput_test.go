@@ -233,3 +233,16 @@ func checkErrorLine(t *testing.T, output string, want []string) {
 func isLogLine(line string) bool {
 	return len(line) > 5 && strings.ContainsRune("IWE", rune(line[0])) && strings.Trim(line[1:5], "0123456789") == ""
 }
+
+// TestAllocateNodeCIDRsIsTold: the flag is accepted, and one line says whose work that is.
+func TestAllocateNodeCIDRsIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for flag, want := range map[string]int{"--allocate-node-cidrs=true": 1, "--allocate-node-cidrs=false": 0} {
+		// A mistake ends the program when it has read its flags.
+		result := w.run(t, "--cloud-config="+w.dir+"/none.conf", "--cluster-cidr=10.244.0.0/16", flag)
+		if n := strings.Count(result.Output, "assigned by the kube-controller-manager"); n != want {
+			t.Errorf("%s: told %d times, want %d:\n%s", flag, n, want, result.Output)
+		}
+	}
+}
