@@ -73,6 +73,9 @@ type Options struct {
 	OpenKruise string
 	// Emulator sets how the cloud behaves.
 	Emulator CloudOptions
+	// Cloud is the URL of a sandbox with real nodes, whose cloud and network this one shares; "" for a cloud of its own. Real nodes only,
+	// and their pod CIDRs must not be those of the other one.
+	Cloud string
 	// AuditLog is a file that takes a line for each request of a service account to the API server; "" for none.
 	AuditLog string
 	// Progress takes one line for each part that has come up; nil for none.
@@ -81,7 +84,7 @@ type Options struct {
 
 // Cluster is a running sandbox.
 type Cluster struct {
-	// Cloud is the emulated cloud behind it.
+	// Cloud is the emulated cloud behind it, nil when that is another sandbox's.
 	Cloud *Cloud
 	// Client and Config are the administrator's.
 	Client kubernetes.Interface
@@ -116,23 +119,14 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if c.nodes, err = newNodes(ctx, opts, c.files); err != nil {
 		return err
 	}
-	if c.Cloud, err = startCloud(ctx, c.nodes, opts.Emulator); err != nil {
-		return err
-	}
-	if err := c.nodes.join(ctx, c.Cloud); err != nil {
-		return err
-	}
-	for i := range opts.Nodes {
-		if err := c.Cloud.AddNode(i); err != nil {
+	url := opts.Cloud
+	if url == "" {
+		if err := c.startCloud(ctx, opts); err != nil {
 			return err
 		}
+		url = c.Cloud.URL
 	}
-	for i := range opts.WindowsNodes {
-		if err := c.Cloud.addWindowsNode(i); err != nil {
-			return err
-		}
-	}
-	progress.say("cloud emulator at %s with %d instances", c.Cloud.URL, opts.Nodes+opts.WindowsNodes)
+	progress.say("cloud emulator at %s with %d instances of this cluster", url, opts.Nodes+opts.WindowsNodes)
 	heartbeat := heartbeatOf(opts.NodeKind, opts.Nodes)
 	c.podCIDR = cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes))
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
@@ -161,7 +155,29 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		}
 		progress.say("OpenKruise manager ready")
 	}
-	return c.files.publish(c.plane.Kubeconfig(), c.Cloud.URL)
+	return c.files.publish(c.plane.Kubeconfig(), url)
+}
+
+// startCloud makes a cloud with the first instances.
+func (c *Cluster) startCloud(ctx context.Context, opts Options) error {
+	var err error
+	if c.Cloud, err = startCloud(ctx, c.nodes, opts.Emulator); err != nil {
+		return err
+	}
+	if err := c.nodes.join(ctx, c.Cloud); err != nil {
+		return err
+	}
+	for i := range opts.Nodes {
+		if err := c.Cloud.AddNode(i); err != nil {
+			return err
+		}
+	}
+	for i := range opts.WindowsNodes {
+		if err := c.Cloud.addWindowsNode(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // startNodes runs the kubelets. Their client has no rate limit: it stands for as many clients as there are nodes.

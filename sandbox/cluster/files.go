@@ -30,6 +30,9 @@ type files struct {
 	written []string
 }
 
+// errInUse means that another sandbox runs in a directory.
+var errInUse = errors.New("another sandbox runs in it")
+
 // openDir makes the directory ready and takes it, so that no second sandbox can use it. What a sandbox that was killed has left there is
 // removed.
 func openDir(dir string) (*files, error) {
@@ -49,7 +52,7 @@ func openDir(dir string) (*files, error) {
 	}
 	f.lock, err = fileutil.TryLockFile(f.path(lockFile), os.O_WRONLY|os.O_CREATE, 0o600)
 	if errors.Is(err, fileutil.ErrLocked) {
-		return nil, fmt.Errorf("open the sandbox's directory %s: another sandbox runs in it", dir)
+		return nil, fmt.Errorf("open the sandbox's directory %s: %w", dir, errInUse)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock the sandbox's directory: %w", err)

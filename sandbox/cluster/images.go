@@ -15,14 +15,6 @@ import (
 // nobody is the user of the published images.
 const nobody = "65532:65532"
 
-// Images that every real machine has. The names are those of manifests that users have, of this project's own, and short ones for tests.
-const (
-	// The test server also goes by the name nginx, which the demo's Deployments ask for.
-	TestServerImage = "docker.io/library/testserver:v1"
-	ManagerImage    = "ghcr.io/alicloud-ccm/cloud-controller-manager:sandbox"
-	InitorImage     = "ghcr.io/alicloud-ccm/provider-initor:sandbox"
-)
-
 // images are made of the programs in binDir. The environment of the manager's says where the cloud's OpenAPI is, which manifests leave to
 // the names of the public endpoints.
 func images(binDir string) []imagetar.Image {

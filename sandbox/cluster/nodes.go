@@ -22,6 +22,14 @@ const (
 	Real NodeKind = "real"
 )
 
+// Images that every real machine has. The names are those of manifests that users have, of this project's own, and short ones for tests.
+const (
+	// The test server also goes by the name nginx, which the demo's Deployments ask for.
+	TestServerImage = "docker.io/library/testserver:v1"
+	ManagerImage    = "ghcr.io/alicloud-ccm/cloud-controller-manager:sandbox"
+	InitorImage     = "ghcr.io/alicloud-ccm/provider-initor:sandbox"
+)
+
 // nodes are the machines behind the cloud's instances, with the network between them. The methods are called in the order in which they
 // stand here.
 type nodes interface {
@@ -45,6 +53,9 @@ type nodes interface {
 func newNodes(ctx context.Context, opts Options, files *files) (nodes, error) {
 	switch opts.NodeKind {
 	case "", Light:
+		if opts.Cloud != "" {
+			return nil, fmt.Errorf("the cloud of another sandbox, at %s, for light nodes: they need their own; the kind %s can share it", opts.Cloud, Real)
+		}
 		if opts.VirtualNodes+opts.WindowsNodes > 0 {
 			return nil, fmt.Errorf("%d virtual and %d Windows nodes beside light ones: they need the kind %s", opts.VirtualNodes, opts.WindowsNodes, Real)
 		}

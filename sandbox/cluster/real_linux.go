@@ -1,54 +1,49 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strings"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/imagetar"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/virtualnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/vpcnet"
 )
 
+// httpPort is the port of what the cloud serves inside the VPC.
+const httpPort = 80
+
 // OpenAPIAddress is where programs on machines find the cloud's OpenAPI, in the range that VPCs keep for services of the cloud.
 const OpenAPIAddress = "100.100.0.80"
+
+// registry is where machines find a registry with the images, in a range for documentation: like those of vendors it is in the internet.
+var registry = fabric.VIP{Address: "203.0.113.80", Internet: true}
 
 // controlPlaneAddress is the API server's machine, in the built-in VPC and outside its vSwitches.
 var controlPlaneAddress = netip.AddrFrom4([4]byte{10, 0, 0, 10})
 
-// leaseHeartbeats is how many heartbeats a kubelet's Lease lasts: the kubelet decides the one by the other.
-const leaseHeartbeats = 4
-
-// realNodes are machines in namespaces of the kernel.
+// realNodes are machines in namespaces of the kernel, in a VPC of their own.
 type realNodes struct {
-	opts  Options
-	files *files
-	tools realnode.Tools
-	self  string
-	// name is one that no other sandbox of this host has, and that this one has again after a restart.
-	name   string
+	*machines
 	vpc    *vpcnet.Network
 	cloud  *Cloud
 	server *http.Server // the OpenAPI inside the VPC
-	fleet  *realnode.Fleet
+	// images is a registry with the images of the machines, which pulls serves.
+	images *imagetar.Registry
+	pulls  *http.Server
 	// clients are namespaces without a machine, from which a test or a user can look at load balancers.
 	clients map[string]*vpcnet.Namespace
 }
@@ -61,37 +56,38 @@ var realClients = []vpcnet.Endpoint{
 }
 
 func newRealNodes(ctx context.Context, opts Options, files *files) (nodes, error) {
-	tools, err := realnode.FindTools()
+	machines, err := newMachines(opts, files)
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+	if opts.Cloud != "" {
+		return newGuestNodes(ctx, machines)
 	}
-	digest := sha256.Sum256([]byte(files.dir))
-	n := &realNodes{opts: opts, files: files, tools: tools, self: self, name: "sb" + hex.EncodeToString(digest[:])[:6]}
+	n := &realNodes{machines: machines}
 	n.vpc, err = vpcnet.New(ctx, vpcnet.Options{Prefix: n.name, ControlPlane: controlPlaneAddress})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, n.end())
 	}
 	return n, nil
 }
 
 func (n *realNodes) fabric() (fabric.Machines, fabric.Network) { return nil, n.vpc }
 
-// join lets the network follow the cloud and serves the OpenAPI inside the VPC.
+// join lets the network follow the cloud and serves the OpenAPI and the images inside the VPC.
 func (n *realNodes) join(ctx context.Context, c *Cloud) error {
 	n.cloud = c
 	if err := n.vpc.Follow(ctx, c.Emulator); err != nil {
 		return err
 	}
-	listener, err := n.vpc.CloudSide().Listen(ctx, net.JoinHostPort(OpenAPIAddress, "80"))
+	listener, err := n.vpc.CloudSide().Listen(ctx, net.JoinHostPort(OpenAPIAddress, strconv.Itoa(httpPort)))
 	if err != nil {
 		return fmt.Errorf("listen for the OpenAPI inside the VPC: %w", err)
 	}
 	n.server = &http.Server{Handler: c.Emulator.Handler(), ReadHeaderTimeout: requestTimeout}
 	go func() { _ = n.server.Serve(listener) }() // ends with close
+	if err := n.serveImages(ctx); err != nil {
+		return err
+	}
 	n.clients = map[string]*vpcnet.Namespace{}
 	for _, client := range realClients {
 		if n.clients[client.Name], err = n.vpc.Attach(ctx, client); err != nil {
@@ -107,24 +103,16 @@ func (n *realNodes) access() *controlplane.Network {
 }
 
 func (n *realNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Context) error, error) {
-	archive := n.files.statePath("images.tar")
-	if err := writeImages(archive, cmp.Or(n.opts.BinDir, filepath.Dir(n.self))); err != nil {
-		return nil, err
-	}
-	var err error
-	n.fleet, err = realnode.NewFleet(realnode.FleetOptions{
-		Self: n.self, Tools: n.tools, Dir: n.files.statePath("machines"), Cgroup: "/" + n.name, Log: n.files.log,
-		Images:    append([]string{archive}, n.opts.Images...),
+	n.prepare(c, heartbeat, realnode.FleetOptions{
 		Instances: n.instances, Changed: n.cloud.Changed, Detach: n.vpc.Detach,
 		Attach: func(ctx context.Context, instance realnode.Instance) (realnode.Namespace, error) {
 			return n.attach(ctx, instance)
 		},
-		Node: func(instance realnode.Instance) (realnode.Node, error) { return n.node(c, instance, heartbeat) },
 	})
-	if err != nil {
-		return nil, err
-	}
 	return func(ctx context.Context) error {
+		if err := labelWindows(ctx, c.Client); err != nil && ctx.Err() == nil {
+			return err
+		}
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return n.fleet.Run(ctx) })
 		group.Go(func() error { return n.vpc.Wait(ctx) })
@@ -133,6 +121,21 @@ func (n *realNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Con
 		}
 		return group.Wait()
 	}, nil
+}
+
+// serveImages makes the images of the machines a registry that all of them reach, for pods whose images are always to be pulled.
+func (n *realNodes) serveImages(ctx context.Context) error {
+	var err error
+	if n.images, err = imagetar.OpenRegistry(n.archives...); err != nil {
+		return err
+	}
+	listener, err := n.vpc.Listen(ctx, registry, httpPort)
+	if err != nil {
+		return fmt.Errorf("listen for the registry: %w", err)
+	}
+	n.pulls = &http.Server{Handler: n.images, ReadHeaderTimeout: requestTimeout}
+	go func() { _ = n.pulls.Serve(listener) }() // ends with close
+	return nil
 }
 
 // runVirtual runs a virtual node, whose pods have network interfaces of the cloud.
@@ -161,15 +164,19 @@ func (n *realNodes) runVirtual(ctx context.Context, c *Cluster, name string, hea
 // instances lists the cloud's instances as machines.
 func (n *realNodes) instances() []realnode.Instance {
 	var machines []realnode.Instance
-	add := func(all []lightnode.Instance, onPremises bool) {
-		for _, instance := range all {
-			machines = append(machines, realnode.Instance{
-				ID: instance.ID, Name: lightnode.NodeName(instance), Address: instance.PrivateIP, Running: instance.Running, OnPremises: onPremises,
-			})
+	add := func(instance lightnode.Instance, onPremises bool) {
+		machines = append(machines, realnode.Instance{
+			ID: instance.ID, Name: lightnode.NodeName(instance), Address: instance.PrivateIP, Running: instance.Running, OnPremises: onPremises,
+		})
+	}
+	for _, instance := range n.cloud.Emulator.Instances() {
+		if instance.Tags[guestTag] == "" { // others are machines of another sandbox
+			add(lightInstance(instance), false)
 		}
 	}
-	add(n.cloud.lightInstances(), false)
-	add(onPremises(n.opts.OnPremises), true)
+	for _, instance := range onPremises(n.opts.OnPremises) {
+		add(instance, true)
+	}
 	return machines
 }
 
@@ -183,27 +190,6 @@ func (n *realNodes) attach(ctx context.Context, instance realnode.Instance) (*vp
 		place = vpcnet.Premises
 	}
 	return n.vpc.Attach(ctx, vpcnet.Endpoint{Name: instance.ID, Address: address, Place: place})
-}
-
-// node is what an instance is to the cluster, with the identities that a bootstrap would have given it.
-func (n *realNodes) node(c *Cluster, instance realnode.Instance, heartbeat time.Duration) (realnode.Node, error) {
-	address, err := netip.ParseAddr(instance.Address)
-	if err != nil {
-		return realnode.Node{}, fmt.Errorf("address of instance %s: %w", instance.ID, err)
-	}
-	node := realnode.Node{
-		Name: instance.Name, Address: address, CloudProvider: "external", ClusterCIDR: c.podCIDR, ClusterDNS: n.opts.ClusterDNS,
-		CA: c.plane.CA(), LeaseDuration: leaseHeartbeats * heartbeat,
-	}
-	if strings.HasPrefix(instance.ID, windowsPrefix) {
-		node.Labels = map[string]string{corev1.LabelOSStable: "windows"}
-		node.Taints = []string{"os=windows:NoSchedule"}
-	}
-	if node.Kubeconfig, err = c.plane.MachineKubeconfig("system:node:"+instance.Name, "system:nodes"); err != nil {
-		return realnode.Node{}, err
-	}
-	node.ProxyKubeconfig, err = c.plane.MachineKubeconfig("system:kube-proxy")
-	return node, err
 }
 
 // namespace is the network of an instance or a client.
@@ -235,20 +221,8 @@ func (n *realNodes) serve(mux *http.ServeMux) {
 		}
 		_, _ = io.WriteString(w, side.Path+"\n") // the asker is gone when this fails
 	})
-	for verb, do := range map[string]func(*realnode.Machine, string) error{
-		"stop": (*realnode.Machine).StopProgram, "start": (*realnode.Machine).StartProgram,
-	} {
-		mux.HandleFunc("POST /_sandbox/machines/{instance}/"+verb+"/{program}", func(w http.ResponseWriter, r *http.Request) {
-			machine := n.fleet.Machine(r.PathValue("instance"))
-			if machine == nil {
-				http.Error(w, fmt.Sprintf("instance %q does not run", r.PathValue("instance")), http.StatusNotFound)
-				return
-			}
-			if err := do(machine, r.PathValue("program")); err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-			}
-		})
-	}
+	n.servePrograms(mux)
+	serveGuests(mux, n.vpc)
 }
 
 func (n *realNodes) close() error {
@@ -256,5 +230,11 @@ func (n *realNodes) close() error {
 	if n.server != nil {
 		errs = append(errs, n.server.Close())
 	}
-	return errors.Join(append(errs, n.vpc.Close())...)
+	if n.pulls != nil {
+		errs = append(errs, n.pulls.Close())
+	}
+	if n.images != nil {
+		errs = append(errs, n.images.Close())
+	}
+	return errors.Join(append(errs, n.vpc.Close(), n.end())...)
 }

@@ -74,6 +74,9 @@ func delegateControllers(dir string) {
 	}
 }
 
+// RemoveLeftovers removes the cgroup ("/name") of a fleet whose process was killed.
+func RemoveLeftovers(cgroup string) error { return removeCgroup(cgroup) }
+
 // removeCgroup kills what runs in a cgroup and removes it with all below it, from every hierarchy.
 func removeCgroup(name string) error {
 	dirs, err := cgroupHierarchies()

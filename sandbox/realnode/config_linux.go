@@ -36,6 +36,7 @@ type Node struct {
 const (
 	containerdSocket = "/run/containerd/containerd.sock"
 	containerdConfig = "/etc/containerd/config.toml"
+	registriesDir    = "/etc/containerd/certs.d"
 	kubernetesDir    = "/etc/kubernetes"
 	cniDir           = "/etc/cni/net.d"
 	flannelNetConf   = "/etc/kube-flannel/net-conf.json"
@@ -115,12 +116,13 @@ func (o Options) writeDisk() error {
 		return fmt.Errorf("encode the kubelet's configuration: %w", err)
 	}
 	for path, content := range map[string][]byte{
-		containerdConfig:                   []byte(o.containerdConfig()),
-		kubernetesDir + "/kubelet.yaml":    kubeletConfig,
-		kubernetesDir + "/kubelet.conf":    o.Node.Kubeconfig,
-		kubernetesDir + "/kube-proxy.conf": o.Node.ProxyKubeconfig,
-		kubernetesDir + "/pki/ca.crt":      o.Node.CA,
-		flannelNetConf:                     fmt.Appendf(nil, `{"Network": %q, "Backend": {"Type": "alloc"}}`, o.Node.ClusterCIDR),
+		containerdConfig:                       []byte(o.containerdConfig()),
+		registriesDir + "/_default/hosts.toml": []byte(o.registries()),
+		kubernetesDir + "/kubelet.yaml":        kubeletConfig,
+		kubernetesDir + "/kubelet.conf":        o.Node.Kubeconfig,
+		kubernetesDir + "/kube-proxy.conf":     o.Node.ProxyKubeconfig,
+		kubernetesDir + "/pki/ca.crt":          o.Node.CA,
+		flannelNetConf:                         fmt.Appendf(nil, `{"Network": %q, "Backend": {"Type": "alloc"}}`, o.Node.ClusterCIDR),
 	} {
 		target := filepath.Join(o.Dir, path)
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
@@ -172,6 +174,9 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   disable_apparmor = true
   restrict_oom_score_adj = true
 
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = %q
+
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = %q
     conf_dir = %q
@@ -185,7 +190,13 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         BinaryName = %q
         SystemdCgroup = false
-`, PauseImage, o.Tools.CNI, cniDir, o.Tools.Runc)
+`, PauseImage, registriesDir, o.Tools.CNI, cniDir, o.Tools.Runc)
+}
+
+// registries makes one registry stand for all.
+// Source: https://github.com/containerd/containerd/blob/main/docs/hosts.md
+func (o Options) registries() string {
+	return fmt.Sprintf("server = %[1]q\n\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", o.Registry)
 }
 
 // removeContents empties a directory.

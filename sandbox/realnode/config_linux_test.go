@@ -14,7 +14,8 @@ func testOptions(t *testing.T) Options {
 	t.Helper()
 	return Options{
 		Self: "/bin/sandbox", Dir: t.TempDir(), Cgroup: "/sbtest/i-1", Images: []string{"/tmp/images.tar", "/other/images.tar"},
-		Tools: Tools{Containerd: "containerd", Ctr: "ctr", Runc: "/usr/sbin/runc", CNI: "/usr/lib/cni"},
+		Registry: "http://203.0.113.80",
+		Tools:    Tools{Containerd: "containerd", Ctr: "ctr", Runc: "/usr/sbin/runc", CNI: "/usr/lib/cni"},
 		Node: Node{
 			Name: "node-1", Address: netip.MustParseAddr("10.1.0.1"), CloudProvider: "external", ClusterCIDR: "10.244.0.0/16", ClusterDNS: "10.96.0.10",
 			Kubeconfig: []byte("kubelet's"), ProxyKubeconfig: []byte("proxy's"), CA: []byte("ca"), LeaseDuration: 8 * time.Second,
@@ -70,6 +71,10 @@ func TestDiskKeepsItsDataAndLosesRun(t *testing.T) {
 	}
 	if _, err := os.Stat(lost); !os.IsNotExist(err) {
 		t.Errorf("/run has survived a reboot: %v", err)
+	}
+	hosts, err := os.ReadFile(filepath.Join(opts.Dir, registriesDir, "_default/hosts.toml"))
+	if err != nil || !strings.Contains(string(hosts), `[host."http://203.0.113.80"]`) {
+		t.Errorf("the container runtime's registries are\n%s%v", hosts, err)
 	}
 	config, err := os.ReadFile(filepath.Join(opts.Dir, kubernetesDir, "kubelet.yaml"))
 	if err != nil {

@@ -29,7 +29,9 @@ type FleetOptions struct {
 	Tools Tools
 	// Dir takes the disks, Cgroup ("/name") the cgroups of all machines.
 	Dir, Cgroup string
-	Images      []string
+	// Images are archives that each machine has from its first boot on, Registry is the URL of where it pulls others from.
+	Images   []string
+	Registry string
 	// Log takes what goes wrong.
 	Log io.Writer
 	// Instances lists the machines. Changed returns a channel that signals the next change of that list; it is asked before the list is
@@ -58,15 +60,12 @@ type powered struct {
 	network Namespace
 }
 
-// NewFleet prepares a fleet and removes what machines of a killed process have left in its cgroup; Run runs it.
-func NewFleet(opts FleetOptions) (*Fleet, error) {
+// NewFleet prepares a fleet; Run runs it.
+func NewFleet(opts FleetOptions) *Fleet {
 	if opts.Log == nil {
 		opts.Log = io.Discard
 	}
-	if err := removeCgroup(opts.Cgroup); err != nil {
-		return nil, fmt.Errorf("remove what an earlier sandbox has left: %w", err)
-	}
-	return &Fleet{FleetOptions: opts, on: map[string]*powered{}}, nil
+	return &Fleet{FleetOptions: opts, on: map[string]*powered{}}
 }
 
 // Run follows the instances until ctx ends, then cuts the power of all machines and removes their disks.
@@ -130,7 +129,7 @@ func (f *Fleet) switchOn(ctx context.Context, instance Instance) error {
 	}
 	machine, err := Boot(Options{
 		Self: f.Self, Tools: f.Tools, Dir: f.disk(instance.ID), Cgroup: f.Cgroup + "/" + instance.ID, Network: network,
-		Console: f.Log, Node: node, Images: f.Images,
+		Console: f.Log, Node: node, Images: f.Images, Registry: f.Registry,
 	})
 	if err != nil {
 		return errors.Join(err, f.Detach(instance.ID))

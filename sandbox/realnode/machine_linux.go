@@ -34,6 +34,8 @@ type Options struct {
 	Node    Node
 	// Images are archives that the container runtime has from the first boot on.
 	Images []string
+	// Registry is the URL of the registry that stands for all others.
+	Registry string
 }
 
 // Machine is one that has power.

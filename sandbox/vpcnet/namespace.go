@@ -47,6 +47,18 @@ func makeNamespace(name string) (*Namespace, error) {
 	return s, nil
 }
 
+// OpenNamespace opens the namespace of an endpoint that another process has attached; Path says where it is. Close closes it.
+func OpenNamespace(path string) (*Namespace, error) {
+	handle, err := netns.GetFromPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the network namespace %s: %w", path, err)
+	}
+	return &Namespace{Name: filepath.Base(path), Path: path, handle: handle}, nil
+}
+
+// Close lets go of a namespace that OpenNamespace has opened.
+func (s *Namespace) Close() error { return s.handle.Close() }
+
 // remove takes the name away. The namespace goes with its last process and socket.
 func (s *Namespace) remove() error {
 	return errors.Join(s.handle.Close(), removeName(s.Name))
@@ -64,8 +76,8 @@ func removeName(name string) error {
 	return nil
 }
 
-// removeStale removes the namespaces that a killed process left. A veth pair goes with the first of its ends.
-func removeStale(prefix string) error {
+// RemoveLeftovers removes the namespaces that a killed process left under a prefix. A veth pair goes with the first of its ends.
+func RemoveLeftovers(prefix string) error {
 	names, err := filepath.Glob(filepath.Join(namespaces, prefix+"-*"))
 	if err != nil {
 		return fmt.Errorf("look for namespaces of %s: %w", prefix, err)

@@ -87,7 +87,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 }
 
 func (n *Network) build(ctx context.Context) error {
-	if err := removeStale(n.options.Prefix); err != nil {
+	if err := RemoveLeftovers(n.options.Prefix); err != nil {
 		return err
 	}
 	var err error

@@ -62,5 +62,6 @@ func newCommand() *cobra.Command {
 		Short:              "kubectl itself; with --kubeconfig or KUBECONFIG as usual",
 		DisableFlagParsing: true, // main hands over before cobra sees the arguments
 	})
+	root.AddCommand(platformCommands()...)
 	return root
 }

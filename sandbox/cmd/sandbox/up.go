@@ -56,6 +56,7 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
 		"directory that hack/kruise/build.sh made: the cluster then has OpenKruise's BroadcastJobs, with the real manager")
 	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node, and a /64 of a range of IPv6 behind a comma (default: one of IPv4 with room to grow)")
+	flags.StringVar(&opts.Cloud, "cloud", "", "URL of another sandbox with real nodes, to be a second cluster in its cloud; --pod-cidr must differ (real nodes)")
 	flags.StringVar(&config, "emulator-config", "", "file with what exists in the cloud, as for alicloud-emulator --config (default: built in)")
 	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time added to every call of the cloud's API")
 	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "time that asynchronous states of the cloud take")
