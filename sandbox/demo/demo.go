@@ -1,8 +1,9 @@
 // Package demo tells the project's whole story on a sandbox, from no cluster to a deleted load balancer, and reports what was seen at
 // each step.
 //
-// It is the acceptance test that a newcomer can read along, not a benchmark: times are told, not judged. The project's programs run as
-// processes of their own, each with its ServiceAccount's token and the role of the published manifests.
+// It is the acceptance test that a newcomer can read along, not a benchmark: times are told, not judged. Beside light nodes the project's
+// programs run as processes of their own, each with its ServiceAccount's token and the role of the published manifests; on real machines
+// they are pods, from their images.
 package demo
 
 import (
@@ -62,7 +63,11 @@ type step struct {
 }
 
 // steps are the story. A step relies on what the ones before it have shown.
-func steps() []step {
+func steps(kind cluster.NodeKind) []step {
+	providerIDsAreSet, managerStarts := providerIDsAreSet, managerStarts
+	if kind == cluster.Real {
+		providerIDsAreSet, managerStarts = podsSetProviderIDs, managerStartsInPods
+	}
 	return []step{
 		{"control plane", controlPlaneStarts},
 		{"nodes join", nodesJoin},
@@ -93,13 +98,13 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	}
 	s := &story{Options: opts, dir: dir}
 	var report Report
-	for _, step := range steps() {
+	for _, step := range steps(opts.NodeKind) {
 		if err = s.tell(ctx, &report, step); err != nil {
 			break
 		}
 	}
 	if err != nil {
-		s.showLogs()
+		s.showLogs(context.WithoutCancel(ctx))
 	}
 	// The end is told also after a failure and after an interruption: it is what cleans up.
 	end := s.tell(context.WithoutCancel(ctx), &report, step{"all stopped", everythingStops})

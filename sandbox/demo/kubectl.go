@@ -36,12 +36,17 @@ func (s *story) apply(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	_, err = s.runKubectl(ctx, content, "apply", "-f", "-")
+	return err
+}
+
+// runKubectl runs kubectl and returns what it prints.
+func (s *story) runKubectl(ctx context.Context, input []byte, args ...string) (string, error) {
 	environment, err := s.kubectlEnv()
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = runProgram(ctx, filepath.Join(s.path("tools"), "kubectl"), []string{"apply", "-f", "-"}, environment, content)
-	return err
+	return runProgram(ctx, filepath.Join(s.path("tools"), "kubectl"), args, environment, input)
 }
 
 func readFile(from fs.FS, name string) ([]byte, error) {

@@ -79,7 +79,9 @@ func (p *process) stop(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("%s did not end within %s of SIGTERM and was killed", p.name, stopGrace)
 }
 
-func (p *process) tail() string { return p.output.String() }
+func (p *process) tail(context.Context) string { return p.output.String() }
+
+func (p *process) pid(context.Context) (int, error) { return p.cmd.Process.Pid, nil }
 
 func (p *process) lastLine() string { return lastLine(p.output.String()) }
 

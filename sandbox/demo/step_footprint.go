@@ -18,13 +18,17 @@ const (
 )
 
 // managerIsSmall reports the cloud controller manager's memory and the size of its program.
-func managerIsSmall(_ context.Context, s *story) (string, error) {
+func managerIsSmall(ctx context.Context, s *story) (string, error) {
 	info, err := os.Stat(filepath.Join(s.BinDir, managerProgram))
 	if err != nil {
 		return "", fmt.Errorf("look at the program: %w", err)
 	}
 	binary := float64(info.Size()) / (1 << 20)
-	resident, measured, err := residentMiB(s.manager.cmd.Process.Pid)
+	pid, err := s.manager.pid(ctx)
+	if err != nil {
+		return "", err
+	}
+	resident, measured, err := residentMiB(pid)
 	if err != nil {
 		return "", err
 	}

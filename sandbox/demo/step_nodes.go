@@ -36,16 +36,25 @@ func providerIDsAreSet(ctx context.Context, s *story) (string, error) {
 		if _, err := runProgram(ctx, filepath.Join(s.BinDir, initorProgram), nil, environment, nil); err != nil {
 			return "", fmt.Errorf("node %s: %w", machine.NodeName, err)
 		}
-		node, err := s.cluster.Client.CoreV1().Nodes().Get(ctx, machine.NodeName, metav1.GetOptions{})
+		id, err := s.providerID(ctx, machine)
 		if err != nil {
-			return "", fmt.Errorf("read node %s: %w", machine.NodeName, err)
+			return "", err
 		}
-		if !strings.HasSuffix(node.Spec.ProviderID, machine.RegionID+"."+machine.ID) {
-			return "", fmt.Errorf("node %s has the provider ID %q, not %s.%s", node.Name, node.Spec.ProviderID, machine.RegionID, machine.ID)
-		}
-		ids = append(ids, node.Spec.ProviderID)
+		ids = append(ids, id)
 	}
 	return fmt.Sprintf("%s, as %s", strings.Join(ids, ", "), as.Account), nil
+}
+
+// providerID is that of a machine's Node, which must be the right one.
+func (s *story) providerID(ctx context.Context, machine cluster.Machine) (string, error) {
+	node, err := s.cluster.Client.CoreV1().Nodes().Get(ctx, machine.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read node %s: %w", machine.NodeName, err)
+	}
+	if !strings.HasSuffix(node.Spec.ProviderID, machine.RegionID+"."+machine.ID) {
+		return "", fmt.Errorf("node %s has the provider ID %q, not %s.%s", node.Name, node.Spec.ProviderID, machine.RegionID, machine.ID)
+	}
+	return node.Spec.ProviderID, nil
 }
 
 // managerStarts starts the cloud controller manager with its own identity and waits until it leads and is healthy.
@@ -59,7 +68,7 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 	}
 	cloud := s.cluster.Cloud
 	endpoint := strings.TrimPrefix(cloud.URL, "http://")
-	s.manager, err = startProcess(ctx, filepath.Join(s.BinDir, managerProgram), []string{
+	process, err := startProcess(ctx, filepath.Join(s.BinDir, managerProgram), []string{
 		"--cloud-provider=alicloud",
 		"--cloud-config=" + s.cloudConfig,
 		"--kubeconfig=" + as.Kubeconfig,
@@ -75,19 +84,29 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	s.manager = process
 	holder := ""
 	err = s.until(ctx, func(ctx context.Context) (string, error) {
-		lease, err := s.cluster.Client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, managerProgram, metav1.GetOptions{})
-		if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
-			return "the lease kube-system/" + managerProgram + " has no holder", nil
+		if holder = s.leader(ctx); holder == "" {
+			return noLeader, nil
 		}
-		holder = *lease.Spec.HolderIdentity
 		return s.unhealthy(ctx), nil
 	})
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("leads as %s with the role of %s; /healthz answers over HTTP and HTTPS", holder, as.Account), nil
+}
+
+const noLeader = "the lease kube-system/" + managerProgram + " has no holder"
+
+// leader is the identity of the cloud controller manager that leads, "" when none does.
+func (s *story) leader(ctx context.Context) string {
+	lease, err := s.cluster.Client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, managerProgram, metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return "" // not yet
+	}
+	return *lease.Spec.HolderIdentity
 }
 
 // unhealthy asks the manager's /healthz the way that probes of existing manifests do (HTTP) and the way of the stock ones (HTTPS), and

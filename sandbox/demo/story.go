@@ -28,9 +28,21 @@ type story struct {
 	cluster     *cluster.Cluster
 	calls       int64 // sequence number of the last call that was counted
 	cloudConfig string
-	manager     *process
+	manager     manager // nil before it is started
 	managerPort int
 	address     string // of the Service, host:port
+}
+
+// manager is the cloud controller manager, however it is run.
+type manager interface {
+	// ended is nil while it runs, else an error that says how it ended.
+	ended() error
+	// pid is the process that leads.
+	pid(ctx context.Context) (int, error)
+	// tail is the end of what it has logged.
+	tail(ctx context.Context) string
+	// stop ends it and says how it ended.
+	stop(ctx context.Context) (string, error)
 }
 
 // until polls until look returns an empty string; what it returns instead is what is still missing, and the error's text in the end.
@@ -113,9 +125,9 @@ func (s *story) identify(ctx context.Context, manifest string) (identity.Identit
 func (s *story) path(name string) string { return filepath.Join(s.dir, name) }
 
 // showLogs prints the end of what the cloud controller manager has logged: the reason of a failure is most likely there.
-func (s *story) showLogs() {
+func (s *story) showLogs(ctx context.Context) {
 	if s.manager != nil {
-		fmt.Fprintf(s.Progress, "-- the cloud controller manager's last lines:\n%s\n", s.manager.tail())
+		fmt.Fprintf(s.Progress, "-- the cloud controller manager's last lines:\n%s\n", s.manager.tail(ctx))
 	}
 }
 
