@@ -202,11 +202,11 @@ func silentResolver(t *testing.T) (address string, asked *atomic.Int64) {
 	return inVPC, asked
 }
 
-// managerServes applies the manager's manifest, with the address of this cloud, and lets it serve a Service.
+// managerServes applies the manager's manifest, with the addresses of this cluster and cloud, and lets it serve a Service.
 func managerServes(t *testing.T) {
 	t.Helper()
 	configMapOfUsers(t)
-	manifest := manifestOf(t, "ccm.yaml")
+	manifest := strings.Replace(manifestOf(t, "ccm.yaml"), cluster.PodCIDR, podCIDR, 1)
 	// The manifest leaves the endpoints to their public names.
 	env := "        env:\n        - {name: ALICLOUD_CLIENT_SCHEME, value: HTTP}\n"
 	for _, product := range []string{"ECS", "SLB", "VPC"} {

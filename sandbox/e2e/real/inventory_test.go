@@ -6,17 +6,27 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// inventory is what a sandbox might leave on the host: network namespaces, mounts, cgroups and processes.
-type inventory map[string]bool
-
-func takeInventory() (inventory, error) {
-	all := inventory{}
-	add := func(kind string, names []string) {
-		for _, name := range names {
-			all[kind+" "+name] = true
+// leftBehind lists what a sandbox in a directory has on the host: network namespaces, mounts, cgroups, processes, files and its record.
+// Other sandboxes may run there meanwhile; what has the directory or its name in it is this one's.
+func leftBehind(dir string) ([]string, error) {
+	name := cluster.NameOf(dir)
+	var left []string
+	for kind, pattern := range map[string]string{
+		"namespace": "/run/netns/" + name + "-*", "cgroup": "/sys/fs/cgroup/*/" + name, "cgroup of v2": "/sys/fs/cgroup/" + name,
+		"record": "/run/*/" + name, "file": filepath.Join(dir, "*"), "hidden file": filepath.Join(dir, ".*"),
+	} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			left = append(left, kind+" "+path)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -24,41 +34,42 @@ func takeInventory() (inventory, error) {
 		return nil, err
 	}
 	for line := range strings.Lines(string(mounts)) {
-		add("mount", []string{strings.Fields(line)[1]})
-	}
-	for kind, pattern := range map[string]string{
-		"namespace": "/run/netns/sb*", "cgroup": "/sys/fs/cgroup/*/sb*", "cgroup of v2": "/sys/fs/cgroup/sb*",
-		"file": "/var/log/containers/*", "CNI state": "/var/lib/cni/*", "file of containerd": "/run/containerd/*",
-	} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			return nil, err
+		if strings.Contains(line, dir) || strings.Contains(line, "/"+name+"-") {
+			left = append(left, "mount "+strings.TrimSpace(line))
 		}
-		add(kind, found)
 	}
-	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	processes, err := processesIn(dir)
+	left = append(left, processes...)
+	slices.Sort(left)
+	return left, err
+}
+
+// processesIn lists processes that mention a directory or have it mounted.
+func processesIn(dir string) ([]string, error) {
+	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range processes {
-		line, _ := os.ReadFile(file) // a process that has ended is none
-		for _, program := range []string{"sandbox\x00", "containerd", "testserver", "/pause\x00"} {
-			if strings.Contains(string(line), program) && strings.Contains(string(line), sandbox.dir) {
-				add("process", []string{filepath.Dir(file) + " " + strings.ReplaceAll(string(line), "\x00", " ")})
-			}
+	var found []string
+	for _, process := range all {
+		if filepath.Base(process) == strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(process, "cmdline")) // a process that has ended is none
+		mounts, _ := os.ReadFile(filepath.Join(process, "mounts"))
+		if strings.Contains(string(line), dir) || strings.Contains(string(mounts), dir) {
+			found = append(found, "process "+process+" "+strings.ReplaceAll(string(line), "\x00", " "))
 		}
 	}
-	return all, nil
+	return found, nil
 }
 
-// without lists what is in i and was not in before.
-func (i inventory) without(before inventory) []string {
-	var left []string
-	for item := range i {
-		if !before[item] {
-			left = append(left, item)
-		}
+// hostFiles are places of the host in which programs of the machines write when they take it for theirs.
+func hostFiles() []string {
+	var files []string
+	for _, pattern := range []string{"/var/log/containers/*", "/var/log/pods/*", "/var/lib/cni/*", "/var/lib/kubelet/*", "/run/containerd/*", "/run/flannel/*"} {
+		found, _ := filepath.Glob(pattern) // the patterns are good
+		files = append(files, found...)
 	}
-	slices.Sort(left)
-	return left
+	return files
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +31,9 @@ const (
 // nodeCount is how many ECS machines the cluster has between tests. Besides, there are one on the premises and a virtual node.
 const nodeCount = 2
 
+// podCIDR is the range that the guideline's DaemonSet is for.
+const podCIDR = "172.17.0.0/16"
+
 // sandbox is the cluster of this package.
 var sandbox struct {
 	binDir, dir string
@@ -48,10 +52,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "real machines need root: run these tests as root, or leave out the build tag real")
 		return 1
 	}
-	before, err := takeInventory()
-	if err != nil {
-		return fail(err)
-	}
+	host := hostFiles()
 	stop, err := start()
 	code := 1
 	if err == nil {
@@ -60,13 +61,16 @@ func run(m *testing.M) int {
 	if err := errors.Join(err, stop()); err != nil {
 		return fail(err)
 	}
-	after, err := takeInventory()
-	if err != nil {
-		return fail(err)
+	left, err := leftBehind(sandbox.dir)
+	for _, file := range hostFiles() {
+		if !slices.Contains(host, file) {
+			left = append(left, "file of the host "+file)
+		}
 	}
-	if left := after.without(before); len(left) > 0 {
-		return fail(fmt.Errorf("the sandbox has left behind:\n%s", strings.Join(left, "\n")))
+	if err != nil || len(left) > 0 {
+		return fail(errors.Join(err, fmt.Errorf("the sandbox has left behind:\n%s", strings.Join(left, "\n"))))
 	}
+	fmt.Println("the sandbox has left behind no namespace, mount, cgroup, process or file")
 	return code
 }
 
@@ -87,7 +91,7 @@ func start() (stop func() error, err error) {
 	}
 	sandbox.dir = filepath.Join(parent, "sandbox")
 	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), "up", "--dir", sandbox.dir, "--node-kind", "real",
-		"--nodes", fmt.Sprint(nodeCount), "--on-premises", "1", "--virtual-nodes", "1", "--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
+		"--nodes", fmt.Sprint(nodeCount), "--on-premises", "1", "--virtual-nodes", "1", "--pod-cidr", podCIDR, "--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
@@ -102,7 +106,8 @@ func start() (stop func() error, err error) {
 		if errors.Is(err, os.ErrProcessDone) {
 			err = nil
 		}
-		return errors.Join(err, cmd.Wait(), os.RemoveAll(parent))
+		// The sandbox removes its directory, and this fails when it has not.
+		return errors.Join(err, cmd.Wait(), os.Remove(parent))
 	}
 	if err := awaitReady(stdout); err != nil {
 		return stop, err

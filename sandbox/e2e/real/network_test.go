@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -165,15 +164,7 @@ func podsNeedRoutes(t *testing.T) {
 // deleteRoutes deletes the custom entries of the system table, as somebody else might.
 func deleteRoutes(t *testing.T) {
 	t.Helper()
-	host := strings.TrimPrefix(sandbox.url, "http://")
-	client, err := alicloud.New(alicloud.Options{
-		Region:      cluster.Region,
-		Credentials: alicloud.StaticCredentials{AccessKeyID: cluster.AccessKeyID, AccessKeySecret: cluster.AccessKeySecret},
-		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: host, VPC: host, ECS: host},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := cloudClient(t)
 	entries, err := client.DescribeRouteEntries(t.Context(), "vtb-emulator", false)
 	if err != nil || len(entries) != nodeCount {
 		t.Fatalf("%d route entries, %v; want one for each machine", len(entries), err)

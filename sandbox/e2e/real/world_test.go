@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -57,7 +58,8 @@ func ask(ctx context.Context, method, path, body string) (string, error) {
 // order makes a request to the sandbox's URL that must succeed.
 func order(t *testing.T, method, path, body string) {
 	t.Helper()
-	if _, err := ask(t.Context(), method, path, body); err != nil {
+	// Tests clean up with orders, when their context has ended.
+	if _, err := ask(context.WithoutCancel(t.Context()), method, path, body); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -65,7 +67,13 @@ func order(t *testing.T, method, path, body string) {
 // kubectl runs kubectl as the administrator and returns what it prints.
 func kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), append([]string{"kubectl", "--kubeconfig", kubeconfig()}, args...)...)
+	return kubectlAt(t, kubeconfig(), stdin, args...)
+}
+
+// kubectlAt is kubectl for another cluster.
+func kubectlAt(t *testing.T, kubeconfig, stdin string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), append([]string{"kubectl", "--kubeconfig", kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -89,14 +97,34 @@ func testdata(t *testing.T, name, image string, replace ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return replaceImage(strings.NewReplacer(replace...).Replace(string(content)), image)
+}
+
+// replaceImage puts an image into the place of each one in a manifest.
+func replaceImage(manifest, image string) string {
 	var out strings.Builder
-	for line := range strings.Lines(strings.NewReplacer(replace...).Replace(string(content))) {
+	for line := range strings.Lines(manifest) {
 		if at := strings.Index(line, "image: "); at >= 0 && !strings.HasPrefix(strings.TrimSpace(line), "#") {
 			line = line[:at] + "image: " + image + "\n"
 		}
 		out.WriteString(line)
 	}
 	return out.String()
+}
+
+// cloudClient is a client of the cloud's OpenAPI with the account's own key.
+func cloudClient(t *testing.T) *alicloud.Client {
+	t.Helper()
+	host := strings.TrimPrefix(sandbox.url, "http://")
+	client, err := alicloud.New(alicloud.Options{
+		Region:      cluster.Region,
+		Credentials: alicloud.StaticCredentials{AccessKeyID: cluster.AccessKeyID, AccessKeySecret: cluster.AccessKeySecret},
+		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: host, VPC: host, ECS: host},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // until polls until see returns nothing; what it returns instead is what is still missing.
@@ -215,7 +243,7 @@ func manifestOfUsers(t *testing.T) {
 		t.Cleanup(func() { kubectl(t, "", "label", "node", nodeName(i+1), "node-role.kubernetes.io/master-") })
 	}
 	configMapOfUsers(t)
-	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "${ClusterCIDR}", cluster.PodCIDR))
+	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "${ClusterCIDR}", podCIDR))
 }
 
 // configMapOfUsers makes the ConfigMap as users do, until the test ends.

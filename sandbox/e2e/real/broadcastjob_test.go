@@ -16,9 +16,10 @@ import (
 // TestInitializerOfUsers gives machines their provider IDs as users do: with a BroadcastJob of the real OpenKruise manager, before there
 // is a manager.
 func TestInitializerOfUsers(t *testing.T) {
-	// OpenKruise would have images pulled always, whatever their tags. Here is no registry: the machines have the image.
-	manifest := testdata(t, "provider.yaml", cluster.InitorImage+"\n        imagePullPolicy: IfNotPresent")
-	apply(t, manifest)
+	if ids := kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].spec.providerID}"); ids != "" {
+		t.Fatalf("before the initializer there are the provider IDs %s: no test with a manager may run earlier", ids)
+	}
+	apply(t, testdata(t, "provider.yaml", cluster.InitorImage))
 	providerIDs := func(ctx context.Context, want int) string {
 		nodes, err := sandbox.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -46,6 +47,15 @@ func TestInitializerOfUsers(t *testing.T) {
 		}
 		return ""
 	})
+	// OpenKruise has images pulled always where the manifest says nothing, so each machine has asked the registry, the one on the
+	// premises as well.
+	for _, kind := range []string{"Pulled", "Failed"} {
+		events := kubectl(t, "", "get", "events", "--field-selector", "reason="+kind, "-o", `jsonpath={range .items[*]}{.message}{"\n"}{end}`)
+		pulled := strings.Count(events, fmt.Sprintf("Successfully pulled image %q", cluster.InitorImage))
+		if want := map[string]int{"Pulled": nodeCount + 1}[kind]; pulled != want || (kind == "Failed" && events != "") {
+			t.Errorf("events with reason %s:\n%s", kind, events)
+		}
+	}
 	for _, name := range []string{"idc-1", "virtual-1"} {
 		node, err := sandbox.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil || node.Spec.ProviderID != "" {

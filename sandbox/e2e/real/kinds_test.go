@@ -1,0 +1,144 @@
+//go:build linux && real
+
+package real
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+)
+
+// everywhere runs a pod on each node that says nothing against it.
+const everywhere = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: everywhere}
+spec:
+  selector: {matchLabels: {app: everywhere}}
+  template:
+    metadata: {labels: {app: everywhere}}
+    spec:
+      containers: [{name: web, image: testserver:v1}]
+`
+
+const windows = "windows-1"
+
+// TestKindsOfNodes looks at what the manager makes of machines that are not alike: instances in the zones of a region, one of them
+// labelled Windows, a machine on premises, which then gets the name of another region, and a virtual node.
+func TestKindsOfNodes(t *testing.T) {
+	manifestOfUsers(t)
+	apply(t, everywhere)
+	order(t, http.MethodPut, "/_emulator/instances/i-windows1", fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-a","SourceDestCheck":true}`, windows))
+	nodeIs(t, windows, true)
+	for name, zone := range map[string]string{nodeName(1): "cn-hangzhou-a", nodeName(2): "cn-hangzhou-b", windows: "cn-hangzhou-a"} {
+		until(t, name+" is initialised", func(context.Context) string { return initialised(node(t, name), zone) })
+	}
+	t.Run("the Windows one keeps its label and its taint, and gets a route", func(t *testing.T) {
+		n := node(t, windows)
+		until(t, "it has the label", func(context.Context) string {
+			if system := node(t, windows).Labels[corev1.LabelOSStable]; system != "windows" {
+				return fmt.Sprintf("its system is %q", system)
+			}
+			return ""
+		})
+		until(t, "its pod CIDR has a route", func(ctx context.Context) string { return routeOf(ctx, t, n.Spec.PodCIDR, "i-windows1") })
+		until(t, "its own taint is left", func(context.Context) string {
+			if taints := taintKeys(node(t, windows)); len(taints) != 1 || taints[0] != "os" {
+				return fmt.Sprint(taints)
+			}
+			return ""
+		})
+	})
+	t.Run("no pod goes where something is against it", func(t *testing.T) {
+		for _, of := range [][2]string{{metav1.NamespaceDefault, "app=everywhere"}, {metav1.NamespaceSystem, "app=cloud-controller-manager"}} {
+			until(t, of[1]+" runs on the two machines of the cloud", func(ctx context.Context) string {
+				return podsRun(ctx, of[0], of[1], nodeName(1), nodeName(2))
+			})
+		}
+	})
+	t.Run("what is no instance is left as it is", func(t *testing.T) {
+		for _, name := range []string{"idc-1", "virtual-1"} {
+			n := node(t, name)
+			if n.Spec.ProviderID != "" || n.Labels[corev1.LabelTopologyZone] != "" || n.Spec.PodCIDR == "" {
+				t.Errorf("%s has the provider ID %q, the zone %q and the pod CIDR %q", name, n.Spec.ProviderID, n.Labels[corev1.LabelTopologyZone], n.Spec.PodCIDR)
+			}
+			if routeOf(t.Context(), t, n.Spec.PodCIDR, "") == "" {
+				t.Errorf("a route leads to the pods of %s", name)
+			}
+		}
+	})
+	t.Run("the Node of a released instance goes, and not that of another region", func(t *testing.T) {
+		kubectl(t, "", "patch", "node", "idc-1", "-p", `{"spec":{"providerID":"cn-beijing.i-sandbox9"}}`)
+		order(t, http.MethodPost, "/_sandbox/machines/idc-1/stop/kubelet", "")
+		nodeIs(t, "idc-1", false)
+		cidr := node(t, windows).Spec.PodCIDR
+		order(t, http.MethodDelete, "/_emulator/instances/i-windows1", "")
+		until(t, "the Node of the released instance is deleted", func(ctx context.Context) string {
+			if _, err := sandbox.client.CoreV1().Nodes().Get(ctx, windows, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Sprintf("it exists (%v)", err)
+			}
+			return ""
+		})
+		until(t, "its route goes, too", func(ctx context.Context) string {
+			if routeOf(ctx, t, cidr, "") == "" {
+				return cidr + " is in the route table"
+			}
+			return ""
+		})
+		order(t, http.MethodPost, "/_sandbox/machines/idc-1/start/kubelet", "")
+		nodeIs(t, "idc-1", true)
+		// A kubelet whose Node was deleted makes a new one, without an ID.
+		if id := node(t, "idc-1").Spec.ProviderID; id != "cn-beijing.i-sandbox9" {
+			t.Errorf("idc-1 has the provider ID %q", id)
+		}
+	})
+}
+
+func node(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	n, err := sandbox.client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// initialised says what a Node lacks that its instance says of it.
+func initialised(n *corev1.Node, zone string) string {
+	for label, want := range map[string]string{
+		corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: cluster.Region, corev1.LabelInstanceTypeStable: "ecs.g7.large",
+	} {
+		if n.Labels[label] != want {
+			return fmt.Sprintf("the label %s is %q", label, n.Labels[label])
+		}
+	}
+	if !strings.HasPrefix(n.Spec.ProviderID, cluster.Region+".i-") {
+		return fmt.Sprintf("the provider ID is %q", n.Spec.ProviderID)
+	}
+	return ""
+}
+
+// routeOf says what is missing until an entry of the system route table leads a pod CIDR to an instance; "" is any.
+func routeOf(ctx context.Context, t *testing.T, cidr, instance string) string {
+	t.Helper()
+	entries, err := cloudClient(t).DescribeRouteEntries(ctx, "vtb-emulator", false)
+	if err != nil {
+		return err.Error()
+	}
+	for _, entry := range entries {
+		for _, hop := range entry.NextHops {
+			if entry.CIDR == cidr && (instance == "" || hop.ID == instance) {
+				return ""
+			}
+		}
+	}
+	return fmt.Sprintf("of %d entries none leads %s to %q", len(entries), cidr, instance)
+}

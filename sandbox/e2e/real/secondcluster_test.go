@@ -1,0 +1,219 @@
+//go:build linux && real
+
+package real
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+)
+
+// guestPodCIDR is the range of the second cluster's pods.
+const guestPodCIDR = "10.245.0.0/16"
+
+// sharedPort is that of the listener which the owner of the shared load balancer has made; each cluster has one of its own beside.
+const sharedPort = 80
+
+// guest is a second cluster in the cloud of the first one: control plane, a machine, and this project's manager from its manifest.
+type guest struct {
+	kubeconfig, instance string
+}
+
+// TestSecondCluster lets two clusters share a load balancer that is neither's: each has a listener of its own on it, and members in a
+// vServer group of the load balancer's owner. When one cluster leaves, requests to the other go on.
+func TestSecondCluster(t *testing.T) {
+	manifestOfUsers(t)
+	apply(t, pods)
+	kubectl(t, "", "rollout", "status", "deployment/net", "--timeout=90s")
+	second := joinSecond(t)
+	second.apply(t, strings.Replace(pods, "replicas: 2", "replicas: 1", 1))
+	lb, group := sharedLoadBalancer(t)
+	outside := at(t, internetClient)
+	url := func(port int) string { return fmt.Sprintf("http://%s:%d", lb.Address, port) }
+	first := sharingServices(lb.ID, group, 81)
+	kubectl(t, first, "apply", "-f", "-")
+	second.kubectl(t, sharingServices(lb.ID, group, 82), "apply", "-f", "-")
+	t.Cleanup(func() { kubectl(t, first, "delete", "--ignore-not-found", "--timeout=90s", "-f", "-") })
+	instances := []string{instanceID(1), instanceID(2)}
+
+	for port, want := range map[int]string{81: "node-", 82: "guest-"} {
+		if r := answers(t, outside, url(port)); !strings.HasPrefix(r.Node, want) {
+			t.Errorf("at port %d, %s on %s answers", port, r.Name, r.Node)
+		}
+	}
+	membersAre(t, group, append([]string{second.instance}, instances...))
+	nodesAnswer(t, outside, url(sharedPort), "node-", "guest-")
+
+	t.Run("the second cluster leaves and comes back", func(t *testing.T) {
+		own, shared := outside.stream(t, url(81)), outside.stream(t, url(sharedPort))
+		second.kubectl(t, sharingServices(lb.ID, group, 82), "delete", "--timeout=90s", "-f", "-")
+		membersAre(t, group, instances)
+		gone(t, outside, url(82))
+		second.kubectl(t, sharingServices(lb.ID, group, 82), "apply", "-f", "-")
+		membersAre(t, group, append([]string{second.instance}, instances...))
+		answers(t, outside, url(82))
+		own.wantNone()
+		shared.wantNone()
+	})
+	t.Run("the first cluster leaves", func(t *testing.T) {
+		own, shared := outside.stream(t, url(82)), outside.stream(t, url(sharedPort))
+		kubectl(t, first, "delete", "--timeout=90s", "-f", "-")
+		membersAre(t, group, []string{second.instance})
+		gone(t, outside, url(81))
+		own.wantNone()
+		shared.wantNone()
+	})
+	t.Run("what is its owner's stays", func(t *testing.T) {
+		second.kubectl(t, sharingServices(lb.ID, group, 82), "delete", "--timeout=90s", "-f", "-")
+		membersAre(t, group, nil)
+		client := cloudClient(t)
+		listeners, err := client.DescribeListeners(t.Context(), lb.ID)
+		if err != nil || len(listeners[lb.ID]) != 1 || listeners[lb.ID][0].Port != sharedPort {
+			t.Errorf("listeners %+v, %v, want that of port %d", listeners, err, sharedPort)
+		}
+		groups, err := client.DescribeVServerGroups(t.Context(), lb.ID)
+		if err != nil || len(groups) != 1 || groups[0].ID != group {
+			t.Errorf("groups %+v, %v, want %s", groups, err, group)
+		}
+	})
+}
+
+// joinSecond starts the second cluster, which ends with the test, and installs the manager as the chart's manifest has it.
+func joinSecond(t *testing.T) guest {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "second")
+	process := up(t, dir, "--cloud", sandbox.url, "--pod-cidr", guestPodCIDR)
+	g := guest{kubeconfig: filepath.Join(dir, "kubeconfig")}
+	t.Cleanup(func() {
+		if err := process.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := process.Wait(); err != nil {
+			t.Errorf("the second cluster after SIGINT: %v", err)
+		}
+		if left := mustList(t, dir); len(left) > 0 {
+			t.Errorf("the second cluster has left behind:\n%s", strings.Join(left, "\n"))
+		}
+	})
+	g.kubectl(t, "", "-n", "kube-system", "create", "configmap", "cloud-config", "--from-file="+filepath.Join(dir, "cloud-config.conf"))
+	manifest, err := deploy.Files.ReadFile("ccm.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.kubectl(t, strings.Replace(replaceImage(string(manifest), cluster.ManagerImage), cluster.PodCIDR, guestPodCIDR, 1), "apply", "-f", "-")
+	until(t, "the second cluster's node is initialised", func(context.Context) string {
+		id := g.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].spec.providerID}")
+		_, instance, ok := strings.Cut(id, cluster.Region+".")
+		if g.instance = instance; !ok {
+			return fmt.Sprintf("its provider ID is %q", id)
+		}
+		return ""
+	})
+	return g
+}
+
+func (g guest) kubectl(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	return kubectlAt(t, g.kubeconfig, stdin, args...)
+}
+
+// apply applies a manifest; it goes with the cluster.
+func (g guest) apply(t *testing.T, manifest string) {
+	t.Helper()
+	g.kubectl(t, manifest, "apply", "-f", "-")
+}
+
+// sharedLoadBalancer makes an internet load balancer with a listener and an empty vServer group, as its owner does by hand.
+func sharedLoadBalancer(t *testing.T) (lb alicloud.LoadBalancer, group string) {
+	t.Helper()
+	client := cloudClient(t)
+	lb, err := client.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{Name: "shared", AddressType: alicloud.AddressInternet}, "shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := client.DeleteLoadBalancer(context.WithoutCancel(t.Context()), lb.ID); err != nil {
+			t.Error(err)
+		}
+	})
+	if group, err = client.CreateVServerGroup(t.Context(), lb.ID, "shared", nil); err != nil {
+		t.Fatal(err)
+	}
+	key := alicloud.ListenerKey{Port: sharedPort, Protocol: alicloud.ProtocolTCP}
+	if err := client.CreateListener(t.Context(), lb.ID, alicloud.Listener{ListenerKey: key, VServerGroupID: group}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.StartListener(t.Context(), lb.ID, key); err != nil {
+		t.Fatal(err)
+	}
+	return lb, group
+}
+
+// sharingServices are two Services: one with a listener of its own on a shared load balancer, one whose members join a shared group.
+func sharingServices(lb, group string, port int) string {
+	id := annotations + "id: " + lb
+	return serviceOf("own", fmt.Sprintf("{port: %d, targetPort: 8080}", port), id+"\n    "+annotations+`force-override-listeners: "true"`, "") +
+		"---" + serviceOf("sharing", fmt.Sprintf("{port: %d, targetPort: 8080}", sharedPort),
+		id+"\n    "+annotations+fmt.Sprintf("vgroup-port: %q", fmt.Sprintf("%s:%d", group, sharedPort))+"\n    "+annotations+`weight: "50"`, "")
+}
+
+// membersAre waits until exactly these instances are members of a group, and looks whether the two clusters' weights are right: each
+// has half.
+func membersAre(t *testing.T, group string, instances []string) {
+	t.Helper()
+	slices.Sort(instances)
+	client := cloudClient(t)
+	until(t, fmt.Sprintf("the group's members are %v", instances), func(ctx context.Context) string {
+		g, err := client.DescribeVServerGroup(ctx, group)
+		if err != nil {
+			return err.Error()
+		}
+		var have []string
+		for _, b := range g.Backends {
+			have = append(have, b.ServerID)
+			if want := map[bool]int{true: 25, false: 50}[strings.HasPrefix(b.ServerID, "i-sandbox")]; b.Weight != want {
+				return fmt.Sprintf("%s has the weight %d, want %d", b.ServerID, b.Weight, want)
+			}
+		}
+		if slices.Sort(have); !slices.Equal(have, instances) {
+			return fmt.Sprintf("they are %v", have)
+		}
+		return ""
+	})
+}
+
+// nodesAnswer waits until nodes with each of these prefixes have answered.
+func nodesAnswer(t *testing.T, from place, url string, prefixes ...string) {
+	t.Helper()
+	missing := slices.Clone(prefixes)
+	until(t, fmt.Sprintf("nodes of %v answer at %s", prefixes, url), func(ctx context.Context) string {
+		r, err := from.get(ctx, url)
+		if err != nil {
+			return err.Error()
+		}
+		missing = slices.DeleteFunc(missing, func(prefix string) bool { return strings.HasPrefix(r.Node, prefix) })
+		if len(missing) > 0 {
+			return fmt.Sprintf("nobody of %v has", missing)
+		}
+		return ""
+	})
+}
+
+// gone waits until nobody answers any more.
+func gone(t *testing.T, from place, url string) {
+	t.Helper()
+	until(t, url+" answers no more", func(ctx context.Context) string {
+		if r, err := from.get(ctx, url); err == nil {
+			return r.Name + " answers"
+		}
+		return ""
+	})
+}
