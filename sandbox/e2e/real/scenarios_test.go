@@ -146,7 +146,7 @@ func TestUnderLoad(t *testing.T) {
 		order(t, http.MethodPut, "/_emulator/instances/"+instanceID(2), `{"Status":"Running"}`)
 		nodeIs(t, nodeName(2), true)
 		backendsAre(t, vip, 1, 2)
-		requests.wantNoneAfter("the power cut", cut.Add(detection))
+		requests.wantNoneAfter(fmt.Sprintf("the power cut and %s", detection), cut.Add(detection))
 		respread(t)
 	})
 	t.Run("node released, and a new one", func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestUnderLoad(t *testing.T) {
 			return ""
 		})
 		backendsAre(t, vip, 1, 2)
-		requests.wantNoneAfter("the release", cut.Add(detection))
+		requests.wantNoneAfter(fmt.Sprintf("the release and %s", detection), cut.Add(detection))
 	})
 }
 

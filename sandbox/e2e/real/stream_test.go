@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,8 +102,9 @@ func (p place) get(ctx context.Context, url string) (reply, error) {
 
 // failure is a request that got no answer.
 type failure struct {
-	at  time.Time // when it was sent
-	err error
+	at   time.Time // when it was sent
+	took time.Duration
+	err  error
 }
 
 // stream sends requests until it is stopped.
@@ -146,7 +148,7 @@ func (s *stream) send(ctx context.Context, p place, url string) {
 	defer s.mu.Unlock()
 	s.sent++
 	if err != nil {
-		s.failures = append(s.failures, failure{begin, err})
+		s.failures = append(s.failures, failure{begin, time.Since(begin), err})
 	}
 }
 
@@ -170,10 +172,12 @@ func (s *stream) wantNone() {
 // wantNoneAfter ends the stream, in which requests may have failed that were sent before a moment.
 func (s *stream) wantNoneAfter(what string, moment time.Time) {
 	s.t.Helper()
-	for _, failure := range s.end() {
-		if failure.at.After(moment) {
-			s.t.Errorf("a request failed %s after %s: %v", failure.at.Sub(moment), what, failure.err)
-			return
-		}
+	failures := slices.DeleteFunc(s.end(), func(f failure) bool { return !f.at.After(moment) })
+	if len(failures) == 0 {
+		return
 	}
+	for _, failure := range failures[:min(len(failures), 10)] {
+		s.t.Errorf("a request that was sent %s after %s failed within %s: %v", failure.at.Sub(moment), what, failure.took, failure.err)
+	}
+	s.t.Errorf("%d requests failed after %s", len(failures), what)
 }
