@@ -17,15 +17,15 @@ type cluster struct {
 	// dir is the sandbox's directory.
 	dir     string
 	kubectl string
-	// server is the URL of the API server in the machines' network.
-	server string
+	// server is the URL of the API server in the machines' network, emulator that of the cloud on this host.
+	server, emulator string
 	// namespace is the network of a client in the internet: from there, load balancers are seen as users see them.
 	namespace string
 }
 
 func (c cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// find looks where the API server is for machines, and where the internet's client is.
+// find looks where the API server is for machines, where the cloud is, and where the internet's client is.
 func (c *cluster) find(ctx context.Context) error {
 	server, err := c.run(ctx, "", "get", "endpointslice", "kubernetes", "-o", "jsonpath={.endpoints[0].addresses[0]}:{.ports[0].port}")
 	if err != nil {
@@ -36,7 +36,8 @@ func (c *cluster) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.namespace, err = get(ctx, strings.TrimSpace(string(url))+"/_sandbox/namespace?of=internet-client")
+	c.emulator = strings.TrimSpace(string(url))
+	c.namespace, err = get(ctx, c.emulator+"/_sandbox/namespace?of=internet-client")
 	return err
 }
 

@@ -1,8 +1,8 @@
 // Command k8s-e2e runs Kubernetes' own end-to-end specs of load balancers on a sandbox of real machines with this project's cloud
 // controller manager, and compares what they say with what is known of them (specs.go). Linux and root.
 //
-// It prints a line for each spec. The exit code is 1 when a spec that should pass does not, or when the specs are not those that are
-// known.
+// It prints a line for each spec. The exit code is 1 when a spec that should pass does not, when the specs are not those that are known, or
+// when something of theirs is left in the cloud.
 package main
 
 import (
@@ -109,7 +109,7 @@ func run(ctx context.Context, opts options) (err error) {
 		return errors.New("stopped before the specs had ended")
 	}
 	say("after %s; the output of each spec is in %s", time.Since(begin).Round(time.Second), opts.logs)
-	return tell(os.Stdout, results)
+	return errors.Join(tell(os.Stdout, results), w.awaitNothingLeft(ctx))
 }
 
 // say tells of progress.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -67,5 +68,18 @@ func TestLibrariesOf(t *testing.T) {
 		"\t/lib64/ld-linux-x86-64.so.2 (0x00007f23f6bd8000)\n"), " ")
 	if got != "/lib/libc.so.6 /lib64/ld-linux-x86-64.so.2" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestLeft(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]string{
+		`{"loadBalancers":[{"LoadBalancerId":"lb-1","listeners":[]}],"acls":[{"AclId":"acl-1"}]}`: "load balancer lb-1, access control list acl-1",
+		`{"loadBalancers":[],"acls":[],"instances":[{"InstanceId":"i-1"}]}`:                       "",
+	} {
+		var got left
+		if err := json.Unmarshal([]byte(state), &got); err != nil || got.String() != want {
+			t.Errorf("%s: got %q, want %q (%v)", state, got, want, err)
+		}
 	}
 }
