@@ -3,10 +3,14 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
-	"net/url"
+	neturl "net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +22,7 @@ import (
 // given another account, or the same account with other rights, from one call to the next.
 type crossing struct {
 	address string // host:port
-	target  atomic.Pointer[url.URL]
+	target  atomic.Pointer[neturl.URL]
 	passed  atomic.Int64 // calls so far
 }
 
@@ -46,7 +50,7 @@ func newCrossing(t *testing.T, to string) *crossing {
 // lead sends the calls from now on to another emulator.
 func (c *crossing) lead(t *testing.T, to string) {
 	t.Helper()
-	target, err := url.Parse(to)
+	target, err := neturl.Parse(to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,5 +76,31 @@ func otherCloud(t *testing.T, config *emulator.Config, instances ...string) stri
 			t.Error(err)
 		}
 	})
+	return server.URL
+}
+
+// alteredCloud serves the emulator at url with another list of instances in its answers than the one that it gives.
+func alteredCloud(t *testing.T, url string, change func(instances []any) []any) string {
+	t.Helper()
+	target, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ModifyResponse = func(response *http.Response) error {
+		var answer map[string]any
+		if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+			return err
+		}
+		if list, ok := answer["Instances"].(map[string]any); ok {
+			list["Instance"] = change(list["Instance"].([]any))
+		}
+		text, err := json.Marshal(answer)
+		response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		response.Header.Set("Content-Length", strconv.Itoa(len(text)))
+		return err
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
 	return server.URL
 }
