@@ -246,3 +246,26 @@ func TestAllocateNodeCIDRsIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestAPIServerFails: an API server that is there and cannot read its data is not a mistake in the cloud-config.
+func TestAPIServerFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/version" {
+			fmt.Fprint(w, `{"major":"1","minor":"37","gitVersion":"v1.37.1"}`)
+			return
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"etcdserver: request timed out","code":500}`)
+	}))
+	t.Cleanup(api.Close)
+	result := w.run(t, "--cloud-config="+w.file(t, cloudConfig(goodID, goodSecret, "cn-hangzhou")), "--cluster-cidr=10.244.0.0/16",
+		"--kubeconfig="+w.kubeconfigFor(t, api.URL+"/"))
+	lines := strings.Split(strings.TrimSpace(result.Output), "\n")
+	last := lines[len(lines)-1]
+	if result.Code != 1 || !strings.Contains(last, "API server at "+api.URL) || !strings.Contains(last, "etcdserver: request timed out") || strings.Contains(last, "--cloud-config") {
+		t.Errorf("exit code %d, %q", result.Code, last)
+	}
+}

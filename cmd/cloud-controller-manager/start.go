@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -85,7 +86,7 @@ func (s starter) connect(ctx context.Context, completed *config.CompletedConfig)
 		return nil, err
 	}
 	if err = cloud.Connect(ctx, completed.Client); err != nil {
-		return nil, inConfigFile(cloudProvider.CloudConfigFile, err)
+		return nil, atPlace(cloudProvider.CloudConfigFile, completed.Kubeconfig.Host, err)
 	}
 	if completed.ComponentConfig.KubeCloudShared.UseServiceAccountCredentials {
 		completed.ClientBuilder, err = controllerClients(ctx, completed.Client, completed.Kubeconfig, completed.ClientBuilder)
@@ -170,6 +171,15 @@ func loadFile(name, path string) (cloudprovider.Interface, error) {
 	}
 	defer file.Close()
 	return cloudprovider.GetCloudProvider(name, file)
+}
+
+// atPlace names what err is about: the API server, where the error is an answer of it, else the file.
+func atPlace(file, apiServer string, err error) error {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		return fmt.Errorf("API server at %s: %w", apiServer, err)
+	}
+	return inConfigFile(file, err)
 }
 
 // inConfigFile names the file that err is about.
