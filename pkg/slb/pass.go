@@ -42,6 +42,7 @@ func (r *Reconciler) Forget(key types.NamespacedName) { r.memories.drop(key) }
 
 func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *memory) (time.Duration, error) {
 	known.marked = known.marked || held(cached)
+	known.begin(held(cached))
 	if known.removing != "" {
 		known.reclaimed = known.removing
 	}

@@ -102,6 +102,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		known.applied, known.tags, known.domains, known.reclaimed = out.applied, out.tags, out.domains, ""
 	}
 	known.carriedOut(&out, err)
+	known.lookAgain(plan)
 	err = errors.Join(err, r.openGates(ctx, svc, known, &out))
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
@@ -349,6 +350,7 @@ func (r *Reconciler) settle(known *memory, applier *applier, err error) {
 	}
 	if applier.doubt {
 		known.doubt()
+		known.unsettled = time.Now().Add(longestCall)
 	}
 	if applier.interrupted {
 		return

@@ -21,6 +21,9 @@ type memory struct {
 	fresh bool
 	// due is when the CLB is read again to repair drift.
 	due time.Time
+	// unsettled is until when a call whose end nobody has seen may still take effect: one of a process before this one, or
+	// one without an answer. Zero before the first pass.
+	unsettled time.Time
 	// waiting is since when the Service's calls have been waiting for the rate limit, over several passes; zero when they
 	// are not.
 	waiting time.Time
@@ -107,6 +110,27 @@ func (m *memory) lastValid(params Params) Params {
 func (m *memory) protectAgain(desired *Model) {
 	if m.actual != nil && !m.actual.Reused && m.actual.LoadBalancer.ID == m.reclaimed && desired.LoadBalancer.DeleteProtection == "" {
 		desired.LoadBalancer.DeleteProtection = desired.Create.DeleteProtection
+	}
+}
+
+// longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.
+const longestCall = 30 * time.Second
+
+// begin notes before the first pass that a process before this one may have worked on the Service a moment ago.
+func (m *memory) begin(held bool) {
+	if !m.unsettled.IsZero() {
+		return
+	}
+	if m.unsettled = time.Now(); held {
+		m.unsettled = m.unsettled.Add(longestCall)
+	}
+}
+
+// lookAgain has the cloud read once more after a plan that was made while an earlier call may still have been under way: what
+// that does in the end, a second group of the same name for example, would else be found by the next look for drift.
+func (m *memory) lookAgain(plan Plan) {
+	if !plan.Empty() && time.Now().Before(m.unsettled) && m.unsettled.Before(m.due) {
+		m.due = m.unsettled
 	}
 }
 

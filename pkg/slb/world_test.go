@@ -62,13 +62,18 @@ type mortal struct {
 	writes int
 	limit  int // 0 = immortal
 	dead   bool
+	next   http.RoundTripper // nil is the network
 }
 
 func (m *mortal) RoundTrip(request *http.Request) (*http.Response, error) {
 	if m.isDead() {
 		return nil, errDead
 	}
-	answer, err := http.DefaultTransport.RoundTrip(request)
+	next := m.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	answer, err := next.RoundTrip(request)
 	if !strings.HasPrefix(request.URL.Query().Get("Action"), "Describe") {
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -1,0 +1,59 @@
+package slb
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/informers"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// TestWriteThatOutlivesItsProcess: the next process starts while the cloud is still at work on the creation of a group, and makes
+// one of its own. Soon after it finds the other one, which nobody uses, and not only when it looks for drift.
+func TestWriteThatOutlivesItsProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := processCloud(t)
+		w := &world{t: t, emulator: e, kube: newClientset(), transport: &mortal{}, config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
+		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+		w.events = make(chan string, 100)
+		threeNodes(w)
+		w.put(testService("web", 80))
+		w.fault(map[string]any{"action": "CreateVServerGroup", "latency": "5s"})
+
+		last := &mortal{limit: 2, next: e.Transport()} // the creations of the CLB and of the group
+		client, err := alicloud.New(alicloud.Options{
+			Region: testRegion, Credentials: testKey(), Transport: last, Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.api = client
+		dying := NewReconciler(w.options())
+		go func() { _, _ = dying.Reconcile(t.Context(), w.get("web")) }() // its end is not seen by anybody
+		time.Sleep(time.Second)
+
+		w.api = processClient(t, e)
+		w.Reconciler = NewReconciler(w.options())
+		begun := time.Now()
+		most := 0
+		for time.Since(begun) < 2*longestCall {
+			wait, err := w.Reconcile(t.Context(), w.get("web"))
+			if err != nil || wait == 0 {
+				wait = time.Second
+			}
+			time.Sleep(min(wait, 6*time.Second))
+			most = max(most, len(w.state()["a0f5e8a1cweb"].Groups))
+		}
+		if groups := w.state()["a0f5e8a1cweb"].Groups; most != 2 || len(groups) != 1 {
+			t.Errorf("%d groups for a while, %v in the end, want 2 and then 1", most, groups)
+		}
+		w.calls()
+		wait, err := w.Reconcile(t.Context(), w.get("web"))
+		if calls := w.calls(); err != nil || len(calls) != 0 || wait < defaultResyncPeriod/2 {
+			t.Errorf("calls %v, the next look in %s, %v; want rest", calls, wait, err)
+		}
+	})
+}
