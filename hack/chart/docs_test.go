@@ -2,13 +2,14 @@ package chart
 
 import (
 	"context"
-	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,17 +138,55 @@ func installed(s *sandbox, k *kubelet) {
 	s.waitForAddress("kept")
 }
 
-// officialManager is a cluster as the vendor's guide leaves it, with a Service that has its load balancer.
+// officialManager is a cluster as the vendor's guide leaves it, with a Service that has its load balancer. Whatever the page does with it,
+// the cloud sees no write, and the Service ends as the official manager has left it: so that has nothing to do when it comes back.
 func officialManager(s *sandbox, _ *kubelet) {
 	s.command("deploy/cloud-config.sh --region cn-hangzhou")
 	s.command("kubectl apply -f deploy/example-service.yaml")
 	s.official().stop(s.T)
-	balancers := fmt.Sprint(s.loadBalancers())
+	// What only the official manager writes: by this label it sees that a Service has not changed.
+	s.must(`kubectl patch service web --subresource status --patch '{"metadata":{"labels":{"service.beta.kubernetes.io/hash":"96f1f447bd09ba7db652c888f47f01e67d52c4e6279a9ce3431a9168"}}}'`)
+	cloud, service := s.cloudOf(), s.serviceOf("web")
+	s.ask(http.MethodDelete, "calls", nil)
 	s.Cleanup(func() {
-		if after := fmt.Sprint(s.loadBalancers()); after != balancers {
-			s.Errorf("changing over and back changed the load balancers from %s to %s", balancers, after)
+		if diff := cmp.Diff(cloud, s.cloudOf()); diff != "" {
+			s.Errorf("changing over and back changes the cloud (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff(service, s.serviceOf("web")); diff != "" {
+			s.Errorf("changing over and back changes the Service (-before +after):\n%s", diff)
+		}
+		var seen struct{ Calls []struct{ Action, Kind string } }
+		s.ask(http.MethodGet, "calls", &seen)
+		for _, call := range seen.Calls {
+			if call.Kind == "write" {
+				s.Errorf("changing over and back writes: %s", call.Action)
+			}
+		}
+		if len(seen.Calls) == 0 {
+			s.Error("nobody has called the cloud")
 		}
 	})
+}
+
+// cloudOf is what managers make in the cloud: load balancers with all that belongs to them, and route tables.
+func (s *sandbox) cloudOf() map[string]any {
+	s.Helper()
+	var all map[string]any
+	s.ask(http.MethodGet, "state", &all)
+	return map[string]any{"loadBalancers": all["loadBalancers"], "routeTables": all["routeTables"]}
+}
+
+// serviceOf is what managers write into a Service. Conditions are only this project's.
+func (s *sandbox) serviceOf(name string) corev1.Service {
+	s.Helper()
+	service, err := s.client.CoreV1().Services("default").Get(context.WithoutCancel(s.Context()), name, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Annotations: service.Annotations, Labels: service.Labels, Finalizers: service.Finalizers},
+		Status:     corev1.ServiceStatus{LoadBalancer: service.Status.LoadBalancer},
+	}
 }
 
 // official installs the official manager and lets it do its work. This project's manager stands for it, with the guide's role and flags:

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -203,10 +203,10 @@ func (s *sandbox) until(what string, see func(ctx context.Context) string) {
 	}
 }
 
-// state decodes the emulated cloud's state into out.
-func (s *sandbox) state(out any) {
+// ask makes a request to the emulated cloud's administration and decodes the answer into out, where that is not nil.
+func (s *sandbox) ask(method, path string, out any) {
 	s.Helper()
-	request, err := http.NewRequestWithContext(context.WithoutCancel(s.Context()), http.MethodGet, s.url+"/_emulator/state", nil)
+	request, err := http.NewRequestWithContext(context.WithoutCancel(s.Context()), method, s.url+"/_emulator/"+path, nil)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -216,9 +216,21 @@ func (s *sandbox) state(out any) {
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, json.Unmarshal(text, out)); err != nil {
-		s.Fatal(err)
+	if err == nil && response.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s: %s", response.Status, text)
 	}
+	if err == nil && out != nil {
+		err = json.Unmarshal(text, out)
+	}
+	if err != nil {
+		s.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+// state decodes the emulated cloud's state into out.
+func (s *sandbox) state(out any) {
+	s.Helper()
+	s.ask(http.MethodGet, "state", out)
 }
 
 // loadBalancers are those of the emulated cloud, by id.
