@@ -142,15 +142,21 @@ func TestBadInput(t *testing.T) {
 			[]string{"Global.accessKeyID", "Global.accessKeySecret", "base64"},
 		},
 		"bad cluster CIDR": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), "--cluster-cidr=10.244.0.0/99"} },
+			func(t *testing.T, w world) []string {
+				t.Helper()
+				return []string{good(t, w), "--cluster-cidr=10.244.0.0/99"}
+			},
 			[]string{"--cluster-cidr", "10.244.0.0/99", "accepted: "},
 		},
 		"no cluster CIDR": {
-			func(t *testing.T, w world) []string { return []string{good(t, w)} },
+			func(t *testing.T, w world) []string { t.Helper(); return []string{good(t, w)} },
 			[]string{"--cluster-cidr", "--configure-cloud-routes=false", "accepted: "},
 		},
 		"unknown flag": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--cluster-cdir=x"} },
+			func(t *testing.T, w world) []string {
+				t.Helper()
+				return []string{good(t, w), cidr, "--cluster-cdir=x"}
+			},
 			[]string{"unknown flag: --cluster-cdir"},
 		},
 		"argument": {

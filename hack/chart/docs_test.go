@@ -155,7 +155,9 @@ func officialManager(s *sandbox, _ *kubelet) {
 		if diff := cmp.Diff(service, s.serviceOf("web")); diff != "" {
 			s.Errorf("changing over and back changes the Service (-before +after):\n%s", diff)
 		}
-		var seen struct{ Calls []struct{ Action, Kind string } }
+		var seen struct {
+			Calls []struct{ Action, Kind string }
+		}
 		s.ask(http.MethodGet, "calls", &seen)
 		for _, call := range seen.Calls {
 			if call.Kind == "write" {

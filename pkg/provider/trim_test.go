@@ -12,6 +12,7 @@ import (
 )
 
 func TestCachesHoldNoManagedFields(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: "n1", Labels: map[string]string{"kept": "yes"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
