@@ -114,6 +114,7 @@ func TestBadInput(t *testing.T) {
 	with := func(content string) func(*testing.T, world) []string {
 		return func(t *testing.T, w world) []string {
 			t.Helper()
+			t.Helper()
 			return []string{"--cloud-config=" + w.file(t, content), cidr}
 		}
 	}
@@ -144,6 +145,7 @@ func TestBadInput(t *testing.T) {
 		"bad cluster CIDR": {
 			func(t *testing.T, w world) []string {
 				t.Helper()
+				t.Helper()
 				return []string{good(t, w), "--cluster-cidr=10.244.0.0/99"}
 			},
 			[]string{"--cluster-cidr", "10.244.0.0/99", "accepted: "},
@@ -155,42 +157,60 @@ func TestBadInput(t *testing.T) {
 		"unknown flag": {
 			func(t *testing.T, w world) []string {
 				t.Helper()
+				t.Helper()
 				return []string{good(t, w), cidr, "--cluster-cdir=x"}
 			},
 			[]string{"unknown flag: --cluster-cdir"},
 		},
 		"argument": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "start"} },
+			func(t *testing.T, w world) []string { t.Helper(); return []string{good(t, w), cidr, "start"} },
 			[]string{`"start"`},
 		},
 		"missing credentials file": {
 			func(t *testing.T, w world) []string {
+				t.Helper()
 				return []string{good(t, w), cidr, "--credentials-file=/does/not/exist"}
 			},
 			[]string{"credentials file /does/not/exist", "no such file", "accepted: "},
 		},
 		"endpoint of an unknown product": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--endpoints=ros=127.0.0.1:1"} },
+			func(t *testing.T, w world) []string {
+				t.Helper()
+				return []string{good(t, w), cidr, "--endpoints=ros=127.0.0.1:1"}
+			},
 			[]string{"--endpoints: ros", "accepted: one of slb, vpc, ecs, sts, metadata"},
 		},
 		"bad endpoint": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--endpoints=vpc=a b"} },
+			func(t *testing.T, w world) []string {
+				t.Helper()
+				return []string{good(t, w), cidr, "--endpoints=vpc=a b"}
+			},
 			[]string{`--endpoints: vpc: "a b"`, "accepted: "},
 		},
 		"bad address": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--pprof-bind-addr=6060"} },
+			func(t *testing.T, w world) []string {
+				t.Helper()
+				return []string{good(t, w), cidr, "--pprof-bind-addr=6060"}
+			},
 			[]string{`--pprof-bind-addr: "6060"`, "accepted: "},
 		},
 		"bad batch size": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--sg-batch-size=0"} },
+			func(t *testing.T, w world) []string {
+				t.Helper()
+				return []string{good(t, w), cidr, "--sg-batch-size=0"}
+			},
 			[]string{"--sg-batch-size: 0", "accepted: 1 or more"},
 		},
 		"other provider": {
-			func(t *testing.T, w world) []string { return []string{good(t, w), cidr, "--cloud-provider=aws"} },
+			func(t *testing.T, w world) []string {
+				t.Helper()
+				return []string{good(t, w), cidr, "--cloud-provider=aws"}
+			},
 			[]string{"--cloud-provider", `"aws"`, "accepted: "},
 		},
 		"no API server": {
 			func(t *testing.T, w world) []string {
+				t.Helper()
 				return []string{good(t, w), cidr, "--kubeconfig=" + w.kubeconfigFor(t, "http://127.0.0.1:1")}
 			},
 			[]string{"--kubeconfig", "http://127.0.0.1:1", "no answer"},

@@ -69,7 +69,7 @@ func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.
 
 // ServePlain answers on a further address over plain HTTP until stop is closed. The error says why it cannot listen.
 func ServePlain(address string, handler http.Handler, stop <-chan struct{}) error {
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address) //nolint:forbidigo // binding a local port does not wait
 	if err != nil {
 		return err
 	}

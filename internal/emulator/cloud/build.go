@@ -71,9 +71,9 @@ func (s *Store) buildACLs(c *Config) error {
 func (s *Store) buildVPCs(c *Config) error {
 	var errs []error
 	for i, v := range c.VPCs {
-		_, err := netip.ParsePrefix(v.CIDR)
+		_, err4 := netip.ParsePrefix(v.CIDR)
 		ipv6, err6 := ipv6Range(v.IPv6CIDR, 56)
-		if err := errors.Join(err, err6); err != nil {
+		if err := errors.Join(err4, err6); err != nil {
 			errs = append(errs, fmt.Errorf("vpcs[%d]: %w", i, err))
 			continue
 		}

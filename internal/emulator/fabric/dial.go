@@ -124,7 +124,7 @@ func (f *Fabric) nextHop(from string, host netip.Addr, port int, network string,
 		return f.machine(eni.InstanceID, now)
 	}
 	for lb := range f.store.LoadBalancers.All() {
-		if v, ok := has(f.vipsOf(lb, now), host); ok && (v.Internet || lb.VPCID == source.VPCID) {
+		if v, found := has(f.vipsOf(lb, now), host); found && (v.Internet || lb.VPCID == source.VPCID) {
 			return vip(lb, port, network, now)
 		}
 	}

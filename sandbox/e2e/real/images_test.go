@@ -35,7 +35,11 @@ func TestImages(t *testing.T) {
 	t.Run("manager", func(t *testing.T) {
 		for i := range nodeCount {
 			machine(instanceID(i+1)).load(t, archives["cloud-controller-manager"])
+			kubectl(t, "", "label", "node", nodeName(i+1), "node-role.kubernetes.io/control-plane=")
+			t.Cleanup(func() { kubectl(t, "", "label", "node", nodeName(i+1), "node-role.kubernetes.io/control-plane-") })
 		}
+		kubectl(t, "", "cordon", "idc-1") // which does not have the image
+		t.Cleanup(func() { kubectl(t, "", "uncordon", "idc-1") })
 		managerServes(t)
 	})
 }
@@ -84,7 +88,7 @@ func (m machine) load(t *testing.T, archive string) {
 	}
 }
 
-// machineWithoutNetwork adds a machine on which no CNI plugin is ever configured: where its configuration should be is a file.
+// machineWithoutNetwork adds a machine on which no CNI plugin is ever configured: where Flannel would put that is a directory.
 func machineWithoutNetwork(t *testing.T, i int) machine {
 	t.Helper()
 	id, name := instanceID(i), nodeName(i)
@@ -97,8 +101,8 @@ func machineWithoutNetwork(t *testing.T, i int) machine {
 	order(t, http.MethodPut, "/_emulator/instances/"+id, `{"Status":"Stopped"}`)
 	nodeIs(t, name, false)
 	m := machine(id)
-	plugins := m.disk("etc/cni/net.d")
-	if err := errors.Join(os.RemoveAll(plugins), os.WriteFile(plugins, nil, 0o600)); err != nil {
+	plugins := m.disk("etc/cni/net.d/10-flannel.conflist")
+	if err := errors.Join(os.Remove(plugins), os.Mkdir(plugins, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	order(t, http.MethodPut, "/_emulator/instances/"+id, `{"Status":"Running"}`)
