@@ -97,13 +97,11 @@ func (p *plan) judge(v *view, config Config, e entry) {
 }
 
 // ours reports whether the entry may be removed: it leads to an instance that is or was a node of this cluster. Without
-// any node the cache may just be empty, and then no mark proves that a node is gone.
+// any node nothing proves that a node is gone: the cache may just be empty, or an API server has come back without its data
+// while all pods still run.
 func ours(v *view, config Config, e entry) bool {
-	if e.hop == "" {
+	if e.hop == "" || v.instances.Len() == 0 {
 		return false
 	}
-	if v.instances.Has(e.hop) || v.former.Has(e.hop) {
-		return true
-	}
-	return e.Description == config.mark() && v.instances.Len() > 0
+	return v.instances.Has(e.hop) || v.former.Has(e.hop) || e.Description == config.mark()
 }

@@ -88,8 +88,8 @@ func TestDiff(t *testing.T) {
 		"no node at all: the cache may be empty": {
 			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1")}, strange: []string{cidr1},
 		},
-		"the last node went away": {
-			former: []string{"i-0"}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked)}, remove: []string{cidr0},
+		"no node is left, or the API server has lost them all": {
+			former: []string{"i-0", "i-1"}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1", marked)},
 		},
 		"foreign entry in the way": {
 			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other")}, states: map[string]state{cidr0: stateConflict},
