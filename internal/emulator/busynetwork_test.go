@@ -103,8 +103,8 @@ func TestReadsDoNotWaitForTheNetwork(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for len(a.Instances()) == 0 {
-		time.Sleep(time.Millisecond)
+	for changed := a.Changed(); len(a.Instances()) == 0; changed = a.Changed() {
+		<-changed
 	}
 	a.quickly(http.MethodGet, "/_emulator/state")
 	network.mu.Unlock()

@@ -61,18 +61,13 @@ func kill(t *testing.T, cmd *exec.Cmd, dir string) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	for begin := time.Now(); ; time.Sleep(look) {
+	until(t, "the processes of a killed sandbox have ended", func(context.Context) string {
 		processes, err := processesIn(dir)
 		if err != nil {
-			t.Fatal(err)
+			return err.Error()
 		}
-		if len(processes) == 0 {
-			return
-		}
-		if time.Since(begin) > eventDeadline {
-			t.Fatalf("a killed sandbox leaves processes:\n%s", strings.Join(processes, "\n"))
-		}
-	}
+		return strings.Join(processes, "\n")
+	})
 }
 
 func mustList(t *testing.T, dir string) []string {

@@ -91,7 +91,8 @@ func start() (stop func() error, err error) {
 	}
 	sandbox.dir = filepath.Join(parent, "sandbox")
 	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), "up", "--dir", sandbox.dir, "--node-kind", "real",
-		"--nodes", fmt.Sprint(nodeCount), "--on-premises", "1", "--virtual-nodes", "1", "--pod-cidr", podCIDR, "--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
+		"--nodes", fmt.Sprint(nodeCount), "--on-premises", "1", "--virtual-nodes", "1", "--pod-cidr", podCIDR,
+		"--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
