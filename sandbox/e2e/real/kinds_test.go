@@ -99,6 +99,11 @@ func TestKindsOfNodes(t *testing.T) {
 		if id := node(t, "idc-1").Spec.ProviderID; id != "cn-beijing.i-sandbox9" {
 			t.Errorf("idc-1 has the provider ID %q", id)
 		}
+		// So it joins again for the tests that follow.
+		order(t, http.MethodPost, "/_sandbox/machines/idc-1/stop/kubelet", "")
+		kubectl(t, "", "delete", "node", "idc-1")
+		order(t, http.MethodPost, "/_sandbox/machines/idc-1/start/kubelet", "")
+		nodeIs(t, "idc-1", true)
 	})
 }
 
