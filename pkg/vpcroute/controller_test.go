@@ -101,8 +101,8 @@ func (s *server) update(name string, change func(*corev1.Node)) {
 }
 
 // eventually polls the condition until it holds.
-// patience is how long a test waits for what a real controller does in real time: minutes, because a busy machine is no failure.
-const patience = 2 * time.Minute
+// testPatience is how long a test waits for what a real controller does in real time: minutes, because a busy machine is no failure.
+const testPatience = 2 * time.Minute
 
 func (s *server) eventually(what string, within time.Duration, condition func(ctx context.Context) bool) {
 	s.t.Helper()
@@ -117,7 +117,7 @@ func (s *server) eventually(what string, within time.Duration, condition func(ct
 func (s *server) eventuallyRoutes(want map[string]string) {
 	s.t.Helper()
 	var got map[string]string
-	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, testPatience, true, func(context.Context) (bool, error) {
 		got = s.account.routes(testTable)
 		return cmp.Equal(want, got), nil
 	})
@@ -129,7 +129,7 @@ func (s *server) eventuallyRoutes(want map[string]string) {
 // network waits until exactly the named nodes' NetworkUnavailable is False with RouteCreated.
 func (s *server) network(names ...string) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("nodes with network are %v", names), patience, func(ctx context.Context) bool {
+	s.eventually(fmt.Sprintf("nodes with network are %v", names), testPatience, func(ctx context.Context) bool {
 		nodes, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false
@@ -163,9 +163,9 @@ func TestController(t *testing.T) {
 
 	s.update("node-1", withCIDR(cidrOf(1)))
 	s.update("node-2", withProviderID("alicloud://cn-hangzhou.i-2"))
-	s.eventually("the routes are requested", patience, func(context.Context) bool { return len(s.account.routes(testTable)) == 3 })
+	s.eventually("the routes are requested", testPatience, func(context.Context) bool { return len(s.account.routes(testTable)) == 3 })
 	s.network("node-0", "node-1", "node-2")
-	s.eventually("the source/destination checks are off", 10*time.Second, func(context.Context) bool {
+	s.eventually("the source/destination checks are off", testPatience, func(context.Context) bool {
 		return s.account.Count(0, "ModifyNetworkInterfaceAttribute") == 2
 	})
 
@@ -272,7 +272,7 @@ func TestConditionWriteFails(t *testing.T) {
 				return true, nil, apierrors.NewInternalError(errors.New("injected"))
 			})
 			stop := s.startController()
-			s.eventually("a write has failed", 10*time.Second, func(context.Context) bool { return failures.Load() > 0 })
+			s.eventually("a write has failed", testPatience, func(context.Context) bool { return failures.Load() > 0 })
 			if test.dies {
 				stop()
 				s.startController()
@@ -313,7 +313,7 @@ func TestClearController(t *testing.T) {
 		}
 		return string(condition.Status)
 	}
-	s.eventually("the condition is cleared", 10*time.Second, func(ctx context.Context) bool { return status(ctx, "node-0") == "False" })
+	s.eventually("the condition is cleared", testPatience, func(ctx context.Context) bool { return status(ctx, "node-0") == "False" })
 	if got := status(t.Context(), "node-1"); got != "True" {
 		t.Errorf("the condition of another program is %s, want True", got)
 	}

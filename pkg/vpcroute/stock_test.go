@@ -64,7 +64,7 @@ func TestStockController(t *testing.T) {
 	s.eventuallyRoutes(want)
 
 	before := s.account.Last()
-	s.eventually("three more passes", patience, func(context.Context) bool {
+	s.eventually("three more passes", testPatience, func(context.Context) bool {
 		return s.account.Count(before, "DescribeRouteEntryList") >= 6
 	})
 	if n := s.account.Count(before, writes...); n != 0 {
