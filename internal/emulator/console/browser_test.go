@@ -195,7 +195,7 @@ func TestInChromium(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	b := newBrowser(t, s.url)
-	b.do("open", network.Enable(), log.Enable(), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.url+"/console/"))
+	b.do("open", network.Enable(), log.Enable(), emulation.SetFocusEmulationEnabled(true), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.url+"/console/"))
 	b.holds("the stream is on", `document.getElementById("live").textContent === "live"`)
 
 	// Changes appear without a reload.
@@ -230,9 +230,7 @@ func TestInChromium(t *testing.T) {
 func (b *browser) keyboard(lb string, change func()) {
 	b.t.Helper()
 	b.do("first key", chromedp.Evaluate(`window.scrollTo(0, 0)`, nil), chromedp.KeyEvent(kb.Tab))
-	if text := b.eval(`document.activeElement.textContent`); text != "Skip to content" {
-		b.t.Errorf("the first stop is %q, want the skip link", text)
-	}
+	b.holds("the first stop is the skip link", `document.activeElement.textContent === "Skip to content"`)
 	b.press(`#`+lb+` > summary`, kb.Enter)
 	b.holds("the card closes", `!document.getElementById("`+lb+`").open`)
 	before := b.eval(`document.getElementById("instances").innerHTML`)
