@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/cloud-provider/api"
 	"k8s.io/utils/ptr"
 )
 
@@ -126,6 +127,11 @@ func TestBuildClusterMembers(t *testing.T) {
 		{"ready nodes", func(*buildCase) {}, []string{a, b}},
 		{"not ready", func(c *buildCase) { c.nodes[1] = testNode("b", notReady) }, []string{a}},
 		{"silent since a moment ago", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(silentGrace-time.Second)) }, []string{a, b}},
+		{"silent since a moment ago, and shut down", func(c *buildCase) {
+			c.nodes[1] = testNode("b", silentFor(time.Second), func(n *corev1.Node) {
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: api.TaintNodeShutdown, Effect: corev1.TaintEffectNoSchedule})
+			})
+		}, []string{a}},
 		{"silent for long", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(silentGrace)) }, []string{a}},
 		{"silent by a clock that is far ahead", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(-time.Hour)) }, []string{a}},
 		{"says that it is not ready", func(c *buildCase) { c.nodes[1] = testNode("b", failing) }, []string{a}},

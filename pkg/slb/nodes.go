@@ -96,15 +96,19 @@ func tainted(node *corev1.Node, key string) bool {
 }
 
 // ready tells whether a node counts as ready and, when that is so only because its kubelet is not silent for long, until
-// when.
+// when. Of a node with the taint of an instance that is shut down it is known why its kubelet is silent.
 func ready(node *corev1.Node, now time.Time) (bool, time.Time) {
+	grace := silentGrace
+	if tainted(node, api.TaintNodeShutdown) {
+		grace = 0
+	}
 	for _, condition := range node.Status.Conditions {
 		switch {
 		case condition.Type != corev1.NodeReady:
 		case condition.Status == corev1.ConditionTrue:
 			return true, time.Time{}
-		case condition.Status == corev1.ConditionUnknown && now.Sub(condition.LastTransitionTime.Time).Abs() < silentGrace:
-			return true, condition.LastTransitionTime.Add(silentGrace)
+		case condition.Status == corev1.ConditionUnknown && now.Sub(condition.LastTransitionTime.Time).Abs() < grace:
+			return true, condition.LastTransitionTime.Add(grace)
 		}
 	}
 	return false, time.Time{}

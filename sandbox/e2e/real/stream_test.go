@@ -110,6 +110,7 @@ type failure struct {
 // stream sends requests until it is stopped.
 type stream struct {
 	t     *testing.T
+	begun time.Time
 	stop  context.CancelFunc
 	group sync.WaitGroup
 
@@ -122,7 +123,7 @@ type stream struct {
 func (p place) stream(t *testing.T, url string) *stream {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	s := &stream{t: t, stop: stop}
+	s := &stream{t: t, begun: time.Now(), stop: stop}
 	t.Cleanup(func() { stop(); s.group.Wait() })
 	s.group.Go(func() {
 		ticker := time.NewTicker(pace)
@@ -157,6 +158,13 @@ func (s *stream) end() []failure {
 	s.stop()
 	s.group.Wait()
 	s.t.Logf("%d of %d requests failed", len(s.failures), s.sent)
+	if len(s.failures) > 0 {
+		inSecond := map[int]int{}
+		for _, f := range s.failures {
+			inSecond[int(f.at.Sub(s.begun).Seconds())]++
+		}
+		s.t.Logf("by the second in which they were sent: %v", inSecond)
+	}
 	return s.failures
 }
 
