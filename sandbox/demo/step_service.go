@@ -191,13 +191,17 @@ func serviceIsDeleted(ctx context.Context, s *story) (string, error) {
 		if len(balancers) > 0 {
 			return "", fmt.Errorf("the Service is gone but its load balancer %s is not", balancers[0].ID)
 		}
-		return "", err
+		if err != nil {
+			return "", err
+		}
+		// The cloud closes the address a moment after it has answered that the load balancer is gone.
+		if _, err := s.cluster.Cloud.Get(ctx, s.instances()[0].ID, s.address); err == nil {
+			return s.address + " still answers", nil
+		}
+		return "", nil
 	})
 	if err != nil {
 		return "", err
-	}
-	if _, err := s.cluster.Cloud.Get(ctx, s.instances()[0].ID, s.address); err == nil {
-		return "", fmt.Errorf("%s still answers", s.address)
 	}
 	return "Service, finalizer and load balancer are gone", nil
 }
