@@ -119,12 +119,12 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if c.nodes, err = newNodes(ctx, opts, c.files); err != nil {
 		return err
 	}
-	url := opts.Cloud
+	url, trouble := opts.Cloud, &controlplane.Trouble{}
 	if url == "" {
 		if err := c.startCloud(ctx, opts); err != nil {
 			return err
 		}
-		url = c.Cloud.URL
+		url, trouble = c.Cloud.URL, &c.Cloud.outages.controlPlane
 	}
 	progress.say("cloud emulator at %s with %d instances of this cluster", url, opts.Nodes+opts.WindowsNodes)
 	heartbeat := heartbeatOf(opts.NodeKind, opts.Nodes)
@@ -132,7 +132,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,
 		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), AuditLog: opts.AuditLog, Log: c.files.log,
-		Trouble: &c.Cloud.outages.controlPlane,
+		Trouble: trouble,
 	})
 	if err != nil {
 		return err
