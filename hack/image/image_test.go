@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
@@ -66,17 +67,24 @@ func TestImageIsValidAndReproducible(t *testing.T) {
 	}
 }
 
+// packed returns the files of a program's image, and the image of them.
+func packed(t *testing.T, p program) ([]file, v1.Image) {
+	t.Helper()
+	contents, err := files(p, "v1.2.3", ownBinary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := newImage(p, "v1.2.3", "amd64", contents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contents, image
+}
+
 // Manifests of users call the manager by one path, the Kubernetes documentation's outline by the other.
 func TestManagerHasBothPaths(t *testing.T) {
 	t.Parallel()
-	contents, err := files(programs[0], "v1.2.3", ownBinary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, err := newImage(programs[0], "v1.2.3", "amd64", contents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, image := packed(t, programs[0])
 	found := map[string]string{}
 	layers, err := image.Layers()
 	if err != nil {

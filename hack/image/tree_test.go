@@ -21,14 +21,7 @@ import (
 func TestTreeHasTheFilesOfTheImage(t *testing.T) {
 	t.Parallel()
 	for _, p := range programs {
-		contents, err := files(p, "v1.2.3", ownBinary(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		image, err := newImage(p, "v1.2.3", "amd64", contents)
-		if err != nil {
-			t.Fatal(err)
-		}
+		contents, image := packed(t, p)
 		dir := filepath.Join(t.TempDir(), p.name)
 		if err := writeTree(dir, contents); err != nil {
 			t.Fatal(err)
@@ -43,14 +36,7 @@ func TestTreeHasTheFilesOfTheImage(t *testing.T) {
 func TestEveryDirectoryIsNamed(t *testing.T) {
 	t.Parallel()
 	for _, p := range programs {
-		contents, err := files(p, "v1.2.3", ownBinary(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		image, err := newImage(p, "v1.2.3", "amd64", contents)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, image := packed(t, p)
 		layers, err := image.Layers()
 		if err != nil {
 			t.Fatal(err)

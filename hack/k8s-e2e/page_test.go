@@ -1,13 +1,12 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"regexp"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the reference page")
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
+)
 
 const pagePath = "../../docs/reference/kubernetes-e2e.md"
 
@@ -22,17 +21,5 @@ func TestPageIsFresh(t *testing.T) {
 	if version == nil {
 		t.Fatal("go.mod names no version of k8s.io/kubernetes")
 	}
-	want := page(string(version[1]), specs)
-	if *update {
-		if err := os.WriteFile(pagePath, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(pagePath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(have) != want {
-		t.Error("docs/reference/kubernetes-e2e.md is stale: run make generate")
-	}
+	golden.Fresh(t, pagePath, page(string(version[1]), specs))
 }

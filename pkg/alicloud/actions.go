@@ -2,6 +2,7 @@ package alicloud
 
 import (
 	"context"
+	"slices"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
@@ -75,6 +76,24 @@ func onLoadBalancer(more ...string) params {
 // Actions are all that this package calls with a key, by product and name. A test holds the package to it.
 func Actions() []Action {
 	return append(slbActions(), otherActions()...)
+}
+
+// ActionsOf are those that any of the features needs.
+func ActionsOf(features ...Feature) []Action {
+	return slices.DeleteFunc(Actions(), func(a Action) bool {
+		return !slices.ContainsFunc(a.Features, func(f Feature) bool { return slices.Contains(features, f) })
+	})
+}
+
+// Policy is what a RAM policy has to allow for the feature, without the actions of the names given.
+func (f Feature) Policy(without ...string) []string {
+	var allowed []string
+	for _, action := range ActionsOf(f) {
+		if !slices.Contains(without, action.Name) {
+			allowed = append(allowed, action.RAM())
+		}
+	}
+	return allowed
 }
 
 func slbActions() []Action {

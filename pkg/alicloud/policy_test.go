@@ -29,10 +29,8 @@ func policyOf(t *testing.T, features ...Feature) string {
 		Resource string
 	}
 	one := statement{Effect: "Allow", Resource: "*"}
-	for _, action := range Actions() {
-		if slices.ContainsFunc(action.Features, func(f Feature) bool { return slices.Contains(features, f) }) {
-			one.Action = append(one.Action, action.RAM())
-		}
+	for _, action := range ActionsOf(features...) {
+		one.Action = append(one.Action, action.RAM())
 	}
 	slices.Sort(one.Action)
 	text, err := json.MarshalIndent(struct {

@@ -128,9 +128,9 @@ func (w answeredBackend) backend() Backend {
 
 func shared(s string) string { return unique.Make(s).Value() }
 
-// BackendsPerCall is how many members one call of the vServer group actions takes: 40 or 20, or what
-// [Options] say if that is less. It may become smaller, never
-// larger: a call of more members than it says by then was refused for that (see [IsTooManyBackends]) and changed nothing.
+// BackendsPerCall is how many members one call of the vServer group actions takes: 40 or 20, or what [Options] say if that is
+// less. It may become smaller, never larger: a call of more members than it says by then was refused for that (see
+// [IsTooManyBackends]) and changed nothing.
 func (c *Client) BackendsPerCall() int {
 	if c.smallBackendCalls.Load() {
 		return min(smallBackendCall, c.opts.MaxBackendsPerCall)

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,12 +14,7 @@ const probesAtOnce = 8
 
 // Permissions asks for each action that the features need whether the key may call it.
 func Permissions(ctx context.Context, client *alicloud.Client, features []alicloud.Feature) []Check {
-	var needed []alicloud.Action
-	for _, action := range alicloud.Actions() {
-		if slices.ContainsFunc(action.Features, func(f alicloud.Feature) bool { return slices.Contains(features, f) }) {
-			needed = append(needed, action)
-		}
-	}
+	needed := alicloud.ActionsOf(features...)
 	checks := make([]Check, len(needed))
 	var group errgroup.Group
 	group.SetLimit(probesAtOnce)

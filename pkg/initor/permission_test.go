@@ -2,7 +2,6 @@ package initor
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,15 +13,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// initializerPolicy is the published RAM policy of this feature, without the actions given.
+// initializerPolicy is the published RAM policy of this feature, without the actions given. The emulator takes an empty policy for one
+// that allows everything.
 func initializerPolicy(without ...string) []string {
-	allowed := []string{"sts:None"} // the emulator takes an empty policy for one that allows everything
-	for _, action := range alicloud.Actions() {
-		if slices.Contains(action.Features, alicloud.FeatureInitializer) && !slices.Contains(without, action.Name) {
-			allowed = append(allowed, action.RAM())
-		}
-	}
-	return allowed
+	return append(alicloud.FeatureInitializer.Policy(without...), "sts:None")
 }
 
 // TestEveryPermissionMayBeMissing looks a node up by its address under the published policy, for every action of which
@@ -30,13 +24,11 @@ func initializerPolicy(without ...string) []string {
 // and with the permission back it gets its provider ID.
 func TestEveryPermissionMayBeMissing(t *testing.T) {
 	t.Parallel()
-	for _, action := range alicloud.Actions() {
-		if slices.Contains(action.Features, alicloud.FeatureInitializer) {
-			t.Run(action.Name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) { playMissing(t, action) })
-			})
-		}
+	for _, action := range alicloud.ActionsOf(alicloud.FeatureInitializer) {
+		t.Run(action.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { playMissing(t, action) })
+		})
 	}
 }
 

@@ -13,26 +13,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// nodesPolicy is the published RAM policy of this feature, without the actions given.
-func nodesPolicy(without ...string) []string {
-	var allowed []string
-	for _, action := range alicloud.Actions() {
-		if slices.Contains(action.Features, alicloud.FeatureNodes) && !slices.Contains(without, action.Name) {
-			allowed = append(allowed, action.RAM())
-		}
-	}
-	return allowed
-}
-
 // TestEveryPermissionMayBeMissing has a node join and the instance of another released under the published policy, for
 // every action of which there is a turn without it: while ECS may not be read no Node is called gone and both the answers
 // and the events name the action; with the permission back exactly the released one is.
 func TestEveryPermissionMayBeMissing(t *testing.T) {
 	t.Parallel()
-	for _, action := range alicloud.Actions() {
-		if !slices.Contains(action.Features, alicloud.FeatureNodes) {
-			continue
-		}
+	for _, action := range alicloud.ActionsOf(alicloud.FeatureNodes) {
 		t.Run(action.Name, func(t *testing.T) {
 			t.Parallel()
 			for name, restarted := range map[string]bool{"taken away": false, "not there at the start": true} {
@@ -53,7 +39,7 @@ func playMissing(t *testing.T, action alicloud.Action, restarted bool) {
 			t.Fatal("the emulator does not know the access key")
 		}
 	}
-	permit(nodesPolicy())
+	permit(alicloud.FeatureNodes.Policy())
 	instances := a.put(5)
 	silent, released := nodeOf(instances[0]), nodeOf(instances[1])
 	nameless := nodeOf(instances[2], withoutProviderID)
@@ -69,12 +55,12 @@ func playMissing(t *testing.T, action alicloud.Action, restarted bool) {
 		c = newCluster(t, Options{API: a.client})
 		c.add(nodes...)
 	}
-	permit(nodesPolicy(action.Name))
+	permit(alicloud.FeatureNodes.Policy(action.Name))
 	a.ReleaseInstance(released.Name[len("node-"):])
 	c.add(joining)
 	checkMissing(t, c, action, append(nodes, joining))
 
-	permit(nodesPolicy())
+	permit(alicloud.FeatureNodes.Policy())
 	if _, err := c.InstanceMetadata(t.Context(), joining); err != nil {
 		t.Errorf("with the permission back: %v", err)
 	}

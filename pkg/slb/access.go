@@ -138,7 +138,7 @@ func mayHaveAccessList(svc *corev1.Service, params Params, actual *Model) bool {
 		return false
 	}
 	if actual.Reused {
-		return params.Get(ForceOverrideListeners) == "true"
+		return params.overridesListeners()
 	}
 	codes, _ := actual.LoadBalancer.Tag(tagApplied)
 	return slices.Contains(strings.Split(codes, "."), codeSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l Listener) bool {

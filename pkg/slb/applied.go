@@ -41,7 +41,7 @@ func appliedHistory(known *memory, params Params, ranges bool) history {
 		return h
 	}
 	if known.actual.Reused {
-		if params.Get(ForceOverrideListeners) == "true" {
+		if params.overridesListeners() {
 			h.params = params.revert(known.written.Applied)
 		}
 		return h

@@ -87,7 +87,7 @@ func (b *builder) reuse() {
 		return
 	}
 	b.model.Reused = true
-	b.model.Override = b.in.Params.Get(ForceOverrideListeners) == "true"
+	b.model.Override = b.in.Params.overridesListeners()
 	if !b.model.Override {
 		b.problem(ReasonListenersLeftAlone, "the listeners of the CLB are its user's; %s: true would have them managed", ForceOverrideListeners)
 	}

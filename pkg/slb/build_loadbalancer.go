@@ -114,9 +114,7 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	} else {
 		lb.NetworkType = params.Get(NetworkType)
 	}
-	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
-		lb.Tags = append(lb.Tags, tags...)
-	}
+	lb.Tags = append(lb.Tags, additionalTags(params)...)
 	if b.in.Tags.tag != "" {
 		lb.Tags = append(lb.Tags, alicloud.Tag{Key: tagWritten, Value: b.in.Tags.tag})
 	}

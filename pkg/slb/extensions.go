@@ -128,7 +128,7 @@ func splitDigests(text string) []string {
 
 // mayHaveExtensions reports whether extensions are to be looked for. Most Services never had any.
 func mayHaveExtensions(params Params, known *memory) bool {
-	if known.actual == nil || known.actual.Reused && params.Get(ForceOverrideListeners) != "true" {
+	if known.actual == nil || known.actual.Reused && !params.overridesListeners() {
 		return false
 	}
 	_, tagged := known.actual.LoadBalancer.Tag(tagDomains)

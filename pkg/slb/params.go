@@ -188,3 +188,6 @@ func (p Params) or(suffix Suffix, fallback string) string {
 
 // addressType is [alicloud.AddressInternet] or [alicloud.AddressIntranet].
 func (p Params) addressType() string { return p.or(AddressType, alicloud.AddressInternet) }
+
+// overridesListeners says that on a CLB of its user's the Service decides what its listeners are like.
+func (p Params) overridesListeners() bool { return p.Get(ForceOverrideListeners) == "true" }

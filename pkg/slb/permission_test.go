@@ -11,17 +11,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// servicesPolicy is the published RAM policy of this feature, without the actions given.
-func servicesPolicy(without ...string) []string {
-	var allowed []string
-	for _, action := range alicloud.Actions() {
-		if slices.Contains(action.Features, alicloud.FeatureServices) && !slices.Contains(without, action.Name) {
-			allowed = append(allowed, action.RAM())
-		}
-	}
-	return allowed
-}
-
 func (w *world) permit(actions []string) {
 	w.t.Helper()
 	if !w.emulator.Permit("emulator", actions...) {
@@ -43,7 +32,7 @@ func TestEveryPermissionMayBeMissing(t *testing.T) {
 			op.prepare(smooth)
 			op.act(smooth)
 			smooth.calls() // those of the test itself
-			smooth.permit(servicesPolicy())
+			smooth.permit(alicloud.FeatureServices.Policy())
 			smooth.converge("web")
 			var taken []string
 			for _, call := range smooth.calls() {
@@ -69,7 +58,7 @@ func missing(t *testing.T, op operation, action string, want map[string]cloudLB)
 	before := w.state()
 	op.act(w)
 	w.calls()
-	w.permit(servicesPolicy(action))
+	w.permit(alicloud.FeatureServices.Policy(action))
 	var err error
 	for range maxPasses {
 		err = w.pass("web")
@@ -81,7 +70,7 @@ func missing(t *testing.T, op operation, action string, want map[string]cloudLB)
 		t.Errorf("error %v, want one that names %s", err, action)
 	}
 	checkKept(t, before, want, w.state())
-	w.permit(servicesPolicy())
+	w.permit(alicloud.FeatureServices.Policy())
 	w.converge("web")
 	if diff := cmp.Diff(want, w.state()); diff != "" {
 		t.Errorf("state with the permission back (-undisturbed +got):\n%s", diff)

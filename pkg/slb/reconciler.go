@@ -106,7 +106,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	err = errors.Join(err, r.openGates(ctx, svc, known, &out))
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
-		if actual.serves() || actual.Reused && params.Get(ForceOverrideListeners) != "true" {
+		if actual.serves() || actual.Reused && !params.overridesListeners() {
 			external, problems := r.externalAddresses(ctx, known, params)
 			out.problems = append(out.problems, problems...)
 			out.status = statusOf(actual, params, external)

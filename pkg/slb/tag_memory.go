@@ -33,9 +33,7 @@ type tagHistory struct {
 // writtenTags compares the annotation with what was written before. The rules are those of [appliedHistory]: a CLB that
 // was adopted gets no tag with its first pass, a CLB that its user made never: there the Service remembers.
 func (r *Reconciler) writtenTags(svc *corev1.Service, known *memory, params Params) (h tagHistory, err error) {
-	if tags, wrong := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && wrong == nil {
-		h.digests = digestsOf(tags)
-	}
+	h.digests = digestsOf(additionalTags(params))
 	if known.actual == nil {
 		h.tag = h.digests
 		return h, nil

@@ -43,6 +43,18 @@ func parseTags(text string) ([]alicloud.Tag, error) {
 	return tags, nil
 }
 
+// additionalTags returns what the annotation asks for, nothing where its value was refused.
+func additionalTags(params Params) []alicloud.Tag {
+	if !params.Has(AdditionalTags) {
+		return nil
+	}
+	tags, err := parseTags(params.Get(AdditionalTags))
+	if err != nil {
+		return nil
+	}
+	return tags
+}
+
 func checkTag(key, value string) error {
 	if key == "" || utf8.RuneCountInString(key) > maxTagKeyLen || utf8.RuneCountInString(value) > maxTagValueLen {
 		return fmt.Errorf("tag %q=%q: the key has 1 to %d characters, the value at most %d", key, value, maxTagKeyLen, maxTagValueLen)

@@ -36,16 +36,14 @@ type written struct {
 // writtenFor returns what is on a CLB of the user's when the annotations have been followed.
 func writtenFor(loadBalancerID string, params Params) written {
 	w := written{LoadBalancerID: loadBalancerID}
-	if params.Get(ForceOverrideListeners) == "true" {
+	if params.overridesListeners() {
 		w.Applied = listenerCodes(strings.Split(appliedCodes(params), "."))
 		for _, extension := range extensionsOf(params) {
 			w.Domains = append(w.Domains, extension.Domain)
 		}
 	}
-	if tags, err := parseTags(params.Get(AdditionalTags)); params.Has(AdditionalTags) && err == nil {
-		for _, tag := range tags {
-			w.Tags = append(w.Tags, tag.Key)
-		}
+	for _, tag := range additionalTags(params) {
+		w.Tags = append(w.Tags, tag.Key)
 	}
 	return w.sorted()
 }

@@ -17,26 +17,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// routesPolicy is the published RAM policy of this feature, without the actions given.
-func routesPolicy(without ...string) []string {
-	var allowed []string
-	for _, action := range alicloud.Actions() {
-		if slices.Contains(action.Features, alicloud.FeatureRoutes) && !slices.Contains(without, action.Name) {
-			allowed = append(allowed, action.RAM())
-		}
-	}
-	return allowed
-}
-
 // TestEveryPermissionMayBeMissing lets one node join and one leave under the published policy, for every action of which
 // there is a turn without it: what is said names the action, the route of the node that stays is kept, and with the
 // permission back all is as it should be.
 func TestEveryPermissionMayBeMissing(t *testing.T) {
 	t.Parallel()
-	for _, action := range alicloud.Actions() {
-		if !slices.Contains(action.Features, alicloud.FeatureRoutes) {
-			continue
-		}
+	for _, action := range alicloud.ActionsOf(alicloud.FeatureRoutes) {
 		t.Run(action.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { playMissing(t, action.Name) })
@@ -58,7 +44,7 @@ func playMissing(t *testing.T, action string) {
 			t.Fatal("the emulator does not know the access key")
 		}
 	}
-	permit(routesPolicy())
+	permit(alicloud.FeatureRoutes.Policy())
 	a.make("", map[string]string{cidrOf(9): "i-3"}) // nobody's node, and not gone: DescribeInstances shows it
 	c := newCluster(t, a)
 	c.stubborn = true
@@ -66,7 +52,7 @@ func playMissing(t *testing.T, action string) {
 	c.converge(time.Minute)
 	c.restart()
 
-	permit(routesPolicy(action))
+	permit(alicloud.FeatureRoutes.Policy(action))
 	c.unset(nodeOf(0))
 	c.set(nodeOf(2))
 	before := a.Last()
@@ -82,7 +68,7 @@ func playMissing(t *testing.T, action string) {
 		t.Errorf("the route of the node that stays leads to %q", kept)
 	}
 
-	permit(routesPolicy())
+	permit(alicloud.FeatureRoutes.Policy())
 	c.work(t)
 	if diff := cmp.Diff(map[string]string{cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(9): "i-3"}, a.routes(testTable)); diff != "" {
 		t.Errorf("routes with the permission back (-want +got):\n%s", diff)

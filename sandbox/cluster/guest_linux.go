@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -81,20 +79,9 @@ func (n *guestNodes) instanceID(i int) string { return fmt.Sprintf("i-%s-%d", n.
 
 // ask makes a request to the other sandbox.
 func (n *guestNodes) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, n.opts.Cloud+path, bytes.NewReader(body))
+	answer, err := ask(ctx, method, n.opts.Cloud+path, body)
 	if err != nil {
-		return nil, fmt.Errorf("ask the sandbox with the cloud: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("ask the sandbox with the cloud: %w", err)
-	}
-	answer, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return nil, fmt.Errorf("ask the sandbox with the cloud: %w", err)
-	}
-	if response.StatusCode/100 != 2 {
-		return nil, fmt.Errorf("ask the sandbox with the cloud: %s %s: %s: %s", method, path, response.Status, bytes.TrimSpace(answer))
+		return nil, fmt.Errorf("ask the sandbox with the cloud: %s %s: %w", method, path, err)
 	}
 	return answer, nil
 }

@@ -96,24 +96,33 @@ func (c *Cloud) LoadBalancers(ctx context.Context) ([]LoadBalancer, error) {
 
 // state reads the whole state of the cloud.
 func (c *Cloud) state(ctx context.Context) (*state, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/_emulator/state", nil)
+	answer, err := ask(ctx, http.MethodGet, c.URL+"/_emulator/state", nil)
 	if err != nil {
 		return nil, fmt.Errorf("read the state of the cloud: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("read the state of the cloud: %w", err)
-	}
-	answer, err := io.ReadAll(response.Body)
-	if err = errors.Join(err, response.Body.Close()); err != nil {
-		return nil, fmt.Errorf("read the state of the cloud: %w", err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("read the state of the cloud: %s: %s", response.Status, bytes.TrimSpace(answer))
 	}
 	var s state
 	if err := json.Unmarshal(answer, &s); err != nil {
 		return nil, fmt.Errorf("decode the state of the cloud: %w", err)
 	}
 	return &s, nil
+}
+
+// ask makes a request to a sandbox and returns the answer. An answer that is no success is an error.
+func ask(ctx context.Context, method, url string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return nil, err
+	}
+	if response.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("%s: %s", response.Status, bytes.TrimSpace(answer))
+	}
+	return answer, nil
 }
