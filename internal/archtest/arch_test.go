@@ -57,13 +57,17 @@ var rules = []rule{
 		why: "only the commands build the manager, so that everything else can be linked into somebody else's",
 	},
 	{
-		except: []string{"./cmd/alicloud-emulator", "./internal/emulator"}, must: []string{"./internal/emulator"},
+		except: []string{"./cmd/alicloud-emulator", "./internal/emulator", "./internal/testkit"}, must: []string{"./internal/emulator"},
 		why: "the product must not contain its test double",
 	},
 	{
-		except: []string{"./internal/golden", "./internal/selfexec", "./internal/emulator/emulatortest"},
-		must:   []string{"testing", "./internal/golden", "./internal/selfexec", "./internal/emulator/emulatortest"},
+		except: []string{"./internal/golden", "./internal/selfexec", "./internal/testkit", "./internal/emulator/emulatortest"},
+		must:   []string{"testing", "./internal/golden", "./internal/selfexec", "./internal/testkit", "./internal/emulator/emulatortest"},
 		why:    "what only tests need would bring the package testing and its flags into the programs",
+	},
+	{
+		who: []string{"./internal/testkit"}, must: []string{"./pkg", "./cmd"}, but: []string{"./pkg/alicloud"},
+		why: "every package's own tests use it: a helper that knows a package would be an import cycle in that package's tests",
 	},
 	{
 		who: []string{"./internal/emulator"}, must: []string{"./pkg"},

@@ -4,6 +4,7 @@ package emulatortest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -30,6 +31,7 @@ type Cloud struct {
 	t       testing.TB
 	handler http.Handler
 	serve   func() string
+	seen    int64 // number of the last call that NewActions has returned
 }
 
 // New starts an emulator. Without [Cloud.URL] it needs no network, so that it also works inside a synctest bubble.
@@ -105,6 +107,32 @@ func (c *Cloud) Fault(rule string) {
 	c.Admin(http.MethodPost, "/_emulator/faults", rule)
 }
 
+// ClearFaults removes all faults.
+func (c *Cloud) ClearFaults() {
+	c.t.Helper()
+	c.Admin(http.MethodDelete, "/_emulator/faults", "")
+}
+
+// FaultHits counts the calls that the injected faults hit.
+func (c *Cloud) FaultHits() int {
+	c.t.Helper()
+	var answer struct{ Faults []struct{ Hit int } }
+	c.Read("faults", &answer)
+	hits := 0
+	for _, fault := range answer.Faults {
+		hits += fault.Hit
+	}
+	return hits
+}
+
+// Read reads a page of the admin API, such as "state" or "calls?after=3".
+func (c *Cloud) Read(page string, into any) {
+	c.t.Helper()
+	if err := json.Unmarshal(c.Admin(http.MethodGet, "/_emulator/"+page, ""), into); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // Last is the number of the last call so far.
 func (c *Cloud) Last() int64 {
 	calls := c.Calls(0)
@@ -123,4 +151,23 @@ func (c *Cloud) Count(since int64, actions ...string) int {
 		}
 	}
 	return n
+}
+
+// NewActions returns the calls since the last time, each as "Action" or "Action=Code". One goroutine at a time uses it.
+func (c *Cloud) NewActions() []string {
+	var actions []string
+	for _, call := range c.Calls(c.seen) {
+		c.seen = call.Seq
+		text := call.Action
+		if call.Code != "" {
+			text += "=" + call.Code
+		}
+		actions = append(actions, text)
+	}
+	return actions
+}
+
+// Writes returns those of the actions that change something.
+func Writes(actions []string) []string {
+	return slices.DeleteFunc(slices.Clone(actions), func(action string) bool { return strings.HasPrefix(action, "Describe") })
 }
