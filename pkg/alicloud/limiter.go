@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// quota is how many calls of an action one main account may make in a region within each window. The windows are fixed:
-// they begin with the minute or the second of the clock.
+// quota is the number of calls of an action that one main account may make in a region within each window. Windows are
+// fixed: they begin with the minute or the second of the clock.
 type quota struct {
 	calls  int
 	window time.Duration
@@ -25,13 +25,13 @@ var publishedQuotas = map[string]quota{
 }
 
 var (
-	// writeQuota is what most CLB writes have; it is assumed for every write whose quota is not published.
+	// writeQuota is the quota of most CLB writes, and the assumed one of every write whose quota is not published.
 	writeQuota = quota{90, time.Minute}
 	readQuota  = quota{3000, time.Minute}
 )
 
-// unknownQuotas are those of actions whose quota only the account's own page of quotas shows:
-// https://www.alibabacloud.com/help/doc-detail/437902.htm. They begin high, and the first refusal teaches the real one.
+// unknownQuotas are the first guesses for actions whose quota is only shown on the account's own quota page:
+// https://www.alibabacloud.com/help/doc-detail/437902.htm. They begin high, and the first throttled call lowers them.
 var unknownQuotas = map[string]quota{
 	"ModifyNetworkInterfaceAttribute": {1200, time.Minute},
 }
@@ -40,25 +40,25 @@ var unknownQuotas = map[string]quota{
 type limiter struct {
 	quotas map[string]quota
 
-	mu    sync.Mutex // guards gates and what is in them
-	gates map[string]*gate
+	mu     sync.Mutex // guards queues and their content
+	queues map[string]*actionQueue
 }
 
-// gate is the waiting line of one action.
-type gate struct {
-	pace
+// actionQueue holds the calls of one action that wait for its quota, the most urgent one first.
+type actionQueue struct {
+	windowQuota
 	waiters []*waiter
-	timer   *time.Timer // runs while somebody waits
+	timer   *time.Timer // runs while a call waits
 }
 
-// waiter is a call in line. ready is closed when it may go.
+// waiter is a call in a queue. ready is closed when the call may go.
 type waiter struct {
 	rank  time.Time
 	ready chan struct{}
 }
 
 func newLimiter(quotas map[string]quota) *limiter {
-	return &limiter{quotas: quotas, gates: map[string]*gate{}}
+	return &limiter{quotas: quotas, queues: map[string]*actionQueue{}}
 }
 
 func (l *limiter) quota(action string) quota {
@@ -74,14 +74,14 @@ func (l *limiter) quota(action string) quota {
 	return writeQuota
 }
 
-// gate returns the action's; the caller holds the lock.
-func (l *limiter) gate(action string) *gate {
-	g, ok := l.gates[action]
+// queueLocked returns the queue of the action.
+func (l *limiter) queueLocked(action string) *actionQueue {
+	q, ok := l.queues[action]
 	if !ok {
-		g = &gate{pace: pace{quota: l.quota(action)}}
-		l.gates[action] = g
+		q = &actionQueue{windowQuota: windowQuota{quota: l.quota(action)}}
+		l.queues[action] = q
 	}
-	return g
+	return q
 }
 
 // wait returns when the action may be called, or with the reason why the call gives up its place.
@@ -112,92 +112,88 @@ func (l *limiter) wait(ctx context.Context, action string) error {
 	}
 }
 
-// enter takes a call that may go at once, and returns nil, or puts the call in line.
+// enter counts a call that may go at once and returns nil, or puts the call into the queue.
 func (l *limiter) enter(action string, rank time.Time) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.gate(action)
+	q := l.queueLocked(action)
 	now := time.Now()
-	if len(g.waiters) == 0 && !g.next(now).After(now) {
-		g.take(now)
+	if len(q.waiters) == 0 && !q.next(now).After(now) {
+		q.take(now)
 		return nil
 	}
 	w := &waiter{rank: rank, ready: make(chan struct{})}
-	at, _ := slices.BinarySearchFunc(g.waiters, w, func(have, w *waiter) int {
+	at, _ := slices.BinarySearchFunc(q.waiters, w, func(have, w *waiter) int {
 		if have.rank.After(w.rank) {
 			return 1
 		}
-		return -1 // of equal ones the first stays first
+		return -1 // calls of equal rank keep their order
 	})
-	g.waiters = slices.Insert(g.waiters, at, w)
-	l.schedule(g)
+	q.waiters = slices.Insert(q.waiters, at, w)
+	l.scheduleLocked(q)
 	return w
 }
 
-// leave takes a call out of the line. One that was let go in the same moment goes.
+// leave takes a call out of the queue. A call that was admitted at the same moment goes.
 func (l *limiter) leave(action string, w *waiter, reason error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.gate(action)
-	at := slices.Index(g.waiters, w)
+	q := l.queueLocked(action)
+	at := slices.Index(q.waiters, w)
 	if at < 0 {
 		return nil
 	}
-	g.waiters = slices.Delete(g.waiters, at, at+1)
-	if len(g.waiters) == 0 {
-		g.timer.Stop()
-		g.timer = nil
+	q.waiters = slices.Delete(q.waiters, at, at+1)
+	if len(q.waiters) == 0 {
+		q.timer.Stop()
+		q.timer = nil
 	}
 	return reason
 }
 
-// schedule sets the timer for the first in line; the caller holds the lock.
-func (l *limiter) schedule(g *gate) {
-	if g.timer != nil || len(g.waiters) == 0 {
+// scheduleLocked sets the timer for the first call in the queue.
+func (l *limiter) scheduleLocked(q *actionQueue) {
+	if q.timer != nil || len(q.waiters) == 0 {
 		return
 	}
-	g.timer = time.AfterFunc(max(0, time.Until(g.next(time.Now()))), func() {
+	q.timer = time.AfterFunc(max(0, time.Until(q.next(time.Now()))), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		g.timer = nil
-		l.admit(g)
-		l.schedule(g)
+		q.timer = nil
+		q.admit()
+		l.scheduleLocked(q)
 	})
 }
 
-// admit lets those go that may.
-func (l *limiter) admit(g *gate) {
-	for now := time.Now(); len(g.waiters) > 0 && !g.next(now).After(now); {
-		g.take(now)
-		close(g.waiters[0].ready)
-		g.waiters = slices.Delete(g.waiters, 0, 1)
+// admit lets the calls go that may.
+func (q *actionQueue) admit() {
+	for now := time.Now(); len(q.waiters) > 0 && !q.next(now).After(now); {
+		q.take(now)
+		close(q.waiters[0].ready)
+		q.waiters = slices.Delete(q.waiters, 0, 1)
 	}
 }
 
-// maxReopenJitter spreads the callers of one account over the first seconds of the new window; without it every cluster
-// of the account would fire at the same moment and throttle the others again.
-const maxReopenJitter = 3 * time.Second
-
-// throttled closes the action until the next minute begins: the cloud answers nothing else before.
+// throttled closes the action until its next window begins, and makes it use less than its quota for a while.
 func (l *limiter) throttled(action string) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.gate(action)
-	g.closed = now.Truncate(time.Minute).Add(time.Minute + rand.N(maxReopenJitter))
+	q := l.queueLocked(action)
+	q.refused(now, rand.N(q.reopenJitter()))
 	if _, unknown := unknownQuotas[action]; unknown {
-		g.learn(now)
+		q.learn(now)
 		return
 	}
-	g.careful = now.Add(carefulFor)
+	q.carefulUntil = now.Add(carefulFor)
 }
 
-// leastQuota is the smallest quota that is learned: others may have used up the minute, of which we cannot know.
+// leastQuota is the smallest quota that is learned: other callers may have used up the window, which this client cannot know.
 const leastQuota = 30
 
-// learn takes what the cloud admitted in this minute for the quota of an action whose quota is not known. A smaller one
-// stays until this process ends: a try with more costs a closed minute.
-func (g *gate) learn(now time.Time) {
-	current := g.at(now)
-	g.quota.calls = min(g.quota.calls, max(leastQuota, current.used-1))
+// learn takes the number of calls that the cloud admitted in this window for the quota of an action whose quota is not
+// published. A smaller quota stays until this process ends, because each attempt with more costs a closed minute.
+func (q *actionQueue) learn(now time.Time) {
+	current := q.at(now)
+	q.quota.calls = min(q.quota.calls, max(leastQuota, current.used-1))
 }

@@ -225,3 +225,34 @@ func TestLimiterLearnsUnknownQuota(t *testing.T) {
 		})
 	}
 }
+
+// TestClockSetBackDoesNotKeepActionClosed: a throttled action opens again after its window, also when the clock is set back meanwhile.
+func TestClockSetBackDoesNotKeepActionClosed(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 12, 0, 20, 0, time.UTC)
+	q := windowQuota{quota: writeQuota, carefulUntil: now.Add(carefulFor)}
+	q.refused(now, maxReopenJitter)
+	if wait := q.next(now).Sub(now); wait != 40*time.Second+maxReopenJitter {
+		t.Fatalf("after throttling the action waits %s, want until the next minute", wait)
+	}
+	back := now.Add(-8 * time.Hour)
+	if wait := q.next(back).Sub(back); wait > time.Minute {
+		t.Errorf("after the clock was set back by 8 hours the action waits %s", wait)
+	}
+	if got := q.allowance(back); got != writeQuota.calls {
+		t.Errorf("after the clock was set back %d calls a window are allowed, want %d", got, writeQuota.calls)
+	}
+}
+
+// TestThrottledOneSecondQuotaReopensSoon: an action whose windows last a second is not closed for a minute.
+func TestThrottledOneSecondQuotaReopensSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(publishedQuotas)
+		l.throttled("UntagResources")
+		began := time.Now()
+		if err := l.wait(t.Context(), "UntagResources"); err != nil || time.Since(began) > 2*time.Second {
+			t.Errorf("the call waited %s: %v", time.Since(began), err)
+		}
+	})
+}

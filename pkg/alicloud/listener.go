@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,11 +32,6 @@ const (
 
 // unlimitedBandwidth leaves the bandwidth of a listener to the CLB; the API wants a value at creation.
 const unlimitedBandwidth = "-1"
-
-// Attributes are the settings of a listener by the API's parameter name, for example "Scheduler": "wrr" or
-// "HealthCheckInterval": "2". A name that is absent is not managed: it is neither sent nor compared.
-// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference (the listener actions).
-type Attributes map[string]string
 
 // ListenerKey identifies a listener on its CLB. TCP and UDP may share a port; TCP, HTTP and HTTPS may not.
 type ListenerKey struct {
@@ -90,6 +86,17 @@ type wireListener map[string]any
 
 func (w wireListener) text(name string) string { return attributeText(w[name]) }
 
+func (w wireListener) texts(name string) []string {
+	items, _ := w[name].([]any)
+	var texts []string
+	for _, item := range items {
+		if text := attributeText(item); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
 func (w wireListener) listener() (Listener, error) {
 	port, err := strconv.Atoi(w.text("ListenerPort"))
 	if err != nil {
@@ -101,10 +108,13 @@ func (w wireListener) listener() (Listener, error) {
 		Status:      w.text("Status"), Description: w.text("Description"), VServerGroupID: w.text("VServerGroupId"),
 		Attributes: Attributes{},
 	}
-	for _, name := range []string{"Scheduler", "Bandwidth", "AclStatus", "AclType", "AclId"} {
+	for _, name := range []string{AttributeScheduler, AttributeBandwidth, AttributeACLStatus, AttributeACLType, AttributeACLIDs} {
 		if value := w.text(name); value != "" {
 			listener.Attributes[name] = value
 		}
+	}
+	if ids := w.texts("AclIds"); len(ids) > 0 { // AclId then has one of them at most
+		listener.Attributes[AttributeACLIDs] = strings.Join(slices.Sorted(slices.Values(ids)), ",")
 	}
 	config, _ := w[strings.ToUpper(protocol)+"ListenerConfig"].(map[string]any)
 	for name, raw := range config {
@@ -133,12 +143,12 @@ func attributeText(raw any) string {
 // ambiguous error the listener may exist.
 func (c *Client) CreateListener(ctx context.Context, loadBalancerID string, listener Listener) error {
 	in := listenerParams(loadBalancerID, listener)
-	if in["Bandwidth"] == "" {
-		in["Bandwidth"] = unlimitedBandwidth
+	if in[AttributeBandwidth] == "" {
+		in[AttributeBandwidth] = unlimitedBandwidth
 	}
 	// Only the two create actions of layer 4 spell the interval with a lower-case letter.
-	if interval, ok := in["HealthCheckInterval"]; ok && isLayer4(listener.Protocol) {
-		delete(in, "HealthCheckInterval")
+	if interval, ok := in[AttributeHealthCheckInterval]; ok && isLayer4(listener.Protocol) {
+		delete(in, AttributeHealthCheckInterval)
 		in["healthCheckInterval"] = interval
 	}
 	return c.slbWrite(ctx, "CreateLoadBalancer"+strings.ToUpper(listener.Protocol)+"Listener", in)

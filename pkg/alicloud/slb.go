@@ -22,13 +22,29 @@ const (
 
 // Values of the two protections of a CLB.
 const (
-	ProtectionOn           = "on"
-	ProtectionOff          = "off"
-	ConsoleProtection      = "ConsoleProtection"
-	NonProtection          = "NonProtection"
-	resourceTypeInstance   = "instance"
-	loadBalancerActive     = "active"
-	defaultLoadBalancerIPv = "ipv4"
+	ProtectionOn      = On
+	ProtectionOff     = Off
+	ConsoleProtection = "ConsoleProtection"
+	NonProtection     = "NonProtection"
+)
+
+// IP versions of a CLB and of an access control list.
+const (
+	IPv4 = "ipv4"
+	IPv6 = "ipv6"
+)
+
+// What a CLB is charged by: its specification or its use; its public traffic by volume or by bandwidth.
+const (
+	PayBySpec      = "PayBySpec"
+	PayByCLCU      = "PayByCLCU"
+	PayByTraffic   = "paybytraffic"
+	PayByBandwidth = "paybybandwidth"
+)
+
+const (
+	resourceTypeInstance = "instance"
+	loadBalancerActive   = "active"
 )
 
 // LoadBalancer is a Classic Load Balancer (CLB) instance. In calls that write, an empty field is not sent.
@@ -40,20 +56,20 @@ type LoadBalancer struct {
 	Address string
 	// AddressType is [AddressInternet] or [AddressIntranet]; an intranet CLB needs VSwitchID.
 	AddressType string
-	// AddressIPVersion is "ipv4" or "ipv6".
+	// AddressIPVersion is [IPv4] or [IPv6].
 	AddressIPVersion string
-	// NetworkType is "vpc" or "classic". It is not sent: an intranet CLB without
-	// VSwitchID is in the classic network.
+	// NetworkType is "vpc" or "classic". It is not sent: an intranet CLB without VSwitchID is in the classic network.
 	NetworkType        string
 	VPCID              string
 	VSwitchID          string
 	MasterZoneID       string
 	SlaveZoneID        string
 	ResourceGroupID    string
+	// InstanceChargeType is [PayBySpec] or [PayByCLCU].
 	InstanceChargeType string
-	// InternetChargeType is "paybytraffic" or "paybybandwidth", also where the API answers with a code.
+	// InternetChargeType is [PayByTraffic] or [PayByBandwidth], also where the API answers with a code.
 	InternetChargeType string
-	// Bandwidth in Mbit/s counts with paybybandwidth; 0 is not sent.
+	// Bandwidth in Mbit/s applies with [PayByBandwidth] only; 0 is not sent.
 	Bandwidth int
 	Spec      string
 	// DeleteProtection is [ProtectionOn] or [ProtectionOff].
@@ -189,7 +205,7 @@ func (c *Client) CreateLoadBalancer(ctx context.Context, lb LoadBalancer, token 
 	created.ID, created.Address, created.Status = out.LoadBalancerId, out.Address, loadBalancerActive
 	created.NetworkType, created.VPCID, created.VSwitchID = out.NetworkType, out.VpcId, out.VSwitchId
 	if created.AddressIPVersion == "" {
-		created.AddressIPVersion = defaultLoadBalancerIPv
+		created.AddressIPVersion = IPv4
 	}
 	return created, nil
 }
