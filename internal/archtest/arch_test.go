@@ -49,8 +49,17 @@ var rules = []rule{
 		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
-		who: []string{"./pkg/initor"}, must: []string{"."}, but: []string{"./pkg/node", "./pkg/alicloud", "./pkg/initor"},
-		why: "the initializer is small: provider IDs and the cloud, and no controller",
+		who: []string{"./pkg/initor"}, must: []string{"."}, but: []string{"./pkg/node", "./pkg/alicloud", "./pkg/initor", "./internal/nodes"},
+		why: "the initializer is small: provider IDs, the cloud, what Node objects say, and no controller",
+	},
+	{
+		who: []string{"./internal/nodes"}, must: []string{".", "k8s.io"},
+		but: []string{"./internal/nodes", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/cloud-provider/api"}, tests: true,
+		why: "what a Node object says depends on that object alone: no client, no cloud, no feature",
+	},
+	{
+		who: []string{"./internal/events"}, must: []string{"."}, but: []string{"./internal/events"}, tests: true,
+		why: "every feature emits events through it, so it knows none of them",
 	},
 	{
 		who: []string{"./pkg", "./internal", "./deploy"}, must: []string{"./cmd", "k8s.io/cloud-provider/app"},

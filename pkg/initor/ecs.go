@@ -4,19 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	cloudproviderapi "k8s.io/cloud-provider/api"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
-
-// providedNodeIP is where a kubelet with an external cloud provider writes its --node-ip, before anybody fills in the
-// addresses of the status.
-const providedNodeIP = "alpha.kubernetes.io/provided-node-ip"
 
 // InstanceAPI is what [ECSSource] calls. *[alicloud.Client] satisfies it.
 type InstanceAPI interface {
@@ -48,9 +45,9 @@ func (*ECSSource) Name() string { return "ECS" }
 
 // Identify implements [Source].
 func (s *ECSSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
-	addresses := internalIPv4(n)
+	addresses := ownIPv4(n)
 	if len(addresses) == 0 {
-		return node.ProviderID{}, errors.New("the node has neither an IPv4 InternalIP nor the annotation " + providedNodeIP)
+		return node.ProviderID{}, errors.New("the node has neither an IPv4 InternalIP nor the annotation " + cloudproviderapi.AnnotationAlphaProvidedIPAddr)
 	}
 	listed, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: addresses, VPCID: s.vpcID})
 	if err != nil {
@@ -85,18 +82,12 @@ func (s *ECSSource) absent(ctx context.Context, addresses []string) error {
 	return fmt.Errorf("%w: no instance of %s has the address %s", ErrNotECS, s.vpcID, strings.Join(addresses, " or "))
 }
 
-// internalIPv4 returns the node's own addresses.
-func internalIPv4(n *corev1.Node) []string {
-	candidates := strings.Split(n.Annotations[providedNodeIP], ",")
-	for _, address := range n.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP {
-			candidates = append(candidates, address.Address)
-		}
-	}
+// ownIPv4 returns the node's own IPv4 addresses.
+func ownIPv4(n *corev1.Node) []string {
 	var found []string
-	for _, candidate := range candidates {
-		if parsed, err := netip.ParseAddr(candidate); err == nil && parsed.Is4() && !slices.Contains(found, parsed.String()) {
-			found = append(found, parsed.String())
+	for _, address := range nodes.OwnAddresses(n) {
+		if address.Is4() {
+			found = append(found, address.String())
 		}
 	}
 	return found

@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	corev1 "k8s.io/api/core/v1"
+	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -95,7 +96,7 @@ func TestECSByAddress(t *testing.T) {
 			t.Parallel()
 			source := ecsSource(t, startCloud(t, emulator.InstanceSpec{}), test.key, test.vpcID)
 			n := nodeWithID("")
-			n.Annotations = map[string]string{providedNodeIP: test.provided}
+			n.Annotations = map[string]string{cloudproviderapi.AnnotationAlphaProvidedIPAddr: test.provided}
 			for _, address := range test.addresses {
 				n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
 			}

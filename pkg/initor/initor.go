@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 const (
@@ -29,15 +31,6 @@ const (
 	// EnvReportFile names the file that takes the result, see [WriteReport].
 	EnvReportFile = "REPORT_FILE"
 )
-
-// The label by which virtual-kubelet's nodes are told; the published BroadcastJob leaves them out by it too.
-const (
-	TypeLabel          = "type"
-	TypeVirtualKubelet = "virtual-kubelet"
-)
-
-// IsVirtualKubelet says whether n stands for no machine, so that nothing can run on it and no instance is behind it.
-func IsVirtualKubelet(n *corev1.Node) bool { return n.Labels[TypeLabel] == TypeVirtualKubelet }
 
 // Options configure an [Initializer].
 type Options struct {
@@ -110,7 +103,7 @@ func (i *Initializer) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if IsVirtualKubelet(n) {
+	if nodes.IsVirtualKubelet(n) {
 		return skipped(n, "virtual-kubelet node"), nil
 	}
 	id, err := i.identify(ctx, n)

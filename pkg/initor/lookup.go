@@ -25,7 +25,7 @@ type Finding struct {
 func (s *ECSSource) Lookup(ctx context.Context, nodes []*corev1.Node) (map[string]Finding, error) {
 	var addresses []string
 	for _, n := range nodes {
-		addresses = append(addresses, internalIPv4(n)...)
+		addresses = append(addresses, ownIPv4(n)...)
 	}
 	if len(addresses) == 0 {
 		return s.match(ctx, nodes, nil)
@@ -40,7 +40,7 @@ func (s *ECSSource) Lookup(ctx context.Context, nodes []*corev1.Node) (map[strin
 func (s *ECSSource) match(ctx context.Context, nodes []*corev1.Node, listed []alicloud.Instance) (map[string]Finding, error) {
 	findings := map[string]Finding{}
 	for _, n := range nodes {
-		addresses := internalIPv4(n)
+		addresses := ownIPv4(n)
 		if len(addresses) == 0 {
 			findings[n.Name] = Finding{Err: errors.New("the node has no IPv4 InternalIP to look it up by")}
 			continue

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -25,7 +26,7 @@ const controls = 5
 //
 // Short of that it returns an error, which keeps the Node. Nodes that are none of ours exist.
 func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
-	if ready(node) {
+	if nodes.Ready(node) {
 		return true, nil
 	}
 	id, err := i.idOf(node)
@@ -85,7 +86,7 @@ func (i *Instances) noControl(node *corev1.Node, id, why string) error {
 
 // capped tells that the node would be reported as gone, were the cap not reached.
 func (i *Instances) capped(node *corev1.Node, id string) error {
-	i.events.warn(node, reasonDeletionDeferred, "Instance %s is missing; the Node stays for now because the cap on deletions "+
+	i.events.Warnf(node, reasonDeletionDeferred, "Instance %s is missing; the Node stays for now because the cap on deletions "+
 		"(%d nodes or %d %% in %s) is reached", id, i.opts.Guard.MaxDeletions, i.opts.Guard.MaxPercent, i.opts.Guard.Interval)
 	return i.doubt(doubtCapped, "instance %s is missing, but the cap on deletions is reached", id)
 }

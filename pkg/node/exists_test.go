@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -126,11 +127,11 @@ func TestNeverDeleted(t *testing.T) {
 		"hybrid":                           {node: withProviderID("ack-hybrid://cn-hangzhou.i-0"), gone: true},
 		"instances of another region":      {node: otherRegion, gone: true},
 		"container instances":              {node: withProviderID("cn-hangzhou.eci-1"), gone: true},
-		"virtual kubelets":                 {node: withLabel(labelNodeType, nodeTypeVirtualKubelet), gone: true},
-		"Lingjun machines":                 {node: withLabel(labelLingjun, "true"), gone: true},
+		"virtual kubelets":                 {node: withLabel(nodes.LabelType, nodes.TypeVirtualKubelet), gone: true},
+		"Lingjun machines":                 {node: withLabel(nodes.LabelLingjun, "true"), gone: true},
 		"Lingjun machines without label":   {node: withProviderID("cn-hangzhou.e01-1"), gone: true},
-		"opted out":                        {node: withLabel(labelExcludeNode, ""), gone: true},
-		"opted out, legacy":                {node: withLabel(labelExcludeNodeLegacy, "true"), gone: true},
+		"opted out":                        {node: withLabel(nodes.LabelExcludeNode, ""), gone: true},
+		"opted out, legacy":                {node: withLabel(nodes.LabelExcludeNodeLegacy, "true"), gone: true},
 		"malformed provider IDs":           {node: withProviderID("worker-1"), gone: true},
 		"list lags behind new instances": {
 			api: func(a *account) API { return lens{a.client, only("i-0")} }, node: createdSoon,

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	coreinformers "k8s.io/client-go/informers/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -23,42 +22,31 @@ var _ cloudprovider.InstancesV2 = (*Instances)(nil)
 type Instances struct {
 	opts     Options
 	idOf     func(*corev1.Node) (string, error)
-	lister   atomic.Pointer[corelisters.NodeLister]
+	lister   corelisters.NodeLister // nil where there is no cache of nodes
 	snapshot *snapshot
 	guard    *guard
-	events   *events
+	events   *events.Recorder
 }
 
 // NewInstances returns the provider's view of ECS. It makes no call.
 func NewInstances(opts Options) *Instances {
 	registerMetrics()
 	opts = opts.withDefaults()
-	i := &Instances{opts: opts, idOf: InstanceIDOf(opts.Region), guard: newGuard(opts.Guard), events: newEvents(opts.Recorder)}
-	i.snapshot = newSnapshot(opts, i.nodes)
+	i := &Instances{opts: opts, idOf: InstanceIDOf(opts.Region), guard: newGuard(opts.Guard), events: events.New(opts.Recorder, eventInterval)}
 	if opts.Nodes != nil {
-		i.SetNodes(opts.Nodes)
+		opts.Nodes.Informer()
+		i.lister = opts.Nodes.Lister()
 	}
+	i.snapshot = newSnapshot(opts, i.nodes)
 	return i
 }
 
-// SetNodes gives the informer of nodes, so that one call to ECS answers for all of them. It asks for the informer and
-// does not wait for it.
-func (i *Instances) SetNodes(nodes coreinformers.NodeInformer) {
-	nodes.Informer()
-	lister := nodes.Lister()
-	i.lister.Store(&lister)
-}
-
-// SetRecorder gives the writer of events.
-func (i *Instances) SetRecorder(recorder record.EventRecorder) { i.events.set(recorder) }
-
-// nodes returns all nodes of the cache, none when there is no cache yet.
+// nodes returns all nodes of the cache, none when there is no cache.
 func (i *Instances) nodes() []*corev1.Node {
-	lister := i.lister.Load()
-	if lister == nil {
+	if i.lister == nil {
 		return nil
 	}
-	nodes, err := (*lister).List(labels.Everything())
+	nodes, err := i.lister.List(labels.Everything())
 	if err != nil {
 		return nil
 	}
@@ -72,7 +60,7 @@ func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 	began := time.Now()
 	instance, err := i.find(ctx, node)
 	switch {
-	case untouchable(err) && uninitialized(node):
+	case untouchable(err) && nodes.Uninitialized(node):
 		i.reportRegion(node, err)
 		return nil, nil
 	case untouchable(err):
@@ -115,7 +103,7 @@ const checkPermission = "check the instance, the region and the permission ecs:D
 // reportNotShown tells of an instance that ECS does not show, as soon as that is no longer the list's lag.
 func (i *Instances) reportNotShown(node *corev1.Node, id string) {
 	if time.Since(node.CreationTimestamp.Time) >= listLag {
-		i.events.warn(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; %s", id, i.opts.Region, checkPermission)
+		i.events.Warnf(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; %s", id, i.opts.Region, checkPermission)
 	}
 }
 
@@ -134,7 +122,7 @@ func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.
 		return alicloud.Instance{}, err
 	}
 	if len(found) != 1 {
-		i.events.warn(node, reasonInstanceAmbiguous, "The node has no provider ID, and %d ECS instances of %s have its address %s; exactly one "+
+		i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and %d ECS instances of %s have its address %s; exactly one "+
 			"is needed. Set the provider ID with provider-initor, or with the kubelet's --provider-id; where there are none, %s",
 			len(found), i.opts.VPCID, address, checkPermission)
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %d instances of %s have its address %s, expected one; where there are none, %s",

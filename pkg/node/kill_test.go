@@ -16,6 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 // mortal stands between a process and the API server. The process dies of one of its writes of Nodes, which happens or not, and nothing
@@ -130,6 +131,6 @@ func finished(ctx context.Context, client *fake.Clientset) bool {
 	list, listErr := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	return apierrors.IsNotFound(err) && listErr == nil && len(list.Items) == 3 &&
 		!slices.ContainsFunc(list.Items, func(node corev1.Node) bool {
-			return uninitialized(&node) || node.Spec.ProviderID == "" || node.Labels[corev1.LabelTopologyZone] == "" || len(node.Status.Addresses) == 0
+			return nodes.Uninitialized(&node) || node.Spec.ProviderID == "" || node.Labels[corev1.LabelTopologyZone] == "" || len(node.Status.Addresses) == 0
 		})
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 var (
@@ -30,7 +31,7 @@ var latency = instruments.NewOfficialLatency("node", "reconcile is the time to f
 
 func observeMetadata(node *corev1.Node, began time.Time) {
 	latency.WithLabelValues("reconcile").Observe(float64(time.Since(began).Milliseconds()))
-	if uninitialized(node) && !node.CreationTimestamp.IsZero() {
+	if nodes.Uninitialized(node) && !node.CreationTimestamp.IsZero() {
 		latency.WithLabelValues("remove_taint").Observe(float64(time.Since(node.CreationTimestamp.Time).Milliseconds()))
 	}
 }

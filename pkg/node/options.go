@@ -24,9 +24,9 @@ type Options struct {
 	// VPCID limits the search by address. Without it a node without provider ID is not looked for: private addresses are
 	// unique only inside a VPC.
 	VPCID string
-	// Nodes lets one call answer for all nodes. It may be given later, with [Instances.SetNodes].
+	// Nodes lets one call answer for all nodes. Without it each node costs a call of its own.
 	Nodes coreinformers.NodeInformer
-	// Recorder writes events on nodes. It may be given later, with [Instances.SetRecorder]; without it there are none.
+	// Recorder writes events on nodes; without it there are none.
 	Recorder record.EventRecorder
 	// PrefixedProviderIDs writes new provider IDs with the scheme "alicloud://". Both spellings are always read.
 	PrefixedProviderIDs bool

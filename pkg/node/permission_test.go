@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -79,10 +80,10 @@ func playMissing(t *testing.T, action alicloud.Action, restarted bool) {
 }
 
 // checkMissing looks at the nodes for three minutes in which an action is missing. Only ECS matters to them.
-func checkMissing(t *testing.T, c *cluster, action alicloud.Action, nodes []*corev1.Node) {
+func checkMissing(t *testing.T, c *cluster, action alicloud.Action, all []*corev1.Node) {
 	t.Helper()
-	gone, _ := monitor(c, nodes, 3*time.Minute)
-	_, joinErr := c.InstanceMetadata(t.Context(), nodes[len(nodes)-1])
+	gone, _ := monitor(c, all, 3*time.Minute)
+	_, joinErr := c.InstanceMetadata(t.Context(), all[len(all)-1])
 	if action.Product != "ecs" {
 		if gone != 1 || joinErr != nil {
 			t.Errorf("%d nodes called gone and the one that joins answered by %v, want 1 and no error", gone, joinErr)
@@ -93,8 +94,8 @@ func checkMissing(t *testing.T, c *cluster, action alicloud.Action, nodes []*cor
 		t.Errorf("%d nodes called gone", gone)
 	}
 	told := c.toldOf()
-	for _, node := range nodes {
-		if ready(node) {
+	for _, node := range all {
+		if nodes.Ready(node) {
 			continue
 		}
 		exists, err := c.InstanceExists(t.Context(), node)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -251,7 +252,7 @@ func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
 		switch {
 		case !ok:
 			candidates = append(candidates, candidate{id: id})
-		case !ready(node):
+		case !nodes.Ready(node):
 			candidates = append(candidates, candidate{id: id, rank: 1, due: known.read})
 		default:
 			candidates = append(candidates, candidate{id: id, rank: 2, due: known.expires})
@@ -273,7 +274,7 @@ func (s *snapshot) fillAddresses(asked sets.Set[string], room int) []string {
 	addresses := sets.New[string]()
 	for _, node := range s.nodes() {
 		address := nodeAddress(node)
-		if node.Spec.ProviderID == "" && exclusion(node) == "" && address != "" && !asked.Has(address) {
+		if node.Spec.ProviderID == "" && nodes.ExclusionLabel(node) == "" && address != "" && !asked.Has(address) {
 			addresses.Insert(address)
 		}
 	}

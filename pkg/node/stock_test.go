@@ -24,6 +24,7 @@ import (
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -126,9 +127,9 @@ func TestStockControllers(t *testing.T) {
 	failNodeWrites(t, client)
 	startStock(t, client, a)
 	eventually(t, "all nodes are initialised", func(ctx context.Context) bool {
-		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return err == nil && !slices.ContainsFunc(nodes.Items, func(node corev1.Node) bool {
-			return node.Name != foreign.Name && (uninitialized(&node) || node.Spec.ProviderID == "" ||
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(list.Items, func(node corev1.Node) bool {
+			return node.Name != foreign.Name && (nodes.Uninitialized(&node) || node.Spec.ProviderID == "" ||
 				node.Labels[corev1.LabelTopologyZone] == "" || node.Labels[LabelChargeType] == "")
 		})
 	})

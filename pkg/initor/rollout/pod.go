@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
@@ -73,7 +74,7 @@ func noVirtualKubelet() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: initor.TypeLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{initor.TypeVirtualKubelet},
+				Key: nodes.LabelType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{nodes.TypeVirtualKubelet},
 			}}}},
 		},
 	}}

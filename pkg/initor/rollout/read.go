@@ -13,7 +13,7 @@ import (
 
 	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 // HasOpenKruise says whether the API server knows BroadcastJobs.
@@ -35,14 +35,14 @@ func HasOpenKruise(api discovery.DiscoveryInterface) (bool, error) {
 }
 
 // Machines lists the nodes that have a machine, which is all but virtual-kubelet's.
-func Machines(ctx context.Context, nodes NodeLister) ([]*corev1.Node, error) {
-	list, err := nodes.List(ctx, metav1.ListOptions{})
+func Machines(ctx context.Context, lister NodeLister) ([]*corev1.Node, error) {
+	list, err := lister.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
 	}
 	var machines []*corev1.Node
 	for i := range list.Items {
-		if n := &list.Items[i]; !initor.IsVirtualKubelet(n) {
+		if n := &list.Items[i]; !nodes.IsVirtualKubelet(n) {
 			machines = append(machines, n)
 		}
 	}

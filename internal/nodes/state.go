@@ -1,0 +1,65 @@
+package nodes
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	cloudproviderapi "k8s.io/cloud-provider/api"
+)
+
+// TaintToBeDeleted is the cluster autoscaler's, on nodes that it is about to remove.
+const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
+
+// HasTaint reports whether the node has a taint with the key, whatever its value and effect.
+func HasTaint(node *corev1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
+}
+
+// Uninitialized reports whether the node still waits for its cloud provider.
+func Uninitialized(node *corev1.Node) bool {
+	return HasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
+}
+
+// ShutDown reports whether the node-lifecycle controller found the node's instance stopped.
+func ShutDown(node *corev1.Node) bool { return HasTaint(node, cloudproviderapi.TaintNodeShutdown) }
+
+// Leaving reports whether the node is about to go: its object is being deleted, or the cluster autoscaler removes it.
+func Leaving(node *corev1.Node) bool {
+	return node.DeletionTimestamp != nil || HasTaint(node, TaintToBeDeleted)
+}
+
+// Condition returns the condition of the type, nil when the node has none.
+func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == kind {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Ready reports whether the kubelet says that the node is ready.
+func Ready(node *corev1.Node) bool {
+	condition := Condition(node, corev1.NodeReady)
+	return condition != nil && condition.Status == corev1.ConditionTrue
+}
+
+// Silent reports whether the cluster has not heard from the node's kubelet for its grace period of 40 s (by default), and
+// since when it says so. A kubelet that reports a node as not ready is not silent, and neither is one that has not reported
+// yet.
+func Silent(node *corev1.Node) (since time.Time, silent bool) {
+	condition := Condition(node, corev1.NodeReady)
+	if condition == nil || condition.Status != corev1.ConditionUnknown {
+		return time.Time{}, false
+	}
+	return condition.LastTransitionTime.Time, true
+}
+
+// PodCIDRs returns the pod CIDRs that the node was assigned, none when it has none yet.
+func PodCIDRs(node *corev1.Node) []string {
+	if len(node.Spec.PodCIDRs) == 0 && node.Spec.PodCIDR != "" {
+		return []string{node.Spec.PodCIDR}
+	}
+	return node.Spec.PodCIDRs
+}
