@@ -11,9 +11,9 @@ import (
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 2 * time.Minute
-	// hopeless is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
+	// permanentRetry is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
 	// accept, a missing permission. It ends early when the node or the table changes.
-	hopeless = 5 * time.Minute
+	permanentRetry = 5 * time.Minute
 )
 
 // routeKey names a route: one CIDR in one table.
@@ -50,7 +50,7 @@ func (b backoff) failed(key routeKey, instance string, err error, now time.Time)
 		wait = min(maxBackoff, firstBackoff<<failed.attempts)
 	}
 	if permanent(err) {
-		wait = hopeless
+		wait = permanentRetry
 	}
 	failed.attempts++
 	failed.until = now.Add(wait)

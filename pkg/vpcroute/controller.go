@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -33,7 +34,9 @@ type Controller struct {
 	events     *events
 	conditions *conditions
 	checks     *sourceDest
-	burst      *burst
+	queue      *taskQueue
+	// signals counts the node events since the last pass began.
+	signals atomic.Int64
 	// busySince is when the running pass began, in nanoseconds since 1970; 0 between passes.
 	busySince atomic.Int64
 
@@ -49,17 +52,17 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 	opts = opts.withDefaults()
 	events := newEvents(opts.Recorder)
 	c := &Controller{
-		opts: opts, writer: writer, events: events, burst: newBurst(),
+		opts: opts, writer: writer, events: events, queue: newTaskQueue(),
 		conditions: newConditions(opts.Client, opts.Nodes.Lister()),
 		checks:     newSourceDest(opts.API, opts.Config.VPCID, events),
 	}
 	c.pass = newPass(c)
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.burst.signal() },
-		DeleteFunc: func(any) { c.burst.signal() },
+		AddFunc:    func(any) { c.signal() },
+		DeleteFunc: func(any) { c.signal() },
 		UpdateFunc: func(before, after any) {
 			if changed(before, after) {
-				c.burst.signal()
+				c.signal()
 			}
 		},
 	})
@@ -80,20 +83,8 @@ func changed(before, after any) bool {
 	_, conditionA := nodeutil.GetNodeCondition(&a.Status, corev1.NodeNetworkUnavailable)
 	_, conditionB := nodeutil.GetNodeCondition(&b.Status, corev1.NodeNetworkUnavailable)
 	return a.UID != b.UID || a.Spec.ProviderID != b.Spec.ProviderID || !slices.Equal(podCIDRs(a), podCIDRs(b)) ||
-		!equalLabels(a, b) || internalIP(a) != internalIP(b) ||
+		!maps.Equal(a.Labels, b.Labels) || internalIP(a) != internalIP(b) ||
 		(conditionA == nil) != (conditionB == nil) || (conditionA != nil && conditionA.Status != conditionB.Status)
-}
-
-func equalLabels(a, b *corev1.Node) bool {
-	if len(a.Labels) != len(b.Labels) {
-		return false
-	}
-	for key, value := range a.Labels {
-		if other, ok := b.Labels[key]; !ok || other != value {
-			return false
-		}
-	}
-	return true
 }
 
 // Name returns the controller's name.
@@ -125,49 +116,35 @@ func (c *Controller) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	workers.Go(func() { c.conditions.run(ctx) })
-	if !c.opts.SkipSourceDestCheck {
-		workers.Go(func() { c.checks.run(ctx) })
-	}
-	c.loop(ctx)
+	c.queue.add(taskRoutes, 0)
+	c.queue.run(ctx, c.handle)
 }
 
-func (c *Controller) loop(ctx context.Context) {
-	for failures := 0; ctx.Err() == nil; {
-		c.busySince.Store(time.Now().UnixNano())
-		next, err := c.pass.run(ctx)
-		c.busySince.Store(0)
-		if err == nil {
-			failures = 0
-			if !c.wait(ctx, next) {
-				return
-			}
-			continue
-		}
-		if ctx.Err() != nil {
-			return
-		}
+// signal asks for a pass after a node event. Nodes that join together share a batch, so the pass waits a moment for more of
+// them, unless they fill one.
+func (c *Controller) signal() {
+	if c.signals.Add(1) >= int64(c.opts.BatchSize) {
+		c.queue.add(taskRoutes, 0)
+		return
+	}
+	c.queue.add(taskRoutes, c.opts.Quiet)
+}
+
+func (c *Controller) handle(ctx context.Context, t task) error {
+	if t == taskChecks {
+		c.queue.block(taskChecks, readEvery)
+		return c.checks.pass(ctx)
+	}
+	c.signals.Store(0)
+	c.busySince.Store(time.Now().UnixNano())
+	defer c.busySince.Store(0)
+	next, err := c.pass.run(ctx)
+	if err != nil {
 		passErrors.Inc()
-		utilruntime.HandleErrorWithContext(ctx, err, "Comparing nodes and route tables")
-		// Events do not shorten this wait: a cloud that answers with errors must not get a call for each of them.
-		if sleep(ctx, min(maxBackoff, firstBackoff<<min(failures, 7))) != nil {
-			return
-		}
-		failures++
+		return err
 	}
-}
-
-// wait returns at the time given, or shortly after an event.
-func (c *Controller) wait(ctx context.Context, next time.Time) bool {
-	timer := time.NewTimer(time.Until(next))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	case <-c.burst.kick:
-		return c.burst.collect(ctx, c.opts.Quiet, int64(c.opts.BatchSize), next)
-	}
+	c.queue.add(taskRoutes, time.Until(next))
+	return nil
 }
 
 // jittered spreads a period over nine to eleven tenths of it, so that clusters of one account do not read together.

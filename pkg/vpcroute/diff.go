@@ -27,9 +27,9 @@ type plan struct {
 	states map[netip.Prefix]state
 	// conflicts are the foreign entries that stand in the way of a wanted route.
 	conflicts map[netip.Prefix]entry
-	// strangers are entries that no node wants and whose instance was never a node. They are ours only if the instance
+	// unowned are entries that no node wants and whose instance was never a node. They are ours only if the instance
 	// is gone.
-	strangers []entry
+	unowned []entry
 }
 
 // settling reports whether the cloud is still at work on a wanted route.
@@ -43,14 +43,14 @@ func (p *plan) settling() bool {
 }
 
 // diff compares the nodes with one table. It changes neither.
-func diff(v *view, t *table, config Config) *plan {
-	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(v.wanted)), conflicts: map[netip.Prefix]entry{}}
-	for cidr, w := range v.wanted {
-		p.states[cidr] = p.compare(v, t, config, cidr, w)
+func diff(d *desired, t *table, config Config) *plan {
+	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
+	for cidr, w := range d.routes {
+		p.states[cidr] = p.compare(d, t, config, cidr, w)
 	}
 	for cidr := range t.entries {
-		if _, wanted := v.wanted[cidr]; !wanted && !v.held.Has(cidr) {
-			p.judge(v, config, t.entries[cidr])
+		if _, wanted := d.routes[cidr]; !wanted && !d.retained.Has(cidr) {
+			p.classify(d, config, t.entries[cidr])
 		}
 	}
 	slices.SortFunc(p.create, func(a, b alicloud.NewRoute) int { return cmp.Compare(a.CIDR, b.CIDR) })
@@ -59,7 +59,7 @@ func diff(v *view, t *table, config Config) *plan {
 }
 
 // compare decides about a wanted route.
-func (p *plan) compare(v *view, t *table, config Config, cidr netip.Prefix, w want) state {
+func (p *plan) compare(d *desired, t *table, config Config, cidr netip.Prefix, w desiredRoute) state {
 	e, exists := t.entries[cidr]
 	switch {
 	case !exists:
@@ -71,7 +71,7 @@ func (p *plan) compare(v *view, t *table, config Config, cidr netip.Prefix, w wa
 		return stateAvailable
 	case e.hop == w.instance:
 		return statePending
-	case !ours(v, config, e):
+	case !ours(d, config, e):
 		p.conflicts[cidr] = e
 		return stateConflict
 	case e.Status == alicloud.RouteAvailable:
@@ -83,25 +83,25 @@ func (p *plan) compare(v *view, t *table, config Config, cidr netip.Prefix, w wa
 	}
 }
 
-// judge decides about an entry that no node wants.
-func (p *plan) judge(v *view, config Config, e entry) {
+// classify decides about an entry that no node wants.
+func (p *plan) classify(d *desired, config Config, e entry) {
 	switch {
 	case e.Status != alicloud.RouteAvailable || e.hop == "":
 	case config.isClusterCIDR(e.cidr) && e.Description != config.mark():
 		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
-	case ours(v, config, e):
+	case ours(d, config, e):
 		p.remove = append(p.remove, e.RouteEntry)
 	case e.Description == "":
-		p.strangers = append(p.strangers, e)
+		p.unowned = append(p.unowned, e)
 	}
 }
 
 // ours reports whether the entry may be removed: it leads to an instance that is or was a node of this cluster. Without
 // any node nothing proves that a node is gone: the cache may just be empty, or an API server has come back without its data
 // while all pods still run.
-func ours(v *view, config Config, e entry) bool {
-	if e.hop == "" || v.instances.Len() == 0 {
+func ours(d *desired, config Config, e entry) bool {
+	if e.hop == "" || d.instances.Len() == 0 {
 		return false
 	}
-	return v.instances.Has(e.hop) || v.former.Has(e.hop) || e.Description == config.mark()
+	return d.instances.Has(e.hop) || d.former.Has(e.hop) || e.Description == config.mark()
 }

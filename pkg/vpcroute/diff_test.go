@@ -130,9 +130,9 @@ func TestDiff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := viewOf(test.nodes, testConfig(), instanceOf)
-			v.former = v.instances.Clone().Insert(test.former...)
-			p := diff(v, newTable(testTable, test.entries, testConfig(), time.Now()), testConfig())
+			d := desiredOf(test.nodes, testConfig(), instanceOf)
+			d.former = d.instances.Clone().Insert(test.former...)
+			p := diff(d, newTable(testTable, test.entries, testConfig(), time.Now()), testConfig())
 			var create, remove, strange []string
 			for _, route := range p.create {
 				create = append(create, route.CIDR)
@@ -140,7 +140,7 @@ func TestDiff(t *testing.T) {
 			for _, e := range p.remove {
 				remove = append(remove, e.CIDR)
 			}
-			for _, e := range p.strangers {
+			for _, e := range p.unowned {
 				strange = append(strange, e.CIDR)
 			}
 			states := map[string]state{}
@@ -151,7 +151,7 @@ func TestDiff(t *testing.T) {
 				test.states = map[string]state{}
 			}
 			for what, pair := range map[string][2]any{
-				"create": {test.create, create}, "remove": {test.remove, remove}, "strangers": {test.strange, strange}, "states": {test.states, states},
+				"create": {test.create, create}, "remove": {test.remove, remove}, "unowned": {test.strange, strange}, "states": {test.states, states},
 			} {
 				if d := cmp.Diff(pair[0], pair[1]); d != "" {
 					t.Errorf("%s (-want +got):\n%s", what, d)
@@ -182,11 +182,11 @@ func TestDiffConverges(t *testing.T) {
 				entries = append(entries, entryTo(cidrOf(i), "i-foreign"))
 			}
 		}
-		v := viewOf(nodes, testConfig(), instanceOf)
-		v.former = v.instances
+		d := desiredOf(nodes, testConfig(), instanceOf)
+		d.former = d.instances
 		table := newTable(testTable, entries, testConfig(), time.Now())
 		for range 3 {
-			p := diff(v, table, testConfig())
+			p := diff(d, table, testConfig())
 			for _, e := range p.remove {
 				table.removed(e, time.Now())
 			}
@@ -198,11 +198,11 @@ func TestDiffConverges(t *testing.T) {
 				table.entries[cidr] = e
 			}
 		}
-		p := diff(v, table, testConfig())
+		p := diff(d, table, testConfig())
 		if len(p.create)+len(p.remove) != 0 {
 			t.Fatalf("seed %d: still %d to create and %d to remove", seed, len(p.create), len(p.remove))
 		}
-		for cidr, w := range v.wanted {
+		for cidr, w := range d.routes {
 			if got := table.entries[cidr].hop; got != w.instance && foreign[cidr.String()] == "" {
 				t.Errorf("seed %d: %s leads to %q, want %s", seed, cidr, got, w.instance)
 			}

@@ -34,8 +34,8 @@ const eventInterval = time.Hour
 type events struct {
 	recorder record.EventRecorder
 
-	mu   sync.Mutex // guards told
-	told map[eventKey]time.Time
+	mu      sync.Mutex // guards emitted
+	emitted map[eventKey]time.Time
 }
 
 type eventKey struct {
@@ -44,7 +44,7 @@ type eventKey struct {
 }
 
 func newEvents(recorder record.EventRecorder) *events {
-	return &events{recorder: recorder, told: map[eventKey]time.Time{}}
+	return &events{recorder: recorder, emitted: map[eventKey]time.Time{}}
 }
 
 func (e *events) normal(node *corev1.Node, reason, format string, args ...any) {
@@ -61,16 +61,16 @@ func (e *events) first(uid types.UID, reason string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	for key, at := range e.told {
+	for key, at := range e.emitted {
 		if now.Sub(at) >= eventInterval {
-			delete(e.told, key)
+			delete(e.emitted, key)
 		}
 	}
 	key := eventKey{uid: uid, reason: reason}
-	if _, told := e.told[key]; told {
+	if _, told := e.emitted[key]; told {
 		return false
 	}
-	e.told[key] = now
+	e.emitted[key] = now
 	return true
 }
 
@@ -79,7 +79,7 @@ func (e *events) solved(uid types.UID, reasons ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, reason := range reasons {
-		delete(e.told, eventKey{uid: uid, reason: reason})
+		delete(e.emitted, eventKey{uid: uid, reason: reason})
 	}
 }
 

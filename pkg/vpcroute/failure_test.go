@@ -131,7 +131,7 @@ func TestPartialFailure(t *testing.T) {
 				if !slices.Equal(sizes, []int{50, 3, 3, 3}) {
 					t.Errorf("entries of the batches: %v, want 50 and three times 3", sizes)
 				}
-				if told := c.told(); told[reasonCreated] != 50 || told[reasonCreateFailed] != test.told {
+				if told := c.emitted(); told[reasonCreated] != 50 || told[reasonCreateFailed] != test.told {
 					t.Errorf("events %v, want 50 of creations and %d of failures", told, test.told)
 				}
 				c.wantRoutes(testTable, want)

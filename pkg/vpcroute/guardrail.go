@@ -98,22 +98,22 @@ func obstacle(vSwitches []alicloud.VSwitch, cidr netip.Prefix) string {
 	return ""
 }
 
-// strangers asks the cloud for the instances of entries that no node wants and that carry no mark: the official CCM's
+// unowned asks the cloud for the instances of entries that no node wants and that carry no mark: the official CCM's
 // entries of nodes that went away while no program ran. They may be removed when the instance is gone, which an answer
 // proves only if it shows a node's instance. It reports whether there are such.
-func (p *pass) strangers(ctx context.Context, v *view, plans []*plan) bool {
+func (p *pass) unowned(ctx context.Context, d *desired, plans []*plan) bool {
 	hops := sets.New[string]()
 	for _, plan := range plans {
-		for _, e := range plan.strangers {
+		for _, e := range plan.unowned {
 			hops.Insert(e.hop)
 		}
 	}
-	if hops.Len() == 0 || v.instances.Len() == 0 {
+	if hops.Len() == 0 || d.instances.Len() == 0 {
 		return false
 	}
 	// A few controls are enough: one that is visible proves that the answer can be trusted.
 	const controls = 5
-	known := sets.List(v.instances)
+	known := sets.List(d.instances)
 	found, err := p.c.opts.API.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: append(known[:min(controls, len(known))], sets.List(hops)...)})
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Looking for the instances of unknown routes; they stay", "routes", hops.Len())
@@ -132,6 +132,6 @@ func (p *pass) strangers(ctx context.Context, v *view, plans []*plan) bool {
 	}
 	gone := hops.Difference(visible)
 	p.c.writer.vanished(gone.UnsortedList())
-	v.former = v.former.Union(gone)
+	d.former = d.former.Union(gone)
 	return gone.Len() > 0
 }

@@ -44,7 +44,7 @@ func TestQuota(t *testing.T) {
 		if n := a.Count(before); n != 0 {
 			t.Errorf("ten events made %d calls to a full table", n)
 		}
-		if n := c.told()[reasonQuota]; n != 2 {
+		if n := c.emitted()[reasonQuota]; n != 2 {
 			t.Errorf("%d events about the quota, want one before the limit and one at it", n)
 		}
 		before = a.Last()
@@ -64,7 +64,7 @@ func TestQuota(t *testing.T) {
 		if n := a.Count(before, writes...); n > 3 {
 			t.Errorf("%d writes to use the room that five nodes left", n)
 		}
-		time.Sleep(hopeless)
+		time.Sleep(permanentRetry)
 		before = a.Last()
 		c.kickPass()
 		if n := a.Count(before, "CreateRouteEntries"); n != 1 {
@@ -100,7 +100,7 @@ func TestBadRange(t *testing.T) {
 				t.Errorf("%s was refused with %s", call.Action, call.Code)
 			}
 		}
-		if n := c.told()[reasonInvalidCIDR]; n != 2 {
+		if n := c.emitted()[reasonInvalidCIDR]; n != 2 {
 			t.Errorf("%d events about pod CIDRs, want 2", n)
 		}
 		if _, no := c.available(); !slices.Equal(no, []string{"node-1", "node-2"}) {
@@ -126,7 +126,7 @@ func TestOneBadEntry(t *testing.T) {
 		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
 			t.Errorf("routes (-want +got):\n%s", diff)
 		}
-		if n := c.told()[reasonCreateFailed]; n != 1 {
+		if n := c.emitted()[reasonCreateFailed]; n != 1 {
 			t.Errorf("%d events about the refused route, want 1", n)
 		}
 		if _, err := a.PutInstance("i-7", emulator.InstanceSpec{}); err != nil {
@@ -145,11 +145,11 @@ func TestNodeWithoutPodCIDR(t *testing.T) {
 		c := newCluster(t, a)
 		c.set(nodeOf(0, withCIDR(), func(node *corev1.Node) { node.CreationTimestamp = metav1.Now() }))
 		c.kickPass()
-		if told := c.told(); len(told) != 0 {
+		if told := c.emitted(); len(told) != 0 {
 			t.Errorf("events about a node that just joined: %v", told)
 		}
 		c.converge(time.Minute)
-		if told := c.told(); told[reasonNoCIDR] != 1 {
+		if told := c.emitted(); told[reasonNoCIDR] != 1 {
 			t.Errorf("events = %v, want one %s", told, reasonNoCIDR)
 		}
 	})

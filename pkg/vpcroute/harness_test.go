@@ -178,6 +178,7 @@ func (c *cluster) restart() {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(controller.conditions.queue.ShutDown)
+	c.t.Cleanup(controller.queue.queue.ShutDown)
 	c.Controller = controller
 }
 
@@ -245,7 +246,7 @@ func (c *cluster) available() (yes, no []string) {
 }
 
 // told returns how often each reason was told since the last question.
-func (c *cluster) told() map[string]int {
+func (c *cluster) emitted() map[string]int {
 	reasons := map[string]int{}
 	for {
 		select {

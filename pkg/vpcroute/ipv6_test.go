@@ -63,7 +63,7 @@ func TestDualStack(t *testing.T) {
 				if _, no := c.available(); !slices.Equal(no, []string{"node-2"}) {
 					t.Errorf("nodes without network: %v, want the one whose IPv6 range leads elsewhere", no)
 				}
-				if told := c.told(); told[reasonConflict] != 1 || told[reasonIPv6] != 0 {
+				if told := c.emitted(); told[reasonConflict] != 1 || told[reasonIPv6] != 0 {
 					t.Errorf("events = %v, want one %s", told, reasonConflict)
 				}
 
@@ -95,8 +95,8 @@ func TestDualStackCondition(t *testing.T) {
 		"IPv6 only": {states: map[netip.Prefix]state{v4: stateConflict, v6: stateAvailable}},
 		"both":      {states: map[netip.Prefix]state{v4: stateAvailable, v6: stateAvailable}, want: true},
 	} {
-		v := &view{wanted: map[netip.Prefix]want{v4: {node: node}, v6: {node: node}}}
-		if got := wantedConditions(v, []*plan{{states: test.states}})[node.Name].available; got != test.want {
+		d := &desired{routes: map[netip.Prefix]desiredRoute{v4: {node: node}, v6: {node: node}}}
+		if got := wantedConditions(d, []*plan{{states: test.states}})[node.Name].available; got != test.want {
 			t.Errorf("%s: available = %t, want %t", name, got, test.want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestVPCWithoutIPv6(t *testing.T) {
 				if _, no := c.available(); !slices.Equal(no, []string{"node-3"}) {
 					t.Errorf("nodes without network: %v, want node-3", no)
 				}
-				if told := c.told(); told[reasonIPv6] != 1 {
+				if told := c.emitted(); told[reasonIPv6] != 1 {
 					t.Errorf("events = %v, want one %s", told, reasonIPv6)
 				}
 				for _, call := range a.Calls(0) {

@@ -13,17 +13,17 @@ import (
 const metricsSubsystem = "route"
 
 var (
-	tableEntries = metrics.NewGaugeVec(&metrics.GaugeOpts{
+	entriesGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_entries",
 		Help:           "Custom entries of a managed route table, foreign ones included, as read last.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"table"})
-	tableQuota = metrics.NewGaugeVec(&metrics.GaugeOpts{
+	quotaGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_entries_quota",
 		Help:           "Custom entries that a managed route table may hold, as configured.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"table"})
-	tableConflicts = metrics.NewGaugeVec(&metrics.GaugeOpts{
+	conflictsGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_conflicts",
 		Help:           "Pod CIDRs of nodes that a foreign entry of a managed route table holds.",
 		StabilityLevel: metrics.ALPHA,
@@ -50,14 +50,14 @@ func observeLatency(verb string, began time.Time) {
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{tableEntries, tableQuota, tableConflicts, changes, passErrors, latency}
+	return []metrics.Registerable{entriesGauge, quotaGauge, conflictsGauge, changes, passErrors, latency}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
 func observeTable(t *table, quota int) {
-	tableEntries.WithLabelValues(t.id).Set(float64(t.custom))
-	tableQuota.WithLabelValues(t.id).Set(float64(quota))
+	entriesGauge.WithLabelValues(t.id).Set(float64(t.custom))
+	quotaGauge.WithLabelValues(t.id).Set(float64(quota))
 }
 
 func observeChange(c *change) {

@@ -137,12 +137,7 @@ func (c Config) ipv6() bool {
 
 // isClusterCIDR reports whether the prefix is a whole range of the cluster, which no ordinary pod CIDR is.
 func (c Config) isClusterCIDR(prefix netip.Prefix) bool {
-	for _, cluster := range c.ClusterCIDRs {
-		if cluster == prefix {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.ClusterCIDRs, prefix)
 }
 
 // mark is the description of our entries. It must not change: entries carry it for years, and it is how an entry is

@@ -34,7 +34,7 @@ const (
 type pass struct {
 	c       *Controller
 	backoff backoff
-	full    fullTables
+	quota   tableQuota
 	// readAfter is the oldest read that is still good enough.
 	readAfter time.Time
 	// drift and poll are when the tables are to be read again: for what others changed, and for what the cloud is still
@@ -46,13 +46,13 @@ type pass struct {
 }
 
 func newPass(c *Controller) *pass {
-	return &pass{c: c, backoff: backoff{}, full: fullTables{}}
+	return &pass{c: c, backoff: backoff{}, quota: tableQuota{}}
 }
 
 // run makes the pass and returns when the next one is due if nothing happens.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
 	defer observeLatency("reconcile", time.Now())
-	v, err := p.c.writer.view(ctx)
+	d, err := p.c.writer.desired(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -69,28 +69,30 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 		p.drift = now.Add(jittered(p.c.opts.Config.Period))
 	}
 	if !p.c.opts.SkipSourceDestCheck {
-		p.c.checks.want(v)
+		if p.c.checks.want(d) {
+			p.c.queue.add(taskChecks, 0)
+		}
 	}
-	plans := p.plan(v, tables)
-	if drifting && p.strangers(ctx, v, plans) {
-		plans = p.plan(v, tables)
+	plans := p.plan(d, tables)
+	if drifting && p.unowned(ctx, d, plans) {
+		plans = p.plan(d, tables)
 	}
 	p.forget(plans)
-	p.tell(v, tables, plans)
-	p.c.conditions.set(wantedConditions(v, plans))
+	p.emit(d, tables, plans)
+	p.c.conditions.set(wantedConditions(d, plans))
 
-	changes, err := p.choose(ctx, v, tables, plans, now)
+	changes, err := p.choose(ctx, d, tables, plans, now)
 	if err != nil {
 		return time.Time{}, err
 	}
-	p.settle(ctx, v, changes)
-	return p.next(v, tables, plans, len(changes)), nil
+	p.settle(ctx, d, changes)
+	return p.next(d, tables, plans, len(changes)), nil
 }
 
-func (p *pass) plan(v *view, tables []*table) []*plan {
+func (p *pass) plan(d *desired, tables []*table) []*plan {
 	plans := make([]*plan, len(tables))
 	for i, t := range tables {
-		plans[i] = diff(v, t, p.c.opts.Config)
+		plans[i] = diff(d, t, p.c.opts.Config)
 	}
 	return plans
 }
@@ -108,14 +110,14 @@ func (p *pass) forget(plans []*plan) {
 
 // choose takes the next batch of each table: up to one call of deletions and one of creations. More would keep routes
 // waiting that are wanted since.
-func (p *pass) choose(ctx context.Context, v *view, tables []*table, plans []*plan, now time.Time) ([]*change, error) {
+func (p *pass) choose(ctx context.Context, d *desired, tables []*table, plans []*plan, now time.Time) ([]*change, error) {
 	p.retry = time.Time{}
 	var changes []*change
 	for i, plan := range plans {
 		for at := range plan.remove[:min(len(plan.remove), alicloud.MaxRouteEntriesPerCall)] {
 			changes = append(changes, &change{remove: &plan.remove[at]})
 		}
-		creations, err := p.chooseCreations(ctx, v, tables[i], plan, now)
+		creations, err := p.chooseCreations(ctx, d, tables[i], plan, now)
 		if err != nil {
 			return nil, err
 		}
@@ -124,9 +126,9 @@ func (p *pass) choose(ctx context.Context, v *view, tables []*table, plans []*pl
 	return changes, nil
 }
 
-func (p *pass) chooseCreations(ctx context.Context, v *view, t *table, plan *plan, now time.Time) ([]*change, error) {
+func (p *pass) chooseCreations(ctx context.Context, d *desired, t *table, plan *plan, now time.Time) ([]*change, error) {
 	var changes []*change
-	room, until := p.full.room(t, now)
+	room, until := p.quota.room(t, now)
 	for i := range plan.create {
 		if len(changes) == room {
 			p.retryAt(until)
@@ -138,7 +140,7 @@ func (p *pass) chooseCreations(ctx context.Context, v *view, t *table, plan *pla
 			p.retryAt(until)
 			continue
 		}
-		ok, err := p.c.writer.guardrail.allowed(ctx, p.c.events, v.wanted[cidr].node, cidr)
+		ok, err := p.c.writer.guardrail.allowed(ctx, p.c.events, d.routes[cidr].node, cidr)
 		if err != nil {
 			return nil, err
 		}
@@ -157,7 +159,7 @@ func (p *pass) retryAt(at time.Time) {
 }
 
 // settle carries the changes out and remembers what failed.
-func (p *pass) settle(ctx context.Context, v *view, changes []*change) {
+func (p *pass) settle(ctx context.Context, d *desired, changes []*change) {
 	began := time.Now()
 	p.c.writer.apply(ctx, changes)
 	now := time.Now()
@@ -171,7 +173,7 @@ func (p *pass) settle(ctx context.Context, v *view, changes []*change) {
 			continue
 		}
 		cidr := netip.MustParsePrefix(c.create.CIDR)
-		key, node := routeKey{c.create.TableID, cidr}, v.wanted[cidr].node
+		key, node := routeKey{c.create.TableID, cidr}, d.routes[cidr].node
 		if c.err == nil {
 			observeLatency("create", began)
 			p.backoff.succeeded(key)
@@ -181,7 +183,7 @@ func (p *pass) settle(ctx context.Context, v *view, changes []*change) {
 		}
 		klog.FromContext(ctx).Error(c.err, "Route not created", "node", klog.KObj(node))
 		if alicloud.IsQuota(c.err) {
-			p.tableFull(c.create.TableID, node, c.err, now)
+			p.quotaReached(c.create.TableID, node, c.err, now)
 			continue
 		}
 		p.backoff.failed(key, c.create.InstanceID, c.err, now)
@@ -201,7 +203,7 @@ func (p *pass) removed(ctx context.Context, c *change) {
 }
 
 // next decides when to look again without an event, and how fresh the tables must be then.
-func (p *pass) next(v *view, tables []*table, plans []*plan, changes int) time.Time {
+func (p *pass) next(d *desired, tables []*table, plans []*plan, changes int) time.Time {
 	now := time.Now()
 	due := p.drift
 	soon := func(at time.Time) {
@@ -212,7 +214,7 @@ func (p *pass) next(v *view, tables []*table, plans []*plan, changes int) time.T
 	if !p.retry.IsZero() {
 		soon(p.retry)
 	}
-	for _, w := range v.withoutCIDR {
+	for _, w := range d.withoutCIDR {
 		if at := w.CreationTimestamp.Add(cidrGrace); at.After(now) {
 			soon(at)
 		}
@@ -260,20 +262,20 @@ func confirmAfter(reads int, settle time.Duration) time.Duration {
 // wantedConditions says of every node with a wanted route whether all its routes, of both IP versions, are available in
 // all tables. A node with a pod CIDR that cannot be routed is not available either; where the VPC has no IPv6, an IPv4
 // route is enough.
-func wantedConditions(v *view, plans []*plan) map[string]conditionFor {
+func wantedConditions(d *desired, plans []*plan) map[string]conditionFor {
 	wanted := map[string]conditionFor{}
 	set := func(node *corev1.Node, available bool) {
 		before, known := wanted[node.Name]
 		wanted[node.Name] = conditionFor{uid: node.UID, available: available && (!known || before.available)}
 	}
-	for cidr, w := range v.wanted {
+	for cidr, w := range d.routes {
 		available := len(plans) > 0
 		for _, plan := range plans {
 			available = available && plan.states[cidr] == stateAvailable
 		}
 		set(w.node, available)
 	}
-	for _, problem := range v.problems {
+	for _, problem := range d.problems {
 		_, routed := wanted[problem.node.Name]
 		if problem.reason != reasonIPv6 || !routed {
 			set(problem.node, false)
@@ -283,27 +285,27 @@ func wantedConditions(v *view, plans []*plan) map[string]conditionFor {
 }
 
 // tell writes the events of this pass.
-func (p *pass) tell(v *view, tables []*table, plans []*plan) {
-	p.tellProblems(v.problems)
-	for _, node := range v.withoutCIDR {
+func (p *pass) emit(d *desired, tables []*table, plans []*plan) {
+	p.emitProblems(d.problems)
+	for _, node := range d.withoutCIDR {
 		if time.Since(node.CreationTimestamp.Time) >= cidrGrace {
 			p.c.events.warn(node, reasonNoCIDR, "The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns them: it needs "+
 				"--allocate-node-cidrs=true and --cluster-cidr, with free ranges left")
 		}
 	}
 	for i, plan := range plans {
-		tableConflicts.WithLabelValues(plan.table).Set(float64(len(plan.conflicts)))
+		conflictsGauge.WithLabelValues(plan.table).Set(float64(len(plan.conflicts)))
 		for cidr, e := range plan.conflicts {
-			p.c.events.warn(v.wanted[cidr].node, reasonConflict, "Route table %s has an entry for the pod CIDR %s that leads to %v and is not one of a "+
+			p.c.events.warn(d.routes[cidr].node, reasonConflict, "Route table %s has an entry for the pod CIDR %s that leads to %v and is not one of a "+
 				"node; it stays, and the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, cidr, e.NextHops)
 		}
-		p.tellQuota(v, tables[i], plan)
+		p.emitQuota(d, tables[i], plan)
 	}
 }
 
-// tellProblems writes an event on each node that has a problem of its own. That there is no IPv6 is one of the cluster:
+// emitProblems writes an event on each node that has a problem of its own. That there is no IPv6 is one of the cluster:
 // one of its nodes is told.
-func (p *pass) tellProblems(problems []problem) {
+func (p *pass) emitProblems(problems []problem) {
 	ipv6 := false
 	for _, problem := range problems {
 		if problem.reason != reasonIPv6 {
@@ -320,11 +322,11 @@ func (p *pass) tellProblems(problems []problem) {
 	}
 }
 
-// tellQuota warns once per table from 80 % of the configured quota. The event stands on the newest node: it is what used
+// emitQuota warns once per table from 80 % of the configured quota. The event stands on the newest node: it is what used
 // the quota up.
-func (p *pass) tellQuota(v *view, t *table, plan *plan) {
+func (p *pass) emitQuota(d *desired, t *table, plan *plan) {
 	used := t.custom + len(plan.create)
-	newest := newestNode(v)
+	newest := newestNode(d)
 	key := types.UID("table/" + t.id)
 	if used*100 < p.c.opts.Quota*80 || newest == nil {
 		p.c.events.solved(key, reasonQuota)
@@ -336,9 +338,9 @@ func (p *pass) tellQuota(v *view, t *table, plan *plan) {
 	}
 }
 
-func newestNode(v *view) *corev1.Node {
+func newestNode(d *desired) *corev1.Node {
 	var newest *corev1.Node
-	for _, w := range v.wanted {
+	for _, w := range d.routes {
 		if newest == nil || newest.CreationTimestamp.Before(&w.node.CreationTimestamp) {
 			newest = w.node
 		}

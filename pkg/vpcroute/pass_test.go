@@ -162,7 +162,7 @@ func TestConflict(t *testing.T) {
 		if _, no := c.available(); !slices.Equal(no, []string{"node-1"}) {
 			t.Errorf("nodes without network: %v, want node-1", no)
 		}
-		if n := c.told()[reasonConflict]; n != 1 {
+		if n := c.emitted()[reasonConflict]; n != 1 {
 			t.Errorf("%d events about the conflict, want 1", n)
 		}
 	})

@@ -94,10 +94,10 @@ func (c *cluster) work(t *testing.T) string {
 	for range 20 {
 		_, err := c.pass.run(ctx)
 		note(err)
-		v, err := c.writer.view(ctx)
+		d, err := c.writer.desired(ctx)
 		note(err)
 		if err == nil {
-			c.checks.want(v)
+			c.checks.want(d)
 			note(c.checks.pass(ctx))
 		}
 		time.Sleep(time.Minute)

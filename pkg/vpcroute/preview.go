@@ -8,7 +8,7 @@ import (
 // Preview returns what the next pass would write, one line per change, and writes nothing. The node informer must have
 // synced.
 func (w *Writer) Preview(ctx context.Context) ([]string, error) {
-	v, err := w.view(ctx)
+	d, err := w.desired(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -18,7 +18,7 @@ func (w *Writer) Preview(ctx context.Context) ([]string, error) {
 	}
 	var lines []string
 	for _, t := range tables {
-		plan := diff(v, t, w.opts.Config)
+		plan := diff(d, t, w.opts.Config)
 		for i := range plan.remove {
 			lines = append(lines, (&change{remove: &plan.remove[i]}).String())
 		}

@@ -35,7 +35,7 @@ func NewRoutes(writer *Writer, config Config) *Routes { return &Routes{writer: w
 // ListRoutes lists the routes that are ours. Foreign entries are left out, because the stock controller deletes whatever
 // it cannot explain; so are entries that do not work in every table yet, because it takes listed ones for working.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
-	v, err := r.writer.view(ctx)
+	d, err := r.writer.desired(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 		return nil, err
 	}
 	nodes := map[string]types.NodeName{}
-	for _, w := range v.wanted {
+	for _, w := range d.routes {
 		nodes[w.instance] = types.NodeName(w.node.Name)
 	}
 	var routes []*cloudprovider.Route
@@ -52,7 +52,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 	for _, t := range tables {
 		for cidr, e := range t.entries {
 			name := routeName(e.hop, cidr)
-			if listed[name] || v.held.Has(cidr) || !ours(v, r.config, e) || r.incomplete(v, tables, cidr, e.hop) {
+			if listed[name] || d.retained.Has(cidr) || !ours(d, r.config, e) || r.incomplete(d, tables, cidr, e.hop) {
 				continue
 			}
 			listed[name] = true
@@ -64,8 +64,8 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 }
 
 // incomplete reports whether the entry is wanted and not available in every table.
-func (r *Routes) incomplete(v *view, tables []*table, cidr netip.Prefix, hop string) bool {
-	w, wanted := v.wanted[cidr]
+func (r *Routes) incomplete(d *desired, tables []*table, cidr netip.Prefix, hop string) bool {
+	w, wanted := d.routes[cidr]
 	if !wanted || w.instance != hop {
 		return false
 	}
@@ -85,7 +85,7 @@ func available(tables []*table, cidr netip.Prefix, hop string) bool {
 // elsewhere is replaced. While the cloud is at work the error is an API conflict, after which the stock controller tries
 // again.
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovider.Route) error {
-	cidr, hop, v, err := r.parse(ctx, route)
+	cidr, hop, d, err := r.parse(ctx, route)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovi
 		if available(tables, cidr, hop) {
 			return nil
 		}
-		if err := r.advance(ctx, v, tables, cidr); err != nil {
+		if err := r.advance(ctx, d, tables, cidr); err != nil {
 			return err
 		}
 		wait := confirmAfter(attempt, r.writer.settleTime())
@@ -114,10 +114,10 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovi
 }
 
 // advance makes the next change towards the wanted route in every table.
-func (r *Routes) advance(ctx context.Context, v *view, tables []*table, cidr netip.Prefix) error {
+func (r *Routes) advance(ctx context.Context, d *desired, tables []*table, cidr netip.Prefix) error {
 	var changes []*change
 	for _, t := range tables {
-		p := diff(v, t, r.config)
+		p := diff(d, t, r.config)
 		if e, conflict := p.conflicts[cidr]; conflict {
 			return fmt.Errorf("route table %s has an entry for %s that leads to %v and is not one of a node", t.id, cidr, e.NextHops)
 		}
@@ -132,18 +132,19 @@ func (r *Routes) advance(ctx context.Context, v *view, tables []*table, cidr net
 			}
 		}
 	}
-	for i, err := range r.writer.apply(ctx, changes) {
-		observeChange(changes[i])
+	r.writer.apply(ctx, changes)
+	for _, c := range changes {
+		observeChange(c)
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
-		if err != nil && !alicloud.IsDuplicate(err) && !alicloud.IsAmbiguous(err) {
-			return err
+		if c.err != nil && !alicloud.IsDuplicate(c.err) && !alicloud.IsAmbiguous(c.err) {
+			return c.err
 		}
 	}
 	return nil
 }
 
 // parse reads a wanted route: its CIDR, the instance of its node, and the nodes with exactly this route forced in.
-func (r *Routes) parse(ctx context.Context, route *cloudprovider.Route) (netip.Prefix, string, *view, error) {
+func (r *Routes) parse(ctx context.Context, route *cloudprovider.Route) (netip.Prefix, string, *desired, error) {
 	cidr, err := netip.ParsePrefix(route.DestinationCIDR)
 	if err != nil || !r.config.covers(cidr.Masked()) {
 		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %q is no range inside the cluster CIDR %v", route.DestinationCIDR, r.config.ClusterCIDRs)
@@ -156,15 +157,15 @@ func (r *Routes) parse(ctx context.Context, route *cloudprovider.Route) (netip.P
 	if err != nil {
 		return netip.Prefix{}, "", nil, fmt.Errorf("route %s: %w", cidr, err)
 	}
-	v, err := r.writer.view(ctx)
+	d, err := r.writer.desired(ctx)
 	if err != nil {
 		return netip.Prefix{}, "", nil, err
 	}
-	if v.held.Has(cidr.Masked()) {
+	if d.retained.Has(cidr.Masked()) {
 		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %s: no vSwitch of %s has IPv6", cidr, r.config.VPCID)
 	}
-	v.wanted = map[netip.Prefix]want{cidr.Masked(): {node: node, instance: instance}}
-	return cidr.Masked(), instance, v, nil
+	d.routes = map[netip.Prefix]desiredRoute{cidr.Masked(): {node: node, instance: instance}}
+	return cidr.Masked(), instance, d, nil
 }
 
 // DeleteRoute removes the route from every table, if it still leads where it led when it was listed: the stock controller
@@ -184,9 +185,11 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, route *cloudprovider
 			changes = append(changes, &change{remove: &e.RouteEntry})
 		}
 	}
-	errs := r.writer.apply(ctx, changes)
+	r.writer.apply(ctx, changes)
+	var errs []error
 	for _, c := range changes {
 		observeChange(c)
+		errs = append(errs, c.err)
 	}
 	return errors.Join(errs...)
 }

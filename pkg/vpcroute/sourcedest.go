@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -21,7 +20,6 @@ type sourceDest struct {
 	api    API
 	vpcID  string
 	events *events
-	kick   chan struct{}
 
 	mu   sync.Mutex // guards the maps
 	todo map[string]*corev1.Node
@@ -34,59 +32,28 @@ const readEvery = 2 * time.Second
 
 func newSourceDest(api API, vpcID string, events *events) *sourceDest {
 	return &sourceDest{
-		api: api, vpcID: vpcID, events: events, kick: make(chan struct{}, 1),
+		api: api, vpcID: vpcID, events: events,
 		todo: map[string]*corev1.Node{}, done: map[string]struct{}{},
 	}
 }
 
-// want asks for the check of the view's routed nodes to be off.
-func (s *sourceDest) want(v *view) {
+// want asks for the check of the routed nodes to be off. It reports whether there is something new to do.
+func (s *sourceDest) want(d *desired) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range v.wanted {
-		_, done := s.done[w.instance]
-		_, known := s.todo[w.instance]
-		if done || internalIP(w.node) == "" {
+	more := false
+	for _, route := range d.routes {
+		_, done := s.done[route.instance]
+		if done || internalIP(route.node) == "" {
 			continue
 		}
-		s.todo[w.instance] = w.node
-		if !known {
-			signal(s.kick)
-		}
+		_, known := s.todo[route.instance]
+		more = more || !known
+		s.todo[route.instance] = route.node
 	}
-	gone := func(instance string) bool { return !v.instances.Has(instance) }
-	maps.DeleteFunc(s.done, func(instance string, _ struct{}) bool { return gone(instance) })
-	maps.DeleteFunc(s.todo, func(instance string, _ *corev1.Node) bool { return gone(instance) })
-}
-
-// run works until the context ends.
-func (s *sourceDest) run(ctx context.Context) {
-	var last time.Time
-	for wait := firstBackoff; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.kick:
-		}
-		if sleep(ctx, readEvery-time.Since(last)) != nil {
-			return
-		}
-		last = time.Now()
-		err := s.pass(ctx)
-		if err == nil {
-			wait = firstBackoff
-			continue
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		utilruntime.HandleErrorWithContext(ctx, err, "Switching off source/destination checks")
-		if sleep(ctx, wait) != nil {
-			return
-		}
-		wait = min(2*wait, maxBackoff)
-		signal(s.kick)
-	}
+	maps.DeleteFunc(s.done, func(instance string, _ struct{}) bool { return !d.instances.Has(instance) })
+	maps.DeleteFunc(s.todo, func(instance string, _ *corev1.Node) bool { return !d.instances.Has(instance) })
+	return more
 }
 
 // pass looks at every instance that waits, and returns all that went wrong.

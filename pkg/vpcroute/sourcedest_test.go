@@ -25,13 +25,13 @@ func TestSourceDestCheck(t *testing.T) {
 		c := newCluster(t, a)
 		nodes, _ := nodesOf(100)
 		c.set(nodes...)
-		v, err := c.writer.view(t.Context())
+		d, err := c.writer.desired(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		a.Fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"InvalidOperation.Conflict","status":400,"times":2}`)
-		c.checks.want(v)
+		c.checks.want(d)
 		if err := c.checks.pass(t.Context()); err == nil {
 			t.Error("two failed writes are no error")
 		}
@@ -41,7 +41,7 @@ func TestSourceDestCheck(t *testing.T) {
 		if n := a.Count(0, "ModifyNetworkInterfaceAttribute"); n != 30 {
 			t.Errorf("%d writes, want one for each of the 30 checks that are on", n)
 		}
-		if n := c.told()[reasonSourceDestErr]; n != 2 {
+		if n := c.emitted()[reasonSourceDestErr]; n != 2 {
 			t.Errorf("%d events, want one for each of the 2 nodes", n)
 		}
 
@@ -53,7 +53,7 @@ func TestSourceDestCheck(t *testing.T) {
 			t.Errorf("%d writes in the second attempt, want the 2 that failed", n)
 		}
 		before = a.Last()
-		c.checks.want(v)
+		c.checks.want(d)
 		if err := c.checks.pass(t.Context()); err != nil || a.Count(before) != 0 {
 			t.Errorf("with nothing left to do: %v, %d calls", err, a.Count(before))
 		}
@@ -71,11 +71,11 @@ func checkedCluster(t *testing.T, n int, config *emulator.Config) *cluster {
 	c := newCluster(t, newAccount(t, emulator.Options{Config: config}))
 	nodes, _ := nodesOf(n)
 	c.set(nodes...)
-	v, err := c.writer.view(t.Context())
+	d, err := c.writer.desired(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.checks.want(v)
+	c.checks.want(d)
 	return c
 }
 
@@ -130,7 +130,7 @@ func TestSourceDestForbidden(t *testing.T) {
 		if n := c.account.Count(0, "ModifyNetworkInterfaceAttribute"); n != 103 {
 			t.Errorf("%d calls, want 3 that were refused and one for each of 100 interfaces", n)
 		}
-		if n := c.told()[reasonSourceDestErr]; n == 0 || n > 3 {
+		if n := c.emitted()[reasonSourceDestErr]; n == 0 || n > 3 {
 			t.Errorf("%d events, want one for each refusal at most", n)
 		}
 	})

@@ -1,6 +1,7 @@
 package vpcroute
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 
@@ -86,9 +87,6 @@ func (t *table) removed(e alicloud.RouteEntry, now time.Time) {
 // clone returns a copy that later writes do not change.
 func (t *table) clone() *table {
 	copied := *t
-	copied.entries = make(map[netip.Prefix]entry, len(t.entries))
-	for cidr, e := range t.entries {
-		copied.entries[cidr] = e
-	}
+	copied.entries = maps.Clone(t.entries)
 	return &copied
 }

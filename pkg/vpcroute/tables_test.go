@@ -92,13 +92,13 @@ func TestQuotaWarning(t *testing.T) {
 		nodes, _ := nodesOf(17)
 		c.set(nodes[:15]...)
 		c.converge(time.Minute)
-		if n := c.told()[reasonQuota]; n != 0 {
+		if n := c.emitted()[reasonQuota]; n != 0 {
 			t.Errorf("%d events at 15 of 20 entries", n)
 		}
 		c.set(nodes...)
 		c.converge(time.Minute)
 		c.kickPass()
-		if n := c.told()[reasonQuota]; n != 1 {
+		if n := c.emitted()[reasonQuota]; n != 1 {
 			t.Errorf("%d events at 17 of 20 entries, want 1", n)
 		}
 	})

@@ -23,8 +23,8 @@ type Writer struct {
 	guardrail *guardrail
 
 	// slot holds one token, which whoever calls the cloud takes. It guards the pace.
-	slot chan struct{}
-	pace pace
+	slot  chan struct{}
+	pacer batchPacer
 	// settled is what the pace has learned, for readers without the slot.
 	settled atomic.Int64
 
@@ -33,7 +33,7 @@ type Writer struct {
 	tables map[string]*table
 	order  []string         // the ids of the managed tables; empty until they are known
 	seen   sets.Set[string] // instances that are or were nodes since the start
-	gone   sets.Set[string] // instances of strangers that the cloud no longer has
+	gone   sets.Set[string] // instances of unowned that the cloud no longer has
 }
 
 // change is one entry to create or to remove.
@@ -70,26 +70,26 @@ func NewWriter(opts Options) *Writer {
 }
 
 // view reads the nodes of the cache and remembers their instances.
-func (w *Writer) view(ctx context.Context) (*view, error) {
+func (w *Writer) desired(ctx context.Context) (*desired, error) {
 	nodes, err := w.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	v := viewOf(nodes, w.opts.Config, w.opts.InstanceID)
-	if v.wantsIPv6() {
+	d := desiredOf(nodes, w.opts.Config, w.opts.InstanceID)
+	if d.wantsIPv6() {
 		ipv6, err := w.guardrail.ipv6(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if !ipv6 {
-			v.giveUpIPv6(w.opts.Config.VPCID)
+			d.giveUpIPv6(w.opts.Config.VPCID)
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen = w.seen.Union(v.instances)
-	v.former = w.seen.Union(w.gone)
-	return v, nil
+	w.seen = w.seen.Union(d.instances)
+	d.former = w.seen.Union(w.gone)
+	return d, nil
 }
 
 // node returns the node of the cache, nil when there is none.
@@ -171,11 +171,11 @@ func (w *Writer) readTable(ctx context.Context, id string, notBefore time.Time) 
 	return nil
 }
 
-// apply carries out the changes, deletions first, together with those of other callers. The result has one error per
-// change, nil for one that is done or that the cloud accepted.
-func (w *Writer) apply(ctx context.Context, changes []*change) []error {
+// apply carries out the changes, deletions first, together with those of other callers. It sets the error of each change,
+// nil for one that is done or that the cloud accepted.
+func (w *Writer) apply(ctx context.Context, changes []*change) {
 	if len(changes) == 0 {
-		return nil
+		return
 	}
 	w.mu.Lock()
 	for _, c := range changes {
@@ -195,11 +195,6 @@ func (w *Writer) apply(ctx context.Context, changes []*change) []error {
 		w.drain()
 		w.release()
 	}
-	errs := make([]error, len(changes))
-	for i, c := range changes {
-		errs[i] = c.err
-	}
-	return errs
 }
 
 // withdraw takes changes whose caller gave up out of the queue. Those that are being carried out finish by themselves

@@ -9,7 +9,7 @@ import (
 func TestPace(t *testing.T) {
 	t.Parallel()
 	for _, settle := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond, time.Second, 1200 * time.Millisecond, 7 * time.Second} {
-		var p pace
+		var p batchPacer
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		now, free, refusals := start, start, 0
 		const batches = 20
@@ -37,7 +37,7 @@ func TestPace(t *testing.T) {
 // TestPaceOfOthers: a VPC that is busy with somebody else's change, long after our last batch, teaches nothing.
 func TestPaceOfOthers(t *testing.T) {
 	t.Parallel()
-	var p pace
+	var p batchPacer
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p.accepted(now)
 	now = now.Add(30 * time.Second)
@@ -60,7 +60,7 @@ func TestPaceOfOthers(t *testing.T) {
 func TestPaceForgets(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p := pace{last: now, short: time.Second, right: 2 * time.Second}
+	p := batchPacer{last: now, short: time.Second, right: 2 * time.Second}
 	if got := p.delay(now.Add(relearn)); got != 0 {
 		t.Errorf("delay after %s without writes = %s, want 0", relearn, got)
 	}

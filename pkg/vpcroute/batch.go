@@ -9,11 +9,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// patience bounds how long a batch is repeated while the cloud says that it is busy. Afterwards its routes are judged
+// batchTimeout bounds how long a batch is repeated while the cloud says that it is busy. Afterwards its routes are judged
 // anew, and other routes get their turn. It is longer than the minute for which a throttled action stays closed.
-const patience = 2 * time.Minute
+const batchTimeout = 2 * time.Minute
 
-var errPatience = errors.New("the cloud stayed busy")
+var errBatchTimeout = errors.New("the cloud stayed busy")
 
 // execute carries out changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the
 // changes' errors.
@@ -52,10 +52,10 @@ func batches(changes []*change, size int) [][]*change {
 
 // write carries out one batch, as often as it takes: the cloud refuses it while it is busy with another.
 func (w *Writer) write(ctx context.Context, batch []*change) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, batchTimeout, errBatchTimeout)
 	defer cancel()
 	for attempt := 0; len(batch) > 0; attempt++ {
-		if err := sleep(ctx, w.pace.delay(time.Now())); err != nil {
+		if err := sleep(ctx, w.pacer.delay(time.Now())); err != nil {
 			giveUp(batch, err)
 			return
 		}
@@ -67,7 +67,7 @@ func (w *Writer) write(ctx context.Context, batch []*change) {
 			continue
 		case alicloud.IsBusy(err):
 			fail(batch, err)
-			if sleep(ctx, w.pace.busy(time.Now(), attempt)) != nil {
+			if sleep(ctx, w.pacer.busy(time.Now(), attempt)) != nil {
 				return
 			}
 			continue
@@ -75,8 +75,8 @@ func (w *Writer) write(ctx context.Context, batch []*change) {
 			w.refused(ctx, batch, err)
 			return
 		}
-		w.pace.accepted(time.Now())
-		w.settled.Store(int64(w.pace.right))
+		w.pacer.accepted(time.Now())
+		w.settled.Store(int64(w.pacer.right))
 		batch = w.note(batch, results)
 	}
 }

@@ -16,7 +16,7 @@ const (
 
 // pace learns how long the cloud needs between two batches, so that it is neither asked in vain nor left idle. It keeps
 // the longest time that was too short and the shortest that was enough, and tries the middle until they are close.
-type pace struct {
+type batchPacer struct {
 	last         time.Time // when the last batch was accepted
 	short, right time.Duration
 	refused      bool // since the last batch was accepted
@@ -25,7 +25,7 @@ type pace struct {
 }
 
 // delay is how long to wait before the next batch.
-func (p *pace) delay(now time.Time) time.Duration {
+func (p *batchPacer) delay(now time.Time) time.Duration {
 	since := now.Sub(p.last)
 	if since >= relearn {
 		p.short, p.right = 0, 0
@@ -36,7 +36,7 @@ func (p *pace) delay(now time.Time) time.Duration {
 	return max(0, p.target()-since)
 }
 
-func (p *pace) target() time.Duration {
+func (p *batchPacer) target() time.Duration {
 	// Closer than a fifth is close enough: each further probe may be a refused call, to save a tenth of the time.
 	if p.right-p.short > p.right/5 {
 		return (p.right + p.short) / 2
@@ -45,7 +45,7 @@ func (p *pace) target() time.Duration {
 }
 
 // busy notes that a batch was refused and returns how long to wait before it is tried again. Refusals count from 0.
-func (p *pace) busy(now time.Time, attempt int) time.Duration {
+func (p *batchPacer) busy(now time.Time, attempt int) time.Duration {
 	p.refused = true
 	if p.idle {
 		return min(maxRetry, firstRetry<<min(attempt, 10))
@@ -60,7 +60,7 @@ func (p *pace) busy(now time.Time, attempt int) time.Duration {
 }
 
 // accepted notes that a batch was accepted.
-func (p *pace) accepted(now time.Time) {
+func (p *batchPacer) accepted(now time.Time) {
 	since := now.Sub(p.last)
 	if !p.idle && (p.right == 0 && p.refused || since < p.right) {
 		p.right = since
