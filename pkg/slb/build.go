@@ -58,7 +58,7 @@ type Input struct {
 
 // Build returns the wanted state. A port that cannot be served is left out and reported; the others are served.
 func Build(in Input) (*Model, []Problem) {
-	b := &builder{in: in, owner: ownerOf(in.Service, in.ClusterID), resolver: newResolver(in), model: &Model{}}
+	b := &builder{in: in, owner: ownerOf(in.Service, in.ClusterID), resolver: NewResolver(in.backends()), model: &Model{}}
 	b.loadBalancer()
 	b.reuse()
 	b.unsupported()
@@ -140,7 +140,7 @@ func (in Input) ipv6Members() bool {
 type builder struct {
 	in       Input
 	owner    owner
-	resolver *resolver
+	resolver *Resolver
 	model    *Model
 	problems []Problem
 	// joined are the groups of others that ports join, by port.
@@ -203,27 +203,52 @@ func (b *builder) unserved() {
 	}
 }
 
-// group returns the members of a port. Two ports that share the node port share the group.
+// group returns the vServer group of a port. Two ports that share the node port share the group.
 func (b *builder) group(port corev1.ServicePort) (Group, bool) {
-	if b.eni() {
-		group, problems := b.resolver.pods(port, b.owner.mark(targetPort(port)))
-		b.problems = append(b.problems, problems...)
-		return group, true
-	}
-	if port.NodePort == 0 {
+	mark := b.owner.portMark(port.NodePort)
+	switch {
+	case b.eni():
+		mark = b.owner.mark(targetPort(port))
+	case port.NodePort == 0:
 		b.problem(ReasonFeatureNotSupported,
 			"port %d has no node port (allocateLoadBalancerNodePorts is false); that needs the annotation %s: eni", port.Port, AnnotationBackendType)
 		return Group{}, false
 	}
-	mark := b.owner.portMark(port.NodePort)
-	if b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-		group, problems := b.resolver.local(port, mark)
-		b.problems = append(b.problems, problems...)
-		return group, true
-	}
-	group, problems := b.resolver.cluster(port, mark)
+	set, problems := b.resolver.Backends(port)
 	b.problems = append(b.problems, problems...)
-	return group, true
+	return Group{
+		Name: mark, Backends: serversOf(set.Backends, mark), Draining: serversOf(set.Draining, mark), Doubt: set.Doubt, Gone: set.Gone,
+		KeepWeights: b.in.Params.Get(IgnoreWeightUpdate) == "on",
+	}, true
+}
+
+// serversOf returns backends as a CLB has them, with the mark of the group as their description.
+func serversOf(backends []EndpointBackend, mark string) []alicloud.Backend {
+	var servers []alicloud.Backend
+	for _, backend := range backends {
+		server := alicloud.Backend{
+			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: backend.ID, ServerIP: backend.IP, Port: backend.Port},
+			Weight:     backend.Weight, Description: mark,
+		}
+		if backend.Kind == KindInterface {
+			server.Type = alicloud.BackendENI
+		}
+		servers = append(servers, server)
+	}
+	return servers
+}
+
+// backends is what the backends of the Service depend on.
+func (in Input) backends() BackendInput {
+	family := discoveryv1.AddressTypeIPv4
+	if in.ipv6Members() {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	return BackendInput{
+		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: usesInterfaces(in.Params, in.Config),
+		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Blocks: in.Blocks,
+	}
 }
 
 func (b *builder) eni() bool { return usesInterfaces(b.in.Params, b.in.Config) }

@@ -38,17 +38,6 @@ type Config struct {
 	ControlPlaneNodes ControlPlanePolicy
 }
 
-// ControlPlanePolicy says whether control-plane nodes are members.
-type ControlPlanePolicy string
-
-// The values of [ControlPlanePolicy].
-const (
-	// ControlPlaneAuto leaves them out unless the cluster has no other node that could be a member.
-	ControlPlaneAuto   ControlPlanePolicy = "auto"
-	ControlPlaneAlways ControlPlanePolicy = "always"
-	ControlPlaneNever  ControlPlanePolicy = "never"
-)
-
 // Options are what a [Reconciler], a [Controller] and the adapter need.
 type Options struct {
 	API    API

@@ -12,38 +12,63 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// resolver is the only authority on who is a member of a group.
-type resolver struct {
-	params Params
-	// nodes are all nodes, members those that may be members.
-	nodes   []Node
-	members []Node
-	slices  []*discoveryv1.EndpointSlice
-	// interfaces are the network interfaces of addresses of pods, see [Input].
-	interfaces map[string]string
-	// addressType is the family of the addresses of endpoints that count.
-	addressType discoveryv1.AddressType
-	// blocks are those of the VPC, see [Input].
-	blocks []netip.Prefix
-	// waiting are addresses that count as ready, see [Input].
-	waiting sets.Set[string]
+// BackendInput is everything that the backends of a Service depend on.
+type BackendInput struct {
+	Params Params
+	Nodes  []Node
+	// Slices are all EndpointSlices of the Service.
+	Slices []*discoveryv1.EndpointSlice
+	// Pods makes the addresses of pods the backends, at the target port; otherwise they are nodes, at the node port.
+	Pods bool
+	// Local is externalTrafficPolicy Local: only nodes that run ready endpoints.
+	Local bool
+	// Family is the family of the endpoint addresses that count.
+	Family discoveryv1.AddressType
+	// ControlPlane says whether control-plane nodes are backends.
+	ControlPlane ControlPlanePolicy
+	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
+	// yet.
+	Interfaces map[string]string
+	// Waiting are addresses of pods that wait for nothing but to be backends, see [gatePrefix].
+	Waiting sets.Set[string]
+	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
+	// has no network interface and never will.
+	Blocks []netip.Prefix
 }
 
-func newResolver(in Input) *resolver {
-	r := &resolver{
-		params: in.Params, nodes: in.Nodes, slices: in.Slices, interfaces: in.Interfaces, addressType: in.memberAddresses(), blocks: in.Blocks, waiting: in.Waiting,
-	}
-	for _, node := range eligible(in.Nodes, in.Config.ControlPlaneNodes) {
+// Resolver is the only authority on the backends of a Service.
+type Resolver struct {
+	in BackendInput
+	// eligible are the nodes that may be backends.
+	eligible []Node
+}
+
+// NewResolver returns a resolver.
+func NewResolver(in BackendInput) *Resolver {
+	r := &Resolver{in: in}
+	for _, node := range eligible(in.Nodes, in.ControlPlane) {
 		if r.selects(node) {
-			r.members = append(r.members, node)
+			r.eligible = append(r.eligible, node)
 		}
 	}
 	return r
 }
 
+// Backends returns the backends of one port of the Service.
+func (r *Resolver) Backends(port corev1.ServicePort) (BackendSet, []Problem) {
+	switch {
+	case r.in.Pods:
+		return r.pods(port)
+	case r.in.Local:
+		return r.local(port)
+	default:
+		return r.cluster(port)
+	}
+}
+
 // selects reports whether the annotation backend-label wants the node.
-func (r *resolver) selects(node Node) bool {
-	text := r.params.Get(BackendLabel)
+func (r *Resolver) selects(node Node) bool {
+	text := r.in.Params.Get(BackendLabel)
 	if text == "" {
 		return true
 	}
@@ -52,70 +77,66 @@ func (r *resolver) selects(node Node) bool {
 }
 
 // unselected reports that no node has the labels of the annotation backend-label.
-func (r *resolver) unselected() []Problem {
-	if r.params.Get(BackendLabel) == "" || slices.ContainsFunc(r.nodes, r.selects) {
+func (r *Resolver) unselected() []Problem {
+	if r.in.Params.Get(BackendLabel) == "" || slices.ContainsFunc(r.in.Nodes, r.selects) {
 		return nil
 	}
-	return []Problem{problemf(ReasonSkipSyncBackends, "%s: no node has the labels %s; the members stay as they are", BackendLabel, r.params.Get(BackendLabel))}
+	return []Problem{problemf(ReasonSkipSyncBackends, "%s: no node has the labels %s; the members stay as they are", BackendLabel, r.in.Params.Get(BackendLabel))}
 }
 
-func (r *resolver) leaving(node Node) bool {
-	return node.Leaving || node.Cordoned && r.params.Get(RemoveUnscheduledBackend) == "on"
+func (r *Resolver) leaving(node Node) bool {
+	return node.Leaving || node.Cordoned && r.in.Params.Get(RemoveUnscheduledBackend) == "on"
 }
 
-func (r *resolver) backend(node Node, port int32, weight int, mark string) alicloud.Backend {
-	return alicloud.Backend{
-		BackendKey:  alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: node.InstanceID, Port: int(port)},
-		Weight:      weight,
-		Description: mark,
-	}
+func nodeBackend(node Node, port int32, weight int) EndpointBackend {
+	return EndpointBackend{Kind: KindInstance, ID: node.InstanceID, Port: int(port), Weight: weight, Zone: node.Zone}
 }
 
-// cluster makes the group of externalTrafficPolicy Cluster: every node that is ready, at the node port.
-func (r *resolver) cluster(port corev1.ServicePort, mark string) (Group, []Problem) {
-	group := r.newGroup(mark)
-	weight := r.params.integer(DefaultWeight, alicloud.MaxWeight)
-	for _, node := range r.members {
+// cluster returns the backends of externalTrafficPolicy Cluster: every node that is ready, at the node port.
+func (r *Resolver) cluster(port corev1.ServicePort) (BackendSet, []Problem) {
+	set := BackendSet{Backends: []EndpointBackend{}}
+	weight := r.in.Params.integer(DefaultWeight, alicloud.MaxWeight)
+	for _, node := range r.eligible {
 		switch {
 		case r.leaving(node):
-			group.Draining = append(group.Draining, r.backend(node, port.NodePort, 0, mark))
+			set.Draining = append(set.Draining, nodeBackend(node, port.NodePort, 0))
 		case node.Ready:
-			group.Backends = append(group.Backends, r.backend(node, port.NodePort, weight, mark))
+			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, weight))
 		}
 	}
-	if len(group.Backends) > 0 {
-		r.doubtUnresolved(&group)
-		return group, r.addVirtual(&group, port, weight)
+	if len(set.Backends) > 0 {
+		r.doubtUnresolved(&set)
+		return set, r.addVirtual(&set, port, weight)
 	}
 	// Every candidate at once is more likely a fault of what we see than of all nodes.
-	group.Doubt = true
-	return group, append(r.unselected(), r.addVirtual(&group, port, weight)...)
+	set.Doubt = true
+	return set, append(r.unselected(), r.addVirtual(&set, port, weight)...)
 }
 
-// local makes the group of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number.
-func (r *resolver) local(port corev1.ServicePort, mark string) (Group, []Problem) {
-	group := r.newGroup(mark)
+// local returns the backends of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number.
+func (r *Resolver) local(port corev1.ServicePort) (BackendSet, []Problem) {
+	set := BackendSet{Backends: []EndpointBackend{}}
 	counts := r.count(port)
-	if len(r.slices) == 0 {
-		group.Doubt = true // an informer that has seen no slice yet looks like a Service without endpoints
-		return group, nil
+	if len(r.in.Slices) == 0 {
+		set.Doubt = true // an informer that has seen no slice yet looks like a Service without endpoints
+		return set, nil
 	}
 	highest := 0
 	for _, count := range counts.ready {
 		highest = max(highest, count)
 	}
-	for _, node := range r.members {
+	for _, node := range r.eligible {
 		ready, terminating := counts.ready[node.Name], counts.terminating[node.Name]
 		switch {
 		case ready == 0 && terminating > 0, ready > 0 && r.leaving(node):
-			group.Draining = append(group.Draining, r.backend(node, port.NodePort, 0, mark))
+			set.Draining = append(set.Draining, nodeBackend(node, port.NodePort, 0))
 		case ready > 0:
-			group.Backends = append(group.Backends, r.backend(node, port.NodePort, scaled(ready, highest), mark))
+			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, scaled(ready, highest)))
 		}
 	}
-	r.doubtUnresolved(&group)
-	problems := r.missingNodes(counts, &group)
-	return group, append(problems, r.addVirtual(&group, port, 1)...)
+	r.doubtUnresolved(&set)
+	problems := r.missingNodes(counts, &set)
+	return set, append(problems, r.addVirtual(&set, port, 1)...)
 }
 
 // scaled keeps the proportion of endpoints per node within the range of weights.
@@ -126,22 +147,18 @@ func scaled(count, highest int) int {
 	return max(1, count*alicloud.MaxWeight/highest)
 }
 
-func (r *resolver) newGroup(mark string) Group {
-	return Group{Name: mark, Backends: []alicloud.Backend{}, KeepWeights: r.params.Get(IgnoreWeightUpdate) == "on"}
-}
-
 // doubtUnresolved: a node whose instance is not known yet may be the very member that looks unwanted. Members that are
 // known to be other nodes leave all the same.
-func (r *resolver) doubtUnresolved(group *Group) {
-	for _, node := range r.nodes {
+func (r *Resolver) doubtUnresolved(set *BackendSet) {
+	for _, node := range r.in.Nodes {
 		if node.Unresolved {
-			group.Doubt = true
+			set.Doubt = true
 		}
 	}
-	if !group.Doubt {
+	if !set.Doubt {
 		return
 	}
-	group.Gone = instanceIDs(r.nodes)
+	set.Gone = instanceIDs(r.in.Nodes)
 }
 
 func instanceIDs(nodes []Node) sets.Set[string] {
@@ -160,7 +177,7 @@ type endpointCounts struct {
 	unplaced           int
 }
 
-func (r *resolver) count(port corev1.ServicePort) endpointCounts {
+func (r *Resolver) count(port corev1.ServicePort) endpointCounts {
 	counts := endpointCounts{ready: map[string]int{}, terminating: map[string]int{}}
 	r.each(port, func(endpoint discoveryv1.Endpoint, _ int32) {
 		state := stateOf(endpoint)
@@ -179,15 +196,15 @@ func (r *resolver) count(port corev1.ServicePort) endpointCounts {
 
 // missingNodes reports endpoints that no member stands for. A node that is not in the cache may still come, so removals
 // wait.
-func (r *resolver) missingNodes(counts endpointCounts, group *Group) []Problem {
+func (r *Resolver) missingNodes(counts endpointCounts, set *BackendSet) []Problem {
 	known := sets.New[string]()
-	for _, node := range r.nodes {
+	for _, node := range r.in.Nodes {
 		known.Insert(node.Name)
 	}
 	var problems []Problem
 	for _, name := range sets.List(sets.KeySet(counts.ready)) {
 		if !known.Has(name) {
-			group.Doubt = true
+			set.Doubt = true
 			problems = append(problems, problemf(ReasonSkipSyncBackends, "node %s has endpoints and is unknown", name))
 		}
 	}
@@ -231,10 +248,10 @@ func memberState(endpoint discoveryv1.Endpoint, waiting sets.Set[string]) endpoi
 
 // each calls f for every endpoint that has the Service's port, with the port's number there. All slices count together:
 // one endpoint may move from one to another at any time, and then stand in both.
-func (r *resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.Endpoint, number int32)) {
+func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.Endpoint, number int32)) {
 	seen := sets.New[string]()
-	for _, slice := range r.slices {
-		if slice.AddressType != r.addressType {
+	for _, slice := range r.in.Slices {
+		if slice.AddressType != r.in.Family {
 			continue
 		}
 		number, ok := portOf(slice, port)
@@ -249,14 +266,6 @@ func (r *resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.End
 			f(endpoint, number)
 		}
 	}
-}
-
-// memberAddresses is the family of the addresses of endpoints that count.
-func (in Input) memberAddresses() discoveryv1.AddressType {
-	if in.ipv6Members() {
-		return discoveryv1.AddressTypeIPv6
-	}
-	return discoveryv1.AddressTypeIPv4
 }
 
 // portOf finds the port by the name of the Service's port: the number may differ from slice to slice.

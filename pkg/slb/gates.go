@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // gatePrefix and the name of a Service are a readiness gate of pods: a pod that has it in its spec becomes ready only once
@@ -89,11 +87,11 @@ type gateEndpoint struct {
 
 // gateEndpoints returns the endpoints that would be members by their address and are not ready, or are called ready
 // whatever their pod is. The pod of an endpoint that became ready by itself has no closed gate.
-func gateEndpoints(in Input) []gateEndpoint {
+func gateEndpoints(in BackendInput, publishNotReady bool) []gateEndpoint {
 	var found []gateEndpoint
 	eachMemberAddress(in, func(endpoint discoveryv1.Endpoint) {
 		terminating := endpoint.Conditions.Terminating != nil && *endpoint.Conditions.Terminating
-		ready := stateOf(endpoint) == endpointReady && !in.Service.Spec.PublishNotReadyAddresses
+		ready := stateOf(endpoint) == endpointReady && !publishNotReady
 		if pod := endpoint.TargetRef; pod != nil && pod.Kind == "Pod" && !ready && !terminating {
 			found = append(found, gateEndpoint{name: pod.Name, uid: pod.UID, address: endpoint.Addresses[0]})
 		}
@@ -103,17 +101,17 @@ func gateEndpoints(in Input) []gateEndpoint {
 }
 
 // eachMemberAddress calls f for every endpoint whose address, and not its node, is to be a member.
-func eachMemberAddress(in Input, f func(discoveryv1.Endpoint)) {
-	everything, virtual := usesInterfaces(in.Params, in.Config), virtualNodes(in.Nodes)
-	if !everything && virtual.Len() == 0 {
+func eachMemberAddress(in BackendInput, f func(discoveryv1.Endpoint)) {
+	virtual := virtualNodes(in.Nodes)
+	if !in.Pods && virtual.Len() == 0 {
 		return
 	}
 	for _, slice := range in.Slices {
-		if slice.AddressType != in.memberAddresses() {
+		if slice.AddressType != in.Family {
 			continue
 		}
 		for _, endpoint := range slice.Endpoints {
-			if len(endpoint.Addresses) > 0 && (everything || endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName)) {
+			if len(endpoint.Addresses) > 0 && (in.Pods || endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName)) {
 				f(endpoint)
 			}
 		}
@@ -137,16 +135,16 @@ type gateChange struct {
 	condition corev1.PodCondition
 }
 
-// gateChanges compares the gates with the members that stand. A gate that was never opened stays without a condition,
+// gateChanges compares the gates with the backends that are registered. A gate that was never opened stays without a condition,
 // which means closed; one without a network interface is told why.
-func gateChanges(service string, gates []gatedPod, desired, actual *Model, now time.Time) []gateChange {
+func gateChanges(service string, gates []gatedPod, registered func(address string) bool, now time.Time) []gateChange {
 	var changes []gateChange
 	for _, gate := range gates {
 		condition := corev1.PodCondition{
 			Type: corev1.PodConditionType(gatePrefix + service), Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
 		}
 		switch {
-		case isMember(gate.address, desired, actual):
+		case registered(gate.address):
 			condition.Status, condition.Reason = corev1.ConditionTrue, gateReasonMember
 			condition.Message = "The pod is a member of the load balancer's groups"
 		case gate.waiting && !gate.placed:
@@ -163,35 +161,11 @@ func gateChanges(service string, gates []gatedPod, desired, actual *Model, now t
 	return changes
 }
 
-// isMember reports whether the address gets traffic in every group that is to have it.
-func isMember(address string, desired, actual *Model) bool {
-	if desired == nil || actual == nil {
-		return false
-	}
-	wanted := false
-	for i := range desired.Groups {
-		for _, want := range desired.Groups[i].Backends {
-			if want.ServerIP != address {
-				continue
-			}
-			wanted = true
-			if !hasWeight(actual.group(desired.Groups[i].Name), want.BackendKey) {
-				return false
-			}
-		}
-	}
-	return wanted
-}
-
-func hasWeight(group *Group, key alicloud.BackendKey) bool {
-	return group != nil && slices.ContainsFunc(group.Backends, func(b alicloud.Backend) bool { return b.BackendKey == key && b.Weight > 0 })
-}
-
 // gateWait returns when the pods that are not members yet are looked at again, 0 for not before the next event.
-func gateWait(gates []gatedPod, desired, actual *Model, now time.Time) time.Duration {
+func gateWait(gates []gatedPod, registered func(address string) bool, now time.Time) time.Duration {
 	var wait time.Duration
 	for _, gate := range gates {
-		if isMember(gate.address, desired, actual) {
+		if registered(gate.address) {
 			continue
 		}
 		next := min(maxGateWait, max(minGateWait, now.Sub(gate.since)/10)) //nolint:mnd // a tenth, see maxGateWait

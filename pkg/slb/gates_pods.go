@@ -32,7 +32,7 @@ func (p *podReader) mayRead() bool {
 func (r *Reconciler) gates(ctx context.Context, svc *corev1.Service, known *memory, in Input) []gatedPod {
 	var gates []gatedPod
 	ungated := sets.New[types.UID]()
-	for _, endpoint := range gateEndpoints(in) {
+	for _, endpoint := range gateEndpoints(in.backends(), svc.Spec.PublishNotReadyAddresses) {
 		switch {
 		case !r.pods.mayRead():
 			return nil
@@ -78,7 +78,8 @@ func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint
 // openGates brings the gates in line with the members that stand.
 func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, known *memory, out *outcome) error {
 	var errs []error
-	for _, change := range gateChanges(svc.Name, out.gates, out.desired, known.actual, time.Now()) {
+	registered := func(address string) bool { return isMember(address, out.desired, known.actual) }
+	for _, change := range gateChanges(svc.Name, out.gates, registered, time.Now()) {
 		err := r.setGate(ctx, svc.Namespace, change)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -89,7 +90,7 @@ func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, known *
 			errs = append(errs, fmt.Errorf("set the readiness gate of pod %s: %w", change.name, err))
 		}
 	}
-	out.gateWait = gateWait(out.gates, out.desired, known.actual, time.Now())
+	out.gateWait = gateWait(out.gates, registered, time.Now())
 	return errors.Join(errs...)
 }
 

@@ -254,17 +254,19 @@ func TestRoleWithoutPods(t *testing.T) {
 	}
 }
 
+func nobody(string) bool { return false }
+
 func TestGateWait(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]time.Duration{
 		0: minGateWait, 5 * time.Second: minGateWait, time.Minute: 6 * time.Second, time.Hour: maxGateWait, -time.Minute: minGateWait,
 	} {
-		if got := gateWait([]gatedPod{{address: "10.1.0.1", since: now.Add(-age)}}, nil, nil, now); got != want {
+		if got := gateWait([]gatedPod{{address: "10.1.0.1", since: now.Add(-age)}}, nobody, now); got != want {
 			t.Errorf("after %s: %s, want %s", age, got, want)
 		}
 	}
-	if got := gateWait(nil, nil, nil, now); got != 0 {
+	if got := gateWait(nil, nobody, now); got != 0 {
 		t.Errorf("without gates: %s", got)
 	}
 }

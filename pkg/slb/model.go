@@ -1,6 +1,8 @@
 package slb
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -153,4 +155,28 @@ func (m *Model) serves() bool {
 		}
 	}
 	return false
+}
+
+// isMember reports whether the address gets traffic in every group that is to have it.
+func isMember(address string, desired, actual *Model) bool {
+	if desired == nil || actual == nil {
+		return false
+	}
+	wanted := false
+	for i := range desired.Groups {
+		for _, want := range desired.Groups[i].Backends {
+			if want.ServerIP != address {
+				continue
+			}
+			wanted = true
+			if !hasWeight(actual.group(desired.Groups[i].Name), want.BackendKey) {
+				return false
+			}
+		}
+	}
+	return wanted
+}
+
+func hasWeight(group *Group, key alicloud.BackendKey) bool {
+	return group != nil && slices.ContainsFunc(group.Backends, func(b alicloud.Backend) bool { return b.BackendKey == key && b.Weight > 0 })
 }

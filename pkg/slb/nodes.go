@@ -24,6 +24,17 @@ const (
 
 var excludeLabels = []string{labelExclude, labelExcludeAlpha, labelExcludeNode, labelExcludeNodeV1}
 
+// ControlPlanePolicy says whether control-plane nodes are members.
+type ControlPlanePolicy string
+
+// The values of [ControlPlanePolicy].
+const (
+	// ControlPlaneAuto leaves them out unless the cluster has no other node that could be a member.
+	ControlPlaneAuto   ControlPlanePolicy = "auto"
+	ControlPlaneAlways ControlPlanePolicy = "always"
+	ControlPlaneNever  ControlPlanePolicy = "never"
+)
+
 // Node is what matters about a Node for membership.
 type Node struct {
 	Name string
@@ -42,7 +53,9 @@ type Node struct {
 	ControlPlane bool
 	// Virtual says that the node is no machine: the pods on it are members themselves.
 	Virtual bool
-	Labels  labels.Set
+	// Zone is the value of the label topology.kubernetes.io/zone.
+	Zone   string
+	Labels labels.Set
 }
 
 // silentGrace is how long a node stays a member whose kubelet is silent, which a cluster says of one after 40 s. Most often
@@ -64,7 +77,7 @@ func NodesOf(objects []*corev1.Node, instanceID func(*corev1.Node) (string, erro
 func nodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) Node {
 	_, controlPlane := object.Labels[labelMaster]
 	node := Node{
-		Name: object.Name, Labels: labels.Set(object.Labels),
+		Name: object.Name, Labels: labels.Set(object.Labels), Zone: object.Labels[corev1.LabelTopologyZone],
 		Cordoned: object.Spec.Unschedulable, ControlPlane: controlPlane,
 		Virtual: object.Labels[labelType] == typeVirtualKubelet,
 		Leaving: object.DeletionTimestamp != nil || tainted(object, taintAutoscaler),

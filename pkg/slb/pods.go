@@ -12,62 +12,61 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// pods makes a group whose members are the addresses of endpoints, at the target port.
-func (r *resolver) pods(port corev1.ServicePort, mark string) (Group, []Problem) {
-	group := r.newGroup(mark)
-	group.Doubt = len(r.slices) == 0
-	problems := r.addPods(&group, port, r.params.integer(DefaultWeight, alicloud.MaxWeight), func(discoveryv1.Endpoint) bool { return true })
-	return group, problems
+// pods returns the addresses of endpoints, at the target port.
+func (r *Resolver) pods(port corev1.ServicePort) (BackendSet, []Problem) {
+	set := BackendSet{Backends: []EndpointBackend{}, Doubt: len(r.in.Slices) == 0}
+	problems := r.addPods(&set, port, r.in.Params.integer(DefaultWeight, alicloud.MaxWeight), func(discoveryv1.Endpoint) bool { return true })
+	return set, problems
 }
 
-// addVirtual adds the pods on virtual nodes, which have no node port, to a group whose other members are nodes.
-func (r *resolver) addVirtual(group *Group, port corev1.ServicePort, weight int) []Problem {
-	virtual := virtualNodes(r.nodes)
+// addVirtual adds the pods on virtual nodes, which have no node port, to a set whose other backends are nodes.
+func (r *Resolver) addVirtual(set *BackendSet, port corev1.ServicePort, weight int) []Problem {
+	virtual := virtualNodes(r.in.Nodes)
 	if virtual.Len() == 0 {
 		return nil
 	}
-	if len(r.slices) == 0 && !group.Doubt {
-		group.Doubt, group.Gone = true, instanceIDs(r.nodes)
+	if len(r.in.Slices) == 0 && !set.Doubt {
+		set.Doubt, set.Gone = true, instanceIDs(r.in.Nodes)
 	}
-	return r.addPods(group, port, weight, func(endpoint discoveryv1.Endpoint) bool {
+	return r.addPods(set, port, weight, func(endpoint discoveryv1.Endpoint) bool {
 		return endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName)
 	})
 }
 
 // addPods adds the endpoints that are wanted. One without a network interface blocks removals until it has one: it may be
 // the very member that looks unwanted.
-func (r *resolver) addPods(group *Group, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) []Problem {
+func (r *Resolver) addPods(set *BackendSet, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) []Problem {
 	var problems []Problem
 	r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
-		state := memberState(endpoint, r.waiting)
+		state := memberState(endpoint, r.in.Waiting)
 		if state == endpointGone || !wanted(endpoint) {
 			return
 		}
 		address := endpoint.Addresses[0]
-		id := r.interfaces[address]
-		if id == "" && !mayHaveInterface(r.blocks, address) {
+		id := r.in.Interfaces[address]
+		if id == "" && !mayHaveInterface(r.in.Blocks, address) {
 			problems = append(problems, problemf(ReasonSkipSyncBackends, "the address %s is outside of the VPC and cannot be a member", address))
 			return
 		}
 		if id == "" {
-			group.Doubt = true
+			set.Doubt = true
 			problems = append(problems, problemf(ReasonSkipSyncBackends, "no network interface of the VPC has the address %s", address))
 			return
 		}
-		member := alicloud.Backend{
-			BackendKey: alicloud.BackendKey{Type: alicloud.BackendENI, ServerID: id, ServerIP: address, Port: int(number)},
-			Weight:     weight, Description: group.Name,
+		backend := EndpointBackend{Kind: KindInterface, ID: id, IP: address, Port: int(number), Weight: weight}
+		if endpoint.Zone != nil {
+			backend.Zone = *endpoint.Zone
 		}
 		if state == endpointTerminating {
-			member.Weight = 0
-			group.Draining = append(group.Draining, member)
+			backend.Weight = 0
+			set.Draining = append(set.Draining, backend)
 			return
 		}
-		group.Backends = append(group.Backends, member)
+		set.Backends = append(set.Backends, backend)
 	})
-	byAddress := func(a, b alicloud.Backend) int { return cmp.Compare(a.ServerIP, b.ServerIP) }
-	slices.SortStableFunc(group.Backends, byAddress)
-	slices.SortStableFunc(group.Draining, byAddress)
+	byAddress := func(a, b EndpointBackend) int { return cmp.Compare(a.IP, b.IP) }
+	slices.SortStableFunc(set.Backends, byAddress)
+	slices.SortStableFunc(set.Draining, byAddress)
 	return problems
 }
 
@@ -88,7 +87,7 @@ func mayHaveInterface(blocks []netip.Prefix, text string) bool {
 }
 
 // podAddresses are the addresses whose network interfaces must be known to build the groups of a Service.
-func podAddresses(in Input) []string {
+func podAddresses(in BackendInput) []string {
 	var addresses []string
 	eachMemberAddress(in, func(endpoint discoveryv1.Endpoint) {
 		if memberState(endpoint, in.Waiting) != endpointGone {

@@ -277,7 +277,7 @@ func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memo
 	}
 	gates := r.gates(ctx, svc, known, in)
 	in.Waiting = waitingAddresses(gates)
-	in.Interfaces, in.Blocks, err = r.interfaces(ctx, known, podAddresses(in))
+	in.Interfaces, in.Blocks, err = r.interfaces(ctx, known, podAddresses(in.backends()))
 	for i := range gates {
 		gates[i].placed = in.Interfaces[gates[i].address] != ""
 	}
