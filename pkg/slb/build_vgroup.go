@@ -2,31 +2,11 @@ package slb
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
-
-// groupsOfPorts reads the annotation vgroup-port: the ids of the groups of others that ports of the Service join. On a CLB
-// of our own there are none.
-func groupsOfPorts(params Params) (ids map[int32]string, twice []int32) {
-	ids = map[int32]string{}
-	for item := range strings.SplitSeq(params.Get(VGroupPort), ",") {
-		id, text, ok := strings.Cut(item, ":")
-		port, err := strconv.ParseInt(text, 10, 32)
-		if !ok || err != nil {
-			continue
-		}
-		if _, again := ids[int32(port)]; again {
-			twice = append(twice, int32(port))
-		}
-		ids[int32(port)] = id
-	}
-	return ids, twice
-}
 
 // joinGroups notes which ports join groups of others.
 func (b *builder) joinGroups() {

@@ -2,30 +2,17 @@ package slb
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 const (
 	// certificateAge is how long what was read of a certificate counts: as long as what is known of a CLB.
 	certificateAge = defaultResyncPeriod
-	// certificateWarning is how long before it expires a certificate is told about. Public authorities renew a month
-	// before the end.
-	certificateWarning = 30 * 24 * time.Hour
 )
-
-// certificate is what is known of a server certificate. One that could not be read is neither missing nor expired.
-type certificate struct {
-	read, found bool
-	expires     time.Time
-}
 
 // certificates remembers the certificates of all Services: many share one.
 type certificates struct {
@@ -74,21 +61,6 @@ func (r *Reconciler) readCertificates(ctx context.Context, params Params) map[st
 	return states
 }
 
-// namedCertificates are those of the HTTPS listeners, sorted; without such a listener none.
-func namedCertificates(params Params) []string {
-	if !strings.Contains(params.Get(ProtocolPort), alicloud.ProtocolHTTPS+":") {
-		return nil
-	}
-	named := sets.New[string]()
-	if params.Has(CertID) {
-		named.Insert(params.Get(CertID))
-	}
-	for _, extension := range extensionsOf(params) {
-		named.Insert(extension.CertificateID)
-	}
-	return sets.List(named)
-}
-
 // usedCertificates are those of the listeners that are there.
 func usedCertificates(actual *Model) sets.Set[string] {
 	used := sets.New[string]()
@@ -103,27 +75,3 @@ func usedCertificates(actual *Model) sets.Set[string] {
 	}
 	return used
 }
-
-// certificates reports certificates that do not serve. A listener that has one already keeps it; no listener gets one.
-func (b *builder) certificates() {
-	if !slices.ContainsFunc(b.model.Listeners, func(l Listener) bool { return l.Protocol == alicloud.ProtocolHTTPS }) {
-		return
-	}
-	for _, id := range namedCertificates(b.in.Params) {
-		state, used := b.in.Certificates[id], b.in.UsedCertificates.Has(id)
-		switch {
-		case !state.read:
-		case !state.found && !used:
-			b.problem(ReasonInvalidAnnotation, "certificate %q does not exist in the region; accepted: the id of a server certificate of CLB", id)
-		case !state.found || state.expires.IsZero():
-		case !b.in.Now.Before(state.expires) && !used:
-			b.problem(ReasonInvalidAnnotation, "certificate %q expired on %s; accepted: a certificate that is valid", id, dateOf(state.expires))
-		case !b.in.Now.Before(state.expires):
-			b.problem(ReasonCertificateExpired, "certificate %s expired on %s and is still served", id, dateOf(state.expires))
-		case state.expires.Sub(b.in.Now) < certificateWarning:
-			b.problem(ReasonCertificateExpiring, "certificate %s expires on %s", id, dateOf(state.expires))
-		}
-	}
-}
-
-func dateOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }

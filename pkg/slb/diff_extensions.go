@@ -7,6 +7,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
+// usualExtensions is the quota of domain extensions of a listener that nobody has raised.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createdomainextension.
+const usualExtensions = 3
+
 // extensions makes the steps on the domain extensions of a listener; have is nil for a listener that the plan creates.
 // Extensions that the annotation never named stay. New ones come before old ones go, unless there is no room for both.
 func (d *differ) extensions(want, have *Listener) {

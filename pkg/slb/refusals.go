@@ -8,6 +8,20 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
+// Error codes that mean something to this package alone.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
+const (
+	codeLoadBalancerGone = "InvalidLoadBalancerId.NotFound"
+	codeVSwitchFull      = "VSwitchAvailableIpNotExist"
+)
+
+// refusesServer reports whether a call failed because of one of the servers in it: an instance that was released or has
+// no address, or a network interface that is gone.
+func refusesServer(err error) bool {
+	return alicloud.HasCode(err, "InvalidServerId.NotFound", "InvalidServerId.NotExist", "ObtainIpFail", "ResourceNotFound.vServers",
+		"InvalidBackendServers.ServerIpConflict")
+}
+
 // chargeRefusals are the codes with which the cloud may refuse what a CLB is to be charged by. Only the first one names the
 // reason; with the others it is the likely one where a rule below applies, too.
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.

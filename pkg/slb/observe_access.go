@@ -1,0 +1,50 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mayHaveAccessList reports whether a list of the Service is to be looked for. It is not looked for in vain with every CLB:
+// most Services never had one.
+func mayHaveAccessList(svc *corev1.Service, params Params, actual *Model) bool {
+	if len(askedRanges(svc)) > 0 {
+		return true
+	}
+	if actual == nil {
+		return false
+	}
+	if actual.Reused {
+		return params.overridesListeners()
+	}
+	codes, _ := actual.LoadBalancer.Tag(tagApplied)
+	return slices.Contains(strings.Split(codes, "."), codeSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l Listener) bool {
+		marked, _, ok := parseMark(l.Description)
+		return ok && marked == nameOf(svc) && l.Attributes["AclId"] != "" && !params.Has(ACLID)
+	})
+}
+
+// observeAccessList returns the list of the Service with its entries, nil when there is none.
+func observeAccessList(ctx context.Context, api reader, svc *corev1.Service) (*alicloud.AccessList, error) {
+	lists, err := api.DescribeAccessLists(ctx, alicloud.Tag{Key: tagOwner, Value: DefaultName(svc.UID)})
+	if err != nil {
+		return nil, fmt.Errorf("find the access control list of the Service: %w", err)
+	}
+	if len(lists) == 0 {
+		return nil, nil
+	}
+	list := lists[0]
+	list.Entries, err = api.DescribeAccessListEntries(ctx, list.ID)
+	if alicloud.IsNotFound(err) {
+		return nil, nil // went between the two reads
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the access control list %s: %w", list.ID, err)
+	}
+	return &list, nil
+}
