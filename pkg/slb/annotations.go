@@ -86,6 +86,13 @@ var Prefixes = [...]string{
 // AnnotationBackendType chooses what the members are: "ecs" (nodes at the node port) or "eni" (addresses of pods).
 const AnnotationBackendType = "service.beta.kubernetes.io/backend-type"
 
+// ExternalEIP is the value of [ExternalIPType] that shows the elastic addresses of the load balancer.
+const ExternalEIP = "eip"
+
+// GateLoadBalancerType is the feature gate, by the name that it has in the official CCM, behind which the annotation [Type]
+// hands a Service to a controller of another kind of load balancer.
+const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
+
 // lookup returns the value of the annotation as written.
 func lookup(annotations map[string]string, suffix Suffix) (string, bool) {
 	for _, prefix := range Prefixes {
@@ -115,8 +122,6 @@ type Annotation struct {
 	// Code stands for the annotation in the tag of what was applied, see [tagApplied]. It is empty where removal reverts
 	// nothing, and may never change.
 	Code string
-	// Op is the step that sets an attribute of the CLB, empty for other annotations.
-	Op Op
 	// Revert is the value that removal goes back to where that is not Default.
 	Revert string
 }
@@ -152,16 +157,16 @@ func instanceAnnotations() []Annotation {
 		{Suffix: ResourceGroupID, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Value: idValue("lb")},
 		{Suffix: ForceOverrideListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
-		{Suffix: Name, Code: "nm", Op: OpSetName, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
-		{Suffix: InstanceChargeType, Code: "ic", Op: OpSetCharge, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
-		{Suffix: Spec, Code: "sp", Op: OpSetSpec, Revert: defaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
-		{Suffix: ChargeType, Code: "ct", Op: OpSetInternet, Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
+		{Suffix: Name, Code: "nm", Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
+		{Suffix: InstanceChargeType, Code: "ic", Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
+		{Suffix: Spec, Code: "sp", Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
+		{Suffix: ChargeType, Code: "ct", Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
 		{Suffix: Bandwidth, Value: Value{Kind: Integer, Min: 1, Max: 5120}},
 		{Suffix: AdditionalTags, Value: Value{Kind: Tags}},
-		{Suffix: DeleteProtection, Code: "dp", Op: OpSetProtection, Value: onOff, Default: "on"},
-		{Suffix: ModificationProtection, Code: "mp", Op: OpSetModification, Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
+		{Suffix: DeleteProtection, Code: "dp", Value: onOff, Default: "on"},
+		{Suffix: ModificationProtection, Code: "mp", Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
 		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
-		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{externalEIP}}},
+		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{ExternalEIP}}},
 		{Suffix: Hostname, Value: Value{Kind: DNSName}},
 		{Suffix: TunnelType, Value: Value{Kind: Pattern, Pattern: `.*`}},
 		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}},

@@ -97,7 +97,7 @@ func (a *applier) fail(step Step, err error) {
 	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
 	switch {
-	case interrupted(err):
+	case errors.Is(err, alicloud.ErrInterrupted):
 		a.interrupted = true
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true

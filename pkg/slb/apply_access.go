@@ -36,7 +36,7 @@ func (a *applier) access(ctx context.Context, step Step) error {
 		if err := a.call(a.api.RemoveAccessListEntries(ctx, list.ID, step.access.Entries)); err != nil {
 			return err
 		}
-		list.Entries = notIn(list.Entries, step.access.Entries)
+		list.Entries = slices.DeleteFunc(slices.Clone(list.Entries), func(e string) bool { return slices.Contains(step.access.Entries, e) })
 	default:
 		if err := a.call(a.api.DeleteAccessList(ctx, list.ID)); err != nil && !alicloud.IsNotFound(err) {
 			return err

@@ -54,8 +54,17 @@ func (a *applier) rememberMore(tags []alicloud.Tag) []alicloud.Tag {
 // removal would otherwise set the attribute to a default that nobody asked for.
 func (a *applier) refusedCode(key, item string) bool {
 	return key == tagApplied && slices.ContainsFunc(Annotations(), func(row Annotation) bool {
-		return row.Code == item && row.Op != "" && a.refused[row.Op]
+		return row.Code == item && a.refusedAnnotation(row.Suffix)
 	})
+}
+
+func (a *applier) refusedAnnotation(suffix Suffix) bool {
+	for op := range a.refused {
+		if a.refused[op] && annotationOf[op] == suffix {
+			return true
+		}
+	}
+	return false
 }
 
 func mergeTags(have, want []alicloud.Tag) []alicloud.Tag {

@@ -7,17 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Values that count when a pay-by-specification CLB is asked for without further words.
-const (
-	payBySpec        = "PayBySpec"
-	payByCLCU        = "PayByCLCU"
-	payByBandwidth   = "paybybandwidth"
-	defaultSpec      = "slb.s1.small"
-	defaultBandwidth = 50
-
-	networkVPC     = "vpc"
-	networkClassic = "classic"
-)
+// defaultBandwidth is the bandwidth in Mbit/s of a CLB that pays by bandwidth where no annotation gives one.
+const defaultBandwidth = 50
 
 // loadBalancer fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
 func (b *builder) loadBalancer() {
@@ -30,15 +21,15 @@ func (b *builder) loadBalancer() {
 	if create.Name == "" {
 		create.Name = DefaultName(b.in.Service.UID)
 	}
-	create.InstanceChargeType = params.or(InstanceChargeType, payByCLCU)
+	create.InstanceChargeType = params.or(InstanceChargeType, PayByCLCU)
 	create.DeleteProtection = params.or(DeleteProtection, alicloud.ProtectionOn)
 	create.ModificationProtection = params.or(ModificationProtection, alicloud.ConsoleProtection)
 	if create.ModificationProtection == alicloud.ConsoleProtection {
 		create.ModificationProtectionReason = protectionReason
 	}
 	create.ResourceGroupID = params.or(ResourceGroupID, config.ResourceGroupID)
-	if create.InstanceChargeType == payBySpec && create.Spec == "" {
-		create.Spec = defaultSpec
+	if create.InstanceChargeType == PayBySpec && create.Spec == "" {
+		create.Spec = DefaultSpec
 	}
 	if noted := joinDigests(b.in.Domains.now); noted != "" {
 		create.Tags = append(slices.Clone(create.Tags), alicloud.Tag{Key: tagDomains, Value: noted})
@@ -53,7 +44,7 @@ func (b *builder) network() {
 	params, config := b.in.Params, b.in.Config
 	switch {
 	case params.addressType() != alicloud.AddressIntranet:
-	case params.Get(NetworkType) == networkClassic:
+	case params.Get(NetworkType) == NetworkClassic:
 		b.model.VSwitchIDs = []string{""}
 	default:
 		b.model.Create.VPCID = config.VPCID
@@ -105,7 +96,7 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	if lb.ModificationProtection == alicloud.ConsoleProtection {
 		lb.ModificationProtectionReason = protectionReason
 	}
-	if strings.EqualFold(lb.InstanceChargeType, payBySpec) {
+	if strings.EqualFold(lb.InstanceChargeType, PayBySpec) {
 		lb.Spec = params.Get(Spec)
 	}
 	if params.addressType() == alicloud.AddressInternet {
@@ -131,7 +122,7 @@ func (b *builder) managedName() string {
 
 func (b *builder) internet(lb *alicloud.LoadBalancer) {
 	lb.InternetChargeType = b.in.Params.Get(ChargeType)
-	if lb.InternetChargeType == payByBandwidth {
+	if lb.InternetChargeType == PayByBandwidth {
 		lb.Bandwidth = b.in.Params.integer(Bandwidth, defaultBandwidth)
 	}
 }

@@ -125,8 +125,8 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 func (w *world) changedCLB(svc *corev1.Service) string {
 	w.t.Helper()
 	lb, err := w.api.CreateLoadBalancer(w.t.Context(), alicloud.LoadBalancer{
-		Name: "by-hand", AddressType: alicloud.AddressInternet, InstanceChargeType: payBySpec, Spec: "slb.s2.medium",
-		InternetChargeType: payByBandwidth, Bandwidth: 5, DeleteProtection: "off", ModificationProtection: alicloud.NonProtection,
+		Name: "by-hand", AddressType: alicloud.AddressInternet, InstanceChargeType: PayBySpec, Spec: "slb.s2.medium",
+		InternetChargeType: PayByBandwidth, Bandwidth: 5, DeleteProtection: "off", ModificationProtection: alicloud.NonProtection,
 		Tags: ownerTags(svc, testCluster, nothingApplied),
 	}, "")
 	if err != nil {

@@ -32,10 +32,10 @@ func (d *differ) charges(want, have *alicloud.LoadBalancer) {
 	case want.InstanceChargeType == "" || have.InstanceChargeType == "":
 		// Not every answer tells the charge type: unknown is no difference.
 	case strings.EqualFold(want.InstanceChargeType, have.InstanceChargeType):
-		if strings.EqualFold(want.InstanceChargeType, payBySpec) {
+		if strings.EqualFold(want.InstanceChargeType, PayBySpec) {
 			d.set(OpSetSpec, want.Spec, have.Spec)
 		}
-	case strings.EqualFold(want.InstanceChargeType, payBySpec):
+	case strings.EqualFold(want.InstanceChargeType, PayBySpec):
 		d.problem(ReasonImmutableAttribute, "%s cannot change from %s to %s", InstanceChargeType, have.InstanceChargeType, want.InstanceChargeType)
 	default:
 		d.set(OpSetCharge, want.InstanceChargeType, have.InstanceChargeType)
@@ -51,7 +51,7 @@ func (d *differ) charges(want, have *alicloud.LoadBalancer) {
 
 // internetText: the bandwidth counts with paybybandwidth only.
 func internetText(lb *alicloud.LoadBalancer) string {
-	if lb.InternetChargeType != payByBandwidth {
+	if lb.InternetChargeType != PayByBandwidth {
 		return lb.InternetChargeType
 	}
 	return fmt.Sprintf("%s %d Mbit/s", lb.InternetChargeType, lb.Bandwidth)

@@ -8,9 +8,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// externalEIP is the value of [ExternalIPType] that shows the elastic addresses of the CLB.
-const externalEIP = "eip"
-
 // eipWait is how long a CLB without an elastic address is left alone: its user may bind one at any time, and no event
 // tells of it.
 const eipWait = time.Minute
@@ -30,7 +27,7 @@ func (e *eips) current() bool {
 
 // externalAddresses returns the addresses that the Service shows in place of the CLB's, nil for the CLB's own.
 func (r *Reconciler) externalAddresses(ctx context.Context, known *memory, params Params) ([]string, []Problem) {
-	if params.Get(ExternalIPType) != externalEIP || params.Has(Hostname) {
+	if params.Get(ExternalIPType) != ExternalEIP || params.Has(Hostname) {
 		return nil, nil
 	}
 	id := known.actual.LoadBalancer.ID

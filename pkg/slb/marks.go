@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +37,11 @@ const (
 func DefaultName(uid types.UID) string {
 	name := "a" + strings.ReplaceAll(string(uid), "-", "")
 	return name[:min(len(name), maxDefaultName)]
+}
+
+// nameOf returns the namespace and the name of a Service.
+func nameOf(svc *corev1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
 }
 
 // owner is the identity that marks carry.
@@ -77,31 +81,6 @@ func parseMark(text string) (service types.NamespacedName, clusterID string, ok 
 		return types.NamespacedName{}, "", false
 	}
 	return types.NamespacedName{Name: parts[2], Namespace: parts[3]}, parts[4], true
-}
-
-// clusterIDsOn returns the cluster ids that the marks on an existing CLB carry with the name of the Service. Keeping the one
-// that is there means that taking over a CLB rewrites none of its listeners. On a CLB that several clusters share there may be
-// marks of a Service of the same name in another cluster.
-func clusterIDsOn(actual *Model, service types.NamespacedName) []string {
-	var ids []string
-	note := func(text string) {
-		if marked, id, ok := parseMark(text); ok && marked == service && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	for _, listener := range actual.Listeners {
-		note(listener.Description)
-	}
-	for _, group := range actual.Groups {
-		note(group.Name)
-		for _, member := range group.Backends {
-			note(member.Description)
-		}
-	}
-	if id, ok := actual.LoadBalancer.Tag(tagCluster); ok && !slices.Contains(ids, id) {
-		ids = append(ids, id)
-	}
-	return ids
 }
 
 // ownerTags are the tags of a CLB of ours; applied is the value of [tagApplied], empty to leave that as it is.

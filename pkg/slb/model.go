@@ -3,9 +3,18 @@ package slb
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Values of the API that say what a CLB is charged by.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancer.
+const (
+	PayBySpec      = "PayBySpec"
+	PayByCLCU      = "PayByCLCU"
+	PayByBandwidth = "paybybandwidth"
 )
 
 // Model is what one Service has, or is to have, in the cloud. An empty field of a desired model is not managed: it is
@@ -179,4 +188,29 @@ func isMember(address string, desired, actual *Model) bool {
 
 func hasWeight(group *Group, key alicloud.BackendKey) bool {
 	return group != nil && slices.ContainsFunc(group.Backends, func(b alicloud.Backend) bool { return b.BackendKey == key && b.Weight > 0 })
+}
+
+// clusterIDsOn returns the cluster ids that the marks on an existing CLB carry with the name of the Service. Keeping the one
+// that is there means that taking over a CLB rewrites none of its listeners. On a CLB that several clusters share there may be
+// marks of a Service of the same name in another cluster.
+func clusterIDsOn(actual *Model, service types.NamespacedName) []string {
+	var ids []string
+	note := func(text string) {
+		if marked, id, ok := parseMark(text); ok && marked == service && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, listener := range actual.Listeners {
+		note(listener.Description)
+	}
+	for _, group := range actual.Groups {
+		note(group.Name)
+		for _, member := range group.Backends {
+			note(member.Description)
+		}
+	}
+	if id, ok := actual.LoadBalancer.Tag(tagCluster); ok && !slices.Contains(ids, id) {
+		ids = append(ids, id)
+	}
+	return ids
 }

@@ -42,6 +42,12 @@ const (
 	OpDeleteLoadBalancer Op = "delete load balancer"
 )
 
+// annotationOf names the annotation that an operation on the CLB itself follows.
+var annotationOf = map[Op]Suffix{
+	OpSetName: Name, OpSetCharge: InstanceChargeType, OpSetSpec: Spec, OpSetInternet: ChargeType,
+	OpSetProtection: DeleteProtection, OpSetModification: ModificationProtection,
+}
+
 // targetLoadBalancer is the target of steps on the CLB itself. Every other target needs it.
 const targetLoadBalancer = "load balancer"
 

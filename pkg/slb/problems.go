@@ -2,6 +2,7 @@ package slb
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -48,4 +49,12 @@ func byReason(problems []Problem) []Problem {
 		joined[i].Message = strings.Join([]string{joined[i].Message, problem.Message}, "; ")
 	}
 	return joined
+}
+
+// hasInvalid reports whether an annotation was not accepted.
+func hasInvalid(problems []Problem) bool { return hasReason(problems, ReasonInvalidAnnotation) }
+
+// hasReason reports whether one of the problems has the reason.
+func hasReason(problems []Problem, reason string) bool {
+	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Reason == reason })
 }

@@ -1,10 +1,11 @@
 package slb
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"net/netip"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // Address families, as the annotations spell them.

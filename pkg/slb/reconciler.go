@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -130,10 +128,6 @@ func (r *Reconciler) lockShared(ctx context.Context, params Params, known *memor
 	return unlock, nil
 }
 
-func nameOf(svc *corev1.Service) types.NamespacedName {
-	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-}
-
 // refuse returns why nothing may be done for a Service.
 func (r *Reconciler) refuse(params Params) error {
 	if r.opts.Config.DisablePublicSLB && !params.Has(LoadBalancerID) && params.addressType() == alicloud.AddressInternet {
@@ -247,12 +241,6 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 		out.written = &wanted
 	}
 	return plan, nil
-}
-
-func hasInvalid(problems []Problem) bool { return hasReason(problems, ReasonInvalidAnnotation) }
-
-func hasReason(problems []Problem, reason string) bool {
-	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Reason == reason })
 }
 
 // input collects what the wanted state depends on.

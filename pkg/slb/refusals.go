@@ -42,15 +42,15 @@ type chargeRule struct {
 var chargeRules = []chargeRule{
 	{
 		[]Op{OpCreateLoadBalancer},
-		func(lb alicloud.LoadBalancer) bool { return strings.EqualFold(lb.InstanceChargeType, payBySpec) },
-		fmt.Sprintf("%s: %q is no longer sold everywhere; accepted everywhere: %s", InstanceChargeType, payBySpec, payByCLCU),
+		func(lb alicloud.LoadBalancer) bool { return strings.EqualFold(lb.InstanceChargeType, PayBySpec) },
+		fmt.Sprintf("%s: %q is no longer sold everywhere; accepted everywhere: %s", InstanceChargeType, PayBySpec, PayByCLCU),
 	},
 	{
 		[]Op{OpCreateLoadBalancer, OpSetCharge, OpSetInternet},
 		func(lb alicloud.LoadBalancer) bool {
-			return strings.EqualFold(lb.InstanceChargeType, payByCLCU) && lb.InternetChargeType == payByBandwidth
+			return strings.EqualFold(lb.InstanceChargeType, PayByCLCU) && lb.InternetChargeType == PayByBandwidth
 		},
-		fmt.Sprintf("%s: %q may be refused with %s: %s; accepted with it: paybytraffic", ChargeType, payByBandwidth, InstanceChargeType, payByCLCU),
+		fmt.Sprintf("%s: %q may be refused with %s: %s; accepted with it: paybytraffic", ChargeType, PayByBandwidth, InstanceChargeType, PayByCLCU),
 	},
 }
 

@@ -54,7 +54,7 @@ var rules = []rule{
 	{without(ForceOverrideListeners, has(LoadBalancerID)), false, "loadbalancer-force-override-listeners has no effect without loadbalancer-id"},
 	{without(VGroupPort, has(LoadBalancerID)), false, "loadbalancer-vgroup-port has no effect without loadbalancer-id"},
 	{has(Type), false, "loadbalancer-type is not read: the feature gate " + GateLoadBalancerType + " is off"},
-	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), false,
+	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == NetworkVPC }), false,
 		"loadbalancer-network-type: classic has no effect without loadbalancer-address-type: intranet"},
 	{func(p Params) bool {
 		return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))

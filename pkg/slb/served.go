@@ -21,10 +21,6 @@ func Served(svc *corev1.Service) bool {
 	return !tunnelled
 }
 
-// GateLoadBalancerType is the feature gate, by the name that it has in the vendor's own controller, behind which the
-// annotation [Type] hands a Service to a controller of another kind of load balancer.
-const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
-
 // serves reports whether the Service is to have a CLB.
 func (c Config) serves(svc *corev1.Service) bool { return Served(svc) && !c.handsOver(svc) }
 

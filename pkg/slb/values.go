@@ -13,6 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+// Values of annotations that count without further words.
+const (
+	// DefaultSpec is the specification of a pay-by-specification CLB where no annotation gives one.
+	DefaultSpec    = "slb.s1.small"
+	NetworkVPC     = "vpc"
+	NetworkClassic = "classic"
+)
+
 // Kind is a form of annotation values.
 type Kind string
 
