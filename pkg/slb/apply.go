@@ -17,7 +17,7 @@ var errMemberQuota = errors.New("the quota of members of the CLB is used up")
 // applier carries out one plan. It writes only, and keeps model in step with every write that succeeded, so that the
 // next difference needs no reading.
 type applier struct {
-	api   API
+	api   writer
 	model *Model
 	// token makes the client token of the creation of a CLB.
 	token func(lb alicloud.LoadBalancer) string
@@ -42,7 +42,7 @@ type applier struct {
 	charge pendingCharge
 }
 
-func newApplier(api API, model *Model, token func(alicloud.LoadBalancer) string) *applier {
+func newApplier(api writer, model *Model, token func(alicloud.LoadBalancer) string) *applier {
 	return &applier{api: api, model: model, token: token, failed: map[string]bool{}, refused: map[Op]bool{}, throttled: map[Op]bool{}}
 }
 
