@@ -11,9 +11,6 @@ import (
 // ownAccessList stands for the id of the Service's list, which is known only once the list is made.
 const ownAccessList = "(source ranges)"
 
-// codeSourceRanges in the tag of what was applied says that the Service may have a list. It is no annotation's.
-const codeSourceRanges = "sr"
-
 // withAccessList puts the id of the list in its place.
 func withAccessList(attributes alicloud.Attributes, list *alicloud.AccessList) alicloud.Attributes {
 	if attributes["AclId"] != ownAccessList || list == nil {

@@ -9,15 +9,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// forgetOurs leaves of what the program made only what the vendor's own controller makes, too, see [TestWhatWeMakeIsTheVendorsOwn]:
-// our notes go, and its label comes.
+// forgetOurs leaves of what the program made only what the official CCM makes, too, see [TestWhatWeMakeIsTheVendorsOwn]: our
+// conditions go, and its label comes.
 func (w *world) forgetOurs() {
 	w.t.Helper()
-	for _, lb := range w.lbs() {
-		if err := w.api.UntagLoadBalancer(w.t.Context(), lb.ID, []string{tagApplied, tagWritten, tagDomains}); err != nil {
-			w.t.Fatal(err)
-		}
-	}
 	w.change("web", func(svc *corev1.Service) {
 		svc.Status.Conditions = nil
 		svc.Labels[labelHash] = "0"

@@ -107,15 +107,15 @@ func TestCLBAnnotations(t *testing.T) {
 		writes []string
 		reason string
 	}{
-		{Name, "shop", []string{"SetLoadBalancerName", "TagResources"}, ""},
-		{DeleteProtection, "off", []string{"SetLoadBalancerDeleteProtection", "TagResources"}, ""},
-		{ModificationProtection, "NonProtection", []string{"SetLoadBalancerModificationProtection", "TagResources"}, ""},
+		{Name, "shop", []string{"SetLoadBalancerName"}, ""},
+		{DeleteProtection, "off", []string{"SetLoadBalancerDeleteProtection"}, ""},
+		{ModificationProtection, "NonProtection", []string{"SetLoadBalancerModificationProtection"}, ""},
 		{AdditionalTags, "team=a,cost", []string{"TagResources"}, ""},
 		{AddressType, "internet", nil, ReasonImmutableAttribute},
 		{IPVersion, "ipv6", nil, ReasonImmutableAttribute},
 		{VSwitchID, "vsw-b", nil, ReasonImmutableAttribute},
 		{MasterZoneID, "cn-hangzhou-b", nil, ReasonImmutableAttribute},
-		{InstanceChargeType, "PayBySpec", []string{"TagResources"}, ReasonImmutableAttribute},
+		{InstanceChargeType, "PayBySpec", nil, ReasonImmutableAttribute},
 		{Bandwidth, "20", nil, ReasonAnnotationNoEffect},
 		{Scheduler, "fastest", nil, ReasonInvalidAnnotation},
 		{ExternalIPType, "eip", nil, ReasonFailedSetEIPAddress},

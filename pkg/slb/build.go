@@ -29,10 +29,9 @@ type Input struct {
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet. Only where members are addresses of pods.
 	Interfaces map[string]string
-	// Tags is what was written for the annotation additional-resource-tags before.
-	Tags tagHistory
-	// Domains are those that extensions were made for before, and are to be made for.
-	Domains domainMemory
+	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
+	// annotations.
+	RemoveTags, RemoveDomains []string
 	// Certificates are those that the annotations name, by id; UsedCertificates are the ids that listeners have already.
 	Certificates     map[string]certificate
 	UsedCertificates sets.Set[string]
@@ -48,8 +47,6 @@ type Input struct {
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix
-	// Applied is the value of the tag of what was applied, empty to leave that as it is.
-	Applied string
 	// Reused says that the Service is on a CLB that its user made, ForeignGroups are the ids of the groups on it that no
 	// controller made.
 	Reused        bool

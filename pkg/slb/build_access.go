@@ -31,7 +31,7 @@ func (b *builder) accessList() {
 	}
 	b.model.Access = &alicloud.AccessList{
 		Name: accessListPrefix + DefaultName(b.in.Service.UID), IPVersion: family, Entries: blocks,
-		ResourceGroupID: b.in.Params.or(ResourceGroupID, b.in.Config.ResourceGroupID), Tags: ownerTags(b.in.Service, b.in.ClusterID, ""),
+		ResourceGroupID: b.in.Params.or(ResourceGroupID, b.in.Config.ResourceGroupID), Tags: ownerTags(b.in.Service, b.in.ClusterID),
 	}
 }
 

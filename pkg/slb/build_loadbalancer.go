@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -14,7 +13,7 @@ const defaultBandwidth = 50
 func (b *builder) loadBalancer() {
 	params, config := b.in.Params, b.in.Config
 	b.model.LoadBalancer = b.managedLoadBalancer()
-	b.model.WrittenTags, b.model.Domains = b.in.Tags.before, b.in.Domains
+	b.model.RemoveTags, b.model.RemoveDomains = b.in.RemoveTags, b.in.RemoveDomains
 
 	create := b.model.LoadBalancer
 	create.AddressType, create.AddressIPVersion, create.NetworkType = params.addressType(), params.Get(IPVersion), ""
@@ -30,9 +29,6 @@ func (b *builder) loadBalancer() {
 	create.ResourceGroupID = params.or(ResourceGroupID, config.ResourceGroupID)
 	if create.InstanceChargeType == PayBySpec && create.Spec == "" {
 		create.Spec = DefaultSpec
-	}
-	if noted := joinDigests(b.in.Domains.now); noted != "" {
-		create.Tags = append(slices.Clone(create.Tags), alicloud.Tag{Key: tagDomains, Value: noted})
 	}
 	b.model.Create = create
 	b.network()
@@ -85,7 +81,7 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		InstanceChargeType:     params.Get(InstanceChargeType),
 		DeleteProtection:       params.Get(DeleteProtection),
 		ModificationProtection: params.Get(ModificationProtection),
-		Tags:                   ownerTags(b.in.Service, b.in.ClusterID, b.in.Applied),
+		Tags:                   ownerTags(b.in.Service, b.in.ClusterID),
 	}
 	if b.in.Reused {
 		lb.Tags = []alicloud.Tag{{Key: tagReused, Value: "true"}}
@@ -106,9 +102,6 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		lb.NetworkType = params.Get(NetworkType)
 	}
 	lb.Tags = append(lb.Tags, additionalTags(params)...)
-	if b.in.Tags.tag != "" {
-		lb.Tags = append(lb.Tags, alicloud.Tag{Key: tagWritten, Value: b.in.Tags.tag})
-	}
 	return lb
 }
 

@@ -93,7 +93,7 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 			if test.suffix == InstanceChargeType {
 				delete(svc.Annotations, key(InstanceChargeType))
 			}
-			id := w.changedCLB(svc)
+			w.changedCLB(svc)
 			w.put(svc)
 			w.converge("web")
 			w.change("web", func(svc *corev1.Service) {
@@ -106,9 +106,8 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 					t.Fatal("the pass does not tell of the refusal")
 				}
 			}
-			lb := w.lb(id)
-			if applied, _ := lb.Tag(tagApplied); !strings.Contains(applied, "ht") {
-				t.Errorf("applied %q, want what was applied beside the refused attribute", applied)
+			if text := w.recorded("web"); !strings.Contains(text, string(HealthyThreshold)) {
+				t.Errorf("recorded %q, want what was applied beside the refused attribute", text)
 			}
 			w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(test.suffix)) })
 			w.restart()
@@ -122,15 +121,13 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 }
 
 // changedCLB makes a CLB of ours each attribute of which somebody has set to something that is no default.
-func (w *world) changedCLB(svc *corev1.Service) string {
+func (w *world) changedCLB(svc *corev1.Service) {
 	w.t.Helper()
-	lb, err := w.api.CreateLoadBalancer(w.t.Context(), alicloud.LoadBalancer{
+	if _, err := w.api.CreateLoadBalancer(w.t.Context(), alicloud.LoadBalancer{
 		Name: "by-hand", AddressType: alicloud.AddressInternet, InstanceChargeType: PayBySpec, Spec: "slb.s2.medium",
 		InternetChargeType: PayByBandwidth, Bandwidth: 5, DeleteProtection: "off", ModificationProtection: alicloud.NonProtection,
-		Tags: ownerTags(svc, testCluster, nothingApplied),
-	}, "")
-	if err != nil {
+		Tags: ownerTags(svc, testCluster),
+	}, ""); err != nil {
 		w.t.Fatal(err)
 	}
-	return lb.ID
 }

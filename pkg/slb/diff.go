@@ -23,16 +23,12 @@ func Diff(desired, actual *Model, service types.NamespacedName, clusterID string
 		}
 		d.createLoadBalancer()
 	case desired.Reused && !serves(desired, actual):
-	case desired.Reused, desired.Access != nil && actual.Access == nil:
-		// First of all: without the tag a tear-down would not recognise the CLB as one that it may look into, or would not
-		// know that there is a list.
+	case desired.Reused:
+		// First of all: without the tag a tear-down would not recognise the CLB as one that may have something of the Service.
 		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
 	d.memberSteps(d.clearMembers)
 	d.accessList()
-	if !creates {
-		d.rememberDomains()
-	}
 	d.createGroups()
 	d.memberSteps(d.growMembers)
 	d.listeners()
@@ -41,7 +37,6 @@ func Diff(desired, actual *Model, service types.NamespacedName, clusterID string
 	d.deleteGroups()
 	d.dropAccessList()
 	if !creates {
-		d.forgetDomains()
 		d.attributes()
 	}
 	return d.plan
@@ -59,8 +54,6 @@ type differ struct {
 	plan            Plan
 	// replaced holds the keys of listeners that a step of the plan deletes to make room for another protocol.
 	replaced []alicloud.ListenerKey
-	// noted is the tag of the domains as it is after the steps so far.
-	noted string
 }
 
 func (d *differ) step(step Step) { d.plan.Steps = append(d.plan.Steps, step) }

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -14,7 +15,7 @@ func (d *differ) attributes() {
 	d.set(OpSetProtection, want.DeleteProtection, have.DeleteProtection)
 	d.set(OpSetModification, want.ModificationProtection, have.ModificationProtection)
 	d.charges(want, have)
-	if !d.desired.Reused && (d.desired.Access == nil || d.actual.Access != nil) {
+	if !d.desired.Reused {
 		d.tags(want.Tags, have)
 	}
 	d.immutable(want, have)
@@ -57,10 +58,9 @@ func internetText(lb *alicloud.LoadBalancer) string {
 	return fmt.Sprintf("%s %d Mbit/s", lb.InternetChargeType, lb.Bandwidth)
 }
 
-// tags adds the tags that are missing or differ, and removes those of ours that are wanted no more. Tags of others are
-// never removed.
+// tags adds the tags that are missing or differ, and removes those that left the annotation. Tags of others stay. The tags of
+// earlier versions go with the first write of tags, because a write of their own would make an upgrade write to every CLB.
 func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
-	d.untag(want, have)
 	var missing []alicloud.Tag
 	var texts []string
 	for _, tag := range want {
@@ -69,11 +69,33 @@ func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 			texts = append(texts, tag.Key+"="+tag.Value)
 		}
 	}
+	gone := d.tagsToRemove(want, have)
+	if len(missing)+len(gone) > 0 {
+		gone = append(gone, presentTags(have, legacyTags())...)
+	}
+	if len(gone) > 0 {
+		d.step(Step{Op: OpUntag, Target: targetLoadBalancer, Before: strings.Join(gone, " "), tagKeys: gone})
+	}
 	if len(missing) > 0 {
 		d.step(Step{
 			Op: OpTag, Target: targetLoadBalancer, After: strings.Join(texts, " "), loadBalancer: alicloud.LoadBalancer{Tags: missing},
 		})
 	}
+}
+
+// tagsToRemove returns the keys of tags on the CLB that left the annotation.
+func (d *differ) tagsToRemove(want []alicloud.Tag, have *alicloud.LoadBalancer) []string {
+	return slices.DeleteFunc(presentTags(have, d.desired.RemoveTags), func(key string) bool {
+		return reservedTags.Has(key) || slices.ContainsFunc(want, func(tag alicloud.Tag) bool { return tag.Key == key })
+	})
+}
+
+// presentTags returns those of the keys that the CLB has a tag of.
+func presentTags(lb *alicloud.LoadBalancer, keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		_, ok := lb.Tag(key)
+		return !ok
+	})
 }
 
 // immutable reports what only a new CLB could have.

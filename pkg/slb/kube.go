@@ -85,8 +85,8 @@ func publish(out outcome, result metav1.Condition) func(*corev1.Service) {
 		if out.status != nil {
 			svc.Status.LoadBalancer = *out.status
 		}
-		if out.written != nil {
-			out.written.remember()(svc)
+		if out.record != nil {
+			out.record.store()(svc)
 		}
 		if result.Type == "" {
 			return

@@ -74,9 +74,9 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.L
 	known := r.memories.of(svc)
 	known.marked = known.marked || held(svc) || slices.Contains(svc.Finalizers, stockFinalizer)
 	out, err := r.ensure(ctx, svc, known)
-	if out.written != nil && out.service != nil {
-		if _, showErr := r.kube.change(ctx, out.service, out.written.remember()); showErr != nil {
-			err = errors.Join(err, fmt.Errorf("remember what is written on CLB %s: %w", out.loadBalancerID, showErr))
+	if out.record != nil && out.service != nil {
+		if _, storeErr := r.kube.change(ctx, out.service, out.record.store()); storeErr != nil {
+			err = errors.Join(err, fmt.Errorf("record what was applied to CLB %s: %w", out.loadBalancerID, storeErr))
 		}
 	}
 	wait, quiet := waitTime(err)
@@ -102,11 +102,11 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) error {
 	if _, err = r.remove(ctx, svc, r.memories.of(svc)); err != nil {
 		return err
 	}
-	if !held(svc) {
-		return nil
+	change := Record{}.store()
+	if held(svc) {
+		change = unmark // the official CCM served this Service before; the stock controller does not know its finalizer
 	}
-	// The vendor's own controller served this Service before; the stock controller does not know its finalizer.
-	_, err = r.kube.change(ctx, svc, unmark)
+	_, err = r.kube.change(ctx, svc, change)
 	return err
 }
 

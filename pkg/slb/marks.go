@@ -20,10 +20,6 @@ const (
 	// tagReused is set to "true" on a CLB that its user made and a Service names by id. It is never removed.
 	tagReused = "kubernetes.reused.by.user"
 
-	// tagApplied holds the codes of the annotations that were applied to a CLB of ours, so that one that is removed can be
-	// told from one that never was, also after a restart.
-	tagApplied = "alicloud-ccm.applied"
-
 	// protectionReason is shown by the console when it refuses a change.
 	protectionReason = "managed.by.ack"
 
@@ -83,14 +79,10 @@ func parseMark(text string) (service types.NamespacedName, clusterID string, ok 
 	return types.NamespacedName{Name: parts[2], Namespace: parts[3]}, parts[4], true
 }
 
-// ownerTags are the tags of a CLB of ours; applied is the value of [tagApplied], empty to leave that as it is.
-func ownerTags(svc *corev1.Service, clusterID, applied string) []alicloud.Tag {
-	tags := []alicloud.Tag{
+// ownerTags are the tags of a CLB of ours.
+func ownerTags(svc *corev1.Service, clusterID string) []alicloud.Tag {
+	return []alicloud.Tag{
 		{Key: tagOwner, Value: DefaultName(svc.UID)},
 		{Key: tagCluster, Value: clusterID},
 	}
-	if applied != "" {
-		tags = append(tags, alicloud.Tag{Key: tagApplied, Value: applied})
-	}
-	return tags
 }

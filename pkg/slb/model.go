@@ -27,11 +27,9 @@ type Model struct {
 	Create alicloud.LoadBalancer
 	// VSwitchIDs are tried in this order at creation until one has a free address. Desired models only.
 	VSwitchIDs []string
-	// WrittenTags are the digests of the tag keys that were written for an annotation: they go when they leave it. Desired
-	// models only.
-	WrittenTags []string
-	// Domains are those that extensions are or were made for. Desired models only.
-	Domains domainMemory
+	// RemoveTags are the keys of tags that were written for an annotation and left it, RemoveDomains the domains whose
+	// extensions were created for one and left it, in lower case. Desired models only.
+	RemoveTags, RemoveDomains []string
 	// Reused says that the CLB is its user's and not ours: it is neither created nor deleted.
 	Reused bool
 	// Override says that the listeners of a reused CLB are ours to manage.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,7 @@ import (
 
 // mayHaveAccessList reports whether a list of the Service is to be looked for. It is not looked for in vain with every CLB:
 // most Services never had one.
-func mayHaveAccessList(svc *corev1.Service, params Params, actual *Model) bool {
+func mayHaveAccessList(svc *corev1.Service, params Params, actual *Model, record Record) bool {
 	if len(askedRanges(svc)) > 0 {
 		return true
 	}
@@ -22,8 +21,7 @@ func mayHaveAccessList(svc *corev1.Service, params Params, actual *Model) bool {
 	if actual.Reused {
 		return params.overridesListeners()
 	}
-	codes, _ := actual.LoadBalancer.Tag(tagApplied)
-	return slices.Contains(strings.Split(codes, "."), codeSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l Listener) bool {
+	return slices.Contains(record.Annotations, recordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l Listener) bool {
 		marked, _, ok := parseMark(l.Description)
 		return ok && marked == nameOf(svc) && l.Attributes["AclId"] != "" && !params.Has(ACLID)
 	})

@@ -47,7 +47,12 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 		known.reclaimed = known.removing
 	}
 	known.removing, known.released = "", false
-	svc, err := r.kube.change(ctx, cached, addFinalizer)
+	svc, err := r.kube.change(ctx, cached, func(svc *corev1.Service) {
+		if !held(svc) {
+			addFinalizer(svc)
+			storeFirstIntent(svc)
+		}
+	})
 	if err != nil {
 		return 0, r.tellUnwritten(cached, known, ReasonFailedAddFinalizer, fmt.Errorf("add the finalizer: %w", err))
 	}

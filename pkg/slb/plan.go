@@ -54,9 +54,6 @@ const targetLoadBalancer = "load balancer"
 // targetAccess is the target of steps on the list of the source ranges.
 const targetAccess = "source ranges"
 
-// targetDomains is the target of the note of the domains that extensions are made for.
-const targetDomains = "domains"
-
 func targetGroup(name string) string                 { return name }
 func targetListener(key alicloud.ListenerKey) string { return key.String() }
 

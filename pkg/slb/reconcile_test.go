@@ -35,7 +35,7 @@ func TestCreateCostsFiveCalls(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{group: wantMembers}, lb.Groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{tagOwner: "a0f5e8a1cweb", tagCluster: testCluster, tagApplied: nothingApplied}, lb.Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{tagOwner: "a0f5e8a1cweb", tagCluster: testCluster}, lb.Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 	got := [5]string{lb.AddressType, lb.DeleteProtection, lb.Protection, lb.Reason, lb.ChargeType}

@@ -50,14 +50,10 @@ type outcome struct {
 	problems []Problem
 	// writes counts the calls that changed something.
 	writes int
-	// applied are the codes of the annotations that the pass applied.
-	applied string
-	// tags are the digests of the tag keys that the pass wrote.
-	tags string
-	// domains are the digests of the domains that the pass made extensions for.
-	domains []string
-	// written is what the Service is to remember of a CLB of its user's, nil to leave that as it is.
-	written *written
+	// record is what is applied once the plan is carried out, and then what the Service holds; nil to leave that as it is.
+	record *Record
+	// refused are annotations that the cloud refused to apply.
+	refused []string
 	// desired is what the pass wants, gates are the readiness gates of its pods, and gateWait is when they are due for
 	// another look.
 	desired  *Model
@@ -92,14 +88,14 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 		return out, err
 	}
 	known.note(ctx, notes(params, out.desired))
-	if svc, err = r.rememberFirst(ctx, svc, known, plan, &out); svc == nil {
+	if svc, err = r.recordIntent(ctx, svc, known, plan, &out); svc == nil {
 		return out, err
 	}
 	out.service = svc
 	if err = r.apply(ctx, svc, known, plan, &out); err == nil {
-		known.applied, known.tags, known.domains, known.reclaimed = out.applied, out.tags, out.domains, ""
+		known.reclaimed = ""
 	}
-	known.carriedOut(&out, err)
+	known.recordApplied(&out, err)
 	known.lookAgain(plan)
 	err = errors.Join(err, r.openGates(ctx, svc, known, &out))
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
@@ -170,19 +166,21 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 
 // lookFurther reads what few Services have.
 func (r *Reconciler) lookFurther(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
-	known.recall(svc)
-	if !known.extensionsRead && mayHaveExtensions(params, known) {
+	record := loadRecord(known.record, svc, known.actual)
+	if !known.extensionsRead && mayHaveExtensions(params, known.actual, record) {
 		if err := observeExtensions(ctx, r.opts.API, known.actual, nameOf(svc)); err != nil {
 			return err
 		}
 		known.extensionsRead = true
 	}
+	record = record.resolveDomains(known.actual, params)
+	known.record = &record
 	return r.lookForAccess(ctx, svc, params, known)
 }
 
 // lookForAccess reads the list of the source ranges where there may be one that is not known yet.
 func (r *Reconciler) lookForAccess(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
-	if known.accessRead || !mayHaveAccessList(svc, params, known.actual) {
+	if known.accessRead || !mayHaveAccessList(svc, params, known.actual, loadRecord(known.record, svc, known.actual)) {
 		return nil
 	}
 	list, err := observeAccessList(ctx, r.opts.API, svc)
@@ -211,18 +209,21 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 		return Plan{}, nil
 	}
 	params = known.lastValid(params)
-	history := appliedHistory(known, params, len(askedRanges(svc)) > 0 || known.access != nil)
-	in, gates, err := r.input(ctx, svc, known, history.params)
+	before := *known.record
+	record := recordOf(before.LoadBalancerID, params, known.actual != nil && known.actual.Reused, len(askedRanges(svc)) > 0 || known.access != nil)
+	reverted := params
+	if !params.invalid && (known.actual == nil || !known.actual.Reused || params.overridesListeners()) {
+		reverted = params.revert(before.Annotations)
+	}
+	in, gates, err := r.input(ctx, svc, known, reverted)
 	if err != nil {
 		return Plan{}, err
 	}
 	out.gates, out.silence = gates, untilSilence(in.Nodes, time.Now())
-	in.Applied, out.applied = history.tag, history.codes
-	if in.Tags, err = r.writtenTags(svc, known, params); err != nil {
+	if in.RemoveTags, err = r.tagsToRemove(svc, before, record); err != nil {
 		return Plan{}, err
 	}
-	in.Domains = writtenDomains(known, params)
-	out.tags, out.domains = in.Tags.digests, in.Domains.now
+	in.RemoveDomains = notIn(before.Domains, record.Domains)
 	in.Certificates, in.UsedCertificates, in.Now = r.readCertificates(ctx, params), usedCertificates(known.actual), time.Now()
 	desired, problems := Build(in)
 	out.desired = desired
@@ -233,14 +234,60 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 	known.protectAgain(desired)
 	plan := Diff(desired, actual, nameOf(svc), in.ClusterID)
 	out.problems = append(append(out.problems, problems...), plan.Problems...)
-	switch {
-	case hasInvalid(out.problems):
-		plan = plan.membersOnly()
-	case in.Reused:
-		wanted := writtenFor(actual.LoadBalancer.ID, params)
-		out.written = &wanted
+	if hasInvalid(out.problems) {
+		return plan.membersOnly(), nil
 	}
+	out.record = &record
 	return plan, nil
+}
+
+// tagsToRemove returns the keys that left the annotation. On an existing CLB those stay that another Service asks for.
+func (r *Reconciler) tagsToRemove(svc *corev1.Service, before, wanted Record) ([]string, error) {
+	gone := notIn(before.TagKeys, wanted.TagKeys)
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	services, err := r.opts.Services.Lister().List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	for _, other := range services {
+		if nameOf(other) == nameOf(svc) || !r.opts.Config.serves(other) {
+			continue
+		}
+		if params, _ := ParseParams(other.Annotations); params.Get(LoadBalancerID) == before.LoadBalancerID {
+			gone = notIn(gone, recordOf(before.LoadBalancerID, params, true, false).TagKeys)
+		}
+	}
+	return gone, nil
+}
+
+// recordIntent writes to the Service the tags and domains that a plan is about to write, before it does. It returns the
+// Service as it is then, nil when it is gone.
+func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, known *memory, plan Plan, out *outcome) (*corev1.Service, error) {
+	if out.record == nil || plan.Empty() {
+		return svc, nil
+	}
+	if known.record.covers(out.record.intent()) {
+		return svc, nil
+	}
+	both := known.record.and(out.record.intent())
+	changed, err := r.kube.change(ctx, svc, both.store())
+	if err != nil {
+		return nil, fmt.Errorf("record what is about to be written: %w", err)
+	}
+	known.record = &both
+	return changed, nil
+}
+
+// recordApplied notes what came of a plan.
+func (m *memory) recordApplied(out *outcome, err error) {
+	if m.actual == nil || out.record == nil {
+		out.record = nil
+		return
+	}
+	record := m.record.after(*out.record, err != nil, out.refused).of(m.actual)
+	m.record, out.record = &record, &record
 }
 
 // input collects what the wanted state depends on.
@@ -310,6 +357,7 @@ func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memo
 	applier := newApplier(r.opts.API, known.actual, func(lb alicloud.LoadBalancer) string { return clientToken(svc.UID, known.lost, lb) })
 	applier.drift = known.drift
 	err := applier.run(ctx, plan)
+	out.refused = applier.refusedAnnotations()
 	out.writes += applier.writes
 	known.access = known.actual.Access
 	if applier.charge.asked != "" {

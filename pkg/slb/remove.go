@@ -93,14 +93,14 @@ func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, kn
 // removalPlan deletes a CLB of ours; its listeners and groups go with it. Of a CLB that its user made it deletes what
 // carries our mark. A CLB that its user wants to keep only loses what binds it to us.
 func (r *Reconciler) removalPlan(svc *corev1.Service, known *memory) (Plan, error) {
-	known.recall(svc)
 	actual := known.actual
+	record := loadRecord(known.record, svc, actual)
 	switch {
 	case actual.Reused && preserved(svc):
 		return Plan{}, nil
 	case actual.Reused:
-		tags, err := r.removableTags(svc, *known.written, "")
-		nothing := &Model{Reused: true, Override: true, WrittenTags: tags}
+		tags, err := r.tagsToRemove(svc, record, Record{})
+		nothing := &Model{Reused: true, Override: true, RemoveTags: tags}
 		return Diff(nothing, actual, nameOf(svc), clusterIDOn(actual, svc, r.opts.Config.ClusterID)), err
 	case preserved(svc):
 		return preservingPlan(actual), nil
@@ -133,12 +133,7 @@ func preservingPlan(actual *Model) Plan {
 			loadBalancer: alicloud.LoadBalancer{ModificationProtection: alicloud.NonProtection},
 		})
 	}
-	var keys []string
-	for _, key := range []string{tagOwner, tagCluster, tagApplied, tagWritten, tagDomains} {
-		if _, ok := actual.LoadBalancer.Tag(key); ok {
-			keys = append(keys, key)
-		}
-	}
+	keys := presentTags(&actual.LoadBalancer, append([]string{tagOwner, tagCluster}, legacyTags()...))
 	if len(keys) > 0 {
 		plan.Steps = append(plan.Steps, Step{
 			// Last: without them the CLB is not found again.

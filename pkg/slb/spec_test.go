@@ -102,7 +102,7 @@ func TestWhatOnlyANewCLBCouldHave(t *testing.T) {
 		annotate(svc, Scheduler, "wlc")
 	})
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute", "TagResources"}, writesOf(w.calls())); diff != "" {
+	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	events := w.told()

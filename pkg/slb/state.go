@@ -58,16 +58,10 @@ type memory struct {
 	busy int
 	// valid are the parameters of the last pass in which all annotations were accepted.
 	valid *Params
-	// applied are the codes of the annotations of the last pass that succeeded, "" before the first.
-	applied string
-	// tags are the digests of the tag keys that the last pass that succeeded wrote, see [tagWritten].
-	tags string
-	// domains are the digests of the domains that the last pass that succeeded wrote, see [tagDomains]; extensionsRead says
-	// that actual has the domain extensions.
-	domains        []string
+	// extensionsRead says that actual has the domain extensions.
 	extensionsRead bool
-	// written is what the Service remembers of a CLB of its user's, nil on a CLB of our own.
-	written *written
+	// record is what was applied, as this process knows it; nil before it was loaded.
+	record *Record
 	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
 	// event per outcome, not per attempt.
 	told    map[Problem]bool

@@ -16,8 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// guest makes a Service with an https listener, tags and domain extensions on a CLB of its user's, which has a tag and an
-// extension of its user's own.
+// guest makes a Service with an https listener, tags and domain extensions on an existing CLB, which has a tag of its owner.
 func guest(w *world, extensions, tags string) *corev1.Service {
 	w.t.Helper()
 	lb := w.makeCLB(alicloud.Tag{Key: "mine", Value: "1"})
@@ -41,7 +40,8 @@ func setOrDelete(svc *corev1.Service, suffix Suffix, value string) {
 	}
 }
 
-func (w *world) remembered(name string) string {
+// recorded returns the Record that the Service holds, as text.
+func (w *world) recorded(name string) string {
 	w.t.Helper()
 	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, ConditionWritten)
 	if condition == nil {
@@ -50,9 +50,9 @@ func (w *world) remembered(name string) string {
 	return condition.Message
 }
 
-// TestWhatWasWrittenOnACLBOfItsUsers goes when it leaves the annotations, also after a restart before every change; what is
-// the user's own stays, and the CLB carries no memory of ours.
-func TestWhatWasWrittenOnACLBOfItsUsers(t *testing.T) {
+// TestRecordOnAnExistingCLB: what was applied goes when it leaves the annotations, also after a restart before every change;
+// what the owner of the CLB set stays, and the CLB carries no tag of ours.
+func TestRecordOnAnExistingCLB(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
@@ -64,20 +64,20 @@ func TestWhatWasWrittenOnACLBOfItsUsers(t *testing.T) {
 			if _, err := w.api.CreateDomainExtension(t.Context(), w.onlyCLB(), 443, alicloud.DomainExtension{Domain: "own.example.com", CertificateID: "cert-1"}); err != nil {
 				t.Fatal(err)
 			}
-			if text := w.remembered("web"); text != "" {
-				t.Errorf("a Service that wrote nothing remembers %s", text)
+			if text := w.recorded("web"); text != "" {
+				t.Errorf("a Service for which nothing was written records %s", text)
 			}
 			for _, step := range []struct {
 				extensions, tags, scheduler string
 				wantDomains                 []string
 				wantTags                    map[string]string
 				wantScheduler               string
-				remembers                   string
+				recorded                    string
 			}{
 				{"a.example.com:cert-1,b.example.com:cert-1", "a=1,b=2", "wlc", []string{"a.example.com:cert-1", "b.example.com:cert-1"},
-					map[string]string{"a": "1", "b": "2"}, "wlc", `"applied":["sc"],"tags":["a","b"],"domains":["a.example.com","b.example.com"]`},
+					map[string]string{"a": "1", "b": "2"}, "wlc", `"annotations":["loadbalancer-scheduler"],"tags":["a","b"],"domains":["a.example.com","b.example.com"]`},
 				{"a.example.com:cert-2", "b=3", "wlc", []string{"a.example.com:cert-2"}, map[string]string{"b": "3"}, "wlc",
-					`"applied":["sc"],"tags":["b"],"domains":["a.example.com"]`},
+					`"annotations":["loadbalancer-scheduler"],"tags":["b"],"domains":["a.example.com"]`},
 				{"", "", "", nil, nil, "rr", ""},
 			} {
 				w.change("web", func(svc *corev1.Service) {
@@ -103,14 +103,14 @@ func TestWhatWasWrittenOnACLBOfItsUsers(t *testing.T) {
 				if got := state.Listeners["https:443"]["Scheduler"]; got != step.wantScheduler {
 					t.Errorf("scheduler %v, want %s", got, step.wantScheduler)
 				}
-				if text := w.remembered("web"); !strings.Contains(text, step.remembers) || (text == "") != (step.remembers == "") {
-					t.Errorf("the Service remembers %s, want %s", text, step.remembers)
+				if text := w.recorded("web"); !strings.Contains(text, step.recorded) || (text == "") != (step.recorded == "") {
+					t.Errorf("the Service records %s, want %s", text, step.recorded)
 				}
 				w.calls()
 				w.drift("web")
 				w.mustPass("web")
 				if writes := writesOf(w.calls()); len(writes) != 0 {
-					t.Errorf("%q %q: the next look writes %v", step.extensions, step.tags, writes)
+					t.Errorf("%q %q: the next pass writes %v", step.extensions, step.tags, writes)
 				}
 			}
 		})
@@ -153,8 +153,8 @@ func TestTagsThatTwoServicesAskFor(t *testing.T) {
 	check("after the other was deleted", map[string]string{})
 }
 
-// TestMemoryOfAnotherCLB removes nothing, nor does one that somebody else wrote.
-func TestMemoryOfAnotherCLB(t *testing.T) {
+// TestRecordOfAnotherCLB removes nothing, nor does a text that is no Record.
+func TestRecordOfAnotherCLB(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{`{"loadBalancer":"lb-other","tags":["mine"]}`, "mine", ""} {
 		w := newWorld(t)
@@ -166,8 +166,8 @@ func TestMemoryOfAnotherCLB(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
 			t.Errorf("%q: tags (-want +got):\n%s", message, diff)
 		}
-		if text := w.remembered("web"); text != "" {
-			t.Errorf("%q: the Service remembers %s", message, text)
+		if text := w.recorded("web"); text != "" {
+			t.Errorf("%q: the Service records %s", message, text)
 		}
 	}
 }
@@ -182,9 +182,9 @@ func (w *world) servicePatches() (n int) {
 	return n
 }
 
-// TestMemoryComesBeforeTheWrite: whichever write to the Service fails, loses its answer or is the last thing that a process
-// does, nothing that was written to the CLB is forgotten: when the annotations go, so does what they asked for.
-func TestMemoryComesBeforeTheWrite(t *testing.T) {
+// TestIntentIsRecordedBeforeTheWrite: whichever write to the Service fails, loses its answer or is the last thing that a process
+// does, the Record has everything that was written to the CLB: when the annotations go, so does what they asked for.
+func TestIntentIsRecordedBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	smooth := newWorld(t)
 	threeNodes(smooth)
@@ -192,8 +192,8 @@ func TestMemoryComesBeforeTheWrite(t *testing.T) {
 	smooth.kube.ClearActions()
 	smooth.mustPass("web")
 	writes := smooth.servicePatches()
-	if writes < 3 {
-		t.Fatalf("%d writes to the Service, want finalizer, memory and status", writes)
+	if writes != 2 {
+		t.Fatalf("%d writes to the Service, want one of finalizer and intent, and one of the status", writes)
 	}
 	for _, mishap := range []string{"fails", "loses its answer", "is the last"} {
 		for k := range writes {
@@ -236,16 +236,16 @@ func TestMemoryComesBeforeTheWrite(t *testing.T) {
 				if domains := w.domains(443); len(domains) != 0 {
 					t.Errorf("domains %v are left over", domains)
 				}
-				if text := w.remembered("web"); text != "" {
-					t.Errorf("the Service still remembers %s", text)
+				if text := w.recorded("web"); text != "" {
+					t.Errorf("the Service still records %s", text)
 				}
 			})
 		}
 	}
 }
 
-// TestTearDownOnACLBOfItsUsers takes away the tags that were written for the Service and no other ones.
-func TestTearDownOnACLBOfItsUsers(t *testing.T) {
+// TestTearDownOnAnExistingCLB removes the tags that were written for the Service and no others.
+func TestTearDownOnAnExistingCLB(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
@@ -263,8 +263,8 @@ func TestTearDownOnACLBOfItsUsers(t *testing.T) {
 	}
 }
 
-// TestAdapterRemembersToo: linked into a stock manager, what was written goes as well, also after a restart.
-func TestAdapterRemembersToo(t *testing.T) {
+// TestAdapterRecordsToo: linked into a stock cloud controller manager, what was applied goes as well, also after a restart.
+func TestAdapterRecordsToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
@@ -279,13 +279,81 @@ func TestAdapterRemembersToo(t *testing.T) {
 	ensure()
 	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, AdditionalTags, "b=2") })
 	ensure()
-	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" || !strings.Contains(w.remembered("web"), `"tags":["b"]`) {
-		t.Errorf("the Service remembers %s, tags (-want +got):\n%s", w.remembered("web"), diff)
+	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" || !strings.Contains(w.recorded("web"), `"tags":["b"]`) {
+		t.Errorf("the Service records %s, tags (-want +got):\n%s", w.recorded("web"), diff)
 	}
 	if err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancerDeleted(t.Context(), "", w.get("web")); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags after the deletion (-want +got):\n%s", diff)
+	}
+}
+
+// TestTagsOfAnEarlierVersion are read, although nobody recorded anything yet, and cost no write: they go with the next write of
+// tags. What they stand for goes back or is removed when it leaves the annotations.
+func TestTagsOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := secured("a.example.com:cert-1")
+	annotate(svc, Scheduler, "wlc")
+	annotate(svc, AdditionalTags, "a=1,b=2")
+	w.put(svc)
+	w.mustPass("web")
+	w.restart()
+	id := w.onlyCLB()
+	if err := w.api.TagLoadBalancer(t.Context(), id, []alicloud.Tag{
+		{Key: tagApplied, Value: "sc"}, {Key: tagWritten, Value: digest("a") + "." + digest("b")}, {Key: tagDomains, Value: digest("a.example.com")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.change("web", func(svc *corev1.Service) {
+		svc.Status.Conditions = nil
+		setOrDelete(svc, Scheduler, "")
+		setOrDelete(svc, DomainExtensions, "")
+	})
+	w.calls()
+	w.mustPass("web")
+	want := []string{"SetLoadBalancerHTTPSListenerAttribute", "DeleteDomainExtension"}
+	if diff := cmp.Diff(want, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if text := w.recorded("web"); !strings.HasSuffix(text, `,"tags":["a","b"]}`) {
+		t.Errorf("the Service records %s", text)
+	}
+	w.restart()
+	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, AdditionalTags, "a=1") })
+	w.calls()
+	w.mustPass("web")
+	if diff := cmp.Diff([]string{"UntagResources"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{tagOwner: "a0f5e8a1cweb", tagCluster: testCluster, "a": "1"}, w.state()["a0f5e8a1cweb"].Tags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+}
+
+// TestEmptyRecordWinsOverTagsOfAnEarlierVersion: once everything went back, the tags that still stand revert nothing again.
+func TestEmptyRecordWinsOverTagsOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	if err := w.api.TagLoadBalancer(t.Context(), w.onlyCLB(), []alicloud.Tag{{Key: tagApplied, Value: "sc"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.mustPass("web")
+	if text := w.recorded("web"); !strings.Contains(text, w.onlyCLB()) {
+		t.Errorf("the Service records %q, want an empty Record of the CLB", text)
+	}
+	by := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: "tcp"}, Attributes: alicloud.Attributes{"Scheduler": "wlc"}}
+	if err := w.api.SetListener(t.Context(), w.onlyCLB(), by); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	w.calls()
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("what a user set by hand is overwritten: %v", writes)
 	}
 }

@@ -34,7 +34,7 @@ func TestRemovedAnnotationsRevert(t *testing.T) {
 				}
 			})
 			w.mustPass("web")
-			want := []string{"SetLoadBalancerTCPListenerAttribute", "SetLoadBalancerName", "SetLoadBalancerDeleteProtection", "TagResources"}
+			want := []string{"SetLoadBalancerTCPListenerAttribute", "SetLoadBalancerName", "SetLoadBalancerDeleteProtection"}
 			if diff := cmp.Diff(want, writesOf(w.calls())); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
@@ -70,7 +70,7 @@ func TestAdoptedCLBRevertsNothingAtFirst(t *testing.T) {
 	}
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(Scheduler)) })
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute", "TagResources"}, writesOf(w.calls())); diff != "" {
+	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes of a removal (-want +got):\n%s", diff)
 	}
 	if got := w.state()["a0f5e8a1cweb"].Listeners["tcp:80"]["Scheduler"]; got != "rr" {
@@ -91,11 +91,10 @@ func TestReusedCLBHasNoSuchTag(t *testing.T) {
 	}
 }
 
-// TestCodes: a code that stands twice, or a set of codes that is longer than a tag's value may be, would lose memory.
+// TestCodes: a code that stands twice would make the tags of earlier versions ambiguous.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	var codes []string
-	params := Params{values: map[Suffix]string{}}
 	for _, row := range Annotations() {
 		if row.Code == "" {
 			continue
@@ -104,7 +103,6 @@ func TestCodes(t *testing.T) {
 			t.Errorf("code %s stands twice", row.Code)
 		}
 		codes = append(codes, row.Code)
-		params.values[row.Suffix] = "x"
 		back := row.Revert
 		if back == "" {
 			back = row.Default
@@ -112,9 +110,6 @@ func TestCodes(t *testing.T) {
 		if _, ok := row.Value.parse(back); !ok && row.Suffix != Name {
 			t.Errorf("%s goes back to %q, which it does not accept", row.Suffix, back)
 		}
-	}
-	if n := len(appliedCodes(params)); n > maxTagValueLen {
-		t.Errorf("all codes take %d characters, a tag's value has %d", n, maxTagValueLen)
 	}
 }
 
@@ -127,7 +122,7 @@ func TestInstanceChargeTypeReverts(t *testing.T) {
 	w.drift("web") // the answer to a creation does not tell everything
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(InstanceChargeType)) })
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"ModifyLoadBalancerInstanceChargeType", "TagResources"}, writesOf(w.calls())); diff != "" {
+	if diff := cmp.Diff([]string{"ModifyLoadBalancerInstanceChargeType"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

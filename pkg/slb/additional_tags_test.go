@@ -3,7 +3,6 @@ package slb
 import (
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,20 +82,5 @@ func TestTagsOnAReusedCLB(t *testing.T) {
 	w.mustPass("web")
 	if diff := cmp.Diff(map[string]string{tagReused: "true", "a": "1"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags after one left the annotation (-want +got):\n%s", diff)
-	}
-}
-
-func TestDigestsFitIntoATag(t *testing.T) {
-	t.Parallel()
-	var items []string
-	for i := range maxTags - ownTags {
-		items = append(items, fmt.Sprintf("key%d=v", i))
-	}
-	tags, err := parseTags(strings.Join(items, ","))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(digestsOf(tags)); n > maxTagValueLen {
-		t.Errorf("the digests take %d characters, a tag's value has %d", n, maxTagValueLen)
 	}
 }

@@ -1,0 +1,74 @@
+package slb
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Earlier versions kept the [Record] of a CLB of ours in three tags. They are read where no Record exists yet, and are removed
+// with the next write that touches the tags of the CLB.
+const (
+	// tagApplied holds the codes of annotations, joined by dots; see [Annotation.Code].
+	tagApplied = "alicloud-ccm.applied"
+	// tagWritten holds digests of tag keys, joined by dots.
+	tagWritten = "alicloud-ccm.tags"
+	// tagDomains holds digests of domains, one after the other.
+	tagDomains = "alicloud-ccm.domains"
+
+	digestLength = 6
+	// codeSourceRanges in tagApplied is [recordedSourceRanges].
+	codeSourceRanges = "sr"
+)
+
+// legacyTags are their keys.
+func legacyTags() []string { return []string{tagApplied, tagDomains, tagWritten} }
+
+// hasLegacyTags reports whether the CLB carries tags of an earlier version.
+func hasLegacyTags(lb *alicloud.LoadBalancer) bool {
+	return slices.ContainsFunc(legacyTags(), func(key string) bool {
+		_, ok := lb.Tag(key)
+		return ok
+	})
+}
+
+// legacyRecord returns what the tags of an earlier version say. Digests of domains are left for [Record.resolveDomains],
+// because extensions are read later.
+func legacyRecord(lb *alicloud.LoadBalancer) Record {
+	var record Record
+	codes, _ := lb.Tag(tagApplied)
+	record.Annotations = namesOfCodes(strings.Split(codes, "."))
+	digests, _ := lb.Tag(tagWritten)
+	written := strings.Split(digests, ".")
+	for _, tag := range lb.Tags {
+		if !reservedTags.Has(tag.Key) && slices.Contains(written, digest(tag.Key)) {
+			record.TagKeys = append(record.TagKeys, tag.Key)
+		}
+	}
+	domains, _ := lb.Tag(tagDomains)
+	for len(domains) >= digestLength {
+		record.legacyDomains, domains = append(record.legacyDomains, domains[:digestLength]), domains[digestLength:]
+	}
+	return record.sorted()
+}
+
+func namesOfCodes(codes []string) []string {
+	var names []string
+	for _, row := range Annotations() {
+		if row.Code != "" && slices.Contains(codes, row.Code) {
+			names = append(names, string(row.Suffix))
+		}
+	}
+	if slices.Contains(codes, codeSourceRanges) {
+		names = append(names, recordedSourceRanges)
+	}
+	return names
+}
+
+func digest(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])[:digestLength]
+}
