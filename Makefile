@@ -6,11 +6,11 @@ SHELL := bash
 
 GO ?= go
 BIN := $(CURDIR)/bin
-# A version without tag still begins like one: component-base refuses any other at start-up.
+# Without a tag, the version still starts like one: component-base rejects any other at startup.
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.0.0-$$(git describe --always --dirty 2>/dev/null || echo unknown))
 
-# The programs are static, so that they run in an empty image. Whatever compiles the control plane of the sandbox uses the
-# same setting, or Go would compile Kubernetes twice.
+# The programs are static, so that they run in an empty image. Every build of the sandbox's control plane uses the same setting;
+# otherwise Go compiles Kubernetes twice.
 STATIC := CGO_ENABLED=0
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)
 PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
@@ -25,7 +25,7 @@ NODES ?= light
 DEMO_OUTPUT ?= table
 
 .PHONY: help
-help: ## List the targets
+help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
@@ -34,10 +34,10 @@ build: ## Build the programs into bin/
 	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ $(PROGRAMS:%=./cmd/%)
 	cd sandbox && $(STATIC) $(GO) build -ldflags "$$(./version-flags.sh)" -o $(BIN)/ ./cmd/sandbox ./cmd/testserver
 
-# The sandbox is vetted by make lint: here vet would read all of Kubernetes for its facts, for minutes. What runs the built programs
-# is never taken from the cache (-count=1): go test does not see that a program has changed.
+# make lint vets the sandbox: vet would read all of Kubernetes here, for minutes. Tests that run the built programs are never taken from the
+# cache (-count=1), because go test does not notice that a program has changed.
 .PHONY: test
-test: build ## Unit tests with the race detector, then end to end against the sandbox
+test: build ## Run the unit tests with the race detector, then the end-to-end tests in the sandbox
 	$(GO) test -race ./...
 	cd hack/image && $(STATIC) $(GO) test ./...
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -count=1 .
@@ -45,56 +45,56 @@ test: build ## Unit tests with the race detector, then end to end against the sa
 	cd hack/chart && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 15m ./...
 
 .PHONY: chart-test
-chart-test: build ## The chart with Helm 3 and 4: rendered, judged by kubeconform, installed into the sandbox; commands of the docs
+chart-test: build ## Test the chart with Helm 3 and 4: render it, validate it with kubeconform, install it into the sandbox; run the commands in the docs
 	cd hack/chart && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 15m ./...
 
 .PHONY: test-browser
-test-browser: ## The emulator's console in headless Chromium (needs the program chromium)
+test-browser: ## Test the emulator's console in headless Chromium (needs the program chromium)
 	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console
 
 .PHONY: test-kruise
-test-kruise: build ## provider-initor with the real OpenKruise manager (some minutes; two more to build it for the first time)
+test-kruise: build ## Test provider-initor with the real OpenKruise manager (some minutes; the first build takes two more)
 	hack/kruise/build.sh $(BIN)/kruise
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m -tags kruise -v \
 		-run 'BroadcastJob|OpenKruise|Evicted' ./e2e
 
 .PHONY: e2e
-e2e: build ## End-to-end tests only, those with fleets of 50 nodes and, as root, on real machines included (many minutes)
+e2e: build ## Run the end-to-end tests only, including fleets of 50 nodes and, as root, real machines (many minutes)
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -tags fleet -p 1 -parallel 1 -v ./e2e/...
 	@$(MAKE) image-test
-	@if [[ $$(id -u) == 0 ]]; then $(MAKE) e2e-real; else echo 'not root: real machines are left out, see make e2e-real' >&2; fi
+	@if [[ $$(id -u) == 0 ]]; then $(MAKE) e2e-real; else echo 'not root: skipping the tests on real machines, see make e2e-real' >&2; fi
 
 .PHONY: e2e-real
-e2e-real: build ## End-to-end tests on real machines: kubelets, containers, a VPC in the kernel (REAL=regexp of tests; root on Linux)
+e2e-real: build ## Run the end-to-end tests on real machines: kubelets, containers, a VPC in the kernel (REAL=regexp of tests; root on Linux)
 	hack/kruise/build.sh $(BIN)/kruise
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 20m -tags real -v -run '$(REAL)' ./e2e/real
 
 .PHONY: e2e-k8s
-e2e-k8s: build ## Kubernetes' own specs of load balancers on real machines (SPECS=regexp of specs; root on Linux; a quarter of an hour)
+e2e-k8s: build ## Run the load balancer specs of Kubernetes on real machines (SPECS=regexp of specs; root on Linux; 15 minutes)
 	hack/k8s-e2e/build.sh $(BIN)/k8s-e2e
 	$(BIN)/k8s-e2e/run --bin-dir $(BIN) --build-dir $(BIN)/k8s-e2e --focus '$(SPECS)'
 
 .PHONY: soak
-soak: ## 200 Services churned for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
+soak: ## Change 200 Services for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
 	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoak$$' ./pkg/slb -soak.real -soak.for=10m -soak.services=200 $(SOAK_ARGS)
 
 .PHONY: demo
-demo: ## The whole story, from nothing to a balanced Service (DEMO_OUTPUT=json for one JSON document)
+demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer (DEMO_OUTPUT=json for one JSON document)
 	@$(MAKE) --no-print-directory build >&2
 	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
 
 .PHONY: bench
-bench: ## Figures against their goals (BENCH=emulator|clb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json)
+bench: ## Measure figures and compare them with their goals (BENCH=emulator|clb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json)
 	@$(MAKE) --no-print-directory build >&2
 	@case '$(BENCH)' in '' | initor) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
 	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'
 
 .PHONY: shellcheck
-shellcheck: ## Check the shell scripts; what users have, in testdata, is not ours to change
+shellcheck: ## Check the shell scripts, except copies of users' scripts in testdata
 	shellcheck $$(git ls-files '*.sh' ':!*/testdata/*') .ci/run
 
 .PHONY: lint
-lint: shellcheck ## Run golangci-lint
+lint: shellcheck ## Run golangci-lint on all modules
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd sandbox && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../.golangci.yml ./...
 	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
@@ -102,7 +102,7 @@ lint: shellcheck ## Run golangci-lint
 	cd hack/k8s-e2e && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
-generate: ## Render deploy/ from the chart and the reference pages from the code
+generate: ## Render deploy/ from the chart, and the reference pages from the code
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh -update .
 	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
@@ -114,7 +114,7 @@ generate: ## Render deploy/ from the chart and the reference pages from the code
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update
 
 .PHONY: verify
-verify: ## Fail when something generated or go.mod is stale
+verify: ## Fail if a generated file or a go.mod is stale
 	hack/render.sh --check
 	$(GO) test ./internal/emulator/reference
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh'
@@ -129,9 +129,9 @@ verify: ## Fail when something generated or go.mod is stale
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
 
 .PHONY: image-test
-image-test: ## The images built twice in different places, and by the steps of the Dockerfile: every byte the same (minutes)
+image-test: ## Build the images twice in different places, and with the steps of the Dockerfile: all bytes must be equal (minutes)
 	cd hack/image && $(GO) test -count=1 -timeout 30m -tags build -run TestBuilds -v .
 
 .PHONY: image
-image: ## OCI images of the manager and the initializer as tar files in dist/, without a container engine
+image: ## Build the OCI images of the manager and the initializer as tar files in dist/, without a container engine
 	cd hack/image && $(GO) run . --root $(CURDIR) --version $(VERSION) --out $(CURDIR)/dist

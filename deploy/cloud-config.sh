@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes or updates the ConfigMap (or Secret) kube-system/cloud-config, the configuration of cloud-controller-manager.
+# Creates or updates the ConfigMap (or Secret) kube-system/cloud-config, the configuration of cloud-controller-manager.
 set -euo pipefail
 set +x # tracing would print the secret
 
@@ -7,22 +7,22 @@ usage() {
   cat <<'TEXT'
 Usage: cloud-config.sh [--region REGION] [--secret] [--dry-run]
 
-Makes or updates the ConfigMap kube-system/cloud-config with kubectl (which reads KUBECONFIG).
+Creates or updates the ConfigMap kube-system/cloud-config with kubectl, in the cluster that KUBECONFIG names.
 
-  --region REGION     region id, for example cn-hangzhou; else the variable REGION
-  --secret            make the Secret kube-system/cloud-config instead of the ConfigMap (chart: cloudConfig.secretName)
-  --dry-run           print the manifest, with the access key's secret masked, and change nothing
+  --region REGION     region ID, for example cn-hangzhou; overrides the variable REGION
+  --secret            create the Secret kube-system/cloud-config instead of the ConfigMap (chart: cloudConfig.secretName)
+  --dry-run           print the manifest with the access key secret masked, and change nothing
 
-Required in the environment; on a terminal, what is missing is asked for:
-  ACCESS_KEY_ID       id of an access key
-  ACCESS_KEY_SECRET   its secret
+Required environment variables; on a terminal, the script prompts for missing ones:
+  ACCESS_KEY_ID       access key ID
+  ACCESS_KEY_SECRET   access key secret
 
-Optional in the environment; what is not set is found out by cloud-controller-manager:
+Optional environment variables; cloud-controller-manager determines missing values itself:
   VPC_ID              VPC of the cluster
-  VSWITCH_ID          vSwitches of intranet load balancers: zone:vsw-...[,zone:vsw-...]
+  VSWITCH_ID          vSwitches for intranet load balancers: zone:vsw-...[,zone:vsw-...]
   ZONE_ID             zone of the cluster
-  CLUSTER_ID          name of the cluster in tags and names of cloud resources
-  ROUTE_TABLE_IDS     route tables to write, separated by commas
+  CLUSTER_ID          ID of the cluster in tags and names of cloud resources
+  ROUTE_TABLE_IDS     route tables to manage, separated by commas
   RESOURCE_GROUP_ID   resource group of new cloud resources
 TEXT
 }
@@ -32,8 +32,8 @@ die() {
   exit 1
 }
 
-# json_string prints its argument as a JSON string. It goes through the characters one by one, because what ${x//a/b} does
-# with backslashes and ampersands differs between versions of bash.
+# json_string prints its argument as a JSON string. It processes single characters, because versions of bash differ in how ${x//a/b}
+# treats backslashes and ampersands.
 json_string() {
   local text=$1 out='' char i
   for ((i = 0; i < ${#text}; i++)); do
@@ -47,14 +47,14 @@ json_string() {
   printf '"%s"' "$out"
 }
 
-# base64_of prints its argument in base64 on one line. printf is a builtin: the argument is in no process list.
+# base64_of prints its argument in base64 on one line. printf is a builtin, so that the argument appears in no process list.
 base64_of() { printf '%s' "$1" | base64 | tr -d '\n'; }
 
-# require VARIABLE dies if it is empty or holds what no key and no id has, most often a line break from a pasted value.
+# require VARIABLE HINT fails if the variable is empty, or contains a character that no key and no ID has, such as a pasted line break.
 require() {
   local value=${!1:-}
   [[ -n $value ]] || die "$1 is not set: $2"
-  [[ $value != *[![:graph:]]* ]] || die "$1 holds a space, a line break or another character that does not belong there"
+  [[ $value != *[![:graph:]]* ]] || die "$1 contains a space, a line break or another invalid character"
 }
 
 field() { printf ',\n    "%s": %s' "$1" "$(json_string "$2")"; }
@@ -65,30 +65,30 @@ optional() {
   [[ -z $value ]] || field "$2" "$value"
 }
 
-# ask VARIABLE reads it from the terminal without showing it, where there is a terminal and the variable is empty.
+# ask VARIABLE prompts for an empty variable without echo, if there is a terminal.
 ask() {
   local value
   [[ -z ${!1:-} && -t 0 ]] || return 0
-  read -rsp "$1: " value || die "$1 is not set: nothing was typed"
+  read -rsp "$1: " value || die "$1 is not set: the input is empty"
   printf '\n' >&2
   printf -v "$1" %s "$value"
 }
 
-# check_input dies on what is missing or unusable. It runs before anything is printed: a die inside $(...) ends only that.
+# check_input fails on missing or invalid input. It runs before anything is printed, because die inside $(...) ends only the subshell.
 check_input() {
   local name
   ask ACCESS_KEY_ID
   ask ACCESS_KEY_SECRET
-  require ACCESS_KEY_ID 'it is the id of the access key'
-  require ACCESS_KEY_SECRET 'it is the secret of the access key'
-  require REGION 'it is a region id, for example cn-hangzhou; --region sets it too'
-  [[ $REGION =~ ^[a-z]+(-[a-z0-9]+)+$ ]] || die "REGION is \"$REGION\", not a region id such as cn-hangzhou"
+  require ACCESS_KEY_ID 'set it to the access key ID'
+  require ACCESS_KEY_SECRET 'set it to the access key secret'
+  require REGION 'set it to a region ID, for example cn-hangzhou, or use --region'
+  [[ $REGION =~ ^[a-z]+(-[a-z0-9]+)+$ ]] || die "REGION is \"$REGION\", not a region ID such as cn-hangzhou"
   for name in VPC_ID VSWITCH_ID ZONE_ID CLUSTER_ID ROUTE_TABLE_IDS RESOURCE_GROUP_ID; do
     [[ -z ${!name:-} ]] || require "$name" ''
   done
 }
 
-# cloud_config SECRET prints the configuration in the format that --cloud-config reads, with SECRET in its place.
+# cloud_config SECRET prints the configuration in the format of --cloud-config, with SECRET as the access key secret.
 cloud_config() {
   printf '{\n  "Global": {\n    "region": %s' "$(json_string "$REGION")"
   field accessKeyID "$(base64_of "$ACCESS_KEY_ID")"
@@ -106,7 +106,7 @@ cloud_config() {
 manifest() {
   local config
   config=$(cloud_config "$2")
-  # The data of a Secret is base64; masked, it is for reading.
+  # The data of a Secret is base64. A masked manifest is for humans, so its data stays readable.
   [[ $1 == ConfigMap || $2 == "$mask" ]] || config=$(base64_of "$config")
   printf '{\n  "apiVersion": "v1",\n  "kind": "%s",\n' "$1"
   printf '  "metadata": {"name": "cloud-config", "namespace": "kube-system"},\n'
@@ -120,7 +120,7 @@ main() {
   while (($#)); do
     case $1 in
       --region)
-        [[ $# -ge 2 ]] || die '--region has no value: it is a region id, for example cn-hangzhou'
+        [[ $# -ge 2 ]] || die '--region has no value: set it to a region ID, for example cn-hangzhou'
         REGION=$2
         shift
         ;;
@@ -128,7 +128,7 @@ main() {
       --secret) kind=Secret ;;
       --dry-run) dry_run=true ;;
       -h | --help) usage && return ;;
-      *) die "unknown argument \"$1\": accepted are --region REGION, --secret, --dry-run and --help" ;;
+      *) die "unknown argument \"$1\": use --region REGION, --secret, --dry-run or --help" ;;
     esac
     shift
   done
@@ -138,13 +138,13 @@ main() {
     manifest "$kind" "$mask"
     return
   fi
-  command -v kubectl >/dev/null || die 'kubectl is not on the PATH: https://kubernetes.io/docs/tasks/tools/'
+  command -v kubectl >/dev/null || die 'kubectl is not in PATH: see https://kubernetes.io/docs/tasks/tools/'
   secret=$(base64_of "$ACCESS_KEY_SECRET")
   document=$(manifest "$kind" "$secret")
-  unset ACCESS_KEY_SECRET # kubectl and its plugins have no use for it
-  # Server-side, because a client-side apply keeps a second copy of the secret in an annotation.
+  unset ACCESS_KEY_SECRET # kubectl and its plugins do not need it
+  # Server-side, because a client-side apply stores a second copy of the secret in an annotation.
   printf '%s' "$document" | kubectl apply --server-side --force-conflicts --field-manager=cloud-config.sh -f - ||
-    die "kubectl could not apply the $kind kube-system/cloud-config: its own message is above"
+    die "kubectl could not apply the $kind kube-system/cloud-config: see its message above"
 }
 
 main "$@"

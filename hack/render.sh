@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Renders deploy/*.yaml from the chart. With --check it changes nothing and fails when a file is stale.
-# HELM is the helm command; by default that of hack/chart, built on first use.
+# Renders deploy/*.yaml from the chart. With --check it changes nothing, and fails if a file is stale.
+# HELM is the helm command; the default is that of hack/chart, built on first use.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 helm=${HELM:-$(cd hack/chart && CGO_ENABLED=0 go tool -n helm.sh/helm/v4/cmd/helm)}
 chart=charts/cloud-controller-manager
 
-# render FIRST-LINE ARGUMENT... prints a manifest. What is left out but for blank lines tells of a Helm release, and
-# kubectl makes none.
+# render FIRST-LINE ARGUMENT... prints a manifest without blank lines, and without comments and labels of a Helm release, because
+# kubectl creates none.
 render() {
   local about=$1
   shift
-  printf '# %s\n# Rendered from %s: change that and run make generate.\n' "$about" "$chart"
+  printf '# %s\n# Rendered from %s: change the chart and run make generate.\n' "$about" "$chart"
   "$helm" template cloud-controller-manager "$chart" --namespace kube-system "$@" |
     grep -v -e '^$' -e '^# Source: ' -e 'app.kubernetes.io/managed-by: Helm$'
 }
@@ -24,7 +24,7 @@ ccm() {
 }
 
 initor() {
-  render 'provider-initor on every node. Needs OpenKruise.' \
+  render 'provider-initor on every node. Requires OpenKruise.' \
     --set initializer.enabled=true --set routes.enabled=false --show-only templates/initializer.yaml
 }
 

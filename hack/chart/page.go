@@ -13,8 +13,8 @@ func renderPage(values []value) ([]byte, error) {
 
 <!-- Generated from charts/cloud-controller-manager/values.yaml by make generate. -->
 
-Helm refuses every other value, and values of another form. Those that fit one by one and not together are refused when the chart is
-rendered, with a line that says what is accepted.
+Helm rejects unknown values, and values of the wrong type. It also rejects invalid combinations when it renders the chart; the error names
+the accepted values.
 
 | value | default | meaning |
 | --- | --- | --- |

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pageHead is what the reference page says before the specs.
+// pageHead is the text of the reference page before the specs.
 //
 //go:embed page.md
 var pageHead string
@@ -15,13 +15,13 @@ var pageHead string
 func page(version string, all []spec) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, pageHead, version)
-	out.WriteString("\n## What passes\n\n| spec | what it shows |\n| --- | --- |\n")
+	out.WriteString("\n## Specs that pass\n\n| spec | what it shows |\n| --- | --- |\n")
 	for _, s := range all {
 		if s.why == "" {
 			fmt.Fprintf(&out, "| %s | %s |\n", s.name, s.shows)
 		}
 	}
-	out.WriteString("\n## What cannot pass\n\n| spec | why |\n| --- | --- |\n")
+	out.WriteString("\n## Specs that cannot pass\n\n| spec | why |\n| --- | --- |\n")
 	for _, s := range all {
 		if s.why != "" {
 			fmt.Fprintf(&out, "| %s | %s |\n", s.name, s.why)

@@ -2,16 +2,16 @@ package main
 
 import "time"
 
-// spec is one of Kubernetes' specs and what is known of it.
+// spec is a spec of Kubernetes and its expected result.
 type spec struct {
 	// name is Ginkgo's without the tags in brackets.
 	name string
-	// shows is what it shows of this project.
+	// shows is what a pass shows about this project.
 	shows string
-	// why says why it cannot pass; empty for those that do. skips says that it then skips itself.
+	// why is the reason that it cannot pass; empty if it passes. skips is set if it then skips itself.
 	why   string
 	skips bool
-	// limit is how long it may take, if that is to be less than patience: those that cannot pass would wait for a quarter of an hour.
+	// limit is its timeout, if shorter than patience: specs that cannot pass would wait for a quarter of an hour.
 	limit time.Duration
 }
 
@@ -32,35 +32,35 @@ const (
 	local   = "LoadBalancers ExternalTrafficPolicy: Local should "
 )
 
-// specs are those of k8s.io/kubernetes/test/e2e/network that make a load balancer. Those that take longest come first.
+// specs are those of k8s.io/kubernetes/test/e2e/network that create a load balancer, longest first.
 var specs = []spec{
 	{name: general + "not have connectivity disruption during rolling update with externalTrafficPolicy=Cluster",
-		shows: "of 100 requests a second, 95% and more are answered while the pods of a DaemonSet are replaced five times"},
+		shows: "of 100 requests per second, at least 95% succeed while the pods of a DaemonSet are replaced five times"},
 	{name: general + "not have connectivity disruption during rolling update with externalTrafficPolicy=Local",
-		shows: "the same, with machines that leave the load balancer while their pod is replaced"},
+		shows: "the same, where machines leave the load balancer while their pod is replaced"},
 	{name: general + "be able to change the type and ports of a TCP service",
 		shows: "ClusterIP to NodePort to LoadBalancer, another node port, another port, no pods, pods again, back to ClusterIP"},
 	{name: general + "be able to change the type and ports of a UDP service", shows: "the same with UDP"},
 	{name: general + "only allow access from service loadbalancer source ranges",
-		shows: "`loadBalancerSourceRanges` becomes an access control list, is changed, and goes"},
+		shows: "`loadBalancerSourceRanges` creates, changes and deletes an access control list"},
 	{name: general + "have session affinity work for LoadBalancer service with Local traffic policy",
-		shows: "`sessionAffinity: ClientIP` makes the listener keep a client's member"},
+		shows: "`sessionAffinity: ClientIP` makes the listener send a client to the same backend server"},
 	{name: general + "be able to switch session affinity for LoadBalancer service with Local traffic policy",
-		shows: "and stops when it is taken away"},
-	{name: general + "have session affinity work for LoadBalancer service with Cluster traffic policy", shows: "the same with all machines as members"},
-	{name: general + "be able to switch session affinity for LoadBalancer service with Cluster traffic policy", shows: "the same with all machines as members"},
+		shows: "removing `sessionAffinity` disables session persistence"},
+	{name: general + "have session affinity work for LoadBalancer service with Cluster traffic policy", shows: "the same with all machines as backend servers"},
+	{name: general + "be able to switch session affinity for LoadBalancer service with Cluster traffic policy", shows: "the same with all machines as backend servers"},
 	{name: general + "be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes",
 		shows: "a client that keeps its UDP port reaches the new pod"},
 	{name: general + "be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes", shows: "the same on one machine"},
 	{name: general + "handle load balancer cleanup finalizer for service", limit: 3 * time.Minute,
-		why: "it looks for the finalizer of Kubernetes' own service controller; here that of Alibaba Cloud's cloud controller manager is written, " +
-			"so that one can go back to it"},
+		why: "it expects the finalizer of the service controller of Kubernetes; this project writes that of the official CCM, " +
+			"so that you can migrate back to it"},
 	{name: general + "be able to create LoadBalancer Service without NodePort and change it", limit: 3 * time.Minute,
-		why: "members of a CLB are instances and network interfaces: a pod that has neither is reached through a node port only"},
-	{name: local + "work for type=LoadBalancer", shows: "the client's source address reaches the pod; the health check's node port is freed with the load balancer"},
-	{name: local + "only target nodes with endpoints", shows: "only machines with a pod of the Service are healthy members"},
+		why: "the backend servers of a CLB are instances and network interfaces: without its own interface, a pod is reachable only through a node port"},
+	{name: local + "work for type=LoadBalancer", shows: "the pod sees the source address of the client; the node port for health checks is released with the load balancer"},
+	{name: local + "only target nodes with endpoints", shows: "only machines with a pod of the Service are healthy backend servers"},
 	{name: local + "target all nodes with endpoints", shows: "all machines with a pod of the Service get requests"},
 	{name: "Services should fail health check node port if there are only terminating endpoints",
-		shows: "a machine whose last pod is ending takes itself out of the load balancer"},
-	{name: local + "work from pods", shows: "a pod reaches the load balancer's address with its own source address"},
+		shows: "a machine whose last pod terminates fails its health check"},
+	{name: local + "work from pods", shows: "a pod reaches the address of the load balancer with its own source address"},
 }

@@ -1,11 +1,11 @@
-{{- /* initor.podTemplate is the pod of provider-initor on whichever node. */ -}}
+{{- /* initor.podTemplate is the pod of provider-initor on any node. */ -}}
 {{- define "initor.podTemplate" -}}
 metadata:
   labels: {{- include "initor.labels" . | nindent 4 }}
 spec:
   serviceAccountName: provider-initor
   restartPolicy: OnFailure
-  # The metadata service answers on the node's own network, also before the pod network works.
+  # The metadata service responds on the network of the node, even before the pod network works.
   hostNetwork: true
   dnsPolicy: Default
   priorityClassName: system-node-critical
@@ -44,7 +44,7 @@ spec:
       valueFrom:
         fieldRef:
           fieldPath: spec.nodeName
-    # What was done, for `provider-initor status`. After a failure it is the last log line, which is the reason.
+    # The result, for `provider-initor status`. After a failure, it is the last log line, which states the reason.
     - name: REPORT_FILE
       value: /dev/termination-log
     terminationMessagePath: /dev/termination-log
@@ -72,7 +72,7 @@ spec:
     {{- end }}
 {{- end -}}
 
-{{- /* initor.podTemplateOn puts .pod on the node .node without the scheduler, which may not run yet. */ -}}
+{{- /* initor.podTemplateOn assigns .pod to the node .node without the scheduler, which may not run yet. */ -}}
 {{- define "initor.podTemplateOn" -}}
 {{- $template := fromYaml .pod -}}
 {{- $_ := set $template.spec "nodeName" .node -}}
@@ -80,7 +80,7 @@ spec:
 {{- toYaml $template -}}
 {{- end -}}
 
-{{- /* initor.nodes lists the nodes that get a Job, as JSON. Virtual-kubelet's stand for no machine. */ -}}
+{{- /* initor.nodes lists the nodes to create a Job for, as JSON. Virtual-kubelet nodes have no machine. */ -}}
 {{- define "initor.nodes" -}}
 {{- $nodes := .Values.initializer.nodes -}}
 {{- if not $nodes -}}

@@ -16,12 +16,12 @@ spec:
   imagePullSecrets: {{- toYaml . | nindent 2 }}
   {{- end }}
   {{- if .Values.hostNetwork }}
-  # Pod networking may need the routes that this program writes, and cluster DNS needs pod networking.
+  # The pod network may need the routes that this program writes, and the cluster DNS needs the pod network.
   hostNetwork: true
   dnsPolicy: Default
   {{- end }}
   priorityClassName: {{ .Values.priorityClassName }}
-  # Until this program has run, every node carries the uninitialized taint, and a node without routes is not ready.
+  # Until this program has run, every node has the uninitialized taint, and nodes without routes are not ready.
   tolerations:
   - key: node.cloudprovider.kubernetes.io/uninitialized
     operator: Exists
@@ -66,7 +66,7 @@ spec:
           - key: node-role.kubernetes.io/master
             operator: Exists
     {{- end }}
-    # Two on one machine would collide on the port, and fall together.
+    # Two pods on one machine would use the same port, and fail together.
     podAntiAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
       - topologyKey: kubernetes.io/hostname
@@ -85,7 +85,7 @@ spec:
     {{- if .Values.hostNetwork }}
     {{- $_ := set $probe "host" "127.0.0.1" }}
     {{- end }}
-    # The start waits for the API server and for the cloud's answers.
+    # At startup, the program waits for the API server and for the cloud.
     startupProbe:
       httpGet: {{- toYaml $probe | nindent 8 }}
       periodSeconds: 5
@@ -114,7 +114,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{- /* ccm.container is what the manager and the test of the release have in common. */ -}}
+{{- /* ccm.container is common to the manager and to the test of the release. */ -}}
 {{- define "ccm.container" -}}
 image: {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -129,10 +129,10 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities:
     drop: [ALL]
-# The last log line, which is the reason, shows in `kubectl describe pod`.
+# `kubectl describe pod` shows the last log line, which states the reason.
 terminationMessagePolicy: FallbackToLogsOnError
 volumeMounts:
-# Whole directories: a file that is mounted by itself would not follow changes.
+# Whole directories, because a file that is mounted with subPath does not follow changes.
 - name: cloud-config
   mountPath: /etc/kubernetes/config
   readOnly: true
