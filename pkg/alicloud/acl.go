@@ -1,10 +1,6 @@
 package alicloud
 
-import (
-	"context"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
-)
+import "context"
 
 // MaxAccessListEntries is how many entries one call that changes an access control list takes, and the largest page of
 // both reads.
@@ -15,7 +11,7 @@ const MaxAccessListEntries = 50
 type AccessList struct {
 	ID   string
 	Name string
-	// IPVersion is "ipv4" or "ipv6"; all entries are of it.
+	// IPVersion is [IPv4] or [IPv6]; all entries are of it.
 	IPVersion       string
 	ResourceGroupID string
 	// Entries are CIDR blocks, nil where only the list itself was read.
@@ -26,11 +22,11 @@ type AccessList struct {
 // DescribeAccessLists returns the lists that have the tag, without their entries. The tag's value may be empty, then any
 // value matches.
 func (c *Client) DescribeAccessLists(ctx context.Context, tag Tag) ([]AccessList, error) {
-	return pages(func(page int) ([]AccessList, int, error) {
-		in := params{}.setTags([]Tag{tag}).setInt("PageNumber", page).setInt("PageSize", MaxAccessListEntries)
-		out := &describeAccessListsResponse{BaseResponse: &responses.BaseResponse{}}
+	return pages("DescribeAccessControlLists", func(number int) (page[AccessList], error) {
+		in := params{}.setTags([]Tag{tag}).setInt("PageNumber", number).setInt("PageSize", MaxAccessListEntries)
+		out := &describeAccessListsResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeAccessControlLists", productSLB, in, out); err != nil {
-			return nil, 0, err
+			return page[AccessList]{}, err
 		}
 		var found []AccessList
 		for _, wire := range out.Acls.Acl {
@@ -40,13 +36,13 @@ func (c *Client) DescribeAccessLists(ctx context.Context, tag Tag) ([]AccessList
 			}
 			found = append(found, list)
 		}
-		return found, out.TotalCount, nil
+		return page[AccessList]{out.answer, found, out.TotalCount}, nil
 	})
 }
 
 type describeAccessListsResponse struct {
-	*responses.BaseResponse
-	TotalCount int
+	answer
+	TotalCount *int
 	Acls       struct {
 		Acl []struct {
 			AclId, AclName, AddressIPVersion, ResourceGroupId string
@@ -59,23 +55,27 @@ type describeAccessListsResponse struct {
 
 // DescribeAccessListEntries returns the entries of a list, or an error for which [IsNotFound] holds.
 func (c *Client) DescribeAccessListEntries(ctx context.Context, id string) ([]string, error) {
-	return pages(func(page int) ([]string, int, error) {
-		in := params{"AclId": id}.setInt("Page", page).setInt("PageSize", MaxAccessListEntries)
-		out := &describeAccessListResponse{BaseResponse: &responses.BaseResponse{}}
+	return pages("DescribeAccessControlListAttribute", func(number int) (page[string], error) {
+		in := params{"AclId": id}.setInt("Page", number).setInt("PageSize", MaxAccessListEntries)
+		out := &describeAccessListResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeAccessControlListAttribute", productSLB, in, out); err != nil {
-			return nil, 0, err
+			return page[string]{}, err
+		}
+		if out.AclId != id {
+			return page[string]{}, out.unusable("DescribeAccessControlListAttribute", "asked for %q, got %q", id, out.AclId)
 		}
 		var entries []string
 		for _, entry := range out.AclEntrys.AclEntry {
 			entries = append(entries, entry.AclEntryIP)
 		}
-		return entries, out.TotalAclEntry, nil
+		return page[string]{out.answer, entries, out.TotalAclEntry}, nil
 	})
 }
 
 type describeAccessListResponse struct {
-	*responses.BaseResponse
-	TotalAclEntry int
+	answer
+	AclId         string
+	TotalAclEntry *int
 	AclEntrys     struct{ AclEntry []struct{ AclEntryIP string } }
 }
 
@@ -84,7 +84,7 @@ type describeAccessListResponse struct {
 func (c *Client) CreateAccessList(ctx context.Context, list AccessList) (string, error) {
 	in := params{"AclName": list.Name}.
 		set("AddressIPVersion", list.IPVersion).set("ResourceGroupId", list.ResourceGroupID).setTags(list.Tags)
-	out := &createAccessListResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &createAccessListResponse{answer: newAnswer()}
 	if err := c.call(ctx, "CreateAccessControlList", productSLB, in, out); err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func (c *Client) CreateAccessList(ctx context.Context, list AccessList) (string,
 }
 
 type createAccessListResponse struct {
-	*responses.BaseResponse
+	answer
 	AclId string
 }
 

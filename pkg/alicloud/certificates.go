@@ -3,8 +3,6 @@ package alicloud
 import (
 	"context"
 	"time"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 // Certificate is a server certificate that was uploaded to CLB.
@@ -17,7 +15,7 @@ type Certificate struct {
 // DescribeServerCertificate returns the certificate, and false when the region has none with that id.
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-describeservercertificates.
 func (c *Client) DescribeServerCertificate(ctx context.Context, id string) (Certificate, bool, error) {
-	out := &describeCertificatesResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeCertificatesResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeServerCertificates", productSLB, params{"ServerCertificateId": id}, out); err != nil {
 		return Certificate{}, false, err
 	}
@@ -35,7 +33,7 @@ func (c *Client) DescribeServerCertificate(ctx context.Context, id string) (Cert
 }
 
 type describeCertificatesResponse struct {
-	*responses.BaseResponse
+	answer
 	ServerCertificates struct {
 		ServerCertificate []struct {
 			ServerCertificateId string
@@ -58,7 +56,7 @@ type DomainExtension struct {
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-describedomainextensions.
 func (c *Client) DescribeDomainExtensions(ctx context.Context, loadBalancerID string, port int) ([]DomainExtension, error) {
 	in := params{"LoadBalancerId": loadBalancerID}.setInt("ListenerPort", port)
-	out := &describeExtensionsResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeExtensionsResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeDomainExtensions", productSLB, in, out); err != nil {
 		return nil, err
 	}
@@ -70,7 +68,7 @@ func (c *Client) DescribeDomainExtensions(ctx context.Context, loadBalancerID st
 }
 
 type describeExtensionsResponse struct {
-	*responses.BaseResponse
+	answer
 	DomainExtensions struct {
 		DomainExtension []struct{ DomainExtensionId, Domain, ServerCertificateId string }
 	}
@@ -80,7 +78,7 @@ type describeExtensionsResponse struct {
 // token: after an ambiguous error the extension may exist.
 func (c *Client) CreateDomainExtension(ctx context.Context, loadBalancerID string, port int, extension DomainExtension) (string, error) {
 	in := params{"LoadBalancerId": loadBalancerID, "Domain": extension.Domain, "ServerCertificateId": extension.CertificateID}.setInt("ListenerPort", port)
-	out := &createExtensionResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &createExtensionResponse{answer: newAnswer()}
 	if err := c.call(ctx, "CreateDomainExtension", productSLB, in, out); err != nil {
 		return "", err
 	}
@@ -88,7 +86,7 @@ func (c *Client) CreateDomainExtension(ctx context.Context, loadBalancerID strin
 }
 
 type createExtensionResponse struct {
-	*responses.BaseResponse
+	answer
 	DomainExtensionId string
 }
 

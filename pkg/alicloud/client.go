@@ -17,6 +17,9 @@ import (
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
+// noProxyOfSDK stands in for the proxy settings of the SDK, which have no effect with a transport of ours.
+const noProxyOfSDK = "unused"
+
 // defaultTimeout bounds one OpenAPI call, connection set-up included. Twenty seconds is what the official CCM waits; a
 // shorter time turns slow but successful writes into ambiguous ones.
 const defaultTimeout = 20 * time.Second
@@ -78,11 +81,11 @@ func (c *Client) Region() string { return c.opts.Region }
 // call runs one action and decodes its answer into out. It waits for the rate limit first, so ctx should allow for
 // up to a minute where a product's window is used up.
 //
-// A read whose connection broke is made a second time: the SDK's requests are POSTs, which the transport does not repeat
-// when the other side closed an idle connection in the moment in which it was used again. A write is never repeated.
+// A read that got no answer is made a second time: the SDK's requests are POSTs, which the transport does not repeat when the
+// other side closes an idle connection at the moment in which it is used again. A write is never repeated.
 //
-// A call whose key the cloud no longer knows is made a second time when the source of the keys has another one: the refusal
-// came before anything was done.
+// A call whose key the cloud no longer knows is made a second time when the source of the keys has another one, because the
+// cloud refused the call before it did anything.
 func (c *Client) call(ctx context.Context, action string, p product, in params, out responses.AcsResponse) error {
 	keys, err := c.opts.Credentials.Credentials(ctx)
 	if err != nil {
@@ -121,8 +124,8 @@ func (c *Client) attempt(ctx context.Context, action string, p product, keys Cre
 	return err
 }
 
-// broke reports whether a connection ended before the answer came. One that could not be made, or that answers too late,
-// will not do better at once.
+// broke reports whether a connection ended before the answer came, or something else answered. A connection that could not be
+// made, or on which the answer is too late, does not do better at once.
 func broke(err error) bool {
 	e, ok := asAPIError(err)
 	if !ok || e.Code != "" || errors.Is(err, context.Canceled) {
@@ -140,7 +143,7 @@ func broke(err error) bool {
 func (c *Client) send(ctx context.Context, action string, p product, keys Credentials, in params, out responses.AcsResponse) error {
 	config := sdk.NewConfig().WithTimeout(c.opts.Timeout).WithUserAgent(c.opts.UserAgent)
 	config.MaxRetryTime = 0
-	config.Transport = contextTransport{ctx: ctx, next: c.opts.Transport}
+	config.Transport = answerTransport{ctx: ctx, next: c.opts.Transport}
 	config.Scheme = c.opts.Endpoints.scheme()
 
 	credential := credentials.NewStsTokenCredential(keys.AccessKeyID, keys.AccessKeySecret, keys.SecurityToken)
@@ -149,6 +152,11 @@ func (c *Client) send(ctx context.Context, action string, p product, keys Creden
 		return err
 	}
 	client.SetCloseTrace(true)
+	// The SDK reads the proxy settings of the environment although they belong to the transport: it takes an item of NO_PROXY
+	// for a regular expression, and fails every call where it is none.
+	client.SetHttpProxy(noProxyOfSDK)
+	client.SetHttpsProxy(noProxyOfSDK)
+	client.SetNoProxy(noProxyOfSDK)
 
 	request := &requests.RpcRequest{}
 	request.InitWithApiInfo(p.name, p.version, action, "", "")
@@ -159,16 +167,6 @@ func (c *Client) send(ctx context.Context, action string, p product, keys Creden
 		request.QueryParams[key] = value
 	}
 	return client.DoAction(request, out)
-}
-
-// contextTransport gives the SDK's requests the caller's context.
-type contextTransport struct {
-	ctx  context.Context //nolint:containedctx // lives for one call; the SDK offers no other way in
-	next http.RoundTripper
-}
-
-func (t contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	return t.next.RoundTrip(request.WithContext(t.ctx))
 }
 
 // asError turns what the SDK returns into an [Error]. It drops the URL of a failed request and the text of a signature
@@ -188,7 +186,12 @@ func asError(action string, err error) error {
 	if errors.As(err, &transport) {
 		err = transport.Err
 	}
-	return &Error{Action: action, err: err}
+	failure := &Error{Action: action, err: err}
+	var foreign *foreignAnswerError
+	if errors.As(err, &foreign) {
+		failure.Status = foreign.status
+	}
+	return failure
 }
 
 func safeMessage(code, message string) string {

@@ -47,6 +47,9 @@ type Instance struct {
 	Tags               map[string]string
 }
 
+// networkTypeVPC is the network type of instances in a VPC.
+const networkTypeVPC = "vpc"
+
 // InstanceQuery selects instances; all given conditions must hold.
 type InstanceQuery struct {
 	// IDs or PrivateIPs may be of any number; they are asked for in chunks of [MaxInstancesPerCall]. At most one of the
@@ -67,11 +70,19 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 		filter, values = "PrivateIpAddresses", query.PrivateIPs
 	}
 	if len(values) == 0 {
-		return c.describeInstances(ctx, params{}.set("VpcId", query.VPCID))
+		return c.describeInstances(ctx, params{}.set("VpcId", query.VPCID), nil)
 	}
 	var all []Instance
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
-		part, err := c.describeInstances(ctx, params{}.set("VpcId", query.VPCID).setJSON(filter, chunk))
+		in := params{}.set("VpcId", query.VPCID).setJSON(filter, chunk)
+		if len(query.PrivateIPs) > 0 {
+			in["InstanceNetworkType"] = networkTypeVPC // without it the filter by address is documented to have no effect
+		}
+		var asked []string
+		if len(query.PrivateIPs) == 0 {
+			asked = chunk
+		}
+		part, err := c.describeInstances(ctx, in, asked)
 		if err != nil {
 			return nil, err
 		}
@@ -80,26 +91,34 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 	return all, nil
 }
 
-func (c *Client) describeInstances(ctx context.Context, in params) ([]Instance, error) {
+// describeInstances reads all pages. Where instances were asked for by id, another one is an error.
+func (c *Client) describeInstances(ctx context.Context, in params, asked []string) ([]Instance, error) {
 	in.setInt("MaxResults", MaxInstancesPerCall)
 	var all []Instance
 	for {
-		out := &describeInstancesResponse{BaseResponse: &responses.BaseResponse{}}
+		out := &describeInstancesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
 			return nil, err
 		}
 		for i := range out.Instances.Instance {
-			all = append(all, out.Instances.Instance[i].instance())
+			instance := out.Instances.Instance[i].instance()
+			if asked != nil && !slices.Contains(asked, instance.ID) {
+				return nil, out.unusable("DescribeInstances", "asked for %d instances by id, got %q", len(asked), instance.ID)
+			}
+			all = append(all, instance)
 		}
-		if out.NextToken == "" {
+		more, err := in.nextPage(out.answer, "DescribeInstances", out.NextToken)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
 			return all, nil
 		}
-		in.set("NextToken", out.NextToken)
 	}
 }
 
 type describeInstancesResponse struct {
-	*responses.BaseResponse
+	answer
 	NextToken string
 	Instances struct{ Instance []wireInstance }
 }
@@ -190,24 +209,27 @@ func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInt
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
 		in := params{}.set("VpcId", query.VPCID).setList(filter, chunk).setInt("MaxResults", MaxInstancesPerCall)
 		for {
-			out := &describeInterfacesResponse{BaseResponse: &responses.BaseResponse{}}
+			out := &describeInterfacesResponse{answer: newAnswer()}
 			if err := c.call(ctx, "DescribeNetworkInterfaces", productECS, in, out); err != nil {
 				return nil, err
 			}
 			for i := range out.NetworkInterfaceSets.NetworkInterfaceSet {
 				all = append(all, out.NetworkInterfaceSets.NetworkInterfaceSet[i].networkInterface())
 			}
-			if out.NextToken == "" {
+			more, err := in.nextPage(out.answer, "DescribeNetworkInterfaces", out.NextToken)
+			if err != nil {
+				return nil, err
+			}
+			if !more {
 				break
 			}
-			in.set("NextToken", out.NextToken)
 		}
 	}
 	return all, nil
 }
 
 type describeInterfacesResponse struct {
-	*responses.BaseResponse
+	answer
 	NextToken            string
 	NetworkInterfaceSets struct{ NetworkInterfaceSet []wireInterface }
 }

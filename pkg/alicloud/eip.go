@@ -1,10 +1,6 @@
 package alicloud
 
-import (
-	"context"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
-)
+import "context"
 
 // eipPageSize is the page of DescribeEipAddresses that is known to be served.
 const eipPageSize = 50
@@ -24,22 +20,25 @@ type EIP struct {
 // Source: https://www.alibabacloud.com/help/en/eip/developer-reference/api-vpc-2016-04-28-describeeipaddresses-eips.
 func (c *Client) DescribeEIPs(ctx context.Context, kind, id string) ([]EIP, error) {
 	in := params{"AssociatedInstanceType": kind, "AssociatedInstanceId": id}.setInt("PageSize", eipPageSize)
-	return pages(func(page int) ([]EIP, int, error) {
-		out := &describeEIPsResponse{BaseResponse: &responses.BaseResponse{}}
-		if err := c.call(ctx, "DescribeEipAddresses", productVPC, in.setInt("PageNumber", page), out); err != nil {
-			return nil, 0, err
+	return pages("DescribeEipAddresses", func(number int) (page[EIP], error) {
+		out := &describeEIPsResponse{answer: newAnswer()}
+		if err := c.call(ctx, "DescribeEipAddresses", productVPC, in.setInt("PageNumber", number), out); err != nil {
+			return page[EIP]{}, err
 		}
 		var found []EIP
 		for _, wire := range out.EipAddresses.EipAddress {
+			if wire.InstanceId != id {
+				return page[EIP]{}, out.unusable("DescribeEipAddresses", "asked for the addresses of %q, got one of %q", id, wire.InstanceId)
+			}
 			found = append(found, EIP{ID: wire.AllocationId, Address: wire.IpAddress, InstanceID: wire.InstanceId})
 		}
-		return found, out.TotalCount, nil
+		return page[EIP]{out.answer, found, out.TotalCount}, nil
 	})
 }
 
 type describeEIPsResponse struct {
-	*responses.BaseResponse
-	TotalCount   int
+	answer
+	TotalCount   *int
 	EipAddresses struct {
 		EipAddress []struct{ AllocationId, IpAddress, InstanceId string }
 	}

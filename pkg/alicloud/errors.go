@@ -13,11 +13,12 @@ import (
 type Error struct {
 	// Action is the OpenAPI action, for example "CreateLoadBalancer".
 	Action string
-	// Code is the cloud's error code, for example "Throttling.User". Empty when no answer arrived.
+	// Code is the cloud's error code, for example "Throttling.User". Empty when no answer arrived, and when what arrived is not an
+	// answer to the call: it has no RequestId, is about another resource, or lacks a part of a list.
 	Code string
-	// Status is the HTTP status of the answer, 0 when none arrived.
+	// Status is the HTTP status of what arrived, 0 when nothing did.
 	Status int
-	// RequestID identifies the call to the vendor's support. Empty when no answer arrived.
+	// RequestID identifies the call to the vendor's support. Empty when no answer of the API arrived.
 	RequestID string
 	// Message is the cloud's text.
 	Message string
@@ -27,7 +28,10 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	if e.Code == "" {
+	switch {
+	case e.Code == "" && e.RequestID != "":
+		return fmt.Sprintf("%s: unusable answer: %v (request %s)", e.Action, e.err, e.RequestID)
+	case e.Code == "":
 		return fmt.Sprintf("%s: no answer: %v", e.Action, e.err)
 	}
 	return fmt.Sprintf("%s: %s: %s (HTTP %d, request %s)", e.Action, e.Code, e.Message, e.Status, e.RequestID)
@@ -90,7 +94,7 @@ func vServerGroupGone(e *Error) bool {
 	return e.Code == "InvalidParameter" && e.Status == http.StatusNotFound
 }
 
-// IsNotFound reports whether the call named a resource that does not exist.
+// IsNotFound reports whether the cloud answered that there is no such resource.
 func IsNotFound(err error) bool {
 	e, ok := asAPIError(err)
 	return ok && (notFoundCodes.Has(e.Code) || vServerGroupGone(e))
@@ -126,8 +130,8 @@ func IsAuth(err error) bool { return hasCode(err, authCodes) }
 // IsForbidden reports whether the access key lacks a permission. It says nothing about any resource.
 func IsForbidden(err error) bool { return hasCode(err, forbiddenCodes) }
 
-// IsAmbiguous reports whether a write may or may not have happened: no answer arrived, or one that does not tell. The
-// state must be read before the write is repeated.
+// IsAmbiguous reports whether a write may or may not have happened: no answer arrived, or one that does not say so. The state
+// must be read before the write is repeated. A read with such an error says nothing about any resource.
 func IsAmbiguous(err error) bool {
 	e, ok := asAPIError(err)
 	return ok && e.isAmbiguous()
@@ -135,6 +139,30 @@ func IsAmbiguous(err error) bool {
 
 func (e *Error) isAmbiguous() bool {
 	return e.Code == "" || ambiguousCodes.Has(e.Code) || e.Status >= http.StatusInternalServerError
+}
+
+// Presence is what one read by id says about a resource.
+type Presence int
+
+const (
+	// PresenceUnknown: the read failed or was refused, so nothing is known about the resource.
+	PresenceUnknown Presence = iota
+	// Present: the cloud answered with the resource.
+	Present
+	// Absent: the cloud answered, with a RequestId, that there is no such resource. One such answer is no proof that the resource
+	// is gone: a read right after the creation may be answered by a replica that lags, and a key of another account sees nothing.
+	Absent
+)
+
+// PresenceOf returns what the error of a read by id, which may be nil, says about the resource.
+func PresenceOf(err error) Presence {
+	switch {
+	case err == nil:
+		return Present
+	case IsNotFound(err):
+		return Absent
+	}
+	return PresenceUnknown
 }
 
 // HasCode reports whether err is an [Error] with one of the codes.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+	"k8s.io/klog/v2"
 )
 
 // listenerPageSize is the page of DescribeLoadBalancerListeners that is known to be served.
@@ -51,34 +51,47 @@ type Listener struct {
 	Attributes     Attributes
 }
 
-// DescribeListeners returns the listeners of up to ten CLBs by the CLB's id.
+// DescribeListeners returns the listeners of up to ten CLBs by the id of the CLB. A listener without a readable port, which
+// nobody could change or delete, is left out.
 func (c *Client) DescribeListeners(ctx context.Context, loadBalancerIDs ...string) (map[string][]Listener, error) {
 	in := params{}.setList("LoadBalancerId", loadBalancerIDs).setInt("MaxResults", listenerPageSize)
 	all := map[string][]Listener{}
-	for {
-		out := &describeListenersResponse{BaseResponse: &responses.BaseResponse{}}
+	for count := 0; ; {
+		out := &describeListenersResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeLoadBalancerListeners", productSLB, in, out); err != nil {
 			return nil, err
 		}
 		for _, wire := range out.Listeners {
+			id := wireListener(wire).text("LoadBalancerId")
+			if !slices.Contains(loadBalancerIDs, id) {
+				return nil, out.unusable("DescribeLoadBalancerListeners", "asked for the listeners of %q, got one of %q", loadBalancerIDs, id)
+			}
 			listener, err := wireListener(wire).listener()
 			if err != nil {
-				return nil, fmt.Errorf("DescribeLoadBalancerListeners: %w", err)
+				// No listener of ours lacks its port. Failing here would stop all Services whose CLBs were asked for with this one.
+				klog.FromContext(ctx).Info("Left out a listener that cannot be identified", "lb", id, "reason", err.Error())
+				continue
 			}
-			id := wireListener(wire).text("LoadBalancerId")
 			all[id] = append(all[id], listener)
 		}
-		if out.NextToken == "" {
-			return all, nil
+		count += len(out.Listeners)
+		if more, err := in.nextPage(out.answer, "DescribeLoadBalancerListeners", out.NextToken); err != nil {
+			return nil, err
+		} else if more {
+			continue
 		}
-		in.set("NextToken", out.NextToken)
+		if count < out.TotalCount {
+			return nil, out.unusable("DescribeLoadBalancerListeners", "the pages have %d items and TotalCount is %d", count, out.TotalCount)
+		}
+		return all, nil
 	}
 }
 
 type describeListenersResponse struct {
-	*responses.BaseResponse
-	NextToken string
-	Listeners []map[string]any
+	answer
+	NextToken  string
+	TotalCount int
+	Listeners  []map[string]any
 }
 
 // wireListener is one element of the answer: common fields, and one object with those of the listener's protocol.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 // Limits of the route entry calls. Sources: https://www.alibabacloud.com/help/en/vpc/api-createrouteentries and
@@ -93,22 +91,29 @@ func (c *Client) describeRouteEntries(ctx context.Context, tableID, ipVersion st
 	in := params{"RouteTableId": tableID, "RouteEntryType": RouteTypeCustom}.setInt("MaxResult", page).set("IpVersion", ipVersion)
 	var all []RouteEntry
 	for {
-		out := &describeRouteEntriesResponse{BaseResponse: &responses.BaseResponse{}}
+		out := &describeRouteEntriesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeRouteEntryList", productVPC, in, out); err != nil {
 			return nil, err
 		}
 		for i := range out.RouteEntrys.RouteEntry {
-			all = append(all, out.RouteEntrys.RouteEntry[i].routeEntry())
+			entry := out.RouteEntrys.RouteEntry[i].routeEntry()
+			if entry.TableID != tableID {
+				return nil, out.unusable("DescribeRouteEntryList", "asked for table %q, got an entry of %q", tableID, entry.TableID)
+			}
+			all = append(all, entry)
 		}
-		if out.NextToken == "" {
+		more, err := in.nextPage(out.answer, "DescribeRouteEntryList", out.NextToken)
+		if err != nil {
+			return nil, err
+		}
+		if !more {
 			return all, nil
 		}
-		in.set("NextToken", out.NextToken)
 	}
 }
 
 type describeRouteEntriesResponse struct {
-	*responses.BaseResponse
+	answer
 	NextToken   string
 	RouteEntrys struct{ RouteEntry []wireRouteEntry }
 }
@@ -153,7 +158,7 @@ func (c *Client) CreateRouteEntries(ctx context.Context, routes []NewRoute) ([]e
 		in[prefix+"IpVersion"] = ipVersionOf(route.CIDR)
 		in.set(prefix+"Description", route.Description)
 	}
-	out := &routeBatchResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &routeBatchResponse{answer: newAnswer()}
 	if err := c.call(ctx, "CreateRouteEntries", productVPC, in, out); err != nil {
 		return nil, err
 	}
@@ -182,7 +187,7 @@ func (c *Client) DeleteRouteEntries(ctx context.Context, entries []RouteEntry) (
 		in[prefix+"DstCidrBlock"] = entries[i].CIDR
 		in.set(prefix+"NextHop", entries[i].nextHopID())
 	}
-	out := &routeBatchResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &routeBatchResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DeleteRouteEntries", productVPC, in, out); err != nil {
 		return nil, err
 	}
@@ -202,8 +207,7 @@ func (e *RouteEntry) nextHopID() string {
 
 // routeBatchResponse has HTTP status 200 also when single entries, or all, failed.
 type routeBatchResponse struct {
-	*responses.BaseResponse
-	RequestId          string
+	answer
 	FailedRouteEntries []struct {
 		DstCidrBlock, NextHop, FailedCode, FailedMessage string
 	}

@@ -3,6 +3,7 @@ package alicloud
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
@@ -59,12 +60,12 @@ type LoadBalancer struct {
 	// AddressIPVersion is [IPv4] or [IPv6].
 	AddressIPVersion string
 	// NetworkType is "vpc" or "classic". It is not sent: an intranet CLB without VSwitchID is in the classic network.
-	NetworkType        string
-	VPCID              string
-	VSwitchID          string
-	MasterZoneID       string
-	SlaveZoneID        string
-	ResourceGroupID    string
+	NetworkType     string
+	VPCID           string
+	VSwitchID       string
+	MasterZoneID    string
+	SlaveZoneID     string
+	ResourceGroupID string
 	// InstanceChargeType is [PayBySpec] or [PayByCLCU].
 	InstanceChargeType string
 	// InternetChargeType is [PayByTraffic] or [PayByBandwidth], also where the API answers with a code.
@@ -112,27 +113,31 @@ func (c *Client) DescribeLoadBalancers(ctx context.Context, query LoadBalancerQu
 		in.setTags([]Tag{*query.Tag})
 	}
 	in.setInt("PageSize", loadBalancerPageSize)
-	return pages(func(page int) ([]LoadBalancer, int, error) {
-		out := &describeLoadBalancersResponse{BaseResponse: &responses.BaseResponse{}}
-		if err := c.call(ctx, "DescribeLoadBalancers", productSLB, in.setInt("PageNumber", page), out); err != nil {
-			return nil, 0, err
+	return pages("DescribeLoadBalancers", func(number int) (page[LoadBalancer], error) {
+		out := &describeLoadBalancersResponse{answer: newAnswer()}
+		if err := c.call(ctx, "DescribeLoadBalancers", productSLB, in.setInt("PageNumber", number), out); err != nil {
+			return page[LoadBalancer]{}, err
 		}
 		var found []LoadBalancer
 		for i := range out.LoadBalancers.LoadBalancer {
-			found = append(found, out.LoadBalancers.LoadBalancer[i].loadBalancer())
+			lb := out.LoadBalancers.LoadBalancer[i].loadBalancer()
+			if len(query.IDs) > 0 && !slices.Contains(query.IDs, lb.ID) {
+				return page[LoadBalancer]{}, out.unusable("DescribeLoadBalancers", "asked for %q, got %q", query.IDs, lb.ID)
+			}
+			found = append(found, lb)
 		}
-		return found, out.TotalCount, nil
+		return page[LoadBalancer]{out.answer, found, out.TotalCount}, nil
 	})
 }
 
 type describeLoadBalancersResponse struct {
-	*responses.BaseResponse
-	TotalCount    int
+	answer
+	TotalCount    *int
 	LoadBalancers struct{ LoadBalancer []wireLoadBalancer }
 }
 
 type describeLoadBalancerResponse struct {
-	*responses.BaseResponse
+	answer
 	wireLoadBalancer
 }
 
@@ -171,13 +176,13 @@ func (w *wireLoadBalancer) loadBalancer() LoadBalancer {
 
 // DescribeLoadBalancer returns one CLB with its tags, or an error for which [IsNotFound] holds.
 func (c *Client) DescribeLoadBalancer(ctx context.Context, id string) (LoadBalancer, error) {
-	out := &describeLoadBalancerResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeLoadBalancerResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeLoadBalancerAttribute", productSLB, params{"LoadBalancerId": id}, out); err != nil {
 		return LoadBalancer{}, err
 	}
-	// An empty id would be sent as no id at all; the answer then describes somebody else's CLB.
+	// An empty id would be sent as no id at all; the answer then describes another CLB.
 	if out.LoadBalancerId != id {
-		return LoadBalancer{}, fmt.Errorf("DescribeLoadBalancerAttribute: asked for %q, got %q", id, out.LoadBalancerId)
+		return LoadBalancer{}, out.unusable("DescribeLoadBalancerAttribute", "asked for %q, got %q", id, out.LoadBalancerId)
 	}
 	return out.loadBalancer(), nil
 }
@@ -197,7 +202,7 @@ func (c *Client) CreateLoadBalancer(ctx context.Context, lb LoadBalancer, token 
 	if lb.Bandwidth > 0 {
 		in.setInt("Bandwidth", lb.Bandwidth)
 	}
-	out := &describeLoadBalancerResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeLoadBalancerResponse{answer: newAnswer()}
 	if err := c.call(ctx, "CreateLoadBalancer", productSLB, in, out); err != nil {
 		return LoadBalancer{}, err
 	}

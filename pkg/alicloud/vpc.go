@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 // vpcPageSize is the largest page of the VPC lists that is known to be served.
@@ -23,8 +21,7 @@ type VSwitch struct {
 	CIDRBlock string
 	// IPv6CIDRBlock is empty where the vSwitch has no IPv6.
 	IPv6CIDRBlock string
-	// RouteTableID is the route table that machines in the vSwitch use; InSystemTable says that it is the VPC's system
-	// table.
+	// RouteTableID is the route table that machines in the vSwitch use; InSystemTable says that it is the VPC's system table.
 	RouteTableID  string
 	InSystemTable bool
 	// AvailableIPs counts the addresses that are still free.
@@ -33,27 +30,30 @@ type VSwitch struct {
 
 // DescribeVSwitches returns the vSwitches of a VPC.
 func (c *Client) DescribeVSwitches(ctx context.Context, vpcID string) ([]VSwitch, error) {
-	return pages(func(page int) ([]VSwitch, int, error) {
-		in := params{"VpcId": vpcID}.setInt("PageNumber", page).setInt("PageSize", vpcPageSize)
-		out := &describeVSwitchesResponse{BaseResponse: &responses.BaseResponse{}}
+	return pages("DescribeVSwitches", func(number int) (page[VSwitch], error) {
+		in := params{"VpcId": vpcID}.setInt("PageNumber", number).setInt("PageSize", vpcPageSize)
+		out := &describeVSwitchesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeVSwitches", productVPC, in, out); err != nil {
-			return nil, 0, err
+			return page[VSwitch]{}, err
 		}
 		var found []VSwitch
 		for _, w := range out.VSwitches.VSwitch {
+			if w.VpcId != vpcID {
+				return page[VSwitch]{}, out.unusable("DescribeVSwitches", "asked for the vSwitches of %q, got one of %q", vpcID, w.VpcId)
+			}
 			found = append(found, VSwitch{
 				ID: w.VSwitchId, VPCID: w.VpcId, ZoneID: w.ZoneId, CIDRBlock: w.CidrBlock, IPv6CIDRBlock: w.Ipv6CidrBlock,
 				RouteTableID: w.RouteTable.RouteTableId, InSystemTable: w.RouteTable.RouteTableType == routeTableSystem,
 				AvailableIPs: w.AvailableIpAddressCount,
 			})
 		}
-		return found, out.TotalCount, nil
+		return page[VSwitch]{out.answer, found, out.TotalCount}, nil
 	})
 }
 
 type describeVSwitchesResponse struct {
-	*responses.BaseResponse
-	TotalCount int
+	answer
+	TotalCount *int
 	VSwitches  struct {
 		VSwitch []struct {
 			VSwitchId, VpcId, ZoneId, CidrBlock, Ipv6CidrBlock string
@@ -76,27 +76,30 @@ type RouteTable struct {
 
 // DescribeRouteTables returns the route tables of a VPC.
 func (c *Client) DescribeRouteTables(ctx context.Context, vpcID string) ([]RouteTable, error) {
-	return pages(func(page int) ([]RouteTable, int, error) {
-		in := params{"VpcId": vpcID}.setInt("PageNumber", page).setInt("PageSize", vpcPageSize)
-		out := &describeRouteTablesResponse{BaseResponse: &responses.BaseResponse{}}
+	return pages("DescribeRouteTableList", func(number int) (page[RouteTable], error) {
+		in := params{"VpcId": vpcID}.setInt("PageNumber", number).setInt("PageSize", vpcPageSize)
+		out := &describeRouteTablesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeRouteTableList", productVPC, in, out); err != nil {
-			return nil, 0, err
+			return page[RouteTable]{}, err
 		}
 		var found []RouteTable
 		for _, w := range out.RouterTableList.RouterTableListType {
+			if w.VpcId != vpcID {
+				return page[RouteTable]{}, out.unusable("DescribeRouteTableList", "asked for the tables of %q, got one of %q", vpcID, w.VpcId)
+			}
 			table := RouteTable{ID: w.RouteTableId, VPCID: w.VpcId, System: w.RouteTableType == routeTableSystem, VSwitchIDs: w.VSwitchIds.VSwitchId}
 			for _, tag := range w.Tags.Tag {
 				table.Tags = append(table.Tags, Tag(tag))
 			}
 			found = append(found, table)
 		}
-		return found, out.TotalCount, nil
+		return page[RouteTable]{out.answer, found, out.TotalCount}, nil
 	})
 }
 
 type describeRouteTablesResponse struct {
-	*responses.BaseResponse
-	TotalCount      int
+	answer
+	TotalCount      *int
 	RouterTableList struct {
 		RouterTableListType []struct {
 			RouteTableId, RouteTableType, VpcId string
@@ -110,7 +113,7 @@ type describeRouteTablesResponse struct {
 // such VPC.
 // Source: https://www.alibabacloud.com/help/en/vpc/developer-reference/api-vpc-2016-04-28-describevpcs-vpcs.
 func (c *Client) DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error) {
-	out := &describeVPCsResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeVPCsResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeVpcs", productVPC, params{"VpcId": vpcID}, out); err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func (c *Client) DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.P
 }
 
 type describeVPCsResponse struct {
-	*responses.BaseResponse
+	answer
 	Vpcs struct {
 		Vpc []struct {
 			VpcId, CidrBlock, Ipv6CidrBlock string
@@ -151,21 +154,6 @@ type describeVPCsResponse struct {
 			Ipv6CidrBlocks                  struct {
 				Ipv6CidrBlock []struct{ Ipv6CidrBlock string }
 			}
-		}
-	}
-}
-
-// pages reads all pages of a list that is counted by page number.
-func pages[T any](read func(page int) (items []T, total int, err error)) ([]T, error) {
-	var all []T
-	for page := 1; ; page++ {
-		items, total, err := read(page)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, items...)
-		if len(items) == 0 || len(all) >= total {
-			return all, nil
 		}
 	}
 }

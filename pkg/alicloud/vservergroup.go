@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"unique"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 // How many members one vServer group call takes. Documents say 20; the official CCM sends 40 in production. The client
@@ -67,7 +65,7 @@ func (b Backend) String() string {
 
 // DescribeVServerGroups returns the groups of a CLB without their members.
 func (c *Client) DescribeVServerGroups(ctx context.Context, loadBalancerID string) ([]VServerGroup, error) {
-	out := &describeGroupsResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeGroupsResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeVServerGroups", productSLB, params{"LoadBalancerId": loadBalancerID}, out); err != nil {
 		return nil, err
 	}
@@ -79,7 +77,7 @@ func (c *Client) DescribeVServerGroups(ctx context.Context, loadBalancerID strin
 }
 
 type describeGroupsResponse struct {
-	*responses.BaseResponse
+	answer
 	VServerGroups struct {
 		VServerGroup []struct{ VServerGroupId, VServerGroupName string }
 	}
@@ -87,9 +85,12 @@ type describeGroupsResponse struct {
 
 // DescribeVServerGroup returns a group with its members, or an error for which [IsNotFound] holds.
 func (c *Client) DescribeVServerGroup(ctx context.Context, id string) (VServerGroup, error) {
-	out := &describeGroupResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeGroupResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeVServerGroupAttribute", productSLB, params{"VServerGroupId": id}, out); err != nil {
 		return VServerGroup{}, err
+	}
+	if out.VServerGroupId != id {
+		return VServerGroup{}, out.unusable("DescribeVServerGroupAttribute", "asked for %q, got %q", id, out.VServerGroupId)
 	}
 	group := VServerGroup{ID: out.VServerGroupId, Name: out.VServerGroupName, LoadBalancerID: out.LoadBalancerId}
 	members := out.BackendServers.BackendServer
@@ -101,7 +102,7 @@ func (c *Client) DescribeVServerGroup(ctx context.Context, id string) (VServerGr
 }
 
 type describeGroupResponse struct {
-	*responses.BaseResponse
+	answer
 	VServerGroupId, VServerGroupName, LoadBalancerId string
 	BackendServers                                   struct{ BackendServer []answeredBackend }
 }
@@ -158,7 +159,7 @@ func (c *Client) CreateVServerGroup(ctx context.Context, loadBalancerID, name st
 	if len(members) > 0 {
 		in.setJSON("BackendServers", wireBackends(members))
 	}
-	out := &describeGroupResponse{BaseResponse: &responses.BaseResponse{}}
+	out := &describeGroupResponse{answer: newAnswer()}
 	err := c.sizedCall(len(members), func() error { return c.call(ctx, "CreateVServerGroup", productSLB, in, out) })
 	if err != nil {
 		return "", err

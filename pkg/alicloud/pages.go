@@ -1,0 +1,79 @@
+package alicloud
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+)
+
+// answer is what all answers have in common. Types of answers embed it.
+type answer struct {
+	*responses.BaseResponse
+	RequestId string
+}
+
+func newAnswer() answer { return answer{BaseResponse: &responses.BaseResponse{}} }
+
+// unusable returns the error for an answer that arrived and says nothing that can be relied on.
+func (a answer) unusable(action, format string, args ...any) *Error {
+	return &Error{Action: action, Status: a.GetHttpStatus(), RequestID: a.RequestId, err: fmt.Errorf(format, args...)}
+}
+
+// page is one page of a list that is read by page number.
+type page[T any] struct {
+	answer
+	items []T
+	// total is the TotalCount of the answer: how many items all pages have together. nil where the answer has none.
+	total *int
+}
+
+// listAttempts is how often a list is read whose length changes from page to page, before it is given up. Between two pages an
+// item that moved to the page before is in neither, and would count as gone.
+const listAttempts = 3
+
+var errListChanged = errors.New("the list changed while it was read")
+
+// pages reads all pages of a list. The pages must add up to the TotalCount.
+func pages[T any](action string, read func(number int) (page[T], error)) ([]T, error) {
+	for attempt := 1; ; attempt++ {
+		all, err := pagesOnce(action, read)
+		if !errors.Is(err, errListChanged) || attempt == listAttempts {
+			return all, err
+		}
+	}
+}
+
+func pagesOnce[T any](action string, read func(number int) (page[T], error)) ([]T, error) {
+	var all []T
+	var total *int
+	for number := 1; ; number++ {
+		p, err := read(number)
+		if err != nil {
+			return nil, err
+		}
+		if number > 1 && total != nil && (p.total == nil || *p.total != *total) {
+			return nil, p.unusable(action, "%w", errListChanged)
+		}
+		all, total = append(all, p.items...), p.total
+		switch {
+		case total == nil && len(p.items) > 0: // without a count only an empty page is the end
+		case total == nil || len(all) == *total:
+			return all, nil
+		case len(p.items) == 0 || len(all) > *total:
+			return nil, p.unusable(action, "the pages have %d items and TotalCount is %d", len(all), *total)
+		}
+	}
+}
+
+// nextPage makes in ask for the page that the token names, and reports whether there is one. A token that comes back would be
+// followed for ever.
+func (p params) nextPage(from answer, action, token string) (more bool, err error) {
+	if token != "" && token == p[nextToken] {
+		return false, from.unusable(action, "the token of the next page is that of the page itself")
+	}
+	p.set(nextToken, token)
+	return token != "", nil
+}
+
+const nextToken = "NextToken"
