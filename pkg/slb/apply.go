@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/klog/v2"
 
@@ -26,6 +25,7 @@ type applier struct {
 	refused   map[Op]bool     // operations that the cloud refused: nothing of them was done
 	throttled map[Op]bool     // operations that the cloud refuses until the next minute
 	deferred  []Step          // additions that wait for removals to make room
+	followUp  []Step          // what the step just carried out leaves to be done at once
 	errs      []error
 	writes    int
 	// doubt says that model may differ from what is there: it must be read before the next difference.
@@ -49,7 +49,13 @@ func newApplier(api writer, model *Model, token func(alicloud.LoadBalancer) stri
 // run carries out the plan as far as possible: a failed step stops those that build on it and no others.
 func (a *applier) run(ctx context.Context, plan Plan) error {
 	for _, step := range plan.Steps {
-		if a.try(ctx, step); a.lost != "" {
+		a.try(ctx, step)
+		for len(a.followUp) > 0 {
+			next := a.followUp[0]
+			a.followUp = a.followUp[1:]
+			a.try(ctx, next)
+		}
+		if a.lost != "" {
 			break
 		}
 	}
@@ -80,7 +86,7 @@ func (a *applier) try(ctx context.Context, step Step) {
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
-	err := a.do(a.withPriority(ctx, &step), step)
+	err := a.do(ctx, step)
 	if err == nil {
 		klog.FromContext(ctx).V(2).Info("Wrote", "step", step.String(), "lb", a.model.LoadBalancer.ID)
 		return
@@ -123,28 +129,6 @@ func (a *applier) describe(step Step) string {
 	return text
 }
 
-// do makes the call of a step and notes its effect.
-func (a *applier) do(ctx context.Context, step Step) error {
-	switch step.Op {
-	case OpCreateLoadBalancer:
-		return a.createLoadBalancer(ctx, step)
-	case OpDeleteLoadBalancer:
-		return a.deleteLoadBalancer(ctx)
-	case OpCreateGroup, OpDeleteGroup:
-		return a.group(ctx, step)
-	case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
-		return a.members(ctx, step)
-	case OpCreateListener, OpSetListener, OpStartListener, OpDeleteListener:
-		return a.listener(ctx, step)
-	case OpCreateExtension, OpSetExtension, OpDeleteExtension:
-		return a.extension(ctx, step)
-	case OpCreateAccess, OpAddEntries, OpRemoveEntries, OpDeleteAccess:
-		return a.access(ctx, step)
-	default:
-		return a.attribute(ctx, step)
-	}
-}
-
 // call counts a write.
 func (a *applier) call(err error) error {
 	a.writes++
@@ -177,65 +161,10 @@ func (a *applier) createLoadBalancer(ctx context.Context, step Step) error {
 	return err
 }
 
-func (a *applier) deleteLoadBalancer(ctx context.Context) error {
+func (a *applier) deleteLoadBalancer(ctx context.Context, _ Step) error {
 	err := a.call(a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID))
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}
 	return nil
-}
-
-// attribute changes the CLB itself.
-func (a *applier) attribute(ctx context.Context, step Step) error {
-	have, want := &a.model.LoadBalancer, step.loadBalancer
-	var err error
-	switch step.Op {
-	case OpSetName:
-		if err = a.call(a.api.SetLoadBalancerName(ctx, have.ID, want.Name)); err == nil {
-			have.Name = want.Name
-		}
-	case OpSetProtection:
-		if err = a.call(a.api.SetDeleteProtection(ctx, have.ID, want.DeleteProtection)); err == nil {
-			have.DeleteProtection = want.DeleteProtection
-		}
-	case OpSetModification:
-		if err = a.call(a.api.SetModificationProtection(ctx, have.ID, want.ModificationProtection, want.ModificationProtectionReason)); err == nil {
-			have.ModificationProtection, have.ModificationProtectionReason = want.ModificationProtection, want.ModificationProtectionReason
-		}
-	case OpTag:
-		err = a.tag(ctx, want.Tags)
-	case OpUntag:
-		if err = a.call(a.api.UntagLoadBalancer(ctx, have.ID, step.tagKeys)); err == nil {
-			have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.tagKeys, t.Key) })
-		}
-	default:
-		return a.chargeBy(ctx, step)
-	}
-	return err
-}
-
-// chargeBy changes what the CLB is charged by.
-func (a *applier) chargeBy(ctx context.Context, step Step) error {
-	have, want := &a.model.LoadBalancer, step.loadBalancer
-	var err error
-	switch step.Op {
-	case OpSetCharge:
-		if err = a.call(a.api.SetInstanceChargeType(ctx, have.ID, want.InstanceChargeType)); err == nil {
-			have.InstanceChargeType = want.InstanceChargeType
-		}
-	case OpSetSpec:
-		if err = a.call(a.api.SetInstanceSpec(ctx, have.ID, want.Spec)); err == nil {
-			have.Spec = want.Spec
-		}
-	case OpSetInternet:
-		if err = a.call(a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth)); err == nil {
-			if have.InternetChargeType != want.InternetChargeType {
-				a.charge = askedCharge(have.ID, want.InternetChargeType, time.Now())
-			}
-			have.InternetChargeType, have.Bandwidth = want.InternetChargeType, want.Bandwidth
-		}
-	default:
-		return fmt.Errorf("operation %q is not known", step.Op)
-	}
-	return err
 }

@@ -8,15 +8,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-func (a *applier) group(ctx context.Context, step Step) error {
-	if step.Op == OpDeleteGroup {
-		if err := a.call(a.api.DeleteVServerGroup(ctx, step.groupID)); err != nil && !alicloud.IsNotFound(err) {
-			return err
-		}
-		a.model.Groups = slices.DeleteFunc(a.model.Groups, func(g Group) bool { return g.ID == step.groupID })
-		return nil
+func (a *applier) deleteGroup(ctx context.Context, step Step) error {
+	if err := a.call(a.api.DeleteVServerGroup(ctx, step.groupID)); err != nil && !alicloud.IsNotFound(err) {
+		return err
 	}
-	return a.createGroup(ctx, step)
+	a.model.Groups = slices.DeleteFunc(a.model.Groups, func(g Group) bool { return g.ID == step.groupID })
+	return nil
 }
 
 // createGroup makes the group with as many first members as a call takes. The others follow in a step of their own: where
@@ -39,7 +36,7 @@ func (a *applier) createGroup(ctx context.Context, step Step) error {
 	}
 	a.model.Groups = append(a.model.Groups, Group{ID: id, Name: step.groupName, Backends: slices.Clone(first)})
 	if rest := step.new[len(first):]; len(rest) > 0 {
-		a.try(ctx, Step{Op: OpAddBackends, Target: step.Target, After: backendsText(rest), groupName: step.groupName, new: rest})
+		a.followUp = append(a.followUp, Step{Op: OpAddBackends, Target: step.Target, After: backendsText(rest), groupName: step.groupName, new: rest})
 	}
 	return nil
 }
@@ -54,26 +51,42 @@ func (a *applier) tooMany(members []alicloud.Backend, err error) bool {
 	return len(members) > a.api.BackendsPerCall() && alicloud.IsTooManyBackends(err)
 }
 
-func (a *applier) members(ctx context.Context, step Step) error {
+// groupOf returns the vServer group that a step changes.
+func (a *applier) groupOf(step Step) (*Group, error) {
 	group := a.model.group(step.groupName)
 	if step.groupID != "" {
 		group = a.model.groupByID(step.groupID)
 	}
 	if group == nil {
-		return fmt.Errorf("group %s is not there", step.groupName)
+		return nil, fmt.Errorf("vServer group %s does not exist", step.groupName)
 	}
-	switch step.Op {
-	case OpAddBackends:
-		return a.add(ctx, group, step.new)
-	case OpReplaceBackends:
-		return a.replace(ctx, group, step)
-	case OpSetBackends:
-		return a.inParts(step.new, func(members []alicloud.Backend) error {
-			return a.call(a.api.SetBackends(ctx, group.ID, members))
-		}, func(members []alicloud.Backend) { group.drop(members); group.put(members) })
-	default:
-		return a.remove(ctx, group, step.old)
+	return group, nil
+}
+
+func (a *applier) addBackends(ctx context.Context, step Step) error {
+	group, err := a.groupOf(step)
+	if err != nil {
+		return err
 	}
+	return a.add(ctx, group, step.new)
+}
+
+func (a *applier) removeBackends(ctx context.Context, step Step) error {
+	group, err := a.groupOf(step)
+	if err != nil {
+		return err
+	}
+	return a.remove(ctx, group, step.old)
+}
+
+func (a *applier) setBackends(ctx context.Context, step Step) error {
+	group, err := a.groupOf(step)
+	if err != nil {
+		return err
+	}
+	return a.inParts(step.new, func(backends []alicloud.Backend) error {
+		return a.call(a.api.SetBackends(ctx, group.ID, backends))
+	}, func(backends []alicloud.Backend) { group.drop(backends); group.put(backends) })
 }
 
 // add brings in those members that are not in the group yet: of a step that waited for room, some may be.
@@ -89,9 +102,13 @@ func (a *applier) remove(ctx context.Context, group *Group, members []alicloud.B
 	}, group.drop)
 }
 
-// replace swaps as many members as a call takes at a time. Where a server is refused, the others must not wait for it:
-// then the good ones go in one way and the old ones go out another.
-func (a *applier) replace(ctx context.Context, group *Group, step Step) error {
+// replaceBackends swaps as many backend servers as a call takes at a time. Where a server is refused, the others must not
+// wait for it: then the good ones go in one way and the old ones go out another.
+func (a *applier) replaceBackends(ctx context.Context, step Step) error {
+	group, err := a.groupOf(step)
+	if err != nil {
+		return err
+	}
 	for old, added := step.old, step.new; len(added) > 0; {
 		gone, come := a.part(old), a.part(added)
 		err := a.call(a.api.ReplaceBackends(ctx, group.ID, gone, come))

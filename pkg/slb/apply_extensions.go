@@ -7,29 +7,37 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// extension changes the domain extensions of a listener.
-func (a *applier) extension(ctx context.Context, step Step) error {
+func (a *applier) createExtension(ctx context.Context, step Step) error {
 	extension := step.extension
-	switch step.Op {
-	case OpCreateExtension:
-		id, err := a.api.CreateDomainExtension(ctx, a.model.LoadBalancer.ID, step.listener.Port, extension)
-		if a.call(err) != nil {
-			return err
-		}
-		extension.ID = id
-	case OpSetExtension:
-		if err := a.call(a.api.SetDomainExtension(ctx, extension.ID, extension.CertificateID)); err != nil {
-			return err
-		}
-	default:
-		if err := a.call(a.api.DeleteDomainExtension(ctx, extension.ID)); err != nil {
-			return err
-		}
+	id, err := a.api.CreateDomainExtension(ctx, a.model.LoadBalancer.ID, step.listener.Port, extension)
+	if a.call(err) != nil {
+		return err
 	}
-	have := a.model.listener(step.listener.ListenerKey)
-	have.Extensions = slices.DeleteFunc(slices.Clone(have.Extensions), func(e alicloud.DomainExtension) bool { return e.ID == extension.ID })
-	if step.Op != OpDeleteExtension {
-		have.Extensions = append(have.Extensions, extension)
-	}
+	extension.ID = id
+	listener := a.model.listener(step.listener.ListenerKey)
+	listener.Extensions = append(withoutExtension(listener, id), extension)
 	return nil
+}
+
+func (a *applier) setExtension(ctx context.Context, step Step) error {
+	extension := step.extension
+	if err := a.call(a.api.SetDomainExtension(ctx, extension.ID, extension.CertificateID)); err != nil {
+		return err
+	}
+	listener := a.model.listener(step.listener.ListenerKey)
+	listener.Extensions = append(withoutExtension(listener, extension.ID), extension)
+	return nil
+}
+
+func (a *applier) deleteExtension(ctx context.Context, step Step) error {
+	if err := a.call(a.api.DeleteDomainExtension(ctx, step.extension.ID)); err != nil {
+		return err
+	}
+	listener := a.model.listener(step.listener.ListenerKey)
+	listener.Extensions = withoutExtension(listener, step.extension.ID)
+	return nil
+}
+
+func withoutExtension(listener *Listener, id string) []alicloud.DomainExtension {
+	return slices.DeleteFunc(slices.Clone(listener.Extensions), func(e alicloud.DomainExtension) bool { return e.ID == id })
 }

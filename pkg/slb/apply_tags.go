@@ -7,8 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-func (a *applier) tag(ctx context.Context, tags []alicloud.Tag) error {
-	have := &a.model.LoadBalancer
+func (a *applier) tag(ctx context.Context, step Step) error {
+	have, tags := &a.model.LoadBalancer, step.loadBalancer.Tags
 	if err := a.call(a.api.TagLoadBalancer(ctx, have.ID, tags)); err != nil {
 		return err
 	}

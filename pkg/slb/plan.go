@@ -83,12 +83,10 @@ type Step struct {
 // key is what a failure of the step stops: further steps on its target. Each attribute of the CLB stands for itself, so
 // that one that the cloud refuses keeps no other from being set.
 func (s *Step) key() string {
-	switch s.Op {
-	case OpSetName, OpSetProtection, OpSetModification, OpSetCharge, OpSetSpec, OpSetInternet:
+	if _, attribute := annotationOf[s.Op]; attribute {
 		return string(s.Op)
-	default:
-		return s.Target
 	}
+	return s.Target
 }
 
 // String returns the step in one line.

@@ -1,0 +1,75 @@
+package slb
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+func (a *applier) setName(ctx context.Context, step Step) error {
+	have, name := &a.model.LoadBalancer, step.loadBalancer.Name
+	if err := a.call(a.api.SetLoadBalancerName(ctx, have.ID, name)); err != nil {
+		return err
+	}
+	have.Name = name
+	return nil
+}
+
+func (a *applier) setProtection(ctx context.Context, step Step) error {
+	have, protection := &a.model.LoadBalancer, step.loadBalancer.DeleteProtection
+	if err := a.call(a.api.SetDeleteProtection(ctx, have.ID, protection)); err != nil {
+		return err
+	}
+	have.DeleteProtection = protection
+	return nil
+}
+
+func (a *applier) setModification(ctx context.Context, step Step) error {
+	have, want := &a.model.LoadBalancer, step.loadBalancer
+	if err := a.call(a.api.SetModificationProtection(ctx, have.ID, want.ModificationProtection, want.ModificationProtectionReason)); err != nil {
+		return err
+	}
+	have.ModificationProtection, have.ModificationProtectionReason = want.ModificationProtection, want.ModificationProtectionReason
+	return nil
+}
+
+func (a *applier) setCharge(ctx context.Context, step Step) error {
+	have, chargeType := &a.model.LoadBalancer, step.loadBalancer.InstanceChargeType
+	if err := a.call(a.api.SetInstanceChargeType(ctx, have.ID, chargeType)); err != nil {
+		return err
+	}
+	have.InstanceChargeType = chargeType
+	return nil
+}
+
+func (a *applier) setSpec(ctx context.Context, step Step) error {
+	have, spec := &a.model.LoadBalancer, step.loadBalancer.Spec
+	if err := a.call(a.api.SetInstanceSpec(ctx, have.ID, spec)); err != nil {
+		return err
+	}
+	have.Spec = spec
+	return nil
+}
+
+func (a *applier) setInternet(ctx context.Context, step Step) error {
+	have, want := &a.model.LoadBalancer, step.loadBalancer
+	if err := a.call(a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth)); err != nil {
+		return err
+	}
+	if have.InternetChargeType != want.InternetChargeType {
+		a.charge = askedCharge(have.ID, want.InternetChargeType, time.Now())
+	}
+	have.InternetChargeType, have.Bandwidth = want.InternetChargeType, want.Bandwidth
+	return nil
+}
+
+func (a *applier) untag(ctx context.Context, step Step) error {
+	have := &a.model.LoadBalancer
+	if err := a.call(a.api.UntagLoadBalancer(ctx, have.ID, step.tagKeys)); err != nil {
+		return err
+	}
+	have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.tagKeys, t.Key) })
+	return nil
+}
