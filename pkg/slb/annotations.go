@@ -1,5 +1,7 @@
 package slb
 
+import "slices"
+
 // Suffix names an annotation: its key is one of [Prefixes] followed by the suffix.
 type Suffix string
 
@@ -141,8 +143,21 @@ var (
 // Annotations is the table of all annotations of the family.
 // Source of values and defaults: https://www.alibabacloud.com/help/document_detail/86531.htm and the API pages of
 // https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference.
-func Annotations() []Annotation {
-	return append(append(instanceAnnotations(), listenerAnnotations()...), backendAnnotations()...)
+func Annotations() []Annotation { return table }
+
+var (
+	table          = slices.Concat(instanceAnnotations(), listenerTable, backendAnnotations())
+	listenerTable  = listenerRows()
+	knownSuffixes  = suffixesOf(table)
+	sharedPatterns = []string{domainPattern, certificatePattern}
+)
+
+func suffixesOf(rows []Annotation) map[Suffix]bool {
+	known := map[Suffix]bool{}
+	for _, row := range rows {
+		known[row.Suffix] = true
+	}
+	return known
 }
 
 func instanceAnnotations() []Annotation {

@@ -3,8 +3,11 @@ package slb
 // attributeProxyProtocol is the attribute whose change breaks connections.
 const attributeProxyProtocol = "ProxyProtocolV2Enabled"
 
-// listenerAnnotations is the part of the table that sets listener attributes. A row is all that a further attribute needs.
-func listenerAnnotations() []Annotation {
+// listenerAnnotations is the part of the table that sets listener attributes.
+func listenerAnnotations() []Annotation { return listenerTable }
+
+// listenerRows makes that part of the table. A row is all that a further attribute needs.
+func listenerRows() []Annotation {
 	rows := []Annotation{
 		{Suffix: ProtocolPort, Value: Value{Kind: List, Pattern: `(tcp|udp|http|https):\d{1,5}`, Sample: "http:80"}},
 		{Suffix: Scheduler, Code: "sc", Attribute: "Scheduler", Protocols: all, Default: "rr", AtCreation: true,

@@ -26,9 +26,7 @@ type Params struct {
 func ParseParams(annotations map[string]string) (Params, []Problem) {
 	params := Params{values: map[Suffix]string{}}
 	var problems []Problem
-	known := map[Suffix]bool{}
-	for _, row := range Annotations() {
-		known[row.Suffix] = true
+	for _, row := range table {
 		if problem, ok := params.read(annotations, row); !ok {
 			problems = append(problems, problem)
 			params.invalid = params.invalid || problem.Reason == ReasonInvalidAnnotation
@@ -47,7 +45,7 @@ func ParseParams(annotations map[string]string) (Params, []Problem) {
 		params.invalid = params.invalid || problem.Reason == ReasonInvalidAnnotation
 	}
 	problems = append(problems, crossed...)
-	return params, append(problems, unknownKeys(annotations, known)...)
+	return params, append(problems, unknownKeys(annotations)...)
 }
 
 // read takes one annotation; ok is false when there is something to tell about it.
@@ -105,17 +103,17 @@ var nlbOnly = sets.New(
 // familyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
 const familyStart = "loadbalancer-"
 
-func unknownKeys(annotations map[string]string, known map[Suffix]bool) []Problem {
+func unknownKeys(annotations map[string]string) []Problem {
 	var problems []Problem
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		for _, prefix := range Prefixes {
 			suffix, ok := strings.CutPrefix(strings.TrimSpace(key), prefix)
-			if !ok || known[Suffix(suffix)] && key == strings.TrimSpace(key) {
+			if !ok || knownSuffixes[Suffix(suffix)] && key == strings.TrimSpace(key) {
 				continue
 			}
 			if nlbOnly.Has(suffix) {
 				problems = append(problems, problemf(ReasonAnnotationNoEffect, "%s has no effect: only an NLB has that, and this Service has a CLB", key))
-			} else if meant := nearest(Suffix(suffix), known); meant != "" {
+			} else if meant := nearest(Suffix(suffix)); meant != "" {
 				problems = append(problems, problemf(ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, meant))
 			} else if strings.HasPrefix(suffix, familyStart) {
 				problems = append(problems, problemf(ReasonUnknownAnnotation, "%q is unknown", key))
@@ -125,14 +123,14 @@ func unknownKeys(annotations map[string]string, known map[Suffix]bool) []Problem
 	return problems
 }
 
-func nearest(suffix Suffix, known map[Suffix]bool) Suffix {
-	if known[suffix] {
+func nearest(suffix Suffix) Suffix {
+	if knownSuffixes[suffix] {
 		return suffix
 	}
 	if meant, ok := deadNames[suffix]; ok {
 		return meant
 	}
-	for _, row := range Annotations() {
+	for _, row := range table {
 		if editDistance(string(suffix), string(row.Suffix)) <= 2 {
 			return row.Suffix
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -161,13 +160,19 @@ func (v Value) Accepts() string {
 	}
 }
 
-var patterns sync.Map // the compiled form of each pattern of the table
+// patterns are the compiled patterns of the table.
+var patterns = compile()
 
-func wholeMatch(pattern, text string) bool {
-	compiled, ok := patterns.Load(pattern)
-	if !ok {
-		compiled, _ = patterns.LoadOrStore(pattern, regexp.MustCompile(`^(?:`+pattern+`)$`))
+func compile() map[string]*regexp.Regexp {
+	compiled := map[string]*regexp.Regexp{}
+	for _, row := range table {
+		compiled[row.Value.Pattern] = regexp.MustCompile(`^(?:` + row.Value.Pattern + `)$`)
 	}
-	expression, ok := compiled.(*regexp.Regexp)
-	return ok && expression.MatchString(text)
+	for _, pattern := range sharedPatterns {
+		compiled[pattern] = regexp.MustCompile(`^(?:` + pattern + `)$`)
+	}
+	return compiled
 }
+
+// wholeMatch reports whether the whole text matches a pattern of the table.
+func wholeMatch(pattern, text string) bool { return patterns[pattern].MatchString(text) }
