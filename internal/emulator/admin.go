@@ -27,8 +27,10 @@ func (e *Emulator) admin(mux *http.ServeMux) {
 		"DELETE /_emulator/networkinterfaces/{id}": e.deleteInterface,
 		// The console's RAM pages, as far as they are needed.
 		"PUT /_emulator/accesskeys/{id}": e.putAccessKey,
-		// The cloud locks a load balancer for arrears or by its operators; no call of its API does.
+		// What no call of the journal does: the cloud locks a load balancer, a user of the console changes its tags.
 		"PUT /_emulator/loadbalancers/{id}": e.putLoadBalancer,
+		"GET /_emulator/settings":           e.getSettings,
+		"PUT /_emulator/settings":           e.putSettings,
 	}
 	for pattern, handler := range routes {
 		mux.Handle(pattern, loopbackOnly(handler))
@@ -150,31 +152,5 @@ func (e *Emulator) deleteInstance(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("instance %s does not exist", r.PathValue("id")))
 		return
 	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// putLoadBalancer sets the status of a load balancer.
-func (e *Emulator) putLoadBalancer(w http.ResponseWriter, r *http.Request) {
-	var body struct{ LoadBalancerStatus string }
-	err := decode(r, &body)
-	if err == nil {
-		err = oneOf("LoadBalancerStatus", body.LoadBalancerStatus, "", cloud.Active, cloud.Inactive, cloud.Locked)
-	}
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err)
-		return
-	}
-	known := false
-	e.store.Update(func() {
-		var lb *cloud.LoadBalancer
-		if lb, known = e.store.LoadBalancers.Get(r.PathValue("id")); known {
-			lb.Status = cloud.OrDefault(body.LoadBalancerStatus, lb.Status)
-		}
-	})
-	if !known {
-		refuse(w, http.StatusNotFound, fmt.Errorf("load balancer %s does not exist", r.PathValue("id")))
-		return
-	}
-	e.fabric.Sync()
 	w.WriteHeader(http.StatusNoContent)
 }

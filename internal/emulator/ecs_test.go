@@ -43,8 +43,12 @@ func TestDescribeInstances(t *testing.T) {
 	wantEqual(t, "by id", got, []string{"i-1", "i-3"})
 	_, got = list(func(r *ecsapi.DescribeInstancesRequest) { r.InstanceIds = "[]" })
 	wantEqual(t, "an empty id list matches nothing", got, []string{})
-	_, got = list(func(r *ecsapi.DescribeInstancesRequest) { r.PrivateIpAddresses = jsonList(t, "10.2.7.7") })
+	_, got = list(func(r *ecsapi.DescribeInstancesRequest) {
+		r.PrivateIpAddresses, r.InstanceNetworkType = jsonList(t, "10.2.7.7"), "vpc"
+	})
 	wantEqual(t, "by address", got, []string{"i-b"})
+	_, got = list(func(r *ecsapi.DescribeInstancesRequest) { r.PrivateIpAddresses = jsonList(t, "10.2.7.7") })
+	wantEqual(t, "by address, without the network type that makes it count", len(got), 6)
 	_, got = list(func(r *ecsapi.DescribeInstancesRequest) { r.Status = "Stopped" })
 	wantEqual(t, "by status", got, []string{"i-b"})
 	_, got = list(func(r *ecsapi.DescribeInstancesRequest) {

@@ -21,13 +21,16 @@ type faultRule struct {
 	Times   *int        `json:"times,omitempty"`
 	Latency string      `json:"latency,omitempty"`
 	Drop    faults.Drop `json:"drop,omitempty"`
-	// FailItems, Stale, Probability and Seed go beyond the contract: partial failures, lists that lag, and chance.
-	FailItems   int     `json:"failItems,omitempty"`
-	Stale       string  `json:"stale,omitempty"`
-	Probability float64 `json:"probability,omitempty"`
-	Seed        uint64  `json:"seed,omitempty"`
-	Matched     int     `json:"matched"`
-	Hit         int     `json:"hit"`
+	// What follows goes beyond the contract: partial failures, reads that lag, answers that are cut off, and chance.
+	FailItems    int     `json:"failItems,omitempty"`
+	Stale        string  `json:"stale,omitempty"`
+	ReplicaLag   string  `json:"replicaLag,omitempty"`
+	TagSearchLag string  `json:"tagSearchLag,omitempty"`
+	Body         *string `json:"body,omitempty"`
+	Probability  float64 `json:"probability,omitempty"`
+	Seed         uint64  `json:"seed,omitempty"`
+	Matched      int     `json:"matched"`
+	Hit          int     `json:"hit"`
 }
 
 // rule reads a fault and reports everything that is wrong with it. Without times a rule hits one call, with 0 every one
@@ -35,13 +38,14 @@ type faultRule struct {
 func (f faultRule) rule() (faults.Rule, error) {
 	r := faults.Rule{
 		Action: f.Action, Kind: f.Kind, Code: f.Code, Status: cmp.Or(f.Status, http.StatusBadRequest), After: f.After, Times: 1,
-		Drop: f.Drop, FailItems: f.FailItems, Probability: f.Probability, Seed: f.Seed,
+		Drop: f.Drop, FailItems: f.FailItems, Body: f.Body, Probability: f.Probability, Seed: f.Seed,
 	}
 	if f.Times != nil {
 		r.Times = *f.Times
 	}
 	return r, errors.Join(
 		readDuration("latency", f.Latency, &r.Latency), readDuration("stale", f.Stale, &r.Stale),
+		readDuration("replicaLag", f.ReplicaLag, &r.ReplicaLag), readDuration("tagSearchLag", f.TagSearchLag, &r.TagSearchLag),
 		oneOf("kind", f.Kind, "", api.Read, api.Write), oneOf("drop", f.Drop, "", faults.DropBefore, faults.DropAfter),
 		require(f.Action != "", "action: required, a name or *"),
 		require(r.Status >= 100 && r.Status <= 599, "status: outside 100-599"),
@@ -98,8 +102,8 @@ func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {
 	for _, s := range e.faults.List() {
 		rules = append(rules, faultRule{
 			Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
-			Latency: s.Latency.String(), Drop: s.Drop, FailItems: s.FailItems, Stale: s.Stale.String(), Probability: s.Probability,
-			Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
+			Latency: s.Latency.String(), Drop: s.Drop, FailItems: s.FailItems, Stale: s.Stale.String(), ReplicaLag: s.ReplicaLag.String(),
+			TagSearchLag: s.TagSearchLag.String(), Body: s.Body, Probability: s.Probability, Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
 		})
 	}
 	reply(w, http.StatusOK, map[string]any{"faults": rules})

@@ -61,7 +61,9 @@ func (e *Emulator) PutInstance(id string, spec InstanceSpec) (Instance, error) {
 	e.store.Update(func() {
 		i, exists := e.store.Instances.Get(id)
 		if exists {
-			err = changeInstance(i, spec)
+			if err = e.store.CheckRole(spec.RAMRole); err == nil {
+				err = changeInstance(i, spec)
+			}
 		} else {
 			i, err = e.store.AddInstance(id, spec, cloud.Steady(cloud.OrDefault(spec.Status, cloud.Running)))
 		}

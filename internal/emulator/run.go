@@ -36,7 +36,10 @@ func (e *Emulator) run(c *api.Call, latency time.Duration) (any, *api.Error) {
 func (e *Emulator) apply(c *api.Call, held []string) (result any, bad *api.Error) {
 	var err error
 	if c.Action.Kind == api.Read {
-		e.store.View(func() { result, err = c.Action.Run(c) })
+		e.store.View(func() {
+			e.lag(c)
+			result, err = c.Action.Run(c)
+		})
 	} else {
 		e.store.Update(func() {
 			if err = e.claim(c, held); err != nil {
@@ -54,6 +57,12 @@ func (e *Emulator) apply(c *api.Call, held []string) (result any, bad *api.Error
 		return nil, bad
 	}
 	return nil, api.Errorf(http.StatusInternalServerError, "InternalError", "%v", err)
+}
+
+// lag makes a read as old as the switches say, if no fault makes it older. The caller has the lock.
+func (e *Emulator) lag(c *api.Call) {
+	c.ReplicaLag = max(c.ReplicaLag, time.Duration(e.store.ReplicaLag))
+	c.TagSearchLag = max(c.TagSearchLag, time.Duration(e.store.TagSearchLag))
 }
 
 // claim gives back what the call held during its latency, or checks that nobody else holds what it needs.

@@ -23,13 +23,20 @@ type Call struct {
 	// FailItems items of a batch are to fail with ItemCode ("" = the action's own), as a fault rule demands.
 	FailItems int
 	ItemCode  string
-	// Stale hides from lists what was created less than this time ago.
-	Stale time.Duration
+	// Stale hides from lists what was created less than this time ago, ReplicaLag also from whoever asks by id.
+	Stale, ReplicaLag time.Duration
+	// TagSearchLag makes searches by tag see tags as they were this long ago.
+	TagSearchLag time.Duration
 }
 
 // Sees reports whether a list shows an object that was created at a moment.
 func (c *Call) Sees(created time.Time) bool {
-	return c.Stale == 0 || !created.After(c.Now.Add(-c.Stale))
+	return !created.After(c.Now.Add(-max(c.Stale, c.ReplicaLag))) || c.Stale+c.ReplicaLag == 0
+}
+
+// Finds reports whether the call finds an object by its id that was created at a moment.
+func (c *Call) Finds(created time.Time) bool {
+	return c.ReplicaLag == 0 || !created.After(c.Now.Add(-c.ReplicaLag))
 }
 
 // Params are flat parameters as they travel: Tag.1.Key=a, InstanceIds=["i-1"].

@@ -35,6 +35,8 @@ type Param struct {
 	Min, Max int
 	// Enum lists the accepted values; empty accepts any.
 	Enum []string
+	// Prefix begins further accepted values beside those of Enum; "" accepts none.
+	Prefix string
 	// Also is a single number accepted outside Min..Max (-1 for "no limit", -520 for "the backend's port").
 	Also int
 	// Fields are the rules of one item of an object list.
@@ -76,6 +78,9 @@ func Required(p *Param) { p.Required = true }
 
 // OneOf restricts a parameter to the given values.
 func OneOf(values ...string) func(*Param) { return func(p *Param) { p.Enum = values } }
+
+// OrPrefix accepts, beside the values of OneOf, all that begin with the prefix.
+func OrPrefix(prefix string) func(*Param) { return func(p *Param) { p.Prefix = prefix } }
 
 // Len bounds the length of a string in characters.
 func Len(lo, hi int) func(*Param) { return func(p *Param) { p.Min, p.Max = lo, hi } }
@@ -167,7 +172,8 @@ func (p *Param) checkInt(value string) *Error {
 }
 
 func (p *Param) checkString(value string) *Error {
-	if len(p.Enum) > 0 && !slices.Contains(p.Enum, value) {
+	prefixed := p.Prefix != "" && strings.HasPrefix(value, p.Prefix)
+	if len(p.Enum) > 0 && !prefixed && !slices.Contains(p.Enum, value) {
 		return Invalid(p.Name, "%q is none of %s", value, strings.Join(p.Enum, ", "))
 	}
 	if n := utf8.RuneCountInString(value); n < p.Min || (p.Max != 0 && n > p.Max) {

@@ -16,17 +16,28 @@ func New(c *Config, settle time.Duration) (*Store, error) {
 	}
 	s := &Store{
 		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: limits,
-		SpecSalesEnded: c.SpecSalesEnded, UsageByTrafficOnly: c.UsageByTrafficOnly, RouteListsIPv4: c.RouteListsIPv4,
+		Switches: c.Switches, Roles: roleNames(c.Roles),
 		held: map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
 		change: make(chan struct{}), timers: map[*time.Timer]struct{}{},
 	}
 	if c.Region == "" {
 		return nil, errors.New("the configuration names no region")
 	}
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(s.buildVPCs(c), s.buildTables(c), s.buildVSwitches(c)); err != nil {
 		return nil, err
 	}
 	return s, errors.Join(s.buildInstances(c), s.buildCertificates(c), s.buildACLs(c))
+}
+
+func roleNames(roles []RoleConfig) []string {
+	var names []string
+	for _, role := range roles {
+		names = append(names, role.Name)
+	}
+	return names
 }
 
 // certificateLife is how long a configured certificate without PEM texts is good for.

@@ -15,6 +15,7 @@ import (
 // Certificate is a server certificate, or the certificate of an authority for client certificates.
 type Certificate struct {
 	Object
+	Tagged
 	Name, CommonName, Fingerprint string
 	SANs                          []string
 	Expires                       time.Time
@@ -22,7 +23,6 @@ type Certificate struct {
 	ResourceGroupID               string
 	AliCloudID, AliCloudName      string
 	CertificatePEM, PrivateKeyPEM string
-	Tags                          Tags
 }
 
 // ErrKeyMismatch means that a certificate and its private key do not belong together or cannot be read.
@@ -70,9 +70,9 @@ type DomainExtension struct {
 // ACL is an access control list of CLB.
 type ACL struct {
 	Object
+	Tagged
 	Name, IPVersion, ResourceGroupID string
 	Entries                          []ACLEntry
-	Tags                             Tags
 }
 
 // ACLEntry is one address block of an ACL, in CIDR form.

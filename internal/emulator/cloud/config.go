@@ -25,14 +25,7 @@ type Config struct {
 	OIDCProviders []OIDCConfig        `json:"oidcProviders,omitempty"`
 	Certificates  []CertificateConfig `json:"certificates,omitempty"`
 	ACLs          []ACLConfig         `json:"acls,omitempty"`
-	// SpecSalesEnded refuses new load balancers that are paid by specification, which the vendor stopped selling.
-	SpecSalesEnded bool `json:"specSalesEnded,omitempty"`
-	// UsageByTrafficOnly refuses to charge the traffic of load balancers that are paid by use by bandwidth, as the API's pages
-	// say. That the cloud does so, and with which code, is not confirmed.
-	UsageByTrafficOnly bool `json:"usageByTrafficOnly,omitempty"`
-	// RouteListsIPv4 makes lists of route entries that ask for no IP version leave IPv6 ones out. No document says whether
-	// the cloud does.
-	RouteListsIPv4 bool `json:"routeListsIPv4,omitempty"`
+	Switches
 	// RateLimits replace or add quotas of single actions, by "product:Action". They hold with --rate-limits off, too.
 	RateLimits map[string]RateLimitConfig `json:"rateLimits,omitempty"`
 	// Statuses are the HTTP statuses of codes about which sources disagree; 0 keeps the default.

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -72,6 +73,9 @@ const DefaultInstanceType = "ecs.g7.large"
 
 // AddInstance creates an instance with its primary interface. An empty id gets a fresh one. The caller holds the lock.
 func (s *Store) AddInstance(id string, spec InstanceSpec, phase Phase) (*Instance, error) {
+	if err := s.CheckRole(spec.RAMRole); err != nil {
+		return nil, err
+	}
 	vsw, err := s.placeOf(spec)
 	if err != nil {
 		return nil, err
@@ -99,6 +103,17 @@ func (s *Store) AddInstance(id string, spec InstanceSpec, phase Phase) (*Instanc
 	s.Instances.Add(i)
 	s.addPrimaryInterface(i, ipv6s, spec.SourceDestCheck)
 	return i, nil
+}
+
+// ErrNoRole means that the account has no RAM role of a name.
+var ErrNoRole = errors.New("no such RAM role")
+
+// CheckRole reports a role that an instance cannot have because the account does not have it; "" is no role.
+func (s *Store) CheckRole(name string) error {
+	if name == "" || slices.Contains(s.Roles, name) {
+		return nil
+	}
+	return fmt.Errorf("role %s: %w", name, ErrNoRole)
 }
 
 // ipv6Addresses returns the addresses in one spelling, or an error for one that is none of the vSwitch or is in use.

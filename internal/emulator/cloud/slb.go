@@ -8,6 +8,7 @@ import (
 // LoadBalancer is a CLB instance.
 type LoadBalancer struct {
 	Object
+	Tagged
 	Name, Status                    string
 	Address, AddressType, IPVersion string
 	NetworkType, VPCID, VSwitchID   string
@@ -20,7 +21,6 @@ type LoadBalancer struct {
 	ModificationProtection          string
 	ModificationProtectionReason    string
 	SupportPrivateLink              bool
-	Tags                            Tags
 	// PendingChargeType comes into force at ChargeTypeFrom; "" when no change is due.
 	PendingChargeType string
 	ChargeTypeFrom    time.Time
@@ -92,9 +92,9 @@ func (lb *LoadBalancer) SortedListeners() []*Listener {
 // ServerGroup is a vServer group of a CLB.
 type ServerGroup struct {
 	Object
+	Tagged
 	Name, LoadBalancerID string
 	Backends             []Backend
-	Tags                 Tags
 	// BusyUntil is when the last change of members has settled.
 	BusyUntil time.Time
 	// BoundUntil is when a listener that was deleted lets go of the group.

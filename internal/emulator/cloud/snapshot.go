@@ -96,7 +96,7 @@ func (s *Store) relink() {
 	clear(s.byIP)
 	clear(s.attached)
 	for v := range s.VSwitches.All() {
-		v.cursor, v.taken = v.Prefix.Addr(), nil
+		v.cursor, v.taken, v.takenIPv6 = v.Prefix.Addr(), nil, 0
 	}
 	for eni := range s.Interfaces.All() {
 		s.indexInterface(eni)

@@ -18,13 +18,8 @@ type Store struct {
 	Region    string
 	AccountID string
 	Settle    time.Duration
-	Limits    Limits
-	// SpecSalesEnded refuses new load balancers that are paid by specification.
-	SpecSalesEnded bool
-	// UsageByTrafficOnly refuses paybybandwidth for load balancers that are paid by use.
-	UsageByTrafficOnly bool
-	// RouteListsIPv4 makes lists of route entries that ask for no IP version leave IPv6 ones out.
-	RouteListsIPv4 bool
+	// Roles are the names of the account's RAM roles.
+	Roles []string
 	// Health is what the network's checks of a listener have found out about a member; checked is false when nothing is
 	// checked. It runs under the lock. Nil means that there is no network.
 	Health func(loadBalancerID string, key ListenerKey, b Backend) (status string, checked bool)
@@ -32,6 +27,10 @@ type Store struct {
 	// mu guards everything below. Actions get it from View and Update; nothing else locks it. Readers share it, which
 	// together with encoding outside the lock carries the read rate of a controller under test.
 	mu sync.RWMutex
+
+	// Limits and Switches may change while the emulator runs.
+	Limits Limits
+	Switches
 
 	Instances     Table[*Instance]
 	Interfaces    Table[*Interface]
@@ -78,7 +77,7 @@ func (s *Store) View(f func()) {
 	f()
 }
 
-// Update runs f under the exclusive lock and then tells everybody who waits on Changed.
+// Update runs f under the exclusive lock and then wakes everybody who waits on Changed.
 func (s *Store) Update(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,9 +199,13 @@ func (s *Store) Release(keys []string) {
 // Timestamp is the form of CreateTime fields.
 func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// NewPublicIP hands out addresses of 198.18.0.0/15, which is reserved for tests and routes nowhere.
-func (s *Store) NewPublicIP() string {
+// NewPublicIP hands out addresses of 198.18.0.0/15 and 2001:db8:ffff::/48, which are reserved for tests and examples and route
+// nowhere.
+func (s *Store) NewPublicIP(ipv6 bool) string {
 	s.publicIPs++
 	n := s.publicIPs
+	if ipv6 {
+		return fmt.Sprintf("2001:db8:ffff::%x:%x", n>>16+1, n&0xffff)
+	}
 	return fmt.Sprintf("198.%d.%d.%d", 18+(n>>16)&1, (n>>8)&0xff, n&0xff)
 }

@@ -3,6 +3,7 @@ package cloud
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // Tag is one key and value.
@@ -56,4 +57,38 @@ func (t Tags) Match(want []Tag) bool {
 		}
 	}
 	return true
+}
+
+// Tagged is what resources with tags have. It remembers a few earlier states, because searches by tag may lag behind.
+type Tagged struct {
+	Tags Tags
+	past []pastTags
+}
+
+// pastTags are tags that were in force until a moment.
+type pastTags struct {
+	until time.Time
+	tags  Tags
+}
+
+// maxPast bounds how many states are remembered.
+const maxPast = 32
+
+// SetTags replaces the tags at a moment.
+func (t *Tagged) SetTags(tags Tags, now time.Time) {
+	if len(t.past) == maxPast {
+		t.past = slices.Clone(t.past[1:])
+	}
+	t.past = append(t.past, pastTags{now, t.Tags})
+	t.Tags = tags
+}
+
+// TagsAt returns the tags that were in force at a moment after the creation of the resource.
+func (t *Tagged) TagsAt(moment time.Time) Tags {
+	for _, p := range t.past {
+		if moment.Before(p.until) {
+			return p.tags
+		}
+	}
+	return t.Tags
 }

@@ -31,6 +31,7 @@ type VSwitch struct {
 	IsDefault    bool
 	Tags         Tags
 	taken        map[netip.Addr]struct{}
+	takenIPv6    int // how many of taken are IPv6 addresses
 	cursor       netip.Addr
 }
 
@@ -237,6 +238,21 @@ func (s *Store) TakeAddress(v *VSwitch, want string) (string, error) {
 	return addr.String(), nil
 }
 
+// TakeIPv6 allocates a free IPv6 address of a vSwitch.
+func (s *Store) TakeIPv6(v *VSwitch) (string, error) {
+	if !v.IPv6.IsValid() {
+		return "", fmt.Errorf("vSwitch %s has no IPv6 range", v.ID)
+	}
+	first := v.IPv6.Masked().Addr().As16()
+	first[13] = 1 // apart from the low addresses, which configurations give to instances
+	addr := netip.AddrFrom16(first)
+	for v.isTaken(addr) {
+		addr = addr.Next()
+	}
+	v.take(addr)
+	return addr.String(), nil
+}
+
 // ReleaseAddress gives an address back.
 func (s *Store) ReleaseAddress(vSwitchID, ip string) {
 	if v, ok := s.VSwitches.Get(vSwitchID); ok {
@@ -273,7 +289,7 @@ func (v *VSwitch) CanTake(ip string) bool {
 
 // Free counts the addresses left.
 func (v *VSwitch) Free() int {
-	return 1<<(v.Prefix.Addr().BitLen()-v.Prefix.Bits()) - reserved - len(v.taken)
+	return 1<<(v.Prefix.Addr().BitLen()-v.Prefix.Bits()) - reserved - len(v.taken) + v.takenIPv6
 }
 
 func (v *VSwitch) isTaken(addr netip.Addr) bool {
@@ -285,11 +301,17 @@ func (v *VSwitch) take(addr netip.Addr) {
 	if v.taken == nil {
 		v.taken = map[netip.Addr]struct{}{}
 	}
+	if addr.Is6() && !v.isTaken(addr) {
+		v.takenIPv6++
+	}
 	v.taken[addr] = struct{}{}
 }
 
 func (v *VSwitch) release(ip string) {
 	if addr, err := netip.ParseAddr(ip); err == nil {
+		if addr.Is6() && v.isTaken(addr) {
+			v.takenIPv6--
+		}
 		delete(v.taken, addr)
 	}
 }

@@ -44,13 +44,22 @@ func (e service) describeInstances(c *api.Call) (any, error) {
 func (e service) findInstances(c *api.Call) []*cloud.Instance {
 	keep := e.filter(c)
 	candidates, listed := e.byID(c)
-	if ips, ok := c.Params.JSONStrings("PrivateIpAddresses"); ok && !listed {
+	if ips, ok := askedIPs(c); ok && !listed {
 		candidates, listed = e.byAddress(ips), true
 	}
 	if !listed {
 		return e.Instances.Select(keep)
 	}
 	return slices.DeleteFunc(candidates, func(i *cloud.Instance) bool { return !keep(i) })
+}
+
+// askedIPs are the private addresses that a call asks for. By the page the parameter is in effect only for instances in a VPC:
+// https://www.alibabacloud.com/help/doc-detail/25506.htm.
+func askedIPs(c *api.Call) ([]string, bool) {
+	if c.Str("InstanceNetworkType") != "vpc" {
+		return nil, false
+	}
+	return c.Params.JSONStrings("PrivateIpAddresses")
 }
 
 // byID looks InstanceIds up. An empty array is a filter that nothing passes; unknown ids are simply missing.
@@ -92,7 +101,7 @@ func inOrder(found []*cloud.Instance) []*cloud.Instance {
 // filter reads the filters of a call once, for thousands of instances.
 func (e service) filter(c *api.Call) func(*cloud.Instance) bool {
 	tags := tagsOf(c)
-	ips, byIP := c.Params.JSONStrings("PrivateIpAddresses")
+	ips, byIP := askedIPs(c)
 	eips, byEIP := c.Params.JSONStrings("EipAddresses")
 	return func(i *cloud.Instance) bool {
 		equal := []struct{ param, have string }{

@@ -39,6 +39,9 @@ func (e service) runInstances(c *api.Call) (any, error) {
 	if c.Has("PrivateIpAddress") && amount > 1 {
 		return nil, api.Invalid("PrivateIpAddress", "several instances cannot share an address")
 	}
+	if e.CheckRole(c.Str("RamRoleName")) != nil {
+		return nil, api.NotFound("InvalidRamRole.NotFound", "The specified RAM role %s does not exist.", c.Str("RamRoleName"))
+	}
 	if c.Bool("DryRun", false) {
 		return nil, dryRun()
 	}

@@ -107,6 +107,14 @@ func (c *Cloud) Fault(rule string) {
 	c.Admin(http.MethodPost, "/_emulator/faults", rule)
 }
 
+// Change changes settings of the emulator for the calls to come.
+func (c *Cloud) Change(change func(*emulator.Settings)) {
+	c.t.Helper()
+	if err := c.Emulator.Change(change); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // ClearFaults removes all faults.
 func (c *Cloud) ClearFaults() {
 	c.t.Helper()

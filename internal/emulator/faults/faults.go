@@ -2,6 +2,7 @@
 package faults
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -36,8 +37,13 @@ type Rule struct {
 	Drop    Drop
 	// FailItems makes that many items of a batch call fail with Code, instead of the whole call.
 	FailItems int
-	// Stale hides from a list what was created less than this time ago.
-	Stale time.Duration
+	// Stale hides from a list what was created less than this time ago, ReplicaLag also from whoever asks by id.
+	Stale, ReplicaLag time.Duration
+	// TagSearchLag makes a search by tag see tags as they were this long ago.
+	TagSearchLag time.Duration
+	// Body takes the place of the body of a successful answer, as from a gateway in between. The action is carried out, unless Drop
+	// is DropBefore. Nil leaves the answer alone.
+	Body *string
 	// Probability makes the rule hit only some of the calls that it otherwise would, 0 < p < 1, drawn from Seed so that a run
 	// can be repeated. 0 hits all.
 	Probability float64
@@ -91,7 +97,9 @@ type Outcome struct {
 	// FailItems items of a batch fail with ItemCode.
 	FailItems int
 	ItemCode  string
-	Stale     time.Duration
+	// Stale, ReplicaLag, TagSearchLag and Body are those of the rules.
+	Stale, ReplicaLag, TagSearchLag time.Duration
+	Body                            *string
 }
 
 // Next counts a call against every rule and returns what the first rule that hits it demands; the latencies of all rules
@@ -105,7 +113,9 @@ func (s *Set) Next(action string, kind api.Kind) Outcome {
 			continue
 		}
 		out.Latency += r.Latency
-		out.Stale = max(out.Stale, r.Stale)
+		out.Stale, out.ReplicaLag = max(out.Stale, r.Stale), max(out.ReplicaLag, r.ReplicaLag)
+		out.TagSearchLag = max(out.TagSearchLag, r.TagSearchLag)
+		out.Body = cmp.Or(out.Body, r.Body)
 		if r.FailItems > 0 {
 			out.FailItems, out.ItemCode = r.FailItems, r.Code
 		} else if out.Error == nil && r.Code != "" {

@@ -88,7 +88,7 @@ func rule(r *api.Param) string {
 	case api.String:
 		switch {
 		case len(r.Enum) > 0:
-			return strings.Join(r.Enum, "/")
+			return strings.Join(r.Enum, "/") + orPrefix(r.Prefix)
 		case r.Max != 0:
 			return fmt.Sprintf("%d-%d characters", r.Min, r.Max)
 		}
@@ -102,6 +102,13 @@ func rule(r *api.Param) string {
 		text += fmt.Sprintf(", at most %d", r.Max)
 	}
 	return text
+}
+
+func orPrefix(prefix string) string {
+	if prefix == "" {
+		return ""
+	}
+	return " or " + prefix + "…"
 }
 
 func numbers(r *api.Param) string {

@@ -2,6 +2,7 @@ package reference_test
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/reference"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 )
@@ -40,6 +42,21 @@ func TestPageIsFresh(t *testing.T) {
 		}
 	}
 	golden.Fresh(t, page, want)
+}
+
+// TestPageNamesSwitches: the table of switches is written by hand.
+func TestPageNamesSwitches(t *testing.T) {
+	t.Parallel()
+	have, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[cloud.Switches]()) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !strings.Contains(string(have), "\n| `"+name+"` |") {
+			t.Errorf("%s does not describe the switch %s", page, name)
+		}
+	}
 }
 
 func TestActions(t *testing.T) {

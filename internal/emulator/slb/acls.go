@@ -32,7 +32,7 @@ func aclNotExist(id string) *api.Error {
 
 func (s service) acl(c *api.Call) (*cloud.ACL, error) {
 	a, ok := s.ACLs.Get(c.Str("AclId"))
-	if !ok {
+	if !ok || !c.Finds(a.Created) {
 		return nil, aclNotExist(c.Str("AclId"))
 	}
 	return a, nil
@@ -66,7 +66,7 @@ func (s service) describeACLs(c *api.Call) (any, error) {
 	tags := tagsOf(c)
 	p := api.PageOf(c, s.ACLs.Select(func(a *cloud.ACL) bool {
 		return c.Sees(a.Created) && (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
-			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && a.Tags.Match(tags)
+			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && searched(c, a.Object, a.Tagged).Match(tags)
 	}), aclPage)
 	var answer struct {
 		PageNumber, PageSize, TotalCount, Count int

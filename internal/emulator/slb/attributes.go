@@ -77,6 +77,12 @@ func layer7Attributes() []attribute {
 	return attributes
 }
 
+// cipherPolicies are the vendor's; ids of the account's own begin with "tls-".
+// Source: https://www.alibabacloud.com/help/document_detail/86531.htm.
+var cipherPolicies = []string{
+	"tls_cipher_policy_1_0", "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict", "tls_cipher_policy_1_2_strict_with_1_3",
+}
+
 // protocol is one kind of listener.
 type protocol struct {
 	// name is how answers spell it; title how action names do.
@@ -98,7 +104,7 @@ var protocols = []protocol{
 	})},
 	{"https", "HTTPS", slices.Concat(commonAttributes(), layer7Attributes(), []attribute{
 		text("ServerCertificateId"), text("CACertificateId"), toggle("EnableHttp2", "on"),
-		text("TLSCipherPolicy"), text("BackendProtocol").atTop(),
+		attr(api.Str("TLSCipherPolicy", api.OneOf(cipherPolicies...), api.OrPrefix("tls-")), ""), text("BackendProtocol").atTop(),
 	})},
 }
 

@@ -133,15 +133,20 @@ func (s service) resolve(lb *cloud.LoadBalancer, b *cloud.Backend, c *api.Call) 
 	case !ok:
 		return api.BadRequest("InvalidServerId.NotExist", "The specified server %s does not exist.", b.ServerID)
 	case lb.VPCID != "" && i.VPCID != lb.VPCID:
-		return api.BadRequest("NetworkConflict", "The server %s is not in the VPC of the load balancer.", b.ServerID)
+		return s.otherVPC("server", b.ServerID)
 	case i.Status(c.Now) != cloud.Running:
 		return api.BadRequest("ObtainIpFail", "The server %s is %s.", b.ServerID, i.Status(c.Now))
 	}
 	if n := s.AttachedTo(b.ServerID, lb.ID); n >= s.Limits.LBsPerInstance {
-		return api.BadRequest("QuotaExceeded.AttachedLoadBalancers", "The server %s is behind %d load balancers, which is its quota.", b.ServerID, n)
+		code := cloud.OrDefault(s.AttachedQuotaCode, "QuotaExceeded.AttachedLoadBalancers")
+		return api.BadRequest(code, "The server %s is behind %d load balancers, which is its quota.", b.ServerID, n)
 	}
 	b.ServerIP = i.PrivateIP
 	return nil
+}
+
+func (s service) otherVPC(what, id string) *api.Error {
+	return api.BadRequest(cloud.OrDefault(s.OtherVPCCode, "NetworkConflict"), "The %s %s is not in the VPC of the load balancer.", what, id)
 }
 
 func (s service) resolveInterface(lb *cloud.LoadBalancer, b *cloud.Backend) *api.Error {
@@ -150,7 +155,7 @@ func (s service) resolveInterface(lb *cloud.LoadBalancer, b *cloud.Backend) *api
 	case !ok:
 		return api.NotFound("ResourceNotFound.vServers", "The specified network interface %s does not exist.", b.ServerID)
 	case lb.VPCID != "" && eni.VPCID != lb.VPCID:
-		return api.BadRequest("NetworkConflict", "The network interface %s is not in the VPC of the load balancer.", b.ServerID)
+		return s.otherVPC("network interface", b.ServerID)
 	case b.ServerIP == "":
 		b.ServerIP = eni.PrimaryIP
 	case slices.Contains(eni.IPv6s, b.ServerIP) && lb.IPVersion != "ipv6":

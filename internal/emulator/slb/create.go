@@ -53,6 +53,9 @@ func (s service) create(c *api.Call) (any, error) {
 		if err := s.chargesTraffic(lb, lb.InternetChargeType); err != nil {
 			return nil, err
 		}
+		if lb.AddressType == "intranet" && lb.InternetChargeType == payByBandwidth {
+			return nil, api.Invalid("InternetChargeType", "an intranet load balancer is charged by traffic")
+		}
 		if err := s.place(lb, c); err != nil {
 			return nil, err
 		}
@@ -100,7 +103,7 @@ func (s service) place(lb *cloud.LoadBalancer, c *api.Call) error {
 		return bad
 	}
 	if lb.AddressType == "internet" {
-		lb.Address = s.NewPublicIP()
+		lb.Address = s.NewPublicIP(lb.IPVersion == "ipv6")
 		s.defaultZones(lb, "")
 		return nil
 	}
@@ -113,7 +116,7 @@ func (s service) place(lb *cloud.LoadBalancer, c *api.Call) error {
 	case c.Has("VpcId") && c.Str("VpcId") != vsw.VPCID:
 		return api.BadRequest("InvalidParameter", "The vSwitch %s is not in the VPC %s.", vsw.ID, c.Str("VpcId"))
 	}
-	address, err := s.TakeAddress(vsw, c.Str("Address"))
+	address, err := s.privateAddress(lb, vsw, c.Str("Address"))
 	if errors.Is(err, cloud.ErrNoAddress) {
 		return api.BadRequest("VSwitchAvailableIpNotExist", "The vSwitch %s has no available IP address.", vsw.ID)
 	}
@@ -123,6 +126,17 @@ func (s service) place(lb *cloud.LoadBalancer, c *api.Call) error {
 	lb.NetworkType, lb.VPCID, lb.VSwitchID, lb.Address = "vpc", vsw.VPCID, vsw.ID, address
 	s.defaultZones(lb, vsw.ZoneID)
 	return nil
+}
+
+// privateAddress takes an address of the vSwitch: the wanted one, or a free one of the load balancer's IP version.
+func (s service) privateAddress(lb *cloud.LoadBalancer, vsw *cloud.VSwitch, want string) (string, error) {
+	if lb.IPVersion != "ipv6" {
+		return s.TakeAddress(vsw, want)
+	}
+	if want != "" {
+		return "", errors.New("the address of an IPv6 load balancer cannot be chosen")
+	}
+	return s.TakeIPv6(vsw)
 }
 
 func (s service) checkZones(lb *cloud.LoadBalancer) *api.Error {

@@ -92,7 +92,11 @@ func (f filter) matches(lb *cloud.LoadBalancer, c *api.Call) bool {
 			return false
 		}
 	}
-	return f.matchesAny(lb.Tags) && lb.Tags.Match(f.allTags)
+	if len(f.anyTag)+len(f.allTags) == 0 {
+		return true
+	}
+	tags := searched(c, lb.Object, lb.Tagged)
+	return f.matchesAny(tags) && tags.Match(f.allTags)
 }
 
 // matchesAny combines the tags of the old JSON filter with OR, as clients in production assume; Tag.N combines with AND.

@@ -32,7 +32,7 @@ func groupNotFound() *api.Error {
 
 func (s service) group(c *api.Call) (*cloud.ServerGroup, *cloud.LoadBalancer, error) {
 	g, ok := s.ServerGroups.Get(c.Str("VServerGroupId"))
-	if !ok {
+	if !ok || !c.Finds(g.Created) {
 		return nil, nil, groupNotFound()
 	}
 	lb, ok := s.LoadBalancers.Get(g.LoadBalancerID)

@@ -222,7 +222,7 @@ func (s service) listener(c *api.Call) (*cloud.LoadBalancer, *cloud.Listener, er
 	}
 	var found []*cloud.Listener
 	for _, l := range lb.SortedListeners() {
-		if l.Port == c.Int("ListenerPort", 0) && (!c.Has("ListenerProtocol") || c.Str("ListenerProtocol") == l.Protocol) {
+		if l.Port == c.Int("ListenerPort", 0) && c.Finds(l.Created) && (!c.Has("ListenerProtocol") || c.Str("ListenerProtocol") == l.Protocol) {
 			found = append(found, l)
 		}
 	}

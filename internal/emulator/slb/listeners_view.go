@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ func (s service) describeListeners(c *api.Call) (any, error) {
 	}
 	listeners := make([]api.Object, 0, len(items))
 	for _, o := range items {
-		listeners = append(listeners, listenerListView(o.lb, o.Listener, c))
+		listeners = append(listeners, s.listenerListView(o.lb, o.Listener, c))
 	}
 	return api.Object{
 		{Name: "MaxResults", Value: size}, {Name: "NextToken", Value: next},
@@ -73,21 +74,21 @@ func protocolOf(name string) protocol {
 
 // listenerListView has the shared attributes at the top and the others in the protocol's own config object, where
 // booleans travel as strings.
-func listenerListView(lb *cloud.LoadBalancer, l *cloud.Listener, c *api.Call) api.Object {
-	p := protocolOf(l.Protocol)
+func (s service) listenerListView(lb *cloud.LoadBalancer, l *cloud.Listener, c *api.Call) api.Object {
+	p, attributes := protocolOf(l.Protocol), s.shown(l)
 	top, config := api.Object{}, api.Object{}
 	for _, a := range p.attributes {
-		v, ok := l.Attributes[a.name]
+		v, ok := attributes[a.name]
 		if !ok {
 			continue
 		}
 		switch {
 		case a.top:
-			top = append(top, api.Field{Name: a.name, Value: a.value(l.Attributes)})
+			top = append(top, api.Field{Name: a.name, Value: a.value(attributes)})
 		case a.Type == api.Bool && a.name != "HealthCheckTcpFastCloseEnabled":
 			config = append(config, api.Field{Name: a.name, Value: v})
 		default:
-			config = append(config, api.Field{Name: a.name, Value: a.value(l.Attributes)})
+			config = append(config, api.Field{Name: a.name, Value: a.value(attributes)})
 		}
 	}
 	config = append(config, switchTwin(l)...)
@@ -112,6 +113,20 @@ func switchTwin(l *cloud.Listener) api.Object {
 	return nil
 }
 
+// shown are a listener's attributes as answers have them: AclId is the one field that does not say what was set.
+func (s service) shown(l *cloud.Listener) api.Params {
+	ids := aclIDs(l)
+	if len(ids) < 2 || s.SeveralACLs == cloud.ACLIDJoined {
+		return l.Attributes
+	}
+	shown := maps.Clone(api.Params(l.Attributes))
+	shown["AclId"] = ""
+	if s.SeveralACLs == cloud.ACLIDFirst {
+		shown["AclId"] = ids[0]
+	}
+	return shown
+}
+
 func aclIDs(l *cloud.Listener) []string {
 	if id := l.Attributes["AclId"]; id != "" {
 		return strings.Split(id, ",")
@@ -127,13 +142,13 @@ func (s service) describeListener(p protocol) func(*api.Call) (any, error) {
 		}
 		port, _ := strconv.Atoi(c.Str("ListenerPort"))
 		l, ok := lb.Listeners[cloud.ListenerKey{Port: port, Protocol: p.name}]
-		if !ok {
+		if !ok || !c.Finds(l.Created) {
 			return nil, listenerNotFound()
 		}
-		o := listenerHead(lb, l, c)
+		o, attributes := listenerHead(lb, l, c), s.shown(l)
 		for _, a := range p.attributes {
-			if _, ok := l.Attributes[a.name]; ok {
-				o = append(o, api.Field{Name: a.name, Value: a.value(l.Attributes)})
+			if _, ok := attributes[a.name]; ok {
+				o = append(o, api.Field{Name: a.name, Value: a.value(attributes)})
 			}
 		}
 		return slices.Concat(o, switchTwin(l), api.Object{

@@ -57,10 +57,22 @@ func tagViews(tags cloud.Tags) []tag {
 
 type tagList struct{ Tag []tag }
 
+// searched returns the tags of a resource that a search sees.
+func searched(c *api.Call, o cloud.Object, t cloud.Tagged) cloud.Tags {
+	if c.TagSearchLag == 0 {
+		return t.Tags
+	}
+	moment := c.Now.Add(-c.TagSearchLag)
+	if o.Created.After(moment) {
+		return nil
+	}
+	return t.TagsAt(moment)
+}
+
 // loadBalancer finds the CLB of a call.
 func (s service) loadBalancer(c *api.Call) (*cloud.LoadBalancer, error) {
 	lb, ok := s.LoadBalancers.Get(c.Str("LoadBalancerId"))
-	if !ok {
+	if !ok || !c.Finds(lb.Created) {
 		return nil, lbNotFound()
 	}
 	return lb, nil

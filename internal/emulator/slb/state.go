@@ -36,7 +36,7 @@ func State(s *cloud.Store, now time.Time, where Where) api.Object {
 			Listeners: []api.Object{}, VServerGroups: []group{},
 		}
 		for _, l := range lb.SortedListeners() {
-			view.Listeners = append(view.Listeners, append(listenerListView(lb, l, c),
+			view.Listeners = append(view.Listeners, append(v.listenerListView(lb, l, c),
 				api.Field{Name: "LoopbackEndpoint", Value: where.Endpoint(lb.ID, l.ListenerKey)},
 				api.Field{Name: "ElasticEndpoints", Value: where.Elastic(lb.ID, l.ListenerKey)},
 				api.Field{Name: "domainExtensions", Value: v.extensionViews(lb.ID, l)}))

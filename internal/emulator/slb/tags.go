@@ -26,35 +26,41 @@ func (s service) tagActions() []api.Action {
 	}
 }
 
-// tagged gives access to the tags of one resource of the call's type.
-func (s service) tagged(kind, id string) (*cloud.Tags, bool) {
+// target is a resource that has tags.
+type target struct {
+	cloud.Object
+	*cloud.Tagged
+}
+
+// tagged finds one resource of the call's type.
+func (s service) tagged(kind, id string) (target, bool) {
 	switch kind {
 	case "vservergroup":
 		if g, ok := s.ServerGroups.Get(id); ok {
-			return &g.Tags, true
+			return target{g.Object, &g.Tagged}, true
 		}
 	case "certificate":
 		if c, ok := s.Certificates.Get(id); ok {
-			return &c.Tags, true
+			return target{c.Object, &c.Tagged}, true
 		}
 	case "acl":
 		if a, ok := s.ACLs.Get(id); ok {
-			return &a.Tags, true
+			return target{a.Object, &a.Tagged}, true
 		}
 	default:
 		if lb, ok := s.LoadBalancers.Get(id); ok {
-			return &lb.Tags, true
+			return target{lb.Object, &lb.Tagged}, true
 		}
 	}
-	return nil, false
+	return target{}, false
 }
 
-// targets finds the tags of all named resources, or fails for the first unknown one.
-func (s service) targets(c *api.Call) ([]*cloud.Tags, error) {
-	var targets []*cloud.Tags
+// targets finds all named resources, or fails for the first unknown one.
+func (s service) targets(c *api.Call) ([]target, error) {
+	var targets []target
 	for _, id := range c.List("ResourceId") {
 		t, ok := s.tagged(c.Str("ResourceType"), id)
-		if !ok {
+		if !ok || !c.Finds(t.Created) {
 			return nil, resourceNotFound(c.Str("ResourceType"), id)
 		}
 		targets = append(targets, t)
@@ -77,7 +83,7 @@ func (s service) tagResources(c *api.Call) (any, error) {
 	}
 	updated := make([]cloud.Tags, len(targets))
 	for i, t := range targets {
-		updated[i] = *t
+		updated[i] = t.Tags
 		for _, tag := range tagsOf(c) {
 			updated[i] = updated[i].Set(tag.Key, tag.Value)
 		}
@@ -86,7 +92,7 @@ func (s service) tagResources(c *api.Call) (any, error) {
 		}
 	}
 	for i, t := range targets {
-		*t = updated[i]
+		t.SetTags(updated[i], c.Now)
 	}
 	return done()
 }
@@ -101,7 +107,8 @@ func (s service) untagResources(c *api.Call) (any, error) {
 		return nil, api.Missing("TagKey.N")
 	}
 	for _, t := range targets {
-		*t = slices.DeleteFunc(slices.Clone(*t), func(tag cloud.Tag) bool { return all && len(keys) == 0 || slices.Contains(keys, tag.Key) })
+		left := slices.DeleteFunc(slices.Clone(t.Tags), func(tag cloud.Tag) bool { return all && len(keys) == 0 || slices.Contains(keys, tag.Key) })
+		t.SetTags(left, c.Now)
 	}
 	return done()
 }
@@ -117,11 +124,11 @@ func (s service) listTagResources(c *api.Call) (any, error) {
 	}
 	var all []tagResource
 	for _, id := range s.taggedIDs(c.Str("ResourceType"), ids) {
-		tags, ok := s.tagged(c.Str("ResourceType"), id)
-		if !ok || !tags.Match(want) {
+		resource, ok := s.tagged(c.Str("ResourceType"), id)
+		if !ok || !c.Finds(resource.Created) || len(want) > 0 && !searched(c, resource.Object, *resource.Tagged).Match(want) {
 			continue
 		}
-		for _, t := range *tags {
+		for _, t := range resource.Tags {
 			all = append(all, tagResource{id, c.Str("ResourceType"), t.Key, t.Value})
 		}
 	}

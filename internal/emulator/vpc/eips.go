@@ -89,7 +89,7 @@ func (v service) describeEIPs(c *api.Call) (any, error) {
 func (v service) allocateEIP(c *api.Call) (any, error) {
 	return v.Tokens.Once(c, mismatch(), func() (any, error) {
 		e := &cloud.EIP{
-			Object: v.NewObject("eip"), Name: c.Str("Name"), Description: c.Str("Description"), Address: v.NewPublicIP(),
+			Object: v.NewObject("eip"), Name: c.Str("Name"), Description: c.Str("Description"), Address: v.NewPublicIP(false),
 			Bandwidth: c.Int("Bandwidth", 5), InternetChargeType: c.Or("InternetChargeType", "PayByBandwidth"),
 			ChargeType: c.Or("InstanceChargeType", "PostPaid"), ResourceGroupID: c.Or("ResourceGroupId", "rg-emulator"),
 			Phase: cloud.Steady(cloud.Available),

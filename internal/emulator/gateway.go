@@ -14,13 +14,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 )
 
-// exchange is one OpenAPI request on its way through the gate.
+// exchange is one OpenAPI request on its way through the gateway.
 type exchange struct {
 	request *rpc.Request
 	product string
 	action  *api.Action
 	call    *api.Call
 	now     time.Time
+	fault   faults.Outcome
 	// entry is what the journal will say.
 	entry journal.Call
 }
@@ -30,13 +31,13 @@ type exchange struct {
 func (e *Emulator) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{now: time.Now()}
 	x.entry.Time, x.entry.RequestID = x.now.UTC(), requestID()
-	answer, drop := e.answer(x, r)
-	x.entry.Status, x.entry.Dropped = answer.Status, string(drop)
+	answer := e.answer(x, r)
+	x.entry.Status, x.entry.Dropped = answer.Status, string(x.fault.Drop)
 	if err := e.journal.Add(x.entry); err != nil {
 		http.Error(w, fmt.Sprintf("write the journal: %v", err), http.StatusInternalServerError)
 		return
 	}
-	if drop != "" {
+	if x.fault.Drop != "" {
 		// The server closes the connection without an answer.
 		panic(http.ErrAbortHandler)
 	}
@@ -44,17 +45,20 @@ func (e *Emulator) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 }
 
 // answer takes a request through the steps of the cloud's gateway and encodes what comes out.
-func (e *Emulator) answer(x *exchange, r *http.Request) (rpc.Answer, faults.Drop) {
-	result, drop, err := e.process(x, r)
-	if err == nil {
-		answer, encodeErr := rpc.Success(x.entry.Action, x.entry.RequestID, x.format(), result)
-		if encodeErr == nil {
-			return answer, drop
-		}
+func (e *Emulator) answer(x *exchange, r *http.Request) rpc.Answer {
+	result, err := e.process(x, r)
+	answer, encodeErr := rpc.Success(x.entry.Action, x.entry.RequestID, x.format(), result)
+	if encodeErr != nil {
 		err = api.Errorf(http.StatusInternalServerError, "InternalError", "%v", encodeErr)
 	}
-	x.entry.Code = err.Code
-	return rpc.Failure(err, x.entry.RequestID, x.hostID(), x.format()), drop
+	if err != nil {
+		x.entry.Code = err.Code
+		answer = rpc.Failure(err, x.entry.RequestID, x.hostID(), x.format())
+	}
+	if x.fault.Body != nil {
+		answer.Body = []byte(*x.fault.Body)
+	}
+	return answer
 }
 
 func (x *exchange) format() rpc.Format {
@@ -73,43 +77,46 @@ func (x *exchange) hostID() string {
 
 // process is the gateway: read, resolve, authenticate, authorize, inject faults, count, validate, run. An injected error
 // comes before the rate window, which it must not use up.
-func (e *Emulator) process(x *exchange, r *http.Request) (any, faults.Drop, *api.Error) {
+func (e *Emulator) process(x *exchange, r *http.Request) (any, *api.Error) {
 	request, bad := rpc.Read(r)
 	if bad != nil {
-		return nil, "", bad
+		return nil, bad
 	}
 	x.request = request
 	resolveErr := e.resolve(x)
 	x.record()
 	if bad = e.authenticate(x); bad != nil {
-		return nil, "", bad
+		return nil, bad
 	}
 	if resolveErr != nil {
-		return nil, "", resolveErr
+		return nil, resolveErr
 	}
 	denied, bad := e.authorize(x)
 	if bad != nil {
-		return nil, "", bad
+		return nil, bad
 	}
-	fault := e.faults.Next(x.action.Name, x.action.Kind)
-	if fault.Drop == faults.DropBefore {
-		e.wait(fault.Latency)
-		return nil, fault.Drop, api.Errorf(0, "", "")
-	}
-	if fault.Error != nil {
-		e.wait(e.options.Latency + fault.Latency)
-		return nil, fault.Drop, fault.Error
+	x.fault = e.faults.Next(x.action.Name, x.action.Kind)
+	switch {
+	case x.fault.Drop == faults.DropBefore && x.fault.Body != nil:
+		// Somebody between the caller and the cloud answers in the cloud's place.
+		x.fault.Drop = ""
+		e.wait(x.fault.Latency)
+		return nil, nil
+	case x.fault.Drop == faults.DropBefore:
+		e.wait(x.fault.Latency)
+		return nil, api.Errorf(0, "", "")
+	case x.fault.Error != nil:
+		e.wait(e.options.Latency + x.fault.Latency)
+		return nil, x.fault.Error
 	}
 	if bad := e.windows.Admit(x.product, x.action.Name, x.action.Kind, x.now); bad != nil {
-		return nil, fault.Drop, bad
+		return nil, bad
 	}
 	x.call = e.newCall(x, denied)
-	x.call.FailItems, x.call.ItemCode, x.call.Stale = fault.FailItems, fault.ItemCode, fault.Stale
 	if bad := e.validate(x.call); bad != nil {
-		return nil, fault.Drop, bad
+		return nil, bad
 	}
-	result, err := e.run(x.call, e.options.Latency+fault.Latency)
-	return result, fault.Drop, err
+	return e.run(x.call, e.options.Latency+x.fault.Latency)
 }
 
 // resolve finds the product (path prefix, else API version) and the action.
@@ -195,6 +202,8 @@ func (e *Emulator) newCall(x *exchange, denied bool) *api.Call {
 	return &api.Call{
 		Action: x.action, RequestID: x.entry.RequestID, AccessKeyID: x.entry.AccessKeyID, Region: region,
 		Now: x.now, Params: x.request.Params, Denied: denied,
+		FailItems: x.fault.FailItems, ItemCode: x.fault.ItemCode,
+		Stale: x.fault.Stale, ReplicaLag: x.fault.ReplicaLag, TagSearchLag: x.fault.TagSearchLag,
 	}
 }
 

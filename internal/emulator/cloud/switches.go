@@ -1,0 +1,70 @@
+package cloud
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Switches are behaviours of the cloud that no document settles, or that come and go. The zero value is what documents and clients in
+// production suggest. A client must work with each of them either way.
+type Switches struct {
+	// SpecSalesEnded refuses new load balancers that are paid by specification, which the vendor stopped selling.
+	SpecSalesEnded bool `json:"specSalesEnded,omitempty"`
+	// UsageByTrafficOnly refuses paybybandwidth for load balancers that are paid by use, as the API's pages say. That the cloud does
+	// so, and with which code, is not confirmed.
+	UsageByTrafficOnly bool `json:"usageByTrafficOnly,omitempty"`
+	// RouteListsIPv4 makes lists of route entries that ask for no IP version leave IPv6 ones out. No document says whether
+	// the cloud does.
+	RouteListsIPv4 bool `json:"routeListsIPv4,omitempty"`
+	// SeveralACLs is what the answer's AclId holds when a listener has several access control lists; AclIds holds all of them
+	// in any case.
+	SeveralACLs SeveralACLs `json:"severalAcls,omitempty"`
+	// OtherVPCCode is the code for a backend server in another VPC than its load balancer's; "" is NetworkConflict.
+	OtherVPCCode string `json:"otherVpcCode,omitempty"`
+	// AttachedQuotaCode is the code for an instance that is a backend server of as many load balancers as it may be; "" is
+	// QuotaExceeded.AttachedLoadBalancers.
+	AttachedQuotaCode string `json:"attachedQuotaCode,omitempty"`
+	// TagSearchLag makes CLB's searches by tag see tags as they were this long ago.
+	TagSearchLag Duration `json:"tagSearchLag,omitzero"`
+	// ReplicaLag makes CLB's reads miss whatever was created less than this time ago, also by id.
+	ReplicaLag Duration `json:"replicaLag,omitzero"`
+}
+
+// SeveralACLs says where an answer names several access control lists.
+type SeveralACLs string
+
+// Values of SeveralACLs: AclId is empty, holds the first id, or all of them with commas between.
+const (
+	ACLIDEmpty  SeveralACLs = ""
+	ACLIDFirst  SeveralACLs = "first"
+	ACLIDJoined SeveralACLs = "joined"
+)
+
+// Check reports a switch whose value is not known.
+func (s Switches) Check() error {
+	switch {
+	case s.SeveralACLs != ACLIDEmpty && s.SeveralACLs != ACLIDFirst && s.SeveralACLs != ACLIDJoined:
+		return fmt.Errorf("severalAcls %q: known are %s and %s", s.SeveralACLs, ACLIDFirst, ACLIDJoined)
+	case s.TagSearchLag < 0 || s.ReplicaLag < 0:
+		return fmt.Errorf("tagSearchLag %s, replicaLag %s: cannot be negative", time.Duration(s.TagSearchLag), time.Duration(s.ReplicaLag))
+	}
+	return nil
+}
+
+// Duration is a time.Duration that travels as text, such as 30s.
+type Duration time.Duration
+
+// MarshalJSON writes the text.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// UnmarshalJSON reads the text.
+func (d *Duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return fmt.Errorf("a duration such as \"30s\": %w", err)
+	}
+	parsed, err := time.ParseDuration(text)
+	*d = Duration(parsed)
+	return err
+}
