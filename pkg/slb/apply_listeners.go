@@ -73,8 +73,3 @@ func (a *applier) deleteListener(ctx context.Context, step Step) error {
 	a.model.Listeners = slices.DeleteFunc(a.model.Listeners, func(l Listener) bool { return l.ListenerKey == key })
 	return nil
 }
-
-// goneListener: a CLB that is gone is not the same as a listener that is gone; the first must be noticed.
-func goneListener(err error) bool {
-	return alicloud.IsNotFound(err) && !alicloud.HasCode(err, codeLoadBalancerGone)
-}

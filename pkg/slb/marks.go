@@ -86,3 +86,17 @@ func ownerTags(svc *corev1.Service, clusterID string) []alicloud.Tag {
 		{Key: tagCluster, Value: clusterID},
 	}
 }
+
+// Earlier versions kept the Record of a CLB of ours in three tags. They are read where no Record exists yet, and are removed
+// with the next write that touches the tags of the CLB.
+const (
+	// tagApplied holds the codes of annotations, joined by dots; see Annotation.Code.
+	tagApplied = "alicloud-ccm.applied"
+	// tagWritten holds digests of tag keys, joined by dots.
+	tagWritten = "alicloud-ccm.tags"
+	// tagDomains holds digests of domains, one after the other.
+	tagDomains = "alicloud-ccm.domains"
+)
+
+// legacyTags are their keys.
+func legacyTags() []string { return []string{tagApplied, tagDomains, tagWritten} }

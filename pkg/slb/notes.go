@@ -1,12 +1,9 @@
 package slb
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-
-	"k8s.io/klog/v2"
 )
 
 // Defaults in seconds of what a check waits, as the cloud has them.
@@ -50,13 +47,4 @@ func shortTimeouts(params Params, model *Model) []string {
 // listens reports whether there is a listener of one of the protocols.
 func (m *Model) listens(protocols []string) bool {
 	return slices.ContainsFunc(m.Listeners, func(l Listener) bool { return slices.Contains(protocols, l.Protocol) })
-}
-
-// note writes to the log what is not there yet: every pass comes to the same.
-func (m *memory) note(ctx context.Context, found []string) {
-	text := strings.Join(found, "; ")
-	if text != "" && text != m.noted {
-		klog.FromContext(ctx).Info("Some annotations do not act as they read", "notes", text)
-	}
-	m.noted = text
 }

@@ -3,29 +3,10 @@ package slb
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	corev1 "k8s.io/api/core/v1"
 )
-
-// mayHaveAccessList reports whether a list of the Service is to be looked for. It is not looked for in vain with every CLB:
-// most Services never had one.
-func mayHaveAccessList(svc *corev1.Service, params Params, actual *Model, record Record) bool {
-	if len(askedRanges(svc)) > 0 {
-		return true
-	}
-	if actual == nil {
-		return false
-	}
-	if actual.Reused {
-		return params.overridesListeners()
-	}
-	return slices.Contains(record.Annotations, recordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l Listener) bool {
-		marked, _, ok := parseMark(l.Description)
-		return ok && marked == nameOf(svc) && l.Attributes["AclId"] != "" && !params.Has(ACLID)
-	})
-}
 
 // observeAccessList returns the list of the Service with its entries, nil when there is none.
 func observeAccessList(ctx context.Context, api reader, svc *corev1.Service) (*alicloud.AccessList, error) {

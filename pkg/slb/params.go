@@ -189,3 +189,20 @@ func (p Params) addressType() string { return p.or(AddressType, alicloud.Address
 
 // overridesListeners says that on a CLB of its user's the Service decides what its listeners are like.
 func (p Params) overridesListeners() bool { return p.Get(ForceOverrideListeners) == "true" }
+
+// revert adds, for the annotations that were applied and are absent now, the values to go back to.
+func (p Params) revert(applied []string) Params {
+	reverted := p
+	reverted.values, reverted.reverted = maps.Clone(p.values), map[Suffix]bool{}
+	for _, row := range Annotations() {
+		if row.Code == "" || p.Has(row.Suffix) || !slices.Contains(applied, string(row.Suffix)) {
+			continue
+		}
+		value := row.Revert
+		if value == "" {
+			value = row.Default
+		}
+		reverted.values[row.Suffix], reverted.reverted[row.Suffix] = value, true
+	}
+	return reverted
+}

@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -124,23 +123,6 @@ func (r Record) sorted() Record {
 
 func containsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
-}
-
-// revert adds, for the annotations that were applied and are absent now, the values to go back to.
-func (p Params) revert(applied []string) Params {
-	reverted := p
-	reverted.values, reverted.reverted = maps.Clone(p.values), map[Suffix]bool{}
-	for _, row := range Annotations() {
-		if row.Code == "" || p.Has(row.Suffix) || !slices.Contains(applied, string(row.Suffix)) {
-			continue
-		}
-		value := row.Revert
-		if value == "" {
-			value = row.Default
-		}
-		reverted.values[row.Suffix], reverted.reverted[row.Suffix] = value, true
-	}
-	return reverted
 }
 
 // resolveDomains puts names in the place of digests, as far as there is an extension of that name or the annotation asks for

@@ -9,23 +9,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Earlier versions kept the [Record] of a CLB of ours in three tags. They are read where no Record exists yet, and are removed
-// with the next write that touches the tags of the CLB.
 const (
-	// tagApplied holds the codes of annotations, joined by dots; see [Annotation.Code].
-	tagApplied = "alicloud-ccm.applied"
-	// tagWritten holds digests of tag keys, joined by dots.
-	tagWritten = "alicloud-ccm.tags"
-	// tagDomains holds digests of domains, one after the other.
-	tagDomains = "alicloud-ccm.domains"
-
+	// digestLength is the length of a digest of a tag key or a domain.
 	digestLength = 6
 	// codeSourceRanges in tagApplied is [recordedSourceRanges].
 	codeSourceRanges = "sr"
 )
-
-// legacyTags are their keys.
-func legacyTags() []string { return []string{tagApplied, tagDomains, tagWritten} }
 
 // hasLegacyTags reports whether the CLB carries tags of an earlier version.
 func hasLegacyTags(lb *alicloud.LoadBalancer) bool {

@@ -11,8 +11,7 @@ import (
 // Error codes that mean something to this package alone.
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
 const (
-	codeLoadBalancerGone = "InvalidLoadBalancerId.NotFound"
-	codeVSwitchFull      = "VSwitchAvailableIpNotExist"
+	codeVSwitchFull = "VSwitchAvailableIpNotExist"
 )
 
 // refusesServer reports whether a call failed because of one of the servers in it: an instance that was released or has

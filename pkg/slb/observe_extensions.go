@@ -9,14 +9,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// mayHaveExtensions reports whether extensions need to be read. Most Services never had any.
-func mayHaveExtensions(params Params, actual *Model, record Record) bool {
-	if actual == nil || actual.Reused && !params.overridesListeners() {
-		return false
-	}
-	return params.Has(DomainExtensions) || len(record.Domains)+len(record.legacyDomains) > 0
-}
-
 // observeExtensions adds their extensions to the HTTPS listeners that are the Service's or nobody's.
 func observeExtensions(ctx context.Context, api reader, model *Model, service types.NamespacedName) error {
 	for i := range model.Listeners {
