@@ -212,3 +212,29 @@ func clusterIDsOn(actual *Model, service types.NamespacedName) []string {
 	}
 	return ids
 }
+
+// put notes that members are in the group.
+func (g *Group) put(members []alicloud.Backend) { g.Backends = append(g.Backends, members...) }
+
+// lacks returns those of the members that are not in the group.
+func (g *Group) lacks(members []alicloud.Backend) []alicloud.Backend {
+	present := make(map[alicloud.BackendKey]bool, len(g.Backends))
+	for _, member := range g.Backends {
+		present[member.BackendKey] = true
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(b alicloud.Backend) bool { return present[b.BackendKey] })
+}
+
+// drop notes that members are not in the group.
+func (g *Group) drop(members []alicloud.Backend) {
+	gone := make(map[alicloud.BackendKey]bool, len(members))
+	for _, member := range members {
+		gone[member.BackendKey] = true
+	}
+	g.Backends = slices.DeleteFunc(g.Backends, func(b alicloud.Backend) bool { return gone[b.BackendKey] })
+}
+
+// listens reports whether there is a listener of one of the protocols.
+func (m *Model) listens(protocols []string) bool {
+	return slices.ContainsFunc(m.Listeners, func(l Listener) bool { return slices.Contains(protocols, l.Protocol) })
+}

@@ -2,7 +2,6 @@ package slb
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -42,9 +41,4 @@ func shortTimeouts(params Params, model *Model) []string {
 		}
 	}
 	return found
-}
-
-// listens reports whether there is a listener of one of the protocols.
-func (m *Model) listens(protocols []string) bool {
-	return slices.ContainsFunc(m.Listeners, func(l Listener) bool { return slices.Contains(protocols, l.Protocol) })
 }

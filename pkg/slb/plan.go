@@ -144,3 +144,15 @@ func (p Plan) membersOnly() Plan {
 	}
 	return kept
 }
+
+// name is what the step calls a listener, a group or its new members.
+func (s *Step) name() string {
+	switch {
+	case s.groupName != "":
+		return s.groupName
+	case len(s.new) > 0:
+		return s.new[0].Description
+	default:
+		return s.listener.Description
+	}
+}

@@ -67,18 +67,6 @@ func explainRefusal(step Step, have alicloud.LoadBalancer, err error) error {
 	return explainCharge(step, have, err)
 }
 
-// name is what the step calls a listener, a group or its new members.
-func (s *Step) name() string {
-	switch {
-	case s.groupName != "":
-		return s.groupName
-	case len(s.new) > 0:
-		return s.new[0].Description
-	default:
-		return s.listener.Description
-	}
-}
-
 func explainCharge(step Step, have alicloud.LoadBalancer, err error) error {
 	if !alicloud.HasCode(err, chargeRefusals...) {
 		return err
