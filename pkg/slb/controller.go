@@ -185,7 +185,7 @@ func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 			return
 		}
 		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
-		if err == nil && c.opts.Config.serves(svc) {
+		if err == nil && wantsLoadBalancer(c.opts.Config, svc) {
 			c.enqueue(key, 0)
 		}
 	}
@@ -238,7 +238,7 @@ func (c *Controller) enqueueServed(delay time.Duration) {
 		return // the lister reads memory; it has no way to fail
 	}
 	for _, svc := range services {
-		if c.opts.Config.serves(svc) {
+		if wantsLoadBalancer(c.opts.Config, svc) {
 			c.enqueue(nameOf(svc), delay)
 		}
 	}

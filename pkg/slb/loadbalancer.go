@@ -41,7 +41,7 @@ func (l *LoadBalancer) GetLoadBalancer(ctx context.Context, _ string, svc *corev
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) EnsureLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
-	if !l.reconciler.opts.Config.serves(svc) {
+	if !wantsLoadBalancer(l.reconciler.opts.Config, svc) {
 		return nil, cloudprovider.ImplementedElsewhere
 	}
 	return l.reconciler.Ensure(ctx, svc)
@@ -49,7 +49,7 @@ func (l *LoadBalancer) EnsureLoadBalancer(ctx context.Context, _ string, svc *co
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) UpdateLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) error {
-	if !l.reconciler.opts.Config.serves(svc) {
+	if !wantsLoadBalancer(l.reconciler.opts.Config, svc) {
 		return cloudprovider.ImplementedElsewhere
 	}
 	_, err := l.reconciler.Ensure(ctx, svc)

@@ -25,9 +25,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (time.D
 	defer unlock()
 	known := r.memories.of(svc)
 	switch {
-	case r.opts.Config.serves(svc):
+	case wantsLoadBalancer(r.opts.Config, svc):
 		return r.serve(ctx, svc, known)
-	case Served(svc) && r.opts.Config.handsOver(svc):
+	case Served(svc) && handsOver(r.opts.Config, svc):
 		r.tellHandedOver(svc, known)
 		return 0, nil
 	case held(svc):
@@ -56,7 +56,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	if err != nil {
 		return 0, r.tellUnwritten(cached, known, ReasonFailedAddFinalizer, fmt.Errorf("add the finalizer: %w", err))
 	}
-	if svc == nil || !r.opts.Config.serves(svc) {
+	if svc == nil || !wantsLoadBalancer(r.opts.Config, svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
 	measured := pass{ensuring(svc), time.Now()}

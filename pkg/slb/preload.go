@@ -86,7 +86,7 @@ func (r *Reconciler) wantedOwners() (map[string]bool, error) {
 	}
 	wanted := map[string]bool{}
 	for _, svc := range services {
-		if r.opts.Config.serves(svc) && held(svc) {
+		if wantsLoadBalancer(r.opts.Config, svc) && held(svc) {
 			wanted[DefaultName(svc.UID)] = true
 		}
 	}

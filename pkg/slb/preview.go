@@ -11,7 +11,7 @@ import (
 func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Plan, error) {
 	known := &memory{uid: svc.UID, marked: held(svc)}
 	switch {
-	case r.opts.Config.serves(svc):
+	case wantsLoadBalancer(r.opts.Config, svc):
 		params, problems := paramsOf(svc)
 		if err := r.refuse(params); err != nil {
 			return Plan{Problems: problems}, err

@@ -252,7 +252,7 @@ func (r *Reconciler) tagsToRemove(svc *corev1.Service, before, wanted Record) ([
 		return nil, fmt.Errorf("list the Services: %w", err)
 	}
 	for _, other := range services {
-		if nameOf(other) == nameOf(svc) || !r.opts.Config.serves(other) {
+		if nameOf(other) == nameOf(svc) || !wantsLoadBalancer(r.opts.Config, other) {
 			continue
 		}
 		if params, _ := ParseParams(other.Annotations); params.Get(LoadBalancerID) == before.LoadBalancerID {

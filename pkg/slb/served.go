@@ -21,14 +21,16 @@ func Served(svc *corev1.Service) bool {
 	return !tunnelled
 }
 
-// serves reports whether the Service is to have a CLB.
-func (c Config) serves(svc *corev1.Service) bool { return Served(svc) && !c.handsOver(svc) }
+// wantsLoadBalancer reports whether the Service is to have a CLB.
+func wantsLoadBalancer(config Config, svc *corev1.Service) bool {
+	return Served(svc) && !handsOver(config, svc)
+}
 
 // handsOver reports whether the annotation [Type] gives the Service to somebody else. A CLB that it has stays as it is
 // until the Service goes: switching the gate on must not tear down what carries traffic.
-func (c Config) handsOver(svc *corev1.Service) bool {
+func handsOver(config Config, svc *corev1.Service) bool {
 	_, typed := lookup(svc.Annotations, Type)
-	return c.TypeAnnotation && typed
+	return config.TypeAnnotation && typed
 }
 
 // foreignClass reports whether the Service belongs to another load balancer class, so that its status is not ours.
