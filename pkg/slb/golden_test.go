@@ -160,7 +160,7 @@ func (g goldenWorld) chapter(text *strings.Builder, withModel bool) {
 
 // wanted is what a program that has just started would do.
 func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (*Model, Plan, error) {
-	if !g.config.serves(svc) {
+	if !wantsLoadBalancer(g.config, svc) {
 		plan, err := g.Preview(ctx, svc)
 		return nil, plan, err
 	}

@@ -2,11 +2,8 @@ package slb
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // remove tears down what the Service has. It is a success when there is nothing.
@@ -53,7 +50,7 @@ func (r *Reconciler) removeAccess(ctx context.Context, svc *corev1.Service, know
 		return err
 	}
 	known.access = list
-	return r.apply(ctx, svc, known, Plan{Steps: []Step{deleteAccessStep(list)}}, out)
+	return r.apply(ctx, svc, known, accessListDeletion(list), out)
 }
 
 // lookForRemoval finds what is to be removed. What the annotations ask for counts less than what is there: they may
@@ -105,43 +102,7 @@ func (r *Reconciler) removalPlan(svc *corev1.Service, known *memory) (Plan, erro
 	case preserved(svc):
 		return preservingPlan(actual), nil
 	}
-	var plan Plan
-	plan.unprotect(actual)
-	plan.Steps = append(plan.Steps, Step{Op: OpDeleteLoadBalancer, Target: targetLoadBalancer, Before: actual.LoadBalancer.ID, needs: []string{string(OpSetProtection)}})
-	if actual.Access != nil {
-		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
-	}
-	return plan, nil
-}
-
-func (p *Plan) unprotect(actual *Model) {
-	if actual.LoadBalancer.DeleteProtection != alicloud.ProtectionOff {
-		p.Steps = append(p.Steps, Step{
-			Op: OpSetProtection, Target: targetLoadBalancer, Before: actual.LoadBalancer.DeleteProtection, After: alicloud.ProtectionOff,
-			loadBalancer: alicloud.LoadBalancer{DeleteProtection: alicloud.ProtectionOff},
-		})
-	}
-}
-
-// preservingPlan changes nothing that carries traffic.
-func preservingPlan(actual *Model) Plan {
-	var plan Plan
-	plan.unprotect(actual)
-	if actual.LoadBalancer.ModificationProtection != alicloud.NonProtection {
-		plan.Steps = append(plan.Steps, Step{
-			Op: OpSetModification, Target: targetLoadBalancer, Before: actual.LoadBalancer.ModificationProtection, After: alicloud.NonProtection,
-			loadBalancer: alicloud.LoadBalancer{ModificationProtection: alicloud.NonProtection},
-		})
-	}
-	keys := presentTags(&actual.LoadBalancer, append([]string{tagOwner, tagCluster}, legacyTags()...))
-	if len(keys) > 0 {
-		plan.Steps = append(plan.Steps, Step{
-			// Last: without them the CLB is not found again.
-			Op: OpUntag, Target: targetLoadBalancer, Before: strings.Join(keys, " "), tagKeys: keys,
-			needs: []string{string(OpSetProtection), string(OpSetModification)},
-		})
-	}
-	return plan
+	return deletionPlan(actual), nil
 }
 
 // preserved reports whether the user wants to keep the CLB. Any value but "false" and "off" says so, as it does with the
