@@ -354,7 +354,7 @@ func TestBuildNamesTheProtocolThatNoCLBHas(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
 	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testPort(90, corev1.ProtocolSCTP))
-	want := Problem{ReasonFeatureNotSupported, `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
+	want := Problem{Reason: ReasonFeatureNotSupported, Message: `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
 	if _, problems := c.build(); len(problems) != 1 || problems[0] != want {
 		t.Errorf("problems = %v, want %v", problems, want)
 	}
