@@ -130,3 +130,20 @@ func TestEveryEventIsExplained(t *testing.T) {
 		t.Errorf("saw %d reasons: where have they gone?", seen)
 	}
 }
+
+// change is a row of the table "Where do I change X?": one change, one file.
+var change = regexp.MustCompile(`(?m)^\| [^|]+ \| \[([^\]]+)\]\(([^)]+)\) \|$`)
+
+func TestChangesStartInAFile(t *testing.T) {
+	t.Parallel()
+	rows := change.FindAllStringSubmatch(pages(t)["CONTRIBUTING.md"], -1)
+	if len(rows) < 25 {
+		t.Errorf("CONTRIBUTING.md has %d changes, want 25 or more", len(rows))
+	}
+	for _, row := range rows {
+		info, err := os.Stat(filepath.Join(root, row[2]))
+		if err != nil || info.IsDir() || row[1] != row[2] {
+			t.Errorf("CONTRIBUTING.md: %s does not name one file", row[0])
+		}
+	}
+}

@@ -41,15 +41,15 @@ func parse(args []string) (flags, error) {
 	var f flags
 	set := pflag.NewFlagSet("alicloud-emulator", pflag.ContinueOnError)
 	set.StringVar(&f.listen, "listen", "127.0.0.1:18080", "address of all products, the metadata service and the console")
-	set.StringVar(&f.config, "config", "", "YAML file with the region, networks, instances, keys and quotas; built-in default when absent")
-	set.DurationVar(&f.options.Latency, "latency", 0, "time added to every OpenAPI call")
-	set.DurationVar(&f.options.Settle, "settle", 0, "time that asynchronous states take")
-	set.StringVar(&f.options.RateLimits, "rate-limits", emulator.RateLimitsOff, "off, or published: fixed windows per action and account")
+	set.StringVar(&f.config, "config", "", "YAML file with the region, networks, instances, keys and quotas (default: built in)")
+	set.DurationVar(&f.options.Latency, "latency", 0, "time to add to every OpenAPI call")
+	set.DurationVar(&f.options.Settle, "settle", 0, "duration of asynchronous state changes")
+	set.StringVar(&f.options.RateLimits, "rate-limits", emulator.RateLimitsOff, "off, or published: the published limits, in fixed windows per action and account")
 	set.BoolVar(&f.options.Fabric, "fabric", false, "listeners of active load balancers accept real connections")
-	set.StringVar(&f.journal, "journal", "", "file to which every call is appended as a line of JSON")
-	set.StringVar(&f.options.Snapshot, "snapshot", "", "file from which the resources are restored at the start and to which they are saved at the end")
-	set.StringVar(&f.certificate, "tls-cert", "", "PEM file of a certificate: serve HTTPS instead of HTTP (with --tls-key)")
-	set.StringVar(&f.key, "tls-key", "", "PEM file of the certificate's private key")
+	set.StringVar(&f.journal, "journal", "", "file to append every call to, as one line of JSON")
+	set.StringVar(&f.options.Snapshot, "snapshot", "", "file to restore all resources from at the start, and to save them to at the end")
+	set.StringVar(&f.certificate, "tls-cert", "", "PEM file of a certificate, to serve HTTPS instead of HTTP (with --tls-key)")
+	set.StringVar(&f.key, "tls-key", "", "PEM file of the private key of the certificate")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}

@@ -27,11 +27,11 @@ type addresses struct {
 }
 
 func (a *addresses) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&a.health, healthFlag, "", "Serve health on this address too, as \"host:port\" or \":port\", over plain HTTP. \"0\" or empty: only on --secure-port.")
+	flags.StringVar(&a.health, healthFlag, "", "Additional address to serve health on over plain HTTP, as \"host:port\" or \":port\". \"0\" or empty: serve health on --secure-port only.")
 	flags.StringVar(&a.metrics, metricsFlag, "",
-		"Serve metrics on this address too, over plain HTTP to everybody who reaches it. \"0\" or empty: only on --secure-port, to those who may.")
+		"Additional address to serve metrics on over plain HTTP, without authentication. \"0\" or empty: serve metrics on --secure-port only, with authentication.")
 	flags.StringVar(&a.profiling, profilingFlag, "",
-		"Serve /debug/pprof on this address, over plain HTTP to everybody who reaches it; without a host on 127.0.0.1 only. \"0\" or empty: not.")
+		"Address to serve /debug/pprof on over plain HTTP, without authentication. The default host is 127.0.0.1. \"0\" or empty: do not serve it.")
 }
 
 // byFlag returns the addresses that are set.

@@ -16,7 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
-// ownFlags are those that the stock command lacks.
+// ownFlags are the flags that the stock command does not have.
 type ownFlags struct {
 	network             string
 	skipSourceDestCheck bool
@@ -40,41 +40,41 @@ type ownFlags struct {
 
 func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.network, "network", "vpc",
-		"Network of the cloud's default endpoints: \"vpc\" for those inside a VPC, \"public\" for those on the internet.")
+		"Network of the default endpoints of the cloud: \"vpc\" for endpoints inside a VPC, \"public\" for endpoints on the internet.")
 	flags.BoolVar(&f.skipSourceDestCheck, "skip-disable-source-dest-check", false,
-		"Leave the source/destination check of the nodes' primary network interfaces as it is. Routed pod addresses need it off.")
+		"Do not disable the source/destination check of the primary network interfaces of nodes. Routed pod traffic requires it to be disabled.")
 	flags.StringVar(&f.controlPlaneNodes, "control-plane-nodes", string(slb.ControlPlaneAuto),
-		"Whether nodes labelled node-role.kubernetes.io/master are backends of load balancers: \"auto\" when there are no others, \"always\" or \"never\".")
+		"Whether nodes with the label node-role.kubernetes.io/master are backends of load balancers: \"auto\" (only if there are no others), \"always\" or \"never\".")
 	flags.BoolVar(&f.prefixedProviderIDs, "prefixed-provider-ids", false,
-		"Write new provider IDs as \"alicloud://region.instance\" instead of \"region.instance\". Both are always read.")
+		"Write new provider IDs as \"alicloud://region.instance\" instead of \"region.instance\". Both forms are always accepted.")
 	flags.BoolVar(&f.nodeIPv6, "node-ipv6-addresses", false, "Report the IPv6 addresses of the primary network interface as node addresses.")
 	flags.IntVar(&f.goneConfirmations, "node-gone-confirmations", 3,
-		"How many separate answers of ECS must lack a node's instance before the Node is deleted.")
-	flags.DurationVar(&f.goneOver, "node-gone-over", 10*time.Second, "Least time between the first and the last of those answers.")
+		"Number of separate responses of ECS that must not contain the instance of a node before the Node is deleted.")
+	flags.DurationVar(&f.goneOver, "node-gone-over", 10*time.Second, "Minimum time between the first and the last of these responses.")
 	flags.StringSliceVar(&f.routeTableVSwitches, "route-table-vswitches", nil,
-		"Write pod routes into the route tables that these vSwitches use. Without this, --route-table-tag and routeTableIDs of the cloud config: into the VPC's system table.")
-	flags.StringVar(&f.routeTableTag, "route-table-tag", "", "Write pod routes into the route tables that carry this tag, as \"key=value\".")
+		"Write pod routes into the route tables of these vSwitches. Without this flag, --route-table-tag and routeTableIDs in the cloud-config, the manager uses the system route table of the VPC.")
+	flags.StringVar(&f.routeTableTag, "route-table-tag", "", "Write pod routes into the route tables with this tag, as \"key=value\".")
 	flags.StringVar(&f.credentialsFile, "credentials-file", "",
-		"File or directory with the access key, watched: a credentials file of the official tools, or a mounted Secret with accessKeyID and accessKeySecret. "+
-			"It wins over the environment, the cloud-config and the RAM role.")
+		"File or directory with the access key: a credentials file of the official tools, or a mounted Secret with accessKeyID and accessKeySecret. "+
+			"The manager watches it for changes. It takes precedence over the environment, the cloud-config and the RAM role.")
 	flags.StringToStringVar(&f.endpoints, "endpoints", nil,
-		"Addresses in the place of the default ones, as \"product=address\", of the products slb, vpc, ecs, sts and metadata. They win over those of the environment and of the cloud-config.")
-	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true, "Ask the metadata service for a token first, and read without one where it grants none. false: never ask.")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "Refused when true: the trial run is the command \"cloud-controller-manager plan\".")
+		"Endpoints to use instead of the defaults, as \"product=address\", for the products slb, vpc, ecs, sts and metadata. They take precedence over the environment and the cloud-config.")
+	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true, "Request a token from the metadata service first, and read without one if it grants none. If false, never request a token.")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "Must be false. For a dry run, use the command \"cloud-controller-manager plan\".")
 	f.addBatches(flags)
 	f.addresses.addTo(flags)
 	f.acceptOfficial(flags)
 }
 
-// addBatches are flags of the official CCM that bound its calls. Larger values than the API takes count as what it takes,
-// because the official CCM does not refuse them.
+// addBatches adds the flags of the official CCM that limit the size of calls. Values above the limit of the API count as the limit,
+// because the official CCM does not reject them.
 func (f *ownFlags) addBatches(flags *pflag.FlagSet) {
 	flags.IntVar(&f.backendBatch, "sg-batch-size", 40,
-		"Most members of a vServer group in one call, 40 at most. Where the cloud takes only 20, 20 are sent from then on.")
-	flags.IntVar(&f.routeBatch, "route-reconcile-batch-size", 50, "Most routes of one table in one call, 50 at most.")
-	flags.IntVar(&f.nodeBatch, "node-reconcile-batch-size", 100, "Most instances asked for in one call, 100 at most.")
+		"Maximum number of backend servers in one call, up to 40. If the cloud accepts only 20, the manager uses 20 from then on.")
+	flags.IntVar(&f.routeBatch, "route-reconcile-batch-size", 50, "Maximum number of routes of one table in one call, up to 50.")
+	flags.IntVar(&f.nodeBatch, "node-reconcile-batch-size", 100, "Maximum number of instances to read in one call, up to 100.")
 	flags.IntVar(&f.nodeEventWait, "node-event-aggregation-wait-seconds", 1,
-		"How long the Services wait for further nodes after one came up, so that they share a pass. Nodes that go are not waited for.")
+		"Time in seconds to wait for further nodes after a node becomes available, so that Services are reconciled once. Removals of nodes take effect immediately.")
 }
 
 // checkBatches names the first of these flags that is too small.
@@ -90,13 +90,12 @@ func (f *ownFlags) checkBatches() error {
 	return nil
 }
 
-// acceptOfficial accepts the official CCM's flags that have no meaning here, so that its manifests start. Using one prints
-// one warning.
+// acceptOfficial accepts flags of the official CCM that have no effect here, so that its manifests work. Each prints one warning.
 func (f *ownFlags) acceptOfficial(flags *pflag.FlagSet) {
 	for name, why := range map[string]string{
-		"max-concurrent-actions": "the calls for one Service go one after the other, so that a failure leaves no two things half done; " +
-			"--concurrent-service-syncs says how many Services are worked on at a time",
-		"max-throttling-retry-times": "the official manager has it for NLB only; here a throttled call is made again when the API's next window opens",
+		"max-concurrent-actions": "calls for one Service run one after the other, so that a failure interrupts only one change; " +
+			"--concurrent-service-syncs sets the number of Services that are reconciled at the same time",
+		"max-throttling-retry-times": "the official CCM uses it for NLB only; this manager repeats a throttled call in the next rate window",
 	} {
 		flags.Int(name, 0, "Accepted for manifests of the official CCM.")
 		deprecate(flags, name, why)
@@ -109,12 +108,12 @@ func deprecate(flags *pflag.FlagSet, name, why string) {
 	}
 }
 
-// check names the flags whose values nothing else checks.
+// check validates the flags that nothing else validates.
 func (f *ownFlags) check() error {
 	policies := []slb.ControlPlanePolicy{slb.ControlPlaneAuto, slb.ControlPlaneAlways, slb.ControlPlaneNever}
 	switch {
 	case f.dryRun:
-		return fmt.Errorf("--dry-run: true, accepted: false; the trial run is the command \"cloud-controller-manager plan\"")
+		return fmt.Errorf("--dry-run: true, accepted: false; for a dry run, use the command \"cloud-controller-manager plan\"")
 	case !slices.Contains(policies, slb.ControlPlanePolicy(f.controlPlaneNodes)):
 		return fmt.Errorf("--control-plane-nodes: %q, accepted: %q", f.controlPlaneNodes, policies)
 	case f.goneConfirmations < 1:
@@ -139,7 +138,7 @@ func (f *ownFlags) tableTag() *alicloud.Tag {
 	return &alicloud.Tag{Key: key, Value: value}
 }
 
-// translateOldFlags accepts values that manifests of the official CCM carry and today's libraries refuse.
+// translateOldFlags accepts values in manifests of the official CCM that current libraries reject.
 func translateOldFlags(opts *options.CloudControllerManagerOptions) {
 	lock := &opts.Generic.LeaderElection.ResourceLock
 	switch *lock {
@@ -150,8 +149,8 @@ func translateOldFlags(opts *options.CloudControllerManagerOptions) {
 	opts.Generic.Controllers = translateControllers(opts.Generic.Controllers)
 }
 
-// translateControllers turns the official names of --controllers into those of the stock command. Controllers for other
-// products are left out with a warning: their absence changes nothing that exists.
+// translateControllers translates the official names in --controllers to those of the stock command. It skips controllers of other
+// products with a warning; existing resources stay unchanged.
 func translateControllers(given []string) []string {
 	var translated []string
 	for _, name := range given {

@@ -28,7 +28,7 @@ func controllerClients(ctx context.Context, kube kubernetes.Interface, config *r
 	if allowed {
 		return each, nil
 	}
-	klog.InfoS("All controllers use this process's own identity: the role may not create serviceaccounts/token",
+	klog.InfoS("All controllers use the identity of this process, because the role does not allow creating serviceaccounts/token",
 		"flag", "--use-service-account-credentials", "namespace", metav1.NamespaceSystem)
 	return clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}, nil
 }

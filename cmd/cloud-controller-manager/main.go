@@ -46,7 +46,8 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	start := starter{flags: flags, stop: stop}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
-		"\"cloud-controller-manager plan\" prints what it would write, \"cloud-controller-manager orphans\" what no Service owns; both write nothing."
+		"The commands \"plan\", \"orphans\" and \"doctor\" only read: plan prints what the manager would write, orphans lists resources that no\n" +
+		"Service owns, and doctor diagnoses the installation."
 	for _, r := range reporters() {
 		command.AddCommand(newReportCommand(command, opts, start, r))
 	}

@@ -63,7 +63,7 @@ func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerO
 	command.Flags().AddFlagSet(own)
 	// The stock command's help would be inherited, and shows its own flags only.
 	command.SetHelpFunc(func(command *cobra.Command, _ []string) {
-		fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nFlags, besides those of the manager:\n%s", command.Long, command.UseLine(), own.FlagUsages())
+		fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nFlags, in addition to those of the manager:\n%s", command.Long, command.UseLine(), own.FlagUsages())
 	})
 	return command
 }

@@ -9,38 +9,38 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
-// reporters are the commands that only read.
+// reporters are the read-only commands.
 func reporters() []reporter {
 	return []reporter{
 		{
 			use:   "plan",
-			short: "Print what would be written to the cloud, and write nothing",
-			long: "plan reads the cluster and the cloud with the flags of the manager and prints what it would write for each Service and route.\n" +
-				"The exit code is 0 when that is nothing, 2 when it is something, 1 on an error.",
+			short: "Print what the manager would write to the cloud, and write nothing",
+			long: "plan takes the flags of the manager, reads the cluster and the cloud, and prints what the manager would write for each Service and\n" +
+				"route. The exit code is 0 if it would write nothing, 2 if it would write something, and 1 on an error.",
 			make: fromCluster((*provider.Cloud).Plan),
 		},
 		{
 			use:   "orphans",
-			short: "List the load balancers of this cluster, and what belongs to them, that no Service owns",
-			long: "orphans reads the cluster and the cloud with the flags of the manager and lists load balancers and access control lists with the\n" +
-				"tags of this cluster, and listeners, vServer groups and members of it on load balancers that their users made, that no Service\n" +
-				"owns. It writes nothing; what is listed can be deleted by hand.\n" +
-				"The exit code is 0 when there is nothing, 2 when there is something, 1 on an error.",
+			short: "List cloud resources of this cluster that no Service owns",
+			long: "orphans takes the flags of the manager and lists resources of this cluster that no Service owns: load balancers and access control\n" +
+				"lists, and listeners, vServer groups and backend servers on existing load balancers (annotation id). It writes nothing; you can\n" +
+				"delete these resources by hand.\n" +
+				"The exit code is 0 if there are none, 2 if there are any, and 1 on an error.",
 			make: fromCluster((*provider.Cloud).Orphans),
 		},
 		{
 			use:   "doctor",
-			short: "Check credentials, cloud, permissions, cluster and nodes, and say how to mend what is wrong",
-			long: "doctor checks, with the flags of the manager, what can be wrong with an installation, and changes nothing. Permissions of the cloud\n" +
-				"are found out with reads, dry runs, and calls for things that do not exist. What cannot be known is \"not checked\";\n" +
-				"a right that is missing and that only one feature needs is \"optional\".\n" +
-				"The exit code is 0 when nothing is wrong, 2 when something is, 1 when it could not run.",
+			short: "Diagnose the installation: credentials, cloud, permissions, cluster and nodes",
+			long: "doctor takes the flags of the manager, checks the installation, and changes nothing. It checks permissions in the cloud with reads, dry\n" +
+				"runs, and calls for resources that do not exist. \"not checked\" marks checks without result; \"optional\" marks missing permissions\n" +
+				"that only one feature needs.\n" +
+				"The exit code is 0 if all checks pass, 2 if a check fails, and 1 if the checks could not run.",
 			make: examine,
 		},
 	}
 }
 
-// fromCluster makes a report out of what the manager would read when it starts.
+// fromCluster returns a report that reads what the manager would read at startup.
 func fromCluster[R report](read func(*provider.Cloud, context.Context) (R, error)) func(context.Context, *options.CloudControllerManagerOptions, starter) (report, error) {
 	return func(ctx context.Context, opts *options.CloudControllerManagerOptions, start starter) (report, error) {
 		cloud, err := readCluster(ctx, opts, start)
@@ -51,8 +51,7 @@ func fromCluster[R report](read func(*provider.Cloud, context.Context) (R, error
 	}
 }
 
-// examine finds out what keeps the manager from starting, so it must not need what the start needs: only a flag that cannot
-// be understood is an error.
+// examine diagnoses why the manager does not start, so it must not depend on a successful start: only an invalid flag is an error.
 func examine(ctx context.Context, opts *options.CloudControllerManagerOptions, start starter) (report, error) {
 	completed, err := complete(opts)
 	if err != nil {
@@ -71,9 +70,9 @@ func examine(ctx context.Context, opts *options.CloudControllerManagerOptions, s
 	return cloud.Examine(ctx, completed.Client, waitForAPIServer(ctx, completed)), nil
 }
 
-// badConfig is the whole report where the cloud-config cannot be read: that is a finding, and nothing else can be checked.
+// badConfig is the report if the cloud-config cannot be read: this is a finding, and nothing else can be checked.
 func badConfig(err error) doctor.Report {
 	return doctor.Report{Checks: []doctor.Check{{
-		Area: "cloud", Subject: "cloud-config", Status: doctor.Wrong, Detail: err.Error(), Fix: "correct what the line names, and run doctor again",
+		Area: "cloud", Subject: "cloud-config", Status: doctor.Wrong, Detail: err.Error(), Fix: "correct the value that this line names, and run doctor again",
 	}}}
 }

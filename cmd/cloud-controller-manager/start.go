@@ -122,7 +122,7 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		ControllerIdentities: shared.UseServiceAccountCredentials,
 	}
 	if shared.AllocateNodeCIDRs {
-		klog.InfoS("Pod CIDRs are assigned by the kube-controller-manager, which needs the same flag", "flag", "--allocate-node-cidrs")
+		klog.InfoS("Pod CIDRs are assigned by the kube-controller-manager; set this flag there", "flag", "--allocate-node-cidrs")
 	}
 	enabled := completed.ComponentConfig.Generic.Controllers
 	if !shared.ConfigureCloudRoutes || !controllermanager.IsControllerEnabled(names.NodeRouteController, app.ControllersDisabledByDefault, enabled) {

@@ -26,12 +26,12 @@ Exit codes:
 func newCheckCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
 	var cloudConfig string
-	command := newWorkstationCommand("check", "Judge the provider IDs of all nodes", checkLong,
+	command := newWorkstationCommand("check", "Verify the provider IDs of all nodes", checkLong,
 		func(command *cobra.Command) error { return runCheck(command, w, cloudConfig) })
 	w.access.addFlags(command.Flags())
 	w.addOutputFlag(command.Flags())
 	command.Flags().StringVar(&cloudConfig, "cloud-config", "",
-		"cloud-config file with region, vpcid and an access key: compares the IDs with the instances that have the nodes' addresses")
+		"cloud-config file with region, vpcid and an access key, to compare the provider IDs with the instances that have the addresses of the nodes")
 	return command
 }
 

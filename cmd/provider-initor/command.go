@@ -13,18 +13,18 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
-const long = `Gives the node it runs on its spec.providerID, <region>.<instance id>.
+const long = `Sets spec.providerID of the node that it runs on: <region>.<instance ID>.
 
-The ECS instance is found through the metadata service of the machine or, with a cloud-config, by the node's address. An ID
-that is there is never changed. The process needs to get and patch nodes, and nothing more.
+It identifies the ECS instance through the metadata service of the machine or, with a cloud-config, by the address of the node. It never
+changes an existing provider ID. The process needs permission to get and patch nodes, and nothing else.
 
 Exit codes:
-  0  the provider ID was set, or was set already, or the node is not an ECS instance
-  1  a flag or a variable is wrong, or the API server refuses or does not answer
-  2  the node has another provider ID
-  3  it could not be found out which instance the node is
+  0  the provider ID was set, or was already set, or the node is not an ECS instance
+  1  a flag or a variable is invalid, or the API server rejects a request or does not respond
+  2  the node has a different provider ID
+  3  the instance of the node could not be identified
 
-The other commands are for a workstation; they reach the cluster as kubectl does.`
+The other commands run on a workstation and find the cluster as kubectl does.`
 
 // initName is the subcommand that is the default, and the name of the program in the image of the published BroadcastJob.
 const initName = "init"
@@ -43,7 +43,7 @@ func newInitCommand(name string) *cobra.Command {
 	opts := newOptions(os.Getenv)
 	command := &cobra.Command{
 		Use:               name,
-		Short:             "Give the node it runs on its spec.providerID",
+		Short:             "Set spec.providerID of the node that it runs on",
 		Long:              long,
 		Args:              cobra.NoArgs,
 		SilenceUsage:      true, // a wrong value does not deserve a page of help: the error is one line
@@ -76,9 +76,9 @@ func runInit(command *cobra.Command, opts *options) error {
 	case initor.OutcomeSet:
 		logger.Info("Set the provider ID", "source", result.Source)
 	case initor.OutcomeUnchanged:
-		logger.Info("The node has its provider ID already", "source", result.Source)
+		logger.Info("The node already has its provider ID", "source", result.Source)
 	case initor.OutcomeSkipped:
-		logger.Info("Left the node alone", "reason", result.Reason)
+		logger.Info("Skipped the node", "reason", result.Reason)
 	default:
 		return fmt.Errorf("unknown outcome %q", result.Outcome)
 	}
@@ -91,6 +91,6 @@ func report(ctx context.Context, path string, result initor.Result) {
 		return
 	}
 	if err := initor.WriteReport(path, result); err != nil {
-		klog.FromContext(ctx).Error(err, "Nobody can read the result from the pod's status")
+		klog.FromContext(ctx).Error(err, "Cannot write the result for the status of the pod")
 	}
 }

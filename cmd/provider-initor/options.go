@@ -61,23 +61,23 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"URL of the ECS metadata service, "+alicloud.DefaultMetadataEndpoint+" if empty (environment: "+envMetadataEndpoint+")")
 	o.access.addFlags(flags)
 	flags.StringVar(&o.providerID, "provider-id", "",
-		"provider ID of this machine, for example cn-hangzhou.i-bp1...; nothing else is asked then")
+		"provider ID of this machine, for example cn-hangzhou.i-bp1...; skips all other sources")
 	flags.StringVar(&o.cloudConfig, "cloud-config", "",
-		"cloud-config file with region, vpcid and an access key; where the metadata service knows nothing, the instance is looked up by address")
+		"cloud-config file with region, vpcid and an access key, to look up the instance by address if the metadata service does not identify it")
 	flags.StringVar(&o.cloudConfigMap, "cloud-config-map", o.cloudConfigMap,
-		"without --cloud-config: ConfigMap whose key "+cloudConfigKey+" is used in its place, where it exists and may be read")
+		"ConfigMap whose key "+cloudConfigKey+" is used if --cloud-config is not set, if the ConfigMap exists and the role allows reading it")
 	flags.BoolVar(&o.requireECS, "require-ecs", false,
-		"fail when the node is not an ECS instance, instead of leaving it alone")
-	flags.DurationVar(&o.timeout, "timeout", o.timeout, "time for everything, retries included")
+		"fail if the node is not an ECS instance, instead of skipping it")
+	flags.DurationVar(&o.timeout, "timeout", o.timeout, "time limit, including retries")
 	flags.StringVar(&o.reportFile, "report-file", o.reportFile,
-		"file that takes the result as JSON, in a pod the termination log (environment: "+initor.EnvReportFile+")")
+		"file to write the result to as JSON; in a pod, the termination log (environment: "+initor.EnvReportFile+")")
 	logsapi.AddFlags(o.logs, flags)
 }
 
 // initializer builds what the flags describe. Its errors name the flag and the variable that it may come from.
 func (o *options) initializer() (*initor.Initializer, error) {
 	if o.nodeName == "" {
-		return nil, fmt.Errorf("--node-name is empty: give the node's name, in a pod through the variable %s from spec.nodeName",
+		return nil, fmt.Errorf("--node-name is empty: set it to the name of the node; in a pod, set the variable %s from spec.nodeName",
 			initor.EnvNodeName)
 	}
 	if o.timeout <= 0 {

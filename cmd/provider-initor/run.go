@@ -12,17 +12,17 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/rollout"
 )
 
-const runLong = `Runs provider-initor on every node that is there and waits for it, then removes what it made.
+const runLong = `Runs provider-initor on every existing node, waits for the results, and deletes the objects that it created.
 
-The last thing it writes is one line for each node: set, unchanged, skipped (not an ECS instance), failed, or pending if the
-time was over first. Progress goes to standard error. Nodes of virtual-kubelet are left out.
+At the end, it prints one line per node: set, unchanged, skipped (not an ECS instance), failed, or pending if the time ran out. It reports
+progress on standard error, and skips virtual-kubelet nodes.
 
 Exit codes:
-  0  every node was set, had its provider ID already, or was skipped
-  1  a flag is wrong, OpenKruise is missing, or the API server refuses or does not answer
-  4  a node failed, or was not finished in time`
+  0  every node was set, unchanged or skipped
+  1  a flag is invalid, OpenKruise is missing, or the API server rejects a request or does not respond
+  4  a node failed, or did not finish in time`
 
-// errNodes says that nodes need somebody's attention. They are listed on standard output.
+// errNodes says that nodes need attention. Standard output lists them.
 var errNodes = errors.New("nodes need attention")
 
 func newRunCommand() *cobra.Command {
@@ -49,7 +49,7 @@ func runRun(command *cobra.Command, w *workstation) error {
 	shown.end()
 	switch {
 	case errors.Is(err, rollout.ErrNoOpenKruise):
-		return fmt.Errorf("%w: install it, or give --driver job, which makes one Job for each node", err)
+		return fmt.Errorf("%w: install it, or use --driver job, which creates one Job per node", err)
 	case err != nil && errors.Is(command.Context().Err(), context.Canceled):
 		return fmt.Errorf("interrupted: %w", err)
 	case states == nil && err != nil:

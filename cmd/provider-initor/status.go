@@ -9,16 +9,17 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/rollout"
 )
 
-const statusLong = `Shows what the job in the cluster did so far: one that runs, one that run --keep left, or with --name the chart's BroadcastJob.
+const statusLong = `Shows the results of a job in the cluster so far: a job that runs, a job that run --keep kept, or with --name the BroadcastJob of
+the chart.
 
 Exit codes:
   0  no node failed
-  1  a flag is wrong, there is no such job, or the API server refuses or does not answer
+  1  a flag is invalid, the job does not exist, or the API server rejects a request or does not respond
   4  a node failed`
 
 func newStatusCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
-	command := newWorkstationCommand("status", "Show what a run did so far", statusLong,
+	command := newWorkstationCommand("status", "Show the results of a run so far", statusLong,
 		func(command *cobra.Command) error { return runStatus(command, w) })
 	w.access.addFlags(command.Flags())
 	w.addJobFlags(command.Flags())
@@ -39,7 +40,7 @@ func runStatus(command *cobra.Command, w *workstation) error {
 		return err
 	}
 	if !found {
-		return fmt.Errorf("there is no %s %s/%s", w.config.Driver, w.config.Namespace, w.config.Name)
+		return fmt.Errorf("%s %s/%s does not exist", w.config.Driver, w.config.Namespace, w.config.Name)
 	}
 	if err := writeStates(command.OutOrStdout(), w.output, states); err != nil {
 		return err
@@ -47,13 +48,13 @@ func runStatus(command *cobra.Command, w *workstation) error {
 	return judge(states, false)
 }
 
-const manifestLong = `Prints what run would apply, as YAML, and changes nothing.
+const manifestLong = `Prints the objects that run would apply, as YAML, and changes nothing.
 
-With --driver job it reads the names of the nodes from the cluster; else it needs none.`
+With --driver job, it reads the names of the nodes from the cluster. Otherwise it needs no cluster.`
 
 func newManifestCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
-	command := newWorkstationCommand("manifest", "Print what run would apply", manifestLong,
+	command := newWorkstationCommand("manifest", "Print the objects that run would apply", manifestLong,
 		func(command *cobra.Command) error { return runManifest(command, w) })
 	w.access.addFlags(command.Flags())
 	w.addJobFlags(command.Flags())

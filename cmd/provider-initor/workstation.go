@@ -38,21 +38,21 @@ func defaultImage(gitVersion string) string {
 
 // addJobFlags adds what finds the objects of a rollout.
 func (w *workstation) addJobFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&w.config.Name, "name", w.config.Name, "name of the job and of its identity")
-	flags.StringVar(&w.config.Namespace, "namespace", w.config.Namespace, "namespace of the pods; must admit pods with hostNetwork")
+	flags.StringVar(&w.config.Name, "name", w.config.Name, "name of the job, its ServiceAccount and its role")
+	flags.StringVar(&w.config.Namespace, "namespace", w.config.Namespace, "namespace of the pods; it must admit pods with hostNetwork")
 	flags.StringVar((*string)(&w.config.Driver), "driver", string(w.config.Driver),
-		"what puts a pod on each node: broadcastjob (needs OpenKruise) or job (one Job for each node)")
+		"how to run a pod on each node: broadcastjob (requires OpenKruise) or job (one Job per node)")
 }
 
 // addPodFlags adds what describes the objects of a rollout.
 func (w *workstation) addPodFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&w.config.Image, "image", w.config.Image, "image of this program")
-	flags.DurationVar(&w.config.Timeout, "timeout", w.config.Timeout, "time for all nodes")
-	flags.BoolVar(&w.config.Keep, "keep", false, "leave the BroadcastJob and its identity in the cluster, for nodes that join later")
+	flags.StringVar(&w.config.Image, "image", w.config.Image, "image of provider-initor")
+	flags.DurationVar(&w.config.Timeout, "timeout", w.config.Timeout, "time limit for all nodes")
+	flags.BoolVar(&w.config.Keep, "keep", false, "keep the BroadcastJob, its ServiceAccount and its role in the cluster, for nodes that join later")
 }
 
 func (w *workstation) addOutputFlag(flags *pflag.FlagSet) {
-	flags.StringVarP(&w.output, "output", "o", outputTable, "table or json")
+	flags.StringVarP(&w.output, "output", "o", outputTable, "output format: table or json")
 }
 
 // clients returns the clients of the cluster.

@@ -1,9 +1,9 @@
-// Package demo tells the project's whole story on a sandbox, from no cluster to a deleted load balancer, and reports what was seen at
-// each step.
+// Package demo runs the programs of the project end to end in a sandbox, from no cluster to a deleted load balancer, and reports what
+// it observes at each step.
 //
-// It is the acceptance test that a newcomer can read along, not a benchmark: times are told, not judged. Beside light nodes the project's
-// programs run as processes of their own, each with its ServiceAccount's token and the role of the published manifests; on real machines
-// they are pods, from their images.
+// It is an acceptance test that a newcomer can follow, not a benchmark: it reports times and sets no limits for them. With light nodes,
+// the programs run as processes, each with the token of its ServiceAccount and the role of the published manifests. On real machines,
+// they run as pods, from their images.
 package demo
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// stepTimeout bounds a step; the longest one, a node's release, takes about ten seconds on an idle machine.
+// stepTimeout limits a step; the longest one, the release of a node, takes about ten seconds on an idle machine.
 const stepTimeout = 90 * time.Second
 
-// nodes is how many instances the story begins with: two for the pods of a Service and one to lose.
+// nodes is the initial number of instances: two for the pods of a Service and one to release.
 const nodes = 3
 
 // Options configures Run. All but Progress are required.
@@ -30,39 +30,39 @@ type Options struct {
 	BinDir string
 	// Deploy holds the published manifests and the script cloud-config.sh.
 	Deploy fs.FS
-	// NodeKind is what the nodes are; cluster.Light when empty.
+	// NodeKind is the kind of the nodes; the default is cluster.Light.
 	NodeKind cluster.NodeKind
-	// Kubectl is a program that is kubectl when it is called by that name.
+	// Kubectl is a program that acts as kubectl when it is called by that name.
 	Kubectl string
-	// Progress takes what happens as it happens; nil for nowhere.
+	// Progress receives one line per step; nil discards it.
 	Progress io.Writer
 }
 
-// Report is what the story came to.
+// Report is the result of the demo.
 type Report struct {
 	OK    bool     `json:"ok"`
 	Steps []Result `json:"steps"`
 }
 
-// Result is what one step came to.
+// Result is the result of one step.
 type Result struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Seen is what was observed, or the reason why the step is not as told.
+	// Seen is the observation, or the reason of the failure.
 	Seen    string  `json:"seen"`
 	Seconds float64 `json:"seconds"`
-	// Reads and Writes are the OpenAPI calls that arrived at the cloud during the step, from whichever program.
+	// Reads and Writes count the OpenAPI calls of all programs during the step.
 	Reads  int `json:"reads"`
 	Writes int `json:"writes"`
 }
 
-// step is one step of the story. What it returns is what was seen.
+// step is one step of the demo. It returns what it observed.
 type step struct {
 	name string
 	run  func(context.Context, *story) (string, error)
 }
 
-// steps are the story. A step relies on what the ones before it have shown.
+// steps are the steps of the demo in order. Each relies on the results of the earlier ones.
 func steps(kind cluster.NodeKind) []step {
 	providerIDsAreSet, managerStarts := providerIDsAreSet, managerStarts
 	if kind == cluster.Real {
@@ -86,8 +86,8 @@ func steps(kind cluster.NodeKind) []step {
 	}
 }
 
-// Run tells the story until its end or the first step that is not as told, and leaves no process and no file behind. The error says
-// which step failed and why; the report has all steps that were begun.
+// Run runs all steps, or the steps up to the first failure, and leaves no process and no file behind. The error names the step that
+// failed and the reason; the report has all steps that were started.
 func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.Progress == nil {
 		opts.Progress = io.Discard
@@ -99,22 +99,22 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	s := &story{Options: opts, dir: dir}
 	var report Report
 	for _, step := range steps(opts.NodeKind) {
-		if err = s.tell(ctx, &report, step); err != nil {
+		if err = s.runStep(ctx, &report, step); err != nil {
 			break
 		}
 	}
 	if err != nil {
 		s.showLogs(context.WithoutCancel(ctx))
 	}
-	// The end is told also after a failure and after an interruption: it is what cleans up.
-	end := s.tell(context.WithoutCancel(ctx), &report, step{"all stopped", everythingStops})
+	// The last step cleans up, so it also runs after a failure or an interruption.
+	end := s.runStep(context.WithoutCancel(ctx), &report, step{"all stopped", everythingStops})
 	err = errors.Join(err, end)
 	report.OK = err == nil
 	return report, err
 }
 
-// tell runs one step and adds its result to the report.
-func (s *story) tell(ctx context.Context, report *Report, step step) error {
+// runStep runs one step and adds its result to the report.
+func (s *story) runStep(ctx context.Context, report *Report, step step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepTimeout, fmt.Errorf("not done within %s", stepTimeout))
 	defer cancel()
 	fmt.Fprintf(s.Progress, "-> %s\n", step.name)

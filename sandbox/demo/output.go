@@ -41,9 +41,9 @@ func (r Report) WriteTable(w io.Writer) error {
 		total.Reads += step.Reads
 		total.Writes += step.Writes
 	}
-	outcome := "all as told"
+	outcome := "passed"
 	if !r.OK {
-		outcome = "not as told"
+		outcome = "failed"
 	}
 	fmt.Fprintf(table, "all\t%.1f\t%d\t%d\t%s\n", total.Seconds, total.Reads, total.Writes, outcome)
 	if err := table.Flush(); err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/identity"
 )
 
-// poll is how often a step looks whether what it waits for has happened.
+// poll is the interval at which a step checks what it waits for.
 const poll = 100 * time.Millisecond
 
-// story is what the steps share.
+// story is the state that the steps share.
 type story struct {
 	Options
-	dir string // everything that is written to disk
+	dir string // for all files
 
 	cluster     *cluster.Cluster
 	calls       int64 // sequence number of the last call that was counted
@@ -33,21 +33,21 @@ type story struct {
 	address     string // of the Service, host:port
 }
 
-// manager is the cloud controller manager, however it is run.
+// manager is the running cloud controller manager.
 type manager interface {
-	// ended is nil while it runs, else an error that says how it ended.
+	// ended returns nil while it runs, otherwise an error that states how it ended.
 	ended() error
-	// pid is the process that leads.
+	// pid returns the process ID of the leader.
 	pid(ctx context.Context) (int, error)
-	// tail is the end of what it has logged.
+	// tail returns the end of its log.
 	tail(ctx context.Context) string
-	// stop ends it and says how it ended.
+	// stop stops it and returns how it ended.
 	stop(ctx context.Context) (string, error)
 }
 
-// until polls until look returns an empty string; what it returns instead is what is still missing, and the error's text in the end.
-// It ends early when the cloud controller manager has ended, as then nothing more will happen.
-func (s *story) until(ctx context.Context, look func(ctx context.Context) (missing string, err error)) error {
+// until polls until check returns an empty string. Otherwise check returns what is missing, which becomes the text of the error.
+// until fails early if the cloud controller manager has ended, because nothing more will happen then.
+func (s *story) until(ctx context.Context, check func(ctx context.Context) (missing string, err error)) error {
 	missing := ""
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		if s.manager != nil {
@@ -56,7 +56,7 @@ func (s *story) until(ctx context.Context, look func(ctx context.Context) (missi
 			}
 		}
 		var err error
-		missing, err = look(ctx)
+		missing, err = check(ctx)
 		return err == nil && missing == "", err
 	})
 	if err != nil && ctx.Err() != nil {
@@ -124,10 +124,10 @@ func (s *story) identify(ctx context.Context, manifest string) (identity.Identit
 
 func (s *story) path(name string) string { return filepath.Join(s.dir, name) }
 
-// showLogs prints the end of what the cloud controller manager has logged: the reason of a failure is most likely there.
+// showLogs prints the end of the log of the cloud controller manager, which is likely to state the reason of a failure.
 func (s *story) showLogs(ctx context.Context) {
 	if s.manager != nil {
-		fmt.Fprintf(s.Progress, "-- the cloud controller manager's last lines:\n%s\n", s.manager.tail(ctx))
+		fmt.Fprintf(s.Progress, "-- last log lines of the cloud controller manager:\n%s\n", s.manager.tail(ctx))
 	}
 }
 

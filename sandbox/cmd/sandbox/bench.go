@@ -18,10 +18,10 @@ func newBenchCommand() *cobra.Command {
 	var output, scenario string
 	command := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure this project's programs against their goals",
-		Long: `Measures calls, times, memory and processor time of this project's programs on sandboxes of its own, and prints them beside their
-goals. Progress goes to standard error, the figures to standard output. A missed goal is a figure like any other: the exit code is 1
-only when something could not be measured. Linux only. Nothing is left running or on disk.`,
+		Short: "Measure the programs of this project and compare the results with their goals",
+		Long: `Measures calls, times, memory and processor time of the programs of this project in separate sandboxes, and prints them with their
+goals. Progress goes to standard error, and the figures to standard output. The exit code is 1 only if a figure could not be measured,
+not if a goal is missed. Linux only. The command leaves no process and no file behind.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
@@ -42,8 +42,8 @@ only when something could not be measured. Linux only. Nothing is left running o
 	flags := command.Flags()
 	flags.StringVar(&opts.Only, "only", "", "measure one group only: "+strings.Join(bench.Groups(), ", "))
 	flags.StringVar(&opts.BinDir, "bin-dir", "bin", "directory of the built programs")
-	flags.DurationVar(&opts.Steady, "steady", 5*time.Minute, "how long the steady state of a cluster is watched, 5m at least")
-	flags.StringVar(&output, "output", "table", "form of the result: table or json")
+	flags.DurationVar(&opts.Steady, "steady", 5*time.Minute, "how long to observe the steady state of a cluster, at least 5m")
+	flags.StringVar(&output, "output", "table", "output format: table or json")
 	flags.StringVar(&scenario, "scenario", "", "measure one scenario in this process")
 	if err := flags.MarkHidden("scenario"); err != nil {
 		panic(err) // the flag was defined a line before

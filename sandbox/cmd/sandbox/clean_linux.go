@@ -14,9 +14,9 @@ func platformCommands() []*cobra.Command { return []*cobra.Command{newCleanComma
 func newCleanCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "clean",
-		Short: "Remove what killed sandboxes with real machines have left on this host",
-		Long: `Removes namespaces, cgroups and files of sandboxes with real machines that were killed, and prints their directories. Those that run
-are left alone. The next "sandbox up" or "sandbox demo" with real machines does the same.`,
+		Short: "Remove what killed sandboxes with real machines have left behind on this host",
+		Long: `Removes namespaces, cgroups and files of killed sandboxes with real machines, and prints their directories. It does not touch running
+sandboxes. The next "sandbox up" or "sandbox demo" with real machines does the same.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			cleaned, err := cluster.Clean()

@@ -17,10 +17,10 @@ func newDemoCommand() *cobra.Command {
 	var kind cluster.NodeKind
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Show everything this project does, from no cluster to a deleted load balancer",
-		Long: `Starts a cluster on an emulated Alibaba Cloud, runs this project's programs against it and tells what they do, step by step.
-Progress goes to standard error, the result to standard output. The exit code is 1 when a step is not as told. Nothing is left
-running or on disk.`,
+		Short: "Run the end-to-end demo, from no cluster to a deleted load balancer",
+		Long: `Starts a cluster on an emulated Alibaba Cloud, runs the programs of this project in it, and reports what they do, step by step.
+Progress goes to standard error, and the result to standard output. The exit code is 1 if a step fails. The demo leaves no process
+and no file behind.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
@@ -34,7 +34,7 @@ running or on disk.`,
 	}
 	command.Flags().StringVar(&binDir, "bin-dir", "bin", "directory of the built programs")
 	addNodeKind(command.Flags(), &kind)
-	command.Flags().StringVar(&output, "output", "table", "form of the result: table or json")
+	command.Flags().StringVar(&output, "output", "table", "output format: table or json")
 	return command
 }
 

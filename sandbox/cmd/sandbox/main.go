@@ -49,7 +49,7 @@ func run() int {
 func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sandbox",
-		Short:         "A local Kubernetes cluster on an emulated Alibaba Cloud",
+		Short:         "Run a local Kubernetes cluster on an emulated Alibaba Cloud",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -59,7 +59,7 @@ func newCommand() *cobra.Command {
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(newUpCommand(), newDemoCommand(), newBenchCommand(), &cobra.Command{
 		Use:                "kubectl",
-		Short:              "kubectl itself; with --kubeconfig or KUBECONFIG as usual",
+		Short:              "Run kubectl, with --kubeconfig or KUBECONFIG as usual",
 		DisableFlagParsing: true, // main hands over before cobra sees the arguments
 	})
 	root.AddCommand(platformCommands()...)

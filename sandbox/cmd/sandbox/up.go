@@ -20,14 +20,14 @@ func newUpCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "up --dir DIR",
 		Short: "Run a cluster in the foreground until SIGINT or SIGTERM",
-		Long: `Runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, an emulated Alibaba Cloud and nodes on its instances:
-light ones in this process, on loopback addresses, or real machines with containers. Writes into DIR:
+		Long: `Runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, an emulated Alibaba Cloud, and nodes on its instances:
+light nodes in this process on loopback addresses, or real machines with containers. Writes these files to DIR:
 
-  kubeconfig         the administrator's kubeconfig
+  kubeconfig         kubeconfig of the administrator
   emulator           the URL of the emulated cloud
   cloud-config.conf  for cloud-controller-manager --cloud-config
 
-Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everything and remove these files.`,
+Prints "ready" when clients can use the cluster. On SIGINT and SIGTERM, it stops everything and removes these files.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkUp(opts); err != nil {
@@ -44,32 +44,32 @@ Prints "ready" when a client can use the cluster. SIGINT and SIGTERM end everyth
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; made when it does not exist (required)")
-	flags.IntVar(&opts.Nodes, "nodes", 3, "number of ECS instances to begin with")
+	flags.StringVar(&opts.Dir, "dir", "", "directory for all files of the sandbox; created if it does not exist (required)")
+	flags.IntVar(&opts.Nodes, "nodes", 3, "initial number of ECS instances")
 	addNodeKind(flags, &opts.NodeKind)
-	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that are in no cloud")
-	flags.IntVar(&opts.VirtualNodes, "virtual-nodes", 0, "number of virtual nodes, whose pods have network interfaces of their own (real nodes)")
-	flags.IntVar(&opts.WindowsNodes, "windows-nodes", 0, "number of further instances whose Nodes have the label of Windows (real nodes)")
-	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs: pods of provider-initor on light nodes really run then; real nodes have their images (default: that of this program)")
-	flags.StringSliceVar(&opts.Images, "images", nil, "archives of further container images, as docker save writes them (real nodes)")
-	flags.StringVar(&opts.ClusterDNS, "cluster-dns", "", "address of a name server that pods ask; the sandbox has none of its own (real nodes)")
+	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that belong to no cloud")
+	flags.IntVar(&opts.VirtualNodes, "virtual-nodes", 0, "number of virtual nodes, whose pods have their own network interfaces (real nodes)")
+	flags.IntVar(&opts.WindowsNodes, "windows-nodes", 0, "number of additional instances whose Nodes have the Windows label (real nodes)")
+	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs, to run pods of provider-initor on light nodes, and to build images for real nodes (default: the directory of this program)")
+	flags.StringSliceVar(&opts.Images, "images", nil, "archives of additional container images, as written by docker save (real nodes)")
+	flags.StringVar(&opts.ClusterDNS, "cluster-dns", "", "address of the name server of pods; the sandbox has none (real nodes)")
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
-		"directory that hack/kruise/build.sh made: the cluster then has OpenKruise's BroadcastJobs, with the real manager")
-	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the nodes' pod CIDRs, a /24 for each node, and a /64 of a range of IPv6 behind a comma (default: one of IPv4 with room to grow)")
-	flags.StringVar(&opts.Cloud, "cloud", "", "URL of another sandbox with real nodes, to be a second cluster in its cloud; --pod-cidr must differ (real nodes)")
-	flags.StringVar(&config, "emulator-config", "", "file with what exists in the cloud, as for alicloud-emulator --config (default: built in)")
-	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time added to every call of the cloud's API")
-	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "time that asynchronous states of the cloud take")
+		"directory that hack/kruise/build.sh created, to run the real OpenKruise manager for BroadcastJobs")
+	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the pod CIDRs of nodes: a /24 per node and, after a comma, a /64 of an IPv6 range (default: an IPv4 range with room to grow)")
+	flags.StringVar(&opts.Cloud, "cloud", "", "URL of another sandbox with real nodes, to run a second cluster in its cloud; --pod-cidr must differ (real nodes)")
+	flags.StringVar(&config, "emulator-config", "", "file with the resources in the cloud, as for alicloud-emulator --config (default: built in)")
+	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time to add to every call of the cloud's API")
+	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "duration of asynchronous state changes in the cloud")
 	flags.StringVar(&opts.Emulator.RateLimits, "rate-limits", "off", "rate limits of the cloud's API: off or published")
-	flags.StringVar(&opts.AuditLog, "audit-log", "", "file that takes a line of JSON for each request of a service account to the API server (default: none)")
-	flags.BoolVar(&opts.NodeIP, "node-ip", false, "start kubelets as with --node-ip: Nodes report their InternalIP from the beginning")
+	flags.StringVar(&opts.AuditLog, "audit-log", "", "file to append one line of JSON to for each request of a ServiceAccount to the API server (default: none)")
+	flags.BoolVar(&opts.NodeIP, "node-ip", false, "start kubelets as with --node-ip, so that Nodes report their InternalIP from the start")
 	return command
 }
 
 func checkUp(opts cluster.Options) error {
 	switch {
 	case opts.Dir == "":
-		return errors.New("--dir is not given: it must name a directory for the sandbox's files")
+		return errors.New("--dir is not set: it must name a directory for the files of the sandbox")
 	case opts.Nodes < 0:
 		return fmt.Errorf("--nodes is %d: it must be 0 or more", opts.Nodes)
 	case opts.OnPremises < 0:
@@ -89,7 +89,7 @@ func checkUp(opts cluster.Options) error {
 
 func addNodeKind(flags *pflag.FlagSet, kind *cluster.NodeKind) {
 	flags.StringVar((*string)(kind), "node-kind", string(cluster.Light),
-		"light: kubelets in this process, no root; real: machines with containers in namespaces of the kernel, Linux and root")
+		"light (kubelets in this process, no root), or real (machines with containers in kernel namespaces, Linux and root)")
 }
 
 func checkNodeKind(kind cluster.NodeKind) error {
