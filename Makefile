@@ -112,6 +112,7 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update
+	$(GO) test ./docs -run TestImportsAreFresh -update
 
 .PHONY: verify
 verify: ## Fail if a generated file or a go.mod is stale
@@ -120,6 +121,7 @@ verify: ## Fail if a generated file or a go.mod is stale
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh'
 	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestActionsAreThoseOfTheCode'
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh
+	$(GO) test ./docs -run TestImportsAreFresh
 	$(GO) mod tidy -diff
 	cd sandbox && $(GO) mod tidy -diff
 	cd hack/image && $(GO) mod tidy -diff

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// reference is a path or an identifier of the code in a page: `pkg/slb`, `pkg/slb/doc.go`, `pkg/slb.Record`, `pkg/slb.Controller.Run`.
+// codeReference is a path or an identifier of the code in a page: `pkg/slb`, `pkg/slb/doc.go`, `pkg/slb.Record`, `pkg/slb.Controller.Run`.
 // An identifier may be unexported.
-var reference = regexp.MustCompile("`((?:cmd|pkg|internal|sandbox|hack|charts|deploy|docs)(?:/[A-Za-z0-9_-]+)+)((?:\\.[A-Za-z0-9_-]+)*)/?`")
+var codeReference = regexp.MustCompile("`((?:cmd|pkg|internal|sandbox|hack|charts|deploy|docs)(?:/[A-Za-z0-9_-]+)+)((?:\\.[A-Za-z0-9_-]+)*)/?`")
 
 // TestCodeExists checks that every path and every identifier of the code in a page exists. The changelog names what existed at a version.
 func TestCodeExists(t *testing.T) {
@@ -24,7 +24,7 @@ func TestCodeExists(t *testing.T) {
 		if path == "CHANGELOG.md" {
 			continue
 		}
-		for _, match := range reference.FindAllStringSubmatch(text, -1) {
+		for _, match := range codeReference.FindAllStringSubmatch(text, -1) {
 			seen++
 			directory, name := match[1], strings.TrimPrefix(match[2], ".")
 			if exists(directory+match[2]) || exists(filepath.Dir(path)+"/"+directory+match[2]) {
@@ -39,7 +39,7 @@ func TestCodeExists(t *testing.T) {
 		}
 	}
 	if seen < 50 {
-		t.Errorf("saw %d references to the code: where have they gone?", seen)
+		t.Errorf("found %d references to the code: where are the others?", seen)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package docs holds pages, those of other directories included, to what they promise: links lead somewhere, every command was run by a
-// test or says what it needs, targets of make are there, and every reason of an event is explained.
+// Package docs checks all pages, including those in other directories: links, paths and identifiers exist, a test runs every command or the
+// page states what it needs, targets of make exist, every event is explained, and the map of the packages is complete.
 package docs
 
 import (
@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// root is the project's, from here.
+// root is the root of the repository, relative to this package.
 const root = ".."
 
-// pages returns all pages of the project by their path from its root. Those below hack/ are forms of generated ones.
+// pages returns all pages by their path from the root. Pages below hack/ are templates of generated ones.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md", ":!hack/").Output()
@@ -31,21 +31,21 @@ func pages(t *testing.T) map[string]string {
 		found[path] = string(text)
 	}
 	if found["README.md"] == "" || len(found) < 20 {
-		t.Fatalf("saw %d pages: where are the others?", len(found))
+		t.Fatalf("found %d pages: where are the others?", len(found))
 	}
 	return found
 }
 
 var (
 	fence = regexp.MustCompile("(?m)^```(.*)$")
-	// notCommands are the languages of blocks that nobody runs.
+	// notCommands are the languages of blocks that are not commands.
 	notCommands = []string{"text", "yaml", "json", "go", "hcl", "mermaid"}
-	// needs are what no test has.
+	// needs are requirements that no test meets.
 	needs = []string{"cloud", "machines", "aliyun", "minutes", "root"}
 )
 
-// TestCommandsAreRun holds every block of commands to say how it is known to work: "sh run" (hack/chart runs it against the sandbox),
-// "sh test=NAME" (that test does the same), or "sh needs=WHAT" (no test can).
+// TestCommandsAreRun checks that every block of commands states how it is tested: "sh run" (hack/chart runs it in the sandbox),
+// "sh test=NAME" (that test does the same), or "sh needs=WHAT" (no test can run it).
 func TestCommandsAreRun(t *testing.T) {
 	t.Parallel()
 	for path, text := range pages(t) {
@@ -72,7 +72,7 @@ func testExists(t *testing.T, name string) bool {
 	return exec.CommandContext(t.Context(), "git", "-C", root, "grep", "--quiet", "func "+name+"(t ", "--", "*_test.go").Run() == nil
 }
 
-// makeTarget is a call of make in a page; in prose other words follow the word.
+// makeTarget is a command of make in a page, as opposed to the word in prose.
 var makeTarget = regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z0-9-]*)")
 
 func TestMakeTargetsExist(t *testing.T) {
@@ -103,7 +103,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// reason is the definition of an event's reason in the controllers.
+// reason is the definition of an event reason in the controllers.
 var reason = regexp.MustCompile(`(?m)^\t[rR]eason\w+ += "([A-Z]\w+)"`)
 
 func TestEveryEventIsExplained(t *testing.T) {
@@ -127,7 +127,7 @@ func TestEveryEventIsExplained(t *testing.T) {
 		}
 	}
 	if seen < 20 {
-		t.Errorf("saw %d reasons: where have they gone?", seen)
+		t.Errorf("found %d reasons: where are the others?", seen)
 	}
 }
 
