@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
 // ownFlags are the flags that the stock command does not have.
@@ -43,7 +43,7 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 		"Network of the default endpoints of the cloud: \"vpc\" for endpoints inside a VPC, \"public\" for endpoints on the internet.")
 	flags.BoolVar(&f.skipSourceDestCheck, "skip-disable-source-dest-check", false,
 		"Do not disable the source/destination check of the primary network interfaces of nodes. Routed pod traffic requires it to be disabled.")
-	flags.StringVar(&f.controlPlaneNodes, "control-plane-nodes", string(slb.ControlPlaneAuto),
+	flags.StringVar(&f.controlPlaneNodes, "control-plane-nodes", string(backend.ControlPlaneAuto),
 		"Whether nodes with the label node-role.kubernetes.io/master are backends of load balancers: \"auto\" (only if there are no others), \"always\" or \"never\".")
 	flags.BoolVar(&f.prefixedProviderIDs, "prefixed-provider-ids", false,
 		"Write new provider IDs as \"alicloud://region.instance\" instead of \"region.instance\". Both forms are always accepted.")
@@ -110,11 +110,11 @@ func deprecate(flags *pflag.FlagSet, name, why string) {
 
 // check validates the flags that nothing else validates.
 func (f *ownFlags) check() error {
-	policies := []slb.ControlPlanePolicy{slb.ControlPlaneAuto, slb.ControlPlaneAlways, slb.ControlPlaneNever}
+	policies := []backend.ControlPlanePolicy{backend.ControlPlaneAuto, backend.ControlPlaneAlways, backend.ControlPlaneNever}
 	switch {
 	case f.dryRun:
 		return fmt.Errorf("--dry-run: true, accepted: false; for a dry run, use the command \"cloud-controller-manager plan\"")
-	case !slices.Contains(policies, slb.ControlPlanePolicy(f.controlPlaneNodes)):
+	case !slices.Contains(policies, backend.ControlPlanePolicy(f.controlPlaneNodes)):
 		return fmt.Errorf("--control-plane-nodes: %q, accepted: %q", f.controlPlaneNodes, policies)
 	case f.goneConfirmations < 1:
 		return fmt.Errorf("--node-gone-confirmations: %d, accepted: 1 or more", f.goneConfirmations)

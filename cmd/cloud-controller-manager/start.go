@@ -22,7 +22,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/healthport"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
@@ -108,7 +108,7 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		NodeBatch:            s.flags.nodeBatch,
 		SkipSourceDestCheck:  s.flags.skipSourceDestCheck,
 		Network:              s.flags.network,
-		ControlPlaneNodes:    slb.ControlPlanePolicy(s.flags.controlPlaneNodes),
+		ControlPlaneNodes:    backend.ControlPlanePolicy(s.flags.controlPlaneNodes),
 		PrefixedProviderIDs:  s.flags.prefixedProviderIDs,
 		NodeIPv6:             s.flags.nodeIPv6,
 		GoneConfirmations:    s.flags.goneConfirmations,

@@ -26,6 +26,17 @@ type rule struct {
 	why    string
 }
 
+// pure are the packages that decide; impure is what reads, writes or keeps time for them.
+var (
+	pure = []string{
+		"./pkg/service/problem", "./pkg/service/mark", "./pkg/service/annotation", "./pkg/service/backend",
+		"./pkg/slb/model", "./pkg/slb/build", "./pkg/slb/diff",
+	}
+	impure = []string{
+		"context", "net/http", "os", "sync", "k8s.io/client-go", "k8s.io/klog", "k8s.io/component-base", "./pkg/slb/observe", "./pkg/slb/deploy",
+	}
+)
+
 var rules = []rule{
 	{
 		except: []string{"./pkg/alicloud"}, must: []string{"github.com/aliyun"},
@@ -35,6 +46,26 @@ var rules = []rule{
 		who: []string{"./pkg/alicloud"}, must: []string{"k8s.io", "."},
 		but: []string{"k8s.io/klog/v2", "k8s.io/component-base/metrics", "k8s.io/apimachinery/pkg/util/sets", "./internal/instruments"},
 		why: "the cloud client knows nothing of Kubernetes objects, and nothing of the packages above it",
+	},
+	{
+		who: pure, must: impure,
+		why: "deciding is pure: what reads or writes could not be shown as a plan before it happens, nor be tested with a table",
+	},
+	{
+		who: []string{"./pkg/service"}, must: []string{"./pkg/slb"}, tests: true,
+		why: "the frame knows no product: a second one must be able to stand beside the first without a copied line",
+	},
+	{
+		who: []string{"./pkg/slb/observe"}, must: []string{"./pkg/slb/build", "./pkg/slb/diff", "./pkg/slb/deploy"},
+		why: "reading the cloud must not depend on what is wanted: an answer proves only what it says",
+	},
+	{
+		who: []string{"./pkg/slb/deploy"}, must: []string{"./pkg/slb/build", "./pkg/slb/diff", "./pkg/slb/observe"},
+		why: "a plan is data: whoever carries it out neither decides nor reads",
+	},
+	{
+		who: []string{"./pkg/slb/build"}, must: []string{"./pkg/slb/diff"},
+		why: "what is wanted does not depend on how it is reached",
 	},
 	{
 		who: []string{"./pkg/slb"}, must: []string{"./pkg/vpcroute", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,

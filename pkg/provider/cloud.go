@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
 // clientName names the provider's client in the API server's audit log.
@@ -40,7 +40,7 @@ type Settings struct {
 	// APIServerAddresses are those by which this program reaches the API server, see [slb.Config].
 	APIServerAddresses []string
 	// ControlPlaneNodes says whether control-plane nodes are backends. Default: only where there are no others.
-	ControlPlaneNodes slb.ControlPlanePolicy
+	ControlPlaneNodes backend.ControlPlanePolicy
 	// PrefixedProviderIDs writes new provider IDs with a scheme.
 	PrefixedProviderIDs bool
 	// NodeIPv6 reports IPv6 addresses of nodes.

@@ -15,7 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // Config is the content of the cloud-config file, in the format of the official CCM, checked and decoded.
@@ -196,7 +196,7 @@ func (f fileConfig) check() (Config, error) {
 		problems.addf("Global.serviceBackendType: %q, accepted: \"ecs\" or \"eni\"", g.ServiceBackendType)
 	}
 	gates := problems.featureGates(g.FeatureGates)
-	config.NodeIPv6, config.TypeAnnotation = gates["IPv6DualStack"], gates[slb.GateLoadBalancerType]
+	config.NodeIPv6, config.TypeAnnotation = gates["IPv6DualStack"], gates[annotation.GateLoadBalancerType]
 	return config, oneLine(problems.err(), config.Endpoints.check("Global.endpoints.%s", strings.ToLower))
 }
 

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // Plan is what the controllers would write to the cloud if they started now.
@@ -22,8 +22,8 @@ type Plan struct {
 
 // ServicePlan is the plan of one Service. Services for which there is nothing to do or to tell are left out of a [Plan].
 type ServicePlan struct {
-	Service string     `json:"service"`
-	Steps   []slb.Step `json:"steps"`
+	Service string       `json:"service"`
+	Steps   []model.Step `json:"steps"`
 	// Problems are what the Service's events would tell.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -83,8 +83,8 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	return plan, nil
 }
 
-func servicePlanOf(service *corev1.Service, preview slb.Plan) ServicePlan {
-	plan := ServicePlan{Service: nameOf(service), Steps: append([]slb.Step{}, preview.Steps...)}
+func servicePlanOf(service *corev1.Service, preview model.Plan) ServicePlan {
+	plan := ServicePlan{Service: nameOf(service), Steps: append([]model.Step{}, preview.Steps...)}
 	for _, problem := range preview.Problems {
 		plan.Problems = append(plan.Problems, problem.Reason+": "+problem.Message)
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
@@ -76,8 +77,8 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	return e
 }
 
-func (c *Cloud) slbConfig() slb.Config {
-	return slb.Config{
+func (c *Cloud) slbConfig() config.Config {
+	return config.Config{
 		ClusterID: c.clusterID, VPCID: c.place.vpcID, VSwitchIDs: c.place.vSwitchIDs, ResourceGroupID: c.config.ResourceGroupID,
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
 		ControlPlaneNodes: c.settings.ControlPlaneNodes, Region: c.client.Region(), TypeAnnotation: c.config.TypeAnnotation,

@@ -8,9 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
 
-const testListName = accessListPrefix + "a0f5e8a1cweb"
+const testListName = build.AccessListPrefix + "a0f5e8a1cweb"
 
 // restricted makes a Service of one port that admits the ranges only.
 func restricted(ranges ...string) *corev1.Service {
@@ -62,9 +66,9 @@ func TestSourceRanges(t *testing.T) {
 		{"second port", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) },
 			[]string{"CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"},
 			[]string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
-		{"beside annotations", func(svc *corev1.Service) { annotate(svc, ACLStatus, "off") }, nil,
+		{"beside annotations", func(svc *corev1.Service) { annotate(svc, annotation.ACLStatus, "off") }, nil,
 			[]string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
-		{"annotations again gone", func(svc *corev1.Service) { delete(svc.Annotations, key(ACLStatus)) }, nil,
+		{"annotations again gone", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ACLStatus)) }, nil,
 			[]string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
 		{"open", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"0.0.0.0/0"} },
 			[]string{"SetLoadBalancerTCPListenerAttribute", "SetLoadBalancerTCPListenerAttribute"}, []string{"192.0.2.0/24", "203.0.113.0/24"},
@@ -157,7 +161,7 @@ func TestSourceRangesOfReusedCLBs(t *testing.T) {
 			if made := w.entries() != nil; made != (override == "true") {
 				t.Errorf("a list was made: %v", made)
 			}
-			told := strings.Contains(strings.Join(w.told(), "\n"), ReasonFeatureNotSupported)
+			told := strings.Contains(strings.Join(w.told(), "\n"), problem.ReasonFeatureNotSupported)
 			if told != (override == "false") {
 				t.Errorf("told that the ranges do nothing: %v", told)
 			}
@@ -181,16 +185,16 @@ func TestParseSourceRanges(t *testing.T) {
 		{"blocks", "ipv4", []string{"192.0.2.0/24", " 10.1.2.3/8 ", "192.0.2.0/24"}, []string{"10.0.0.0/8", "192.0.2.0/24"}, nil},
 		{"one address", "ipv4", []string{"192.0.2.1"}, []string{"192.0.2.1/32"}, nil},
 		{"everybody", "ipv4", []string{"192.0.2.0/24", "0.0.0.0/0"}, nil, nil},
-		{"the other family", "ipv4", []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"192.0.2.0/24"}, []string{ReasonAnnotationNoEffect}},
-		{"only the other family", "ipv6", []string{"192.0.2.0/24"}, nil, []string{ReasonAnnotationNoEffect, ReasonInvalidAnnotation}},
-		{"IPv6", familyIPv6, []string{"2001:db8::1"}, []string{"2001:db8::1/128"}, nil},
-		{"no block", "ipv4", []string{"office"}, nil, []string{ReasonInvalidAnnotation}},
+		{"the other family", "ipv4", []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"192.0.2.0/24"}, []string{problem.ReasonAnnotationNoEffect}},
+		{"only the other family", "ipv6", []string{"192.0.2.0/24"}, nil, []string{problem.ReasonAnnotationNoEffect, problem.ReasonInvalidAnnotation}},
+		{"IPv6", annotation.FamilyIPv6, []string{"2001:db8::1"}, []string{"2001:db8::1/128"}, nil},
+		{"no block", "ipv4", []string{"office"}, nil, []string{problem.ReasonInvalidAnnotation}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			svc := testService("web", 80)
 			svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] = strings.Join(test.ranges, ",")
-			got, problems := sourceRanges(svc, test.family)
+			got, problems := annotation.ParseSourceRanges(svc, test.family)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("ranges (-want +got):\n%s", diff)
 			}

@@ -13,6 +13,8 @@ import (
 	servicecontroller "k8s.io/cloud-provider/controllers/service"
 	"k8s.io/component-base/featuregate"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // stockCloud is a provider that has nothing but load balancers.
@@ -65,7 +67,7 @@ func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
 	address := w.get("web").Status.LoadBalancer.Ingress[0].IP
 	w.change("web", func(svc *corev1.Service) {
 		svc.Spec.Ports = []corev1.ServicePort{testPort(80, corev1.ProtocolTCP), testPort(81, corev1.ProtocolUDP)}
-		annotate(svc, Scheduler, "wlc")
+		annotate(svc, annotation.Scheduler, "wlc")
 	})
 	eventually(t, "two listeners", func() bool { return slices.Equal(w.listenerKeys(), []string{"tcp:80", "udp:81"}) })
 	eventually(t, "another scheduler", func() bool {

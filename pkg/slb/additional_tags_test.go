@@ -7,13 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // userTags returns the tags of the CLB that are not ours.
 func (w *world) userTags(name string) map[string]string {
 	w.t.Helper()
 	tags := w.state()[name].Tags
-	maps.DeleteFunc(tags, func(key, _ string) bool { return reservedTags.Has(key) })
+	maps.DeleteFunc(tags, func(key, _ string) bool { return annotation.ReservedTags.Has(key) })
 	return tags
 }
 
@@ -40,9 +43,9 @@ func TestTagsThatLeaveTheAnnotation(t *testing.T) {
 				{"none", "", []string{"UntagResources"}, map[string]string{}},
 			} {
 				w.change("web", func(svc *corev1.Service) {
-					annotate(svc, AdditionalTags, step.value)
+					annotate(svc, annotation.AdditionalTags, step.value)
 					if step.value == "" {
-						delete(svc.Annotations, key(AdditionalTags))
+						delete(svc.Annotations, key(annotation.AdditionalTags))
 					}
 				})
 				if restarted {
@@ -72,15 +75,15 @@ func TestTagsOnAReusedCLB(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	svc := reusing("web", w.makeCLB().ID, "true", 80)
-	annotate(svc, AdditionalTags, "a=1,b=2")
+	annotate(svc, annotation.AdditionalTags, "a=1,b=2")
 	w.put(svc)
 	w.mustPass("web")
-	if diff := cmp.Diff(map[string]string{tagReused: "true", "a": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "a": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
-	w.change("web", func(svc *corev1.Service) { annotate(svc, AdditionalTags, "a=1") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "a=1") })
 	w.mustPass("web")
-	if diff := cmp.Diff(map[string]string{tagReused: "true", "a": "1"}, w.state()["mine"].Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "a": "1"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags after one left the annotation (-want +got):\n%s", diff)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 const admissionPolicy = "../../charts/cloud-controller-manager/templates/admission-policy.yaml"
@@ -51,7 +52,7 @@ func TestAdmissionPolicyJudgesLikeTheProgram(t *testing.T) {
 				t.Errorf("%s: %q: %v", row.Suffix, text, err)
 				continue
 			}
-			if _, want := row.Value.parse(strings.TrimSpace(text)); result.Value() != want {
+			if _, want := row.Value.Parse(strings.TrimSpace(text)); result.Value() != want {
 				t.Errorf("%s: %q: the policy says %v, the program %t: %s", row.Suffix, text, result.Value(), want, expression)
 			}
 		}
@@ -71,7 +72,7 @@ var oddValues = []string{
 	strings.Repeat("a", 77) + ".bc:d", strings.Repeat("a", 78) + ".bc:d", "1.a:c,2.a:c,3.a:c,4.a:c,5.a:c,6.a:c,7.a:c,8.a:c,9.a:c,10.a:c,11.a:c",
 }
 
-func bounds(v Value) []string {
+func bounds(v annotation.Value) []string {
 	var texts []string
 	for _, number := range []int{v.Min - 1, v.Min, v.Max, v.Max + 1} {
 		texts = append(texts, strconv.Itoa(number))
@@ -80,15 +81,15 @@ func bounds(v Value) []string {
 }
 
 // admissionRows are the annotations with a value that can be judged by itself.
-func admissionRows() []Annotation {
-	return append(Annotations(), Annotation{Suffix: AnnotationBackendType, Value: Value{Kind: Enum, Values: []string{alicloud.BackendECS, alicloud.BackendENI}}})
+func admissionRows() []annotation.Row {
+	return append(annotation.Table(), annotation.Row{Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{alicloud.BackendECS, alicloud.BackendENI}}})
 }
 
 // celRule is parse in CEL: whether the expression text, a string without surrounding space, is accepted.
-func celRule(t *testing.T, v Value, text string) string {
+func celRule(t *testing.T, v annotation.Value, text string) string {
 	t.Helper()
 	switch v.Kind {
-	case Enum:
+	case annotation.Enum:
 		values := slices.Clone(v.Values)
 		if v.FoldCase {
 			text += ".lowerAscii()"
@@ -97,25 +98,25 @@ func celRule(t *testing.T, v Value, text string) string {
 			}
 		}
 		return text + " in " + celList(values)
-	case Integer:
+	case annotation.Integer:
 		rule := fmt.Sprintf("%s.matches('^(0|-?[1-9][0-9]{0,8})$') && int(%[1]s) >= %[2]d && int(%[1]s) <= %[3]d", text, v.Min, v.Max)
 		if v.Also != "" {
 			rule += fmt.Sprintf(" || %s == %s", text, celString(v.Also))
 		}
 		return rule
-	case Pattern:
+	case annotation.Pattern:
 		return text + celMatches(v.Pattern)
-	case List:
+	case annotation.List:
 		return fmt.Sprintf("%[1]s.split(',').all(e, e.trim()%[2]s) && %[1]s.split(',').all(e, %[1]s.split(',').exists_one(f, f.trim() == e.trim()))", text, celMatches(v.Pattern))
-	case IPv4:
+	case annotation.IPv4:
 		return text + celMatches(ipv4Pattern)
-	case DNSName:
+	case annotation.DNSName:
 		return fmt.Sprintf("size(%[1]s) <= 253 && %[1]s%[2]s && !%[1]s%[3]s", text, celMatches(dnsPattern), celMatches(ipv4Pattern))
-	case Tags:
+	case annotation.Tags:
 		return celTags(text)
-	case Domains:
+	case annotation.Domains:
 		return celDomains(text)
-	case Selector:
+	case annotation.Selector:
 		return text + fmt.Sprintf(".split(',').all(e, e%s)", celMatches(`\s*(`+dnsPattern+`/)?`+labelPart+`\s*=\s*(`+labelPart+`)?\s*`))
 	default:
 		t.Fatalf("values of kind %s have no form in CEL: add one", v.Kind)
@@ -137,10 +138,10 @@ const anything = `.*`
 func celTags(text string) string {
 	items := text + ".split(',')"
 	return strings.Join([]string{
-		fmt.Sprintf("size(%s) <= %d", items, maxTags-ownTags),
-		fmt.Sprintf("%s.all(e, e.trim().matches(r'^[^=]{1,%d}(=(?s:.{0,%d}))?$'))", items, maxTagKeyLen, maxTagValueLen),
+		fmt.Sprintf("size(%s) <= %d", items, annotation.MaxTags-annotation.OwnTags),
+		fmt.Sprintf("%s.all(e, e.trim().matches(r'^[^=]{1,%d}(=(?s:.{0,%d}))?$'))", items, annotation.MaxTagKeyLen, annotation.MaxTagValueLen),
 		fmt.Sprintf("!%s.exists(e, e.trim().matches('^([^=]*=)?(aliyun|acs:)') || e.contains('http://') || e.contains('https://'))", items),
-		fmt.Sprintf("!%s.exists(e, e.trim().split('=')[0] in %s)", items, celList(slices.Sorted(slices.Values(reservedTags.UnsortedList())))),
+		fmt.Sprintf("!%s.exists(e, e.trim().split('=')[0] in %s)", items, celList(slices.Sorted(slices.Values(annotation.ReservedTags.UnsortedList())))),
 		fmt.Sprintf("%[1]s.all(e, %[1]s.exists_one(f, f.trim().split('=')[0] == e.trim().split('=')[0]))", items),
 	}, " && ")
 }
@@ -150,8 +151,8 @@ func celDomains(text string) string {
 	items := text + ".split(',')"
 	domain := func(item string) string { return item + ".trim().split(':')[0].lowerAscii()" }
 	return strings.Join([]string{
-		fmt.Sprintf("size(%s) <= %d", items, maxExtensions),
-		fmt.Sprintf("%s.all(e, e.trim()%s && size(%s) <= %d)", items, celMatches(domainPattern+":"+certificatePattern), domain("e"), maxDomainLen),
+		fmt.Sprintf("size(%s) <= %d", items, annotation.MaxExtensions),
+		fmt.Sprintf("%s.all(e, e.trim()%s && size(%s) <= %d)", items, celMatches(annotation.DomainPattern+":"+annotation.CertificatePattern), domain("e"), annotation.MaxDomainLen),
 		fmt.Sprintf("%[1]s.all(e, %[1]s.exists_one(f, %[2]s == %[3]s))", items, domain("f"), domain("e")),
 	}, " && ")
 }
@@ -183,8 +184,8 @@ func admissionGroups(t *testing.T) []admissionGroup {
 		}
 		rule := celRule(t, row.Value, "variables.annotations[k].trim()")
 		keys := []string{string(row.Suffix)}
-		if row.Suffix != AnnotationBackendType {
-			keys = []string{Prefixes[0] + string(row.Suffix), Prefixes[1] + string(row.Suffix)}
+		if row.Suffix != annotation.BackendType {
+			keys = []string{annotation.Prefixes[0] + string(row.Suffix), annotation.Prefixes[1] + string(row.Suffix)}
 		}
 		i := slices.IndexFunc(groups, func(g admissionGroup) bool { return g.rule == rule && g.accepts == row.Value.Accepts() })
 		if i < 0 {
@@ -205,8 +206,8 @@ func renderAdmissionPolicy(t *testing.T) string {
 		fmt.Fprintf(&validations, "  - expression: size(variables.bad%[1]d) == 0\n    messageExpression: >-\n      variables.bad%[1]d.map(k, k + ': \"' + variables.annotations[k] + '\"').join(', ')\n      + %[2]s\n",
 			i, celString(" is not accepted; accepted: "+group.accepts))
 	}
-	text := fmt.Sprintf(admissionTemplate, Class, annotationClass, celList([]string{Prefixes[0] + string(TunnelType), Prefixes[1] + string(TunnelType)}),
-		celString(Prefixes[0]), celString(Prefixes[1]), variables.String(), validations.String())
+	text := fmt.Sprintf(admissionTemplate, Class, annotationClass, celList([]string{annotation.Prefixes[0] + string(annotation.TunnelType), annotation.Prefixes[1] + string(annotation.TunnelType)}),
+		celString(annotation.Prefixes[0]), celString(annotation.Prefixes[1]), variables.String(), validations.String())
 	if rest := strings.ReplaceAll(text, "{{- ", ""); strings.Count(rest, "{{") != strings.Count(admissionTemplate, "{{")-strings.Count(admissionTemplate, "{{- ") {
 		t.Fatal("an expression holds {{, which Helm would read as its own")
 	}

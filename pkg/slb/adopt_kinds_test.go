@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // forgetOurs leaves of what the program made only what the official CCM makes, too, see [TestWhatWeMakeIsTheVendorsOwn]: our
@@ -57,7 +59,7 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 		{"Local", made(func() *corev1.Service {
 			svc := webService()
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-			annotate(svc, Scheduler, "rr") // which the vendor's makes; ours would make wrr
+			annotate(svc, annotation.Scheduler, "rr") // which the vendor's makes; ours would make wrr
 			return svc
 		}), false},
 		{"pods", made(func() *corev1.Service {
@@ -67,10 +69,10 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 		}), false},
 		{"settings, tags and domains", made(func() *corev1.Service {
 			svc := secured("a.example.com:cert-1")
-			annotate(svc, AdditionalTags, "a=1")
-			annotate(svc, HealthyThreshold, "4")
-			annotate(svc, Name, "shop")
-			annotate(svc, DeleteProtection, "off")
+			annotate(svc, annotation.AdditionalTags, "a=1")
+			annotate(svc, annotation.HealthyThreshold, "4")
+			annotate(svc, annotation.Name, "shop")
+			annotate(svc, annotation.DeleteProtection, "off")
 			return svc
 		}), false},
 		{"a user's CLB", on("true"), false},
@@ -78,11 +80,11 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 		{"a user's CLB with its own listeners", on("false"), false},
 		{"a user's CLB with settings, tags and domains", func(w *world) *corev1.Service {
 			svc := guest(w, "a.example.com:cert-1", "a=1")
-			annotate(svc, HealthyThreshold, "4")
+			annotate(svc, annotation.HealthyThreshold, "4")
 			return svc
 		}, false},
 		{"a group that clusters share", on("true", func(w *world, svc *corev1.Service) {
-			annotate(svc, VGroupPort, w.makeGroup(w.onlyCLB(), "shared", "k8s/30080/web/default/c9")+":80")
+			annotate(svc, annotation.VGroupPort, w.makeGroup(w.onlyCLB(), "shared", "k8s/30080/web/default/c9")+":80")
 		}), false},
 		{"a CLB on which another cluster has a Service of the name", on("true", func(w *world, _ *corev1.Service) {
 			w.makeListener(w.onlyCLB(), 70, "k8s/70/web/default/c9")
@@ -128,7 +130,7 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 				w.converge("web")
 				after := w.state()
 				if lb, ok := after["mine"]; ok {
-					delete(lb.Tags, tagReused)
+					delete(lb.Tags, mark.TagReused)
 				}
 				if diff := cmp.Diff(before, after); diff != "" {
 					t.Errorf("after the tear-down (-before +after):\n%s", diff)

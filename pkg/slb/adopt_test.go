@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // officialCLB makes what the vendor's own controller makes for a Service, in its order and with its marks.
@@ -19,7 +20,7 @@ func (w *world) officialCLB(svc *corev1.Service, clusterID string) alicloud.Load
 			w.t.Fatal(err)
 		}
 	}
-	name := DefaultName(svc.UID)
+	name := mark.DefaultName(svc.UID)
 	lb, err := w.api.CreateLoadBalancer(ctx, alicloud.LoadBalancer{
 		Name: name, AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a", InstanceChargeType: "PayByCLCU",
 		DeleteProtection: "on", ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
@@ -89,7 +90,7 @@ func TestAdoption(t *testing.T) {
 func TestCLBWhoseTagsAreGoneIsFoundByName(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[LabelLoadBalancerID], []string{tagOwner, tagCluster}); err != nil {
+	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[LabelLoadBalancerID], []string{mark.TagOwner, mark.TagCluster}); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

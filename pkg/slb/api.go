@@ -2,12 +2,14 @@ package slb
 
 import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
 // API is the part of the cloud that this package calls; *alicloud.Client has it.
 type API interface {
-	reader
-	writer
+	observe.Reader
+	deploy.Writer
 }
 
 var _ API = (*alicloud.Client)(nil)

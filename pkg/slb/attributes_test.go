@@ -11,14 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 )
 
 // samples are values of a row that it accepts, at both ends of its range.
-func samples(row Annotation) []string {
+func samples(row annotation.Row) []string {
 	switch row.Value.Kind {
-	case Enum:
+	case annotation.Enum:
 		return row.Value.Values
-	case Integer:
+	case annotation.Integer:
 		values := []string{strconv.Itoa(row.Value.Min), strconv.Itoa(row.Value.Max)}
 		if row.Value.Also != "" {
 			values = append(values, row.Value.Also)
@@ -33,7 +37,7 @@ func samples(row Annotation) []string {
 // reads it back from the cloud, and makes sure that the next look finds no difference.
 func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 	t.Parallel()
-	for _, row := range listenerAnnotations() {
+	for _, row := range annotation.ListenerTable() {
 		for _, protocol := range row.Protocols {
 			t.Run(fmt.Sprintf("%s of %s", row.Suffix, protocol), func(t *testing.T) {
 				t.Parallel()
@@ -42,10 +46,10 @@ func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 				case alicloud.ProtocolUDP:
 					svc.Spec.Ports = []corev1.ServicePort{testPort(80, corev1.ProtocolUDP)}
 				case alicloud.ProtocolHTTP, alicloud.ProtocolHTTPS:
-					annotate(svc, ProtocolPort, protocol+":80")
+					annotate(svc, annotation.ProtocolPort, protocol+":80")
 				}
 				if protocol == alicloud.ProtocolHTTPS {
-					annotate(svc, CertID, testCertificate)
+					annotate(svc, annotation.CertID, testCertificate)
 				}
 				w := settled(t, svc)
 				for suffix, value := range companyOf(row) {
@@ -60,23 +64,23 @@ func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 }
 
 // companyOf are the annotations that one needs, but those that choose the protocol; an http check needs to be switched on.
-func companyOf(row Annotation) map[Suffix]string {
+func companyOf(row annotation.Row) map[annotation.Suffix]string {
 	company := maps.Clone(explanations[row.Suffix].with)
-	delete(company, ProtocolPort)
-	delete(company, CertID)
-	if company[HealthCheckType] != "" {
-		company[HealthCheckFlag] = "on"
+	delete(company, annotation.ProtocolPort)
+	delete(company, annotation.CertID)
+	if company[annotation.HealthCheckType] != "" {
+		company[annotation.HealthCheckFlag] = "on"
 	}
 	return company
 }
 
-func putAttribute(t *testing.T, w *world, row Annotation, protocol, value string) {
+func putAttribute(t *testing.T, w *world, row annotation.Row, protocol, value string) {
 	t.Helper()
 	w.change("web", func(svc *corev1.Service) { annotate(svc, row.Suffix, value) })
 	w.mustPass("web")
 	svc := w.get("web")
-	params, _ := ParseParams(svc.Annotations)
-	if !legalFor(protocol, row.Suffix, value, params) {
+	params, _ := annotation.Parse(svc.Annotations)
+	if !build.LegalFor(protocol, row.Suffix, value, params) {
 		return
 	}
 	found, err := w.api.DescribeListeners(t.Context(), svc.Labels[LabelLoadBalancerID])
@@ -87,8 +91,8 @@ func putAttribute(t *testing.T, w *world, row Annotation, protocol, value string
 	if len(listeners) != 1 || listeners[0].Protocol != protocol {
 		t.Fatalf("listeners = %v, want one of %s", listeners, protocol)
 	}
-	if got := listeners[0].Attributes[row.Attribute]; !sameAttribute(row.Attribute, got, encode(row, value)) {
-		t.Errorf("%s: %s is %q in the cloud, want %q", value, row.Attribute, got, encode(row, value))
+	if got := listeners[0].Attributes[row.Attribute]; !diff.SameAttribute(row.Attribute, got, build.Encode(row, value)) {
+		t.Errorf("%s: %s is %q in the cloud, want %q", value, row.Attribute, got, build.Encode(row, value))
 	}
 	w.calls()
 	w.drift("web")
@@ -102,23 +106,23 @@ func putAttribute(t *testing.T, w *world, row Annotation, protocol, value string
 func TestCLBAnnotations(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		suffix Suffix
+		suffix annotation.Suffix
 		value  string
 		writes []string
 		reason string
 	}{
-		{Name, "shop", []string{"SetLoadBalancerName"}, ""},
-		{DeleteProtection, "off", []string{"SetLoadBalancerDeleteProtection"}, ""},
-		{ModificationProtection, "NonProtection", []string{"SetLoadBalancerModificationProtection"}, ""},
-		{AdditionalTags, "team=a,cost", []string{"TagResources"}, ""},
-		{AddressType, "internet", nil, ReasonImmutableAttribute},
-		{IPVersion, "ipv6", nil, ReasonImmutableAttribute},
-		{VSwitchID, "vsw-b", nil, ReasonImmutableAttribute},
-		{MasterZoneID, "cn-hangzhou-b", nil, ReasonImmutableAttribute},
-		{InstanceChargeType, "PayBySpec", nil, ReasonImmutableAttribute},
-		{Bandwidth, "20", nil, ReasonAnnotationNoEffect},
-		{Scheduler, "fastest", nil, ReasonInvalidAnnotation},
-		{ExternalIPType, "eip", nil, ReasonFailedSetEIPAddress},
+		{annotation.Name, "shop", []string{"SetLoadBalancerName"}, ""},
+		{annotation.DeleteProtection, "off", []string{"SetLoadBalancerDeleteProtection"}, ""},
+		{annotation.ModificationProtection, "NonProtection", []string{"SetLoadBalancerModificationProtection"}, ""},
+		{annotation.AdditionalTags, "team=a,cost", []string{"TagResources"}, ""},
+		{annotation.AddressType, "internet", nil, problem.ReasonImmutableAttribute},
+		{annotation.IPVersion, "ipv6", nil, problem.ReasonImmutableAttribute},
+		{annotation.VSwitchID, "vsw-b", nil, problem.ReasonImmutableAttribute},
+		{annotation.MasterZoneID, "cn-hangzhou-b", nil, problem.ReasonImmutableAttribute},
+		{annotation.InstanceChargeType, "PayBySpec", nil, problem.ReasonImmutableAttribute},
+		{annotation.Bandwidth, "20", nil, problem.ReasonAnnotationNoEffect},
+		{annotation.Scheduler, "fastest", nil, problem.ReasonInvalidAnnotation},
+		{annotation.ExternalIPType, "eip", nil, problem.ReasonFailedSetEIPAddress},
 	} {
 		t.Run(string(test.suffix), func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +134,7 @@ func TestCLBAnnotations(t *testing.T) {
 				t.Errorf("writes %v, want %v", writes, test.writes)
 			}
 			if test.reason != "" {
-				events := slices.DeleteFunc(w.told(), func(e string) bool { return strings.HasPrefix(e, "Normal "+ReasonEnsured) })
+				events := slices.DeleteFunc(w.told(), func(e string) bool { return strings.HasPrefix(e, "Normal "+problem.ReasonEnsured) })
 				if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+test.reason) {
 					t.Errorf("events = %q, want one %s", events, test.reason)
 				}
@@ -153,8 +157,8 @@ func TestInvalidAnnotationStopsEverythingButMembers(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	w.change("web", func(svc *corev1.Service) {
-		annotate(svc, HealthyThreshold, "99")
-		annotate(svc, Scheduler, "wlc")
+		annotate(svc, annotation.HealthyThreshold, "99")
+		annotate(svc, annotation.Scheduler, "wlc")
 		svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP))
 	})
 	w.addNode("d")
@@ -162,7 +166,7 @@ func TestInvalidAnnotationStopsEverythingButMembers(t *testing.T) {
 	if writes := writesOf(w.calls()); !slices.Equal(writes, []string{"AddVServerGroupBackendServers"}) {
 		t.Errorf("writes %v, want only the new member", writes)
 	}
-	w.change("web", func(svc *corev1.Service) { annotate(svc, HealthyThreshold, "9") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.HealthyThreshold, "9") })
 	w.mustPass("web")
 	if n := len(w.state()["a0f5e8a1cweb"].Listeners); n != 2 {
 		t.Errorf("%d listeners once the annotation is valid, want 2", n)
@@ -174,16 +178,16 @@ func TestInvalidAnnotationMakesNoCLB(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	svc := testService("web", 80)
-	annotate(svc, HealthyThreshold, "99")
+	annotate(svc, annotation.HealthyThreshold, "99")
 	w.put(svc)
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("writes %v, want none", writes)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonInvalidAnnotation) {
-		t.Errorf("events = %q, want one %s", events, ReasonInvalidAnnotation)
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonInvalidAnnotation) {
+		t.Errorf("events = %q, want one %s", events, problem.ReasonInvalidAnnotation)
 	}
-	if condition := w.get("web").Status.Conditions[0]; condition.Status != "False" || condition.Reason != ReasonInvalidAnnotation {
+	if condition := w.get("web").Status.Conditions[0]; condition.Status != "False" || condition.Reason != problem.ReasonInvalidAnnotation {
 		t.Errorf("condition = %v", condition)
 	}
 }
@@ -191,7 +195,7 @@ func TestInvalidAnnotationMakesNoCLB(t *testing.T) {
 func TestPublicCLBsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
-	annotate(svc, AddressType, "Internet")
+	annotate(svc, annotation.AddressType, "Internet")
 	w := settled(t, svc)
 	w.config.DisablePublicSLB = true
 	w.restart()
@@ -215,8 +219,8 @@ func (w *world) mustPassConfigError(name string) {
 	if err != nil || wait < defaultResyncPeriod {
 		w.t.Errorf("Reconcile = %s, %v; want a long wait", wait, err)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonSyncFailed) {
-		w.t.Errorf("events = %q, want one %s", events, ReasonSyncFailed)
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonSyncFailed) {
+		w.t.Errorf("events = %q, want one %s", events, problem.ReasonSyncFailed)
 	}
 }
 
@@ -243,10 +247,10 @@ func TestFullVSwitchIsNotTheEnd(t *testing.T) {
 func TestProxyProtocolSwitchIsTold(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	w.change("web", func(svc *corev1.Service) { annotate(svc, ProxyProtocol, "on") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ProxyProtocol, "on") })
 	w.mustPass("web")
 	w.mustPass("web")
-	if events := w.told(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+ReasonAnnotationChanged) {
-		t.Errorf("events %q, want one %s and the success", events, ReasonAnnotationChanged)
+	if events := w.told(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonAnnotationChanged) {
+		t.Errorf("events %q, want one %s and the success", events, problem.ReasonAnnotationChanged)
 	}
 }

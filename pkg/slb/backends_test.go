@@ -11,6 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 func goesAway(n *corev1.Node) { n.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(0, 0))) }
@@ -57,7 +61,7 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
 	eni(c.svc)
-	c.nodes = append(c.nodes, testNode("vk", labelled(labelType, typeVirtualKubelet), foreignProvider, notReady))
+	c.nodes = append(c.nodes, testNode("vk", labelled(backend.LabelType, backend.TypeVirtualKubelet), foreignProvider, notReady))
 	c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk")}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2"}
 	model, _ := c.build()
@@ -71,7 +75,7 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 func TestMixedGroup(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
-	c.nodes = append(c.nodes, testNode("vk", labelled(labelType, typeVirtualKubelet), foreignProvider))
+	c.nodes = append(c.nodes, testNode("vk", labelled(backend.LabelType, backend.TypeVirtualKubelet), foreignProvider))
 	c.nodes[1] = testNode("b", goesAway)
 	c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk", "!10.9.0.3@vk", "10.9.0.4@vk")}
 	c.enis = map[string]string{"10.9.0.2": "eni-2", "10.9.0.3": "eni-3"}
@@ -83,7 +87,7 @@ func TestMixedGroup(t *testing.T) {
 	if diff := cmp.Diff(want, memberLines(model)); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{ReasonSkipSyncBackends}, reasons(problems)); diff != "" {
+	if diff := cmp.Diff([]string{problem.ReasonSkipSyncBackends}, reasons(problems)); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }
@@ -91,7 +95,7 @@ func TestMixedGroup(t *testing.T) {
 // TestNodeLabelsThatExclude: each of the four keeps a node out, whatever its value.
 func TestNodeLabelsThatExclude(t *testing.T) {
 	t.Parallel()
-	for _, label := range excludeLabels {
+	for _, label := range backend.ExcludeLabels {
 		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
 			c := newBuildCase(80)
 			c.svc.Spec.ExternalTrafficPolicy = policy
@@ -108,7 +112,7 @@ func TestNodeLabelsThatExclude(t *testing.T) {
 // TestLeavingNodesDrain: a node that is about to go gets weight 0 first and leaves when it is gone; with Local, too.
 func TestLeavingNodesDrain(t *testing.T) {
 	t.Parallel()
-	for name, leaving := range map[string]func(*corev1.Node){"autoscaler": taintedBy(taintAutoscaler), "deletion": goesAway} {
+	for name, leaving := range map[string]func(*corev1.Node){"autoscaler": taintedBy(backend.TaintAutoscaler), "deletion": goesAway} {
 		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
 			t.Run(name+" "+string(policy), func(t *testing.T) {
 				t.Parallel()
@@ -159,7 +163,7 @@ func TestServiceWithoutSelector(t *testing.T) {
 		t.Errorf("events %q, want the success alone", events)
 	}
 	// With nodes as members, kube-proxy leads to the address; every node is a member.
-	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, AnnotationBackendType) })
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, annotation.BackendType) })
 	w.mustPass("web")
 	if n := len(w.podMembers("k8s/30080/web/default/c1")); n != 3 {
 		t.Errorf("%d members, want 3 nodes", n)
@@ -171,7 +175,7 @@ func TestNoNodePorts(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"eni", "ecs"} {
 		c := newBuildCase(80, 81)
-		c.svc.Annotations[AnnotationBackendType] = mode
+		c.svc.Annotations[annotation.BackendType] = mode
 		c.svc.Spec.AllocateLoadBalancerNodePorts = ptr.To(false)
 		c.svc.Spec.Ports[0].NodePort = 0
 		c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0], "10.9.0.1@a")}
@@ -181,7 +185,7 @@ func TestNoNodePorts(t *testing.T) {
 		if diff := cmp.Diff(want, listenerLines(model)); diff != "" {
 			t.Errorf("%s: listeners (-want +got):\n%s", mode, diff)
 		}
-		if told := slices.Contains(reasons(problems), ReasonFeatureNotSupported); told != (mode == "ecs") {
+		if told := slices.Contains(reasons(problems), problem.ReasonFeatureNotSupported); told != (mode == "ecs") {
 			t.Errorf("%s: problems %v", mode, problems)
 		}
 	}

@@ -14,6 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/cloud-provider/api"
 	"k8s.io/utils/ptr"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // testNow is the time of a build.
@@ -24,22 +32,22 @@ type buildCase struct {
 	svc    *corev1.Service
 	nodes  []*corev1.Node
 	slices []*discoveryv1.EndpointSlice
-	config Config
+	config config.Config
 	enis   map[string]string
 }
 
 func newBuildCase(ports ...int32) *buildCase {
 	return &buildCase{
-		svc: testService("web", ports...), config: Config{ClusterID: testCluster, VSwitchIDs: []string{"vsw-a"}},
+		svc: testService("web", ports...), config: config.Config{ClusterID: testCluster, VSwitchIDs: []string{"vsw-a"}},
 		nodes: []*corev1.Node{testNode("a"), testNode("b")},
 	}
 }
 
-func (c *buildCase) build() (*Model, []Problem) {
-	params, problems := paramsOf(c.svc)
-	model, more := Build(Input{
+func (c *buildCase) build() (*model.Model, []problem.Problem) {
+	params, problems := annotation.Of(c.svc)
+	model, more := build.Build(build.Input{
 		Service: c.svc, Params: params, Config: c.config, ClusterID: c.config.ClusterID,
-		Nodes: NodesOf(c.nodes, testInstanceID, testNow), Slices: c.slices, Interfaces: c.enis,
+		Nodes: backend.Nodes(c.nodes, testInstanceID, testNow), Slices: c.slices, Interfaces: c.enis,
 	})
 	return model, append(problems, more...)
 }
@@ -75,7 +83,7 @@ func testSlice(port corev1.ServicePort, items ...string) *discoveryv1.EndpointSl
 }
 
 // memberLines shows the groups of a model for people.
-func memberLines(model *Model) []string {
+func memberLines(model *model.Model) []string {
 	var lines []string
 	for _, group := range model.Groups {
 		for _, member := range group.Backends {
@@ -91,7 +99,7 @@ func memberLines(model *Model) []string {
 	return lines
 }
 
-func sortedGone(group Group) []string {
+func sortedGone(group model.Group) []string {
 	return slices.Sorted(slices.Values(group.Gone.UnsortedList()))
 }
 
@@ -126,47 +134,47 @@ func TestBuildClusterMembers(t *testing.T) {
 	}{
 		{"ready nodes", func(*buildCase) {}, []string{a, b}},
 		{"not ready", func(c *buildCase) { c.nodes[1] = testNode("b", notReady) }, []string{a}},
-		{"silent since a moment ago", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(silentGrace-time.Second)) }, []string{a, b}},
+		{"silent since a moment ago", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(backend.SilentGrace-time.Second)) }, []string{a, b}},
 		{"silent since a moment ago, and shut down", func(c *buildCase) {
 			c.nodes[1] = testNode("b", silentFor(time.Second), func(n *corev1.Node) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: api.TaintNodeShutdown, Effect: corev1.TaintEffectNoSchedule})
 			})
 		}, []string{a}},
-		{"silent for long", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(silentGrace)) }, []string{a}},
+		{"silent for long", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(backend.SilentGrace)) }, []string{a}},
 		{"silent by a clock that is far ahead", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(-time.Hour)) }, []string{a}},
 		{"says that it is not ready", func(c *buildCase) { c.nodes[1] = testNode("b", failing) }, []string{a}},
 		{"none ready", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", notReady)} }, []string{"doubt, gone []"}},
 		{"no nodes", func(c *buildCase) { c.nodes = nil }, []string{"doubt, gone []"}},
-		{"excluded", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(labelExclude, "")) }, []string{a}},
-		{"excluded, old name", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(labelExcludeAlpha, "true")) }, []string{a}},
-		{"outside our control", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(labelExcludeNode, "true")) }, []string{a}},
+		{"excluded", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelExclude, "")) }, []string{a}},
+		{"excluded, old name", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelExcludeAlpha, "true")) }, []string{a}},
+		{"outside our control", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelExcludeNode, "true")) }, []string{a}},
 		{"uninitialized", func(c *buildCase) {
 			c.nodes[1] = testNode("b", taintedBy("node.cloudprovider.kubernetes.io/uninitialized"))
 		}, []string{a}},
 		{"virtual", func(c *buildCase) { c.nodes[1] = testNode("b", labelled("type", "virtual-kubelet")) }, []string{a, "doubt, gone [i-a i-b]"}},
-		{"master beside workers", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(labelMaster, "")) }, []string{a}},
-		{"masters only", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", labelled(labelMaster, ""))} }, []string{a}},
+		{"master beside workers", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelMaster, "")) }, []string{a}},
+		{"masters only", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", labelled(backend.LabelMaster, ""))} }, []string{a}},
 		{"masters never", func(c *buildCase) {
-			c.config.ControlPlaneNodes = ControlPlaneNever
-			c.nodes = []*corev1.Node{testNode("a", labelled(labelMaster, ""))}
+			c.config.ControlPlaneNodes = backend.ControlPlaneNever
+			c.nodes = []*corev1.Node{testNode("a", labelled(backend.LabelMaster, ""))}
 		}, []string{"doubt, gone []"}},
 		{"masters always", func(c *buildCase) {
-			c.config.ControlPlaneNodes = ControlPlaneAlways
-			c.nodes[1] = testNode("b", labelled(labelMaster, ""))
+			c.config.ControlPlaneNodes = backend.ControlPlaneAlways
+			c.nodes[1] = testNode("b", labelled(backend.LabelMaster, ""))
 		}, []string{a, b}},
 		{"label control-plane alone", func(c *buildCase) { c.nodes[1] = testNode("b", labelled("node-role.kubernetes.io/control-plane", "")) }, []string{a, b}},
-		{"autoscaler", func(c *buildCase) { c.nodes[1] = testNode("b", taintedBy(taintAutoscaler)) }, []string{a, "draining i-b:30080 weight 0"}},
+		{"autoscaler", func(c *buildCase) { c.nodes[1] = testNode("b", taintedBy(backend.TaintAutoscaler)) }, []string{a, "draining i-b:30080 weight 0"}},
 		{"cordoned", func(c *buildCase) { c.nodes[1] = testNode("b", cordoned) }, []string{a, b}},
 		{"cordoned and asked for", func(c *buildCase) {
 			c.nodes[1] = testNode("b", cordoned)
-			annotate(c.svc, RemoveUnscheduledBackend, "on")
+			annotate(c.svc, annotation.RemoveUnscheduledBackend, "on")
 		}, []string{a, "draining i-b:30080 weight 0"}},
 		{"no provider ID", func(c *buildCase) { c.nodes[1] = testNode("b", withoutProvider) }, []string{a, "doubt, gone [i-a]"}},
 		{"foreign provider ID", func(c *buildCase) { c.nodes[1] = testNode("b", foreignProvider) }, []string{a}},
-		{"weight", func(c *buildCase) { annotate(c.svc, DefaultWeight, "30") }, []string{"i-a:30080 weight 30", "i-b:30080 weight 30"}},
+		{"weight", func(c *buildCase) { annotate(c.svc, annotation.DefaultWeight, "30") }, []string{"i-a:30080 weight 30", "i-b:30080 weight 30"}},
 		{"backend label", func(c *buildCase) {
 			c.nodes[1] = testNode("b", labelled("pool", "edge"))
-			annotate(c.svc, BackendLabel, "pool=edge")
+			annotate(c.svc, annotation.BackendLabel, "pool=edge")
 		}, []string{b}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -212,7 +220,7 @@ func TestBuildLocalMembers(t *testing.T) {
 			[]string{"i-a:30080 weight 1", "doubt, gone []"}},
 		{"endpoint without node", []*discoveryv1.EndpointSlice{testSlice(port, "10.9.0.1@a", "10.9.1.1")}, nil, []string{"i-a:30080 weight 1"}},
 		{"excluded node", []*discoveryv1.EndpointSlice{testSlice(port, "10.9.0.1@a", "10.9.1.1@b")},
-			[]*corev1.Node{testNode("a"), testNode("b", labelled(labelExclude, ""))}, []string{"i-a:30080 weight 1"}},
+			[]*corev1.Node{testNode("a"), testNode("b", labelled(backend.LabelExclude, ""))}, []string{"i-a:30080 weight 1"}},
 		{"another port", []*discoveryv1.EndpointSlice{testSlice(testPort(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -235,7 +243,7 @@ func TestBuildPodMembers(t *testing.T) {
 	t.Parallel()
 	port := testPort(80, corev1.ProtocolTCP)
 	c := newBuildCase(80)
-	c.svc.Annotations[AnnotationBackendType] = "eni"
+	c.svc.Annotations[annotation.BackendType] = "eni"
 	c.slices = []*discoveryv1.EndpointSlice{testSlice(port, "10.9.0.2@a", "10.9.0.1@a", "!10.9.0.3@a", "10.9.0.9@a")}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2", "10.9.0.3": "eni-3"}
 	model, problems := c.build()
@@ -248,7 +256,7 @@ func TestBuildPodMembers(t *testing.T) {
 	if model.Groups[0].Name != "k8s/8080/web/default/c1" {
 		t.Errorf("group %s, want it named by the target port", model.Groups[0].Name)
 	}
-	if len(problems) != 1 || problems[0].Reason != ReasonSkipSyncBackends {
+	if len(problems) != 1 || problems[0].Reason != problem.ReasonSkipSyncBackends {
 		t.Errorf("problems = %v, want one about the address without interface", problems)
 	}
 }
@@ -257,7 +265,7 @@ func TestBuildNamedTargetPort(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
 	c.svc.Spec.Ports[0].TargetPort = intstr.FromString("http")
-	c.svc.Annotations[AnnotationBackendType] = "eni"
+	c.svc.Annotations[annotation.BackendType] = "eni"
 	model, _ := c.build()
 	if model.Groups[0].Name != "k8s/http/web/default/c1" {
 		t.Errorf("group %s, want it named by the target port's name", model.Groups[0].Name)
@@ -265,10 +273,10 @@ func TestBuildNamedTargetPort(t *testing.T) {
 }
 
 // listenerLines shows the listeners of a model for people.
-func listenerLines(model *Model) []string {
+func listenerLines(model *model.Model) []string {
 	var lines []string
 	for _, listener := range model.Listeners {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s", listener.ListenerKey, listenerText(listener.Attributes))))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s", listener.ListenerKey, diff.ListenerText(listener.Attributes))))
 	}
 	return lines
 }
@@ -281,7 +289,7 @@ func TestBuildListeners(t *testing.T) {
 	set := func(pairs ...string) func(*buildCase) {
 		return func(c *buildCase) {
 			for i := 0; i < len(pairs); i += 2 {
-				annotate(c.svc, Suffix("loadbalancer-"+pairs[i]), pairs[i+1])
+				annotate(c.svc, annotation.Suffix("loadbalancer-"+pairs[i]), pairs[i+1])
 			}
 		}
 	}
@@ -332,7 +340,7 @@ func TestBuildListeners(t *testing.T) {
 		}, []string{`tcp:80 PersistenceTimeout="10"`}},
 		{"annotation before session affinity", func(c *buildCase) {
 			c.svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-			annotate(c.svc, PersistenceTimeout, "0")
+			annotate(c.svc, annotation.PersistenceTimeout, "0")
 		}, []string{`tcp:80 PersistenceTimeout="0"`}},
 		{"SCTP", func(c *buildCase) { c.svc.Spec.Ports = append(c.svc.Spec.Ports, testPort(90, corev1.ProtocolSCTP)) }, []string{"tcp:80"}},
 		{"no node port", func(c *buildCase) { c.svc.Spec.Ports[0].NodePort = 0 }, nil},
@@ -354,7 +362,7 @@ func TestBuildNamesTheProtocolThatNoCLBHas(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
 	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testPort(90, corev1.ProtocolSCTP))
-	want := Problem{Reason: ReasonFeatureNotSupported, Message: `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
+	want := problem.Problem{Reason: problem.ReasonFeatureNotSupported, Message: `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
 	if _, problems := c.build(); len(problems) != 1 || problems[0] != want {
 		t.Errorf("problems = %v, want %v", problems, want)
 	}
@@ -374,8 +382,8 @@ func TestBuildTellsWhatItCannotDo(t *testing.T) {
 			t.Parallel()
 			c := newBuildCase(80, 81)
 			test.change(c.svc)
-			if _, problems := c.build(); len(problems) != 1 || problems[0].Reason != ReasonFeatureNotSupported {
-				t.Errorf("problems = %v, want one %s", problems, ReasonFeatureNotSupported)
+			if _, problems := c.build(); len(problems) != 1 || problems[0].Reason != problem.ReasonFeatureNotSupported {
+				t.Errorf("problems = %v, want one %s", problems, problem.ReasonFeatureNotSupported)
 			}
 		})
 	}

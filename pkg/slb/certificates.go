@@ -7,6 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 const (
@@ -21,19 +25,19 @@ type certificates struct {
 }
 
 type rememberedCertificate struct {
-	certificate
+	build.Certificate
 	at time.Time
 }
 
 // remembered returns what was read not long ago. A certificate that is missing may be uploaded at any time.
-func (c *certificates) remembered(id string) (certificate, bool) {
+func (c *certificates) remembered(id string) (build.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.byID[id]
-	return known.certificate, ok && (known.found || !known.read) && time.Since(known.at) < certificateAge
+	return known.Certificate, ok && (known.Found || !known.Read) && time.Since(known.at) < certificateAge
 }
 
-func (c *certificates) remember(id string, state certificate) {
+func (c *certificates) remember(id string, state build.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
@@ -44,13 +48,13 @@ func (c *certificates) remember(id string, state certificate) {
 
 // readCertificates returns the certificates that the annotations name. What cannot be read is no reason to stop: the cloud
 // refuses what is wrong.
-func (r *Reconciler) readCertificates(ctx context.Context, params Params) map[string]certificate {
-	states := map[string]certificate{}
-	for _, id := range namedCertificates(params) {
+func (r *Reconciler) readCertificates(ctx context.Context, params annotation.Params) map[string]build.Certificate {
+	states := map[string]build.Certificate{}
+	for _, id := range build.NamedCertificates(params) {
 		state, ok := r.certificates.remembered(id)
 		if !ok {
 			found, exists, err := r.opts.API.DescribeServerCertificate(ctx, id)
-			state = certificate{read: err == nil, found: exists, expires: found.Expires}
+			state = build.Certificate{Read: err == nil, Found: exists, Expires: found.Expires}
 			if err != nil {
 				klog.FromContext(ctx).Info("Certificate cannot be read; it is not told when it expires", "certificate", id, "err", err)
 			}
@@ -62,7 +66,7 @@ func (r *Reconciler) readCertificates(ctx context.Context, params Params) map[st
 }
 
 // usedCertificates are those of the listeners that are there.
-func usedCertificates(actual *Model) sets.Set[string] {
+func usedCertificates(actual *model.Model) sets.Set[string] {
 	used := sets.New[string]()
 	if actual == nil {
 		return used

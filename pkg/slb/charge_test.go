@@ -10,6 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // TestChargeTypeIsAskedForOnce: until midnight the cloud reads back the old charge type, which is no drift. Going back on
@@ -17,8 +21,8 @@ import (
 func TestChargeTypeIsAskedForOnce(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
-	annotate(svc, AddressType, "internet")
-	annotate(svc, ChargeType, "paybytraffic")
+	annotate(svc, annotation.AddressType, "internet")
+	annotate(svc, annotation.ChargeType, "paybytraffic")
 	w := settled(t, svc)
 	pass := func(what string, want []string) {
 		t.Helper()
@@ -28,8 +32,12 @@ func TestChargeTypeIsAskedForOnce(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	charge := func(value string) { w.change("web", func(svc *corev1.Service) { annotate(svc, ChargeType, value) }) }
-	annotateBandwidth := func(value string) { w.change("web", func(svc *corev1.Service) { annotate(svc, Bandwidth, value) }) }
+	charge := func(value string) {
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ChargeType, value) })
+	}
+	annotateBandwidth := func(value string) {
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Bandwidth, value) })
+	}
 	write := []string{"ModifyLoadBalancerInternetSpec"}
 
 	charge("paybybandwidth")
@@ -45,8 +53,8 @@ func TestChargeTypeIsAskedForOnce(t *testing.T) {
 
 func TestPendingChargeEndsWithTheDay(t *testing.T) {
 	t.Parallel()
-	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, billingZone)
-	pending := askedCharge("lb-1", "paybybandwidth", noon)
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, deploy.BillingZone)
+	pending := deploy.AskedCharge("lb-1", "paybybandwidth", noon)
 	for _, test := range []struct {
 		name, id string
 		now      time.Time
@@ -59,7 +67,7 @@ func TestPendingChargeEndsWithTheDay(t *testing.T) {
 		{"another CLB", "lb-2", noon, "paybytraffic"},
 	} {
 		lb := alicloud.LoadBalancer{ID: test.id, InternetChargeType: "paybytraffic"}
-		if pending.correct(&lb, test.now); lb.InternetChargeType != test.want {
+		if pending.Correct(&lb, test.now); lb.InternetChargeType != test.want {
 			t.Errorf("%s: %s, want %s", test.name, lb.InternetChargeType, test.want)
 		}
 	}
@@ -71,34 +79,34 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, action, code string
-		suffix             Suffix
+		suffix             annotation.Suffix
 		value              string
 		reverts            bool
 	}{
-		{"instance charge type", "ModifyLoadBalancerInstanceChargeType", "OperationDenied", InstanceChargeType, "PayByCLCU", false},
-		{"specification", "ModifyLoadBalancerInstanceSpec", "OperationDenied", Spec, "slb.s2.small", false},
-		{"internet charge type", "ModifyLoadBalancerInternetSpec", "OperationDenied", ChargeType, "paybytraffic", false},
-		{"name", "SetLoadBalancerName", "InvalidParameter", Name, "shop", false},
-		{"delete protection", "SetLoadBalancerDeleteProtection", "OperationDenied", DeleteProtection, "on", false},
-		{"modification protection", "SetLoadBalancerModificationProtection", "OperationDenied", ModificationProtection, "ConsoleProtection", false},
-		{"no clear answer", "SetLoadBalancerModificationProtection", "InternalError", ModificationProtection, "ConsoleProtection", true},
+		{"instance charge type", "ModifyLoadBalancerInstanceChargeType", "OperationDenied", annotation.InstanceChargeType, "PayByCLCU", false},
+		{"specification", "ModifyLoadBalancerInstanceSpec", "OperationDenied", annotation.Spec, "slb.s2.small", false},
+		{"internet charge type", "ModifyLoadBalancerInternetSpec", "OperationDenied", annotation.ChargeType, "paybytraffic", false},
+		{"name", "SetLoadBalancerName", "InvalidParameter", annotation.Name, "shop", false},
+		{"delete protection", "SetLoadBalancerDeleteProtection", "OperationDenied", annotation.DeleteProtection, "on", false},
+		{"modification protection", "SetLoadBalancerModificationProtection", "OperationDenied", annotation.ModificationProtection, "ConsoleProtection", false},
+		{"no clear answer", "SetLoadBalancerModificationProtection", "InternalError", annotation.ModificationProtection, "ConsoleProtection", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			threeNodes(w)
 			svc := testService("web", 80)
-			annotate(svc, AddressType, "internet")
-			annotate(svc, InstanceChargeType, "PayBySpec")
-			if test.suffix == InstanceChargeType {
-				delete(svc.Annotations, key(InstanceChargeType))
+			annotate(svc, annotation.AddressType, "internet")
+			annotate(svc, annotation.InstanceChargeType, "PayBySpec")
+			if test.suffix == annotation.InstanceChargeType {
+				delete(svc.Annotations, key(annotation.InstanceChargeType))
 			}
 			w.changedCLB(svc)
 			w.put(svc)
 			w.converge("web")
 			w.change("web", func(svc *corev1.Service) {
 				annotate(svc, test.suffix, test.value)
-				annotate(svc, HealthyThreshold, "5") // there is something to remember beside it
+				annotate(svc, annotation.HealthyThreshold, "5") // there is something to remember beside it
 			})
 			w.fault(map[string]any{"action": test.action, "code": test.code, "status": 400, "times": 2})
 			for range 2 {
@@ -106,7 +114,7 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 					t.Fatal("the pass does not tell of the refusal")
 				}
 			}
-			if text := w.recorded("web"); !strings.Contains(text, string(HealthyThreshold)) {
+			if text := w.recorded("web"); !strings.Contains(text, string(annotation.HealthyThreshold)) {
 				t.Errorf("recorded %q, want what was applied beside the refused attribute", text)
 			}
 			w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(test.suffix)) })
@@ -124,9 +132,9 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 func (w *world) changedCLB(svc *corev1.Service) {
 	w.t.Helper()
 	if _, err := w.api.CreateLoadBalancer(w.t.Context(), alicloud.LoadBalancer{
-		Name: "by-hand", AddressType: alicloud.AddressInternet, InstanceChargeType: PayBySpec, Spec: "slb.s2.medium",
-		InternetChargeType: PayByBandwidth, Bandwidth: 5, DeleteProtection: "off", ModificationProtection: alicloud.NonProtection,
-		Tags: ownerTags(svc, testCluster),
+		Name: "by-hand", AddressType: alicloud.AddressInternet, InstanceChargeType: model.PayBySpec, Spec: "slb.s2.medium",
+		InternetChargeType: model.PayByBandwidth, Bandwidth: 5, DeleteProtection: "off", ModificationProtection: alicloud.NonProtection,
+		Tags: mark.Tags(svc, testCluster),
 	}, ""); err != nil {
 		w.t.Fatal(err)
 	}

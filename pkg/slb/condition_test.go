@@ -6,6 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // TestConditionSaysWhatIsToBeMended: as long as something keeps the CLB from being as the Service wants it, the condition is
@@ -16,7 +19,7 @@ func TestConditionSaysWhatIsToBeMended(t *testing.T) {
 		change         func(*world, *corev1.Service)
 		reason, naming string
 	}
-	set := func(suffix Suffix, value string) func(*world, *corev1.Service) {
+	set := func(suffix annotation.Suffix, value string) func(*world, *corev1.Service) {
 		return func(_ *world, svc *corev1.Service) { setOrDelete(svc, suffix, value) }
 	}
 	own := func(*world) *corev1.Service { return testService("web", 80) }
@@ -26,23 +29,23 @@ func TestConditionSaysWhatIsToBeMended(t *testing.T) {
 		steps   []step
 	}{
 		{"values that are not accepted", own, []step{
-			{set(Scheduler, "fastest"), ReasonInvalidAnnotation, "scheduler"},
+			{set(annotation.Scheduler, "fastest"), problem.ReasonInvalidAnnotation, "scheduler"},
 			{func(_ *world, svc *corev1.Service) {
-				annotate(svc, Scheduler, "wrr")
-				annotate(svc, HealthyThreshold, "99")
-			}, ReasonInvalidAnnotation, "healthy-threshold"},
-			{set(HealthyThreshold, "9"), ReasonEnsured, ""},
+				annotate(svc, annotation.Scheduler, "wrr")
+				annotate(svc, annotation.HealthyThreshold, "99")
+			}, problem.ReasonInvalidAnnotation, "healthy-threshold"},
+			{set(annotation.HealthyThreshold, "9"), problem.ReasonEnsured, ""},
 		}},
 		{"one without effect beside one that is not accepted", own, []step{
 			{func(_ *world, svc *corev1.Service) {
-				annotate(svc, Bandwidth, "9")
-				annotate(svc, Scheduler, "fastest")
-			}, ReasonInvalidAnnotation, "scheduler"},
-			{set(Scheduler, ""), ReasonEnsured, ""},
+				annotate(svc, annotation.Bandwidth, "9")
+				annotate(svc, annotation.Scheduler, "fastest")
+			}, problem.ReasonInvalidAnnotation, "scheduler"},
+			{set(annotation.Scheduler, ""), problem.ReasonEnsured, ""},
 		}},
 		{"an attribute that cannot change", own, []step{
-			{set(VSwitchID, "vsw-b"), ReasonImmutableAttribute, "vsw-b"},
-			{set(VSwitchID, ""), ReasonEnsured, ""},
+			{set(annotation.VSwitchID, "vsw-b"), problem.ReasonImmutableAttribute, "vsw-b"},
+			{set(annotation.VSwitchID, ""), problem.ReasonEnsured, ""},
 		}},
 		{"a port of another Service", func(w *world) *corev1.Service {
 			id := w.makeCLB().ID
@@ -52,15 +55,15 @@ func TestConditionSaysWhatIsToBeMended(t *testing.T) {
 			{func(_ *world, svc *corev1.Service) {
 				svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP))
 			},
-				ReasonListenerConflict, "k8s/81/other/default/c9"},
-			{func(_ *world, svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] }, ReasonEnsured, ""},
+				problem.ReasonListenerConflict, "k8s/81/other/default/c9"},
+			{func(_ *world, svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] }, problem.ReasonEnsured, ""},
 		}},
 		{"a CLB that cannot be used", own, []step{
 			{func(_ *world, svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }, "", ""},
 			{func(_ *world, svc *corev1.Service) {
 				svc.Spec.Type = corev1.ServiceTypeLoadBalancer
-				annotate(svc, LoadBalancerID, "lb-none")
-			}, ReasonLoadBalancerNotReusable, "lb-none"},
+				annotate(svc, annotation.LoadBalancerID, "lb-none")
+			}, problem.ReasonLoadBalancerNotReusable, "lb-none"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -78,7 +81,7 @@ func TestConditionSaysWhatIsToBeMended(t *testing.T) {
 					continue
 				}
 				condition := w.synced("web")
-				if met := condition.Status == metav1.ConditionTrue; condition.Reason != step.reason || met != (step.reason == ReasonEnsured) || !strings.Contains(condition.Message, step.naming) {
+				if met := condition.Status == metav1.ConditionTrue; condition.Reason != step.reason || met != (step.reason == problem.ReasonEnsured) || !strings.Contains(condition.Message, step.naming) {
 					t.Errorf("step %d: condition %+v, want %s that names %q", i+1, condition, step.reason, step.naming)
 				}
 			}

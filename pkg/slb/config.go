@@ -9,12 +9,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
 // Options are what a [Reconciler], a [Controller] and the adapter need.
 type Options struct {
 	API    API
-	Config Config
+	Config config.Config
 	// Client writes finalizers, labels and status of Services.
 	Client   kubernetes.Interface
 	Recorder record.EventRecorder
@@ -58,7 +61,7 @@ func (o Options) withDefaults() Options {
 		o.ResyncPeriod = defaultResyncPeriod
 	}
 	if o.Config.ControlPlaneNodes == "" {
-		o.Config.ControlPlaneNodes = ControlPlaneAuto
+		o.Config.ControlPlaneNodes = backend.ControlPlaneAuto
 	}
 	return o
 }

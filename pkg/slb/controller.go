@@ -17,6 +17,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // ControllerName is the name in logs, metrics and health checks; it is that of the stock controller that this one
@@ -158,7 +160,7 @@ func (c *Controller) pass(ctx context.Context, key types.NamespacedName) (time.D
 func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if svc, ok := object.(*corev1.Service); ok {
-			c.enqueue(nameOf(svc), 0)
+			c.enqueue(mark.ServiceName(svc), 0)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -218,9 +220,9 @@ func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 				return
 			}
 			now := time.Now()
-			was, is := nodeOf(old, c.opts.InstanceID, now), nodeOf(node, c.opts.InstanceID, now)
+			was, is := backend.NodeOf(old, c.opts.InstanceID, now), backend.NodeOf(node, c.opts.InstanceID, now)
 			switch {
-			case sameNode(was, is):
+			case backend.SameNode(was, is):
 			case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
 				c.enqueueServed(0)
 			default:
@@ -239,7 +241,7 @@ func (c *Controller) enqueueServed(delay time.Duration) {
 	}
 	for _, svc := range services {
 		if wantsLoadBalancer(c.opts.Config, svc) {
-			c.enqueue(nameOf(svc), delay)
+			c.enqueue(mark.ServiceName(svc), delay)
 		}
 	}
 }

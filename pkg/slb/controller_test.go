@@ -11,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // running is a world whose controller runs over real informers.
@@ -173,7 +176,7 @@ func TestControllerTriesAgain(t *testing.T) {
 	})
 	eventually(t, "address after a failure", func() bool { return len(r.get("web").Status.LoadBalancer.Ingress) == 1 })
 	eventually(t, "both events", func() bool { return len(r.events) == 2 })
-	if events := r.told(); events[0][:len("Warning "+ReasonSyncFailed)] != "Warning "+ReasonSyncFailed {
+	if events := r.told(); events[0][:len("Warning "+problem.ReasonSyncFailed)] != "Warning "+problem.ReasonSyncFailed {
 		t.Errorf("events = %q", events)
 	}
 }
@@ -221,8 +224,8 @@ func TestNodeEventsThatDoNotMatter(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			was, is := nodeOf(testNode("a"), testInstanceID, testNow), nodeOf(testNode("a", test.change), testInstanceID, testNow)
-			if got := sameNode(was, is); got != test.same {
+			was, is := backend.NodeOf(testNode("a"), testInstanceID, testNow), backend.NodeOf(testNode("a", test.change), testInstanceID, testNow)
+			if got := backend.SameNode(was, is); got != test.same {
 				t.Errorf("sameNode = %v, want %v", got, test.same)
 			}
 		})

@@ -9,13 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}
 
 // reality makes the observed model of what stands when desired was applied.
-func reality(desired *Model) *Model {
-	actual := &Model{LoadBalancer: desired.Create, Reused: desired.Reused}
+func reality(desired *model.Model) *model.Model {
+	actual := &model.Model{LoadBalancer: desired.Create, Reused: desired.Reused}
 	actual.LoadBalancer.ID, actual.LoadBalancer.Address = "lb-1", "10.1.0.9"
 	for i, group := range desired.Groups {
 		group.ID = "rsp-" + string(rune('1'+i))
@@ -29,15 +33,15 @@ func reality(desired *Model) *Model {
 				attributes[name] = value
 			}
 		}
-		actual.Listeners = append(actual.Listeners, Listener{
-			ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: actual.group(listener.Group).ID,
+		actual.Listeners = append(actual.Listeners, model.Listener{
+			ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: actual.Group(listener.Group).ID,
 			Status: alicloud.ListenerRunning, Attributes: attributes,
 		})
 	}
 	return actual
 }
 
-func planLines(plan Plan) []string {
+func planLines(plan model.Plan) []string {
 	if plan.Empty() {
 		return nil
 	}
@@ -55,90 +59,102 @@ func TestDiff(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		want   func(*buildCase)
-		actual func(*Model)
+		actual func(*model.Model)
 		steps  []string
 	}{
 		{"equal", nil, nil, nil},
-		{"member missing", nil, func(m *Model) { m.Groups[0].Backends = m.Groups[0].Backends[:1] },
+		{"member missing", nil, func(m *model.Model) { m.Groups[0].Backends = m.Groups[0].Backends[:1] },
 			[]string{"add members: " + group + ": i-b:30080 weight 100"}},
-		{"member too many", nil, func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) },
+		{"member too many", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) },
 			[]string{"remove members: " + group + ": i-z:30080 weight 100"}},
-		{"member replaced", nil, func(m *Model) { m.Groups[0].Backends[1].ServerID = "i-z" },
+		{"member replaced", nil, func(m *model.Model) { m.Groups[0].Backends[1].ServerID = "i-z" },
 			[]string{"replace members: " + group + ": i-z:30080 weight 100 -> i-b:30080 weight 100"}},
-		{"weight", nil, func(m *Model) { m.Groups[0].Backends[0].Weight = 1 },
+		{"weight", nil, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 },
 			[]string{"set members: " + group + ": i-a:30080 weight 1 -> i-a:30080 weight 100"}},
-		{"weight left alone", func(c *buildCase) { annotate(c.svc, IgnoreWeightUpdate, "on") }, func(m *Model) { m.Groups[0].Backends[0].Weight = 1 }, nil},
-		{"somebody else's member", nil, func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-z", "mine", 100)}) }, nil},
-		{"our member put in by somebody else", nil, func(m *Model) { m.Groups[0].Backends[0] = member("i-a", "mine", 5) }, nil},
+		{"weight left alone", func(c *buildCase) { annotate(c.svc, annotation.IgnoreWeightUpdate, "on") }, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 }, nil},
+		{"somebody else's member", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-z", "mine", 100)}) }, nil},
+		{"our member put in by somebody else", nil, func(m *model.Model) { m.Groups[0].Backends[0] = member("i-a", "mine", 5) }, nil},
 		{"member too many while in doubt", func(c *buildCase) { c.nodes = append(c.nodes, testNode("c", withoutProvider)) },
-			func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) }, nil},
+			func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) }, nil},
 		{"known member too many while in doubt", func(c *buildCase) {
 			c.nodes = []*corev1.Node{testNode("a"), testNode("b", notReady), testNode("c", withoutProvider)}
-		}, func(m *Model) { m.Groups[0].put([]alicloud.Backend{member("i-b", m.Groups[0].Name, 100)}) },
+		}, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-b", m.Groups[0].Name, 100)}) },
 			[]string{"remove members: " + group + ": i-b:30080 weight 100"}},
-		{"listener missing", nil, func(m *Model) { m.Listeners = nil },
+		{"listener missing", nil, func(m *model.Model) { m.Listeners = nil },
 			[]string{`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`, "start listener: tcp:80"}},
-		{"listener stopped", nil, func(m *Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: tcp:80"}},
-		{"unmanaged attribute changed by hand", nil, func(m *Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" }, nil},
-		{"managed attribute changed by hand", func(c *buildCase) { annotate(c.svc, Scheduler, "rr") }, func(m *Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" },
+		{"listener stopped", nil, func(m *model.Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: tcp:80"}},
+		{"unmanaged attribute changed by hand", nil, func(m *model.Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" }, nil},
+		{"managed attribute changed by hand", func(c *buildCase) { annotate(c.svc, annotation.Scheduler, "rr") }, func(m *model.Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" },
 			[]string{`set listener: tcp:80: Scheduler="wlc" -> Scheduler="rr"`}},
-		{"health check port by another spelling", func(c *buildCase) { annotate(c.svc, HealthCheckConnectPort, "-520") },
-			func(m *Model) { delete(m.Listeners[0].Attributes, "HealthCheckConnectPort") }, nil},
-		{"listener of ours too many", nil, func(m *Model) {
-			m.Listeners = append(m.Listeners, Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "k8s/99/web/default/c1"})
+		{"health check port by another spelling", func(c *buildCase) { annotate(c.svc, annotation.HealthCheckConnectPort, "-520") },
+			func(m *model.Model) { delete(m.Listeners[0].Attributes, "HealthCheckConnectPort") }, nil},
+		{"listener of ours too many", nil, func(m *model.Model) {
+			m.Listeners = append(m.Listeners, model.Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "k8s/99/web/default/c1"})
 		}, []string{"delete listener: tcp:99"}},
-		{"listener of a human", nil, func(m *Model) {
-			m.Listeners = append(m.Listeners, Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "by hand"})
+		{"listener of a human", nil, func(m *model.Model) {
+			m.Listeners = append(m.Listeners, model.Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "by hand"})
 		}, nil},
-		{"listener of another Service on our port", nil, func(m *Model) { m.Listeners[0].Description = "k8s/80/other/default/c1" }, nil},
-		{"protocol change", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80") }, func(m *Model) {
+		{"listener of another Service on our port", nil, func(m *model.Model) { m.Listeners[0].Description = "k8s/80/other/default/c1" }, nil},
+		{"protocol change", func(c *buildCase) { annotate(c.svc, annotation.ProtocolPort, "http:80") }, func(m *model.Model) {
 			m.Listeners[0].Protocol = alicloud.ProtocolTCP
 			m.Listeners[0].Attributes = alicloud.Attributes{}
 		}, []string{
 			"delete listener: tcp:80",
 			`create listener: http:80: HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: http:80",
 		}},
-		{"forwarding begins", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80"); annotate(c.svc, ForwardPort, "80:443") },
-			func(m *Model) { m.Listeners[0].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
+		{"forwarding begins", func(c *buildCase) {
+			annotate(c.svc, annotation.ProtocolPort, "http:80")
+			annotate(c.svc, annotation.ForwardPort, "80:443")
+		},
+			func(m *model.Model) { m.Listeners[0].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
 				`delete listener: http:80: ListenerForward="off"`,
 				`create listener: http:80: ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
 				"start listener: http:80",
 			}},
-		{"forwarding stands", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80"); annotate(c.svc, ForwardPort, "80:443") }, nil, nil},
-		{"no word about forwarding", func(c *buildCase) { annotate(c.svc, ProtocolPort, "http:80") }, nil, nil},
-		{"group of ours too many", nil, func(m *Model) {
-			m.Groups = append(m.Groups, Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "k8s/1/web/default/c1", 1)}})
+		{"forwarding stands", func(c *buildCase) {
+			annotate(c.svc, annotation.ProtocolPort, "http:80")
+			annotate(c.svc, annotation.ForwardPort, "80:443")
+		}, nil, nil},
+		{"no word about forwarding", func(c *buildCase) { annotate(c.svc, annotation.ProtocolPort, "http:80") }, nil, nil},
+		{"group of ours too many", nil, func(m *model.Model) {
+			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "k8s/1/web/default/c1", 1)}})
 		}, []string{"delete group: k8s/1/web/default/c1: rsp-9"}},
-		{"second group of the name", nil, func(m *Model) { m.Groups = append([]Group{{ID: "rsp-9", Name: m.Groups[0].Name}}, m.Groups...) },
-			[]string{"delete group: " + group + ": rsp-9"}},
-		{"group with somebody else's member", nil, func(m *Model) {
-			m.Groups = append(m.Groups, Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "mine", 1)}})
-		}, nil},
-		{"group of another Service", nil, func(m *Model) { m.Groups = append(m.Groups, Group{ID: "rsp-9", Name: "k8s/1/other/default/c1"}) }, nil},
-		{"tag removed", nil, func(m *Model) { m.LoadBalancer.Tags = m.LoadBalancer.Tags[1:] }, []string{"set tags: " + tagOwner + "=a0f5e8a1cweb"}},
-		{"tag of others", nil, func(m *Model) { m.LoadBalancer.Tags = append(m.LoadBalancer.Tags, alicloud.Tag{Key: "x", Value: "y"}) }, nil},
-		{"unmanaged protection", nil, func(m *Model) { m.LoadBalancer.DeleteProtection = "off" }, nil},
-		{"managed protection", func(c *buildCase) { annotate(c.svc, DeleteProtection, "on") }, func(m *Model) { m.LoadBalancer.DeleteProtection = "off" },
-			[]string{"set delete protection: off -> on"}},
-		{"modification protection", func(c *buildCase) { annotate(c.svc, ModificationProtection, "NonProtection") },
-			func(m *Model) { m.LoadBalancer.ModificationProtection = "ConsoleProtection" },
-			[]string{"set modification protection: ConsoleProtection -> NonProtection"}},
-		{"name", func(c *buildCase) { annotate(c.svc, Name, "shop") }, func(m *Model) { m.LoadBalancer.Name = "x" }, []string{"set name: x -> shop"}},
-		{"address type cannot change", nil, func(m *Model) { m.LoadBalancer.AddressType = "internet" }, nil},
-		{"unknown charge type", func(c *buildCase) { annotate(c.svc, InstanceChargeType, "PayBySpec") }, func(m *Model) { m.LoadBalancer.InstanceChargeType = "" }, nil},
-		{"charge type", func(c *buildCase) { annotate(c.svc, InstanceChargeType, "PayByCLCU") }, func(m *Model) { m.LoadBalancer.InstanceChargeType = "PayBySpec" },
-			[]string{"set instance charge type: PayBySpec -> PayByCLCU"}},
-		{"charge type cannot go back", func(c *buildCase) { annotate(c.svc, InstanceChargeType, "PayBySpec") }, func(m *Model) { m.LoadBalancer.InstanceChargeType = "PayByCLCU" }, nil},
-		{"specification", func(c *buildCase) {
-			annotate(c.svc, InstanceChargeType, "PayBySpec")
-			annotate(c.svc, Spec, "slb.s2.small")
+		{"second group of the name", nil, func(m *model.Model) {
+			m.Groups = append([]model.Group{{ID: "rsp-9", Name: m.Groups[0].Name}}, m.Groups...)
 		},
-			func(m *Model) { m.LoadBalancer.Spec = "slb.s1.small" }, []string{"set specification: slb.s1.small -> slb.s2.small"}},
+			[]string{"delete group: " + group + ": rsp-9"}},
+		{"group with somebody else's member", nil, func(m *model.Model) {
+			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "mine", 1)}})
+		}, nil},
+		{"group of another Service", nil, func(m *model.Model) {
+			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/other/default/c1"})
+		}, nil},
+		{"tag removed", nil, func(m *model.Model) { m.LoadBalancer.Tags = m.LoadBalancer.Tags[1:] }, []string{"set tags: " + mark.TagOwner + "=a0f5e8a1cweb"}},
+		{"tag of others", nil, func(m *model.Model) {
+			m.LoadBalancer.Tags = append(m.LoadBalancer.Tags, alicloud.Tag{Key: "x", Value: "y"})
+		}, nil},
+		{"unmanaged protection", nil, func(m *model.Model) { m.LoadBalancer.DeleteProtection = "off" }, nil},
+		{"managed protection", func(c *buildCase) { annotate(c.svc, annotation.DeleteProtection, "on") }, func(m *model.Model) { m.LoadBalancer.DeleteProtection = "off" },
+			[]string{"set delete protection: off -> on"}},
+		{"modification protection", func(c *buildCase) { annotate(c.svc, annotation.ModificationProtection, "NonProtection") },
+			func(m *model.Model) { m.LoadBalancer.ModificationProtection = "ConsoleProtection" },
+			[]string{"set modification protection: ConsoleProtection -> NonProtection"}},
+		{"name", func(c *buildCase) { annotate(c.svc, annotation.Name, "shop") }, func(m *model.Model) { m.LoadBalancer.Name = "x" }, []string{"set name: x -> shop"}},
+		{"address type cannot change", nil, func(m *model.Model) { m.LoadBalancer.AddressType = "internet" }, nil},
+		{"unknown charge type", func(c *buildCase) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "" }, nil},
+		{"charge type", func(c *buildCase) { annotate(c.svc, annotation.InstanceChargeType, "PayByCLCU") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayBySpec" },
+			[]string{"set instance charge type: PayBySpec -> PayByCLCU"}},
+		{"charge type cannot go back", func(c *buildCase) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayByCLCU" }, nil},
+		{"specification", func(c *buildCase) {
+			annotate(c.svc, annotation.InstanceChargeType, "PayBySpec")
+			annotate(c.svc, annotation.Spec, "slb.s2.small")
+		},
+			func(m *model.Model) { m.LoadBalancer.Spec = "slb.s1.small" }, []string{"set specification: slb.s1.small -> slb.s2.small"}},
 		{"bandwidth", func(c *buildCase) {
-			annotate(c.svc, AddressType, "internet")
-			annotate(c.svc, ChargeType, "paybybandwidth")
-			annotate(c.svc, Bandwidth, "80")
-		}, func(m *Model) { m.LoadBalancer.Bandwidth = 50 },
+			annotate(c.svc, annotation.AddressType, "internet")
+			annotate(c.svc, annotation.ChargeType, "paybybandwidth")
+			annotate(c.svc, annotation.Bandwidth, "80")
+		}, func(m *model.Model) { m.LoadBalancer.Bandwidth = 50 },
 			[]string{"set internet charge type: paybybandwidth 50 Mbit/s -> paybybandwidth 80 Mbit/s"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -152,7 +168,7 @@ func TestDiff(t *testing.T) {
 			if test.actual != nil {
 				test.actual(actual)
 			}
-			plan := Diff(desired, actual, testName, testCluster)
+			plan := diff.Diff(desired, actual, testName, testCluster)
 			if diff := cmp.Diff(test.steps, planLines(plan)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -169,14 +185,14 @@ func TestDiffOfNothing(t *testing.T) {
 		`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`,
 		"start listener: tcp:80",
 	}
-	if diff := cmp.Diff(want, planLines(Diff(desired, nil, testName, testCluster))); diff != "" {
+	if diff := cmp.Diff(want, planLines(diff.Diff(desired, nil, testName, testCluster))); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 }
 
 func TestMarks(t *testing.T) {
 	t.Parallel()
-	us := owner{service: testName, clusterID: testCluster}
+	us := mark.Owner{Service: testName, ClusterID: testCluster}
 	for _, test := range []struct {
 		text        string
 		ours, other bool
@@ -190,10 +206,10 @@ func TestMarks(t *testing.T) {
 		{"by hand", false, false},
 		{"", false, false},
 	} {
-		if got := us.owns(test.text); got != test.ours {
+		if got := us.Owns(test.text); got != test.ours {
 			t.Errorf("owns(%q) = %v", test.text, got)
 		}
-		if got := us.ownedByOther(test.text); got != test.other {
+		if got := us.OwnedByOther(test.text); got != test.other {
 			t.Errorf("ownedByOther(%q) = %v", test.text, got)
 		}
 	}
@@ -221,7 +237,7 @@ func TestDiffOfAccessLists(t *testing.T) {
 			for name, value := range test.attributes {
 				actual.Listeners[0].Attributes[name] = value
 			}
-			if diff := cmp.Diff(test.want, planLines(Diff(desired, actual, testName, testCluster))); diff != "" {
+			if diff := cmp.Diff(test.want, planLines(diff.Diff(desired, actual, testName, testCluster))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})

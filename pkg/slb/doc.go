@@ -1,7 +1,7 @@
 // Package slb turns Kubernetes Services of type LoadBalancer into Classic Load Balancers (CLB, formerly SLB).
 //
-// One direction: the Service, its EndpointSlices and the Nodes are built into a [Model] ([Build], pure); the cloud is read
-// into the same type; [Diff] (pure) makes a [Plan] of the difference; the [Reconciler] carries the plan out and is the only
+// One direction: the Service, its EndpointSlices and the Nodes are built into a [model.Model] ([build.Build], pure); the cloud is read
+// into the same type; [diff.Diff] (pure) makes a [model.Plan] of the difference; the [Reconciler] carries the plan out and is the only
 // writer. What was written is remembered, so that most events cost writes only and an unchanged Service costs nothing.
 //
 // It does not create nodes, routes or instances, does not decide which ECS instance a Node is (see [Options].InstanceID),

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
 // testEndpoints makes an Endpoints object with one subset of the port; a "?" in front of "address@node" makes it not
@@ -48,7 +50,7 @@ func TestEndpointsAreProjectedToSlices(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, slice := range slicesOf(testEndpoints(port, test.items...)) {
+			for _, slice := range backend.FromEndpoints(testEndpoints(port, test.items...)) {
 				if slice.Labels[discoveryv1.LabelServiceName] != "web" || slice.Namespace != testNamespace {
 					t.Errorf("slice of %s/%s", slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
 				}
@@ -63,11 +65,11 @@ func TestEndpointsAreProjectedToSlices(t *testing.T) {
 
 func sliceLine(slice *discoveryv1.EndpointSlice, port corev1.ServicePort) string {
 	line := string(slice.AddressType)
-	if number, ok := portOf(slice, port); ok {
+	if number, ok := backend.PortOf(slice, port); ok {
 		line += fmt.Sprintf(" %s:%d", port.Name, number)
 	}
 	for _, endpoint := range slice.Endpoints {
-		state := map[endpointState]string{endpointGone: "gone", endpointReady: "ready", endpointTerminating: "terminating"}[stateOf(endpoint)]
+		state := map[backend.EndpointState]string{backend.EndpointGone: "gone", backend.EndpointReady: "ready", backend.EndpointTerminating: "terminating"}[backend.StateOf(endpoint)]
 		line += fmt.Sprintf(" %s@%s %s", endpoint.Addresses[0], *endpoint.NodeName, state)
 	}
 	return line

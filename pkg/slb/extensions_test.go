@@ -9,15 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // secured makes a Service with an https listener that has domain extensions; empty stands for no annotation.
 func secured(extensions string) *corev1.Service {
 	svc := testService("web", 443)
-	annotate(svc, ProtocolPort, "https:443")
-	annotate(svc, CertID, testCertificate)
+	annotate(svc, annotation.ProtocolPort, "https:443")
+	annotate(svc, annotation.CertID, testCertificate)
 	if extensions != "" {
-		annotate(svc, DomainExtensions, extensions)
+		annotate(svc, annotation.DomainExtensions, extensions)
 	}
 	return svc
 }
@@ -62,9 +64,9 @@ func TestDomainExtensions(t *testing.T) {
 				{"", []string{"DeleteDomainExtension"}, []string{"own.example.com:cert-1"}},
 			} {
 				w.change("web", func(svc *corev1.Service) {
-					annotate(svc, DomainExtensions, step.value)
+					annotate(svc, annotation.DomainExtensions, step.value)
 					if step.value == "" {
-						delete(svc.Annotations, key(DomainExtensions))
+						delete(svc.Annotations, key(annotation.DomainExtensions))
 					}
 				})
 				if restarted {
@@ -116,7 +118,7 @@ func TestDomainExtensionsOfAnAdoptedCLB(t *testing.T) {
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("adoption writes %v", writes)
 	}
-	w.change("web", func(svc *corev1.Service) { annotate(svc, DomainExtensions, "a.example.com:cert-1") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DomainExtensions, "a.example.com:cert-1") })
 	w.converge("web")
 	if diff := cmp.Diff([]string{"a.example.com:cert-1"}, w.domains(443)); diff != "" {
 		t.Errorf("extensions (-want +got):\n%s", diff)
@@ -130,16 +132,16 @@ func TestCertificates(t *testing.T) {
 		listeners  int
 	}{
 		{"cert-1", "", 1},
-		{"cert-none", ReasonInvalidAnnotation, 0},
-		{"cert-expired", ReasonInvalidAnnotation, 0},
-		{"cert-expiring", ReasonCertificateExpiring, 1},
+		{"cert-none", problem.ReasonInvalidAnnotation, 0},
+		{"cert-expired", problem.ReasonInvalidAnnotation, 0},
+		{"cert-expiring", problem.ReasonCertificateExpiring, 1},
 	} {
 		t.Run(test.id, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			threeNodes(w)
 			svc := secured("")
-			annotate(svc, CertID, test.id)
+			annotate(svc, annotation.CertID, test.id)
 			w.put(svc)
 			w.mustPass("web")
 			w.mustPass("web")
@@ -190,7 +192,7 @@ func TestExpiredCertificateThatIsServed(t *testing.T) {
 	if err := w.api.SetListener(t.Context(), w.onlyCLB(), listener); err != nil {
 		t.Fatal(err)
 	}
-	annotate(svc, CertID, "cert-expired")
+	annotate(svc, annotation.CertID, "cert-expired")
 	w.change("web", func(s *corev1.Service) { s.Annotations = svc.Annotations })
 	w.drift("web")
 	w.addNode("d")
@@ -198,8 +200,8 @@ func TestExpiredCertificateThatIsServed(t *testing.T) {
 	w.mustPass("web")
 	w.mustPass("web")
 	events := w.told()
-	if len(events) != 2 || !strings.HasPrefix(events[0], "Warning "+ReasonCertificateExpired) {
-		t.Errorf("events %q, want one %s and one of the new member", events, ReasonCertificateExpired)
+	if len(events) != 2 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonCertificateExpired) {
+		t.Errorf("events %q, want one %s and one of the new member", events, problem.ReasonCertificateExpired)
 	}
 }
 
@@ -217,15 +219,15 @@ func TestParseExtensions(t *testing.T) {
 		strings.Repeat("a", 80) + ".com:cert-1": false,
 		"":                                      false,
 	} {
-		if _, err := parseExtensions(text); (err == nil) != ok {
+		if _, err := annotation.ParseExtensions(text); (err == nil) != ok {
 			t.Errorf("%q: %v, want accepted %v", text, err, ok)
 		}
 	}
 	var many []string
-	for i := range maxExtensions + 1 {
+	for i := range annotation.MaxExtensions + 1 {
 		many = append(many, fmt.Sprintf("d%d.example.com:cert-1", i))
 	}
-	if _, err := parseExtensions(strings.Join(many, ",")); err == nil {
+	if _, err := annotation.ParseExtensions(strings.Join(many, ",")); err == nil {
 		t.Error("more domains than any quota are accepted")
 	}
 }

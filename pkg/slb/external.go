@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // eipWait is how long a CLB without an elastic address is left alone: its user may bind one at any time, and no event
@@ -26,8 +28,8 @@ func (e *eips) current() bool {
 }
 
 // externalAddresses returns the addresses that the Service shows in place of the CLB's, nil for the CLB's own.
-func (r *Reconciler) externalAddresses(ctx context.Context, known *memory, params Params) ([]string, []Problem) {
-	if params.Get(ExternalIPType) != ExternalEIP || params.Has(Hostname) {
+func (r *Reconciler) externalAddresses(ctx context.Context, known *memory, params annotation.Params) ([]string, []problem.Problem) {
+	if params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || params.Has(annotation.Hostname) {
 		return nil, nil
 	}
 	id := known.actual.LoadBalancer.ID
@@ -36,10 +38,10 @@ func (r *Reconciler) externalAddresses(ctx context.Context, known *memory, param
 	}
 	switch {
 	case known.eips.err != nil:
-		return nil, []Problem{problemf(ReasonFailedSetEIPAddress, "the elastic addresses of CLB %s cannot be read; the Service shows the CLB's own address: %s",
+		return nil, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "the elastic addresses of CLB %s cannot be read; the Service shows the CLB's own address: %s",
 			id, failureText(known.eips.err))}
 	case len(known.eips.addresses) == 0:
-		return nil, []Problem{problemf(ReasonFailedSetEIPAddress, "CLB %s has no elastic address; the Service shows the CLB's own", id)}
+		return nil, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "CLB %s has no elastic address; the Service shows the CLB's own", id)}
 	}
 	return known.eips.addresses, nil
 }

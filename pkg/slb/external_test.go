@@ -7,6 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // bindEIP binds a new elastic address to the CLB, as its user would.
@@ -41,11 +44,11 @@ func TestServiceShowsTheElasticAddress(t *testing.T) {
 		calls  []string
 		shown  []string
 	}{
-		{"asked for", func(svc *corev1.Service) { annotate(svc, ExternalIPType, "eip") }, []string{"DescribeEipAddresses"}, []string{address}},
+		{"asked for", func(svc *corev1.Service) { annotate(svc, annotation.ExternalIPType, "eip") }, []string{"DescribeEipAddresses"}, []string{address}},
 		{"no call per pass", func(*corev1.Service) {}, nil, []string{address}},
-		{"a host name wins", func(svc *corev1.Service) { annotate(svc, Hostname, "web.example.com") }, nil, []string{"web.example.com"}},
-		{"and goes", func(svc *corev1.Service) { delete(svc.Annotations, key(Hostname)) }, nil, []string{address}},
-		{"not asked for", func(svc *corev1.Service) { delete(svc.Annotations, key(ExternalIPType)) }, nil, own},
+		{"a host name wins", func(svc *corev1.Service) { annotate(svc, annotation.Hostname, "web.example.com") }, nil, []string{"web.example.com"}},
+		{"and goes", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Hostname)) }, nil, []string{address}},
+		{"not asked for", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ExternalIPType)) }, nil, own},
 	} {
 		w.change("web", step.change)
 		w.mustPass("web")
@@ -56,7 +59,7 @@ func TestServiceShowsTheElasticAddress(t *testing.T) {
 			t.Errorf("%s: shown (-want +got):\n%s", step.name, diff)
 		}
 	}
-	w.change("web", func(svc *corev1.Service) { annotate(svc, ExternalIPType, "eip") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ExternalIPType, "eip") })
 	w.mustPass("web")
 	w.drift("web")
 	w.calls()
@@ -79,7 +82,7 @@ func TestNoElasticAddress(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			svc := testService("web", 80)
-			annotate(svc, ExternalIPType, "eip")
+			annotate(svc, annotation.ExternalIPType, "eip")
 			w := newWorld(t)
 			threeNodes(w)
 			if test.fault != nil {
@@ -90,8 +93,8 @@ func TestNoElasticAddress(t *testing.T) {
 			if err != nil || wait > eipWait {
 				t.Errorf("Reconcile = %s, %v; want another look within %s", wait, err, eipWait)
 			}
-			if events := w.told(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+ReasonFailedSetEIPAddress) }) {
-				t.Errorf("events = %q, want %s", events, ReasonFailedSetEIPAddress)
+			if events := w.told(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+problem.ReasonFailedSetEIPAddress) }) {
+				t.Errorf("events = %q, want %s", events, problem.ReasonFailedSetEIPAddress)
 			}
 			if shown := w.shown("web"); len(shown) != 1 || !strings.HasPrefix(shown[0], "10.") {
 				t.Errorf("shown %v, want the CLB's own address", shown)

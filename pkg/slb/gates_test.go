@@ -15,9 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-const webGate = gatePrefix + "web"
+const webGate = backend.GatePrefix + "web"
 
 // putPod makes a pod whose containers are ready or not, with the given readiness gates.
 func (w *world) putPod(name string, containersReady bool, gates ...string) {
@@ -53,7 +57,7 @@ func (w *world) gateOfPod(name string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	condition, ok := podCondition(pod, webGate)
+	condition, ok := backend.PodCondition(pod, webGate)
 	if !ok {
 		return ""
 	}
@@ -158,14 +162,14 @@ func TestReadinessGates(t *testing.T) {
 			}), fails: true},
 			{act: func(w *world, _ func(...string)) { w.clearFaults() }, gates: [2]string{registered, ""}, members: 1},
 		}},
-		{"stays closed where the weight is 0", func(svc *corev1.Service) { annotate(svc, DefaultWeight, "0") }, []gateStep{
+		{"stays closed where the weight is 0", func(svc *corev1.Service) { annotate(svc, annotation.DefaultWeight, "0") }, []gateStep{
 			{act: all(pod("p", true, webGate), pod("q", false)), members: 1},
 		}},
 		{"of others: such pods are read once", nil, []gateStep{
-			{act: all(pod("p", true, "example.com/other"), pod("q", true, gatePrefix+"another-service")), requests: 2},
+			{act: all(pod("p", true, "example.com/other"), pod("q", true, backend.GatePrefix+"another-service")), requests: 2},
 			{act: nothing, quiet: true},
 		}},
-		{"is of no interest where nodes are the members", func(svc *corev1.Service) { delete(svc.Annotations, AnnotationBackendType) }, []gateStep{
+		{"is of no interest where nodes are the members", func(svc *corev1.Service) { delete(svc.Annotations, annotation.BackendType) }, []gateStep{
 			{act: both, quiet: true},
 		}},
 		{"opens where endpoints are called ready before their pods are", func(svc *corev1.Service) { svc.Spec.PublishNotReadyAddresses = true }, []gateStep{
@@ -223,8 +227,8 @@ func TestWaitingPodIsLookedAtAgain(t *testing.T) {
 	w, _ := gateWorld(t)
 	w.putPod("p", true, webGate)
 	w.putPod("q", false, webGate)
-	if wait, err := w.Reconcile(t.Context(), w.get("web")); err != nil || wait != minGateWait {
-		t.Errorf("the next look is due in %s, %v; want %s", wait, err, minGateWait)
+	if wait, err := w.Reconcile(t.Context(), w.get("web")); err != nil || wait != backend.MinGateWait {
+		t.Errorf("the next look is due in %s, %v; want %s", wait, err, backend.MinGateWait)
 	}
 }
 
@@ -247,8 +251,8 @@ func TestRoleWithoutPods(t *testing.T) {
 			if want := map[string]int{"get": 1, "patch": 2}[verb]; len(members) != want {
 				t.Errorf("%d members, want %d", len(members), want)
 			}
-			if want := map[string]int{"get": 0, "patch": 1}[verb]; strings.Count(events, ReasonFailedUpdateGate) != want {
-				t.Errorf("events %q, want %d %s", events, want, ReasonFailedUpdateGate)
+			if want := map[string]int{"get": 0, "patch": 1}[verb]; strings.Count(events, problem.ReasonFailedUpdateGate) != want {
+				t.Errorf("events %q, want %d %s", events, want, problem.ReasonFailedUpdateGate)
 			}
 		})
 	}
@@ -260,13 +264,13 @@ func TestGateWait(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for age, want := range map[time.Duration]time.Duration{
-		0: minGateWait, 5 * time.Second: minGateWait, time.Minute: 6 * time.Second, time.Hour: maxGateWait, -time.Minute: minGateWait,
+		0: backend.MinGateWait, 5 * time.Second: backend.MinGateWait, time.Minute: 6 * time.Second, time.Hour: backend.MaxGateWait, -time.Minute: backend.MinGateWait,
 	} {
-		if got := gateWait([]gatedPod{{address: "10.1.0.1", since: now.Add(-age)}}, nobody, now); got != want {
+		if got := backend.GateWait([]backend.GatedPod{{Address: "10.1.0.1", Since: now.Add(-age)}}, nobody, now); got != want {
 			t.Errorf("after %s: %s, want %s", age, got, want)
 		}
 	}
-	if got := gateWait(nil, nobody, now); got != 0 {
+	if got := backend.GateWait(nil, nobody, now); got != 0 {
 		t.Errorf("without gates: %s", got)
 	}
 }

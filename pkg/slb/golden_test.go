@@ -20,6 +20,10 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 const goldenDir = "testdata/golden"
@@ -56,8 +60,8 @@ func TestGoldenFilesAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-func goldenName(suffix Suffix) string {
-	return strings.TrimPrefix(filepath.Base(string(suffix)), familyStart) + ".txt"
+func goldenName(suffix annotation.Suffix) string {
+	return strings.TrimPrefix(filepath.Base(string(suffix)), annotation.FamilyStart) + ".txt"
 }
 
 // goldenWorld is a cloud with everything that the examples name, and how their names are read and written there.
@@ -100,7 +104,7 @@ func goldenService() *corev1.Service {
 }
 
 // tellStory creates, changes and removes.
-func tellStory(t *testing.T, row Annotation) string {
+func tellStory(t *testing.T, row annotation.Row) string {
 	t.Helper()
 	g := newGoldenWorld(t)
 	var text strings.Builder
@@ -148,8 +152,8 @@ func (g goldenWorld) chapter(text *strings.Builder, withModel bool) {
 		fmt.Fprintf(&body, "\nmodel:\n%s", indented(modelText(desired)))
 	}
 	fmt.Fprintf(&body, "\nplan:\n%s", indented(cmp.Or(plan.String(), "nothing")))
-	for _, problem := range plan.Problems {
-		fmt.Fprintf(&body, "\n%s %s: %s\n", eventType(problem.Reason), problem.Reason, problem.Message)
+	for _, found := range plan.Problems {
+		fmt.Fprintf(&body, "\n%s %s: %s\n", problem.EventType(found.Reason), found.Reason, found.Message)
 	}
 	if err != nil {
 		fmt.Fprintf(&body, "\nfails: %v\n", err)
@@ -159,26 +163,26 @@ func (g goldenWorld) chapter(text *strings.Builder, withModel bool) {
 }
 
 // wanted is what a program that has just started would do.
-func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (*Model, Plan, error) {
+func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (*model.Model, model.Plan, error) {
 	if !wantsLoadBalancer(g.config, svc) {
 		plan, err := g.Preview(ctx, svc)
 		return nil, plan, err
 	}
 	known := &memory{uid: svc.UID, marked: held(svc)}
-	params, problems := paramsOf(svc)
+	params, problems := annotation.Of(svc)
 	if err := g.look(ctx, svc, params, known); err != nil {
-		return nil, Plan{}, err
+		return nil, model.Plan{}, err
 	}
 	out := outcome{problems: append(problems, placement(known.actual, params)...)}
 	plan, err := g.plan(ctx, svc, known, params, &out)
-	plan.Problems = byReason(out.problems)
+	plan.Problems = problem.ByReason(out.problems)
 	return out.desired, plan, err
 }
 
 // carryOut makes passes until nothing is written any more: the second one writes nothing.
 func (g goldenWorld) carryOut() {
 	g.t.Helper()
-	var config *ConfigError
+	var config *problem.ConfigError
 	if err := g.pass("web"); err != nil && !errors.As(err, &config) {
 		g.t.Fatal(err)
 	}
@@ -197,7 +201,7 @@ func indented(text string) string {
 }
 
 // modelText shows a wanted state for people.
-func modelText(m *Model) string {
+func modelText(m *model.Model) string {
 	var text strings.Builder
 	if m.Reused {
 		fmt.Fprintf(&text, "CLB of the user, its listeners ours: %v\n", m.Override)
@@ -208,8 +212,8 @@ func modelText(m *Model) string {
 		fmt.Fprintf(&text, "vSwitches: %s\n", strings.Join(m.VSwitchIDs, " "))
 	}
 	for _, listener := range m.Listeners {
-		fmt.Fprintf(&text, "listener %s to %s\n  new: %s\n", listener.ListenerKey, listener.Group, listenerText(listener.Create))
-		if managed := listenerText(listener.Attributes); managed != "" {
+		fmt.Fprintf(&text, "listener %s to %s\n  new: %s\n", listener.ListenerKey, listener.Group, diff.ListenerText(listener.Create))
+		if managed := diff.ListenerText(listener.Attributes); managed != "" {
 			fmt.Fprintf(&text, "  managed: %s\n", managed)
 		}
 		for _, extension := range listener.Extensions {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
 // interfaces returns the network interfaces of addresses of pods. An address keeps its interface for as long as it is an
@@ -24,7 +25,7 @@ func (r *Reconciler) interfaces(ctx context.Context, known *memory, addresses []
 	for _, address := range addresses {
 		if id, ok := known.interfaces[address]; ok {
 			current[address] = id
-		} else if mayHaveInterface(blocks, address) {
+		} else if backend.MayHaveInterface(blocks, address) {
 			unknown = append(unknown, address)
 		}
 	}

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // ConditionSynced on a Service says whether its CLB is as the Service wants it.
@@ -120,8 +123,8 @@ func unmark(svc *corev1.Service) {
 }
 
 // statusOf returns what the Service shows of its CLB; external are addresses to show in place of the CLB's own.
-func statusOf(actual *Model, params Params, external []string) *corev1.LoadBalancerStatus {
-	if name := params.Get(Hostname); name != "" {
+func statusOf(actual *model.Model, params annotation.Params, external []string) *corev1.LoadBalancerStatus {
+	if name := params.Get(annotation.Hostname); name != "" {
 		return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: name}}}
 	}
 	if len(external) == 0 {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // TestServiceThatCannotBeWritten: which change of the Service the API server refuses is told once, with the reason that the
@@ -23,9 +25,9 @@ func TestServiceThatCannotBeWritten(t *testing.T) {
 		refused string
 		writes  bool
 	}{
-		{ReasonFailedAddFinalizer, func(w *world) { w.put(testService("web", 80)) }, "finalizers", false},
-		{ReasonFailedUpdateStatus, func(w *world) { w.put(testService("web", 80)) }, `"loadBalancer":`, true},
-		{ReasonFailedRemoveFinalizer, func(w *world) {
+		{problem.ReasonFailedAddFinalizer, func(w *world) { w.put(testService("web", 80)) }, "finalizers", false},
+		{problem.ReasonFailedUpdateStatus, func(w *world) { w.put(testService("web", 80)) }, `"loadBalancer":`, true},
+		{problem.ReasonFailedRemoveFinalizer, func(w *world) {
 			w.put(testService("web", 80))
 			w.mustPass("web")
 			w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })

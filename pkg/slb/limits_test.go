@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
 // Sizes of the fleet under published limits.
@@ -36,12 +37,12 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	config := cloud.DefaultConfig()
-	config.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
-	e := emulatortest.New(t, emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished})
+	cfg := cloud.DefaultConfig()
+	cfg.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
+	e := emulatortest.New(t, emulator.Options{Config: cfg, RateLimits: emulator.RateLimitsPublished})
 	w := &world{
 		t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{},
-		config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}},
+		config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	opts := w.options()

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 func (w *world) listenerKeys() []string {
@@ -41,8 +42,8 @@ func TestProtocolChanges(t *testing.T) {
 		{"tcp:80,https:443", replace("TCP"), []string{"https:443", "tcp:80", "udp:80"}},
 	} {
 		w.change("web", func(svc *corev1.Service) {
-			annotate(svc, ProtocolPort, step.value)
-			annotate(svc, CertID, testCertificate)
+			annotate(svc, annotation.ProtocolPort, step.value)
+			annotate(svc, annotation.CertID, testCertificate)
 		})
 		w.mustPass("web")
 		if diff := cmp.Diff(step.writes, writesOf(w.calls())); diff != "" {
@@ -62,10 +63,10 @@ func TestProtocolChanges(t *testing.T) {
 func TestForwarding(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80, 443)
-	annotate(svc, ProtocolPort, "http:80,https:443")
-	annotate(svc, CertID, testCertificate)
+	annotate(svc, annotation.ProtocolPort, "http:80,https:443")
+	annotate(svc, annotation.CertID, testCertificate)
 	w := settled(t, svc)
-	w.change("web", func(svc *corev1.Service) { annotate(svc, ForwardPort, "80:443") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ForwardPort, "80:443") })
 	w.mustPass("web")
 	w.calls()
 	listener, _ := w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
@@ -77,7 +78,7 @@ func TestForwarding(t *testing.T) {
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("the next look writes %v", writes)
 	}
-	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(ForwardPort)) })
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ForwardPort)) })
 	w.mustPass("web")
 	listener, _ = w.state()["a0f5e8a1cweb"].Listeners["http:80"]["HTTPListenerConfig"].(map[string]any)
 	if listener["ListenerForward"] != "off" {

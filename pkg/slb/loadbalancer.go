@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // LoadBalancer lets the service controller of k8s.io/cloud-provider drive the reconciler, for those who link this
@@ -27,7 +30,7 @@ func NewLoadBalancer(reconciler *Reconciler) *LoadBalancer {
 
 // GetLoadBalancerName implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) GetLoadBalancerName(_ context.Context, _ string, svc *corev1.Service) string {
-	return DefaultName(svc.UID)
+	return mark.DefaultName(svc.UID)
 }
 
 // GetLoadBalancer implements cloudprovider.LoadBalancer. As long as it answers that there is something, the stock
@@ -131,6 +134,6 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.L
 	if known.actual.Reused && plan.Empty() {
 		return nil, held(svc), nil // nothing of ours is on it
 	}
-	params, _ := ParseParams(svc.Annotations)
+	params, _ := annotation.Parse(svc.Annotations)
 	return statusOf(known.actual, params, nil), true, nil
 }

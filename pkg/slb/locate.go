@@ -8,6 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
 // location is the CLB that a Service is on.
@@ -21,7 +27,7 @@ type location struct {
 //
 // A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So what
 // is remembered comes first, then a CLB of our own, then the CLB that the label names, then the one of the annotation.
-func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params Params, known *memory) (location, error) {
+func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known *memory) (location, error) {
 	before := svc.Labels[LabelLoadBalancerID]
 	if known.actual != nil {
 		before = known.actual.LoadBalancer.ID
@@ -30,11 +36,11 @@ func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params Par
 			return location{lb, known.actual.Reused}, err
 		}
 	}
-	found, err := r.search(ctx, svc, params.Get(LoadBalancerID), before, known)
+	found, err := r.search(ctx, svc, params.Get(annotation.LoadBalancerID), before, known)
 	if err != nil || found.lb != nil {
 		return found, err
 	}
-	if asked := params.Get(LoadBalancerID); asked != "" {
+	if asked := params.Get(annotation.LoadBalancerID); asked != "" {
 		lb, err := r.reusable(ctx, svc, params, asked)
 		return location{lb, true}, err
 	}
@@ -47,7 +53,7 @@ func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params Par
 // search looks for a CLB that the Service was on before this program knew it.
 func (r *Reconciler) search(ctx context.Context, svc *corev1.Service, asked, before string, known *memory) (location, error) {
 	if asked == "" || known.marked {
-		lb, err := find(ctx, r.opts.API, svc, known.marked)
+		lb, err := observe.Find(ctx, r.opts.API, svc, known.marked)
 		if err != nil || lb != nil {
 			return location{lb, false}, err
 		}
@@ -77,14 +83,14 @@ func (r *Reconciler) formerlyReused(ctx context.Context, id string) (*alicloud.L
 	if err != nil || lb == nil {
 		return nil, err
 	}
-	if _, reused := lb.Tag(tagReused); !reused {
+	if _, reused := lb.Tag(mark.TagReused); !reused {
 		return nil, nil
 	}
 	return lb, nil
 }
 
 // reusable returns the CLB that the annotation names, or why it cannot be used.
-func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params Params, id string) (*alicloud.LoadBalancer, error) {
+func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) (*alicloud.LoadBalancer, error) {
 	lb, err := r.read(ctx, id)
 	if err != nil {
 		return nil, err
@@ -94,17 +100,17 @@ func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params P
 		reason = notReusable(lb, svc, params, r.opts.Config)
 	}
 	if reason != "" {
-		return nil, &ConfigError{Field: string(LoadBalancerID), Reason: "CLB " + id + " " + reason, event: ReasonLoadBalancerNotReusable}
+		return nil, &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "CLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
 	}
 	return lb, nil
 }
 
 // notReusable says what keeps a Service from using a CLB that its user made, "" for nothing.
-func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params Params, config Config) string {
+func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {
 	if slices.Contains(config.APIServerAddresses, lb.Address) {
 		return "is that of the API server (" + lb.Address + "): a mistake on it would cut off the whole cluster"
 	}
-	for _, key := range []string{tagOwner, tagCluster} {
+	for _, key := range []string{mark.TagOwner, mark.TagCluster} {
 		if value, ok := lb.Tag(key); ok {
 			return fmt.Sprintf("was made by a controller (tag %s=%s) and serves something else", key, value)
 		}
@@ -112,7 +118,7 @@ func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params Params, 
 	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {
 		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, config.VPCID)
 	}
-	if params.Has(Hostname) || params.Has(ExternalIPType) {
+	if params.Has(annotation.Hostname) || params.Has(annotation.ExternalIPType) {
 		return "" // the status does not show the CLB's own address
 	}
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {
@@ -124,15 +130,15 @@ func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params Params, 
 }
 
 // placement reports an annotation id that the Service cannot follow.
-func placement(actual *Model, params Params) []Problem {
-	asked := params.Get(LoadBalancerID)
+func placement(actual *model.Model, params annotation.Params) []problem.Problem {
+	asked := params.Get(annotation.LoadBalancerID)
 	if actual == nil || asked == actual.LoadBalancer.ID || asked == "" && !actual.Reused {
 		return nil
 	}
 	if asked == "" {
 		asked = "none"
 	}
-	return []Problem{problemf(ReasonImmutableAttribute, "%s cannot change to %s; the Service stays on CLB %s", LoadBalancerID, asked, actual.LoadBalancer.ID)}
+	return []problem.Problem{problem.Newf(problem.ReasonImmutableAttribute, "%s cannot change to %s; the Service stays on CLB %s", annotation.LoadBalancerID, asked, actual.LoadBalancer.ID)}
 }
 
 // literalClusterID is what the vendor's own controller writes where no cluster id is configured, in every such cluster.
@@ -141,11 +147,11 @@ const literalClusterID = "clusterid"
 // clusterIDOn returns the cluster id that a Service's marks on a CLB carry. On a CLB of our own, whose tag names the
 // Service, any mark of its name is its; on one that several clusters may share, only the configured id proves that, and
 // the literal one when the Service shows that it was there before.
-func clusterIDOn(actual *Model, svc *corev1.Service, configured string) string {
+func clusterIDOn(actual *model.Model, svc *corev1.Service, configured string) string {
 	if actual == nil {
 		return configured
 	}
-	marks := clusterIDsOn(actual, nameOf(svc))
+	marks := model.ClusterIDsOn(actual, mark.ServiceName(svc))
 	switch {
 	case actual.Reused:
 		if slices.Contains(marks, literalClusterID) && !slices.Contains(marks, configured) && wasOn(svc, &actual.LoadBalancer) {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 const metricsSubsystem = "slb"
@@ -90,7 +91,7 @@ func (p pass) end(err error, waiting, wrote bool) {
 	}
 }
 
-func observePlan(plan Plan) {
+func observePlan(plan model.Plan) {
 	for _, step := range plan.Steps {
 		planSteps.WithLabelValues(string(step.Op)).Inc()
 	}

@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // TestMetricsCount takes a Service through its life. Other tests raise the same metrics, so each step only asks for growth.
@@ -14,30 +17,30 @@ func TestMetricsCount(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	interval := func(seconds string) func(*corev1.Service) {
-		return func(svc *corev1.Service) { annotate(svc, HealthCheckInterval, seconds) }
+		return func(svc *corev1.Service) { annotate(svc, annotation.HealthCheckInterval, seconds) }
 	}
 	for _, step := range []struct {
 		name      string
 		do        func()
 		operation string // of the project's own metrics
 		result    string
-		op        Op // a step of the plan, or none
+		op        model.Op // a step of the plan, or none
 		verb      string
 		status    string
 	}{
-		{"create", func() { w.put(testService("web", 80)); w.mustPass("web") }, "ensure", "ok", OpCreateLoadBalancer, "Creation", "Success"},
-		{"change", func() { w.change("web", interval("7")); w.mustPass("web") }, "ensure", "ok", OpSetListener, "Update", "Success"},
+		{"create", func() { w.put(testService("web", 80)); w.mustPass("web") }, "ensure", "ok", model.OpCreateLoadBalancer, "Creation", "Success"},
+		{"change", func() { w.change("web", interval("7")); w.mustPass("web") }, "ensure", "ok", model.OpSetListener, "Update", "Success"},
 		{"refused", func() {
 			w.fault(map[string]any{"action": "SetLoadBalancerTCPListenerAttribute", "status": 400, "code": "OperationDenied", "times": 1})
 			w.change("web", interval("8"))
 			if err := w.pass("web"); err == nil {
 				t.Error("no error from a refused change")
 			}
-		}, "ensure", "failed", OpSetListener, "Update", "Fail"},
+		}, "ensure", "failed", model.OpSetListener, "Update", "Fail"},
 		{"delete", func() {
 			w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
 			w.mustPass("web")
-		}, "delete", "ok", OpDeleteLoadBalancer, "Deletion", "Success"},
+		}, "delete", "ok", model.OpDeleteLoadBalancer, "Deletion", "Success"},
 	} {
 		read := func() [5]float64 {
 			return [5]float64{

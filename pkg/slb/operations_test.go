@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // operation is a change whose every write may go wrong.
@@ -38,7 +40,7 @@ func changing(f func(*corev1.Service)) func(*world) {
 	return func(w *world) { w.change("web", f) }
 }
 
-func with(svc func() *corev1.Service, suffix Suffix, value string) func() *corev1.Service {
+func with(svc func() *corev1.Service, suffix annotation.Suffix, value string) func() *corev1.Service {
 	return func() *corev1.Service {
 		made := svc()
 		annotate(made, suffix, value)
@@ -56,20 +58,20 @@ func everyday() []operation {
 			w.addNode("e")
 			w.change("web", func(svc *corev1.Service) {
 				svc.Spec.Ports = []corev1.ServicePort{svc.Spec.Ports[0], testPort(443, corev1.ProtocolTCP)}
-				annotate(svc, Scheduler, "wrr")
-				annotate(svc, Name, "renamed")
-				annotate(svc, AdditionalTags, "team=a")
-				annotate(svc, DeleteProtection, "off")
+				annotate(svc, annotation.Scheduler, "wrr")
+				annotate(svc, annotation.Name, "renamed")
+				annotate(svc, annotation.AdditionalTags, "team=a")
+				annotate(svc, annotation.DeleteProtection, "off")
 			})
 		}},
 		{"four protocols updated", standing(fourProtocols), changing(func(svc *corev1.Service) {
-			annotate(svc, Scheduler, "wrr")
-			annotate(svc, HealthyThreshold, "9")
+			annotate(svc, annotation.Scheduler, "wrr")
+			annotate(svc, annotation.HealthyThreshold, "9")
 		})},
-		{"http becomes https", standing(with(fourProtocols, ProtocolPort, "http:80,http:443,tcp:22,udp:53")), changing(func(svc *corev1.Service) {
-			annotate(svc, ProtocolPort, "http:80,https:443,tcp:22,udp:53")
+		{"http becomes https", standing(with(fourProtocols, annotation.ProtocolPort, "http:80,http:443,tcp:22,udp:53")), changing(func(svc *corev1.Service) {
+			annotate(svc, annotation.ProtocolPort, "http:80,https:443,tcp:22,udp:53")
 		})},
-		{"weights", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, DefaultWeight, "7") })},
+		{"weights", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, annotation.DefaultWeight, "7") })},
 		{"nodes leave", standing(webService), func(w *world) { w.deleteNode("a"); w.deleteNode("b") }},
 		{"pods replaced", func(w *world) {
 			threeNodes(w)
@@ -107,15 +109,15 @@ func (w *world) podsAt(svc *corev1.Service, nodes ...string) {
 func fourProtocols() *corev1.Service {
 	svc := testService("web", 80, 443, 22)
 	svc.Spec.Ports = append(svc.Spec.Ports, testPort(53, corev1.ProtocolUDP))
-	annotate(svc, ProtocolPort, "http:80,https:443,tcp:22,udp:53")
-	annotate(svc, CertID, testCertificate)
+	annotate(svc, annotation.ProtocolPort, "http:80,https:443,tcp:22,udp:53")
+	annotate(svc, annotation.CertID, testCertificate)
 	return svc
 }
 
 func removals() []operation {
 	return []operation{
 		{"delete", standing(webService), changing(deleteService)},
-		{"preserved", standing(with(webService, PreserveOnDelete, "true")), changing(deleteService)},
+		{"preserved", standing(with(webService, annotation.PreserveOnDelete, "true")), changing(deleteService)},
 		{"type change", standing(webService), changing(func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })},
 		{"class change", standing(webService), changing(func(svc *corev1.Service) {
 			other := "example.com/other"
@@ -137,12 +139,12 @@ func reuses() []operation {
 			w.put(guestOn("web", w.onlyCLB(), "a.example.com:cert-1", "a=1"))
 		}},
 		{"tags and domains of a reused CLB changed", guested, changing(func(svc *corev1.Service) {
-			annotate(svc, DomainExtensions, "b.example.com:cert-1")
-			annotate(svc, AdditionalTags, "b=1")
+			annotate(svc, annotation.DomainExtensions, "b.example.com:cert-1")
+			annotate(svc, annotation.AdditionalTags, "b=1")
 		})},
 		{"tags and domains of a reused CLB removed", guested, changing(func(svc *corev1.Service) {
-			setOrDelete(svc, DomainExtensions, "")
-			setOrDelete(svc, AdditionalTags, "")
+			setOrDelete(svc, annotation.DomainExtensions, "")
+			setOrDelete(svc, annotation.AdditionalTags, "")
 		})},
 		{"end of reuse with tags and domains", guested, changing(deleteService)},
 		{"group of others joined", func(w *world) {
@@ -157,7 +159,7 @@ func reuses() []operation {
 			w.put(joining("web", id, w.groupID("shared")+":80", 80))
 			w.converge("web")
 		}, func(w *world) {
-			w.change("web", func(svc *corev1.Service) { annotate(svc, VGroupPort, w.groupID("other")+":80") })
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.VGroupPort, w.groupID("other")+":80") })
 		}},
 		{"group of others left for good", func(w *world) {
 			threeNodes(w)
@@ -192,29 +194,29 @@ func restrictions() []operation {
 func attributeChanges() []operation {
 	public := func() *corev1.Service {
 		svc := webService()
-		annotate(svc, AddressType, "internet")
-		annotate(svc, InstanceChargeType, "PayBySpec")
-		annotate(svc, Spec, "slb.s1.small")
-		annotate(svc, ChargeType, "paybybandwidth")
-		annotate(svc, Bandwidth, "5")
+		annotate(svc, annotation.AddressType, "internet")
+		annotate(svc, annotation.InstanceChargeType, "PayBySpec")
+		annotate(svc, annotation.Spec, "slb.s1.small")
+		annotate(svc, annotation.ChargeType, "paybybandwidth")
+		annotate(svc, annotation.Bandwidth, "5")
 		return svc
 	}
 	return []operation{
-		{"fewer tags", standing(with(webService, AdditionalTags, "a=1,b=2")), changing(func(svc *corev1.Service) { annotate(svc, AdditionalTags, "a=2") })},
-		{"annotations removed", standing(with(with(with(webService, Scheduler, "wlc"), HealthyThreshold, "9"), DeleteProtection, "off")), changing(func(svc *corev1.Service) {
-			for _, suffix := range []Suffix{Scheduler, HealthyThreshold, DeleteProtection} {
+		{"fewer tags", standing(with(webService, annotation.AdditionalTags, "a=1,b=2")), changing(func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "a=2") })},
+		{"annotations removed", standing(with(with(with(webService, annotation.Scheduler, "wlc"), annotation.HealthyThreshold, "9"), annotation.DeleteProtection, "off")), changing(func(svc *corev1.Service) {
+			for _, suffix := range []annotation.Suffix{annotation.Scheduler, annotation.HealthyThreshold, annotation.DeleteProtection} {
 				delete(svc.Annotations, key(suffix))
 			}
 		})},
 		{"charges", standing(public), changing(func(svc *corev1.Service) {
-			annotate(svc, Spec, "slb.s2.small")
-			annotate(svc, ChargeType, "paybytraffic")
+			annotate(svc, annotation.Spec, "slb.s2.small")
+			annotate(svc, annotation.ChargeType, "paybytraffic")
 		})},
-		{"modification protection", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, ModificationProtection, "NonProtection") })},
-		{"bandwidth", standing(public), changing(func(svc *corev1.Service) { annotate(svc, Bandwidth, "9") })},
-		{"charged by use", standing(with(public, ChargeType, "paybytraffic")), changing(func(svc *corev1.Service) {
-			annotate(svc, InstanceChargeType, "PayByCLCU")
-			delete(svc.Annotations, key(Spec))
+		{"modification protection", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, annotation.ModificationProtection, "NonProtection") })},
+		{"bandwidth", standing(public), changing(func(svc *corev1.Service) { annotate(svc, annotation.Bandwidth, "9") })},
+		{"charged by use", standing(with(public, annotation.ChargeType, "paybytraffic")), changing(func(svc *corev1.Service) {
+			annotate(svc, annotation.InstanceChargeType, "PayByCLCU")
+			delete(svc.Annotations, key(annotation.Spec))
 		})},
 	}
 }
@@ -224,13 +226,13 @@ func certificateChanges() []operation {
 		return func() *corev1.Service { return secured(extensions) }
 	}
 	return []operation{
-		{"certificate changed", standing(made("")), changing(func(svc *corev1.Service) { annotate(svc, CertID, "cert-2") })},
+		{"certificate changed", standing(made("")), changing(func(svc *corev1.Service) { annotate(svc, annotation.CertID, "cert-2") })},
 		{"domain extensions from the start", threeNodes, func(w *world) { w.put(secured("a.example.com:cert-1,b.example.com:cert-2")) }},
 		{"domain extensions changed", standing(made("a.example.com:cert-1,b.example.com:cert-1")), changing(func(svc *corev1.Service) {
-			annotate(svc, DomainExtensions, "b.example.com:cert-2,c.example.com:cert-1")
+			annotate(svc, annotation.DomainExtensions, "b.example.com:cert-2,c.example.com:cert-1")
 		})},
 		{"domain extensions removed", standing(made("a.example.com:cert-1")), changing(func(svc *corev1.Service) {
-			delete(svc.Annotations, key(DomainExtensions))
+			delete(svc.Annotations, key(annotation.DomainExtensions))
 		})},
 	}
 }

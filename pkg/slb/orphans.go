@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // Kinds of an [Orphan].
@@ -52,23 +54,23 @@ func (o Orphan) String() string {
 // What carries the mark of another cluster, or none, is not looked at.
 func (r *Reconciler) Orphans(ctx context.Context, services []*corev1.Service) ([]Orphan, error) {
 	census := newCensus(services, r.opts.Config.ClusterID)
-	balancers, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: tagOwner}})
+	balancers, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
 	if err != nil {
-		return nil, fmt.Errorf("read all CLBs with the tag %s: %w", tagOwner, err)
+		return nil, fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagOwner, err)
 	}
 	for i := range balancers {
 		census.tagged(OrphanLoadBalancer, balancers[i].ID, balancers[i].Name, balancers[i].Tags)
 	}
-	lists, err := r.opts.API.DescribeAccessLists(ctx, alicloud.Tag{Key: tagOwner})
+	lists, err := r.opts.API.DescribeAccessLists(ctx, alicloud.Tag{Key: mark.TagOwner})
 	if err != nil {
-		return nil, fmt.Errorf("read all access control lists with the tag %s: %w", tagOwner, err)
+		return nil, fmt.Errorf("read all access control lists with the tag %s: %w", mark.TagOwner, err)
 	}
 	for _, list := range lists {
 		census.tagged(OrphanAccessList, list.ID, list.Name, list.Tags)
 	}
-	shared, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: tagReused}})
+	shared, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagReused}})
 	if err != nil {
-		return nil, fmt.Errorf("read all CLBs with the tag %s: %w", tagReused, err)
+		return nil, fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagReused, err)
 	}
 	for i := range shared {
 		if err := r.orphansOn(ctx, &shared[i], census); err != nil {
@@ -95,7 +97,7 @@ func (r *Reconciler) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, c
 		return fmt.Errorf("read the groups of %s: %w", lb.ID, err)
 	}
 	for _, group := range groups {
-		if _, _, ok := parseMark(group.Name); ok {
+		if _, _, ok := mark.Parse(group.Name); ok {
 			census.marked(Orphan{Kind: OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID}, group.Name, lb.ID)
 			continue
 		}
@@ -124,7 +126,7 @@ type census struct {
 func newCensus(services []*corev1.Service, clusterID string) *census {
 	c := &census{clusterID: clusterID, byTag: map[string]*corev1.Service{}, byName: map[types.NamespacedName]*corev1.Service{}, found: []Orphan{}}
 	for _, svc := range services {
-		c.byTag[DefaultName(svc.UID)], c.byName[nameOf(svc)] = svc, svc
+		c.byTag[mark.DefaultName(svc.UID)], c.byName[mark.ServiceName(svc)] = svc, svc
 	}
 	return c
 }
@@ -135,16 +137,16 @@ func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	for _, tag := range tags {
 		values[tag.Key] = tag.Value
 	}
-	if values[tagCluster] != c.clusterID {
+	if values[mark.TagCluster] != c.clusterID {
 		return
 	}
 	orphan := Orphan{Kind: kind, ID: id, Name: name}
-	svc := c.byTag[values[tagOwner]]
+	svc := c.byTag[values[mark.TagOwner]]
 	switch {
 	case svc == nil:
-		orphan.Reason = "the Service with the tag " + values[tagOwner] + " does not exist"
+		orphan.Reason = "the Service with the tag " + values[mark.TagOwner] + " does not exist"
 	case !Served(svc) && !held(svc):
-		orphan.Reason = fmt.Sprintf("Service %s is not served here any more", nameOf(svc))
+		orphan.Reason = fmt.Sprintf("Service %s is not served here any more", mark.ServiceName(svc))
 	default:
 		return
 	}
@@ -152,8 +154,8 @@ func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 }
 
 // marked looks at something on a CLB that its user made; mark gives it to a Service.
-func (c *census) marked(orphan Orphan, mark, loadBalancerID string) {
-	name, clusterID, ok := parseMark(mark)
+func (c *census) marked(orphan Orphan, text, loadBalancerID string) {
+	name, clusterID, ok := mark.Parse(text)
 	if !ok || clusterID != c.clusterID {
 		return
 	}
@@ -173,6 +175,6 @@ func (c *census) marked(orphan Orphan, mark, loadBalancerID string) {
 
 // mayBeOn reports whether the Service says that it is, or is to be, on the CLB.
 func mayBeOn(svc *corev1.Service, loadBalancerID string) bool {
-	params, _ := ParseParams(svc.Annotations)
-	return svc.Labels[LabelLoadBalancerID] == loadBalancerID || params.Get(LoadBalancerID) == loadBalancerID
+	params, _ := annotation.Parse(svc.Annotations)
+	return svc.Labels[LabelLoadBalancerID] == loadBalancerID || params.Get(annotation.LoadBalancerID) == loadBalancerID
 }

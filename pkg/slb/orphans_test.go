@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // ids are the parts of an orphan's text that differ from run to run.
@@ -97,7 +99,7 @@ func TestOrphans(t *testing.T) {
 			second := w.makeCLB()
 			w.change("guest", func(svc *corev1.Service) {
 				svc.Labels[LabelLoadBalancerID] = second.ID
-				annotate(svc, LoadBalancerID, second.ID)
+				annotate(svc, annotation.LoadBalancerID, second.ID)
 			})
 		}, []string{
 			"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest is on another CLB",
@@ -112,7 +114,7 @@ func TestOrphans(t *testing.T) {
 		}, []string{"load balancer lb (a0f5e8a1cweb): Service default/web is not served here any more"}},
 		{"CLBs of another cluster, and of none", func(w *world) {
 			w.officialCLB(testService("theirs", 80), "c9")
-			w.makeCLB(alicloud.Tag{Key: tagCluster, Value: testCluster})
+			w.makeCLB(alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
 		}, nil},
 		{"what the vendor's controller made for this cluster", func(w *world) { w.officialCLB(testService("ours", 80), testCluster) },
 			[]string{"load balancer lb (a0f5e8a1cours): the Service with the tag a0f5e8a1cours does not exist"}},
@@ -139,7 +141,7 @@ func TestOrphansNeedEveryRead(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			threeNodes(w)
-			lb := w.makeCLB(alicloud.Tag{Key: tagReused, Value: "true"})
+			lb := w.makeCLB(alicloud.Tag{Key: mark.TagReused, Value: "true"})
 			w.makeGroup(lb.ID, "shared", "by hand")
 			w.fault(map[string]any{"action": action, "code": "Forbidden.RAM", "status": 403})
 			if found, err := w.Orphans(t.Context(), nil); !alicloud.IsForbidden(err) {

@@ -5,11 +5,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-func key(suffix Suffix) string { return Prefixes[0] + string(suffix) }
+func key(suffix annotation.Suffix) string { return annotation.Prefixes[0] + string(suffix) }
 
-func reasons(problems []Problem) []string {
+func reasons(problems []problem.Problem) []string {
 	var all []string
 	for _, problem := range problems {
 		all = append(all, problem.Reason)
@@ -19,57 +23,57 @@ func reasons(problems []Problem) []string {
 
 func TestParseParams(t *testing.T) {
 	t.Parallel()
-	old := func(suffix Suffix) string { return Prefixes[1] + string(suffix) }
+	old := func(suffix annotation.Suffix) string { return annotation.Prefixes[1] + string(suffix) }
 	for _, test := range []struct {
 		name        string
 		annotations map[string]string
-		suffix      Suffix
+		suffix      annotation.Suffix
 		want        string
 		reasons     []string
 	}{
-		{"new prefix", map[string]string{key(Scheduler): "wrr"}, Scheduler, "wrr", nil},
-		{"old prefix", map[string]string{old(Scheduler): "wrr"}, Scheduler, "wrr", nil},
-		{"new prefix wins", map[string]string{key(Scheduler): "wrr", old(Scheduler): "rr"}, Scheduler, "wrr", []string{ReasonAnnotationNoEffect}},
-		{"both agree", map[string]string{key(Scheduler): "wrr", old(Scheduler): "wrr"}, Scheduler, "wrr", nil},
-		{"white space around the value", map[string]string{key(Scheduler): " wrr\t"}, Scheduler, "wrr", nil},
-		{"case of the address type", map[string]string{key(AddressType): "Intranet"}, AddressType, "intranet", nil},
-		{"case of others", map[string]string{key(Scheduler): "WRR"}, Scheduler, "", []string{ReasonInvalidAnnotation}},
-		{"quoted twice", map[string]string{key(ForceOverrideListeners): `"true"`, key(LoadBalancerID): "lb-1"}, ForceOverrideListeners, "", []string{ReasonInvalidAnnotation}},
-		{"out of range", map[string]string{key(HealthyThreshold): "11"}, HealthyThreshold, "", []string{ReasonInvalidAnnotation}},
-		{"at the bound", map[string]string{key(HealthyThreshold): "10"}, HealthyThreshold, "10", nil},
-		{"no number", map[string]string{key(HealthyThreshold): "three"}, HealthyThreshold, "", []string{ReasonInvalidAnnotation}},
-		{"number with sign", map[string]string{key(HealthyThreshold): "+3"}, HealthyThreshold, "", []string{ReasonInvalidAnnotation}},
-		{"zero connect port", map[string]string{key(HealthCheckConnectPort): "0"}, HealthCheckConnectPort, "", []string{ReasonInvalidAnnotation}},
-		{"backend port", map[string]string{key(HealthCheckConnectPort): "-520"}, HealthCheckConnectPort, "-520", nil},
-		{"NLB id", map[string]string{key(LoadBalancerID): "nlb-1"}, LoadBalancerID, "", []string{ReasonInvalidAnnotation}},
-		{"drain without timeout", map[string]string{key(ConnectionDrain): "on"}, ConnectionDrain, "on", []string{ReasonInvalidAnnotation}},
-		{"bandwidth alone", map[string]string{key(Bandwidth): "10"}, Bandwidth, "10", []string{ReasonAnnotationNoEffect}},
-		{"unknown key", map[string]string{Prefixes[0] + "loadbalancer-colour": "red"}, Scheduler, "", []string{ReasonUnknownAnnotation}},
-		{"misspelled key", map[string]string{Prefixes[0] + "loadbalancer-schedular": "rr"}, Scheduler, "", []string{ReasonUnknownAnnotation}},
-		{"dead key", map[string]string{Prefixes[0] + "slb-network-type": "vpc"}, NetworkType, "", []string{ReasonUnknownAnnotation}},
-		{"key with a tab", map[string]string{key(Scheduler) + "\t": "rr"}, Scheduler, "", []string{ReasonUnknownAnnotation}},
-		{"another family", map[string]string{Prefixes[0] + "private-zone-enable": "on"}, Scheduler, "", nil},
-		{"certificates of domains", map[string]string{key(DomainExtensions): "a.example.com:cert-1"}, DomainExtensions, "a.example.com:cert-1", nil},
-		{"domain twice", map[string]string{key(DomainExtensions): "a.example.com:cert-1,A.example.com:cert-2"}, DomainExtensions, "", []string{ReasonInvalidAnnotation}},
-		{"key of an NLB", map[string]string{Prefixes[1] + "loadbalancer-zone-maps": "cn-hangzhou-a:vsw-1"}, Scheduler, "", []string{ReasonAnnotationNoEffect}},
-		{"type", map[string]string{key(Type): "nlb"}, Scheduler, "", []string{ReasonAnnotationNoEffect}},
-		{"unclear wish to preserve", map[string]string{key(PreserveOnDelete): "yes"}, PreserveOnDelete, "yes", []string{ReasonAnnotationNoEffect}},
-		{"classic network of the internet", map[string]string{key(NetworkType): "classic"}, NetworkType, "classic", []string{ReasonAnnotationNoEffect}},
-		{"kind of ACL alone", map[string]string{key(ACLType): "white"}, ACLType, "white", []string{ReasonAnnotationNoEffect}},
-		{"backend type", map[string]string{AnnotationBackendType: "pod"}, Scheduler, "", []string{ReasonInvalidAnnotation}},
+		{"new prefix", map[string]string{key(annotation.Scheduler): "wrr"}, annotation.Scheduler, "wrr", nil},
+		{"old prefix", map[string]string{old(annotation.Scheduler): "wrr"}, annotation.Scheduler, "wrr", nil},
+		{"new prefix wins", map[string]string{key(annotation.Scheduler): "wrr", old(annotation.Scheduler): "rr"}, annotation.Scheduler, "wrr", []string{problem.ReasonAnnotationNoEffect}},
+		{"both agree", map[string]string{key(annotation.Scheduler): "wrr", old(annotation.Scheduler): "wrr"}, annotation.Scheduler, "wrr", nil},
+		{"white space around the value", map[string]string{key(annotation.Scheduler): " wrr\t"}, annotation.Scheduler, "wrr", nil},
+		{"case of the address type", map[string]string{key(annotation.AddressType): "Intranet"}, annotation.AddressType, "intranet", nil},
+		{"case of others", map[string]string{key(annotation.Scheduler): "WRR"}, annotation.Scheduler, "", []string{problem.ReasonInvalidAnnotation}},
+		{"quoted twice", map[string]string{key(annotation.ForceOverrideListeners): `"true"`, key(annotation.LoadBalancerID): "lb-1"}, annotation.ForceOverrideListeners, "", []string{problem.ReasonInvalidAnnotation}},
+		{"out of range", map[string]string{key(annotation.HealthyThreshold): "11"}, annotation.HealthyThreshold, "", []string{problem.ReasonInvalidAnnotation}},
+		{"at the bound", map[string]string{key(annotation.HealthyThreshold): "10"}, annotation.HealthyThreshold, "10", nil},
+		{"no number", map[string]string{key(annotation.HealthyThreshold): "three"}, annotation.HealthyThreshold, "", []string{problem.ReasonInvalidAnnotation}},
+		{"number with sign", map[string]string{key(annotation.HealthyThreshold): "+3"}, annotation.HealthyThreshold, "", []string{problem.ReasonInvalidAnnotation}},
+		{"zero connect port", map[string]string{key(annotation.HealthCheckConnectPort): "0"}, annotation.HealthCheckConnectPort, "", []string{problem.ReasonInvalidAnnotation}},
+		{"backend port", map[string]string{key(annotation.HealthCheckConnectPort): "-520"}, annotation.HealthCheckConnectPort, "-520", nil},
+		{"NLB id", map[string]string{key(annotation.LoadBalancerID): "nlb-1"}, annotation.LoadBalancerID, "", []string{problem.ReasonInvalidAnnotation}},
+		{"drain without timeout", map[string]string{key(annotation.ConnectionDrain): "on"}, annotation.ConnectionDrain, "on", []string{problem.ReasonInvalidAnnotation}},
+		{"bandwidth alone", map[string]string{key(annotation.Bandwidth): "10"}, annotation.Bandwidth, "10", []string{problem.ReasonAnnotationNoEffect}},
+		{"unknown key", map[string]string{annotation.Prefixes[0] + "loadbalancer-colour": "red"}, annotation.Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
+		{"misspelled key", map[string]string{annotation.Prefixes[0] + "loadbalancer-schedular": "rr"}, annotation.Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
+		{"dead key", map[string]string{annotation.Prefixes[0] + "slb-network-type": "vpc"}, annotation.NetworkType, "", []string{problem.ReasonUnknownAnnotation}},
+		{"key with a tab", map[string]string{key(annotation.Scheduler) + "\t": "rr"}, annotation.Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
+		{"another family", map[string]string{annotation.Prefixes[0] + "private-zone-enable": "on"}, annotation.Scheduler, "", nil},
+		{"certificates of domains", map[string]string{key(annotation.DomainExtensions): "a.example.com:cert-1"}, annotation.DomainExtensions, "a.example.com:cert-1", nil},
+		{"domain twice", map[string]string{key(annotation.DomainExtensions): "a.example.com:cert-1,A.example.com:cert-2"}, annotation.DomainExtensions, "", []string{problem.ReasonInvalidAnnotation}},
+		{"key of an NLB", map[string]string{annotation.Prefixes[1] + "loadbalancer-zone-maps": "cn-hangzhou-a:vsw-1"}, annotation.Scheduler, "", []string{problem.ReasonAnnotationNoEffect}},
+		{"type", map[string]string{key(annotation.Type): "nlb"}, annotation.Scheduler, "", []string{problem.ReasonAnnotationNoEffect}},
+		{"unclear wish to preserve", map[string]string{key(annotation.PreserveOnDelete): "yes"}, annotation.PreserveOnDelete, "yes", []string{problem.ReasonAnnotationNoEffect}},
+		{"classic network of the internet", map[string]string{key(annotation.NetworkType): "classic"}, annotation.NetworkType, "classic", []string{problem.ReasonAnnotationNoEffect}},
+		{"kind of ACL alone", map[string]string{key(annotation.ACLType): "white"}, annotation.ACLType, "white", []string{problem.ReasonAnnotationNoEffect}},
+		{"backend type", map[string]string{annotation.BackendType: "pod"}, annotation.Scheduler, "", []string{problem.ReasonInvalidAnnotation}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			params, problems := ParseParams(test.annotations)
+			params, problems := annotation.Parse(test.annotations)
 			if got := params.Get(test.suffix); got != test.want {
 				t.Errorf("value %q, want %q", got, test.want)
 			}
 			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
 			}
-			invalid := len(test.reasons) == 1 && test.reasons[0] == ReasonInvalidAnnotation
-			if params.invalid != invalid {
-				t.Errorf("invalid = %v, want %v", params.invalid, invalid)
+			invalid := len(test.reasons) == 1 && test.reasons[0] == problem.ReasonInvalidAnnotation
+			if params.Invalid != invalid {
+				t.Errorf("invalid = %v, want %v", params.Invalid, invalid)
 			}
 		})
 	}
@@ -77,8 +81,8 @@ func TestParseParams(t *testing.T) {
 
 func TestProblemsNameTheAnnotationTheValueAndWhatIsAccepted(t *testing.T) {
 	t.Parallel()
-	_, problems := ParseParams(map[string]string{key(ForceOverrideListeners): `"true"`, key(HealthyThreshold): "11"})
-	joined := byReason(problems)
+	_, problems := annotation.Parse(map[string]string{key(annotation.ForceOverrideListeners): `"true"`, key(annotation.HealthyThreshold): "11"})
+	joined := problem.ByReason(problems)
 	if len(joined) != 1 {
 		t.Fatalf("%d events, want one: %v", len(joined), joined)
 	}
@@ -92,19 +96,19 @@ func TestProblemsNameTheAnnotationTheValueAndWhatIsAccepted(t *testing.T) {
 // TestTableIsSound checks what every row must have, so that a new row cannot forget it.
 func TestTableIsSound(t *testing.T) {
 	t.Parallel()
-	seen := map[Suffix]bool{}
-	for _, row := range Annotations() {
+	seen := map[annotation.Suffix]bool{}
+	for _, row := range annotation.Table() {
 		if seen[row.Suffix] {
 			t.Errorf("%s stands twice", row.Suffix)
 		}
 		seen[row.Suffix] = true
 		if row.Default != "" {
-			if normal, ok := row.Value.parse(row.Default); !ok || normal != row.Default {
+			if normal, ok := row.Value.Parse(row.Default); !ok || normal != row.Default {
 				t.Errorf("%s: the default %q is not accepted in this form", row.Suffix, row.Default)
 			}
 		}
 		if row.Value.Sample != "" {
-			if _, ok := row.Value.parse(row.Value.Sample); !ok {
+			if _, ok := row.Value.Parse(row.Value.Sample); !ok {
 				t.Errorf("%s: the sample %q is not accepted", row.Suffix, row.Value.Sample)
 			}
 		}
@@ -124,10 +128,10 @@ func TestParseTags(t *testing.T) {
 		want string // "" = refused
 	}{
 		{"a=1,b=2", "a=1 b=2"}, {"a=1=2", "a=1=2"}, {"a", "a="}, {"a=", "a="}, {" a=1 , b=2", "a=1 b=2"},
-		{"=1", ""}, {"a=1,a=2", ""}, {tagOwner + "=x", ""}, {"acs:x=1", ""}, {"a=aliyunx", ""}, {"a=http://x", ""},
+		{"=1", ""}, {"a=1,a=2", ""}, {mark.TagOwner + "=x", ""}, {"acs:x=1", ""}, {"a=aliyunx", ""}, {"a=http://x", ""},
 		{strings.Repeat("标", 64) + "=1", strings.Repeat("标", 64) + "=1"}, {strings.Repeat("k", 65) + "=1", ""}, {"k=" + strings.Repeat("v", 129), ""}, {"", ""},
 	} {
-		tags, err := parseTags(test.text)
+		tags, err := annotation.ParseTags(test.text)
 		var texts []string
 		for _, tag := range tags {
 			texts = append(texts, tag.Key+"="+tag.Value)
@@ -139,15 +143,15 @@ func TestParseTags(t *testing.T) {
 }
 
 func FuzzParseParams(f *testing.F) {
-	f.Add(string(HealthCheckHTTPCode), "http_2xx,http_3xx")
-	f.Add(string(AdditionalTags), "a=1,b")
-	f.Add(string(BackendLabel), "a=b")
-	f.Add(string(IP), "10.0.0.1")
+	f.Add(string(annotation.HealthCheckHTTPCode), "http_2xx,http_3xx")
+	f.Add(string(annotation.AdditionalTags), "a=1,b")
+	f.Add(string(annotation.BackendLabel), "a=b")
+	f.Add(string(annotation.IP), "10.0.0.1")
 	f.Fuzz(func(t *testing.T, suffix, value string) {
-		first, _ := ParseParams(map[string]string{Prefixes[0] + suffix: value})
-		again, _ := ParseParams(map[string]string{Prefixes[0] + suffix: first.Get(Suffix(suffix))})
-		if first.Has(Suffix(suffix)) && again.Get(Suffix(suffix)) != first.Get(Suffix(suffix)) {
-			t.Errorf("%s: %q becomes %q and then %q", suffix, value, first.Get(Suffix(suffix)), again.Get(Suffix(suffix)))
+		first, _ := annotation.Parse(map[string]string{annotation.Prefixes[0] + suffix: value})
+		again, _ := annotation.Parse(map[string]string{annotation.Prefixes[0] + suffix: first.Get(annotation.Suffix(suffix))})
+		if first.Has(annotation.Suffix(suffix)) && again.Get(annotation.Suffix(suffix)) != first.Get(annotation.Suffix(suffix)) {
+			t.Errorf("%s: %q becomes %q and then %q", suffix, value, first.Get(annotation.Suffix(suffix)), again.Get(annotation.Suffix(suffix)))
 		}
 	})
 }

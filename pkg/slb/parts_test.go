@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // memberCalls returns the calls on members since the last time, each as "Action members" or "Action members=Code".
@@ -84,7 +85,7 @@ func TestMembersGoInParts(t *testing.T) {
 			}
 			w.put(testService("web", 80))
 			check("create", test.create)
-			w.change("web", func(svc *corev1.Service) { annotate(svc, DefaultWeight, "7") })
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DefaultWeight, "7") })
 			check("change", test.set)
 			for _, name := range nodeNames(1, 45) {
 				w.deleteNode(name)

@@ -11,6 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Reconcile makes one pass over a Service: it creates or repairs its CLB, or tears it down, and shows the result on the
@@ -54,13 +58,13 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 		}
 	})
 	if err != nil {
-		return 0, r.tellUnwritten(cached, known, ReasonFailedAddFinalizer, fmt.Errorf("add the finalizer: %w", err))
+		return 0, r.tellUnwritten(cached, known, problem.ReasonFailedAddFinalizer, fmt.Errorf("add the finalizer: %w", err))
 	}
 	if svc == nil || !wantsLoadBalancer(r.opts.Config, svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
 	measured := pass{ensuring(svc), time.Now()}
-	turn, end := r.takeTurn(ctx, nameOf(svc), known)
+	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known)
 	out, syncErr := r.ensure(turn, svc, known)
 	end(syncErr)
 	if out.service != nil {
@@ -71,7 +75,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 	measured.end(syncErr, quiet, out.writes > 0)
 	out.repeated = syncErr != nil && signature(syncErr) == known.failure
 	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
-		return 0, errors.Join(syncErr, r.tellUnwritten(svc, known, ReasonFailedUpdateStatus, err))
+		return 0, errors.Join(syncErr, r.tellUnwritten(svc, known, problem.ReasonFailedUpdateStatus, err))
 	}
 	r.tell(svc, known, out, syncErr, quiet)
 	if quiet {
@@ -82,7 +86,7 @@ func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *m
 
 // next returns when the Service is looked at again without any event.
 func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Duration, error) {
-	var config *ConfigError
+	var config *problem.ConfigError
 	wait := max(time.Until(known.due), time.Second)
 	switch {
 	case errors.As(syncErr, &config):
@@ -90,12 +94,12 @@ func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Durat
 		return r.opts.ResyncPeriod, nil
 	case syncErr != nil:
 		return 0, syncErr
-	case hasReason(out.problems, ReasonListenerConflict):
+	case problem.HasReason(out.problems, problem.ReasonListenerConflict):
 		known.doubt() // the other may leave the port at any time, and no event tells us
 		wait = conflictWait
-	case hasReason(out.problems, ReasonSkipSyncBackends):
+	case problem.HasReason(out.problems, problem.ReasonSkipSyncBackends):
 		wait = min(unresolvedWait, wait)
-	case hasReason(out.problems, ReasonFailedSetEIPAddress):
+	case problem.HasReason(out.problems, problem.ReasonFailedSetEIPAddress):
 		wait = min(eipWait, wait)
 	}
 	for _, sooner := range []time.Duration{out.gateWait, out.silence} {
@@ -114,7 +118,7 @@ func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, out outcome,
 	case syncErr == nil && isUnmet:
 		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: unmet.Reason, Message: unmet.Message}
 	case syncErr == nil:
-		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: ReasonEnsured, Message: "The CLB is as the Service wants it"}
+		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured, Message: "The CLB is as the Service wants it"}
 	case !quiet:
 		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: failureReason(syncErr), Message: syncErr.Error()}
 	}
@@ -126,25 +130,25 @@ func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, out outcome,
 
 // unmetWish returns the gravest of the problems that keep the CLB from being as the Service wants it, until its user changes
 // something.
-func unmetWish(problems []Problem) (Problem, bool) {
-	for _, reason := range []string{ReasonInvalidAnnotation, ReasonListenerConflict, ReasonFeatureNotSupported, ReasonImmutableAttribute} {
-		for _, problem := range byReason(problems) {
+func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
+	for _, reason := range []string{problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute} {
+		for _, problem := range problem.ByReason(problems) {
 			if problem.Reason == reason {
 				return problem, true
 			}
 		}
 	}
-	return Problem{}, false
+	return problem.Problem{}, false
 }
 
 // tell sends the events of a pass: one per outcome, however many attempts it takes.
 func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncErr error, quiet bool) {
-	told := map[Problem]bool{}
-	for _, problem := range byReason(out.problems) {
-		if !known.told[problem] {
-			r.opts.Recorder.Event(svc, eventType(problem.Reason), problem.Reason, problem.Message)
+	told := map[problem.Problem]bool{}
+	for _, found := range problem.ByReason(out.problems) {
+		if !known.told[found] {
+			r.opts.Recorder.Event(svc, problem.EventType(found.Reason), found.Reason, found.Message)
 		}
-		told[problem] = true
+		told[found] = true
 	}
 	if syncErr != nil {
 		maps.Copy(told, known.told) // a pass that ended early has not seen everything: the next one must not tell it again
@@ -158,12 +162,12 @@ func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncE
 			known.failure = failure
 		}
 	case known.recreating != "" && known.actual != nil:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, ReasonLoadBalancerRecreated, "CLB %s is gone; %s with address %s takes its place",
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "CLB %s is gone; %s with address %s takes its place",
 			known.recreating, known.actual.LoadBalancer.ID, known.actual.LoadBalancer.Address)
 		known.recreating, known.failure = "", ""
 	case out.writes > 0 || known.failure != "":
 		if _, isUnmet := unmetWish(out.problems); !isUnmet { // an event of its own tells of that
-			r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonEnsured, "CLB %s is as the Service wants it", out.loadBalancerID)
+			r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "CLB %s is as the Service wants it", out.loadBalancerID)
 		}
 		known.failure = ""
 	}
@@ -180,20 +184,20 @@ func (r *Reconciler) tellUnwritten(svc *corev1.Service, known *memory, reason st
 
 // tellHandedOver tells once that nothing is done for the Service.
 func (r *Reconciler) tellHandedOver(svc *corev1.Service, known *memory) {
-	problem := handedOver(svc)
-	if !known.told[problem] {
-		r.opts.Recorder.Event(svc, corev1.EventTypeWarning, problem.Reason, problem.Message)
+	found := handedOver(svc)
+	if !known.told[found] {
+		r.opts.Recorder.Event(svc, corev1.EventTypeWarning, found.Reason, found.Message)
 	}
-	known.told = map[Problem]bool{problem: true}
+	known.told = map[problem.Problem]bool{found: true}
 }
 
-func handedOver(svc *corev1.Service) Problem {
-	kind, _ := lookup(svc.Annotations, Type)
+func handedOver(svc *corev1.Service) problem.Problem {
+	kind, _ := annotation.Lookup(svc.Annotations, annotation.Type)
 	text := ""
 	if id := svc.Labels[LabelLoadBalancerID]; id != "" {
 		text = fmt.Sprintf("; CLB %s stays as it is until the Service is deleted", id)
 	}
-	return problemf(ReasonFeatureNotSupported, "%s: %q leaves the Service to another controller (feature gate %s)%s", Type, kind, GateLoadBalancerType, text)
+	return problem.Newf(problem.ReasonFeatureNotSupported, "%s: %q leaves the Service to another controller (feature gate %s)%s", annotation.Type, kind, annotation.GateLoadBalancerType, text)
 }
 
 // tearDown removes the CLB, then what holds the Service.
@@ -202,7 +206,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 		return 0, nil // the cache has not seen it yet
 	}
 	measured := pass{passDelete, time.Now()}
-	turn, end := r.takeTurn(ctx, nameOf(svc), known)
+	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known)
 	out, err := r.remove(turn, svc, known)
 	end(err)
 	wait, quiet := waitTime(err)
@@ -213,32 +217,32 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *m
 			return wait, nil
 		}
 		if failure := signature(err); failure != known.failure {
-			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, ReasonCleanFailed, err.Error())
+			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, problem.ReasonCleanFailed, err.Error())
 			known.failure = failure
 		}
 		return 0, err
 	}
 	if _, err := r.kube.change(ctx, svc, release); err != nil {
-		return 0, r.tellUnwritten(svc, known, ReasonFailedRemoveFinalizer, fmt.Errorf("release the Service: %w", err))
+		return 0, r.tellUnwritten(svc, known, problem.ReasonFailedRemoveFinalizer, fmt.Errorf("release the Service: %w", err))
 	}
 	known.failure, known.told, known.released = "", nil, true
 	switch {
 	case out.loadBalancerID == "":
 	case out.preserved:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, ReasonPreservedOnDelete, "CLB %s stays with its listeners, as the annotation %s asks", out.loadBalancerID, PreserveOnDelete)
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "CLB %s stays with its listeners, as the annotation %s asks", out.loadBalancerID, annotation.PreserveOnDelete)
 	case out.reused:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonCleaned, "CLB %s is rid of this Service's listeners and groups", out.loadBalancerID)
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "CLB %s is rid of this Service's listeners and groups", out.loadBalancerID)
 	default:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, ReasonCleaned, "CLB %s is deleted", out.loadBalancerID)
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "CLB %s is deleted", out.loadBalancerID)
 	}
 	return 0, nil
 }
 
 // failureReason is the reason of the event that tells of a failed pass.
 func failureReason(err error) string {
-	var config *ConfigError
-	if errors.As(err, &config) && config.event != "" {
-		return config.event
+	var config *problem.ConfigError
+	if errors.As(err, &config) && config.Event != "" {
+		return config.Event
 	}
-	return ReasonSyncFailed
+	return problem.ReasonSyncFailed
 }

@@ -7,6 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
 // addressOf returns the address of an instance's network interface, which stands in for a pod's.
@@ -57,7 +60,7 @@ func podWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, put func
 	return w, put
 }
 
-func eni(svc *corev1.Service) { svc.Annotations[AnnotationBackendType] = "eni" }
+func eni(svc *corev1.Service) { svc.Annotations[annotation.BackendType] = "eni" }
 
 func (w *world) podMembers(group string) []string {
 	var members []string
@@ -108,7 +111,7 @@ func TestPodsAreMembers(t *testing.T) {
 func TestPodsOnVirtualNodesAreMembersInEveryMode(t *testing.T) {
 	t.Parallel()
 	const group = "k8s/30080/web/default/c1"
-	virtual := testNode("vk", labelled(labelType, typeVirtualKubelet), foreignProvider)
+	virtual := testNode("vk", labelled(backend.LabelType, backend.TypeVirtualKubelet), foreignProvider)
 	for _, test := range []struct {
 		policy corev1.ServiceExternalTrafficPolicy
 		want   []string

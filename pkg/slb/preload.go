@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
 const (
@@ -51,14 +54,14 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	all, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: tagOwner}})
+	all, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
 	if err != nil {
-		return fmt.Errorf("read all CLBs with the tag %s: %w", tagOwner, err)
+		return fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagOwner, err)
 	}
 	found := map[string]preload{}
 	ambiguous := map[string]bool{}
 	for _, lb := range all {
-		owner, _ := lb.Tag(tagOwner)
+		owner, _ := lb.Tag(mark.TagOwner)
 		if _, twice := found[owner]; twice {
 			ambiguous[owner] = true
 		}
@@ -87,7 +90,7 @@ func (r *Reconciler) wantedOwners() (map[string]bool, error) {
 	wanted := map[string]bool{}
 	for _, svc := range services {
 		if wantsLoadBalancer(r.opts.Config, svc) && held(svc) {
-			wanted[DefaultName(svc.UID)] = true
+			wanted[mark.DefaultName(svc.UID)] = true
 		}
 	}
 	return wanted, nil
@@ -129,34 +132,34 @@ func (r *Reconciler) preloadListeners(ctx context.Context, found map[string]prel
 
 // observe completes the model with the groups. Where every port has its listener, the groups are those that the listeners
 // name, and a list of all groups is not needed: a group that nothing uses any more is found by the next drift pass.
-func (p preload) observe(ctx context.Context, api reader, svc *corev1.Service) (*Model, error) {
-	model := newObserved(p.lb, p.listeners)
-	ids, complete := groupsInUse(model, svc)
+func (p preload) observe(ctx context.Context, api observe.Reader, svc *corev1.Service) (*model.Model, error) {
+	observed := observe.New(p.lb, p.listeners)
+	ids, complete := groupsInUse(observed, svc)
 	if !complete {
-		return observeGroups(ctx, api, model, nameOf(svc))
+		return observe.Groups(ctx, api, observed, mark.ServiceName(svc))
 	}
 	for _, id := range ids {
 		group, err := api.DescribeVServerGroup(ctx, id)
 		if alicloud.IsNotFound(err) {
-			model.Groups = nil
-			return observeGroups(ctx, api, model, nameOf(svc))
+			observed.Groups = nil
+			return observe.Groups(ctx, api, observed, mark.ServiceName(svc))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the members of group %s: %w", id, err)
 		}
-		if marked, _, ok := parseMark(group.Name); ok && marked == nameOf(svc) {
-			model.Groups = append(model.Groups, Group{ID: group.ID, Name: group.Name, Backends: group.Backends})
+		if marked, _, ok := mark.Parse(group.Name); ok && marked == mark.ServiceName(svc) {
+			observed.Groups = append(observed.Groups, model.Group{ID: group.ID, Name: group.Name, Backends: group.Backends})
 		}
 	}
-	return model, nil
+	return observed, nil
 }
 
 // groupsInUse returns the groups of the Service's listeners, and whether there is one listener per port.
-func groupsInUse(model *Model, svc *corev1.Service) (ids []string, complete bool) {
+func groupsInUse(model *model.Model, svc *corev1.Service) (ids []string, complete bool) {
 	listeners := 0
 	for _, listener := range model.Listeners {
-		marked, _, ok := parseMark(listener.Description)
-		if !ok || marked != nameOf(svc) || listener.GroupID == "" {
+		marked, _, ok := mark.Parse(listener.Description)
+		if !ok || marked != mark.ServiceName(svc) || listener.GroupID == "" {
 			continue
 		}
 		listeners++

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // cacheServices puts the Services into the cache as the API server has them.
@@ -96,7 +98,7 @@ func TestPreloadIsNotUsedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustPass("web")
-	w.change("web", func(svc *corev1.Service) { annotate(svc, Scheduler, "wlc") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Scheduler, "wlc") })
 	w.mustPass("web")
 	w.drift("web")
 	w.calls()

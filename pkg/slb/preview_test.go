@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 )
 
 func TestPreviewWritesNothing(t *testing.T) {
@@ -41,7 +43,7 @@ func TestPreviewWritesNothing(t *testing.T) {
 func TestStepsHaveAJSONForm(t *testing.T) {
 	t.Parallel()
 	desired, _ := newBuildCase(80).build()
-	text, err := json.Marshal(Diff(desired, nil, testName, testCluster).Steps[3])
+	text, err := json.Marshal(diff.Diff(desired, nil, testName, testCluster).Steps[3])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // story is a random sequence of events over one Service, told from a seed.
@@ -39,10 +40,10 @@ func (h *story) one() {
 		h.change("web", h.ports)
 	case 5:
 		h.change("web", func(svc *corev1.Service) {
-			setOrDelete(svc, HealthyThreshold, []string{"", "2", "5", "9"}[h.random.IntN(4)])
-			annotate(svc, DefaultWeight, strconv.Itoa(h.random.IntN(101)))
-			setOrDelete(svc, AdditionalTags, h.some("a=1", "b=1", "c=1"))
-			setOrDelete(svc, DomainExtensions, h.some("a.example.com:cert-1", "b.example.com:cert-1", "c.example.com:cert-2"))
+			setOrDelete(svc, annotation.HealthyThreshold, []string{"", "2", "5", "9"}[h.random.IntN(4)])
+			annotate(svc, annotation.DefaultWeight, strconv.Itoa(h.random.IntN(101)))
+			setOrDelete(svc, annotation.AdditionalTags, h.some("a=1", "b=1", "c=1"))
+			setOrDelete(svc, annotation.DomainExtensions, h.some("a.example.com:cert-1", "b.example.com:cert-1", "c.example.com:cert-2"))
 		})
 	case 6:
 		h.restart()
@@ -78,8 +79,8 @@ func (w *world) secureWeb(reused bool) *corev1.Service {
 	if reused {
 		svc = reusing("web", w.makeCLB(alicloud.Tag{Key: "mine", Value: "1"}).ID, "true", 80)
 	}
-	annotate(svc, ProtocolPort, "https:80")
-	annotate(svc, CertID, testCertificate)
+	annotate(svc, annotation.ProtocolPort, "https:80")
+	annotate(svc, annotation.CertID, testCertificate)
 	return svc
 }
 
@@ -128,7 +129,7 @@ func (h *story) fresh(reused bool) map[string]cloudLB {
 	svc, made := h.get("web"), fresh.secureWeb(reused)
 	made.Spec = svc.Spec
 	for key, value := range svc.Annotations {
-		if key != Prefixes[0]+string(LoadBalancerID) {
+		if key != annotation.Prefixes[0]+string(annotation.LoadBalancerID) {
 			made.Annotations[key] = value
 		}
 	}

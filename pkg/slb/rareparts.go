@@ -4,30 +4,34 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // mayHaveAccessList reports whether a list of the Service is to be looked for. It is not looked for in vain with every CLB:
 // most Services never had one.
-func mayHaveAccessList(svc *corev1.Service, params Params, actual *Model, record Record) bool {
-	if len(askedRanges(svc)) > 0 {
+func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *model.Model, record Record) bool {
+	if len(annotation.SourceRangesOf(svc)) > 0 {
 		return true
 	}
 	if actual == nil {
 		return false
 	}
 	if actual.Reused {
-		return params.overridesListeners()
+		return params.OverridesListeners()
 	}
-	return slices.Contains(record.Annotations, recordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l Listener) bool {
-		marked, _, ok := parseMark(l.Description)
-		return ok && marked == nameOf(svc) && l.Attributes["AclId"] != "" && !params.Has(ACLID)
+	return slices.Contains(record.Annotations, recordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool {
+		marked, _, ok := mark.Parse(l.Description)
+		return ok && marked == mark.ServiceName(svc) && l.Attributes["AclId"] != "" && !params.Has(annotation.ACLID)
 	})
 }
 
 // mayHaveExtensions reports whether extensions need to be read. Most Services never had any.
-func mayHaveExtensions(params Params, actual *Model, record Record) bool {
-	if actual == nil || actual.Reused && !params.overridesListeners() {
+func mayHaveExtensions(params annotation.Params, actual *model.Model, record Record) bool {
+	if actual == nil || actual.Reused && !params.OverridesListeners() {
 		return false
 	}
-	return params.Has(DomainExtensions) || len(record.Domains)+len(record.legacyDomains) > 0
+	return params.Has(annotation.DomainExtensions) || len(record.Domains)+len(record.legacyDomains) > 0
 }

@@ -8,6 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 func threeNodes(w *world) {
@@ -35,7 +38,7 @@ func TestCreateCostsFiveCalls(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{group: wantMembers}, lb.Groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{tagOwner: "a0f5e8a1cweb", tagCluster: testCluster}, lb.Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{mark.TagOwner: "a0f5e8a1cweb", mark.TagCluster: testCluster}, lb.Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 	got := [5]string{lb.AddressType, lb.DeleteProtection, lb.Protection, lb.Reason, lb.ChargeType}
@@ -137,7 +140,7 @@ func TestNodeChangesCostOneWritePerPort(t *testing.T) {
 			w.putNode(testNode("c", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }))
 		}, []string{"RemoveVServerGroupBackendServers"}},
 		{"about to be removed by the autoscaler", func(w *world) {
-			w.putNode(testNode("c", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: taintAutoscaler}} }))
+			w.putNode(testNode("c", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: backend.TaintAutoscaler}} }))
 		}, []string{"SetVServerGroupAttribute"}},
 		{"heartbeat", func(w *world) {
 			w.putNode(testNode("c", func(n *corev1.Node) { n.ResourceVersion = "2" }))
@@ -316,7 +319,7 @@ func TestLostCLBIsMadeAnew(t *testing.T) {
 		t.Errorf("%d CLBs, id %s, before %s; want one new", n, after, before)
 	}
 	events := w.told()
-	if len(events) != 1 || events[0][:len("Warning "+ReasonLoadBalancerRecreated)] != "Warning "+ReasonLoadBalancerRecreated {
+	if len(events) != 1 || events[0][:len("Warning "+problem.ReasonLoadBalancerRecreated)] != "Warning "+problem.ReasonLoadBalancerRecreated {
 		t.Errorf("events = %q, want one that tells of the new address", events)
 	}
 }

@@ -13,6 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
 // Reconciler makes the cloud look as the Services want. It is the only writer: one pass at a time per Service, whoever
@@ -47,7 +56,7 @@ type outcome struct {
 	status         *corev1.LoadBalancerStatus
 	// service is the Service as it is after what the pass wrote to it, nil when it wrote nothing.
 	service  *corev1.Service
-	problems []Problem
+	problems []problem.Problem
 	// writes counts the calls that changed something.
 	writes int
 	// record is what is applied once the plan is carried out, and then what the Service holds; nil to leave that as it is.
@@ -56,8 +65,8 @@ type outcome struct {
 	refused []string
 	// desired is what the pass wants, gates are the readiness gates of its pods, and gateWait is when they are due for
 	// another look.
-	desired  *Model
-	gates    []gatedPod
+	desired  *model.Model
+	gates    []backend.GatedPod
 	gateWait time.Duration
 	// repeated says that the pass failed in the same way as the one before.
 	repeated bool
@@ -69,7 +78,7 @@ type outcome struct {
 
 // ensure makes the CLB of a Service as it is wanted. The caller holds the Service's lock.
 func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *memory) (outcome, error) {
-	params, problems := paramsOf(svc)
+	params, problems := annotation.Of(svc)
 	out := outcome{problems: problems}
 	if err := r.refuse(params); err != nil {
 		return out, err
@@ -87,7 +96,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	if err != nil {
 		return out, err
 	}
-	known.note(ctx, notes(params, out.desired))
+	known.note(ctx, build.Ineffective(params, out.desired))
 	if svc, err = r.recordIntent(ctx, svc, known, plan, &out); svc == nil {
 		return out, err
 	}
@@ -100,7 +109,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 	err = errors.Join(err, r.openGates(ctx, svc, known, &out))
 	if actual := known.actual; actual != nil && actual.LoadBalancer.ID != "" {
 		out.loadBalancerID = actual.LoadBalancer.ID
-		if actual.serves() || actual.Reused && !params.overridesListeners() {
+		if actual.Serves() || actual.Reused && !params.OverridesListeners() {
 			external, problems := r.externalAddresses(ctx, known, params)
 			out.problems = append(out.problems, problems...)
 			out.status = statusOf(actual, params, external)
@@ -110,8 +119,8 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, known *mem
 }
 
 // lockShared keeps other Services from a CLB that is not this one's alone.
-func (r *Reconciler) lockShared(ctx context.Context, params Params, known *memory) (unlock func(), err error) {
-	id := params.Get(LoadBalancerID)
+func (r *Reconciler) lockShared(ctx context.Context, params annotation.Params, known *memory) (unlock func(), err error) {
+	id := params.Get(annotation.LoadBalancerID)
 	if known.actual != nil && known.actual.Reused {
 		id = known.actual.LoadBalancer.ID
 	}
@@ -125,24 +134,24 @@ func (r *Reconciler) lockShared(ctx context.Context, params Params, known *memor
 }
 
 // refuse returns why nothing may be done for a Service.
-func (r *Reconciler) refuse(params Params) error {
-	if r.opts.Config.DisablePublicSLB && !params.Has(LoadBalancerID) && params.addressType() == alicloud.AddressInternet {
-		return &ConfigError{Field: "disablePublicSLB", Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
-			string(AddressType) + ": intranet"}
+func (r *Reconciler) refuse(params annotation.Params) error {
+	if r.opts.Config.DisablePublicSLB && !params.Has(annotation.LoadBalancerID) && params.AddressType() == alicloud.AddressInternet {
+		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
+			string(annotation.AddressType) + ": intranet"}
 	}
 	return nil
 }
 
 // look makes sure that what is remembered may be trusted, and reads the cloud where it may not.
-func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
+func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params annotation.Params, known *memory) error {
 	due := !time.Now().Before(known.due)
 	known.drift = known.fresh && due
 	if known.fresh && !due && !known.asksForGroups(params) {
 		return r.lookFurther(ctx, svc, params, known)
 	}
 	known.accessRead, known.extensionsRead = false, false
-	known.groupsAsked = params.Get(VGroupPort)
-	if pre, ok := r.preloads.take(DefaultName(svc.UID)); ok && known.actual == nil {
+	known.groupsAsked = params.Get(annotation.VGroupPort)
+	if pre, ok := r.preloads.take(mark.DefaultName(svc.UID)); ok && known.actual == nil {
 		actual, err := pre.observe(ctx, r.opts.API, svc)
 		if err != nil {
 			return err
@@ -154,9 +163,9 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 	if err != nil {
 		return err
 	}
-	var actual *Model
+	var actual *model.Model
 	if found.lb != nil {
-		if actual, err = observe(ctx, r.opts.API, *found.lb, nameOf(svc), found.reused); err != nil {
+		if actual, err = observe.All(ctx, r.opts.API, *found.lb, mark.ServiceName(svc), found.reused); err != nil {
 			return err
 		}
 	}
@@ -165,10 +174,10 @@ func (r *Reconciler) look(ctx context.Context, svc *corev1.Service, params Param
 }
 
 // lookFurther reads what few Services have.
-func (r *Reconciler) lookFurther(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
+func (r *Reconciler) lookFurther(ctx context.Context, svc *corev1.Service, params annotation.Params, known *memory) error {
 	record := loadRecord(known.record, svc, known.actual)
 	if !known.extensionsRead && mayHaveExtensions(params, known.actual, record) {
-		if err := observeExtensions(ctx, r.opts.API, known.actual, nameOf(svc)); err != nil {
+		if err := observe.Extensions(ctx, r.opts.API, known.actual, mark.ServiceName(svc)); err != nil {
 			return err
 		}
 		known.extensionsRead = true
@@ -179,11 +188,11 @@ func (r *Reconciler) lookFurther(ctx context.Context, svc *corev1.Service, param
 }
 
 // lookForAccess reads the list of the source ranges where there may be one that is not known yet.
-func (r *Reconciler) lookForAccess(ctx context.Context, svc *corev1.Service, params Params, known *memory) error {
+func (r *Reconciler) lookForAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, known *memory) error {
 	if known.accessRead || !mayHaveAccessList(svc, params, known.actual, loadRecord(known.record, svc, known.actual)) {
 		return nil
 	}
-	list, err := observeAccessList(ctx, r.opts.API, svc)
+	list, err := observe.AccessList(ctx, r.opts.API, svc)
 	if err != nil {
 		return err
 	}
@@ -195,47 +204,47 @@ func (r *Reconciler) lookForAccess(ctx context.Context, svc *corev1.Service, par
 }
 
 // trust remembers what was just read.
-func (r *Reconciler) trust(known *memory, actual *Model) {
+func (r *Reconciler) trust(known *memory, actual *model.Model) {
 	known.actual, known.fresh, known.interfaces, known.eips = actual, true, nil, nil
 	if actual != nil {
-		known.charge.correct(&actual.LoadBalancer, time.Now())
+		known.charge.Correct(&actual.LoadBalancer, time.Now())
 	}
 	known.due = time.Now().Add(r.opts.ResyncPeriod + rand.N(r.opts.ResyncPeriod/5+1))
 }
 
 // plan compares what is wanted with what is there.
-func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memory, params Params, out *outcome) (Plan, error) {
-	if params.invalid && known.actual == nil {
-		return Plan{}, nil
+func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memory, params annotation.Params, out *outcome) (model.Plan, error) {
+	if params.Invalid && known.actual == nil {
+		return model.Plan{}, nil
 	}
 	params = known.lastValid(params)
 	before := *known.record
-	record := recordOf(before.LoadBalancerID, params, known.actual != nil && known.actual.Reused, len(askedRanges(svc)) > 0 || known.access != nil)
+	record := recordOf(before.LoadBalancerID, params, known.actual != nil && known.actual.Reused, len(annotation.SourceRangesOf(svc)) > 0 || known.access != nil)
 	reverted := params
-	if !params.invalid && (known.actual == nil || !known.actual.Reused || params.overridesListeners()) {
-		reverted = params.revert(before.Annotations)
+	if !params.Invalid && (known.actual == nil || !known.actual.Reused || params.OverridesListeners()) {
+		reverted = params.Revert(before.Annotations)
 	}
 	in, gates, err := r.input(ctx, svc, known, reverted)
 	if err != nil {
-		return Plan{}, err
+		return model.Plan{}, err
 	}
-	out.gates, out.silence = gates, untilSilence(in.Nodes, time.Now())
+	out.gates, out.silence = gates, backend.UntilSilence(in.Nodes, time.Now())
 	if in.RemoveTags, err = r.tagsToRemove(svc, before, record); err != nil {
-		return Plan{}, err
+		return model.Plan{}, err
 	}
-	in.RemoveDomains = notIn(before.Domains, record.Domains)
+	in.RemoveDomains = diff.NotIn(before.Domains, record.Domains)
 	in.Certificates, in.UsedCertificates, in.Now = r.readCertificates(ctx, params), usedCertificates(known.actual), time.Now()
-	desired, problems := Build(in)
+	desired, problems := build.Build(in)
 	out.desired = desired
 	actual := known.actual
 	if actual == nil && known.access != nil {
-		actual = &Model{Access: known.access}
+		actual = &model.Model{Access: known.access}
 	}
 	known.protectAgain(desired)
-	plan := Diff(desired, actual, nameOf(svc), in.ClusterID)
+	plan := diff.Diff(desired, actual, mark.ServiceName(svc), in.ClusterID)
 	out.problems = append(append(out.problems, problems...), plan.Problems...)
-	if hasInvalid(out.problems) {
-		return plan.membersOnly(), nil
+	if problem.HasInvalid(out.problems) {
+		return plan.MembersOnly(), nil
 	}
 	out.record = &record
 	return plan, nil
@@ -243,7 +252,7 @@ func (r *Reconciler) plan(ctx context.Context, svc *corev1.Service, known *memor
 
 // tagsToRemove returns the keys that left the annotation. On an existing CLB those stay that another Service asks for.
 func (r *Reconciler) tagsToRemove(svc *corev1.Service, before, wanted Record) ([]string, error) {
-	gone := notIn(before.TagKeys, wanted.TagKeys)
+	gone := diff.NotIn(before.TagKeys, wanted.TagKeys)
 	if len(gone) == 0 {
 		return nil, nil
 	}
@@ -252,11 +261,11 @@ func (r *Reconciler) tagsToRemove(svc *corev1.Service, before, wanted Record) ([
 		return nil, fmt.Errorf("list the Services: %w", err)
 	}
 	for _, other := range services {
-		if nameOf(other) == nameOf(svc) || !wantsLoadBalancer(r.opts.Config, other) {
+		if mark.ServiceName(other) == mark.ServiceName(svc) || !wantsLoadBalancer(r.opts.Config, other) {
 			continue
 		}
-		if params, _ := ParseParams(other.Annotations); params.Get(LoadBalancerID) == before.LoadBalancerID {
-			gone = notIn(gone, recordOf(before.LoadBalancerID, params, true, false).TagKeys)
+		if params, _ := annotation.Parse(other.Annotations); params.Get(annotation.LoadBalancerID) == before.LoadBalancerID {
+			gone = diff.NotIn(gone, recordOf(before.LoadBalancerID, params, true, false).TagKeys)
 		}
 	}
 	return gone, nil
@@ -264,7 +273,7 @@ func (r *Reconciler) tagsToRemove(svc *corev1.Service, before, wanted Record) ([
 
 // recordIntent writes to the Service the tags and domains that a plan is about to write, before it does. It returns the
 // Service as it is then, nil when it is gone.
-func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, known *memory, plan Plan, out *outcome) (*corev1.Service, error) {
+func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, known *memory, plan model.Plan, out *outcome) (*corev1.Service, error) {
 	if out.record == nil || plan.Empty() {
 		return svc, nil
 	}
@@ -291,30 +300,30 @@ func (m *memory) recordApplied(out *outcome, err error) {
 }
 
 // input collects what the wanted state depends on.
-func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memory, params Params) (Input, []gatedPod, error) {
-	in := Input{
+func (r *Reconciler) input(ctx context.Context, svc *corev1.Service, known *memory, params annotation.Params) (build.Input, []backend.GatedPod, error) {
+	in := build.Input{
 		Service: svc, Params: params, Config: r.opts.Config, ClusterID: clusterIDOn(known.actual, svc, r.opts.Config.ClusterID),
 		Reused: known.actual != nil && known.actual.Reused,
 	}
 	if known.actual != nil {
-		in.Exists, in.IPVersion, in.HTTPSPorts = true, known.actual.LoadBalancer.AddressIPVersion, known.actual.httpsPorts()
+		in.Exists, in.IPVersion, in.HTTPSPorts = true, known.actual.LoadBalancer.AddressIPVersion, known.actual.HttpsPorts()
 	}
 	if in.Reused {
-		in.ForeignGroups = known.actual.foreignGroups()
+		in.ForeignGroups = known.actual.ForeignGroups()
 	}
 	nodes, err := r.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
 		return in, nil, fmt.Errorf("list the nodes: %w", err)
 	}
-	in.Nodes = NodesOf(nodes, r.opts.InstanceID, time.Now())
+	in.Nodes = backend.Nodes(nodes, r.opts.InstanceID, time.Now())
 	if in.Slices, err = r.slices(svc); err != nil {
 		return in, nil, err
 	}
 	gates := r.gates(ctx, svc, known, in)
-	in.Waiting = waitingAddresses(gates)
-	in.Interfaces, in.Blocks, err = r.interfaces(ctx, known, podAddresses(in.backends()))
+	in.Waiting = backend.WaitingAddresses(gates)
+	in.Interfaces, in.Blocks, err = r.interfaces(ctx, known, backend.PodAddresses(in.Backends()))
 	for i := range gates {
-		gates[i].placed = in.Interfaces[gates[i].address] != ""
+		gates[i].Placed = in.Interfaces[gates[i].Address] != ""
 	}
 	return in, gates, err
 }
@@ -341,54 +350,54 @@ func (r *Reconciler) projectedSlices(svc *corev1.Service) ([]*discoveryv1.Endpoi
 	if err != nil {
 		return nil, fmt.Errorf("read the Endpoints of the Service: %w", err)
 	}
-	return slicesOf(endpoints), nil
+	return backend.FromEndpoints(endpoints), nil
 }
 
 // apply carries the plan out and updates what is remembered.
-func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memory, plan Plan, out *outcome) error {
+func (r *Reconciler) apply(ctx context.Context, svc *corev1.Service, known *memory, plan model.Plan, out *outcome) error {
 	if plan.Empty() {
 		known.busy = 0
 		return nil
 	}
 	if known.actual == nil {
-		known.actual, known.extensionsRead = &Model{Access: known.access}, true // a new listener has no extensions
+		known.actual, known.extensionsRead = &model.Model{Access: known.access}, true // a new listener has no extensions
 	}
 	observePlan(plan)
-	applier := newApplier(r.opts.API, known.actual, func(lb alicloud.LoadBalancer) string { return clientToken(svc.UID, known.lost, lb) })
-	applier.drift = known.drift
-	err := applier.run(ctx, plan)
-	out.refused = applier.refusedAnnotations()
-	out.writes += applier.writes
+	applier := deploy.New(r.opts.API, known.actual, func(lb alicloud.LoadBalancer) string { return deploy.Token(svc.UID, known.lost, lb) })
+	applier.Drift = known.drift
+	err := applier.Run(ctx, plan)
+	out.refused = applier.RefusedAnnotations()
+	out.writes += applier.Writes
 	known.access = known.actual.Access
-	if applier.charge.asked != "" {
-		known.charge = applier.charge
+	if applier.Charge.Asked != "" {
+		known.charge = applier.Charge
 	}
 	r.settle(known, applier, err)
 	return err
 }
 
 // settle decides how far what is remembered may be trusted after a plan was carried out.
-func (r *Reconciler) settle(known *memory, applier *applier, err error) {
+func (r *Reconciler) settle(known *memory, applier *deploy.Applier, err error) {
 	if known.actual.LoadBalancer.ID == "" {
 		known.actual = nil // nothing was made; whether that is certain, doubt says
 	}
-	if applier.lost != "" && known.actual != nil && known.actual.Reused {
+	if applier.Lost != "" && known.actual != nil && known.actual.Reused {
 		known.actual, known.fresh = nil, false
 		return
 	}
-	if applier.lost != "" {
-		known.forget(applier.lost)
-		known.recreating = applier.lost
+	if applier.Lost != "" {
+		known.forget(applier.Lost)
+		known.recreating = applier.Lost
 		return
 	}
-	if applier.doubt || applier.refusedServer {
+	if applier.Doubt || applier.RefusedServer {
 		known.interfaces = nil
 	}
-	if applier.doubt {
+	if applier.Doubt {
 		known.doubt()
 		known.unsettled = time.Now().Add(longestCall)
 	}
-	if applier.interrupted {
+	if applier.Interrupted {
 		return
 	}
 	if err == nil {

@@ -3,6 +3,10 @@ package slb
 import (
 	"slices"
 	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // recordedSourceRanges stands in [Record.Annotations] for the source ranges of the Service, which may be in its spec. It says
@@ -34,26 +38,26 @@ type Record struct {
 // recordOf returns what is applied once a pass has followed the annotations. On an existing CLB (annotation id) only what acts
 // on listeners counts, and only where the Service manages them: the attributes of the CLB itself are its owner's.
 // sourceRanges says that the Service has, or is to have, an access control list.
-func recordOf(loadBalancerID string, params Params, reused, sourceRanges bool) Record {
+func recordOf(loadBalancerID string, params annotation.Params, reused, sourceRanges bool) Record {
 	record := Record{LoadBalancerID: loadBalancerID}
-	rows := Annotations()
+	rows := annotation.Table()
 	if reused {
-		rows = listenerAnnotations()
+		rows = annotation.ListenerTable()
 	}
-	if !reused || params.overridesListeners() {
+	if !reused || params.OverridesListeners() {
 		for _, row := range rows {
-			if row.Code != "" && params.Has(row.Suffix) && !params.reverted[row.Suffix] {
+			if row.Code != "" && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
 				record.Annotations = append(record.Annotations, string(row.Suffix))
 			}
 		}
-		for _, extension := range extensionsOf(params) {
+		for _, extension := range annotation.DomainExtensionsOf(params) {
 			record.Domains = append(record.Domains, extension.Domain)
 		}
 	}
 	if sourceRanges {
 		record.Annotations = append(record.Annotations, recordedSourceRanges)
 	}
-	for _, tag := range additionalTags(params) {
+	for _, tag := range annotation.TagsOf(params) {
 		record.TagKeys = append(record.TagKeys, tag.Key)
 	}
 	return record.sorted()
@@ -67,7 +71,7 @@ func (r Record) intent() Record {
 
 // isAbout reports whether the Record is about the CLB, nil for one that is about to be created. A Record that was written before
 // the creation is about any CLB of ours.
-func (r Record) isAbout(actual *Model) bool {
+func (r Record) isAbout(actual *model.Model) bool {
 	switch {
 	case actual == nil:
 		return r.LoadBalancerID == ""
@@ -79,7 +83,7 @@ func (r Record) isAbout(actual *Model) bool {
 }
 
 // of returns the Record as that of the CLB.
-func (r Record) of(actual *Model) Record {
+func (r Record) of(actual *model.Model) Record {
 	r.LoadBalancerID, r.legacyTags = "", false
 	if actual != nil {
 		r.LoadBalancerID, r.legacyTags = actual.LoadBalancer.ID, !actual.Reused && hasLegacyTags(&actual.LoadBalancer)
@@ -107,7 +111,7 @@ func (r Record) after(wanted Record, failed bool, refused []string) Record {
 	if !failed {
 		return wanted
 	}
-	wanted.Annotations = notIn(wanted.Annotations, refused)
+	wanted.Annotations = diff.NotIn(wanted.Annotations, refused)
 	return r.and(wanted)
 }
 
@@ -127,11 +131,11 @@ func containsAll(all, some []string) bool {
 
 // resolveDomains puts names in the place of digests, as far as there is an extension of that name or the annotation asks for
 // one. Any other needs no removal.
-func (r Record) resolveDomains(actual *Model, params Params) Record {
+func (r Record) resolveDomains(actual *model.Model, params annotation.Params) Record {
 	if len(r.legacyDomains) == 0 {
 		return r
 	}
-	candidates := extensionsOf(params)
+	candidates := annotation.DomainExtensionsOf(params)
 	for i := range actual.Listeners {
 		candidates = append(candidates, actual.Listeners[i].Extensions...)
 	}

@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // ConditionWritten on a Service holds, as JSON in its message, the [Record] of what was applied to its CLB.
@@ -33,7 +36,7 @@ func recordOn(svc *corev1.Service) (Record, bool) {
 
 // loadRecord returns the Record of a CLB: that of this process, because the cache may lag behind what it wrote, else that of
 // the Service, else what an earlier version wrote to tags. Without any, nothing is reverted: the CLB was adopted.
-func loadRecord(remembered *Record, svc *corev1.Service, actual *Model) Record {
+func loadRecord(remembered *Record, svc *corev1.Service, actual *model.Model) Record {
 	candidates := []*Record{remembered}
 	if written, ok := recordOn(svc); ok {
 		candidates = append(candidates, &written)
@@ -72,12 +75,12 @@ func storeFirstIntent(svc *corev1.Service) {
 	if _, ok := recordOn(svc); ok {
 		return
 	}
-	params, _ := paramsOf(svc)
-	if params.invalid {
+	params, _ := annotation.Of(svc)
+	if params.Invalid {
 		return
 	}
-	id := params.Get(LoadBalancerID)
-	if intent := recordOf(id, params, id != "", len(askedRanges(svc)) > 0).intent(); !intent.empty() {
+	id := params.Get(annotation.LoadBalancerID)
+	if intent := recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).intent(); !intent.empty() {
 		intent.store()(svc)
 	}
 }

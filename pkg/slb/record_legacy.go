@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 
 // hasLegacyTags reports whether the CLB carries tags of an earlier version.
 func hasLegacyTags(lb *alicloud.LoadBalancer) bool {
-	return slices.ContainsFunc(legacyTags(), func(key string) bool {
+	return slices.ContainsFunc(mark.LegacyTags(), func(key string) bool {
 		_, ok := lb.Tag(key)
 		return ok
 	})
@@ -28,16 +30,16 @@ func hasLegacyTags(lb *alicloud.LoadBalancer) bool {
 // because extensions are read later.
 func legacyRecord(lb *alicloud.LoadBalancer) Record {
 	var record Record
-	codes, _ := lb.Tag(tagApplied)
+	codes, _ := lb.Tag(mark.TagApplied)
 	record.Annotations = namesOfCodes(strings.Split(codes, "."))
-	digests, _ := lb.Tag(tagWritten)
+	digests, _ := lb.Tag(mark.TagWritten)
 	written := strings.Split(digests, ".")
 	for _, tag := range lb.Tags {
-		if !reservedTags.Has(tag.Key) && slices.Contains(written, digest(tag.Key)) {
+		if !annotation.ReservedTags.Has(tag.Key) && slices.Contains(written, digest(tag.Key)) {
 			record.TagKeys = append(record.TagKeys, tag.Key)
 		}
 	}
-	domains, _ := lb.Tag(tagDomains)
+	domains, _ := lb.Tag(mark.TagDomains)
 	for len(domains) >= digestLength {
 		record.legacyDomains, domains = append(record.legacyDomains, domains[:digestLength]), domains[digestLength:]
 	}
@@ -46,7 +48,7 @@ func legacyRecord(lb *alicloud.LoadBalancer) Record {
 
 func namesOfCodes(codes []string) []string {
 	var names []string
-	for _, row := range Annotations() {
+	for _, row := range annotation.Table() {
 		if row.Code != "" && slices.Contains(codes, row.Code) {
 			names = append(names, string(row.Suffix))
 		}

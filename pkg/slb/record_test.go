@@ -14,6 +14,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // guest makes a Service with an https listener, tags and domain extensions on an existing CLB, which has a tag of its owner.
@@ -25,15 +27,15 @@ func guest(w *world, extensions, tags string) *corev1.Service {
 
 func guestOn(name, id, extensions, tags string) *corev1.Service {
 	svc := reusing(name, id, "true", 443)
-	annotate(svc, ProtocolPort, "https:443")
-	annotate(svc, CertID, testCertificate)
-	setOrDelete(svc, DomainExtensions, extensions)
-	setOrDelete(svc, AdditionalTags, tags)
+	annotate(svc, annotation.ProtocolPort, "https:443")
+	annotate(svc, annotation.CertID, testCertificate)
+	setOrDelete(svc, annotation.DomainExtensions, extensions)
+	setOrDelete(svc, annotation.AdditionalTags, tags)
 	return svc
 }
 
 // setOrDelete sets an annotation; empty stands for none.
-func setOrDelete(svc *corev1.Service, suffix Suffix, value string) {
+func setOrDelete(svc *corev1.Service, suffix annotation.Suffix, value string) {
 	annotate(svc, suffix, value)
 	if value == "" {
 		delete(svc.Annotations, key(suffix))
@@ -81,9 +83,9 @@ func TestRecordOnAnExistingCLB(t *testing.T) {
 				{"", "", "", nil, nil, "rr", ""},
 			} {
 				w.change("web", func(svc *corev1.Service) {
-					setOrDelete(svc, DomainExtensions, step.extensions)
-					setOrDelete(svc, AdditionalTags, step.tags)
-					setOrDelete(svc, Scheduler, step.scheduler)
+					setOrDelete(svc, annotation.DomainExtensions, step.extensions)
+					setOrDelete(svc, annotation.AdditionalTags, step.tags)
+					setOrDelete(svc, annotation.Scheduler, step.scheduler)
 				})
 				if restarted {
 					w.restart()
@@ -92,7 +94,7 @@ func TestRecordOnAnExistingCLB(t *testing.T) {
 				if diff := cmp.Diff(append([]string{"own.example.com:cert-1"}, step.wantDomains...), w.domains(443)); diff != "" {
 					t.Errorf("%q: extensions (-want +got):\n%s", step.extensions, diff)
 				}
-				want := map[string]string{tagReused: "true", "mine": "1"}
+				want := map[string]string{mark.TagReused: "true", "mine": "1"}
 				for key, value := range step.wantTags {
 					want[key] = value
 				}
@@ -131,19 +133,19 @@ func TestTagsThatTwoServicesAskFor(t *testing.T) {
 	}
 	for name, port := range map[string]int32{"web": 80, "shop": 81} {
 		svc := reusing(name, id, "true", port)
-		annotate(svc, AdditionalTags, "team=a,"+name+"=1")
+		annotate(svc, annotation.AdditionalTags, "team=a,"+name+"=1")
 		w.put(svc)
 		cache(name)
 		w.mustPass(name)
 	}
 	check := func(when string, want map[string]string) {
 		t.Helper()
-		want[tagReused] = "true"
+		want[mark.TagReused] = "true"
 		if diff := cmp.Diff(want, w.state()["mine"].Tags); diff != "" {
 			t.Errorf("tags %s (-want +got):\n%s", when, diff)
 		}
 	}
-	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(AdditionalTags)) })
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.AdditionalTags)) })
 	cache("web")
 	w.mustPass("web")
 	check("after one Service left them", map[string]string{"team": "a", "shop": "1"})
@@ -163,7 +165,7 @@ func TestRecordOfAnotherCLB(t *testing.T) {
 		svc.Status.Conditions = []metav1.Condition{{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: reasonWritten, Message: message}}
 		w.put(svc)
 		w.mustPass("web")
-		if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
+		if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
 			t.Errorf("%q: tags (-want +got):\n%s", message, diff)
 		}
 		if text := w.recorded("web"); text != "" {
@@ -225,12 +227,12 @@ func TestIntentIsRecordedBeforeTheWrite(t *testing.T) {
 				}
 				w.restart()
 				w.change("web", func(svc *corev1.Service) {
-					setOrDelete(svc, DomainExtensions, "")
-					setOrDelete(svc, AdditionalTags, "")
+					setOrDelete(svc, annotation.DomainExtensions, "")
+					setOrDelete(svc, annotation.AdditionalTags, "")
 				})
 				w.converge("web")
 				state := w.state()["mine"]
-				if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1"}, state.Tags); diff != "" {
+				if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, state.Tags); diff != "" {
 					t.Errorf("tags (-want +got):\n%s", diff)
 				}
 				if domains := w.domains(443); len(domains) != 0 {
@@ -255,7 +257,7 @@ func TestTearDownOnAnExistingCLB(t *testing.T) {
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
 	w.mustPass("web")
 	state := w.state()["mine"]
-	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1"}, state.Tags); diff != "" || len(state.Listeners)+len(state.Groups) != 0 {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, state.Tags); diff != "" || len(state.Listeners)+len(state.Groups) != 0 {
 		t.Errorf("listeners %v, groups %v, tags (-want +got):\n%s", state.Listeners, state.Groups, diff)
 	}
 	if conditions := w.get("web").Status.Conditions; len(conditions) != 0 {
@@ -277,15 +279,15 @@ func TestAdapterRecordsToo(t *testing.T) {
 		w.restart()
 	}
 	ensure()
-	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, AdditionalTags, "b=2") })
+	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, annotation.AdditionalTags, "b=2") })
 	ensure()
-	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" || !strings.Contains(w.recorded("web"), `"tags":["b"]`) {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" || !strings.Contains(w.recorded("web"), `"tags":["b"]`) {
 		t.Errorf("the Service records %s, tags (-want +got):\n%s", w.recorded("web"), diff)
 	}
 	if err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancerDeleted(t.Context(), "", w.get("web")); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{tagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags after the deletion (-want +got):\n%s", diff)
 	}
 }
@@ -297,21 +299,21 @@ func TestTagsOfAnEarlierVersion(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	svc := secured("a.example.com:cert-1")
-	annotate(svc, Scheduler, "wlc")
-	annotate(svc, AdditionalTags, "a=1,b=2")
+	annotate(svc, annotation.Scheduler, "wlc")
+	annotate(svc, annotation.AdditionalTags, "a=1,b=2")
 	w.put(svc)
 	w.mustPass("web")
 	w.restart()
 	id := w.onlyCLB()
 	if err := w.api.TagLoadBalancer(t.Context(), id, []alicloud.Tag{
-		{Key: tagApplied, Value: "sc"}, {Key: tagWritten, Value: digest("a") + "." + digest("b")}, {Key: tagDomains, Value: digest("a.example.com")},
+		{Key: mark.TagApplied, Value: "sc"}, {Key: mark.TagWritten, Value: digest("a") + "." + digest("b")}, {Key: mark.TagDomains, Value: digest("a.example.com")},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	w.change("web", func(svc *corev1.Service) {
 		svc.Status.Conditions = nil
-		setOrDelete(svc, Scheduler, "")
-		setOrDelete(svc, DomainExtensions, "")
+		setOrDelete(svc, annotation.Scheduler, "")
+		setOrDelete(svc, annotation.DomainExtensions, "")
 	})
 	w.calls()
 	w.mustPass("web")
@@ -323,13 +325,13 @@ func TestTagsOfAnEarlierVersion(t *testing.T) {
 		t.Errorf("the Service records %s", text)
 	}
 	w.restart()
-	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, AdditionalTags, "a=1") })
+	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, annotation.AdditionalTags, "a=1") })
 	w.calls()
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"UntagResources"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{tagOwner: "a0f5e8a1cweb", tagCluster: testCluster, "a": "1"}, w.state()["a0f5e8a1cweb"].Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{mark.TagOwner: "a0f5e8a1cweb", mark.TagCluster: testCluster, "a": "1"}, w.state()["a0f5e8a1cweb"].Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 }
@@ -338,7 +340,7 @@ func TestTagsOfAnEarlierVersion(t *testing.T) {
 func TestEmptyRecordWinsOverTagsOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	if err := w.api.TagLoadBalancer(t.Context(), w.onlyCLB(), []alicloud.Tag{{Key: tagApplied, Value: "sc"}}); err != nil {
+	if err := w.api.TagLoadBalancer(t.Context(), w.onlyCLB(), []alicloud.Tag{{Key: mark.TagApplied, Value: "sc"}}); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 const annotationsPage = "../../docs/reference/annotations.md"
@@ -28,8 +30,8 @@ func TestExamplesAreAccepted(t *testing.T) {
 		c.nodes = append(c.nodes, testNode("c", labelled("pool", "web")))
 		c.svc.Annotations = example(row, firstOf(row))
 		_, problems := c.build()
-		problems = slices.DeleteFunc(problems, func(p Problem) bool {
-			return row.Suffix == Type && p.Reason == ReasonAnnotationNoEffect // the gate is not an annotation
+		problems = slices.DeleteFunc(problems, func(p problem.Problem) bool {
+			return row.Suffix == annotation.Type && p.Reason == problem.ReasonAnnotationNoEffect // the gate is not an annotation
 		})
 		if len(problems) > 0 {
 			t.Errorf("%s: %v", row.Suffix, problems)
@@ -46,7 +48,7 @@ func TestEveryAnnotationIsExplained(t *testing.T) {
 		if !ok || !strings.HasSuffix(text.meaning, ".") {
 			t.Errorf("%s has no sentence", row.Suffix)
 		}
-		if _, ok := row.Value.parse(text.other); text.other != "" && !ok {
+		if _, ok := row.Value.Parse(text.other); text.other != "" && !ok {
 			t.Errorf("%s: the second value %q is refused", row.Suffix, text.other)
 		}
 	}
@@ -56,7 +58,7 @@ func TestEveryAnnotationIsExplained(t *testing.T) {
 }
 
 // example is the annotation with those that it needs.
-func example(row Annotation, value string) map[string]string {
+func example(row annotation.Row, value string) map[string]string {
 	annotations := map[string]string{}
 	for suffix, needed := range explanations[row.Suffix].with {
 		annotations[keyOf(suffix)] = needed
@@ -74,7 +76,7 @@ func renderAnnotations() string {
 A key is one of the prefixes followed by a name of the tables. Where a Service has both, the first prefix counts.
 
 `)
-	for _, prefix := range Prefixes {
+	for _, prefix := range annotation.Prefixes {
 		fmt.Fprintf(&page, "- `%s`\n", prefix)
 	}
 	page.WriteString(`
@@ -84,15 +86,15 @@ the members of an existing load balancer go on to follow the endpoints. A value 
 "Removed" is what an annotation that was set and is taken away leaves behind; empty means that what it did stays. On a load balancer
 that you made, its own settings stay; those of listeners go back where force-override-listeners is true. "Example" has the annotations that one needs beside it.
 `)
-	section(&page, "Load balancer", instanceAnnotations())
-	section(&page, "Listeners", listenerAnnotations())
-	section(&page, "Members", append(backendAnnotations(), backendTypeRow))
-	page.WriteString("\nThe key of `" + AnnotationBackendType + "` has no prefix. What each annotation makes of a Service, and what a change and a\n" +
+	section(&page, "Load balancer", annotation.InstanceAnnotations())
+	section(&page, "Listeners", annotation.ListenerTable())
+	section(&page, "Members", append(annotation.BackendAnnotations(), backendTypeRow))
+	page.WriteString("\nThe key of `" + annotation.BackendType + "` has no prefix. What each annotation makes of a Service, and what a change and a\n" +
 		"removal write, is in [pkg/slb/testdata/golden](../../pkg/slb/testdata/golden).\n")
 	return page.String()
 }
 
-func section(page *strings.Builder, title string, annotations []Annotation) {
+func section(page *strings.Builder, title string, annotations []annotation.Row) {
 	fmt.Fprintf(page, "\n## %s\n\n| name | meaning | accepted | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- |\n", title)
 	for _, row := range annotations {
 		text := explanations[row.Suffix]
@@ -102,18 +104,18 @@ func section(page *strings.Builder, title string, annotations []Annotation) {
 }
 
 // listenersOf names the listeners that have the attribute, and the attribute.
-func listenersOf(row Annotation) string {
+func listenersOf(row annotation.Row) string {
 	if row.Attribute == "" {
 		return ""
 	}
 	return fmt.Sprintf(" `%s` of %s listeners.", row.Attribute, strings.Join(row.Protocols, ", "))
 }
 
-func removedOf(row Annotation) string {
+func removedOf(row annotation.Row) string {
 	switch {
-	case row.Suffix == Name:
+	case row.Suffix == annotation.Name:
 		return "the default name"
-	case row.Suffix == AdditionalTags, row.Suffix == DomainExtensions:
+	case row.Suffix == annotation.AdditionalTags, row.Suffix == annotation.DomainExtensions:
 		return "what was made for it goes"
 	case row.Code == "":
 		return ""
@@ -121,7 +123,7 @@ func removedOf(row Annotation) string {
 	return code(cmp.Or(row.Revert, row.Default))
 }
 
-func exampleCell(row Annotation) string {
+func exampleCell(row annotation.Row) string {
 	needed := explanations[row.Suffix].with
 	lines := []string{fmt.Sprintf("`%s: %q`", row.Suffix, firstOf(row))}
 	for _, suffix := range slices.Sorted(maps.Keys(needed)) {
@@ -141,25 +143,25 @@ func code(text string) string {
 }
 
 // exampleOf returns a value that is accepted, other than the default where there is one.
-func exampleOf(annotation Annotation) string {
-	v := annotation.Value
+func exampleOf(row annotation.Row) string {
+	v := row.Value
 	switch v.Kind {
-	case Enum:
+	case annotation.Enum:
 		for _, value := range v.Values {
-			if value != annotation.Default {
+			if value != row.Default {
 				return value
 			}
 		}
 		return v.Values[0]
-	case Integer:
+	case annotation.Integer:
 		return fmt.Sprint((v.Min + v.Max) / 2)
-	case IPv4:
+	case annotation.IPv4:
 		return "10.1.0.80"
-	case DNSName:
+	case annotation.DNSName:
 		return "web.example.com"
-	case Domains:
+	case annotation.Domains:
 		return "a.example.com:cert-1"
-	case Tags, Selector:
+	case annotation.Tags, annotation.Selector:
 		return "team=web,stage=test"
 	default:
 		return cmp.Or(v.Sample, "any")

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // TestARefusedChargeNamesItsRule: the cloud answers with a code and the user finds annotation, value and what is accepted,
@@ -16,20 +17,20 @@ func TestARefusedChargeNamesItsRule(t *testing.T) {
 	const bySpec, byBandwidth = `loadbalancer-instance-charge-type: "PayBySpec" is no longer sold`, `loadbalancer-charge-type: "paybybandwidth" may be refused`
 	for _, test := range []struct {
 		name, code  string
-		annotations map[Suffix]string
+		annotations map[annotation.Suffix]string
 		want        string
 	}{
-		{"by specification", "ShareSlbHaltSales", map[Suffix]string{InstanceChargeType: "PayBySpec"}, bySpec},
-		{"by specification, another code", "OperationDenied", map[Suffix]string{InstanceChargeType: "PayBySpec"}, bySpec},
-		{"by bandwidth", "InvalidParameter", map[Suffix]string{ChargeType: "paybybandwidth", Bandwidth: "5"}, byBandwidth},
+		{"by specification", "ShareSlbHaltSales", map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}, bySpec},
+		{"by specification, another code", "OperationDenied", map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}, bySpec},
+		{"by bandwidth", "InvalidParameter", map[annotation.Suffix]string{annotation.ChargeType: "paybybandwidth", annotation.Bandwidth: "5"}, byBandwidth},
 		{"by traffic", "InvalidParameter", nil, ""},
-		{"something else", "OverQuota", map[Suffix]string{InstanceChargeType: "PayBySpec"}, ""},
+		{"something else", "OverQuota", map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			svc := testService("web", 80)
-			annotate(svc, AddressType, "internet")
+			annotate(svc, annotation.AddressType, "internet")
 			for suffix, value := range test.annotations {
 				annotate(svc, suffix, value)
 			}
@@ -61,9 +62,9 @@ func TestACloudThatRefusesCharges(t *testing.T) {
 	config.SpecSalesEnded, config.UsageByTrafficOnly = true, true
 	w := newWorldIn(t, config)
 	svc := testService("web", 80)
-	annotate(svc, AddressType, "internet")
-	annotate(svc, InstanceChargeType, "PayBySpec")
-	annotate(svc, ChargeType, "paybybandwidth")
+	annotate(svc, annotation.AddressType, "internet")
+	annotate(svc, annotation.InstanceChargeType, "PayBySpec")
+	annotate(svc, annotation.ChargeType, "paybybandwidth")
 	w.put(svc)
 	refused := func(what, advice string) {
 		t.Helper()
@@ -72,14 +73,14 @@ func TestACloudThatRefusesCharges(t *testing.T) {
 		}
 	}
 	refused("by specification", "accepted everywhere: PayByCLCU")
-	w.change("web", func(svc *corev1.Service) { annotate(svc, InstanceChargeType, "PayByCLCU") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.InstanceChargeType, "PayByCLCU") })
 	refused("by use and bandwidth", "accepted with it: paybytraffic")
 	w.change("web", func(svc *corev1.Service) {
-		delete(svc.Annotations, key(InstanceChargeType))
-		annotate(svc, ChargeType, "paybytraffic")
+		delete(svc.Annotations, key(annotation.InstanceChargeType))
+		annotate(svc, annotation.ChargeType, "paybytraffic")
 	})
 	w.mustPass("web")
-	w.change("web", func(svc *corev1.Service) { annotate(svc, ChargeType, "paybybandwidth") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ChargeType, "paybybandwidth") })
 	refused("changed later", "accepted with it: paybytraffic")
 }
 

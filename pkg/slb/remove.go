@@ -4,6 +4,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
 // remove tears down what the Service has. It is a success when there is nothing.
@@ -45,29 +51,29 @@ func (r *Reconciler) removeAccess(ctx context.Context, svc *corev1.Service, know
 	if preserved(svc) {
 		return nil
 	}
-	list, err := observeAccessList(ctx, r.opts.API, svc)
+	list, err := observe.AccessList(ctx, r.opts.API, svc)
 	if err != nil || list == nil {
 		return err
 	}
 	known.access = list
-	return r.apply(ctx, svc, known, accessListDeletion(list), out)
+	return r.apply(ctx, svc, known, diff.AccessListDeletion(list), out)
 }
 
 // lookForRemoval finds what is to be removed. What the annotations ask for counts less than what is there: they may
 // be invalid, and deletion must work all the same.
 func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, known *memory) error {
 	known.actual = nil
-	params, _ := ParseParams(svc.Annotations)
-	lb, err := find(ctx, r.opts.API, svc, true)
+	params, _ := annotation.Parse(svc.Annotations)
+	lb, err := observe.Find(ctx, r.opts.API, svc, true)
 	if err != nil {
 		return err
 	}
 	if lb != nil {
-		known.actual, known.accessRead = &Model{LoadBalancer: *lb}, false
+		known.actual, known.accessRead = &model.Model{LoadBalancer: *lb}, false
 		return r.lookForAccess(ctx, svc, params, known)
 	}
 	tried := ""
-	for _, id := range []string{svc.Labels[LabelLoadBalancerID], params.Get(LoadBalancerID)} {
+	for _, id := range []string{svc.Labels[LabelLoadBalancerID], params.Get(annotation.LoadBalancerID)} {
 		if id == "" || id == tried {
 			continue
 		}
@@ -78,10 +84,10 @@ func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, kn
 		if lb == nil {
 			continue
 		}
-		if known.actual, err = observe(ctx, r.opts.API, *lb, nameOf(svc), true); err != nil {
+		if known.actual, err = observe.All(ctx, r.opts.API, *lb, mark.ServiceName(svc), true); err != nil {
 			return err
 		}
-		known.actual.Access, err = observeAccessList(ctx, r.opts.API, svc)
+		known.actual.Access, err = observe.AccessList(ctx, r.opts.API, svc)
 		return err
 	}
 	return nil
@@ -89,27 +95,27 @@ func (r *Reconciler) lookForRemoval(ctx context.Context, svc *corev1.Service, kn
 
 // removalPlan deletes a CLB of ours; its listeners and groups go with it. Of a CLB that its user made it deletes what
 // carries our mark. A CLB that its user wants to keep only loses what binds it to us.
-func (r *Reconciler) removalPlan(svc *corev1.Service, known *memory) (Plan, error) {
+func (r *Reconciler) removalPlan(svc *corev1.Service, known *memory) (model.Plan, error) {
 	actual := known.actual
 	record := loadRecord(known.record, svc, actual)
 	switch {
 	case actual.Reused && preserved(svc):
-		return Plan{}, nil
+		return model.Plan{}, nil
 	case actual.Reused:
 		tags, err := r.tagsToRemove(svc, record, Record{})
-		nothing := &Model{Reused: true, Override: true, RemoveTags: tags}
-		return Diff(nothing, actual, nameOf(svc), clusterIDOn(actual, svc, r.opts.Config.ClusterID)), err
+		nothing := &model.Model{Reused: true, Override: true, RemoveTags: tags}
+		return diff.Diff(nothing, actual, mark.ServiceName(svc), clusterIDOn(actual, svc, r.opts.Config.ClusterID)), err
 	case preserved(svc):
-		return preservingPlan(actual), nil
+		return diff.Preserving(actual), nil
 	}
-	return deletionPlan(actual), nil
+	return diff.Deletion(actual), nil
 }
 
 // preserved reports whether the user wants to keep the CLB. Any value but "false" and "off" says so, as it does with the
 // vendor's own controller.
 func preserved(svc *corev1.Service) bool {
-	params, _ := ParseParams(svc.Annotations)
-	switch params.Get(PreserveOnDelete) {
+	params, _ := annotation.Parse(svc.Annotations)
+	switch params.Get(annotation.PreserveOnDelete) {
 	case "", "false", "off":
 		return false
 	}

@@ -10,6 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // makeCLB makes a CLB as its user would.
@@ -51,8 +54,8 @@ func (w *world) lb(id string) alicloud.LoadBalancer {
 // reusing makes a Service that names a CLB.
 func reusing(name, id, override string, ports ...int32) *corev1.Service {
 	svc := testService(name, ports...)
-	annotate(svc, LoadBalancerID, id)
-	annotate(svc, ForceOverrideListeners, override)
+	annotate(svc, annotation.LoadBalancerID, id)
+	annotate(svc, annotation.ForceOverrideListeners, override)
 	return svc
 }
 
@@ -80,13 +83,13 @@ func TestReuseWithOverride(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("listeners (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{tagReused: "true"}, state.Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true"}, state.Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 	if ip := w.get("web").Status.LoadBalancer.Ingress[0].IP; ip != lb.Address {
 		t.Errorf("status %s, want %s", ip, lb.Address)
 	}
-	if events := strings.Join(w.told(), "\n"); !strings.Contains(events, ReasonListenerConflict) || !strings.Contains(events, "k8s/81/other/default/c9") {
+	if events := strings.Join(w.told(), "\n"); !strings.Contains(events, problem.ReasonListenerConflict) || !strings.Contains(events, "k8s/81/other/default/c9") {
 		t.Errorf("events = %q, want one that names the owner of port 81", events)
 	}
 	w.change("web", deleteService)
@@ -119,7 +122,7 @@ func TestReuseWithoutOverride(t *testing.T) {
 	if len(w.get("web").Status.LoadBalancer.Ingress) != 1 {
 		t.Error("the Service shows no address")
 	}
-	if events := w.told(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+ReasonListenersLeftAlone) {
+	if events := w.told(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonListenersLeftAlone) {
 		t.Errorf("events = %q", events)
 	}
 	w.change("web", deleteService)
@@ -157,12 +160,12 @@ func TestNotReusable(t *testing.T) {
 		tags   []alicloud.Tag
 		change func(*world, *corev1.Service)
 	}{
-		{"made by a controller", []alicloud.Tag{{Key: tagOwner, Value: "x"}}, nil},
-		{"of a cluster", []alicloud.Tag{{Key: tagCluster, Value: "x"}}, nil},
-		{"gone", nil, func(_ *world, svc *corev1.Service) { annotate(svc, LoadBalancerID, "lb-gone") }},
+		{"made by a controller", []alicloud.Tag{{Key: mark.TagOwner, Value: "x"}}, nil},
+		{"of a cluster", []alicloud.Tag{{Key: mark.TagCluster, Value: "x"}}, nil},
+		{"gone", nil, func(_ *world, svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, "lb-gone") }},
 		{"in another VPC", nil, func(w *world, _ *corev1.Service) { w.config.VPCID = "vpc-other"; w.restart() }},
 		{"the API server's", nil, func(w *world, svc *corev1.Service) {
-			w.config.APIServerAddresses = []string{w.lb(svc.Annotations[key(LoadBalancerID)]).Address}
+			w.config.APIServerAddresses = []string{w.lb(svc.Annotations[key(annotation.LoadBalancerID)]).Address}
 			w.restart()
 		}},
 		{"with another address", nil, func(_ *world, svc *corev1.Service) {
@@ -184,8 +187,8 @@ func TestNotReusable(t *testing.T) {
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("writes %v, want none", writes)
 			}
-			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonLoadBalancerNotReusable) {
-				t.Errorf("events = %q, want one %s", events, ReasonLoadBalancerNotReusable)
+			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonLoadBalancerNotReusable) {
+				t.Errorf("events = %q, want one %s", events, problem.ReasonLoadBalancerNotReusable)
 			}
 			w.change("web", deleteService)
 			w.mustPass("web")
@@ -205,13 +208,13 @@ func TestServiceStaysOnItsCLB(t *testing.T) {
 		change func(*world, *corev1.Service)
 	}{
 		{"added", func(*world) *corev1.Service { return testService("web", 80) }, func(w *world, svc *corev1.Service) {
-			annotate(svc, LoadBalancerID, w.makeCLB().ID)
+			annotate(svc, annotation.LoadBalancerID, w.makeCLB().ID)
 		}},
 		{"changed", func(w *world) *corev1.Service { return reusing("web", w.makeCLB().ID, "true", 80) }, func(w *world, svc *corev1.Service) {
-			annotate(svc, LoadBalancerID, w.makeCLB().ID)
+			annotate(svc, annotation.LoadBalancerID, w.makeCLB().ID)
 		}},
 		{"removed", func(w *world) *corev1.Service { return reusing("web", w.makeCLB().ID, "true", 80) }, func(_ *world, svc *corev1.Service) {
-			delete(svc.Annotations, key(LoadBalancerID))
+			delete(svc.Annotations, key(annotation.LoadBalancerID))
 		}},
 	} {
 		for _, restarted := range []bool{false, true} {
@@ -236,8 +239,8 @@ func TestServiceStaysOnItsCLB(t *testing.T) {
 					t.Errorf("the Service moved from %s to %s", before, after)
 				}
 				events := w.told()
-				if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+ReasonImmutableAttribute) }) {
-					t.Errorf("events = %q, want %s", events, ReasonImmutableAttribute)
+				if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+problem.ReasonImmutableAttribute) }) {
+					t.Errorf("events = %q, want %s", events, problem.ReasonImmutableAttribute)
 				}
 			})
 		}
@@ -253,7 +256,7 @@ func TestPreservedOnDelete(t *testing.T) {
 		t.Run(test.value, func(t *testing.T) {
 			t.Parallel()
 			svc := testService("web", 80)
-			annotate(svc, PreserveOnDelete, test.value)
+			annotate(svc, annotation.PreserveOnDelete, test.value)
 			w := settled(t, svc)
 			before := w.state()["a0f5e8a1cweb"]
 			w.change("web", deleteService)
@@ -271,8 +274,8 @@ func TestPreservedOnDelete(t *testing.T) {
 			if len(after.Tags) != 0 || after.DeleteProtection != "off" || after.Protection != "NonProtection" {
 				t.Errorf("still bound to us: %v", after)
 			}
-			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonPreservedOnDelete) {
-				t.Errorf("events = %q, want one %s", events, ReasonPreservedOnDelete)
+			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonPreservedOnDelete) {
+				t.Errorf("events = %q, want one %s", events, problem.ReasonPreservedOnDelete)
 			}
 		})
 	}
@@ -305,7 +308,7 @@ func TestPreservedKinds(t *testing.T) {
 				w := newWorld(t)
 				threeNodes(w)
 				svc := test.service(w)
-				annotate(svc, PreserveOnDelete, "true")
+				annotate(svc, annotation.PreserveOnDelete, "true")
 				w.put(svc)
 				w.converge("web")
 				before := w.state()

@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // TestRemovedAnnotationsRevert: what an annotation set goes back to its default when the annotation goes, also when the
@@ -18,10 +21,10 @@ func TestRemovedAnnotationsRevert(t *testing.T) {
 			w := settled(t, testService("web", 80))
 			before := w.state()
 			w.change("web", func(svc *corev1.Service) {
-				annotate(svc, Scheduler, "wlc")
-				annotate(svc, HealthyThreshold, "9")
-				annotate(svc, Name, "shop")
-				annotate(svc, DeleteProtection, "off")
+				annotate(svc, annotation.Scheduler, "wlc")
+				annotate(svc, annotation.HealthyThreshold, "9")
+				annotate(svc, annotation.Name, "shop")
+				annotate(svc, annotation.DeleteProtection, "off")
 			})
 			w.mustPass("web")
 			w.calls()
@@ -29,7 +32,7 @@ func TestRemovedAnnotationsRevert(t *testing.T) {
 				w.restart()
 			}
 			w.change("web", func(svc *corev1.Service) {
-				for _, suffix := range []Suffix{Scheduler, HealthyThreshold, Name, DeleteProtection} {
+				for _, suffix := range []annotation.Suffix{annotation.Scheduler, annotation.HealthyThreshold, annotation.Name, annotation.DeleteProtection} {
 					delete(svc.Annotations, key(suffix))
 				}
 			})
@@ -56,19 +59,19 @@ func TestAdoptedCLBRevertsNothingAtFirst(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	svc := testService("web", 80)
-	annotate(svc, Scheduler, "rr")
+	annotate(svc, annotation.Scheduler, "rr")
 	w.officialCLB(svc, testCluster)
 	w.put(svc)
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("adoption writes %v", writes)
 	}
-	w.change("web", func(svc *corev1.Service) { annotate(svc, Scheduler, "wlc") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Scheduler, "wlc") })
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes of a changed value (-want +got):\n%s", diff)
 	}
-	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(Scheduler)) })
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Scheduler)) })
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes of a removal (-want +got):\n%s", diff)
@@ -83,10 +86,10 @@ func TestReusedCLBHasNoSuchTag(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	svc := reusing("web", w.makeCLB().ID, "true", 80)
-	annotate(svc, Scheduler, "wlc")
+	annotate(svc, annotation.Scheduler, "wlc")
 	w.put(svc)
 	w.mustPass("web")
-	if diff := cmp.Diff(map[string]string{tagReused: "true"}, w.state()["mine"].Tags); diff != "" {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 }
@@ -95,7 +98,7 @@ func TestReusedCLBHasNoSuchTag(t *testing.T) {
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	var codes []string
-	for _, row := range Annotations() {
+	for _, row := range annotation.Table() {
 		if row.Code == "" {
 			continue
 		}
@@ -107,7 +110,7 @@ func TestCodes(t *testing.T) {
 		if back == "" {
 			back = row.Default
 		}
-		if _, ok := row.Value.parse(back); !ok && row.Suffix != Name {
+		if _, ok := row.Value.Parse(back); !ok && row.Suffix != annotation.Name {
 			t.Errorf("%s goes back to %q, which it does not accept", row.Suffix, back)
 		}
 	}
@@ -117,10 +120,10 @@ func TestCodes(t *testing.T) {
 func TestInstanceChargeTypeReverts(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
-	annotate(svc, InstanceChargeType, "PayBySpec")
+	annotate(svc, annotation.InstanceChargeType, "PayBySpec")
 	w := settled(t, svc)
 	w.drift("web") // the answer to a creation does not tell everything
-	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(InstanceChargeType)) })
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.InstanceChargeType)) })
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"ModifyLoadBalancerInstanceChargeType"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)

@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
 // annotationClass hands a Service to another controller, whatever its value.
@@ -17,19 +20,19 @@ func Served(svc *corev1.Service) bool {
 	if svc.Annotations[annotationClass] != "" {
 		return false
 	}
-	_, tunnelled := lookup(svc.Annotations, TunnelType)
+	_, tunnelled := annotation.Lookup(svc.Annotations, annotation.TunnelType)
 	return !tunnelled
 }
 
 // wantsLoadBalancer reports whether the Service is to have a CLB.
-func wantsLoadBalancer(config Config, svc *corev1.Service) bool {
+func wantsLoadBalancer(config config.Config, svc *corev1.Service) bool {
 	return Served(svc) && !handsOver(config, svc)
 }
 
-// handsOver reports whether the annotation [Type] gives the Service to somebody else. A CLB that it has stays as it is
+// handsOver reports whether the annotation [annotation.Type] gives the Service to somebody else. A CLB that it has stays as it is
 // until the Service goes: switching the gate on must not tear down what carries traffic.
-func handsOver(config Config, svc *corev1.Service) bool {
-	_, typed := lookup(svc.Annotations, Type)
+func handsOver(config config.Config, svc *corev1.Service) bool {
+	_, typed := annotation.Lookup(svc.Annotations, annotation.Type)
 	return config.TypeAnnotation && typed
 }
 

@@ -5,9 +5,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-func withType(svc *corev1.Service) { annotate(svc, Type, "nlb") }
+func withType(svc *corev1.Service) { annotate(svc, annotation.Type, "nlb") }
 
 // TestTypeWithoutGate: the annotation is not read, and its user hears that.
 func TestTypeWithoutGate(t *testing.T) {
@@ -21,7 +24,7 @@ func TestTypeWithoutGate(t *testing.T) {
 	if len(w.state()) != 1 {
 		t.Error("the Service has no CLB")
 	}
-	if events := w.told(); len(events) != 2 || !strings.Contains(events[0], GateLoadBalancerType+" is off") {
+	if events := w.told(); len(events) != 2 || !strings.Contains(events[0], annotation.GateLoadBalancerType+" is off") {
 		t.Errorf("events %q, want one about the gate", events)
 	}
 }
@@ -41,7 +44,7 @@ func TestTypeBehindGate(t *testing.T) {
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls %v, want none", calls)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
 		t.Errorf("events %q, want one", events)
 	}
 	if got := w.get("web"); held(got) || len(got.Status.Conditions) > 0 {

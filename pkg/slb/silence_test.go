@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
 // TestSilentNodeStaysForAWhile: after an outage of the API server nodes are silent for seconds. Their members stay, the Service
@@ -26,31 +28,31 @@ func TestSilentNodeStaysForAWhile(t *testing.T) {
 	}
 	w.putNode(testNode("b", silentSince(time.Now())))
 	next, err := w.Reconcile(t.Context(), w.get("web"))
-	if err != nil || next <= 0 || next > silentGrace {
-		t.Errorf("the next pass is due after %s (%v), want after %s at the latest", next, err, silentGrace)
+	if err != nil || next <= 0 || next > backend.SilentGrace {
+		t.Errorf("the next pass is due after %s (%v), want after %s at the latest", next, err, backend.SilentGrace)
 	}
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls when a node has fallen silent: %v", calls)
 	}
-	w.putNode(testNode("b", silentSince(time.Now().Add(-silentGrace))))
+	w.putNode(testNode("b", silentSince(time.Now().Add(-backend.SilentGrace))))
 	w.mustPass("web")
 	if calls := w.calls(); !slices.Equal(calls, []string{"RemoveVServerGroupBackendServers"}) {
-		t.Errorf("calls when it has been silent for %s: %v", silentGrace, calls)
+		t.Errorf("calls when it has been silent for %s: %v", backend.SilentGrace, calls)
 	}
 }
 
 func TestUntilSilence(t *testing.T) {
 	t.Parallel()
-	in := func(d time.Duration) Node { return Node{Ready: true, ReadyUntil: testNow.Add(d)} }
+	in := func(d time.Duration) backend.Node { return backend.Node{Ready: true, ReadyUntil: testNow.Add(d)} }
 	for name, test := range map[string]struct {
-		nodes []Node
+		nodes []backend.Node
 		want  time.Duration
 	}{
-		"all report":           {nodes: []Node{{Ready: true}, {}}},
-		"the first of several": {nodes: []Node{in(20 * time.Second), {Ready: true}, in(10 * time.Second)}, want: 10 * time.Second},
-		"just over":            {nodes: []Node{in(-time.Second)}, want: time.Second},
+		"all report":           {nodes: []backend.Node{{Ready: true}, {}}},
+		"the first of several": {nodes: []backend.Node{in(20 * time.Second), {Ready: true}, in(10 * time.Second)}, want: 10 * time.Second},
+		"just over":            {nodes: []backend.Node{in(-time.Second)}, want: time.Second},
 	} {
-		if got := untilSilence(test.nodes, testNow); got != test.want {
+		if got := backend.UntilSilence(test.nodes, testNow); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
 // What `make soak` makes longer. Real time takes as long as it says; otherwise the time is a synctest bubble's, which is
@@ -87,7 +89,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	s := &soak{
 		world: &world{
 			t: t, emulator: processCloud(t), kube: newClientset(),
-			config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
+			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
 		},
 		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{},
 	}
@@ -188,12 +190,12 @@ func (s *soak) shape(svc *corev1.Service) {
 		}
 	}
 	// Managed, so that it comes back also when a hand or a removal that was undone switched it off.
-	annotate(svc, DeleteProtection, []string{"on", "off"}[s.random.IntN(2)])
-	annotate(svc, HealthyThreshold, strconv.Itoa(2+s.random.IntN(9)))
-	annotate(svc, DefaultWeight, strconv.Itoa(1+s.random.IntN(100)))
-	delete(svc.Annotations, key(Scheduler))
+	annotate(svc, annotation.DeleteProtection, []string{"on", "off"}[s.random.IntN(2)])
+	annotate(svc, annotation.HealthyThreshold, strconv.Itoa(2+s.random.IntN(9)))
+	annotate(svc, annotation.DefaultWeight, strconv.Itoa(1+s.random.IntN(100)))
+	delete(svc.Annotations, key(annotation.Scheduler))
 	if s.random.IntN(2) == 0 {
-		annotate(svc, Scheduler, "wlc")
+		annotate(svc, annotation.Scheduler, "wlc")
 	}
 }
 

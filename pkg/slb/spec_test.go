@@ -10,6 +10,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // TestSessionAffinityRevertsLikeAnAnnotation, also after a restart.
@@ -21,8 +23,8 @@ func TestSessionAffinityRevertsLikeAnAnnotation(t *testing.T) {
 	}
 	w.change("web", func(svc *corev1.Service) { svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP })
 	w.mustPass("web")
-	if got := timeout(); got != float64(maxPersistence) {
-		t.Errorf("timeout %v, want %d", got, maxPersistence)
+	if got := timeout(); got != float64(annotation.MaxPersistence) {
+		t.Errorf("timeout %v, want %d", got, annotation.MaxPersistence)
 	}
 	w.restart()
 	w.change("web", func(svc *corev1.Service) { svc.Spec.SessionAffinity = corev1.ServiceAffinityNone })
@@ -36,15 +38,15 @@ func TestLoadBalancerIP(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, ip   string
-		annotation map[Suffix]string
+		annotation map[annotation.Suffix]string
 		address    string
 		reason     string
 	}{
-		{"taken", "10.1.9.9", map[Suffix]string{VSwitchID: "vsw-a"}, "10.1.9.9", ""},
-		{"the annotation counts", "10.1.9.9", map[Suffix]string{VSwitchID: "vsw-a", IP: "10.1.9.8"}, "10.1.9.8", ""},
-		{"no address", "web", map[Suffix]string{VSwitchID: "vsw-a"}, "", ReasonInvalidAnnotation},
-		{"no vSwitch", "10.1.9.9", nil, "", ReasonInvalidAnnotation},
-		{"public", "10.1.9.9", map[Suffix]string{AddressType: "internet", VSwitchID: "vsw-a"}, "", ReasonInvalidAnnotation},
+		{"taken", "10.1.9.9", map[annotation.Suffix]string{annotation.VSwitchID: "vsw-a"}, "10.1.9.9", ""},
+		{"the annotation counts", "10.1.9.9", map[annotation.Suffix]string{annotation.VSwitchID: "vsw-a", annotation.IP: "10.1.9.8"}, "10.1.9.8", ""},
+		{"no address", "web", map[annotation.Suffix]string{annotation.VSwitchID: "vsw-a"}, "", problem.ReasonInvalidAnnotation},
+		{"no vSwitch", "10.1.9.9", nil, "", problem.ReasonInvalidAnnotation},
+		{"public", "10.1.9.9", map[annotation.Suffix]string{annotation.AddressType: "internet", annotation.VSwitchID: "vsw-a"}, "", problem.ReasonInvalidAnnotation},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +78,7 @@ func TestLoadBalancerIPLater(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	have := w.get("web").Status.LoadBalancer.Ingress[0].IP
-	for ip, reason := range map[string]string{have: "", "10.1.77.7": ReasonImmutableAttribute} {
+	for ip, reason := range map[string]string{have: "", "10.1.77.7": problem.ReasonImmutableAttribute} {
 		w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerIP = ip })
 		w.told()
 		w.mustPass("web")
@@ -94,12 +96,12 @@ func TestLoadBalancerIPLater(t *testing.T) {
 func TestWhatOnlyANewCLBCouldHave(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
-	annotate(svc, IPVersion, "ipv6")
+	annotate(svc, annotation.IPVersion, "ipv6")
 	w := settled(t, svc)
 	w.change("web", func(svc *corev1.Service) {
-		delete(svc.Annotations, key(AddressType))
-		delete(svc.Annotations, key(IPVersion))
-		annotate(svc, Scheduler, "wlc")
+		delete(svc.Annotations, key(annotation.AddressType))
+		delete(svc.Annotations, key(annotation.IPVersion))
+		annotate(svc, annotation.Scheduler, "wlc")
 	})
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute"}, writesOf(w.calls())); diff != "" {
@@ -119,14 +121,14 @@ func TestPlaceOfACLB(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name       string
-		annotation map[Suffix]string
+		annotation map[annotation.Suffix]string
 		want       []string // of VSwitchIDs
 		reasons    []string
 	}{
-		{"own zones", map[Suffix]string{MasterZoneID: "cn-hangzhou-b", SlaveZoneID: "cn-hangzhou-a"}, []string{"vsw-a"}, nil},
-		{"zone of another region", map[Suffix]string{MasterZoneID: "cn-beijing-a"}, []string{"vsw-a"}, []string{ReasonInvalidAnnotation}},
-		{"classic network", map[Suffix]string{NetworkType: "classic"}, []string{""}, nil},
-		{"VPC", map[Suffix]string{NetworkType: "vpc", VSwitchID: "vsw-9"}, []string{"vsw-9"}, nil},
+		{"own zones", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-hangzhou-b", annotation.SlaveZoneID: "cn-hangzhou-a"}, []string{"vsw-a"}, nil},
+		{"zone of another region", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-beijing-a"}, []string{"vsw-a"}, []string{problem.ReasonInvalidAnnotation}},
+		{"classic network", map[annotation.Suffix]string{annotation.NetworkType: "classic"}, []string{""}, nil},
+		{"VPC", map[annotation.Suffix]string{annotation.NetworkType: "vpc", annotation.VSwitchID: "vsw-9"}, []string{"vsw-9"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -154,17 +156,17 @@ func TestForwardPort(t *testing.T) {
 		reasons                  []string
 	}{
 		{"after its target", "http:80,https:443", "80:443", []string{"https:443", "http:80"}, nil},
-		{"no such target", "http:80,https:443", "80:444", []string{"https:443", "http:80"}, []string{ReasonInvalidAnnotation}},
-		{"target not https", "http:80", "80:443", []string{"tcp:443", "http:80"}, []string{ReasonInvalidAnnotation}},
-		{"source not http", "https:443", "80:443", []string{"tcp:80", "https:443"}, []string{ReasonInvalidAnnotation}},
-		{"source twice", "http:80,https:443", "80:443,80:8443", []string{"https:443", "http:80"}, []string{ReasonInvalidAnnotation, ReasonInvalidAnnotation}},
+		{"no such target", "http:80,https:443", "80:444", []string{"https:443", "http:80"}, []string{problem.ReasonInvalidAnnotation}},
+		{"target not https", "http:80", "80:443", []string{"tcp:443", "http:80"}, []string{problem.ReasonInvalidAnnotation}},
+		{"source not http", "https:443", "80:443", []string{"tcp:80", "https:443"}, []string{problem.ReasonInvalidAnnotation}},
+		{"source twice", "http:80,https:443", "80:443,80:8443", []string{"https:443", "http:80"}, []string{problem.ReasonInvalidAnnotation, problem.ReasonInvalidAnnotation}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			c := newBuildCase(80, 443)
-			annotate(c.svc, ProtocolPort, test.protocols)
-			annotate(c.svc, CertID, "cert-1")
-			annotate(c.svc, ForwardPort, test.forward)
+			annotate(c.svc, annotation.ProtocolPort, test.protocols)
+			annotate(c.svc, annotation.CertID, "cert-1")
+			annotate(c.svc, annotation.ForwardPort, test.forward)
 			model, problems := c.build()
 			var order []string
 			for _, listener := range model.Listeners {
@@ -190,10 +192,10 @@ func TestAddressFamilies(t *testing.T) {
 	}{
 		{"IPv4", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv4Protocol}, nil},
 		{"both", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, nil},
-		{"IPv6 alone", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol}, []string{ReasonFeatureNotSupported}},
+		{"IPv6 alone", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol}, []string{problem.ReasonFeatureNotSupported}},
 		{"IPv6 members", ipv6Members, []corev1.IPFamily{corev1.IPv6Protocol}, nil},
-		{"IPv6 members of a Service without IPv6", ipv6Members, []corev1.IPFamily{corev1.IPv4Protocol}, []string{ReasonFeatureNotSupported}},
-		{"IPv6 members without a CLB of IPv6", func(svc *corev1.Service) { annotate(svc, BackendIPVersion, "ipv6") }, nil, []string{ReasonAnnotationNoEffect}},
+		{"IPv6 members of a Service without IPv6", ipv6Members, []corev1.IPFamily{corev1.IPv4Protocol}, []string{problem.ReasonFeatureNotSupported}},
+		{"IPv6 members without a CLB of IPv6", func(svc *corev1.Service) { annotate(svc, annotation.BackendIPVersion, "ipv6") }, nil, []string{problem.ReasonAnnotationNoEffect}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -211,8 +213,8 @@ func TestAddressFamilies(t *testing.T) {
 
 func ipv6Members(svc *corev1.Service) {
 	eni(svc)
-	annotate(svc, IPVersion, "ipv6")
-	annotate(svc, BackendIPVersion, "ipv6")
+	annotate(svc, annotation.IPVersion, "ipv6")
+	annotate(svc, annotation.BackendIPVersion, "ipv6")
 }
 
 // TestIPv6AddressesArePods: the members of a dual-stack Service are of the one family that is asked for, and addresses of
@@ -245,7 +247,7 @@ func TestIPv6AddressesArePods(t *testing.T) {
 		t.Errorf("the next pass costs %v", calls)
 	}
 	// Without the annotation the members are IPv4 addresses again.
-	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(BackendIPVersion)) })
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.BackendIPVersion)) })
 	w.mustPass("web")
 	if calls := w.calls(); !slices.Contains(calls, "DescribeNetworkInterfaces") {
 		t.Errorf("calls %v, want the IPv4 address to be looked up", calls)
@@ -255,17 +257,17 @@ func TestIPv6AddressesArePods(t *testing.T) {
 func TestAnnotationsOfOtherModes(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){
-		"label of nodes with pods": func(svc *corev1.Service) { eni(svc); annotate(svc, BackendLabel, "a=b") },
+		"label of nodes with pods": func(svc *corev1.Service) { eni(svc); annotate(svc, annotation.BackendLabel, "a=b") },
 		"weight with Local": func(svc *corev1.Service) {
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-			annotate(svc, DefaultWeight, "50")
+			annotate(svc, annotation.DefaultWeight, "50")
 		},
 	} {
 		c := newBuildCase(80)
 		change(c.svc)
 		c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0])}
-		if _, problems := c.build(); !slices.Equal(reasons(problems), []string{ReasonAnnotationNoEffect}) {
-			t.Errorf("%s: problems %v, want one %s", name, problems, ReasonAnnotationNoEffect)
+		if _, problems := c.build(); !slices.Equal(reasons(problems), []string{problem.ReasonAnnotationNoEffect}) {
+			t.Errorf("%s: problems %v, want one %s", name, problems, problem.ReasonAnnotationNoEffect)
 		}
 	}
 }
@@ -273,7 +275,7 @@ func TestAnnotationsOfOtherModes(t *testing.T) {
 func TestNoNodeHasTheLabels(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	w.change("web", func(svc *corev1.Service) { annotate(svc, BackendLabel, "pool=web") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.BackendLabel, "pool=web") })
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("writes %v, want the members to stay", writes)

@@ -9,6 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // memory is what is known about one Service's CLB. It is rebuilt from the cloud; nothing of it is kept on the object.
@@ -16,7 +20,7 @@ import (
 type memory struct {
 	uid types.UID
 	// actual is what is there: nil when there is no CLB or when nothing is known.
-	actual *Model
+	actual *model.Model
 	// fresh says that actual may be trusted until due.
 	fresh bool
 	// due is when the CLB is read again to repair drift.
@@ -51,22 +55,22 @@ type memory struct {
 	// eips are the elastic addresses of actual, nil before they were asked for.
 	eips *eips
 	// charge is the internet charge type that was last asked for.
-	charge pendingCharge
+	charge deploy.PendingCharge
 	// groupsAsked is the annotation vgroup-port as it was when the cloud was last read.
 	groupsAsked string
 	// busy counts answers in a row that said "in transition".
 	busy int
 	// valid are the parameters of the last pass in which all annotations were accepted.
-	valid *Params
+	valid *annotation.Params
 	// extensionsRead says that actual has the domain extensions.
 	extensionsRead bool
 	// record is what was applied, as this process knows it; nil before it was loaded.
 	record *Record
 	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
 	// event per outcome, not per attempt.
-	told    map[Problem]bool
+	told    map[problem.Problem]bool
 	failure string
-	// noted is what the log was last told, see [notes].
+	// noted is what the log was last told, see [build.Ineffective].
 	noted string
 }
 
@@ -75,12 +79,12 @@ func (m *memory) patient() bool { return m.busy < maxBusyInRow }
 
 // asksForGroups reports whether the annotation was changed to name a group that was not there when the cloud was read. It
 // may have been made since; one look tells.
-func (m *memory) asksForGroups(params Params) bool {
-	if m.actual == nil || !m.actual.Reused || params.Get(VGroupPort) == m.groupsAsked {
+func (m *memory) asksForGroups(params annotation.Params) bool {
+	if m.actual == nil || !m.actual.Reused || params.Get(annotation.VGroupPort) == m.groupsAsked {
 		return false
 	}
-	present := m.actual.foreignGroups()
-	ids, _ := groupsOfPorts(params)
+	present := m.actual.ForeignGroups()
+	ids, _ := annotation.VGroupsOf(params)
 	for _, id := range ids {
 		if !present.Has(id) {
 			return true
@@ -90,9 +94,9 @@ func (m *memory) asksForGroups(params Params) bool {
 }
 
 // lastValid returns the parameters that count: an existing CLB keeps serving with the last ones that were valid.
-func (m *memory) lastValid(params Params) Params {
+func (m *memory) lastValid(params annotation.Params) annotation.Params {
 	switch {
-	case !params.invalid:
+	case !params.Invalid:
 		m.valid = &params
 	case m.valid != nil:
 		return *m.valid
@@ -101,7 +105,7 @@ func (m *memory) lastValid(params Params) Params {
 }
 
 // protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.
-func (m *memory) protectAgain(desired *Model) {
+func (m *memory) protectAgain(desired *model.Model) {
 	if m.actual != nil && !m.actual.Reused && m.actual.LoadBalancer.ID == m.reclaimed && desired.LoadBalancer.DeleteProtection == "" {
 		desired.LoadBalancer.DeleteProtection = desired.Create.DeleteProtection
 	}
@@ -122,7 +126,7 @@ func (m *memory) begin(held bool) {
 
 // lookAgain has the cloud read once more after a plan that was made while an earlier call may still have been under way: what
 // that does in the end, a second group of the same name for example, would else be found by the next look for drift.
-func (m *memory) lookAgain(plan Plan) {
+func (m *memory) lookAgain(plan model.Plan) {
 	if !plan.Empty() && time.Now().Before(m.unsettled) && m.unsettled.Before(m.due) {
 		m.due = m.unsettled
 	}

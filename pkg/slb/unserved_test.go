@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 func onlySCTP(svc *corev1.Service) {
@@ -34,7 +37,7 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 		}, func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 30080 }},
 		{"SCTP on a CLB of its user's", "so that the CLB has nothing of the Service", func(w *world) *corev1.Service {
 			svc := reusing("web", w.makeCLB().ID, "true")
-			annotate(svc, AdditionalTags, "a=1")
+			annotate(svc, annotation.AdditionalTags, "a=1")
 			onlySCTP(svc)
 			return svc
 		}, func(svc *corev1.Service) { svc.Spec.Ports = []corev1.ServicePort{testPort(90, corev1.ProtocolTCP)} }},
@@ -51,10 +54,10 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("writes %v, want none", writes)
 			}
-			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonFeatureNotSupported) || !strings.Contains(events[0], test.event) {
-				t.Errorf("events %q, want one %s with %q", events, ReasonFeatureNotSupported, test.event)
+			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], test.event) {
+				t.Errorf("events %q, want one %s with %q", events, problem.ReasonFeatureNotSupported, test.event)
 			}
-			if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != ReasonFeatureNotSupported || !strings.Contains(condition.Message, test.event) {
+			if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonFeatureNotSupported || !strings.Contains(condition.Message, test.event) {
 				t.Errorf("condition %+v, want the reason in it", condition)
 			}
 			original := w.get("web").Spec.Ports

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
 
 // makeGroup makes a group on the CLB with a member of another cluster.
@@ -42,7 +44,7 @@ func (w *world) groupID(name string) string {
 // joining makes a Service whose ports join groups of others on a CLB.
 func joining(name, id, groups string, ports ...int32) *corev1.Service {
 	svc := reusing(name, id, "true", ports...)
-	annotate(svc, VGroupPort, groups)
+	annotate(svc, annotation.VGroupPort, groups)
 	return svc
 }
 
@@ -62,11 +64,11 @@ func TestJoinedGroup(t *testing.T) {
 		shared, other []string
 	}{
 		{"joined", func(*corev1.Service) {}, nil, []string{"i-a 100", "i-b 100", "i-c 100", "i-far 7"}, []string{"i-far 7"}},
-		{"weight", func(svc *corev1.Service) { annotate(svc, Weight, "60") }, []string{"SetVServerGroupAttribute"},
+		{"weight", func(svc *corev1.Service) { annotate(svc, annotation.Weight, "60") }, []string{"SetVServerGroupAttribute"},
 			[]string{"i-a 20", "i-b 20", "i-c 20", "i-far 7"}, []string{"i-far 7"}},
-		{"no weight", func(svc *corev1.Service) { annotate(svc, Weight, "0") }, []string{"SetVServerGroupAttribute"},
+		{"no weight", func(svc *corev1.Service) { annotate(svc, annotation.Weight, "0") }, []string{"SetVServerGroupAttribute"},
 			[]string{"i-a 0", "i-b 0", "i-c 0", "i-far 7"}, []string{"i-far 7"}},
-		{"another group", func(svc *corev1.Service) { annotate(svc, VGroupPort, other+":80") },
+		{"another group", func(svc *corev1.Service) { annotate(svc, annotation.VGroupPort, other+":80") },
 			[]string{"AddVServerGroupBackendServers", "SetLoadBalancerTCPListenerAttribute", "RemoveVServerGroupBackendServers"},
 			[]string{"i-far 7"}, []string{"i-a 0", "i-b 0", "i-c 0", "i-far 7"}},
 	} {
@@ -103,7 +105,7 @@ func TestTwoServicesInOneGroup(t *testing.T) {
 	shared := w.makeGroup(id, "shared", "by hand")
 	for _, name := range []string{"web", "shop"} {
 		svc := joining(name, id, shared+":80", 80)
-		annotate(svc, ForceOverrideListeners, "false")
+		annotate(svc, annotation.ForceOverrideListeners, "false")
 		if name == "shop" {
 			svc.Spec.Ports[0].NodePort = 31080
 		}
@@ -139,7 +141,7 @@ func TestGroupThatIsNotThere(t *testing.T) {
 	}
 	before := w.state()
 	w.calls()
-	w.change("web", func(svc *corev1.Service) { annotate(svc, VGroupPort, "rsp-gone:80,rsp-gone:81") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.VGroupPort, "rsp-gone:80,rsp-gone:81") })
 	w.mustPass("web")
 	w.mustPass("web")
 	calls := w.calls()
@@ -153,7 +155,7 @@ func TestGroupThatIsNotThere(t *testing.T) {
 		t.Errorf("state (-before +after):\n%s", diff)
 	}
 	late := w.makeGroup(id, "late", "by hand")
-	w.change("web", func(svc *corev1.Service) { annotate(svc, VGroupPort, shared+":80,"+late+":81") })
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.VGroupPort, shared+":80,"+late+":81") })
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"tcp:80", "tcp:81", "tcp:82"}, w.listenerKeys()); diff != "" {
 		t.Errorf("listeners (-want +got):\n%s", diff)
@@ -200,7 +202,7 @@ func TestDivide(t *testing.T) {
 			for _, weight := range test.have {
 				members = append(members, alicloud.Backend{Weight: weight})
 			}
-			divide(members, test.weight)
+			build.Divide(members, test.weight)
 			var got []int
 			for _, member := range members {
 				got = append(got, member.Weight)

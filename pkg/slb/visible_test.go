@@ -15,6 +15,9 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 func (w *world) synced(name string) metav1.Condition {
@@ -44,19 +47,19 @@ func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
 			t.Fatalf("the Service shows %v, want the address: one port answers", shown)
 		}
 	}
-	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != ReasonSyncFailed || !strings.Contains(condition.Message, "udp:53") {
+	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonSyncFailed || !strings.Contains(condition.Message, "udp:53") {
 		t.Errorf("condition %+v, want the bad port in it", condition)
 	}
 	events := w.told()
-	if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+ReasonSyncFailed) || !strings.Contains(events[0], "udp:53") {
+	if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonSyncFailed) || !strings.Contains(events[0], "udp:53") {
 		t.Errorf("events %q, want one that names the port", events)
 	}
 	w.clearFaults()
 	w.mustPass("web")
-	if condition := w.synced("web"); condition.Status != metav1.ConditionTrue || condition.Reason != ReasonEnsured {
+	if condition := w.synced("web"); condition.Status != metav1.ConditionTrue || condition.Reason != problem.ReasonEnsured {
 		t.Errorf("condition %+v after the success", condition)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal "+ReasonEnsured) {
+	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonEnsured) {
 		t.Errorf("events %q, want that of the success", events)
 	}
 }
@@ -65,7 +68,7 @@ func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
 func TestDriftPassLeavesAloneWhatNoAnnotationManages(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
-	annotate(svc, AddressType, "internet")
+	annotate(svc, annotation.AddressType, "internet")
 	w := settled(t, svc)
 	id := w.get("web").Labels[LabelLoadBalancerID]
 	ctx := t.Context()
@@ -98,7 +101,7 @@ func TestDriftPassLeavesAloneWhatNoAnnotationManages(t *testing.T) {
 func TestListenerChangedByHandIsRestored(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
-	annotate(svc, Scheduler, "wlc")
+	annotate(svc, annotation.Scheduler, "wlc")
 	w := settled(t, svc)
 	before, id := w.state(), w.get("web").Labels[LabelLoadBalancerID]
 	listener := map[string]string{"LoadBalancerId": id, "ListenerPort": "80", "ListenerProtocol": "tcp"}
@@ -154,7 +157,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := processCloud(t)
-		w := &world{t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{}, config: Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
+		w := &world{t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{}, config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 10)
 		w.Reconciler = NewReconciler(w.options())
@@ -193,8 +196,8 @@ func TestFailedPassMakesNothingNews(t *testing.T) {
 	} {
 		w := settled(t, testService("web", 80))
 		w.change("web", func(svc *corev1.Service) {
-			annotate(svc, VSwitchID, "vsw-b")
-			annotate(svc, Bandwidth, "9")
+			annotate(svc, annotation.VSwitchID, "vsw-b")
+			annotate(svc, annotation.Bandwidth, "9")
 		})
 		w.mustPass("web")
 		if events := w.told(); len(events) != 2 {
@@ -216,16 +219,16 @@ func TestFailedPassMakesNothingNews(t *testing.T) {
 func TestOneRefusedAttributeHoldsNoOtherUp(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
-	annotate(svc, InstanceChargeType, "PayBySpec")
-	annotate(svc, Spec, "slb.s1.small")
+	annotate(svc, annotation.InstanceChargeType, "PayBySpec")
+	annotate(svc, annotation.Spec, "slb.s1.small")
 	w := settled(t, svc)
 	w.fault(map[string]any{"action": "SetLoadBalancerName", "code": "OperationDenied", "status": 400, "times": 0})
 	w.fault(map[string]any{"action": "ModifyLoadBalancerInstanceSpec", "code": "OperationDenied", "status": 400, "times": 0})
 	w.change("web", func(svc *corev1.Service) {
-		annotate(svc, Name, "shop")
-		annotate(svc, Spec, "slb.s2.small")
-		annotate(svc, DeleteProtection, "off")
-		annotate(svc, AdditionalTags, "team=a")
+		annotate(svc, annotation.Name, "shop")
+		annotate(svc, annotation.Spec, "slb.s2.small")
+		annotate(svc, annotation.DeleteProtection, "off")
+		annotate(svc, annotation.AdditionalTags, "team=a")
 	})
 	if err := w.pass("web"); err == nil {
 		t.Fatal("the pass does not tell of the refused attributes")

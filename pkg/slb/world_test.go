@@ -25,6 +25,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
 const (
@@ -46,7 +48,7 @@ type world struct {
 	kube      *fake.Clientset
 	factory   informers.SharedInformerFactory
 	events    chan string
-	config    Config
+	config    config.Config
 	api       API
 	transport *mortal
 	// withoutSlices is a role that may not list EndpointSlices.
@@ -110,18 +112,18 @@ func newWorldWith(t *testing.T, limits cloud.Limits) *world {
 }
 
 // newWorldIn makes a world in a cloud with the given settings, and what tests use besides.
-func newWorldIn(t *testing.T, config *cloud.Config) *world {
+func newWorldIn(t *testing.T, cfg *cloud.Config) *world {
 	t.Helper()
-	config.Certificates = []cloud.CertificateConfig{
+	cfg.Certificates = []cloud.CertificateConfig{
 		{ID: testCertificate}, {ID: "cert-2"},
 		{ID: "cert-expired", Expires: time.Now().Add(-time.Hour)}, {ID: "cert-expiring", Expires: time.Now().Add(time.Hour)},
 	}
-	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
-	config.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}, {ID: "acl-2", Entries: []string{"10.0.0.0/8"}}}
-	e := emulatortest.New(t, emulator.Options{Config: config})
+	cfg.VPCs[0].IPv6CIDR, cfg.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
+	cfg.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}, {ID: "acl-2", Entries: []string{"10.0.0.0/8"}}}
+	e := emulatortest.New(t, emulator.Options{Config: cfg})
 	w := &world{
 		t: t, emulator: e, kube: newClientset(), events: make(chan string, 1000),
-		config: Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
+		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
 	}
 	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return w.transport.isDead(), nil, errDead
@@ -231,7 +233,7 @@ func testService(name string, ports ...int32) *corev1.Service {
 		},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster},
 	}
-	annotate(svc, AddressType, "intranet")
+	annotate(svc, annotation.AddressType, "intranet")
 	for _, port := range ports {
 		svc.Spec.Ports = append(svc.Spec.Ports, testPort(port, corev1.ProtocolTCP))
 	}
@@ -245,8 +247,8 @@ func testPort(port int32, protocol corev1.Protocol) corev1.ServicePort {
 	}
 }
 
-func annotate(svc *corev1.Service, suffix Suffix, value string) {
-	svc.Annotations[Prefixes[0]+string(suffix)] = value
+func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
+	svc.Annotations[annotation.Prefixes[0]+string(suffix)] = value
 }
 
 // apply makes the Service in the API server what f makes of it, or creates it.

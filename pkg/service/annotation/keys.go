@@ -1,0 +1,205 @@
+package annotation
+
+import "slices"
+
+// Suffix names an annotation: its key is one of [Prefixes] followed by the suffix.
+type Suffix string
+
+// The annotations that act on a CLB. [Table] describes them.
+const (
+	AddressType            Suffix = "loadbalancer-address-type"
+	NetworkType            Suffix = "loadbalancer-network-type"
+	VSwitchID              Suffix = "loadbalancer-vswitch-id"
+	IP                     Suffix = "loadbalancer-ip"
+	IPVersion              Suffix = "loadbalancer-ip-version"
+	MasterZoneID           Suffix = "loadbalancer-master-zoneid"
+	SlaveZoneID            Suffix = "loadbalancer-slave-zoneid"
+	ResourceGroupID        Suffix = "loadbalancer-resource-group-id"
+	LoadBalancerID         Suffix = "loadbalancer-id"
+	ForceOverrideListeners Suffix = "loadbalancer-force-override-listeners"
+	Name                   Suffix = "loadbalancer-name"
+	InstanceChargeType     Suffix = "loadbalancer-instance-charge-type"
+	Spec                   Suffix = "loadbalancer-spec"
+	ChargeType             Suffix = "loadbalancer-charge-type"
+	Bandwidth              Suffix = "loadbalancer-bandwidth"
+	AdditionalTags         Suffix = "loadbalancer-additional-resource-tags"
+	DeleteProtection       Suffix = "loadbalancer-delete-protection"
+	ModificationProtection Suffix = "loadbalancer-modification-protection"
+	PreserveOnDelete       Suffix = "loadbalancer-preserve-lb-on-delete"
+	ExternalIPType         Suffix = "loadbalancer-external-ip-type"
+	Hostname               Suffix = "loadbalancer-hostname"
+	TunnelType             Suffix = "loadbalancer-tunnel-type"
+	Type                   Suffix = "loadbalancer-type"
+
+	ProtocolPort           Suffix = "loadbalancer-protocol-port"
+	Scheduler              Suffix = "loadbalancer-scheduler"
+	PersistenceTimeout     Suffix = "loadbalancer-persistence-timeout"
+	EstablishedTimeout     Suffix = "loadbalancer-established-timeout"
+	IdleTimeout            Suffix = "loadbalancer-idle-timeout"
+	RequestTimeout         Suffix = "loadbalancer-request-timeout"
+	ProxyProtocol          Suffix = "loadbalancer-proxy-protocol"
+	ConnectionDrain        Suffix = "loadbalancer-connection-drain"
+	ConnectionDrainTimeout Suffix = "loadbalancer-connection-drain-timeout"
+	ForwardPort            Suffix = "loadbalancer-forward-port"
+	CertID                 Suffix = "loadbalancer-cert-id"
+	DomainExtensions       Suffix = "loadbalancer-domain-extensions"
+	TLSCipherPolicy        Suffix = "loadbalancer-tls-cipher-policy"
+	HTTP2Enabled           Suffix = "loadbalancer-http2-enabled"
+	ACLStatus              Suffix = "loadbalancer-acl-status"
+	ACLID                  Suffix = "loadbalancer-acl-id"
+	ACLType                Suffix = "loadbalancer-acl-type"
+	StickySession          Suffix = "loadbalancer-sticky-session"
+	StickySessionType      Suffix = "loadbalancer-sticky-session-type"
+	CookieTimeout          Suffix = "loadbalancer-cookie-timeout"
+	Cookie                 Suffix = "loadbalancer-cookie"
+	XForwardedForProto     Suffix = "loadbalancer-xforwardedfor-proto"
+	XForwardedForSLBPort   Suffix = "loadbalancer-xforwardedfor-slbport"
+	XForwardedForSrcPort   Suffix = "loadbalancer-xforwardedfor-clientsrcport"
+
+	HealthCheckSwitch         Suffix = "loadbalancer-health-check-switch"
+	HealthCheckFlag           Suffix = "loadbalancer-health-check-flag"
+	HealthCheckType           Suffix = "loadbalancer-health-check-type"
+	HealthCheckURI            Suffix = "loadbalancer-health-check-uri"
+	HealthCheckDomain         Suffix = "loadbalancer-health-check-domain"
+	HealthCheckHTTPCode       Suffix = "loadbalancer-health-check-httpcode"
+	HealthCheckMethod         Suffix = "loadbalancer-health-check-method"
+	HealthCheckConnectPort    Suffix = "loadbalancer-health-check-connect-port"
+	HealthyThreshold          Suffix = "loadbalancer-healthy-threshold"
+	UnhealthyThreshold        Suffix = "loadbalancer-unhealthy-threshold"
+	HealthCheckInterval       Suffix = "loadbalancer-health-check-interval"
+	HealthCheckConnectTimeout Suffix = "loadbalancer-health-check-connect-timeout"
+	HealthCheckTimeout        Suffix = "loadbalancer-health-check-timeout"
+
+	BackendLabel             Suffix = "loadbalancer-backend-label"
+	RemoveUnscheduledBackend Suffix = "loadbalancer-remove-unscheduled-backend"
+	BackendIPVersion         Suffix = "loadbalancer-backend-ip-version"
+	VGroupPort               Suffix = "loadbalancer-vgroup-port"
+	Weight                   Suffix = "loadbalancer-weight"
+	DefaultWeight            Suffix = "loadbalancer-default-weight"
+	IgnoreWeightUpdate       Suffix = "loadbalancer-ignore-weight-update"
+)
+
+// Prefixes of the keys. Where both are present the first wins.
+var Prefixes = [...]string{
+	"service.beta.kubernetes.io/alibaba-cloud-",
+	"service.beta.kubernetes.io/alicloud-",
+}
+
+// BackendType chooses what the members are: "ecs" (nodes at the node port) or "eni" (addresses of pods).
+const BackendType = "service.beta.kubernetes.io/backend-type"
+
+// ExternalEIP is the value of [ExternalIPType] that shows the elastic addresses of the load balancer.
+const ExternalEIP = "eip"
+
+// GateLoadBalancerType is the feature gate, by the name that it has in the official CCM, behind which the annotation [Type]
+// hands a Service to a controller of another kind of load balancer.
+const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
+
+// Lookup returns the value of the annotation as written.
+func Lookup(annotations map[string]string, suffix Suffix) (string, bool) {
+	for _, prefix := range Prefixes {
+		if value, ok := annotations[prefix+string(suffix)]; ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// Row describes one annotation. Everything that is said about an annotation anywhere (parsing, listener
+// attributes, reference page) is read from here.
+type Row struct {
+	Suffix Suffix
+	// Value is what is accepted.
+	Value Value
+	// Default counts when the annotation is absent and a CLB or listener is created; empty means none is sent.
+	Default string
+	// Attribute is the API's parameter name for annotations that set a listener attribute, else "".
+	Attribute string
+	// Protocols are the listener protocols that have Attribute.
+	Protocols []string
+	// AtCreation says that Default is sent when a listener is created, not left to the API.
+	AtCreation bool
+	// Encode maps the accepted values to those of the API where they differ.
+	Encode map[string]string
+	// Code stands for the annotation in the tag of what was applied, see [mark.TagApplied]. It is empty where removal reverts
+	// nothing, and may never change.
+	Code string
+	// Revert is the value that removal goes back to where that is not Default.
+	Revert string
+}
+
+var (
+	onOff   = Value{Kind: Enum, Values: []string{"on", "off"}}
+	boolean = map[string]string{"on": "true", "off": "false"}
+
+	tcpOnly    = []string{"tcp"}
+	Layer4     = []string{"tcp", "udp"}
+	Layer7     = []string{"http", "https"}
+	httpsOnly  = []string{"https"}
+	httpChecks = []string{"tcp", "http", "https"}
+	all        = []string{"tcp", "udp", "http", "https"}
+)
+
+// Table is the table of all annotations of the family.
+// Source of values and defaults: https://www.alibabacloud.com/help/document_detail/86531.htm and the API pages of
+// https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference.
+func Table() []Row { return table }
+
+var (
+	table          = slices.Concat(InstanceAnnotations(), listenerTable, BackendAnnotations())
+	listenerTable  = listenerRows()
+	knownSuffixes  = suffixesOf(table)
+	sharedPatterns = []string{DomainPattern, CertificatePattern}
+)
+
+func suffixesOf(rows []Row) map[Suffix]bool {
+	known := map[Suffix]bool{}
+	for _, row := range rows {
+		known[row.Suffix] = true
+	}
+	return known
+}
+
+func InstanceAnnotations() []Row {
+	return []Row{
+		{Suffix: AddressType, Value: Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true}, Default: "internet"},
+		{Suffix: NetworkType, Value: Value{Kind: Enum, Values: []string{"vpc", "classic"}}, Default: "vpc"},
+		{Suffix: VSwitchID, Value: idValue("vsw")},
+		{Suffix: IP, Value: Value{Kind: IPv4}},
+		{Suffix: IPVersion, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4"},
+		{Suffix: MasterZoneID, Value: Value{Kind: Pattern, Pattern: `[a-z0-9-]+`, Sample: "cn-hangzhou-a"}},
+		{Suffix: SlaveZoneID, Value: Value{Kind: Pattern, Pattern: `[a-z0-9-]+`, Sample: "cn-hangzhou-b"}},
+		{Suffix: ResourceGroupID, Value: idValue("rg")},
+		{Suffix: LoadBalancerID, Value: idValue("lb")},
+		{Suffix: ForceOverrideListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
+		{Suffix: Name, Code: "nm", Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
+		{Suffix: InstanceChargeType, Code: "ic", Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
+		{Suffix: Spec, Code: "sp", Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
+		{Suffix: ChargeType, Code: "ct", Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
+		{Suffix: Bandwidth, Value: Value{Kind: Integer, Min: 1, Max: 5120}},
+		{Suffix: AdditionalTags, Value: Value{Kind: Tags}},
+		{Suffix: DeleteProtection, Code: "dp", Value: onOff, Default: "on"},
+		{Suffix: ModificationProtection, Code: "mp", Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
+		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
+		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{ExternalEIP}}},
+		{Suffix: Hostname, Value: Value{Kind: DNSName}},
+		{Suffix: TunnelType, Value: Value{Kind: Pattern, Pattern: `.*`}},
+		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}},
+	}
+}
+
+func BackendAnnotations() []Row {
+	return []Row{
+		{Suffix: BackendLabel, Value: Value{Kind: Selector}},
+		{Suffix: RemoveUnscheduledBackend, Value: onOff, Default: "off"},
+		{Suffix: BackendIPVersion, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4"},
+		{Suffix: VGroupPort, Value: Value{Kind: List, Pattern: `rsp-[\w-]+:\d{1,5}`, Sample: "rsp-1:80"}},
+		{Suffix: Weight, Value: Value{Kind: Integer, Min: 0, Max: 100}},
+		{Suffix: DefaultWeight, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
+		{Suffix: IgnoreWeightUpdate, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
+	}
+}
+
+func idValue(prefix string) Value {
+	return Value{Kind: Pattern, Pattern: prefix + `-[\w-]+`, Sample: prefix + "-1"}
+}

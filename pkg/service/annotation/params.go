@@ -1,0 +1,209 @@
+package annotation
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Params are the valid annotations of one Service in their normal form.
+type Params struct {
+	values map[Suffix]string
+	// BackendType is "ecs", "eni" or "" for the configured default.
+	BackendType string
+	// Reverted are annotations that were removed and stand in values with the value to go back to.
+	Reverted map[Suffix]bool
+	// Invalid says that at least one annotation was not accepted: nothing that annotations govern may be written.
+	Invalid bool
+}
+
+// Parse reads the annotations of a Service. What is not accepted is left out and reported, all of it at once.
+func Parse(annotations map[string]string) (Params, []problem.Problem) {
+	params := Params{values: map[Suffix]string{}}
+	var problems []problem.Problem
+	for _, row := range table {
+		if found, ok := params.read(annotations, row); !ok {
+			problems = append(problems, found)
+			params.Invalid = params.Invalid || found.Reason == problem.ReasonInvalidAnnotation
+		}
+		problems = append(problems, disagreement(annotations, row.Suffix)...)
+	}
+	if text, ok := annotations[BackendType]; ok {
+		params.BackendType = strings.TrimSpace(text)
+		if params.BackendType != alicloud.BackendECS && params.BackendType != alicloud.BackendENI {
+			problems = append(problems, invalidValue(BackendType, text, "ecs, eni"))
+			params.BackendType, params.Invalid = "", true
+		}
+	}
+	crossed := crossCheck(params)
+	for _, found := range crossed {
+		params.Invalid = params.Invalid || found.Reason == problem.ReasonInvalidAnnotation
+	}
+	problems = append(problems, crossed...)
+	return params, append(problems, unknownKeys(annotations)...)
+}
+
+// read takes one annotation; ok is false when there is something to tell about it.
+func (p *Params) read(annotations map[string]string, row Row) (problem.Problem, bool) {
+	text, ok := Lookup(annotations, row.Suffix)
+	if !ok {
+		return problem.Problem{}, true
+	}
+	value, ok := row.Value.Parse(strings.TrimSpace(text))
+	if !ok {
+		return invalidValue(string(row.Suffix), text, row.Value.Accepts()), false
+	}
+	p.values[row.Suffix] = value
+	return problem.Problem{}, true
+}
+
+func invalidValue(key, text, accepted string) problem.Problem {
+	hint := ""
+	if trimmed := strings.Trim(text, `"'`); len(trimmed) == len(text)-2 {
+		hint = " (remove the quotes inside the value)"
+	} else if strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:") {
+		hint = " (that is for an NLB, and this Service has a CLB)"
+	}
+	return problem.Newf(problem.ReasonInvalidAnnotation, "%s: %q is not accepted%s; accepted: %s", key, text, hint, accepted)
+}
+
+// disagreement reports two prefixes with different values.
+func disagreement(annotations map[string]string, suffix Suffix) []problem.Problem {
+	first, hasFirst := annotations[Prefixes[0]+string(suffix)]
+	second, hasSecond := annotations[Prefixes[1]+string(suffix)]
+	if !hasFirst || !hasSecond || first == second {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s%s: %q has no effect, %s%s: %q counts",
+		Prefixes[1], suffix, second, Prefixes[0], suffix, first)}
+}
+
+// deadNames are keys that older documents show and that nothing ever read.
+var deadNames = map[Suffix]Suffix{
+	"slb-network-type":              NetworkType,
+	"loadbalancer-slb-network-type": NetworkType,
+	"loadbalancer-persistence-time": PersistenceTimeout,
+}
+
+// nlbOnly are the suffixes of the family that only an NLB has.
+// Source: https://www.alibabacloud.com/help/en/ack/serverless-kubernetes/user-guide/add-annotations-to-the-yaml-file-of-a-service-to-configure-nlb-instances.
+var nlbOnly = sets.New(
+	"loadbalancer-zone-maps", "loadbalancer-ipv6-address-type", "loadbalancer-security-group-ids", "loadbalancer-bandwidth-package-id",
+	"loadbalancer-cross-zone-enabled", "loadbalancer-listener-port-range", "loadbalancer-additional-cert-ids", "loadbalancer-cacert-id",
+	"loadbalancer-cacert", "loadbalancer-alpn", "loadbalancer-alpn-policy", "loadbalancer-cps", "loadbalancer-ppv2-pvl-ep-id-enabled",
+	"loadbalancer-ppv2-pvl-eps-id-enabled", "loadbalancer-ppv2-pvl-vpc-id-enabled", "loadbalancer-server-group-type",
+	"loadbalancer-preserve-client-ip",
+)
+
+// FamilyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
+const FamilyStart = "loadbalancer-"
+
+func unknownKeys(annotations map[string]string) []problem.Problem {
+	var problems []problem.Problem
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		for _, prefix := range Prefixes {
+			suffix, ok := strings.CutPrefix(strings.TrimSpace(key), prefix)
+			if !ok || knownSuffixes[Suffix(suffix)] && key == strings.TrimSpace(key) {
+				continue
+			}
+			if nlbOnly.Has(suffix) {
+				problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only an NLB has that, and this Service has a CLB", key))
+			} else if meant := nearest(Suffix(suffix)); meant != "" {
+				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, meant))
+			} else if strings.HasPrefix(suffix, FamilyStart) {
+				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown", key))
+			}
+		}
+	}
+	return problems
+}
+
+func nearest(suffix Suffix) Suffix {
+	if knownSuffixes[suffix] {
+		return suffix
+	}
+	if meant, ok := deadNames[suffix]; ok {
+		return meant
+	}
+	for _, row := range table {
+		if editDistance(string(suffix), string(row.Suffix)) <= 2 {
+			return row.Suffix
+		}
+	}
+	return ""
+}
+
+// editDistance counts the insertions, deletions and replacements that turn a into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// Get returns the value of an annotation, or "" when it is absent.
+func (p Params) Get(suffix Suffix) string { return p.values[suffix] }
+
+// Has reports whether the annotation is present and accepted.
+func (p Params) Has(suffix Suffix) bool {
+	_, ok := p.values[suffix]
+	return ok
+}
+
+// Int returns the value as a number, or fallback when the annotation is absent.
+func (p Params) Int(suffix Suffix, fallback int) int {
+	if number, err := strconv.Atoi(p.values[suffix]); err == nil {
+		return number
+	}
+	return fallback
+}
+
+// Or returns the value, or fallback when the annotation is absent.
+func (p Params) Or(suffix Suffix, fallback string) string {
+	if value, ok := p.values[suffix]; ok {
+		return value
+	}
+	return fallback
+}
+
+// AddressType is [alicloud.AddressInternet] or [alicloud.AddressIntranet].
+func (p Params) AddressType() string { return p.Or(AddressType, alicloud.AddressInternet) }
+
+// OverridesListeners says that on a CLB of its user's the Service decides what its listeners are like.
+func (p Params) OverridesListeners() bool { return p.Get(ForceOverrideListeners) == "true" }
+
+// Revert adds, for the annotations that were applied and are absent now, the values to go back to.
+func (p Params) Revert(applied []string) Params {
+	reverted := p
+	reverted.values, reverted.Reverted = maps.Clone(p.values), map[Suffix]bool{}
+	for _, row := range Table() {
+		if row.Code == "" || p.Has(row.Suffix) || !slices.Contains(applied, string(row.Suffix)) {
+			continue
+		}
+		value := row.Revert
+		if value == "" {
+			value = row.Default
+		}
+		reverted.values[row.Suffix], reverted.Reverted[row.Suffix] = value, true
+	}
+	return reverted
+}

@@ -1,0 +1,69 @@
+package annotation
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Address families, as the annotations spell them.
+const (
+	FamilyIPv4 = "ipv4"
+	FamilyIPv6 = "ipv6"
+)
+
+// SourceRangesOf are the source ranges as the Service has them; the spec counts before the annotation.
+func SourceRangesOf(svc *corev1.Service) []string {
+	if len(svc.Spec.LoadBalancerSourceRanges) > 0 {
+		return svc.Spec.LoadBalancerSourceRanges
+	}
+	text := strings.TrimSpace(svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey])
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// ParseSourceRanges returns the blocks that may connect, sorted; none means everybody. Blocks of the other family cannot
+// connect to the CLB at all and are left out.
+func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.Problem) {
+	var blocks, foreign []string
+	open := false
+	for _, text := range SourceRangesOf(svc) {
+		prefix, err := parseBlock(strings.TrimSpace(text))
+		switch {
+		case err != nil:
+			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is no address block; accepted: for example 192.0.2.0/24", text)}
+		case prefix.Addr().Is6() != (family == FamilyIPv6):
+			foreign = append(foreign, text)
+		case prefix.Bits() == 0:
+			open = true
+		default:
+			blocks = append(blocks, prefix.String())
+		}
+	}
+	var problems []problem.Problem
+	if len(foreign) > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges: %s have no effect on a CLB of %s", strings.Join(foreign, ", "), family))
+	}
+	switch {
+	case open:
+		return nil, problems
+	case len(blocks) == 0 && len(foreign) > 0:
+		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range is left, and a list without ranges may admit everybody"))
+	}
+	slices.Sort(blocks)
+	return slices.Compact(blocks), problems
+}
+
+func parseBlock(text string) (netip.Prefix, error) {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(text)
+	return prefix.Masked(), err
+}

@@ -1,0 +1,178 @@
+package annotation
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Values of annotations that count without further words.
+const (
+	// DefaultSpec is the specification of a pay-by-specification CLB where no annotation gives one.
+	DefaultSpec    = "slb.s1.small"
+	NetworkVPC     = "vpc"
+	NetworkClassic = "classic"
+)
+
+// Kind is a form of annotation values.
+type Kind string
+
+// The kinds of [Value].
+const (
+	Enum     Kind = "enum"
+	Integer  Kind = "integer"
+	Pattern  Kind = "pattern"
+	List     Kind = "list" // comma-separated, each element matches Pattern
+	IPv4     Kind = "ipv4"
+	DNSName  Kind = "dns-name"
+	Tags     Kind = "tags"     // key=value,key=value
+	Selector Kind = "selector" // key=value,key=value over node labels
+	Domains  Kind = "domains"  // domain:certificate,domain:certificate
+)
+
+// Value says which values an annotation accepts.
+type Value struct {
+	Kind Kind
+	// Values are those of an [Enum]; FoldCase accepts them in any letter case.
+	Values   []string
+	FoldCase bool
+	// Min and Max bound an [Integer], both included; Also is one further value; Unit is for readers.
+	Min, Max int
+	Also     string
+	Unit     string
+	// Pattern must match the whole value of a [Pattern] or every element of a [List]; Sample is for readers.
+	Pattern string
+	Sample  string
+}
+
+// Parse returns the value in its normal form, and whether it is accepted.
+func (v Value) Parse(text string) (string, bool) {
+	switch v.Kind {
+	case Enum:
+		return v.parseEnum(text)
+	case List:
+		return v.parseList(text)
+	default:
+		return text, v.accepts(text)
+	}
+}
+
+// accepts checks the kinds whose values are in normal form as they are written.
+func (v Value) accepts(text string) bool {
+	switch v.Kind {
+	case Integer:
+		return v.inRange(text) || v.Also != "" && text == v.Also
+	case Pattern:
+		return wholeMatch(v.Pattern, text)
+	case IPv4:
+		address, err := netip.ParseAddr(text)
+		return err == nil && address.Is4()
+	case DNSName:
+		_, err := netip.ParseAddr(text)
+		return err != nil && len(validation.IsDNS1123Subdomain(text)) == 0
+	default:
+		return text != "" && v.acceptsPairs(text)
+	}
+}
+
+// acceptsPairs checks the kinds that are a list of pairs.
+func (v Value) acceptsPairs(text string) bool {
+	var err error
+	switch v.Kind {
+	case Tags:
+		_, err = ParseTags(text)
+	case Domains:
+		_, err = ParseExtensions(text)
+	case Selector:
+		_, err = labels.ConvertSelectorToLabelsMap(text)
+	default:
+		return false
+	}
+	return err == nil
+}
+
+func (v Value) inRange(text string) bool {
+	number, err := strconv.Atoi(text)
+	return err == nil && number >= v.Min && number <= v.Max && strconv.Itoa(number) == text
+}
+
+func (v Value) parseEnum(text string) (string, bool) {
+	for _, value := range v.Values {
+		if value == text || v.FoldCase && strings.EqualFold(value, text) {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// parseList trims the elements, so that "a, b" is the same as "a,b".
+func (v Value) parseList(text string) (string, bool) {
+	elements := strings.Split(text, ",")
+	for i, element := range elements {
+		elements[i] = strings.TrimSpace(element)
+		if !wholeMatch(v.Pattern, elements[i]) {
+			return "", false
+		}
+	}
+	if slices.Sort(elements); len(slices.Compact(slices.Clone(elements))) != len(elements) {
+		return "", false
+	}
+	return strings.Join(elements, ","), true
+}
+
+// Accepts describes the accepted values for a person.
+func (v Value) Accepts() string {
+	switch v.Kind {
+	case Enum:
+		return strings.Join(v.Values, ", ")
+	case Integer:
+		text := fmt.Sprintf("%d to %d", v.Min, v.Max)
+		if v.Unit != "" {
+			text += " " + v.Unit
+		}
+		if v.Also != "" {
+			text += " or " + v.Also
+		}
+		return text
+	case List:
+		return fmt.Sprintf("a comma-separated list without repetition, for example %s", v.Sample)
+	case IPv4:
+		return "an IPv4 address"
+	case DNSName:
+		return "a DNS name in lower case, no address"
+	case Tags:
+		return "key=value,key2=value2 with at most " + strconv.Itoa(MaxTags-OwnTags) + " keys; neither part may start with aliyun or acs: or hold http:// or https://"
+	case Domains:
+		return fmt.Sprintf("domain:certificate,domain2:certificate2 with at most %d domains, each exact or *.example.com", MaxExtensions)
+	case Selector:
+		return "label=value,label2=value2"
+	default:
+		if v.Sample == "" {
+			return "any text"
+		}
+		return fmt.Sprintf("for example %s", v.Sample)
+	}
+}
+
+// patterns are the compiled patterns of the table.
+var patterns = compile()
+
+func compile() map[string]*regexp.Regexp {
+	compiled := map[string]*regexp.Regexp{}
+	for _, row := range table {
+		compiled[row.Value.Pattern] = regexp.MustCompile(`^(?:` + row.Value.Pattern + `)$`)
+	}
+	for _, pattern := range sharedPatterns {
+		compiled[pattern] = regexp.MustCompile(`^(?:` + pattern + `)$`)
+	}
+	return compiled
+}
+
+// wholeMatch reports whether the whole text matches a pattern of the table.
+func wholeMatch(pattern, text string) bool { return patterns[pattern].MatchString(text) }

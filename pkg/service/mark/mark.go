@@ -1,0 +1,102 @@
+package mark
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// Marks by which a CLB, its listeners and its vServer groups are recognised as a Service's. They are those of the vendor's
+// own controller, so that either program can take over what the other made; none may ever change.
+const (
+	// TagOwner holds the default name, which is derived from the UID of the Service.
+	TagOwner = "kubernetes.do.not.delete"
+	// TagCluster holds the cluster id.
+	TagCluster = "ack.aliyun.com"
+	// TagReused is set to "true" on a CLB that its user made and a Service names by id. It is never removed.
+	TagReused = "kubernetes.reused.by.user"
+
+	// ProtectionReason is shown by the console when it refuses a change.
+	ProtectionReason = "managed.by.ack"
+
+	markPrefix = "k8s"
+
+	// maxDefaultName is how many characters of the default name count.
+	maxDefaultName = 32
+)
+
+// DefaultName is the CLB's name when no annotation gives one, and always the value of its owner tag.
+func DefaultName(uid types.UID) string {
+	name := "a" + strings.ReplaceAll(string(uid), "-", "")
+	return name[:min(len(name), maxDefaultName)]
+}
+
+// ServiceName returns the namespace and the name of a Service.
+func ServiceName(svc *corev1.Service) types.NamespacedName {
+	return types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
+}
+
+// Owner is the identity that marks carry.
+type Owner struct {
+	Service   types.NamespacedName
+	ClusterID string
+}
+
+func OwnerOf(svc *corev1.Service, clusterID string) Owner {
+	return Owner{Service: types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, ClusterID: clusterID}
+}
+
+// Mark returns the description of a listener (port is the Service's) or the name of a group (port is the node port, or
+// the target port where members are addresses of pods).
+func (o Owner) Mark(port string) string {
+	return strings.Join([]string{markPrefix, port, o.Service.Name, o.Service.Namespace, o.ClusterID}, "/")
+}
+
+func (o Owner) PortMark(port int32) string { return o.Mark(strconv.Itoa(int(port))) }
+
+// Owns reports whether text is one of the owner's marks.
+func (o Owner) Owns(text string) bool {
+	marked, clusterID, ok := Parse(text)
+	return ok && marked == o.Service && clusterID == o.ClusterID
+}
+
+// OwnedByOther reports whether text is the mark of another Service or cluster. Text that is no mark was written by a human.
+func (o Owner) OwnedByOther(text string) bool {
+	_, _, ok := Parse(text)
+	return ok && !o.Owns(text)
+}
+
+// Parse takes a mark apart. Text that is not exactly a mark was written by somebody else.
+func Parse(text string) (service types.NamespacedName, clusterID string, ok bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 5 || parts[0] != markPrefix {
+		return types.NamespacedName{}, "", false
+	}
+	return types.NamespacedName{Name: parts[2], Namespace: parts[3]}, parts[4], true
+}
+
+// Tags are the tags of a CLB of ours.
+func Tags(svc *corev1.Service, clusterID string) []alicloud.Tag {
+	return []alicloud.Tag{
+		{Key: TagOwner, Value: DefaultName(svc.UID)},
+		{Key: TagCluster, Value: clusterID},
+	}
+}
+
+// Earlier versions kept the Record of a CLB of ours in three tags. They are read where no Record exists yet, and are removed
+// with the next write that touches the tags of the CLB.
+const (
+	// TagApplied holds the codes of annotations, joined by dots; see Annotation.Code.
+	TagApplied = "alicloud-ccm.applied"
+	// TagWritten holds digests of tag keys, joined by dots.
+	TagWritten = "alicloud-ccm.tags"
+	// TagDomains holds digests of domains, one after the other.
+	TagDomains = "alicloud-ccm.domains"
+)
+
+// LegacyTags are their keys.
+func LegacyTags() []string { return []string{TagApplied, TagDomains, TagWritten} }

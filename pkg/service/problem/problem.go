@@ -1,0 +1,60 @@
+package problem
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is something about a Service that its user should know and that keeps nothing else from being done.
+type Problem struct {
+	// Reason is the reason of the event, one of the constants of this package.
+	Reason  string
+	Message string
+}
+
+func Newf(reason, format string, args ...any) Problem {
+	return Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// ConfigError says what in a Service or in the cloud config the user must change. Repeating the attempt does not help.
+type ConfigError struct {
+	// Field is the annotation key or the field.
+	Field string
+	// Reason tells what was found and what is accepted.
+	Reason string
+
+	Event string // reason of the event; empty for the general one
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string { return e.Field + ": " + e.Reason }
+
+// ByReason joins the messages of each reason into one problem, so that one outcome is one event. What holds for several
+// ports is said once.
+func ByReason(problems []Problem) []Problem {
+	var joined []Problem
+	at, said := map[string]int{}, map[Problem]bool{}
+	for _, problem := range problems {
+		if said[problem] {
+			continue
+		}
+		said[problem] = true
+		i, ok := at[problem.Reason]
+		if !ok {
+			at[problem.Reason] = len(joined)
+			joined = append(joined, problem)
+			continue
+		}
+		joined[i].Message = strings.Join([]string{joined[i].Message, problem.Message}, "; ")
+	}
+	return joined
+}
+
+// HasInvalid reports whether an annotation was not accepted.
+func HasInvalid(problems []Problem) bool { return HasReason(problems, ReasonInvalidAnnotation) }
+
+// HasReason reports whether one of the problems has the reason.
+func HasReason(problems []Problem, reason string) bool {
+	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Reason == reason })
+}

@@ -1,0 +1,42 @@
+package problem
+
+import corev1 "k8s.io/api/core/v1"
+
+// Reasons of the events on a Service. The first block is the vendor's own controller's where the meaning is the same:
+// alerts and dashboards match on them.
+const (
+	ReasonEnsured             = "EnsuredLoadBalancer"
+	ReasonCleaned             = "CleanLoadBalancer"
+	ReasonSyncFailed          = "SyncLoadBalancerFailed"
+	ReasonCleanFailed         = "CleanLoadBalancerFailed"
+	ReasonSkipSyncBackends    = "SkipSyncBackends"
+	ReasonPreservedOnDelete   = "PreservedOnDelete"
+	ReasonFeatureNotSupported = "FeatureNotSupported"
+	ReasonFailedSetEIPAddress = "FailedSetEIPAddress"
+	ReasonFailedUpdateGate    = "FailedUpdateReadinessGate"
+	ReasonAnnotationChanged   = "AnnotationChanged"
+
+	ReasonFailedAddFinalizer    = "FailedAddFinalizer"
+	ReasonFailedRemoveFinalizer = "FailedRemoveFinalizer"
+	ReasonFailedUpdateStatus    = "FailedUpdateStatus"
+
+	ReasonInvalidAnnotation       = "InvalidAnnotation"
+	ReasonUnknownAnnotation       = "UnknownAnnotation"
+	ReasonAnnotationNoEffect      = "AnnotationNoEffect"
+	ReasonImmutableAttribute      = "ImmutableAttribute"
+	ReasonListenerConflict        = "ListenerConflict"
+	ReasonLoadBalancerNotReusable = "LoadBalancerNotReusable"
+	ReasonListenersLeftAlone      = "ListenersLeftAlone"
+	ReasonLoadBalancerRecreated   = "LoadBalancerRecreated"
+	ReasonCertificateExpired      = "CertificateExpired"
+	ReasonCertificateExpiring     = "CertificateExpiring"
+)
+
+// EventType is how an event with the reason of a [Problem] is shown.
+func EventType(reason string) string {
+	switch reason {
+	case ReasonListenersLeftAlone, ReasonAnnotationChanged:
+		return corev1.EventTypeNormal
+	}
+	return corev1.EventTypeWarning
+}

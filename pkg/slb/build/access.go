@@ -1,0 +1,52 @@
+package build
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// AccessListPrefix begins the names of the access control lists of ours.
+const AccessListPrefix = "k8s-clb-"
+
+// accessList asks for the list of the Service's source ranges.
+func (b *builder) accessList() {
+	if len(annotation.SourceRangesOf(b.in.Service)) == 0 {
+		return
+	}
+	if b.in.Reused && !b.model.Override {
+		b.problem(problem.ReasonFeatureNotSupported, "loadBalancerSourceRanges are not supported here: the listeners of the CLB are its user's")
+		return
+	}
+	if b.asksForAccessLists() {
+		b.problem(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges and %s, %s or %s exclude each other", annotation.ACLStatus, annotation.ACLID, annotation.ACLType)
+		return
+	}
+	family := b.in.ipVersion()
+	blocks, problems := annotation.ParseSourceRanges(b.in.Service, family)
+	b.problems = append(b.problems, problems...)
+	if len(blocks) == 0 {
+		return
+	}
+	b.model.Access = &alicloud.AccessList{
+		Name: AccessListPrefix + mark.DefaultName(b.in.Service.UID), IPVersion: family, Entries: blocks,
+		ResourceGroupID: b.in.Params.Or(annotation.ResourceGroupID, b.in.Config.ResourceGroupID), Tags: mark.Tags(b.in.Service, b.in.ClusterID),
+	}
+}
+
+// asksForAccessLists reports whether annotations name access control lists of the user.
+func (b *builder) asksForAccessLists() bool {
+	return slices.ContainsFunc([]annotation.Suffix{annotation.ACLStatus, annotation.ACLID, annotation.ACLType}, func(s annotation.Suffix) bool { return b.in.Params.Has(s) && !b.in.Params.Reverted[s] })
+}
+
+// restrict makes a listener admit the source ranges only.
+func (b *builder) restrict(attributes alicloud.Attributes) {
+	if b.model.Access != nil {
+		maps.Copy(attributes, alicloud.Attributes{"AclStatus": "on", "AclType": "white", "AclId": model.OwnAccessList})
+	}
+}

@@ -1,0 +1,316 @@
+package build
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// Input is everything that the wanted state of a Service depends on.
+type Input struct {
+	Service *corev1.Service
+	Params  annotation.Params
+	Config  config.Config
+	// ClusterID is the one that the marks carry: that of the CLB which is there already, else the configured one.
+	ClusterID string
+	Nodes     []backend.Node
+	// Slices are all EndpointSlices of the Service.
+	Slices []*discoveryv1.EndpointSlice
+	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
+	// yet. Only where members are addresses of pods.
+	Interfaces map[string]string
+	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
+	// annotations.
+	RemoveTags, RemoveDomains []string
+	// Certificates are those that the annotations name, by id; UsedCertificates are the ids that listeners have already.
+	Certificates     map[string]Certificate
+	UsedCertificates sets.Set[string]
+	// Now is when certificates are compared with.
+	Now time.Time
+	// Exists says that there is a CLB already, IPVersion is its address family, and HTTPSPorts are the ports of its https
+	// listeners.
+	Exists     bool
+	IPVersion  string
+	HTTPSPorts sets.Set[int]
+	// Waiting are addresses of pods that wait for nothing but to be members, see [backend.GatePrefix].
+	Waiting sets.Set[string]
+	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
+	// has no network interface and never will.
+	Blocks []netip.Prefix
+	// Reused says that the Service is on a CLB that its user made, ForeignGroups are the ids of the groups on it that no
+	// controller made.
+	Reused        bool
+	ForeignGroups sets.Set[string]
+}
+
+// Build returns the wanted state. A port that cannot be served is left out and reported; the others are served.
+func Build(in Input) (*model.Model, []problem.Problem) {
+	b := &builder{in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()), model: &model.Model{}}
+	b.loadBalancer()
+	b.reuse()
+	b.unsupported()
+	b.otherModes()
+	b.joinGroups()
+	b.accessList()
+	protocols := b.protocols()
+	b.forwarding = b.forwards()
+	for _, port := range in.Service.Spec.Ports {
+		b.port(port, protocols)
+	}
+	b.checkForwards()
+	b.certificates()
+	b.unserved()
+	b.report()
+	slices.SortStableFunc(b.model.Listeners, func(a, c model.Listener) int {
+		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.Protocol, c.Protocol))
+	})
+	forwardsLast(b.model.Listeners)
+	return b.model, b.problems
+}
+
+// reuse marks the model of a CLB that its user made.
+func (b *builder) reuse() {
+	if !b.in.Reused {
+		return
+	}
+	b.model.Reused = true
+	b.model.Override = b.in.Params.OverridesListeners()
+	if !b.model.Override {
+		b.problem(problem.ReasonListenersLeftAlone, "the listeners of the CLB are its user's; %s: true would have them managed", annotation.ForceOverrideListeners)
+	}
+}
+
+// unsupported tells of fields and annotations that ask for something that is not done.
+func (b *builder) unsupported() {
+	spec, params := b.in.Service.Spec, b.in.Params
+	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
+		b.problem(problem.ReasonFeatureNotSupported, "ipFamilyPolicy RequireDualStack: a CLB has one address family, %s (annotation %s)", b.in.ipVersion(), annotation.IPVersion)
+	}
+	memberFamily := corev1.IPv4Protocol
+	if b.in.ipv6Members() {
+		memberFamily = corev1.IPv6Protocol
+	}
+	if len(spec.IPFamilies) > 0 && !slices.Contains(spec.IPFamilies, memberFamily) {
+		b.problem(problem.ReasonFeatureNotSupported, "ipFamilies %v: the members are reached by %s, which the Service does not have; IPv6 members need %s: eni, %s: ipv6 and %s: ipv6",
+			spec.IPFamilies, memberFamily, annotation.BackendType, annotation.IPVersion, annotation.BackendIPVersion)
+	}
+	if params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && !b.in.ipv6Members() {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", annotation.BackendIPVersion, annotation.BackendType, annotation.IPVersion)
+	}
+}
+
+// otherModes tells of annotations that belong to another kind of members.
+func (b *builder) otherModes() {
+	params := b.in.Params
+	local := b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	if params.Has(annotation.BackendLabel) && b.eni() {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType)
+	}
+	if params.Has(annotation.DefaultWeight) && local && !b.eni() {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight)
+	}
+}
+
+// ipVersion is the address family of the CLB.
+func (in Input) ipVersion() string {
+	if in.IPVersion != "" {
+		return in.IPVersion
+	}
+	return in.Params.Or(annotation.IPVersion, annotation.FamilyIPv4)
+}
+
+// ipv6Members reports whether the members are IPv6 addresses of pods.
+func (in Input) ipv6Members() bool {
+	return in.ipVersion() == annotation.FamilyIPv6 && usesInterfaces(in.Params, in.Config) && in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6
+}
+
+type builder struct {
+	in       Input
+	owner    mark.Owner
+	resolver *backend.Resolver
+	model    *model.Model
+	problems []problem.Problem
+	// joined are the groups of others that ports join, by port.
+	joined map[int32]string
+	// forwarding maps the ports of http listeners that forward to the ports of https ones.
+	forwarding map[int]int
+}
+
+func (b *builder) problem(reason, format string, args ...any) {
+	b.problems = append(b.problems, problem.Newf(reason, format, args...))
+}
+
+// port adds the listener and the group of one port of the Service.
+func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
+	protocol := strings.ToLower(string(port.Protocol))
+	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
+		b.problem(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port)
+		return
+	}
+	if chosen, ok := protocols[port.Port]; ok && (chosen == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP) {
+		protocol = chosen
+	}
+	if protocol == alicloud.ProtocolHTTPS && !b.in.Params.Has(annotation.CertID) {
+		b.problem(problem.ReasonInvalidAnnotation, "port %d: https needs the annotation %s", port.Port, annotation.CertID)
+		return
+	}
+	group, ok := b.group(port)
+	if !ok {
+		return
+	}
+	group, blocked := b.join(port.Port, group)
+	if !blocked {
+		b.addGroup(group)
+	}
+	key := alicloud.ListenerKey{Port: int(port.Port), Protocol: protocol}
+	listener := model.Listener{
+		ListenerKey: key,
+		Description: b.owner.PortMark(port.Port),
+		Group:       group.Name,
+		Blocked:     blocked,
+		Attributes:  b.managedAttributes(key),
+		Create:      b.creationAttributes(protocol),
+	}
+	if protocol == alicloud.ProtocolHTTPS {
+		listener.Extensions = annotation.DomainExtensionsOf(b.in.Params)
+	}
+	b.model.Listeners = append(b.model.Listeners, listener)
+}
+
+// unserved tells what becomes of the CLB of a Service none of whose ports can be served.
+func (b *builder) unserved() {
+	switch {
+	case len(b.model.Listeners) > 0 || problem.HasInvalid(b.problems):
+	case !b.in.Exists:
+		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that no CLB is made")
+	case b.in.Reused:
+		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that the CLB has nothing of the Service")
+	default:
+		b.problem(problem.ReasonFeatureNotSupported, "no port can be served; the CLB keeps its address and has no listener until one can, and goes with the Service")
+	}
+}
+
+// group returns the vServer group of a port. Two ports that share the node port share the group.
+func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
+	mark := b.owner.PortMark(port.NodePort)
+	switch {
+	case b.eni():
+		mark = b.owner.Mark(targetPort(port))
+	case port.NodePort == 0:
+		b.problem(problem.ReasonFeatureNotSupported,
+			"port %d has no node port (allocateLoadBalancerNodePorts is false); that needs the annotation %s: eni", port.Port, annotation.BackendType)
+		return model.Group{}, false
+	}
+	set, problems := b.resolver.Backends(port)
+	b.problems = append(b.problems, problems...)
+	return model.Group{
+		Name: mark, Backends: serversOf(set.Backends, mark), Draining: serversOf(set.Draining, mark), Doubt: set.Doubt, Gone: set.Gone,
+		KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+	}, true
+}
+
+// serversOf returns backends as a CLB has them, with the mark of the group as their description.
+func serversOf(backends []backend.Backend, mark string) []alicloud.Backend {
+	var servers []alicloud.Backend
+	for _, b := range backends {
+		server := alicloud.Backend{
+			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: b.ID, ServerIP: b.IP, Port: b.Port},
+			Weight:     b.Weight, Description: mark,
+		}
+		if b.Kind == backend.KindInterface {
+			server.Type = alicloud.BackendENI
+		}
+		servers = append(servers, server)
+	}
+	return servers
+}
+
+// Backends is what the backends of the Service depend on.
+func (in Input) Backends() backend.Input {
+	family := discoveryv1.AddressTypeIPv4
+	if in.ipv6Members() {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	return backend.Input{
+		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: usesInterfaces(in.Params, in.Config),
+		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Blocks: in.Blocks,
+	}
+}
+
+func (b *builder) eni() bool { return usesInterfaces(b.in.Params, b.in.Config) }
+
+// usesInterfaces reports whether the members are addresses of pods.
+func usesInterfaces(params annotation.Params, config config.Config) bool {
+	if params.BackendType != "" {
+		return params.BackendType == alicloud.BackendENI
+	}
+	return config.DefaultBackendENI
+}
+
+// targetPort is how the names of groups of pods spell the target port.
+func targetPort(port corev1.ServicePort) string {
+	if text := port.TargetPort.String(); text != "0" && text != "" {
+		return text
+	}
+	return strconv.Itoa(int(port.Port))
+}
+
+// protocols reads the annotation protocol-port.
+func (b *builder) protocols() map[int32]string {
+	chosen := map[int32]string{}
+	for item := range strings.SplitSeq(b.in.Params.Get(annotation.ProtocolPort), ",") {
+		protocol, text, ok := strings.Cut(item, ":")
+		port, err := strconv.ParseInt(text, 10, 32)
+		if !ok || err != nil {
+			continue
+		}
+		number := int32(port)
+		if _, twice := chosen[number]; twice {
+			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ProtocolPort, number)
+			continue
+		}
+		chosen[number] = protocol
+		b.checkProtocol(number, protocol)
+	}
+	return chosen
+}
+
+func (b *builder) checkProtocol(number int32, protocol string) {
+	want := corev1.ProtocolTCP
+	if protocol == alicloud.ProtocolUDP {
+		want = corev1.ProtocolUDP
+	}
+	if !slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number && p.Protocol == want }) {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no %s port %d", annotation.ProtocolPort, protocol, number, want, number)
+	}
+}
+
+// report tells about nodes that look like members and cannot be. One message names them all.
+func (b *builder) report() {
+	var names []string
+	for _, node := range b.in.Nodes {
+		if node.Unresolved {
+			names = append(names, node.Name)
+		}
+	}
+	if len(names) > 0 {
+		b.problem(problem.ReasonSkipSyncBackends, "%s", fmt.Sprintf("nodes without provider ID are no members yet: %s", strings.Join(names, ", ")))
+	}
+}

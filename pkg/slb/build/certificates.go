@@ -1,0 +1,63 @@
+package build
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// certificateWarning is how long before it expires a certificate is reported. Public authorities renew a month before the
+// end.
+const certificateWarning = 30 * 24 * time.Hour
+
+// Certificate is what is known of a server certificate. One that could not be read is neither missing nor expired.
+type Certificate struct {
+	Read, Found bool
+	Expires     time.Time
+}
+
+// NamedCertificates are those of the HTTPS listeners, sorted; without such a listener none.
+func NamedCertificates(params annotation.Params) []string {
+	if !strings.Contains(params.Get(annotation.ProtocolPort), alicloud.ProtocolHTTPS+":") {
+		return nil
+	}
+	named := sets.New[string]()
+	if params.Has(annotation.CertID) {
+		named.Insert(params.Get(annotation.CertID))
+	}
+	for _, extension := range annotation.DomainExtensionsOf(params) {
+		named.Insert(extension.CertificateID)
+	}
+	return sets.List(named)
+}
+
+// certificates reports certificates that do not serve. A listener that has one already keeps it; no listener gets one.
+func (b *builder) certificates() {
+	if !slices.ContainsFunc(b.model.Listeners, func(l model.Listener) bool { return l.Protocol == alicloud.ProtocolHTTPS }) {
+		return
+	}
+	for _, id := range NamedCertificates(b.in.Params) {
+		state, used := b.in.Certificates[id], b.in.UsedCertificates.Has(id)
+		switch {
+		case !state.Read:
+		case !state.Found && !used:
+			b.problem(problem.ReasonInvalidAnnotation, "certificate %q does not exist in the region; accepted: the id of a server certificate of CLB", id)
+		case !state.Found || state.Expires.IsZero():
+		case !b.in.Now.Before(state.Expires) && !used:
+			b.problem(problem.ReasonInvalidAnnotation, "certificate %q expired on %s; accepted: a certificate that is valid", id, dateOf(state.Expires))
+		case !b.in.Now.Before(state.Expires):
+			b.problem(problem.ReasonCertificateExpired, "certificate %s expired on %s and is still served", id, dateOf(state.Expires))
+		case state.Expires.Sub(b.in.Now) < certificateWarning:
+			b.problem(problem.ReasonCertificateExpiring, "certificate %s expires on %s", id, dateOf(state.Expires))
+		}
+	}
+}
+
+func dateOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }

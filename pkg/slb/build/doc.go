@@ -1,0 +1,2 @@
+// Package build decides what a Service is to have on a CLB. It is pure.
+package build

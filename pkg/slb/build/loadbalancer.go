@@ -1,0 +1,125 @@
+package build
+
+import (
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// defaultBandwidth is the bandwidth in Mbit/s of a CLB that pays by bandwidth where no annotation gives one.
+const defaultBandwidth = 50
+
+// loadBalancer fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
+func (b *builder) loadBalancer() {
+	params, config := b.in.Params, b.in.Config
+	b.model.LoadBalancer = b.managedLoadBalancer()
+	b.model.RemoveTags, b.model.RemoveDomains = b.in.RemoveTags, b.in.RemoveDomains
+
+	create := b.model.LoadBalancer
+	create.AddressType, create.AddressIPVersion, create.NetworkType = params.AddressType(), params.Get(annotation.IPVersion), ""
+	if create.Name == "" {
+		create.Name = mark.DefaultName(b.in.Service.UID)
+	}
+	create.InstanceChargeType = params.Or(annotation.InstanceChargeType, model.PayByCLCU)
+	create.DeleteProtection = params.Or(annotation.DeleteProtection, alicloud.ProtectionOn)
+	create.ModificationProtection = params.Or(annotation.ModificationProtection, alicloud.ConsoleProtection)
+	if create.ModificationProtection == alicloud.ConsoleProtection {
+		create.ModificationProtectionReason = mark.ProtectionReason
+	}
+	create.ResourceGroupID = params.Or(annotation.ResourceGroupID, config.ResourceGroupID)
+	if create.InstanceChargeType == model.PayBySpec && create.Spec == "" {
+		create.Spec = annotation.DefaultSpec
+	}
+	b.model.Create = create
+	b.network()
+	b.checkPlace()
+}
+
+// network chooses the vSwitches of a new CLB of address type intranet.
+func (b *builder) network() {
+	params, config := b.in.Params, b.in.Config
+	switch {
+	case params.AddressType() != alicloud.AddressIntranet:
+	case params.Get(annotation.NetworkType) == annotation.NetworkClassic:
+		b.model.VSwitchIDs = []string{""}
+	default:
+		b.model.Create.VPCID = config.VPCID
+		b.model.VSwitchIDs = config.VSwitchIDs
+		if params.Has(annotation.VSwitchID) {
+			b.model.VSwitchIDs = []string{params.Get(annotation.VSwitchID)}
+		}
+	}
+}
+
+// checkPlace reports what a new CLB cannot have.
+func (b *builder) checkPlace() {
+	params := b.in.Params
+	if b.in.Exists {
+		return // a value that differs from that of the CLB is told as one that cannot change
+	}
+	for _, suffix := range []annotation.Suffix{annotation.MasterZoneID, annotation.SlaveZoneID} {
+		if zone := params.Get(suffix); zone != "" && !strings.HasPrefix(zone, b.in.Config.Region) {
+			b.problem(problem.ReasonInvalidAnnotation, "%s: %q is not accepted; accepted: a zone of region %s", suffix, zone, b.in.Config.Region)
+		}
+	}
+	if params.Has(annotation.IP) && (params.AddressType() != alicloud.AddressIntranet || !params.Has(annotation.VSwitchID) || params.Get(annotation.IPVersion) == annotation.FamilyIPv6) {
+		b.problem(problem.ReasonInvalidAnnotation, "%s (or spec.loadBalancerIP) needs %s: intranet, %s and an IPv4 CLB", annotation.IP, annotation.AddressType, annotation.VSwitchID)
+	}
+}
+
+func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
+	params := b.in.Params
+	lb := alicloud.LoadBalancer{
+		Name:                   b.managedName(),
+		Address:                params.Get(annotation.IP),
+		AddressType:            params.Get(annotation.AddressType),
+		AddressIPVersion:       params.Get(annotation.IPVersion),
+		VSwitchID:              params.Get(annotation.VSwitchID),
+		MasterZoneID:           params.Get(annotation.MasterZoneID),
+		SlaveZoneID:            params.Get(annotation.SlaveZoneID),
+		ResourceGroupID:        params.Get(annotation.ResourceGroupID),
+		InstanceChargeType:     params.Get(annotation.InstanceChargeType),
+		DeleteProtection:       params.Get(annotation.DeleteProtection),
+		ModificationProtection: params.Get(annotation.ModificationProtection),
+		Tags:                   mark.Tags(b.in.Service, b.in.ClusterID),
+	}
+	if b.in.Reused {
+		lb.Tags = []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
+	} else {
+		// What only a new CLB could have is compared even when its annotation was removed.
+		lb.AddressType, lb.AddressIPVersion = params.AddressType(), params.Or(annotation.IPVersion, annotation.FamilyIPv4)
+	}
+	if lb.ModificationProtection == alicloud.ConsoleProtection {
+		lb.ModificationProtectionReason = mark.ProtectionReason
+	}
+	if strings.EqualFold(lb.InstanceChargeType, model.PayBySpec) {
+		lb.Spec = params.Get(annotation.Spec)
+	}
+	if params.AddressType() == alicloud.AddressInternet {
+		b.internet(&lb)
+		lb.VSwitchID = ""
+	} else {
+		lb.NetworkType = params.Get(annotation.NetworkType)
+	}
+	lb.Tags = append(lb.Tags, annotation.TagsOf(params)...)
+	return lb
+}
+
+// managedName is the name that an annotation asks for, or the default one when such an annotation was removed.
+func (b *builder) managedName() string {
+	if b.in.Params.Reverted[annotation.Name] {
+		return mark.DefaultName(b.in.Service.UID)
+	}
+	return b.in.Params.Get(annotation.Name)
+}
+
+func (b *builder) internet(lb *alicloud.LoadBalancer) {
+	lb.InternetChargeType = b.in.Params.Get(annotation.ChargeType)
+	if lb.InternetChargeType == model.PayByBandwidth {
+		lb.Bandwidth = b.in.Params.Int(annotation.Bandwidth, defaultBandwidth)
+	}
+}

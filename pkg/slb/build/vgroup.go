@@ -1,0 +1,95 @@
+package build
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// joinGroups notes which ports join groups of others.
+func (b *builder) joinGroups() {
+	if !b.in.Reused {
+		return
+	}
+	ids, twice := annotation.VGroupsOf(b.in.Params)
+	for _, port := range twice {
+		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.VGroupPort, port)
+	}
+	for port, id := range ids {
+		if !slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
+			b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no port %d", annotation.VGroupPort, id, port, port)
+		}
+	}
+	b.joined = ids
+}
+
+// join turns the group of a port into our share of a group of others. It is blocked when there is no such group: then
+// everything of the port stays as it is.
+func (b *builder) join(port int32, group model.Group) (joined model.Group, blocked bool) {
+	id, ok := b.joined[port]
+	if !ok {
+		return group, false
+	}
+	if !b.in.ForeignGroups.Has(id) {
+		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d waits: %s is no group of the CLB that others may join", annotation.VGroupPort, port, id)
+		return group, true
+	}
+	group.Name = id
+	if b.in.Params.Has(annotation.Weight) {
+		Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
+	}
+	return group, false
+}
+
+// Divide spreads the weight of the Service in a group over its members in proportion to their own weights. A member gets
+// at least 1, or it would get nothing of what the Service is to have.
+func Divide(members []alicloud.Backend, weight int) {
+	total := 0
+	for _, member := range members {
+		total += member.Weight
+	}
+	for i := range members {
+		share := weight / len(members)
+		if total > 0 {
+			share = weight * members[i].Weight / total
+		}
+		if weight > 0 {
+			share = max(1, share)
+		}
+		members[i].Weight = share
+	}
+}
+
+// addGroup adds the group of a port. Ports that share the node port have the same one; ports that join the same group of
+// others have their members in it together.
+func (b *builder) addGroup(group model.Group) {
+	i := slices.IndexFunc(b.model.Groups, func(g model.Group) bool { return g.Name == group.Name })
+	if i < 0 {
+		b.model.Groups = append(b.model.Groups, group)
+		return
+	}
+	have := &b.model.Groups[i]
+	have.Backends = addMissing(have.Backends, group.Backends)
+	have.Draining = addMissing(have.Draining, group.Draining)
+	switch {
+	case !group.Doubt:
+	case !have.Doubt:
+		have.Doubt, have.Gone = true, group.Gone
+	default:
+		have.Gone = have.Gone.Intersection(group.Gone)
+	}
+}
+
+func addMissing(members, more []alicloud.Backend) []alicloud.Backend {
+	for _, member := range more {
+		if !slices.ContainsFunc(members, func(b alicloud.Backend) bool { return b.BackendKey == member.BackendKey }) {
+			members = append(members, member)
+		}
+	}
+	return members
+}

@@ -1,0 +1,59 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+var errNoAccessList = errors.New("the access control list of the source ranges does not exist")
+
+func (a *Applier) createAccess(ctx context.Context, step model.Step) error {
+	id, err := a.api.CreateAccessList(ctx, step.Access)
+	if a.call(err) != nil {
+		return err
+	}
+	created := step.Access
+	created.ID, created.Entries = id, nil
+	a.model.Access = &created
+	return nil
+}
+
+func (a *Applier) addEntries(ctx context.Context, step model.Step) error {
+	list := a.model.Access
+	if list == nil {
+		return errNoAccessList
+	}
+	if err := a.call(a.api.AddAccessListEntries(ctx, list.ID, step.Access.Entries)); err != nil {
+		return err
+	}
+	list.Entries = append(slices.Clone(list.Entries), step.Access.Entries...)
+	return nil
+}
+
+func (a *Applier) removeEntries(ctx context.Context, step model.Step) error {
+	list := a.model.Access
+	if list == nil {
+		return errNoAccessList
+	}
+	if err := a.call(a.api.RemoveAccessListEntries(ctx, list.ID, step.Access.Entries)); err != nil {
+		return err
+	}
+	list.Entries = slices.DeleteFunc(slices.Clone(list.Entries), func(e string) bool { return slices.Contains(step.Access.Entries, e) })
+	return nil
+}
+
+func (a *Applier) deleteAccess(ctx context.Context, _ model.Step) error {
+	list := a.model.Access
+	if list == nil {
+		return errNoAccessList
+	}
+	if err := a.call(a.api.DeleteAccessList(ctx, list.ID)); err != nil && !alicloud.IsNotFound(err) {
+		return err
+	}
+	a.model.Access = nil
+	return nil
+}

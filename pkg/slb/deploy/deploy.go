@@ -1,0 +1,173 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+var errMemberQuota = errors.New("the quota of members of the CLB is used up")
+
+// Applier carries out one plan. It writes only, and keeps model in step with every write that succeeded, so that the
+// next difference needs no reading.
+type Applier struct {
+	api   Writer
+	model *model.Model
+	// token makes the client token of the creation of a CLB.
+	token func(lb alicloud.LoadBalancer) string
+
+	failed    map[string]bool   // targets with a failed step
+	refused   map[model.Op]bool // operations that the cloud refused: nothing of them was done
+	throttled map[model.Op]bool // operations that the cloud refuses until the next minute
+	deferred  []model.Step      // additions that wait for removals to make room
+	followUp  []model.Step      // what the step just carried out leaves to be done at once
+	errs      []error
+	Writes    int
+	// Doubt says that model may differ from what is there: it must be read before the next difference.
+	Doubt bool
+	// RefusedServer says that a call failed because of a server in it.
+	RefusedServer bool
+	// Drift says that the plan only repairs what somebody changed in the cloud.
+	Drift bool
+	// Interrupted says that the plan was given up for one that is made anew.
+	Interrupted bool
+	// Lost is the id of a CLB that a call said does not exist.
+	Lost string
+	// Charge is the internet charge type that was asked for, if any was.
+	Charge PendingCharge
+}
+
+func New(api Writer, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
+	return &Applier{api: api, model: observed, token: token, failed: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}}
+}
+
+// Run carries out the plan as far as possible: a failed step stops those that build on it and no others.
+func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
+	for _, step := range plan.Steps {
+		a.try(ctx, step)
+		for len(a.followUp) > 0 {
+			next := a.followUp[0]
+			a.followUp = a.followUp[1:]
+			a.try(ctx, next)
+		}
+		if a.Lost != "" {
+			break
+		}
+	}
+	late := a.deferred
+	a.deferred = nil
+	for _, step := range late {
+		if a.try(ctx, step); len(a.deferred) > 0 {
+			a.fail(step, errMemberQuota)
+			a.deferred = nil
+		}
+	}
+	return errors.Join(a.errs...)
+}
+
+// try carries out a step unless one that it builds on failed.
+func (a *Applier) try(ctx context.Context, step model.Step) {
+	switch {
+	case a.Interrupted:
+		return
+	case a.failed[step.Key()], a.failed[model.TargetLoadBalancer], slices.ContainsFunc(step.Needs, func(t string) bool { return a.failed[t] }):
+		a.failed[step.Key()] = true
+		return
+	case a.throttled[step.Op]:
+		a.failed[step.Key()] = true // trying again would only keep the worker waiting for the next minute
+		return
+	case ctx.Err() != nil:
+		a.failed[step.Key()] = true
+		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
+		return
+	}
+	err := a.do(ctx, step)
+	if err == nil {
+		klog.FromContext(ctx).V(2).Info("Wrote", "step", step.String(), "lb", a.model.LoadBalancer.ID)
+		return
+	}
+	if step.Op == model.OpAddBackends && alicloud.IsQuota(err) {
+		a.deferred = append(a.deferred, step)
+		return
+	}
+	a.fail(step, err)
+}
+
+func (a *Applier) fail(step model.Step, err error) {
+	a.failed[step.Key()] = true
+	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
+	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
+	switch {
+	case errors.Is(err, alicloud.ErrInterrupted):
+		a.Interrupted = true
+	case alicloud.IsThrottled(err):
+		a.throttled[step.Op] = true
+	case alicloud.IsBusy(err):
+		// The call was refused and changed nothing: what is known stays known.
+	default:
+		a.Doubt = true
+	}
+	if alicloud.HasCode(err, model.CodeLoadBalancerGone) {
+		a.Lost = a.model.LoadBalancer.ID
+	}
+}
+
+// describe says what a step was about, for example "create listener tcp:80 of lb-1".
+func (a *Applier) describe(step model.Step) string {
+	text := string(step.Op)
+	if step.Target != model.TargetLoadBalancer {
+		text += " " + step.Target
+	}
+	if id := a.model.LoadBalancer.ID; id != "" {
+		text += " of " + id
+	}
+	return text
+}
+
+// call counts a write.
+func (a *Applier) call(err error) error {
+	a.Writes++
+	return err
+}
+
+// createLoadBalancer tries the vSwitches in turn: one without free addresses is no reason to fail while another has some.
+func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error {
+	lb := step.LoadBalancer
+	candidates := step.VSwitchIDs
+	if lb.AddressType != alicloud.AddressIntranet {
+		candidates = []string{""}
+	} else if len(candidates) == 0 {
+		return &problem.ConfigError{Field: "vswitchid", Reason: "no vSwitch is known for a CLB of address type intranet; set it in the cloud config or by the annotation " + string(annotation.VSwitchID)}
+	}
+	var err error
+	for _, id := range candidates {
+		lb.VSwitchID = id
+		var created alicloud.LoadBalancer
+		created, err = a.api.CreateLoadBalancer(ctx, lb, a.token(lb))
+		a.Writes++
+		if err == nil {
+			a.model.LoadBalancer = created
+			return nil
+		}
+		if !alicloud.HasCode(err, codeVSwitchFull) {
+			return err
+		}
+	}
+	return err
+}
+
+func (a *Applier) deleteLoadBalancer(ctx context.Context, _ model.Step) error {
+	err := a.call(a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID))
+	if err != nil && !alicloud.IsNotFound(err) {
+		return err
+	}
+	return nil
+}

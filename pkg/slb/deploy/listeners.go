@@ -1,0 +1,76 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+func (a *Applier) createListener(ctx context.Context, step model.Step) error {
+	listener, err := a.resolve(step)
+	if err != nil {
+		return err
+	}
+	if err := a.call(a.api.CreateListener(ctx, a.model.LoadBalancer.ID, listener)); err != nil {
+		return err
+	}
+	a.model.Listeners = append(a.model.Listeners, model.Listener{
+		ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: listener.VServerGroupID,
+		Status: alicloud.ListenerStopped, Attributes: maps.Clone(listener.Attributes),
+	})
+	return nil
+}
+
+func (a *Applier) setListener(ctx context.Context, step model.Step) error {
+	listener, err := a.resolve(step)
+	if err != nil {
+		return err
+	}
+	if err := a.call(a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener)); err != nil {
+		return err
+	}
+	have := a.model.Listener(listener.ListenerKey)
+	have.Description, have.GroupID = listener.Description, listener.VServerGroupID
+	if have.Attributes == nil {
+		have.Attributes = alicloud.Attributes{}
+	}
+	maps.Copy(have.Attributes, listener.Attributes)
+	return nil
+}
+
+// resolve returns the listener of a step with the ids of what the same plan may have created before it.
+func (a *Applier) resolve(step model.Step) (alicloud.Listener, error) {
+	listener := step.Listener
+	group := a.model.Group(step.GroupName)
+	if group == nil {
+		return listener, fmt.Errorf("vServer group %s does not exist", step.GroupName)
+	}
+	listener.VServerGroupID = group.ID
+	listener.Attributes = model.WithAccessList(listener.Attributes, a.model.Access)
+	if listener.Attributes["AclId"] == model.OwnAccessList {
+		return listener, errNoAccessList
+	}
+	return listener, nil
+}
+
+func (a *Applier) startListener(ctx context.Context, step model.Step) error {
+	key := step.Listener.ListenerKey
+	if err := a.call(a.api.StartListener(ctx, a.model.LoadBalancer.ID, key)); err != nil {
+		return err
+	}
+	a.model.Listener(key).Status = alicloud.ListenerRunning
+	return nil
+}
+
+func (a *Applier) deleteListener(ctx context.Context, step model.Step) error {
+	key := step.Listener.ListenerKey
+	if err := a.call(a.api.DeleteListener(ctx, a.model.LoadBalancer.ID, key)); err != nil && !model.ListenerGone(err) {
+		return err
+	}
+	a.model.Listeners = slices.DeleteFunc(a.model.Listeners, func(l model.Listener) bool { return l.ListenerKey == key })
+	return nil
+}

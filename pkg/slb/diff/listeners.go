@@ -1,0 +1,167 @@
+package diff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// managesListeners: the listeners of a CLB that its user made are theirs, unless they say otherwise.
+func (d *differ) managesListeners() bool { return !d.desired.Reused || d.desired.Override }
+
+func (d *differ) listeners() {
+	if !d.managesListeners() {
+		return
+	}
+	for i := range d.desired.Listeners {
+		want := &d.desired.Listeners[i]
+		have := d.actual.Listener(want.ListenerKey)
+		switch {
+		case want.Blocked:
+		case have == nil:
+			if d.makeRoom(want) {
+				d.createListener(want)
+				d.extensions(want, nil)
+			}
+		case d.owner.OwnedByOther(have.Description):
+			d.problem(problem.ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey, have.Description)
+		case recreates(want, have):
+			d.deleteForReplacement(have)
+			d.createListener(want)
+		default:
+			d.updateListener(want, have)
+			d.extensions(want, have)
+		}
+	}
+}
+
+// makeRoom deletes our listener of another protocol on the port. Layer 7 shares its ports with TCP.
+func (d *differ) makeRoom(want *model.Listener) bool {
+	for i := range d.actual.Listeners {
+		have := &d.actual.Listeners[i]
+		if have.Port != want.Port || have.Protocol == alicloud.ProtocolUDP || want.Protocol == alicloud.ProtocolUDP {
+			continue
+		}
+		if d.owner.OwnedByOther(have.Description) || d.desired.Reused && !d.owner.Owns(have.Description) {
+			d.problem(problem.ReasonListenerConflict, "port %d is in use by listener %s (%s)", want.Port, have.ListenerKey, have.Description)
+			return false
+		}
+		d.deleteForReplacement(have)
+	}
+	return true
+}
+
+// recreates: whether an http listener forwards can only be said when it is created.
+func recreates(want, have *model.Listener) bool {
+	if want.Protocol != alicloud.ProtocolHTTP {
+		return false
+	}
+	return !SameAttribute("ListenerForward", want.Attributes["ListenerForward"], have.Attributes["ListenerForward"]) ||
+		want.Attributes["ForwardPort"] != "" && want.Attributes["ForwardPort"] != have.Attributes["ForwardPort"]
+}
+
+func (d *differ) deleteForReplacement(have *model.Listener) {
+	d.replaced = append(d.replaced, have.ListenerKey)
+	d.step(model.Step{
+		Op: model.OpDeleteListener, Target: model.TargetListener(have.ListenerKey), Before: ListenerText(have.Attributes),
+		Listener: alicloud.Listener{ListenerKey: have.ListenerKey},
+	})
+}
+
+func (d *differ) createListener(want *model.Listener) {
+	attributes := maps.Clone(want.Create)
+	if attributes == nil {
+		attributes = alicloud.Attributes{}
+	}
+	maps.Copy(attributes, model.WithAccessList(want.Attributes, d.actual.Access))
+	step := model.Step{
+		Op: model.OpCreateListener, Target: model.TargetListener(want.ListenerKey), After: ListenerText(attributes),
+		Needs: d.listenerNeeds(want), GroupName: want.Group,
+		Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
+	}
+	d.step(step)
+	d.startListener(want)
+}
+
+// listenerNeeds: a listener cannot be made while its group is missing or another protocol still holds its port.
+func (d *differ) listenerNeeds(want *model.Listener) []string {
+	needs := []string{model.TargetGroup(want.Group), model.TargetAccess}
+	for _, key := range d.replaced {
+		if key.Port == want.Port {
+			needs = append(needs, model.TargetListener(key))
+		}
+	}
+	return needs
+}
+
+func (d *differ) startListener(want *model.Listener) {
+	d.step(model.Step{
+		Op: model.OpStartListener, Target: model.TargetListener(want.ListenerKey),
+		Listener: alicloud.Listener{ListenerKey: want.ListenerKey},
+	})
+}
+
+func (d *differ) updateListener(want, have *model.Listener) {
+	var before, after []string
+	note := func(name, from, to string) {
+		before = append(before, fmt.Sprintf("%s=%q", name, from))
+		after = append(after, fmt.Sprintf("%s=%q", name, to))
+	}
+	if have.Description != want.Description {
+		note("Description", have.Description, want.Description)
+	}
+	if group := d.actual.GroupByID(have.GroupID); group == nil || group != d.actual.Group(want.Group) {
+		note("VServerGroup", have.GroupID, want.Group)
+	}
+	attributes := d.listenerAttributes(want, have)
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		if !SameAttribute(name, have.Attributes[name], attributes[name]) {
+			note(name, have.Attributes[name], attributes[name])
+			if name == annotation.AttributeProxyProtocol {
+				d.problem(problem.ReasonAnnotationChanged, "listener %s switches the PROXY protocol: connections that are open break, and servers must expect it", have.ListenerKey)
+			}
+		}
+	}
+	if len(after) > 0 {
+		d.step(model.Step{
+			Op: model.OpSetListener, Target: model.TargetListener(want.ListenerKey),
+			Before: strings.Join(before, " "), After: strings.Join(after, " "),
+			Needs: []string{model.TargetGroup(want.Group), model.TargetAccess}, GroupName: want.Group,
+			Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
+		})
+	}
+	if have.Status == alicloud.ListenerStopped {
+		d.startListener(want)
+	}
+}
+
+// deleteListeners removes listeners of ours that nothing wants any more.
+func (d *differ) deleteListeners() {
+	if !d.managesListeners() {
+		return
+	}
+	for i := range d.actual.Listeners {
+		have := &d.actual.Listeners[i]
+		if !d.owner.Owns(have.Description) || slices.Contains(d.replaced, have.ListenerKey) || d.desired.Listener(have.ListenerKey) != nil {
+			continue
+		}
+		d.step(model.Step{
+			Op: model.OpDeleteListener, Target: model.TargetListener(have.ListenerKey), Before: ListenerText(have.Attributes),
+			Listener: alicloud.Listener{ListenerKey: have.ListenerKey},
+		})
+	}
+}
+
+func ListenerText(attributes alicloud.Attributes) string {
+	texts := make([]string, 0, len(attributes))
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		texts = append(texts, fmt.Sprintf("%s=%q", name, attributes[name]))
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,124 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// attributes makes the steps on the CLB itself.
+func (d *differ) attributes() {
+	want, have := &d.desired.LoadBalancer, &d.actual.LoadBalancer
+	d.set(model.OpSetName, want.Name, have.Name)
+	d.set(model.OpSetProtection, want.DeleteProtection, have.DeleteProtection)
+	d.set(model.OpSetModification, want.ModificationProtection, have.ModificationProtection)
+	d.charges(want, have)
+	if !d.desired.Reused {
+		d.tags(want.Tags, have)
+	}
+	d.immutable(want, have)
+}
+
+// set adds a step for a value that is managed and differs.
+func (d *differ) set(op model.Op, want, have string) {
+	if want != "" && want != have {
+		d.step(model.Step{Op: op, Target: model.TargetLoadBalancer, Before: have, After: want, LoadBalancer: d.desired.LoadBalancer})
+	}
+}
+
+func (d *differ) charges(want, have *alicloud.LoadBalancer) {
+	switch {
+	case want.InstanceChargeType == "" || have.InstanceChargeType == "":
+		// Not every answer tells the charge type: unknown is no difference.
+	case strings.EqualFold(want.InstanceChargeType, have.InstanceChargeType):
+		if strings.EqualFold(want.InstanceChargeType, model.PayBySpec) {
+			d.set(model.OpSetSpec, want.Spec, have.Spec)
+		}
+	case strings.EqualFold(want.InstanceChargeType, model.PayBySpec):
+		d.problem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s", annotation.InstanceChargeType, have.InstanceChargeType, want.InstanceChargeType)
+	default:
+		d.set(model.OpSetCharge, want.InstanceChargeType, have.InstanceChargeType)
+	}
+	if want.InternetChargeType == "" || have.AddressType == alicloud.AddressIntranet {
+		return
+	}
+	wantText, haveText := internetText(want), internetText(have)
+	if wantText != haveText {
+		d.set(model.OpSetInternet, wantText, haveText)
+	}
+}
+
+// internetText: the bandwidth counts with paybybandwidth only.
+func internetText(lb *alicloud.LoadBalancer) string {
+	if lb.InternetChargeType != model.PayByBandwidth {
+		return lb.InternetChargeType
+	}
+	return fmt.Sprintf("%s %d Mbit/s", lb.InternetChargeType, lb.Bandwidth)
+}
+
+// tags adds the tags that are missing or differ, and removes those that left the annotation. Tags of others stay. The tags of
+// earlier versions go with the first write of tags, because a write of their own would make an upgrade write to every CLB.
+func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
+	var missing []alicloud.Tag
+	var texts []string
+	for _, tag := range want {
+		if value, ok := have.Tag(tag.Key); !ok || value != tag.Value {
+			missing = append(missing, tag)
+			texts = append(texts, tag.Key+"="+tag.Value)
+		}
+	}
+	gone := d.tagsToRemove(want, have)
+	if len(missing)+len(gone) > 0 {
+		gone = append(gone, presentTags(have, mark.LegacyTags())...)
+	}
+	if len(gone) > 0 {
+		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(gone, " "), TagKeys: gone})
+	}
+	if len(missing) > 0 {
+		d.step(model.Step{
+			Op: model.OpTag, Target: model.TargetLoadBalancer, After: strings.Join(texts, " "), LoadBalancer: alicloud.LoadBalancer{Tags: missing},
+		})
+	}
+}
+
+// tagsToRemove returns the keys of tags on the CLB that left the annotation.
+func (d *differ) tagsToRemove(want []alicloud.Tag, have *alicloud.LoadBalancer) []string {
+	return slices.DeleteFunc(presentTags(have, d.desired.RemoveTags), func(key string) bool {
+		return annotation.ReservedTags.Has(key) || slices.ContainsFunc(want, func(tag alicloud.Tag) bool { return tag.Key == key })
+	})
+}
+
+// presentTags returns those of the keys that the CLB has a tag of.
+func presentTags(lb *alicloud.LoadBalancer, keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		_, ok := lb.Tag(key)
+		return !ok
+	})
+}
+
+// immutable reports what only a new CLB could have.
+func (d *differ) immutable(want, have *alicloud.LoadBalancer) {
+	for _, field := range []struct {
+		suffix     annotation.Suffix
+		want, have string
+	}{
+		{annotation.AddressType, want.AddressType, have.AddressType},
+		{annotation.IPVersion, want.AddressIPVersion, have.AddressIPVersion},
+		{annotation.VSwitchID, want.VSwitchID, have.VSwitchID},
+		{annotation.NetworkType, want.NetworkType, have.NetworkType},
+		{annotation.IP, want.Address, have.Address},
+		{annotation.MasterZoneID, want.MasterZoneID, have.MasterZoneID},
+		{annotation.SlaveZoneID, want.SlaveZoneID, have.SlaveZoneID},
+		{annotation.ResourceGroupID, want.ResourceGroupID, have.ResourceGroupID},
+	} {
+		if field.want != "" && field.have != "" && field.want != field.have {
+			d.problem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s; only a new CLB could have it", field.suffix, field.have, field.want)
+		}
+	}
+}

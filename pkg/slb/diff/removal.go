@@ -1,0 +1,55 @@
+package diff
+
+import (
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// Deletion deletes a CLB of ours; its listeners and vServer groups go with it.
+func Deletion(actual *model.Model) model.Plan {
+	plan := model.Plan{Steps: unprotect(actual)}
+	plan.Steps = append(plan.Steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ID, Needs: []string{string(model.OpSetProtection)}})
+	if actual.Access != nil {
+		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
+	}
+	return plan
+}
+
+// AccessListDeletion deletes the access control list of a CLB that no longer exists.
+func AccessListDeletion(list *alicloud.AccessList) model.Plan {
+	return model.Plan{Steps: []model.Step{deleteAccessStep(list)}}
+}
+
+// unprotect is the step that a deletion needs first, none where the delete protection is off.
+func unprotect(actual *model.Model) []model.Step {
+	if actual.LoadBalancer.DeleteProtection == alicloud.ProtectionOff {
+		return nil
+	}
+	return []model.Step{{
+		Op: model.OpSetProtection, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.DeleteProtection, After: alicloud.ProtectionOff,
+		LoadBalancer: alicloud.LoadBalancer{DeleteProtection: alicloud.ProtectionOff},
+	}}
+}
+
+// Preserving changes nothing that carries traffic.
+func Preserving(actual *model.Model) model.Plan {
+	plan := model.Plan{Steps: unprotect(actual)}
+	if actual.LoadBalancer.ModificationProtection != alicloud.NonProtection {
+		plan.Steps = append(plan.Steps, model.Step{
+			Op: model.OpSetModification, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ModificationProtection, After: alicloud.NonProtection,
+			LoadBalancer: alicloud.LoadBalancer{ModificationProtection: alicloud.NonProtection},
+		})
+	}
+	keys := presentTags(&actual.LoadBalancer, append([]string{mark.TagOwner, mark.TagCluster}, mark.LegacyTags()...))
+	if len(keys) > 0 {
+		plan.Steps = append(plan.Steps, model.Step{
+			// Last: without them the CLB is not found again.
+			Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(keys, " "), TagKeys: keys,
+			Needs: []string{string(model.OpSetProtection), string(model.OpSetModification)},
+		})
+	}
+	return plan
+}

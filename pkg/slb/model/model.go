@@ -1,0 +1,241 @@
+package model
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// Values of the API that say what a CLB is charged by.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancer.
+const (
+	PayBySpec      = "PayBySpec"
+	PayByCLCU      = "PayByCLCU"
+	PayByBandwidth = "paybybandwidth"
+)
+
+// Model is what one Service has, or is to have, in the cloud. An empty field of a desired model is not managed: it is
+// neither compared nor written.
+type Model struct {
+	// LoadBalancer holds the managed attributes; in an observed model all of them.
+	LoadBalancer alicloud.LoadBalancer
+	// Create holds the attributes that a new CLB gets. They are not compared afterwards: what no annotation manages, its
+	// user may change. Desired models only.
+	Create alicloud.LoadBalancer
+	// VSwitchIDs are tried in this order at creation until one has a free address. Desired models only.
+	VSwitchIDs []string
+	// RemoveTags are the keys of tags that were written for an annotation and left it, RemoveDomains the domains whose
+	// extensions were created for one and left it, in lower case. Desired models only.
+	RemoveTags, RemoveDomains []string
+	// Reused says that the CLB is its user's and not ours: it is neither created nor deleted.
+	Reused bool
+	// Override says that the listeners of a reused CLB are ours to manage.
+	Override bool
+
+	Listeners []Listener
+	Groups    []Group
+
+	// Access is the access control list of the Service's source ranges, nil for none.
+	Access *alicloud.AccessList
+}
+
+// Listener is one listener.
+type Listener struct {
+	alicloud.ListenerKey
+	Description string
+	// Group is the name of the vServer group. Desired models only.
+	Group string
+	// GroupID is the id of the vServer group. Observed models only.
+	GroupID string
+	// Status is one of alicloud's listener states. Observed models only.
+	Status string
+	// Attributes are the managed ones; in an observed model all of them.
+	Attributes alicloud.Attributes
+	// Extensions are the domain extensions of an HTTPS listener; in an observed model all of them, if they were asked for.
+	Extensions []alicloud.DomainExtension
+	// Blocked says that what the port needs is missing: the listener and the groups of the CLB stay as they are. Desired
+	// models only.
+	Blocked bool
+	// Create holds attributes that a new listener gets beside the managed ones. Desired models only.
+	Create alicloud.Attributes
+}
+
+// Group is one vServer group with its members.
+type Group struct {
+	// ID is empty in desired models.
+	ID string
+	// Name is the mark of a group of ours. A group that somebody else made on a reused CLB has its id here: names of others
+	// may repeat.
+	Name     string
+	Backends []alicloud.Backend
+
+	// Doubt, in a desired model, keeps members from being removed because the set may be incomplete; those whose server
+	// is in Gone are known not to belong and leave all the same.
+	Doubt bool
+	Gone  sets.Set[string]
+	// Draining are members that get weight 0 when they are there and are not added when they are not.
+	Draining []alicloud.Backend
+	// KeepWeights leaves the weights of members that are there as they are.
+	KeepWeights bool
+}
+
+func (m *Model) Listener(key alicloud.ListenerKey) *Listener {
+	for i := range m.Listeners {
+		if m.Listeners[i].ListenerKey == key {
+			return &m.Listeners[i]
+		}
+	}
+	return nil
+}
+
+// HttpsPorts are the ports of the https listeners.
+func (m *Model) HttpsPorts() sets.Set[int] {
+	ports := sets.New[int]()
+	for i := range m.Listeners {
+		if m.Listeners[i].Protocol == alicloud.ProtocolHTTPS {
+			ports.Insert(m.Listeners[i].Port)
+		}
+	}
+	return ports
+}
+
+// Group returns the observed group of that name. Of several (a creation whose answer was lost and that was repeated) it
+// is the one that a listener uses.
+func (m *Model) Group(name string) *Group {
+	var found *Group
+	for i := range m.Groups {
+		if m.Groups[i].Name != name {
+			continue
+		}
+		if found == nil || m.used(m.Groups[i].ID) && !m.used(found.ID) {
+			found = &m.Groups[i]
+		}
+	}
+	return found
+}
+
+// ForeignGroups returns the ids of the groups that no controller made.
+func (m *Model) ForeignGroups() sets.Set[string] {
+	ids := sets.New[string]()
+	for i := range m.Groups {
+		if m.Groups[i].Foreign() {
+			ids.Insert(m.Groups[i].ID)
+		}
+	}
+	return ids
+}
+
+// Foreign reports whether an observed group is somebody else's.
+func (g *Group) Foreign() bool { return g.Name == g.ID }
+
+func (m *Model) GroupByID(id string) *Group {
+	for i := range m.Groups {
+		if m.Groups[i].ID == id {
+			return &m.Groups[i]
+		}
+	}
+	return nil
+}
+
+// used reports whether a listener sends to the group.
+func (m *Model) used(groupID string) bool {
+	for i := range m.Listeners {
+		if m.Listeners[i].GroupID == groupID {
+			return true
+		}
+	}
+	return false
+}
+
+// Serves reports whether the CLB answers on at least one listener.
+func (m *Model) Serves() bool {
+	if m.LoadBalancer.Address == "" {
+		return false
+	}
+	for i := range m.Listeners {
+		switch m.Listeners[i].Status {
+		case alicloud.ListenerRunning, alicloud.ListenerStarting:
+			return true
+		}
+	}
+	return false
+}
+
+// IsMember reports whether the address gets traffic in every group that is to have it.
+func IsMember(address string, desired, actual *Model) bool {
+	if desired == nil || actual == nil {
+		return false
+	}
+	wanted := false
+	for i := range desired.Groups {
+		for _, want := range desired.Groups[i].Backends {
+			if want.ServerIP != address {
+				continue
+			}
+			wanted = true
+			if !hasWeight(actual.Group(desired.Groups[i].Name), want.BackendKey) {
+				return false
+			}
+		}
+	}
+	return wanted
+}
+
+func hasWeight(group *Group, key alicloud.BackendKey) bool {
+	return group != nil && slices.ContainsFunc(group.Backends, func(b alicloud.Backend) bool { return b.BackendKey == key && b.Weight > 0 })
+}
+
+// ClusterIDsOn returns the cluster ids that the marks on an existing CLB carry with the name of the Service. Keeping the one
+// that is there means that taking over a CLB rewrites none of its listeners. On a CLB that several clusters share there may be
+// marks of a Service of the same name in another cluster.
+func ClusterIDsOn(actual *Model, service types.NamespacedName) []string {
+	var ids []string
+	note := func(text string) {
+		if marked, id, ok := mark.Parse(text); ok && marked == service && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	for _, listener := range actual.Listeners {
+		note(listener.Description)
+	}
+	for _, group := range actual.Groups {
+		note(group.Name)
+		for _, member := range group.Backends {
+			note(member.Description)
+		}
+	}
+	if id, ok := actual.LoadBalancer.Tag(mark.TagCluster); ok && !slices.Contains(ids, id) {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Put notes that members are in the group.
+func (g *Group) Put(members []alicloud.Backend) { g.Backends = append(g.Backends, members...) }
+
+// Lacks returns those of the members that are not in the group.
+func (g *Group) Lacks(members []alicloud.Backend) []alicloud.Backend {
+	present := make(map[alicloud.BackendKey]bool, len(g.Backends))
+	for _, member := range g.Backends {
+		present[member.BackendKey] = true
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(b alicloud.Backend) bool { return present[b.BackendKey] })
+}
+
+// Drop notes that members are not in the group.
+func (g *Group) Drop(members []alicloud.Backend) {
+	gone := make(map[alicloud.BackendKey]bool, len(members))
+	for _, member := range members {
+		gone[member.BackendKey] = true
+	}
+	g.Backends = slices.DeleteFunc(g.Backends, func(b alicloud.Backend) bool { return gone[b.BackendKey] })
+}
+
+// Listens reports whether there is a listener of one of the protocols.
+func (m *Model) Listens(protocols []string) bool {
+	return slices.ContainsFunc(m.Listeners, func(l Listener) bool { return slices.Contains(protocols, l.Protocol) })
+}

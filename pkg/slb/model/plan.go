@@ -1,0 +1,160 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Op is what a step does.
+type Op string
+
+// The operations, in the order of their phases: what is new stands before anything uses it, and what goes is no longer
+// used by anything.
+const (
+	OpCreateLoadBalancer Op = "create load balancer"
+	OpCreateAccess       Op = "create access control list"
+	OpAddEntries         Op = "add entries"
+	OpRemoveEntries      Op = "remove entries"
+	OpCreateGroup        Op = "create group"
+	OpAddBackends        Op = "add members"
+	OpReplaceBackends    Op = "replace members"
+	OpSetBackends        Op = "set members"
+	OpCreateListener     Op = "create listener"
+	OpSetListener        Op = "set listener"
+	OpStartListener      Op = "start listener"
+	OpCreateExtension    Op = "create domain extension"
+	OpSetExtension       Op = "set domain extension"
+	OpDeleteExtension    Op = "delete domain extension"
+	OpDeleteListener     Op = "delete listener"
+	OpRemoveBackends     Op = "remove members"
+	OpDeleteGroup        Op = "delete group"
+	OpDeleteAccess       Op = "delete access control list"
+	OpSetName            Op = "set name"
+	OpSetProtection      Op = "set delete protection"
+	OpSetModification    Op = "set modification protection"
+	OpSetCharge          Op = "set instance charge type"
+	OpSetSpec            Op = "set specification"
+	OpSetInternet        Op = "set internet charge type"
+	OpTag                Op = "set tags"
+	OpUntag              Op = "remove tags"
+	OpDeleteLoadBalancer Op = "delete load balancer"
+)
+
+// AnnotationOf names the annotation that an operation on the CLB itself follows.
+var AnnotationOf = map[Op]annotation.Suffix{
+	OpSetName: annotation.Name, OpSetCharge: annotation.InstanceChargeType, OpSetSpec: annotation.Spec, OpSetInternet: annotation.ChargeType,
+	OpSetProtection: annotation.DeleteProtection, OpSetModification: annotation.ModificationProtection,
+}
+
+// TargetLoadBalancer is the target of steps on the CLB itself. Every other target needs it.
+const TargetLoadBalancer = "load balancer"
+
+// TargetAccess is the target of steps on the list of the source ranges.
+const TargetAccess = "source ranges"
+
+func TargetGroup(name string) string                 { return name }
+func TargetListener(key alicloud.ListenerKey) string { return key.String() }
+
+// Step is one change: one call of the cloud, or where it has more members of a group than a call takes, a few.
+type Step struct {
+	Op Op `json:"op"`
+	// Target names what changes, for example "tcp:80".
+	Target string `json:"target"`
+	// Before and After show the change; one of them is empty where something is made or removed.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+
+	// Needs are further keys of steps: when one of them failed, this one is not tried.
+	Needs []string `json:"-"`
+
+	LoadBalancer alicloud.LoadBalancer    `json:"-"`
+	VSwitchIDs   []string                 `json:"-"`
+	Listener     alicloud.Listener        `json:"-"`
+	Extension    alicloud.DomainExtension `json:"-"`
+	Access       alicloud.AccessList      `json:"-"`
+	GroupName    string                   `json:"-"`
+	GroupID      string                   `json:"-"` // empty for a group that the same plan creates
+	Old, New     []alicloud.Backend       `json:"-"`
+	TagKeys      []string                 `json:"-"`
+}
+
+// Key is what a failure of the step stops: further steps on its target. Each attribute of the CLB stands for itself, so
+// that one that the cloud refuses keeps no other from being set.
+func (s *Step) Key() string {
+	if _, attribute := AnnotationOf[s.Op]; attribute {
+		return string(s.Op)
+	}
+	return s.Target
+}
+
+// String returns the step in one line.
+func (s Step) String() string {
+	text := string(s.Op)
+	if s.Target != TargetLoadBalancer {
+		text += ": " + s.Target
+	}
+	switch {
+	case s.Before != "" && s.After != "":
+		return fmt.Sprintf("%s: %s -> %s", text, s.Before, s.After)
+	case s.Before+s.After != "":
+		return fmt.Sprintf("%s: %s", text, s.Before+s.After)
+	}
+	return text
+}
+
+// Plan is an ordered list of steps, and what the user should know about what is not in it.
+type Plan struct {
+	Steps    []Step
+	Problems []problem.Problem
+}
+
+// Empty reports whether carrying out the plan writes nothing.
+func (p Plan) Empty() bool { return len(p.Steps) == 0 }
+
+// String returns one line per step.
+func (p Plan) String() string {
+	lines := make([]string, len(p.Steps))
+	for i, step := range p.Steps {
+		lines[i] = step.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func BackendsText(members []alicloud.Backend) string {
+	texts := make([]string, len(members))
+	for i, member := range members {
+		texts[i] = member.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// MembersOnly leaves the changes of members of groups that are there. It is what may be done while an annotation is
+// invalid.
+func (p Plan) MembersOnly() Plan {
+	kept := Plan{Problems: p.Problems}
+	for _, step := range p.Steps {
+		switch step.Op {
+		case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
+			if step.GroupID != "" {
+				kept.Steps = append(kept.Steps, step)
+			}
+		}
+	}
+	return kept
+}
+
+// Name is what the step calls a listener, a group or its new members.
+func (s *Step) Name() string {
+	switch {
+	case s.GroupName != "":
+		return s.GroupName
+	case len(s.New) > 0:
+		return s.New[0].Description
+	default:
+		return s.Listener.Description
+	}
+}

@@ -1,0 +1,103 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// Find looks for the CLB of a Service by its owner tag, and returns nil when there is none. marked says that the Service
+// may have had one before: then a CLB whose tag somebody removed is found by its name.
+func Find(ctx context.Context, api Reader, svc *corev1.Service, marked bool) (*alicloud.LoadBalancer, error) {
+	name := mark.DefaultName(svc.UID)
+	found, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner, Value: name}})
+	if err != nil {
+		return nil, fmt.Errorf("find the CLB of the Service: %w", err)
+	}
+	if len(found) == 0 && marked {
+		if found, err = findByName(ctx, api, name); err != nil {
+			return nil, err
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &found[0], nil
+	default:
+		return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs (%s, %s, …) have the value %s; which one is the Service's cannot be told",
+			len(found), found[0].ID, found[1].ID, name)}
+	}
+}
+
+func findByName(ctx context.Context, api Reader, name string) ([]alicloud.LoadBalancer, error) {
+	named, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Name: name})
+	if err != nil {
+		return nil, fmt.Errorf("find the CLB of the Service by name: %w", err)
+	}
+	var found []alicloud.LoadBalancer
+	for _, lb := range named {
+		if _, tagged := lb.Tag(mark.TagOwner); lb.Name == name && !tagged {
+			found = append(found, lb)
+		}
+	}
+	return found, nil
+}
+
+// All reads everything of a CLB that a Service may have made. A read that fails is an error and never an empty set.
+func All(ctx context.Context, api Reader, lb alicloud.LoadBalancer, service types.NamespacedName, reused bool) (*model.Model, error) {
+	listeners, err := api.DescribeListeners(ctx, lb.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
+	}
+	model := New(lb, listeners[lb.ID])
+	model.Reused = reused
+	return Groups(ctx, api, model, service)
+}
+
+func New(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *model.Model {
+	observed := &model.Model{LoadBalancer: lb}
+	for _, listener := range listeners {
+		observed.Listeners = append(observed.Listeners, model.Listener{
+			ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: listener.VServerGroupID,
+			Status: listener.Status, Attributes: listener.Attributes,
+		})
+	}
+	return observed
+}
+
+// Groups adds all groups of the Service with their members, and on a reused CLB those that no controller made: the
+// Service may have members in them.
+func Groups(ctx context.Context, api Reader, observed *model.Model, service types.NamespacedName) (*model.Model, error) {
+	lb := &observed.LoadBalancer
+	groups, err := api.DescribeVServerGroups(ctx, lb.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the groups of %s: %w", lb.ID, err)
+	}
+	for _, group := range groups {
+		marked, _, ok := mark.Parse(group.Name)
+		if ok && marked != service || !ok && !observed.Reused {
+			continue
+		}
+		full, err := api.DescribeVServerGroup(ctx, group.ID)
+		if alicloud.IsNotFound(err) {
+			continue // went between the two reads
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the members of group %s: %w", group.ID, err)
+		}
+		name := full.Name
+		if !ok {
+			name = full.ID
+		}
+		observed.Groups = append(observed.Groups, model.Group{ID: full.ID, Name: name, Backends: full.Backends})
+	}
+	return observed, nil
+}
