@@ -155,7 +155,11 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		}
 		progress.say("OpenKruise manager ready")
 	}
-	return c.files.publish(c.plane.Kubeconfig(), url)
+	config, err := cloudConfig(opts, url)
+	if err != nil {
+		return err
+	}
+	return c.files.publish(c.plane.Kubeconfig(), config, url)
 }
 
 // startCloud makes a cloud with the first instances.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func TestHeartbeatOf(t *testing.T) {
@@ -58,7 +60,7 @@ func TestDirectoryIsLeftAsItWasFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := f.publish([]byte("kubeconfig"), "http://127.0.0.1:1"); err != nil {
+			if err := f.publish([]byte("kubeconfig"), []byte("{}"), "http://127.0.0.1:1"); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := os.ReadFile(filepath.Join(dir, "emulator")); err != nil || string(got) != "http://127.0.0.1:1\n" {
@@ -115,20 +117,20 @@ func TestDirectoryIsTakenOnce(t *testing.T) {
 
 func TestCloudConfig(t *testing.T) {
 	t.Parallel()
-	content, err := cloudConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Global struct {
-			AccessKeyID, AccessKeySecret []byte // base64 in the file
-			Region                       string
+	const url = "http://127.0.0.1:1"
+	for kind, endpoint := range map[NodeKind]string{Light: url, Real: ""} {
+		var got struct {
+			Global struct {
+				AccessKeyID, AccessKeySecret []byte // base64 in the file
+				Region, VPCID, VSwitchID     string
+				Endpoints                    map[string]string
+			}
 		}
-	}
-	if err := json.Unmarshal(content, &got); err != nil {
-		t.Fatal(err)
-	}
-	if id := string(got.Global.AccessKeyID); id != AccessKeyID || got.Global.Region != Region {
-		t.Errorf("access key %q and region %q", id, got.Global.Region)
+		testkit.Check(t, json.Unmarshal(testkit.Must(cloudConfig(Options{NodeKind: kind}, url))(t), &got))
+		g := got.Global
+		want := []string{AccessKeyID, AccessKeySecret, Region, "vpc-emulator", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b", endpoint}
+		if diff := cmp.Diff(want, []string{string(g.AccessKeyID), string(g.AccessKeySecret), g.Region, g.VPCID, g.VSwitchID, g.Endpoints["ecs"]}); diff != "" {
+			t.Errorf("%s nodes (-want +got):\n%s", kind, diff)
+		}
 	}
 }

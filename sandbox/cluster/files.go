@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -83,15 +81,11 @@ func (f *files) path(name string) string { return filepath.Join(f.dir, name) }
 func (f *files) statePath(name string) string { return filepath.Join(f.state, name) }
 
 // publish writes the files that other programs read.
-func (f *files) publish(kubeconfig []byte, emulatorURL string) error {
-	config, err := cloudConfig()
-	if err != nil {
-		return err
-	}
+func (f *files) publish(kubeconfig, cloudConfig []byte, emulatorURL string) error {
 	return errors.Join(
 		f.write(kubeconfigFile, kubeconfig),
 		f.write(emulatorFile, []byte(emulatorURL+"\n")),
-		f.write(cloudConfigFile, config))
+		f.write(cloudConfigFile, cloudConfig))
 }
 
 // write puts a file into place at once: whoever waits for it never reads half of it.
@@ -126,16 +120,4 @@ func (f *files) remove() error {
 		errs = append(errs, os.Remove(f.dir))
 	}
 	return errors.Join(errs...)
-}
-
-// cloudConfig is the official file format with the emulator's built-in access key, whose parts that format has in base64.
-func cloudConfig() ([]byte, error) {
-	encode := base64.StdEncoding.EncodeToString
-	content, err := json.MarshalIndent(map[string]any{"Global": map[string]string{
-		"accessKeyID": encode([]byte(AccessKeyID)), "accessKeySecret": encode([]byte(AccessKeySecret)), "region": Region,
-	}}, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encode the cloud config: %w", err)
-	}
-	return append(content, '\n'), nil
 }

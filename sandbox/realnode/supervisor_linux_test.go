@@ -1,27 +1,16 @@
 package realnode
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
-
-// deadline is far above what the programs of these tests need.
-const deadline = 30 * time.Second
-
-// eventually looks until see is content.
-func eventually(t *testing.T, what string, see func() bool) {
-	t.Helper()
-	for end := time.Now().Add(deadline); !see(); time.Sleep(socketPoll) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %s", what, deadline)
-		}
-	}
-}
 
 // shell is a program of the test.
 func shell(name, script string) program {
@@ -39,7 +28,7 @@ func TestSupervisor(t *testing.T) {
 	once.Once = true
 	s := newSupervisor([]program{once, shell("daemon", "echo $$ >> "+pids+"; exec sleep 1000")}, dir, dir)
 	s.boot()
-	eventually(t, "the daemon starts", func() bool { return len(started()) == 1 })
+	testkit.Eventually(t, "the daemon starts", func(context.Context) bool { return len(started()) == 1 })
 
 	t.Run("a program that dies is started again", func(t *testing.T) {
 		daemon := s.order[1]
@@ -52,9 +41,9 @@ func TestSupervisor(t *testing.T) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the daemon is back", func() bool { return len(started()) == 2 })
+		testkit.Eventually(t, "the daemon is back", func(context.Context) bool { return len(started()) == 2 })
 	})
-	t.Run("a program that is stopped stays so", func(t *testing.T) {
+	t.Run("a stopped program stays stopped", func(t *testing.T) {
 		if err := s.obey(order{Stop: "daemon"}); err != nil {
 			t.Fatal(err)
 		}
@@ -65,11 +54,11 @@ func TestSupervisor(t *testing.T) {
 			t.Errorf("process %d runs, wanted %v", daemon.pid, daemon.wanted)
 		}
 	})
-	t.Run("and starts when it is told to", func(t *testing.T) {
+	t.Run("a stopped program starts on request", func(t *testing.T) {
 		if err := s.obey(order{Start: "daemon"}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the daemon is back", func() bool { return len(started()) == 3 })
+		testkit.Eventually(t, "the daemon is back", func(context.Context) bool { return len(started()) == 3 })
 		if err := s.obey(order{Stop: "daemon"}); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +68,7 @@ func TestSupervisor(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("what has succeeded once does not run at the next boot", func(t *testing.T) {
+	t.Run("a program that has succeeded once does not run at the next boot", func(t *testing.T) {
 		again := newSupervisor([]program{once}, dir, dir)
 		again.runOnce(again.order[0])
 		if content, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(content) != "once\n" {
