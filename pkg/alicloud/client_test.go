@@ -186,6 +186,23 @@ func TestListenersAndGroups(t *testing.T) {
 	}
 }
 
+// TestStartOfRunningListenerIsSuccess: a new leader starts what its predecessor has started already.
+func TestStartOfRunningListenerIsSuccess(t *testing.T) {
+	t.Parallel()
+	c, ctx := newCloud(t), t.Context()
+	lb := c.loadBalancer(t)
+	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}}
+	listener.VServerGroupID = must(c.CreateVServerGroup(ctx, lb, "g", nil))(t)
+	check(t, c.CreateListener(ctx, lb, listener))
+	check(t, c.StartListener(ctx, lb, listener.ListenerKey))
+	check(t, c.StartListener(ctx, lb, listener.ListenerKey))
+	c.Fault(`{"action": "StartLoadBalancerListener", "code": "OperationFailed.ListenerStatusNotSupport"}`)
+	c.Fault(`{"action": "DescribeLoadBalancerListeners", "code": "InternalError", "status": 500}`)
+	if err := c.StartListener(ctx, lb, listener.ListenerKey); !alicloud.IsBusy(err) {
+		t.Errorf("error %v, want busy: the state could not be read", err)
+	}
+}
+
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()

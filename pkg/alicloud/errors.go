@@ -40,6 +40,9 @@ func (e *Error) Error() string {
 // Unwrap returns what kept the answer from arriving, for example a context error.
 func (e *Error) Unwrap() error { return e.err }
 
+// codeListenerStatus refuses to start a listener that is not stopped, also one that runs.
+const codeListenerStatus = "OperationFailed.ListenerStatusNotSupport"
+
 // The tables below hold the documented codes, misspelled ones as they are really returned. Sources: the error pages of
 // https://www.alibabacloud.com/help/en/slb, …/vpc, …/ecs and …/ram.
 var (
@@ -48,9 +51,10 @@ var (
 	authCodes = sets.New(
 		"InvalidAccessKeyId.NotFound", "InvalidAccessKeyId.Inactive", "SignatureDoesNotMatch", "MissingSecurityToken",
 		"InvalidSecurityToken.Expired", "InvalidSecurityToken.Malformed", "InvalidSecurityToken.MismatchWithAccessKey",
+		"InvalidTimeStamp.Expired", "InvalidTimeStamp.Format", "IllegalTimestamp",
 	)
 
-	// staleKeyCodes are those with which the cloud refuses a key that has ended or was taken away. A new one may be there.
+	// staleKeyCodes are the codes with which the cloud refuses a key that has expired or was withdrawn. Its source may have another one.
 	staleKeyCodes = sets.New(
 		"InvalidSecurityToken.Expired", "InvalidSecurityToken.Malformed", "InvalidSecurityToken.MismatchWithAccessKey",
 		"InvalidAccessKeyId.NotFound", "InvalidAccessKeyId.Inactive",
@@ -66,7 +70,7 @@ var (
 	)
 
 	busyCodes = sets.New(
-		"ListenerProcessing", "OperationFailed.ListenerStatusNotSupport", "ServiceIsStopping", "BackendServer.configuring",
+		"ListenerProcessing", codeListenerStatus, "ServiceIsStopping", "BackendServer.configuring",
 		"ServiceIsConfiguring", "VServerGroupProcessing", "OperationBusy", "ProcessingSameRequest",
 		"OperationFailed.ServiceGroupProcessing", "SystemBusy", "VpcSystemBusy", "RspoolVipExist",
 		"TaskConflict", "IncorrectRouteEntryStatus", "IncorrcetRouteEntryStatus", "IncorrectVpcStatus",
@@ -82,7 +86,7 @@ var (
 
 	duplicateCodes = sets.New(
 		"ListenerAlreadyExists", "InvalidCIDRBlock.Duplicate", "InvalidRouteEntry.Duplicate",
-		"RouterEntryConflict.Duplicated", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE",
+		"RouterEntryConflict.Duplicated", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE", "Duplicated.VpcNextHop",
 	)
 
 	ambiguousCodes = sets.New("ServiceUnavailable", "InternalError", "SignatureNonceUsed", "LX_REQUEST_TOKEN_CONFLICT", "IdempotentParameterMismatch")
@@ -124,7 +128,7 @@ func IsQuota(err error) bool {
 // IsDuplicate reports whether what the call should create is there already, made by whomever.
 func IsDuplicate(err error) bool { return hasCode(err, duplicateCodes) }
 
-// IsAuth reports whether the access key or its signature was refused. It says nothing about any resource.
+// IsAuth reports whether the access key, its signature or the clock that signed was refused. It says nothing about any resource.
 func IsAuth(err error) bool { return hasCode(err, authCodes) }
 
 // IsForbidden reports whether the access key lacks a permission. It says nothing about any resource.

@@ -176,9 +176,21 @@ func (c *Client) SetListener(ctx context.Context, loadBalancerID string, listene
 	return c.slbWrite(ctx, "SetLoadBalancer"+strings.ToUpper(listener.Protocol)+"ListenerAttribute", in)
 }
 
-// StartListener starts a stopped listener.
+// StartListener starts a stopped listener. One that runs or starts already is a success: the cloud refuses it with the code
+// that it also has for a listener in transition, and the state tells them apart.
 func (c *Client) StartListener(ctx context.Context, loadBalancerID string, key ListenerKey) error {
-	return c.slbWrite(ctx, "StartLoadBalancerListener", keyParams(loadBalancerID, key).set("ListenerProtocol", key.Protocol))
+	err := c.slbWrite(ctx, "StartLoadBalancerListener", keyParams(loadBalancerID, key).set("ListenerProtocol", key.Protocol))
+	if !HasCode(err, codeListenerStatus) {
+		return err
+	}
+	found, readErr := c.DescribeListeners(ctx, loadBalancerID)
+	started := slices.ContainsFunc(found[loadBalancerID], func(l Listener) bool {
+		return l.ListenerKey == key && (l.Status == ListenerRunning || l.Status == ListenerStarting)
+	})
+	if readErr == nil && started {
+		return nil
+	}
+	return err
 }
 
 // DeleteListener removes a listener; its vServer group stays.
