@@ -46,7 +46,7 @@ func startServices(ctx context.Context, _ *config.CompletedConfig, cloud *provid
 	if err != nil {
 		return nil, false, err
 	}
-	go ctrl.Run(ctx)
+	cloud.Go(func() { ctrl.Run(ctx) })
 	return ctrl, true, nil
 }
 
@@ -58,7 +58,7 @@ func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *
 	if err != nil {
 		return nil, false, err
 	}
-	go ctrl.Run(ctx)
+	cloud.Go(func() { ctrl.Run(ctx) })
 	return ctrl, true, nil
 }
 
@@ -68,6 +68,6 @@ func startClearing(ctx context.Context, cloud *provider.Cloud) (controller.Inter
 	if err != nil {
 		return nil, false, err
 	}
-	go ctrl.Run(ctx)
+	cloud.Go(func() { ctrl.Run(ctx) })
 	return ctrl, true, nil
 }

@@ -30,6 +30,7 @@ type ownFlags struct {
 	credentialsFile     string
 	endpoints           map[string]string
 	tokenMode           bool
+	takeover            bool
 	dryRun              bool
 
 	backendBatch, routeBatch, nodeBatch int
@@ -60,6 +61,8 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringToStringVar(&f.endpoints, "endpoints", nil,
 		"Endpoints to use instead of the defaults, as \"product=address\", for the products slb, vpc, ecs, sts and metadata. They take precedence over the environment and the cloud-config.")
 	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true, "Request a token from the metadata service first, and read without one if it grants none. If false, never request a token.")
+	flags.BoolVar(&f.takeover, "takeover", false,
+		"Start even though the official CCM holds its Lease kube-system/ccm. By default, the manager waits until the official CCM has stopped, because two managers undo each other's work.")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "Must be false. For a dry run, use the command \"cloud-controller-manager plan\".")
 	f.addBatches(flags)
 	f.addresses.addTo(flags)

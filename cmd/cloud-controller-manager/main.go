@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/names"
@@ -43,11 +45,12 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	flags := &ownFlags{}
 	flagSets := cliflag.NamedFlagSets{}
 	flags.addTo(flagSets.FlagSet(provider.Name))
-	start := starter{flags: flags, stop: stop}
+	start := starter{flags: flags, stop: stop, election: &election{flags: flags, stop: stop}}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
 		"The commands \"plan\", \"orphans\" and \"doctor\" only read: plan prints what the manager would write, orphans lists resources that no\n" +
 		"Service owns, and doctor diagnoses the installation."
+	command.PostRun = func(*cobra.Command, []string) { start.election.resign() }
 	for _, r := range reporters() {
 		command.AddCommand(newReportCommand(command, opts, start, r))
 	}
@@ -80,11 +83,17 @@ func run(command *cobra.Command, opts *options.CloudControllerManagerOptions) in
 // setDefaults replaces stock defaults that do not suit this provider; flags still win.
 func setDefaults(opts *options.CloudControllerManagerOptions) {
 	opts.KubeCloudShared.CloudProvider.Name = provider.Name
-	// One worker per Service would make a cluster of hundreds wait in line at every start.
+	// One worker would make a cluster of hundreds of Services wait at every start.
 	opts.ServiceController.ConcurrentServiceSyncs = 10
 	opts.NodeController.ConcurrentNodeSyncs = 10
 	// One slow answer must not hold up the check of all other nodes.
 	opts.NodeLifecycleController.ConcurrentNodeLifecycleSyncs = 10
+	// Every table is read in each period. At the stock 10 s that is hundreds of calls a minute in a large cluster.
+	opts.KubeCloudShared.RouteReconciliationPeriod = metav1.Duration{Duration: 5 * time.Minute}
+	// Longer than an API server takes to restart, so that its roll-out does not restart the manager, too. A clean stop gives the
+	// Lease back, so that only a crash waits for the duration.
+	opts.Generic.LeaderElection.LeaseDuration = metav1.Duration{Duration: 30 * time.Second}
+	opts.Generic.LeaderElection.RenewDeadline = metav1.Duration{Duration: 20 * time.Second}
 	// Each node that joins costs an update, a condition and some events; at the stock 20 requests a second a thousand
 	// nodes would wait for minutes. The API server's own fairness protects it.
 	opts.Generic.ClientConnection.QPS, opts.Generic.ClientConnection.Burst = 100, 200

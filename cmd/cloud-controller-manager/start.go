@@ -37,8 +37,9 @@ const (
 
 // starter makes the cloud provider out of the finished configuration.
 type starter struct {
-	flags *ownFlags
-	stop  <-chan struct{}
+	flags    *ownFlags
+	stop     <-chan struct{}
+	election *election
 }
 
 // cloud implements [app.InitCloudFunc]. That type has no error, so a failure ends the process here.
@@ -55,6 +56,9 @@ func (s starter) cloud(completed *config.CompletedConfig) cloudprovider.Interfac
 func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (*provider.Cloud, error) {
 	cloud, err := s.connect(ctx, completed)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.election.prepare(completed, cloud); err != nil {
 		return nil, err
 	}
 	if completed.SecureServing == nil {

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"net/netip"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -90,6 +91,9 @@ type Cloud struct {
 
 	// Set by SetInformers.
 	engines *engines
+
+	beforeStart func(context.Context)
+	running     sync.WaitGroup // the controllers of Go
 }
 
 var (
@@ -105,11 +109,36 @@ func New(config Config, env Environment) *Cloud {
 // Configure sets what the command line says. It must be called before Connect.
 func (c *Cloud) Configure(settings Settings) { c.settings = settings }
 
+// BeforeStart has Initialize call f first, with the life of the process, and wait for its return: the stock app starts the
+// controllers after it. It must be called before Initialize.
+func (c *Cloud) BeforeStart(f func(context.Context)) { c.beforeStart = f }
+
+// Go runs a controller, for [Cloud.Wait] to wait for.
+func (c *Cloud) Go(run func()) { c.running.Go(run) }
+
+// Wait waits until the controllers of [Cloud.Go] have ended, and reports whether they did so in time.
+func (c *Cloud) Wait(limit time.Duration) bool {
+	ended := make(chan struct{})
+	go func() {
+		c.running.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
 // Initialize implements [cloudprovider.Interface]. It connects where that has not been done, which is so when the
 // provider is linked into a stock CCM, and ends the process when the cloud cannot be used: the interface has no error.
 func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <-chan struct{}) {
 	c.kube = builder.ClientOrDie(clientName)
 	c.ctx = wait.ContextForChannel(stop)
+	if c.beforeStart != nil {
+		c.beforeStart(c.ctx)
+	}
 	if c.client == nil {
 		if err := c.Connect(c.ctx, c.kube); err != nil {
 			klog.ErrorS(err, "Cannot use the cloud")

@@ -3,14 +3,19 @@ package provider
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/leadership"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
-// LeaseName is the lock of the leader election.
-const LeaseName = "cloud-controller-manager"
+const (
+	// LeaseName is the lock of the leader election.
+	LeaseName = "cloud-controller-manager"
+	// officialLeaseName is the lock of the official CCM's.
+	officialLeaseName = leadership.OfficialLease
+)
 
 // Rights are what the whole manager needs at the API server, by feature.
 func Rights() []rights.Set {
@@ -43,6 +48,10 @@ func managerRights() []rights.Right {
 		{
 			Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Names: []string{LeaseName},
 			Verbs: []string{"get", "update"}, Why: "leader election",
+		},
+		{
+			Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Names: []string{officialLeaseName},
+			Verbs: []string{"get"}, Optional: true, Why: "waiting while the official CCM holds its Lease",
 		},
 		{
 			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"}, Optional: true,

@@ -23,9 +23,10 @@ const (
 	afterwards = 10 * time.Second
 )
 
-// hasty are flags with which a manager looks often and deletes Nodes with little patience, so that a mistake shows, and soon.
+// hasty are flags with which a manager checks often, deletes Nodes soon and loses its Lease within an outage, so that a mistake shows early.
 var hasty = []string{
 	"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--route-reconciliation-period=1s",
+	"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s",
 }
 
 // outage is something that goes away for a while.

@@ -47,4 +47,8 @@
   resources: [leases]
   resourceNames: [cloud-controller-manager]
   verbs: [get, update]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [ccm]
+  verbs: [get]
 {{- end }}
