@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -23,8 +22,7 @@ type ownFlags struct {
 	controlPlaneNodes   string
 	prefixedProviderIDs bool
 	nodeIPv6            bool
-	goneConfirmations   int
-	goneOver            time.Duration
+	nodes               nodeFlags
 	routeTableVSwitches []string
 	routeTableTag       string
 	credentialsFile     string
@@ -49,9 +47,7 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.prefixedProviderIDs, "prefixed-provider-ids", false,
 		"Write new provider IDs as \"alicloud://region.instance\" instead of \"region.instance\". Both forms are always accepted.")
 	flags.BoolVar(&f.nodeIPv6, "node-ipv6-addresses", false, "Report the IPv6 addresses of the primary network interface as node addresses.")
-	flags.IntVar(&f.goneConfirmations, "node-gone-confirmations", 3,
-		"Number of separate responses of ECS that must not contain the instance of a node before the Node is deleted.")
-	flags.DurationVar(&f.goneOver, "node-gone-over", 10*time.Second, "Minimum time between the first and the last of these responses.")
+	f.nodes.addTo(flags)
 	flags.StringSliceVar(&f.routeTableVSwitches, "route-table-vswitches", nil,
 		"Write pod routes into the route tables of these vSwitches. Without this flag, --route-table-tag and routeTableIDs in the cloud-config, the manager uses the system route table of the VPC.")
 	flags.StringVar(&f.routeTableTag, "route-table-tag", "", "Write pod routes into the route tables with this tag, as \"key=value\".")
@@ -119,14 +115,13 @@ func (f *ownFlags) check() error {
 		return fmt.Errorf("--dry-run: true, accepted: false; for a dry run, use the command \"cloud-controller-manager plan\"")
 	case !slices.Contains(policies, backend.ControlPlanePolicy(f.controlPlaneNodes)):
 		return fmt.Errorf("--control-plane-nodes: %q, accepted: %q", f.controlPlaneNodes, policies)
-	case f.goneConfirmations < 1:
-		return fmt.Errorf("--node-gone-confirmations: %d, accepted: 1 or more", f.goneConfirmations)
-	case f.goneOver < 0:
-		return fmt.Errorf("--node-gone-over: %s, accepted: 0s or more", f.goneOver)
 	case f.routeTableTag != "" && f.tableTag() == nil:
 		return fmt.Errorf("--route-table-tag: %q, accepted: \"key=value\"", f.routeTableTag)
 	}
 	if err := f.addresses.check(); err != nil {
+		return err
+	}
+	if err := f.nodes.check(); err != nil {
 		return err
 	}
 	return f.checkBatches()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,4 +32,49 @@ func controllerClients(ctx context.Context, kube kubernetes.Interface, config *r
 	klog.InfoS("All controllers use the identity of this process, because the role does not allow creating serviceaccounts/token",
 		"flag", "--use-service-account-credentials", "namespace", metav1.NamespaceSystem)
 	return clientbuilder.SimpleControllerClientBuilder{ClientConfig: config}, nil
+}
+
+// guardedClients are clients that delete a Node only as guard allows it. The stock node-lifecycle controller deletes Nodes by
+// name, whoever has the name by then; no other controller deletes any.
+type guardedClients struct {
+	each  cloudprovider.ControllerClientBuilder
+	guard func(http.RoundTripper) http.RoundTripper
+}
+
+// Config implements [cloudprovider.ControllerClientBuilder].
+func (g guardedClients) Config(name string) (*rest.Config, error) {
+	config, err := g.each.Config(name)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.Wrap(g.guard)
+	return config, nil
+}
+
+// ConfigOrDie implements [cloudprovider.ControllerClientBuilder].
+func (g guardedClients) ConfigOrDie(name string) *rest.Config {
+	return orDie(g.Config(name))
+}
+
+// Client implements [cloudprovider.ControllerClientBuilder].
+func (g guardedClients) Client(name string) (kubernetes.Interface, error) {
+	config, err := g.Config(name)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// ClientOrDie implements [cloudprovider.ControllerClientBuilder].
+func (g guardedClients) ClientOrDie(name string) kubernetes.Interface {
+	return orDie(g.Client(name))
+}
+
+func orDie[T any](value T, err error) T {
+	if err != nil {
+		klog.ErrorS(err, "A controller gets no client")
+		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+	}
+	return value
 }

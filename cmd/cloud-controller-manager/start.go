@@ -95,11 +95,16 @@ func (s starter) connect(ctx context.Context, completed *config.CompletedConfig)
 	if completed.ComponentConfig.KubeCloudShared.UseServiceAccountCredentials {
 		completed.ClientBuilder, err = controllerClients(ctx, completed.Client, completed.Kubeconfig, completed.ClientBuilder)
 	}
+	completed.ClientBuilder = guardedClients{each: completed.ClientBuilder, guard: cloud.GuardDeletions}
 	return cloud, err
 }
 
 func (s starter) settings(completed *config.CompletedConfig) (provider.Settings, error) {
 	if err := s.flags.check(); err != nil {
+		return provider.Settings{}, err
+	}
+	onPremises, err := s.flags.nodes.onPremises()
+	if err != nil {
 		return provider.Settings{}, err
 	}
 	shared := &completed.ComponentConfig.KubeCloudShared
@@ -115,8 +120,8 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		ControlPlaneNodes:    backend.ControlPlanePolicy(s.flags.controlPlaneNodes),
 		PrefixedProviderIDs:  s.flags.prefixedProviderIDs,
 		NodeIPv6:             s.flags.nodeIPv6,
-		GoneConfirmations:    s.flags.goneConfirmations,
-		GoneOver:             s.flags.goneOver,
+		NodeGuard:            s.flags.nodes.guardOptions(),
+		OnPremises:           onPremises,
 		NodeMonitorPeriod:    completed.ComponentConfig.NodeLifecycleController.NodeMonitorPeriod.Duration,
 		RouteTableVSwitches:  s.flags.routeTableVSwitches,
 		RouteTableTag:        s.flags.tableTag(),

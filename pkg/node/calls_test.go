@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // TestMonitorCalls: a pass over silent nodes costs one call per hundred, also when the nodes are asked for one by one.
@@ -62,8 +64,8 @@ func TestAddressPassCalls(t *testing.T) {
 	})
 }
 
-// TestMonitorPeriod: whatever the pace of the stock controller, each of its passes asks once, and never lives on an answer
-// of the pass before.
+// TestMonitorPeriod: whatever the pace of the stock controller, each of its passes makes one call at most, and those over nodes
+// that fell silent just now make it.
 func TestMonitorPeriod(t *testing.T) {
 	t.Parallel()
 	for _, period := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 5 * time.Minute} {
@@ -84,7 +86,7 @@ func TestMonitorPeriod(t *testing.T) {
 				}
 				time.Sleep(period)
 			}
-			if n := a.Count(before, "DescribeInstances"); n != passes {
+			if n := a.Count(before, "DescribeInstances"); n > passes || n < passes/2 {
 				t.Errorf("period %s: %d passes made %d calls", period, passes, n)
 			}
 		})
@@ -112,6 +114,80 @@ func TestBatchSize(t *testing.T) {
 			if n := a.Count(before, "DescribeInstances"); n != want {
 				t.Errorf("batch size %d: %d calls for 150 nodes, want %d", size, n, want)
 			}
+		})
+	}
+}
+
+// TestInvisibleNodesKeepBatching: nodes whose instances ECS does not show cost what others do, and take no room from them.
+func TestInvisibleNodesKeepBatching(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.client})
+		var nodes []*corev1.Node
+		for _, instance := range a.put(150) {
+			nodes = append(nodes, nodeOf(instance))
+		}
+		for i := range 150 {
+			nodes = append(nodes, nodeOf(emulator.Instance{ID: fmt.Sprintf("i-%03d-hidden", i)}, tainted))
+		}
+		c.add(nodes...)
+		monitor(c, nodes, time.Minute)
+		for pass := range 3 {
+			before := a.Last()
+			monitor(c, nodes, period)
+			if n := a.Count(before, "DescribeInstances"); n > 3 {
+				t.Errorf("pass %d of the lifecycle controller took %d calls for 300 nodes, want 3", pass, n)
+			}
+		}
+		before := a.Last()
+		for _, node := range nodes {
+			_, _ = c.InstanceMetadata(t.Context(), node)
+		}
+		if n := a.Count(before, "DescribeInstances"); n > 4 {
+			t.Errorf("a pass over their addresses took %d calls for 300 nodes, want 4 at most", n)
+		}
+	})
+}
+
+// TestSilentForLong: many nodes that have been silent for long, because their instances are stopped or not shown, cost a few calls a minute.
+func TestSilentForLong(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		stopped, hidden int
+		most            int // calls per minute
+	}{
+		"500 stopped": {stopped: 500, most: 5},
+		"150 hidden":  {hidden: 150, most: 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{})
+				c := newCluster(t, Options{API: a.client})
+				control, err := a.PutInstance("i-control", emulator.InstanceSpec{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				nodes := []*corev1.Node{nodeOf(control, isReady)}
+				for i := range test.stopped {
+					instance, err := a.PutInstance(fmt.Sprintf("i-%d", i), emulator.InstanceSpec{Status: alicloud.InstanceStopped})
+					if err != nil {
+						t.Fatal(err)
+					}
+					nodes = append(nodes, nodeOf(instance))
+				}
+				for i := range test.hidden {
+					nodes = append(nodes, nodeOf(emulator.Instance{ID: fmt.Sprintf("i-%d-hidden", i)}, tainted))
+				}
+				c.add(nodes...)
+				monitor(c, nodes, 10*time.Minute)
+				before := a.Last()
+				monitor(c, nodes, 10*time.Minute)
+				if n := a.Count(before, "DescribeInstances"); n > 10*test.most {
+					t.Errorf("%d calls in ten minutes, want at most %d", n, 10*test.most)
+				}
+			})
 		})
 	}
 }

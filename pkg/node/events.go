@@ -2,7 +2,6 @@ package node
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,7 @@ const eventInterval = time.Hour
 
 func (i *Instances) reportMalformed(node *corev1.Node, err error) {
 	if errors.Is(err, ErrProviderIDMalformed) {
-		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %q cannot be read, expected \"<region>.<instance id>\". It cannot be changed: "+
+		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %q is malformed, expected \"<region>.<instance id>\". It cannot be changed: "+
 			"delete the Node and let its kubelet register it again", node.Spec.ProviderID)
 	}
 }
@@ -33,18 +32,17 @@ func (i *Instances) reportRegion(node *corev1.Node, err error) {
 	}
 }
 
-// ErrUnconfirmed says that an instance seems gone and that the evidence is not enough to delete its Node.
-var ErrUnconfirmed = errors.New("the instance may exist")
+func (i *Instances) reportCapped(node *corev1.Node, id string) {
+	i.events.Warnf(node, reasonDeletionDeferred, "Instance %s does not exist any more; the Node stays for now because the cap on deletions "+
+		"(%d nodes in %s) is reached", id, i.opts.Guard.limit(i.ours()), i.opts.Guard.Interval)
+}
 
-// Why an instance that is missing was not reported as gone; the values of a metric label.
-const (
-	doubtNoControl   = "no_control"
-	doubtUnseen      = "never_seen"
-	doubtUnconfirmed = "unconfirmed"
-	doubtCapped      = "capped"
-)
+// listLag is how long a new instance may be missing in the list before an event says so.
+const listLag = 10 * time.Second
 
-func (i *Instances) doubt(reason, format string, args ...any) error {
-	deletionsRefused.WithLabelValues(reason).Inc()
-	return fmt.Errorf("%w: %s", ErrUnconfirmed, fmt.Sprintf(format, args...))
+// reportNotShown emits an event about an instance that ECS does not show, once that is no longer the list's lag.
+func (i *Instances) reportNotShown(node *corev1.Node, id string) {
+	if time.Since(node.CreationTimestamp.Time) >= listLag {
+		i.events.Warnf(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; %s", id, i.opts.Region, checkPermission)
+	}
 }

@@ -105,17 +105,17 @@ func (c *cluster) add(nodes ...*corev1.Node) {
 	}
 }
 
-// told returns the reasons of the events so far.
-func (c *cluster) told() []string {
+// eventReasons returns the reasons of the events so far.
+func (c *cluster) eventReasons() []string {
 	var reasons []string
-	for _, event := range c.toldOf() {
+	for _, event := range c.emitted() {
 		reasons = append(reasons, strings.Fields(event)[1])
 	}
 	return reasons
 }
 
-// toldOf returns the events so far with their messages.
-func (c *cluster) toldOf() []string {
+// emitted returns the events so far with their messages.
+func (c *cluster) emitted() []string {
 	var events []string
 	for len(c.events.Events) > 0 {
 		events = append(events, <-c.events.Events)
@@ -133,7 +133,7 @@ func nodeOf(instance emulator.Instance, with ...func(*corev1.Node)) *corev1.Node
 		Spec: corev1.NodeSpec{ProviderID: testRegion + "." + instance.ID},
 		Status: corev1.NodeStatus{
 			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: instance.PrivateIP}},
-			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Now()}},
 		},
 	}
 	for _, change := range with {

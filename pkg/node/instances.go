@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +25,7 @@ type Instances struct {
 	idOf     func(*corev1.Node) (string, error)
 	lister   corelisters.NodeLister // nil where there is no cache of nodes
 	snapshot *snapshot
-	guard    *guard
+	guard    *deletionGuard
 	events   *events.Recorder
 }
 
@@ -32,12 +33,15 @@ type Instances struct {
 func NewInstances(opts Options) *Instances {
 	registerMetrics()
 	opts = opts.withDefaults()
-	i := &Instances{opts: opts, idOf: InstanceIDOf(opts.Region), guard: newGuard(opts.Guard), events: events.New(opts.Recorder, eventInterval)}
+	i := &Instances{
+		opts: opts, guard: newDeletionGuard(opts.Guard), events: events.New(opts.Recorder, eventInterval),
+	}
+	i.idOf = i.opts.instanceID()
 	if opts.Nodes != nil {
 		opts.Nodes.Informer()
 		i.lister = opts.Nodes.Lister()
 	}
-	i.snapshot = newSnapshot(opts, i.nodes)
+	i.snapshot = newSnapshot(opts, i.nodes, i.idOf)
 	return i
 }
 
@@ -72,9 +76,6 @@ func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 	return i.metadataOf(node, instance), nil
 }
 
-// listLag is how long a new instance may be missing in the list before that is told on its Node.
-const listLag = 10 * time.Second
-
 // find returns the node's instance.
 func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Instance, error) {
 	id, err := i.idOf(node)
@@ -96,16 +97,10 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 	return instance, nil
 }
 
-// checkPermission is said wherever ECS shows nothing, because it answers a key without permission with an empty list and
-// no error: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-describeinstances.
+// checkPermission is part of every text about something that ECS does not show, because it answers a key without permission
+// with an empty list and no error:
+// https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-describeinstances.
 const checkPermission = "check the instance, the region and the permission ecs:DescribeInstances"
-
-// reportNotShown tells of an instance that ECS does not show, as soon as that is no longer the list's lag.
-func (i *Instances) reportNotShown(node *corev1.Node, id string) {
-	if time.Since(node.CreationTimestamp.Time) >= listLag {
-		i.events.Warnf(node, reasonInstanceNotFound, "ECS does not show instance %s of region %s; %s", id, i.opts.Region, checkPermission)
-	}
-}
 
 // byAddress finds the instance of a node without provider ID: the only one of the VPC that has the node's address. It
 // never guesses, because a provider ID cannot be changed once it is written.
@@ -128,5 +123,25 @@ func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %d instances of %s have its address %s, expected one; where there are none, %s",
 			node.Name, ErrProviderIDEmpty, len(found), i.opts.VPCID, address, checkPermission)
 	}
+	if owner := i.ownerOf(found[0].ID, node.Name); owner != "" {
+		i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and instance %s with its address %s is that of node %s. If "+
+			"the machine was renamed, delete node %s", found[0].ID, address, owner, owner)
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and instance %s with its address %s is that of node %s",
+			node.Name, ErrProviderIDEmpty, found[0].ID, address, owner)
+	}
 	return found[0], nil
+}
+
+// ownerOf returns the name of another node that has the instance's provider ID, "" when there is none. An address is what a
+// kubelet says of itself: it must not make a second Node of somebody else's instance.
+func (i *Instances) ownerOf(instanceID, except string) string {
+	for _, node := range i.nodes() {
+		if node.Name == except || !strings.HasSuffix(node.Spec.ProviderID, instanceID) {
+			continue // most of thousands
+		}
+		if id, err := i.idOf(node); err == nil && id == instanceID {
+			return node.Name
+		}
+	}
+	return ""
 }

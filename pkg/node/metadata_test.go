@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -123,7 +124,7 @@ func TestUnknownInstances(t *testing.T) {
 		if test.reason != "" {
 			want = []string{test.reason}
 		}
-		if diff := cmp.Diff(want, c.told()); diff != "" {
+		if diff := cmp.Diff(want, c.eventReasons()); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", name, diff)
 		}
 	}
@@ -143,7 +144,7 @@ func TestAmbiguousAddress(t *testing.T) {
 	if got, err := c.InstanceMetadata(t.Context(), node); !errors.Is(err, ErrProviderIDEmpty) {
 		t.Errorf("metadata = %+v, %v, want an error and no guess", got, err)
 	}
-	if diff := cmp.Diff([]string{reasonInstanceAmbiguous}, c.told()); diff != "" {
+	if diff := cmp.Diff([]string{reasonInstanceAmbiguous}, c.eventReasons()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
@@ -210,5 +211,25 @@ func playBurst(t *testing.T, empty bool) {
 	waiting.Wait()
 	if n := a.Count(0, "DescribeInstances"); n != 3 {
 		t.Errorf("250 nodes took %d calls, want 3", n)
+	}
+}
+
+// TestAddressOfAnotherNode: a kubelet that reports the address of another node does not get its provider ID.
+func TestAddressOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	c := newCluster(t, Options{API: a.client})
+	instance := a.put(1)[0]
+	owner := nodeOf(instance, isReady)
+	twin := nodeOf(instance, withProviderID(""), tainted, func(node *corev1.Node) { node.Name, node.UID = "twin", "twin" })
+	c.add(owner, twin)
+	if got, err := c.InstanceMetadata(t.Context(), twin); !errors.Is(err, ErrProviderIDEmpty) {
+		t.Errorf("metadata of the twin = %+v, %v, want an error", got, err)
+	}
+	if events := c.emitted(); len(events) != 1 || !strings.Contains(events[0], owner.Name) {
+		t.Errorf("events = %q, want one that names %s", events, owner.Name)
+	}
+	if got, err := c.InstanceMetadata(t.Context(), owner); err != nil || got.ProviderID != owner.Spec.ProviderID {
+		t.Errorf("metadata of the owner = %+v, %v", got, err)
 	}
 }

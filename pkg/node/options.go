@@ -2,11 +2,16 @@ package node
 
 import (
 	"context"
+	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -45,7 +50,13 @@ type Options struct {
 	// BatchSize is for how many instances or addresses one call asks, 1 to [alicloud.MaxInstancesPerCall], which is also the
 	// default.
 	BatchSize int
-	// Guard bounds what may be reported as gone.
+	// OnPremises are the addresses of machines outside of Alibaba Cloud. A node without provider ID whose address is one of them
+	// is treated as if it had the label [nodes.LabelOnPremises].
+	OnPremises []netip.Prefix
+	// Permits receives every Node that may be deleted, for the client of the stock node-lifecycle controller. Without it that
+	// controller deletes by name only.
+	Permits *DeletionPermits
+	// Guard bounds the deletion of Nodes.
 	Guard GuardOptions
 }
 
@@ -54,16 +65,30 @@ type Options struct {
 type GuardOptions struct {
 	// Confirmations is how many separate answers must show the instance as missing. Default 3.
 	Confirmations int
-	// Over is the least time between the first and the last of them. Default 10 s.
+	// Over is the least time between the first and the last of them. Default 2 min; negative means none.
 	Over time.Duration
-	// UnseenAge is how old a Node must be whose instance this process never saw: the instance list lags behind new
-	// instances. Default 5 min.
+	// UnseenAge is that time for an instance that this process never saw: the instance list lags behind new instances.
+	// Default 5 min.
 	UnseenAge time.Duration
-	// MaxDeletions and MaxPercent cap the nodes that are reported as gone per Interval; the larger of the two counts.
-	// Defaults 5 nodes, 10 % of all nodes, 5 min.
+	// MaxDeletions and MaxPercent cap the Nodes that are deleted per Interval; the larger of the two counts, but MaxDeletions
+	// never for more than a third of the nodes, so that it is a cap for small clusters too. One Node may always be deleted.
+	// Defaults 5 nodes, 10 %, 5 min.
 	MaxDeletions int
 	MaxPercent   int
 	Interval     time.Duration
+
+	// maxPause is how long no answer may come without the answers ceasing to be consecutive.
+	maxPause time.Duration
+}
+
+// spacing is how far apart two answers must be to count as two.
+func (o GuardOptions) spacing() time.Duration {
+	return max(0, o.Over) / time.Duration(2*o.Confirmations)
+}
+
+// limit returns how many Nodes may be deleted per interval in a cluster of so many.
+func (o GuardOptions) limit(nodes int) int {
+	return max(1, min(o.MaxDeletions, nodes/3), nodes*o.MaxPercent/100)
 }
 
 // maxExistsTTL is longer than a pass over thousands of nodes takes.
@@ -79,13 +104,42 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Window, 100*time.Millisecond)
 	setDefault(&o.BatchSize, alicloud.MaxInstancesPerCall)
 	o.BatchSize = min(o.BatchSize, alicloud.MaxInstancesPerCall)
+	if o.Permits == nil {
+		o.Permits = NewDeletionPermits()
+	}
 	setDefault(&o.Guard.Confirmations, 3)
-	setDefault(&o.Guard.Over, 10*time.Second)
+	setDefault(&o.Guard.Over, 2*time.Minute)
 	setDefault(&o.Guard.UnseenAge, 5*time.Minute)
 	setDefault(&o.Guard.MaxDeletions, 5)
 	setDefault(&o.Guard.MaxPercent, 10)
 	setDefault(&o.Guard.Interval, 5*time.Minute)
+	o.Guard.maxPause = max(3*time.Minute, 3*o.MonitorPeriod)
 	return o
+}
+
+// instanceID returns the function that gives the instance id of a node, see [InstanceIDOf].
+func (o Options) instanceID() func(*corev1.Node) (string, error) {
+	ofRegion := InstanceIDOf(o.Region)
+	return func(node *corev1.Node) (string, error) {
+		if o.onPremises(node) {
+			return "", fmt.Errorf("node %s: %w: its address is one of machines on premises", node.Name, ErrNodeExcluded)
+		}
+		return ofRegion(node)
+	}
+}
+
+// onPremises reports whether the node's machine is outside of Alibaba Cloud, by its label or by its address.
+func (o Options) onPremises(node *corev1.Node) bool {
+	if nodes.IsOnPremises(node) {
+		return true
+	}
+	if len(o.OnPremises) == 0 || node.Spec.ProviderID != "" {
+		return false
+	}
+	own := nodes.OwnAddresses(node)
+	return len(own) > 0 && !slices.ContainsFunc(own, func(address netip.Addr) bool {
+		return !slices.ContainsFunc(o.OnPremises, func(block netip.Prefix) bool { return block.Contains(address) })
+	})
 }
 
 func setDefault[T comparable](field *T, value T) {

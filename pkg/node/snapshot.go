@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -20,6 +18,11 @@ import (
 // workers at a time, and the first answer has a hundred of them. An address moves on only after its instance is released
 // and the machine of another has started, which takes longer.
 const addressAge = 30 * time.Second
+
+// missAge is how long an answer says that ECS shows no instance of an id or address. It is about what a pass over all nodes
+// takes, so that a hundred nodes without instance cost one call and not one each, and is short enough for the list to catch
+// up with new instances.
+const missAge = 5 * time.Second
 
 // forgetAfter is how long an instance is remembered that nobody asks for any more.
 const forgetAfter = time.Hour
@@ -33,33 +36,33 @@ type snapshot struct {
 	nodes func() []*corev1.Node
 	idOf  func(*corev1.Node) (string, error)
 
-	byID      *lookups
-	byAddress *lookups
+	byID      *batcher
+	byAddress *batcher
 
 	mu    sync.Mutex // guards the maps
-	known map[string]sighting
+	known map[string]cachedInstance
 	// misses holds the last answer that lacked an instance, so that a caller that asks for one node after the other does
 	// not make a call for each.
-	misses map[string]*lookup
-	// addresses holds the last answer that had an instance for an address.
-	addresses map[string]*lookup
+	misses map[string]*batch
+	// addresses holds the last answer about an address.
+	addresses map[string]*batch
 }
 
-// sighting is an instance as an answer showed it.
-type sighting struct {
+// cachedInstance is an instance as an answer showed it.
+type cachedInstance struct {
 	instance alicloud.Instance
 	read     time.Time
 	expires  time.Time
 }
 
-func newSnapshot(opts Options, nodes func() []*corev1.Node) *snapshot {
+func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.Node) (string, error)) *snapshot {
 	s := &snapshot{
-		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: InstanceIDOf(opts.Region),
-		known: map[string]sighting{}, misses: map[string]*lookup{}, addresses: map[string]*lookup{},
+		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: idOf,
+		known: map[string]cachedInstance{}, misses: map[string]*batch{}, addresses: map[string]*batch{},
 	}
-	s.byID = newLookups(opts.Window, opts.BatchSize, s.readByID, s.fillIDs)
+	s.byID = newBatcher(opts.Window, opts.BatchSize, s.readByID, s.fillIDs)
 	s.byID.answered = s.rememberMisses
-	s.byAddress = newLookups(opts.Window, opts.BatchSize, s.readByAddress, s.fillAddresses)
+	s.byAddress = newBatcher(opts.Window, opts.BatchSize, s.readByAddress, s.fillAddresses)
 	s.byAddress.answered = s.rememberAddresses
 	return s
 }
@@ -70,12 +73,12 @@ func (s *snapshot) metadata(ctx context.Context, id string) (alicloud.Instance, 
 	if known, ok := s.remembered(id); ok && time.Now().Before(known.expires) {
 		return known.instance, true, nil
 	}
-	instance, _, err := s.look(ctx, id)
+	instance, _, err := s.current(ctx, id, missAge)
 	return instance, instance.ID != "", err
 }
 
 // current returns the instance as it was at most maxAge ago, or the answer that lacks it.
-func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration) (alicloud.Instance, *lookup, error) {
+func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration) (alicloud.Instance, *batch, error) {
 	known, ok := s.remembered(id)
 	if ok && time.Since(known.read) < maxAge {
 		return known.instance, nil, nil
@@ -83,13 +86,13 @@ func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration)
 	if miss := s.missed(id); miss != nil && miss.asked.After(known.read) && time.Since(miss.asked) < maxAge {
 		return alicloud.Instance{}, miss, nil
 	}
-	return s.look(ctx, id)
+	return s.ask(ctx, id)
 }
 
-func (s *snapshot) look(ctx context.Context, id string) (alicloud.Instance, *lookup, error) {
+func (s *snapshot) ask(ctx context.Context, id string) (alicloud.Instance, *batch, error) {
 	answer, err := s.byID.ask(ctx, id)
 	if err != nil {
-		return alicloud.Instance{}, nil, fmt.Errorf("look up instance %s: %w", id, err)
+		return alicloud.Instance{}, nil, fmt.Errorf("read instance %s: %w", id, err)
 	}
 	for i := range answer.instances {
 		if answer.instances[i].ID == id {
@@ -105,7 +108,7 @@ func (s *snapshot) atAddress(ctx context.Context, address string) ([]alicloud.In
 	if answer == nil {
 		var err error
 		if answer, err = s.byAddress.ask(ctx, address); err != nil {
-			return nil, fmt.Errorf("look up the instance with address %s: %w", address, err)
+			return nil, fmt.Errorf("read the instance with address %s: %w", address, err)
 		}
 	}
 	var found []alicloud.Instance
@@ -117,10 +120,10 @@ func (s *snapshot) atAddress(ctx context.Context, address string) ([]alicloud.In
 	return found, nil
 }
 
-// seen reports whether this process ever saw the instance.
-func (s *snapshot) seen(id string) bool {
-	_, ok := s.remembered(id)
-	return ok
+// lastSeen returns when an answer last had the instance, the zero time for never.
+func (s *snapshot) lastSeen(id string) time.Time {
+	known, _ := s.remembered(id)
+	return known.read
 }
 
 // onlyEver reports whether this process saw the instance, and no other.
@@ -135,31 +138,31 @@ func (s *snapshot) onlyEver(id string) bool {
 func (s *snapshot) recent(other string, n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sightings := make([]sighting, 0, len(s.known))
+	instances := make([]cachedInstance, 0, len(s.known))
 	for id, known := range s.known {
 		if miss, missed := s.misses[id]; id == other || (missed && miss.asked.After(known.read)) {
 			continue
 		}
-		sightings = append(sightings, known)
+		instances = append(instances, known)
 	}
-	slices.SortFunc(sightings, func(a, b sighting) int { return b.read.Compare(a.read) })
-	return idsOf(sightings[:min(n, len(sightings))])
+	slices.SortFunc(instances, func(a, b cachedInstance) int { return b.read.Compare(a.read) })
+	return idsOf(instances[:min(n, len(instances))])
 }
 
-func (s *snapshot) remembered(id string) (sighting, bool) {
+func (s *snapshot) remembered(id string) (cachedInstance, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, ok := s.known[id]
 	return known, ok
 }
 
-func (s *snapshot) missed(id string) *lookup {
+func (s *snapshot) missed(id string) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.misses[id]
 }
 
-func (s *snapshot) rememberMisses(answer *lookup) {
+func (s *snapshot) rememberMisses(answer *batch) {
 	found := sets.New[string]()
 	for i := range answer.instances {
 		found.Insert(answer.instances[i].ID)
@@ -178,22 +181,34 @@ func (s *snapshot) rememberMisses(answer *lookup) {
 	}
 }
 
-func (s *snapshot) addressAnswer(address string) *lookup {
+// addressAnswer returns the last answer about the address, nil when it is too old.
+func (s *snapshot) addressAnswer(address string) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if answer := s.addresses[address]; answer != nil && time.Since(answer.asked) < addressAge {
-		return answer
+	answer := s.addresses[address]
+	if answer == nil {
+		return nil
 	}
-	return nil
+	age := missAge
+	if slices.ContainsFunc(answer.instances, func(instance alicloud.Instance) bool { return slices.Contains(instance.PrivateIPs, address) }) {
+		age = addressAge
+	}
+	if time.Since(answer.asked) >= age {
+		return nil
+	}
+	return answer
 }
 
-func (s *snapshot) rememberAddresses(answer *lookup) {
+func (s *snapshot) rememberAddresses(answer *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for address, old := range s.addresses {
 		if time.Since(old.asked) >= addressAge {
 			delete(s.addresses, address)
 		}
+	}
+	for _, address := range answer.all {
+		s.addresses[address] = answer
 	}
 	for i := range answer.instances {
 		for _, address := range answer.instances[i].PrivateIPs {
@@ -224,7 +239,7 @@ func (s *snapshot) remember(instances []alicloud.Instance, now time.Time) {
 	defer s.mu.Unlock()
 	for i := range instances {
 		lifetime := s.ttl/2 + rand.N(s.ttl)
-		s.known[instances[i].ID] = sighting{instance: instances[i], read: now, expires: now.Add(lifetime)}
+		s.known[instances[i].ID] = cachedInstance{instance: instances[i], read: now, expires: now.Add(lifetime)}
 	}
 	for id, known := range s.known {
 		if now.Sub(known.expires) > forgetAfter {
@@ -233,59 +248,10 @@ func (s *snapshot) remember(instances []alicloud.Instance, now time.Time) {
 	}
 }
 
-// fillIDs names the instances of nodes that were never read, then those of nodes that are not ready, which the lifecycle
-// controller will ask for next, then those that expire soonest.
-func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
-	type candidate struct {
-		id   string
-		rank int
-		due  time.Time
-	}
-	var candidates []candidate
-	s.mu.Lock()
-	for _, node := range s.nodes() {
-		id, err := s.idOf(node)
-		if err != nil || asked.Has(id) {
-			continue
-		}
-		known, ok := s.known[id]
-		switch {
-		case !ok:
-			candidates = append(candidates, candidate{id: id})
-		case !nodes.Ready(node):
-			candidates = append(candidates, candidate{id: id, rank: 1, due: known.read})
-		default:
-			candidates = append(candidates, candidate{id: id, rank: 2, due: known.expires})
-		}
-	}
-	s.mu.Unlock()
-	slices.SortFunc(candidates, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), a.due.Compare(b.due), cmp.Compare(a.id, b.id))
-	})
-	var ids []string
-	for _, candidate := range candidates[:min(room, len(candidates))] {
-		ids = append(ids, candidate.id)
-	}
-	return ids
-}
-
-// fillAddresses names the addresses of all nodes that wait for a provider ID.
-func (s *snapshot) fillAddresses(asked sets.Set[string], room int) []string {
-	addresses := sets.New[string]()
-	for _, node := range s.nodes() {
-		address := nodeAddress(node)
-		if node.Spec.ProviderID == "" && nodes.ExclusionLabel(node) == "" && address != "" && !asked.Has(address) {
-			addresses.Insert(address)
-		}
-	}
-	all := sets.List(addresses)
-	return all[:min(room, len(all))]
-}
-
-func idsOf(sightings []sighting) []string {
-	ids := make([]string, 0, len(sightings))
-	for i := range sightings {
-		ids = append(ids, sightings[i].instance.ID)
+func idsOf(instances []cachedInstance) []string {
+	ids := make([]string, 0, len(instances))
+	for i := range instances {
+		ids = append(ids, instances[i].instance.ID)
 	}
 	return ids
 }

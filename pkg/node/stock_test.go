@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,7 +46,7 @@ func startStock(t *testing.T, client *fake.Clientset, a *account) (stop func()) 
 	nodes := factory.Core().V1().Nodes()
 	instances := NewInstances(Options{
 		API: a.client, Region: testRegion, VPCID: testVPC, Nodes: nodes, MonitorPeriod: 50 * time.Millisecond, Window: 20 * time.Millisecond,
-		Guard: GuardOptions{Confirmations: 3, Over: 100 * time.Millisecond},
+		Guard: GuardOptions{Confirmations: 3, Over: 100 * time.Millisecond, UnseenAge: 100 * time.Millisecond},
 	})
 	cloud := stockCloud{instances: instances}
 	initializer, err := nodecontroller.NewCloudNodeController(nodes, client, cloud, 100*time.Millisecond, 10, 10)
@@ -150,5 +151,38 @@ func TestStockControllers(t *testing.T) {
 	nodes, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(nodes.Items) != 30 {
 		t.Errorf("%d nodes are left (%v), want 30: all but the released one, and the foreign one", len(nodes.Items), err)
+	}
+}
+
+// TestStoppedNodesCostNoGets: the stock controller reads a Node before it taints it, so it must not be asked to taint one twice.
+func TestStoppedNodesCostNoGets(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	client := fake.NewClientset()
+	for i := range 10 {
+		instance, err := a.PutInstance(fmt.Sprintf("i-%d", i), emulator.InstanceSpec{Status: alicloud.InstanceStopped})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.CoreV1().Nodes().Create(t.Context(), nodeOf(instance), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	startStock(t, client, a)
+	eventually(t, "all nodes have the shutdown taint", func(ctx context.Context) bool {
+		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(list.Items, func(node corev1.Node) bool { return !nodes.ShutDown(&node) })
+	})
+	passes := func(n int) {
+		before := a.Last()
+		eventually(t, "passes go on", func(context.Context) bool { return a.Count(before, "DescribeInstances") >= n })
+	}
+	passes(2) // what was under way has ended
+	client.ClearActions()
+	passes(5)
+	for _, action := range client.Actions() {
+		if action.GetResource().Resource == "nodes" {
+			t.Errorf("%s of nodes while nothing changes", action.GetVerb())
+		}
 	}
 }

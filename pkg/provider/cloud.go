@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
@@ -48,10 +49,10 @@ type Settings struct {
 	NodeIPv6 bool
 	// NodeMonitorPeriod is --node-monitor-period. Default: that of [node.Options].
 	NodeMonitorPeriod time.Duration
-	// GoneConfirmations and GoneOver are how many answers, over how long, must lack an instance before its Node is
-	// deleted. Defaults: those of [node.GuardOptions].
-	GoneConfirmations int
-	GoneOver          time.Duration
+	// NodeGuard bounds the deletion of Nodes. Defaults: those of [node.GuardOptions].
+	NodeGuard node.GuardOptions
+	// OnPremises are the addresses of machines outside of Alibaba Cloud, see [node.Options].
+	OnPremises []netip.Prefix
 	// RouteTableVSwitches and RouteTableTag select route tables by association and by tag, see [vpcroute.Config].
 	RouteTableVSwitches []string
 	RouteTableTag       *alicloud.Tag
@@ -72,6 +73,7 @@ type Cloud struct {
 	config   Config
 	env      Environment
 	settings Settings
+	permits  *node.DeletionPermits
 
 	// Set by Connect.
 	metadata    *alicloud.Metadata
@@ -103,7 +105,7 @@ var (
 
 // New returns a provider. It makes no call.
 func New(config Config, env Environment) *Cloud {
-	return &Cloud{config: config, env: env}
+	return &Cloud{config: config, env: env, permits: node.NewDeletionPermits()}
 }
 
 // Configure sets what the command line says. It must be called before Connect.

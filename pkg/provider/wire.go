@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"net/http"
+
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -62,7 +64,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
 			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6 || c.config.NodeIPv6,
 			MonitorPeriod: c.settings.NodeMonitorPeriod, BatchSize: c.settings.NodeBatch,
-			Guard: node.GuardOptions{Confirmations: c.settings.GoneConfirmations, Over: c.settings.GoneOver},
+			OnPremises: c.settings.OnPremises, Permits: c.permits, Guard: c.settings.NodeGuard,
 		}),
 	}
 	if c.endpointSlices {
@@ -99,6 +101,12 @@ func (c *Cloud) serviceWorkers() int {
 		return c.config.ServiceWorkers
 	}
 	return c.settings.ServiceWorkers
+}
+
+// GuardDeletions returns a transport that deletes a Node only as the object whose instance was found to be gone. The client of
+// the stock node-lifecycle controller needs it, which deletes by name.
+func (c *Cloud) GuardDeletions(next http.RoundTripper) http.RoundTripper {
+	return c.permits.Transport(next)
 }
 
 // ServiceController returns the controller that replaces the stock one for Services.

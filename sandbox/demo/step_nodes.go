@@ -77,6 +77,7 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 		"--bind-address=127.0.0.1",
 		fmt.Sprintf("--secure-port=%d", s.managerPort),
 		"--route-reconciliation-period=3m",
+		goneFlag,
 	}, []string{
 		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
 		"METADATA_ENDPOINT=" + cloud.MetadataURL(s.instances()[0].ID),

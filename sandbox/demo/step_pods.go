@@ -45,16 +45,24 @@ func podsSetProviderIDs(ctx context.Context, s *story) (string, error) {
 	return strings.Join(ids, ", ") + ", by a pod on each node", nil
 }
 
-var managerImage = regexp.MustCompile(`image: .*/cloud-controller-manager:.*`)
+var (
+	managerImage = regexp.MustCompile(`image: .*/cloud-controller-manager:.*`)
+	managerFlag  = regexp.MustCompile(`(\n +- )--cluster-cidr=.*`)
+)
 
-// managerStartsInPods applies the published manifest, in which only the image is another one, and waits until one of its pods leads and
+// goneFlag shortens the minutes for which an instance must be missing before its Node is deleted: nobody watches a demo for so long.
+const goneFlag = "--node-gone-over=10s"
+
+// managerStartsInPods applies the published manifest, in which only the image and the patience with missing instances are other ones, and waits until one of its pods leads and
 // all are ready, which is what their probes of /readyz say.
 func managerStartsInPods(ctx context.Context, s *story) (string, error) {
 	manifest, err := readFile(s.Deploy, "ccm.yaml")
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.runKubectl(ctx, managerImage.ReplaceAll(manifest, []byte("image: "+cluster.ManagerImage)), "apply", "-f", "-"); err != nil {
+	manifest = managerImage.ReplaceAll(manifest, []byte("image: "+cluster.ManagerImage))
+	manifest = managerFlag.ReplaceAll(manifest, []byte("$0${1}"+goneFlag))
+	if _, err := s.runKubectl(ctx, manifest, "apply", "-f", "-"); err != nil {
 		return "", err
 	}
 	s.manager = &podManager{s}

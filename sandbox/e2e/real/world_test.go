@@ -243,7 +243,7 @@ func manifestOfUsers(t *testing.T) {
 		t.Cleanup(func() { kubectl(t, "", "label", "node", nodeName(i+1), "node-role.kubernetes.io/master-") })
 	}
 	configMapOfUsers(t)
-	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "${ClusterCIDR}", podCIDR))
+	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "- --cluster-cidr=${ClusterCIDR}", "- --cluster-cidr="+podCIDR+"\n        - --node-gone-over=10s"))
 }
 
 // configMapOfUsers makes the ConfigMap as users do, until the test ends.

@@ -1,0 +1,84 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+)
+
+// candidate is an instance that a call may read besides those that it is made for.
+type candidate struct {
+	id   string
+	rank int
+	due  time.Time
+}
+
+// Ranks of candidates, in the order in which they get the room.
+const (
+	rankUnread = iota // no answer covers it yet
+	rankSilent        // the lifecycle controller asks for it next
+	rankRest
+)
+
+// fillIDs names the instances of nodes that no answer covers yet, then those of silent nodes whose answer is oldest, then
+// those that expire soonest. An instance that ECS does not show counts as read: else a few of them would take all the
+// room of every call, and the others would need calls of their own.
+func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
+	all := s.nodes()
+	candidates := make([]candidate, 0, len(all))
+	s.mu.Lock()
+	for _, node := range all {
+		if id, err := s.idOf(node); err == nil && !asked.Has(id) {
+			candidates = append(candidates, s.candidate(node, id))
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.due.Compare(b.due), cmp.Compare(a.id, b.id))
+	})
+	var ids []string
+	for _, candidate := range candidates[:min(room, len(candidates))] {
+		ids = append(ids, candidate.id)
+	}
+	return ids
+}
+
+// candidate ranks one instance; s.mu is locked.
+func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
+	known, seen := s.known[id]
+	miss := s.misses[id]
+	read := known.read
+	if miss != nil && miss.asked.After(read) {
+		read = miss.asked
+	}
+	_, silent := nodes.Silent(node)
+	switch {
+	case read.IsZero():
+		return candidate{id: id, rank: rankUnread}
+	case silent:
+		return candidate{id: id, rank: rankSilent, due: read}
+	case !seen:
+		return candidate{id: id, rank: rankRest, due: read.Add(s.ttl)}
+	default:
+		return candidate{id: id, rank: rankRest, due: known.expires}
+	}
+}
+
+// fillAddresses names the addresses of all nodes that wait for a provider ID.
+func (s *snapshot) fillAddresses(asked sets.Set[string], room int) []string {
+	addresses := sets.New[string]()
+	for _, node := range s.nodes() {
+		address := nodeAddress(node)
+		if _, err := s.idOf(node); errors.Is(err, ErrProviderIDEmpty) && address != "" && !asked.Has(address) {
+			addresses.Insert(address)
+		}
+	}
+	all := sets.List(addresses)
+	return all[:min(room, len(all))]
+}
