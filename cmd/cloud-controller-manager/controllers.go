@@ -52,7 +52,7 @@ func startServices(ctx context.Context, _ *config.CompletedConfig, cloud *provid
 
 func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
 	if !completed.ComponentConfig.KubeCloudShared.ConfigureCloudRoutes {
-		return startClearing(ctx, cloud)
+		return startUnrouted(ctx, cloud)
 	}
 	ctrl, err := cloud.RouteController()
 	if err != nil {
@@ -62,9 +62,9 @@ func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *
 	return ctrl, true, nil
 }
 
-// startClearing runs in the place of the route controller where routes are switched off.
-func startClearing(ctx context.Context, cloud *provider.Cloud) (controller.Interface, bool, error) {
-	ctrl, err := cloud.ClearController()
+// startUnrouted runs in the place of the route controller where routes are switched off.
+func startUnrouted(ctx context.Context, cloud *provider.Cloud) (controller.Interface, bool, error) {
+	ctrl, err := cloud.UnroutedController()
 	if err != nil {
 		return nil, false, err
 	}

@@ -83,7 +83,9 @@ type Cloud struct {
 	client    *alicloud.Client
 	place     place
 	vSwitches []alicloud.VSwitch // of the VPC; none where the key may not list them
-	clusterID string
+	// vSwitchesRead is when that was. A standby may become leader long after.
+	vSwitchesRead time.Time
+	clusterID     string
 	// endpointSlices is false where the role may not read them.
 	endpointSlices bool
 
@@ -164,7 +166,9 @@ func (c *Cloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
 }
 
 // InstancesV2 implements [cloudprovider.Interface].
-func (c *Cloud) InstancesV2() (cloudprovider.InstancesV2, bool) { return c.engines.instances, true }
+func (c *Cloud) InstancesV2() (cloudprovider.InstancesV2, bool) {
+	return routedInstances{InstancesV2: c.engines.instances, begin: c.beginJoining}, true
+}
 
 // Routes implements [cloudprovider.Interface].
 func (c *Cloud) Routes() (cloudprovider.Routes, bool) { return c.engines.routes, true }

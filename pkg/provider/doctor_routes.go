@@ -7,8 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
 // routeTables checks that the tables that the settings select are there, and that pod CIDRs can be routed at all.
@@ -27,50 +33,86 @@ func (e *examination) routeTables(ctx context.Context) {
 		e.add("cloud", "route tables", doctor.NotChecked, err.Error(), "")
 		return
 	}
-	ids, missing := e.selected(tables)
+	all := e.nodeList(ctx)
+	selection := vpcroute.Select(e.routeConfig(), all, e.vSwitches, tables)
 	switch {
-	case len(missing) > 0:
-		e.add("cloud", "route tables", doctor.Wrong, fmt.Sprintf("%s has none for %s", e.place.vpcID, strings.Join(missing, ", ")),
+	case len(selection.Missing) > 0:
+		e.add("cloud", "route tables", doctor.Wrong, fmt.Sprintf("%s has none for %s", e.place.vpcID, strings.Join(selection.Missing, ", ")),
 			"correct Global.routeTableIDs, --route-table-vswitches or --route-table-tag")
-	case len(ids) == 0:
+	case len(selection.IDs) == 0:
 		e.add("cloud", "route tables", doctor.Wrong, e.place.vpcID+" shows no system table", "set Global.routeTableIDs in the cloud-config")
+	case selection.Ambiguous:
+		e.add("cloud", "route tables", doctor.Wrong, fmt.Sprintf("%s, one of several in %s: it is not known which of them the nodes use",
+			strings.Join(selection.IDs, ", "), e.place.vpcID), "set Global.routeTableIDs in the cloud-config, or allow vpc:DescribeVSwitches")
 	default:
-		e.add("cloud", "route tables", doctor.OK, strings.Join(ids, ", "), "")
+		e.add("cloud", "route tables", doctor.OK, strings.Join(selection.IDs, ", "), "")
+	}
+	e.unmanagedTables(all, selection.IDs)
+	for _, id := range selection.IDs {
+		e.routeTable(ctx, id, all)
 	}
 }
 
-// selected names the tables that are managed, and what was asked for and is not there.
-func (e *examination) selected(tables []alicloud.RouteTable) (ids, missing []string) {
-	wanted := map[string]func(alicloud.RouteTable) bool{}
-	for _, id := range e.config.RouteTableIDs {
-		wanted[id] = func(t alicloud.RouteTable) bool { return t.ID == id }
+// nodeList returns the Nodes, none where the API server cannot be asked.
+func (e *examination) nodeList(ctx context.Context) []*corev1.Node {
+	if e.kube == nil {
+		return nil
 	}
-	if len(e.config.RouteTableIDs) == 0 {
-		for _, id := range e.settings.RouteTableVSwitches {
-			wanted["vSwitch "+id] = func(t alicloud.RouteTable) bool { return slices.Contains(t.VSwitchIDs, id) }
+	list, err := e.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil // the checks of the cluster say so
+	}
+	all := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all
+}
+
+// unmanagedTables warns about tables that nodes use and that the settings leave out.
+func (e *examination) unmanagedTables(all []*corev1.Node, managed []string) {
+	for _, id := range vpcroute.SelectNodeTables(all, e.vSwitches).IDs {
+		if len(all) > 0 && !slices.Contains(managed, id) {
+			e.add("cloud", "route table "+id, doctor.Wrong, "vSwitches of nodes use it, but it is not managed, so pods there cannot reach pods on other nodes",
+				"add it to Global.routeTableIDs, or leave the tables to be found")
 		}
-		if tag := e.settings.RouteTableTag; tag != nil {
-			wanted[fmt.Sprintf("tag %s=%s", tag.Key, tag.Value)] = func(t alicloud.RouteTable) bool { return slices.Contains(t.Tags, *tag) }
+	}
+}
+
+// routeTable checks that a managed table can be read, and that it holds the routes of the nodes that are said to have one.
+func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.Node) {
+	entries, err := e.client.DescribeRouteEntries(ctx, id, slices.ContainsFunc(e.settings.ClusterCIDRs, func(c netip.Prefix) bool { return c.Addr().Is6() }))
+	if err != nil {
+		e.add("cloud", "route table "+id, doctor.Wrong, err.Error(), "correct Global.routeTableIDs, or allow vpc:DescribeRouteEntryList")
+		return
+	}
+	available := map[string]bool{}
+	for i := range entries {
+		available[entries[i].CIDR] = entries[i].Status == alicloud.RouteAvailable
+	}
+	instanceID := node.InstanceIDOf(e.client.Region())
+	routed, missing := 0, []string{}
+	for _, n := range all {
+		if _, err := instanceID(n); err != nil || nodes.ExclusionLabel(n) != "" {
+			continue
 		}
-	}
-	if len(wanted) == 0 {
-		wanted["the system table"] = func(t alicloud.RouteTable) bool { return t.System }
-	}
-	for what, matches := range wanted {
-		found := false
-		for _, table := range tables {
-			if matches(table) {
-				found = true
-				ids = append(ids, table.ID)
+		for _, cidr := range nodes.PodCIDRs(n) {
+			if available[cidr] {
+				routed++
+				continue
+			}
+			if condition := nodes.Condition(n, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {
+				missing = append(missing, n.Name)
 			}
 		}
-		if !found {
-			missing = append(missing, what)
-		}
 	}
-	slices.Sort(ids)
-	slices.Sort(missing)
-	return slices.Compact(ids), missing
+	detail := fmt.Sprintf("%d custom entries, %d of them routes of nodes", len(entries), routed)
+	if len(missing) > 0 {
+		e.add("cloud", "route table "+id, doctor.Wrong, fmt.Sprintf("%s; none for %d pod CIDRs whose nodes say that their network is available, the first of node %s",
+			detail, len(missing), missing[0]), "run the manager, and see the events of the node")
+		return
+	}
+	e.add("cloud", "route table "+id, doctor.OK, detail, "")
 }
 
 // podRanges checks the cluster CIDRs against the vSwitches: the cloud refuses a route into one of them.

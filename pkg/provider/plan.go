@@ -16,8 +16,10 @@ import (
 // Plan is what the controllers would write to the cloud if they started now.
 type Plan struct {
 	Services []ServicePlan `json:"services"`
-	// Routes has one line per route entry that would be made or removed.
+	// Routes has one line per route entry that would be made or removed, and per source/destination check to switch off.
 	Routes []string `json:"routes"`
+	// RouteProblems are what keeps nodes from having routes, and nodes whose network would become unavailable.
+	RouteProblems []string `json:"routeProblems,omitempty"`
 }
 
 // ServicePlan is the plan of one Service. Services for which there is nothing to do or to tell are left out of a [Plan].
@@ -47,6 +49,9 @@ func (p Plan) String() string {
 	}
 	for _, route := range p.Routes {
 		fmt.Fprintln(&text, route)
+	}
+	for _, problem := range p.RouteProblems {
+		fmt.Fprintf(&text, "! %s\n", problem)
 	}
 	if p.Empty() {
 		fmt.Fprintln(&text, "Nothing would be written.")
@@ -79,7 +84,7 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return plan, fmt.Errorf("plan routes: %w", err)
 	}
-	plan.Routes = append(plan.Routes, routes...)
+	plan.Routes, plan.RouteProblems = append(plan.Routes, routes.Writes...), routes.Problems
 	return plan, nil
 }
 

@@ -57,7 +57,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		},
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
-			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches,
+			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches, VSwitchesRead: c.vSwitchesRead,
 			BatchSize: c.settings.RouteBatch,
 		},
 		instances: node.NewInstances(node.Options{
@@ -119,7 +119,7 @@ func (c *Cloud) RouteController() (*vpcroute.Controller, error) {
 	return vpcroute.NewController(c.engines.routeOptions, c.engines.routeOps)
 }
 
-// ClearController returns the controller that takes the route controller's place where routes are switched off.
-func (c *Cloud) ClearController() (*vpcroute.ClearController, error) {
-	return vpcroute.NewClearController(c.kube, c.engines.routeOptions.Nodes)
+// UnroutedController returns the controller that takes the route controller's place where routes are switched off.
+func (c *Cloud) UnroutedController() (*vpcroute.UnroutedController, error) {
+	return vpcroute.NewUnroutedController(c.engines.routeOptions)
 }

@@ -54,12 +54,7 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	return r.clb.preload(ctx, wanted)
-}
-
-// preload reads the CLBs with the given owner tags.
-func (e *engine) preload(ctx context.Context, wanted map[string]bool) error {
-	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
+	all, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
 	if err != nil {
 		return fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagOwner, err)
 	}
@@ -77,12 +72,12 @@ func (e *engine) preload(ctx context.Context, wanted map[string]bool) error {
 	for owner := range ambiguous {
 		delete(found, owner) // the pass over the Service reports it
 	}
-	if err := e.preloadListeners(ctx, found); err != nil {
+	if err := r.preloadListeners(ctx, found); err != nil {
 		return err
 	}
-	e.preloads.mu.Lock()
-	defer e.preloads.mu.Unlock()
-	e.preloads.byOwner = found
+	r.preloads.mu.Lock()
+	defer r.preloads.mu.Unlock()
+	r.preloads.byOwner = found
 	return nil
 }
 
@@ -94,14 +89,14 @@ func (r *Reconciler) wantedOwners() (map[string]bool, error) {
 	}
 	wanted := map[string]bool{}
 	for _, svc := range services {
-		if wantsLoadBalancer(r.opts.Config, svc) && hasFinalizer(svc) {
+		if wantsLoadBalancer(r.opts.Config, svc) && held(svc) {
 			wanted[mark.DefaultName(svc.UID)] = true
 		}
 	}
 	return wanted, nil
 }
 
-func (e *engine) preloadListeners(ctx context.Context, found map[string]preload) error {
+func (r *Reconciler) preloadListeners(ctx context.Context, found map[string]preload) error {
 	var ids []string
 	for _, pre := range found {
 		ids = append(ids, pre.lb.ID)
@@ -113,7 +108,7 @@ func (e *engine) preloadListeners(ctx context.Context, found map[string]preload)
 	calls.SetLimit(preloadCalls)
 	for chunk := range slices.Chunk(ids, listenersPerCall) {
 		calls.Go(func() error {
-			part, err := e.api.DescribeListeners(ctx, chunk...)
+			part, err := r.opts.API.DescribeListeners(ctx, chunk...)
 			if err != nil {
 				return fmt.Errorf("read the listeners of %d CLBs: %w", len(chunk), err)
 			}

@@ -12,7 +12,7 @@ const (
 	firstBackoff = time.Second
 	maxBackoff   = 2 * time.Minute
 	// permanentRetry is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
-	// accept, a missing permission. It ends early when the node or the table changes.
+	// accept, a missing permission, a table that does not exist. It ends early when the node or the table changes.
 	permanentRetry = 5 * time.Minute
 )
 
@@ -28,7 +28,9 @@ type backoff map[routeKey]failure
 type failure struct {
 	instance string // the next hop that failed; another one is tried at once
 	attempts int
-	until    time.Time
+	// duplicates counts the attempts in a row that met an entry which no read shows.
+	duplicates int
+	until      time.Time
 }
 
 // until returns when the route may be tried again, zero if at once.
@@ -40,26 +42,49 @@ func (b backoff) until(key routeKey, instance string, now time.Time) time.Time {
 	return failed.until
 }
 
-func (b backoff) failed(key routeKey, instance string, err error, now time.Time) {
+// failed notes the failure and returns it.
+func (b backoff) failed(key routeKey, instance string, err error, now time.Time) failure {
 	failed := b[key]
 	if failed.instance != instance {
 		failed = failure{instance: instance}
 	}
-	wait := maxBackoff
-	if failed.attempts < 7 {
-		wait = min(maxBackoff, firstBackoff<<failed.attempts)
+	longest := maxBackoff
+	if badNextHop(err) {
+		longest = permanentRetry
 	}
-	if permanent(err) {
+	wait := min(longest, firstBackoff<<min(failed.attempts, 10))
+	if alicloud.IsDuplicate(err) {
+		failed.duplicates++
+	} else {
+		failed.duplicates = 0
+	}
+	if permanent(err) || failed.duplicates > 1 {
 		wait = permanentRetry
 	}
 	failed.attempts++
 	failed.until = now.Add(wait)
 	b[key] = failed
+	return failed
 }
 
 func (b backoff) succeeded(key routeKey) { delete(b, key) }
 
+// permanent reports whether a repetition of the call would end alike.
 func permanent(err error) bool {
-	return alicloud.IsForbidden(err) || alicloud.IsAuth(err) ||
-		alicloud.HasCode(err, "InvalidCidrBlock", "InvalidCidrBlock.Malformed", "OperationDenied")
+	return refusesAll(err) || alicloud.HasCode(err, "InvalidCidrBlock", "InvalidCidrBlock.Malformed", "OperationDenied")
+}
+
+// refusesAll reports whether a refusal has nothing to do with the entries of the call: each of them would end alike.
+func refusesAll(err error) bool {
+	return alicloud.IsForbidden(err) || alicloud.IsAuth(err) || alicloud.HasCode(err,
+		"InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound", "InvalidVpcId.NotFound",
+		"InvalidTimeStamp.Expired", "InvalidTimeStamp.Format", "IllegalTimestamp",
+	)
+}
+
+// badNextHop reports whether the cloud does not accept the instance as next hop, for example because it is in another VPC.
+// Codes: https://www.alibabacloud.com/help/en/vpc/api-createrouteentries and
+// https://github.com/kubernetes/cloud-provider-alibaba-cloud/issues/207.
+func badNextHop(err error) bool {
+	return alicloud.HasCode(err, "InvalidNextHop.NotFound", "InvalidNextHopId.NotFound", "OperationFailed.InvalidNexthop")
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// batchTimeout bounds how long a batch is repeated while the cloud says that it is busy. Afterwards its routes are judged
+// batchTimeout bounds how long a batch is repeated while the cloud says that it is busy. Afterwards its routes are compared
 // anew, and other routes get their turn. It is longer than the minute for which a throttled action stays closed.
 const batchTimeout = 2 * time.Minute
 
@@ -27,8 +29,14 @@ func (w *Writer) execute(ctx context.Context, changes []*change) {
 		}
 	}
 	for _, kind := range [][]*change{removals, creations} {
+		refused := map[string]error{}
 		for _, batch := range batches(kind, w.opts.BatchSize) {
-			w.write(ctx, batch)
+			table := batch[0].table()
+			if err := refused[table]; err != nil {
+				fail(batch, err)
+				continue
+			}
+			refused[table] = w.write(ctx, batch)
 		}
 	}
 }
@@ -50,34 +58,40 @@ func batches(changes []*change, size int) [][]*change {
 	return all
 }
 
-// write carries out one batch, as often as it takes: the cloud refuses it while it is busy with another.
-func (w *Writer) write(ctx context.Context, batch []*change) {
+// write carries out one batch, as often as it takes: the cloud refuses it while it is busy with another. It returns why
+// further writes to the table would end alike, nil when they may not.
+func (w *Writer) write(ctx context.Context, batch []*change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, batchTimeout, errBatchTimeout)
 	defer cancel()
-	for attempt := 0; len(batch) > 0; attempt++ {
+	for attempt := 0; ; attempt++ {
 		if err := sleep(ctx, w.pacer.delay(time.Now())); err != nil {
 			giveUp(batch, err)
-			return
+			return nil
 		}
 		results, err := w.call(ctx, batch)
 		switch {
 		case alicloud.IsThrottled(err):
 			// Nothing was changed. The client keeps the action closed until its next window opens.
 			fail(batch, err)
-			continue
 		case alicloud.IsBusy(err):
 			fail(batch, err)
 			if sleep(ctx, w.pacer.busy(time.Now(), attempt)) != nil {
-				return
+				return nil
 			}
-			continue
 		case err != nil:
-			w.refused(ctx, batch, err)
-			return
+			return w.refused(ctx, batch, err)
+		default:
+			now := time.Now()
+			w.pacer.accepted(now)
+			w.settled.Store(int64(w.pacer.right))
+			w.ready.Store(now.Add(w.pacer.delay(now)).UnixNano())
+			// Single entries may still have failed. Those that are busy wait like any other that failed: repeating them here
+			// would keep all other routes waiting.
+			for i, c := range batch {
+				c.err = w.outcome(c, results[i])
+			}
+			return nil
 		}
-		w.pacer.accepted(time.Now())
-		w.settled.Store(int64(w.pacer.right))
-		batch = w.note(batch, results)
 	}
 }
 
@@ -97,38 +111,71 @@ func (w *Writer) call(ctx context.Context, batch []*change) ([]error, error) {
 	return w.opts.API.CreateRouteEntries(ctx, routes)
 }
 
-// refused handles a call that failed as a whole. One bad entry may be the reason, so the halves are tried alone, unless
-// the reason has nothing to do with the entries. A write with an unknown result is never repeated before a read.
-func (w *Writer) refused(ctx context.Context, batch []*change, err error) {
-	if alicloud.IsAmbiguous(err) || ctx.Err() != nil {
+// refused handles a call that failed as a whole. One bad entry may be the reason, so the halves are tried alone, unless the
+// reason has nothing to do with single entries. A write with an unknown result is never repeated before a read. It returns why
+// further writes to the table would end alike, nil when they may not.
+func (w *Writer) refused(ctx context.Context, batch []*change, err error) error {
+	switch {
+	case alicloud.IsAmbiguous(err) || ctx.Err() != nil:
 		w.markStale(batch[0].table())
 		fail(batch, err)
-		return
-	}
-	if len(batch) == 1 {
+		return nil
+	case len(batch) == 1:
 		batch[0].err = w.outcome(batch[0], err)
-		return
-	}
-	var answer *alicloud.Error
-	if !errors.As(err, &answer) || alicloud.IsAuth(err) || alicloud.IsForbidden(err) {
+		if refusesAll(err) || alicloud.IsQuota(err) {
+			return err
+		}
+		return nil
+	case refusesAll(err):
 		fail(batch, err)
-		return
+		return err
 	}
-	middle := len(batch) / 2
-	w.write(ctx, batch[:middle])
-	w.write(ctx, batch[middle:])
-}
-
-// note takes the results of an accepted call into the remembered table. It returns the changes whose entries were busy.
-func (w *Writer) note(batch []*change, results []error) []*change {
-	var busy []*change
-	for i, c := range batch {
-		c.err = w.outcome(c, results[i])
-		if alicloud.IsBusy(c.err) {
-			busy = append(busy, c)
+	if badNextHop(err) {
+		good, bad := w.splitByInstance(ctx, batch)
+		if len(bad) > 0 {
+			fail(bad, err)
+			if len(good) == 0 {
+				return nil
+			}
+			return w.write(ctx, good)
 		}
 	}
-	return busy
+	middle := len(batch) / 2
+	if stop := w.write(ctx, batch[:middle]); stop != nil {
+		fail(batch[middle:], stop)
+		return stop
+	}
+	return w.write(ctx, batch[middle:])
+}
+
+// splitByInstance asks the cloud which changes lead to an instance of the VPC. An instance that it does not show is no proof of
+// anything but that its route need not be tried now.
+func (w *Writer) splitByInstance(ctx context.Context, batch []*change) (good, bad []*change) {
+	ids := sets.New[string]()
+	for _, c := range batch {
+		if c.create != nil {
+			ids.Insert(c.create.InstanceID)
+		}
+	}
+	if ids.Len() == 0 {
+		return batch, nil
+	}
+	found, err := w.opts.API.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: sets.List(ids), VPCID: w.opts.Config.VPCID})
+	if err != nil {
+		return batch, nil
+	}
+	shown := sets.New[string]()
+	for i := range found {
+		shown.Insert(found[i].ID)
+	}
+	for _, c := range batch {
+		if c.create != nil && !shown.Has(c.create.InstanceID) {
+			bad = append(bad, c)
+			continue
+		}
+		good = append(good, c)
+	}
+	return good, bad
 }
 
 // outcome is what a result means for the change, and notes it in the remembered table.
@@ -168,7 +215,7 @@ func fail(batch []*change, err error) {
 	}
 }
 
-// giveUp ends the batch for want of time. What the cloud said last tells more than that the time is over.
+// giveUp ends the batch for want of time. What the cloud said last says more than that the time is over.
 func giveUp(batch []*change, err error) {
 	for _, c := range batch {
 		if c.err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/util/workqueue"
-	nodeutil "k8s.io/component-helpers/node/util"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 // Reasons of the NetworkUnavailable condition. The first two are the stock route controller's and the official CCM's, so
@@ -45,6 +47,15 @@ type conditions struct {
 type conditionFor struct {
 	uid       types.UID
 	available bool
+	// unmanaged says that the network is available as far as this program is concerned, for it has nothing to do with it.
+	unmanaged bool
+}
+
+func (c conditionFor) condition() corev1.NodeCondition {
+	if c.unmanaged {
+		return conditionUnmanaged()
+	}
+	return conditionOf(c.available)
 }
 
 // written is what was written on top of which version of the node, so that it is not written again before the cache
@@ -74,6 +85,20 @@ func (c *conditions) set(wanted map[string]conditionFor) {
 	for name := range wanted {
 		if node := c.due(name); node != nil {
 			c.queue.Add(name)
+		}
+	}
+}
+
+// require makes the networks of nodes without a condition unavailable, whatever else is known.
+func (c *conditions) require(joining []*corev1.Node) {
+	for _, node := range joining {
+		c.mu.Lock()
+		if known, ok := c.wanted[node.Name]; !ok || known.uid != node.UID {
+			c.wanted[node.Name] = conditionFor{uid: node.UID}
+		}
+		c.mu.Unlock()
+		if c.due(node.Name) != nil {
+			c.queue.Add(node.Name)
 		}
 	}
 }
@@ -115,7 +140,7 @@ func (c *conditions) write(ctx context.Context, name string) error {
 	c.mu.Lock()
 	wanted := c.wanted[name]
 	c.mu.Unlock()
-	if err := patchCondition(ctx, c.client, node, conditionOf(wanted.available)); err != nil {
+	if err := patchCondition(ctx, c.client, node, wanted.condition()); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -124,7 +149,7 @@ func (c *conditions) write(ctx context.Context, name string) error {
 	return nil
 }
 
-// due returns the node if its condition is not as wanted, as far as the cache and our own last write tell.
+// due returns the node if its condition is not as wanted, as far as the cache and our own last write show.
 func (c *conditions) due(name string) *corev1.Node {
 	node, err := c.nodes.Get(name)
 	if err != nil {
@@ -144,7 +169,7 @@ func (c *conditions) due(name string) *corev1.Node {
 
 // conditionHolds accepts any reason for an available network: a network plugin may have written its own.
 func conditionHolds(node *corev1.Node, available bool) bool {
-	_, condition := nodeutil.GetNodeCondition(&node.Status, corev1.NodeNetworkUnavailable)
+	condition := nodes.Condition(node, corev1.NodeNetworkUnavailable)
 	if condition == nil {
 		return false
 	}
@@ -155,13 +180,30 @@ func conditionOf(available bool) corev1.NodeCondition {
 	if available {
 		return corev1.NodeCondition{
 			Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionCreated,
-			Message: "The routes of the node's pod CIDRs are available in all route tables",
+			Message: "The routes of the node's pod CIDRs are available",
 		}
 	}
 	return corev1.NodeCondition{
 		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing,
-		Message: "A route of the node's pod CIDRs is not available yet in every route table",
+		Message: "A route of the node's pod CIDRs is not available yet, or its source/destination check is not known to be off",
 	}
+}
+
+// conditionUnmanaged is for nodes that get no routes from this program.
+func conditionUnmanaged() corev1.NodeCondition {
+	return corev1.NodeCondition{
+		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionDisabled,
+		Message: "The node's routes are not managed by the cloud controller manager",
+	}
+}
+
+// BeginJoining makes the network of a node unavailable that is new here and has no such condition yet. A caller that awaits it
+// before it takes the node's uninitialized taint off leaves no moment in which pods land on a node without a route.
+func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1.Node, routable bool) error {
+	if !joins(node, routable, time.Now()) || nodes.Condition(node, corev1.NodeNetworkUnavailable) != nil {
+		return nil
+	}
+	return patchCondition(ctx, client, node, conditionOf(false))
 }
 
 // patchCondition writes one condition of one Node object; a Node of the same name that was registered since is not meant.

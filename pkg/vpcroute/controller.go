@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -15,8 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
-	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/controller-manager/pkg/healthz"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 // controllerName is the stock route controller's, so that --controllers and RBAC names mean the same.
@@ -27,11 +28,11 @@ const controllerName = "node-route-controller"
 const stuckAfter = 15 * time.Minute
 
 // Controller keeps the route tables and the nodes' conditions as the nodes want them. Node events only signal it; every
-// pass judges all nodes and tables anew.
+// pass compares all nodes with all tables anew.
 type Controller struct {
 	opts       Options
 	writer     *Writer
-	events     *events
+	events     *events.Recorder
 	conditions *conditions
 	checks     *sourceDest
 	queue      *taskQueue
@@ -50,15 +51,17 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 		return nil, errors.New("the route controller needs a Kubernetes client and a writer")
 	}
 	opts = opts.withDefaults()
-	events := newEvents(opts.Recorder)
+	recorder := events.New(opts.Recorder, eventInterval)
 	c := &Controller{
-		opts: opts, writer: writer, events: events, queue: newTaskQueue(),
-		conditions: newConditions(opts.Client, opts.Nodes.Lister()),
-		checks:     newSourceDest(opts.API, opts.Config.VPCID, events),
+		opts: opts, writer: writer, events: recorder, queue: newTaskQueue(),
+		conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, recorder),
 	}
 	c.pass = newPass(c)
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.signal() },
+		AddFunc: func(object any) {
+			c.begin(object)
+			c.signal()
+		},
 		DeleteFunc: func(any) { c.signal() },
 		UpdateFunc: func(before, after any) {
 			if changed(before, after) {
@@ -72,6 +75,18 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 	return c, nil
 }
 
+// begin makes the network of a node that joins unavailable, without waiting for a pass.
+func (c *Controller) begin(object any) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return
+	}
+	_, err := c.opts.InstanceID(node)
+	if joins(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) && nodes.Condition(node, corev1.NodeNetworkUnavailable) == nil {
+		c.conditions.require([]*corev1.Node{node})
+	}
+}
+
 // changed reports whether a node changed in what routes and conditions depend on. Kubelets update their nodes every few
 // seconds, and none of that matters here.
 func changed(before, after any) bool {
@@ -80,17 +95,16 @@ func changed(before, after any) bool {
 	if !okA || !okB {
 		return true
 	}
-	_, conditionA := nodeutil.GetNodeCondition(&a.Status, corev1.NodeNetworkUnavailable)
-	_, conditionB := nodeutil.GetNodeCondition(&b.Status, corev1.NodeNetworkUnavailable)
-	return a.UID != b.UID || a.Spec.ProviderID != b.Spec.ProviderID || !slices.Equal(podCIDRs(a), podCIDRs(b)) ||
-		!maps.Equal(a.Labels, b.Labels) || internalIP(a) != internalIP(b) ||
+	conditionA, conditionB := nodes.Condition(a, corev1.NodeNetworkUnavailable), nodes.Condition(b, corev1.NodeNetworkUnavailable)
+	return a.UID != b.UID || a.Spec.ProviderID != b.Spec.ProviderID || !slices.Equal(nodes.PodCIDRs(a), nodes.PodCIDRs(b)) ||
+		!maps.Equal(a.Labels, b.Labels) || nodes.InternalIP(a) != nodes.InternalIP(b) || nodes.Uninitialized(a) != nodes.Uninitialized(b) ||
 		(conditionA == nil) != (conditionB == nil) || (conditionA != nil && conditionA.Status != conditionB.Status)
 }
 
 // Name returns the controller's name.
 func (c *Controller) Name() string { return controllerName }
 
-// HealthChecker tells whether the controller's passes end.
+// HealthChecker checks whether the controller's passes end.
 func (c *Controller) HealthChecker() healthz.UnnamedHealthChecker { return healthCheck{c} }
 
 type healthCheck struct{ c *Controller }
@@ -133,7 +147,10 @@ func (c *Controller) signal() {
 func (c *Controller) handle(ctx context.Context, t task) error {
 	if t == taskChecks {
 		c.queue.block(taskChecks, readEvery)
-		return c.checks.pass(ctx)
+		err := c.checks.pass(ctx)
+		// What is known now may be what nodes waited for.
+		c.queue.add(taskRoutes, c.opts.Quiet)
+		return err
 	}
 	c.signals.Store(0)
 	c.busySince.Store(time.Now().UnixNano())
@@ -145,9 +162,4 @@ func (c *Controller) handle(ctx context.Context, t task) error {
 	}
 	c.queue.add(taskRoutes, time.Until(next))
 	return nil
-}
-
-// jittered spreads a period over nine to eleven tenths of it, so that clusters of one account do not read together.
-func jittered(period time.Duration) time.Duration {
-	return period*9/10 + rand.N(period/5)
 }

@@ -175,13 +175,12 @@ func TestController(t *testing.T) {
 	s.eventuallyRoutes(map[string]string{cidrOf(1): "i-1", cidrOf(2): "i-2"})
 
 	stop()
-	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	before := s.account.Last()
 	s.startController()
-	s.eventuallyRoutes(map[string]string{cidrOf(2): "i-2"})
-	s.network("node-2")
+	s.eventually("the tables are read again", testPatience, func(context.Context) bool {
+		return s.account.Count(before, "DescribeRouteEntryList", "DescribeNetworkInterfaces") >= 2
+	})
+	s.network("node-1", "node-2")
 	if n := s.account.Count(before, "ModifyNetworkInterfaceAttribute"); n != 0 {
 		t.Errorf("%d checks were switched off again after the restart", n)
 	}
@@ -285,8 +284,8 @@ func TestConditionWriteFails(t *testing.T) {
 	}
 }
 
-// TestClearController: with routes off, only a condition that a route controller left behind is cleared.
-func TestClearController(t *testing.T) {
+// TestUnroutedController: with routes off, only a condition that a route controller left behind is cleared.
+func TestUnroutedController(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, emulator.Options{}, 0)
 	with := func(reason string) func(*corev1.Node) {
@@ -296,7 +295,9 @@ func TestClearController(t *testing.T) {
 	}
 	s.create(nodeOf(0, with(conditionMissing)), nodeOf(1, with("CalicoIsDown")), nodeOf(2))
 	s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
-		controller, err := NewClearController(s.client, factory.Core().V1().Nodes())
+		opts := s.options(factory)
+		opts.SkipSourceDestCheck = true
+		controller, err := NewUnroutedController(opts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,23 +5,36 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
-// desired is what the nodes say about routes.
+// joinWindow is how long after its registration a node without the condition NetworkUnavailable counts as joining. An older
+// one has run without the condition so far, and an outage must not take its place in the scheduler away.
+const joinWindow = 10 * time.Minute
+
+// desired is what the nodes say about routes. It is pure: the same nodes give the same result.
 type desired struct {
-	// wanted holds the pod CIDRs that are to lead to an instance.
+	// routes are the pod CIDRs that are to lead to an instance. They never overlap.
 	routes map[netip.Prefix]desiredRoute
 	// retained are pod CIDRs of nodes whose instance is not known, or that are not ours to route. Entries for them stay.
 	retained sets.Set[netip.Prefix]
-	// instances are those of all nodes.
-	instances sets.Set[string]
-	// former are instances that were nodes, or that the cloud says are gone. Their entries are ours to remove.
-	former sets.Set[string]
-	// withoutCIDR are nodes of ours that wait for a pod CIDR.
+	// claims are the pod CIDRs of all nodes, also of those without a route.
+	claims *claims
+	// instances are those of all nodes, also of those without a route.
+	instances map[string]*corev1.Node
+	// withoutCIDR are nodes with an instance that wait for a pod CIDR.
 	withoutCIDR []*corev1.Node
+	// joining are nodes that are new here and have no condition NetworkUnavailable yet.
+	joining []*corev1.Node
+	// unmanaged are nodes outside of the cloud whose network this program made unavailable before it could know that.
+	unmanaged []*corev1.Node
+	// arriving counts the joining nodes that will want a route as soon as they have a provider ID and a pod CIDR.
+	arriving int
 	// problems are what keeps a node from having its route.
 	problems []problem
 }
@@ -31,58 +44,115 @@ type desiredRoute struct {
 	instance string
 }
 
-// problem is told as an event on the node.
+// problem becomes an event on the node.
 type problem struct {
 	node            *corev1.Node
 	reason, message string
+	// keepCondition leaves the node's condition as it is: that this program routes nothing does not mean that nobody does.
+	keepCondition bool
 }
 
-// desiredOf reads the nodes. They are handled oldest first, so that of two nodes with the same pod CIDR the one that was
-// there first keeps it.
-func desiredOf(nodes []*corev1.Node, config Config, instanceID func(*corev1.Node) (string, error)) *desired {
-	d := &desired{routes: map[netip.Prefix]desiredRoute{}, retained: sets.New[netip.Prefix](), instances: sets.New[string]()}
-	nodes = slices.Clone(nodes)
-	slices.SortFunc(nodes, func(a, b *corev1.Node) int {
+// desiredOf reads the nodes. The oldest come first, so that of two nodes whose pod CIDRs overlap the one that was there first
+// keeps its route.
+func desiredOf(all []*corev1.Node, config Config, instanceID func(*corev1.Node) (string, error), now time.Time) *desired {
+	d := &desired{
+		routes: map[netip.Prefix]desiredRoute{}, retained: sets.New[netip.Prefix](), claims: newClaims(),
+		instances: make(map[string]*corev1.Node, len(all)),
+	}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b *corev1.Node) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	for _, node := range nodes {
-		d.add(node, config, instanceID)
+	for _, node := range all {
+		instance, err := instanceID(node)
+		routable := err == nil && nodes.ExclusionLabel(node) == ""
+		switch {
+		case joins(node, routable, now):
+			d.noteJoining(node, routable)
+		case foreign(node) && leftBehind(node):
+			d.unmanaged = append(d.unmanaged, node)
+		}
+		if routable {
+			d.noteInstance(node, instance)
+		}
+		for _, text := range nodes.PodCIDRs(node) {
+			d.add(node, text, instance, routable, config)
+		}
 	}
 	return d
 }
 
-func (d *desired) add(node *corev1.Node, config Config, instanceID func(*corev1.Node) (string, error)) {
-	instance, err := instanceID(node)
-	if err == nil {
-		d.instances.Insert(instance)
-		if len(podCIDRs(node)) == 0 {
-			d.withoutCIDR = append(d.withoutCIDR, node)
-		}
+// joins reports whether the node is new here and is to have a route, now or once it has a provider ID: the network of such a
+// node counts as unavailable from its first moment, because without the condition it takes pods.
+func joins(node *corev1.Node, routable bool, now time.Time) bool {
+	if nodes.Uninitialized(node) {
+		return routable || node.Spec.ProviderID == "" && nodes.ExclusionLabel(node) == ""
 	}
-	for _, text := range podCIDRs(node) {
-		cidr, parseErr := netip.ParsePrefix(text)
-		switch {
-		case parseErr != nil:
-			d.report(node, reasonInvalidCIDR, "The pod CIDR %q cannot be read", text)
-		case err != nil:
-			d.retained.Insert(cidr.Masked())
-		case cidr.Addr().Is6() && !config.ipv6():
-			d.report(node, reasonIPv6, "The pod CIDR %s gets no route: --cluster-cidr of this program has no IPv6 range", cidr)
-		case !config.covers(cidr):
-			d.report(node, reasonInvalidCIDR, "The pod CIDR %s is not inside the cluster CIDR %v; make --cluster-cidr of this program "+
-				"and of the kube-controller-manager the same", cidr, config.ClusterCIDRs)
-		default:
-			d.want(node, cidr.Masked(), instance)
+	return routable && now.Sub(node.CreationTimestamp.Time) < joinWindow
+}
+
+// foreign reports whether the node is known to have no instance: somebody has taken its taint off without a provider ID, or a
+// label says so.
+func foreign(node *corev1.Node) bool {
+	return node.Spec.ProviderID == "" && !nodes.Uninitialized(node) || nodes.IsOnPremises(node)
+}
+
+func (d *desired) noteJoining(node *corev1.Node, routable bool) {
+	if nodes.Condition(node, corev1.NodeNetworkUnavailable) == nil {
+		d.joining = append(d.joining, node)
+	}
+	if !routable || len(nodes.PodCIDRs(node)) == 0 {
+		d.arriving++
+	}
+}
+
+func (d *desired) noteInstance(node *corev1.Node, instance string) {
+	if _, known := d.instances[instance]; !known {
+		d.instances[instance] = node
+	}
+	if len(nodes.PodCIDRs(node)) == 0 {
+		d.withoutCIDR = append(d.withoutCIDR, node)
+	}
+}
+
+func (d *desired) add(node *corev1.Node, text, instance string, routable bool, config Config) {
+	parsed, err := netip.ParsePrefix(text)
+	if err != nil {
+		d.report(problem{node: node, reason: reasonInvalidCIDR, keepCondition: true}, "Cannot parse the pod CIDR %q", text)
+		return
+	}
+	cidr := parsed.Masked()
+	switch {
+	case !routable:
+		if _, _, taken := d.claims.overlapping(cidr); !taken {
+			d.claims.add(cidr, node)
 		}
+		d.retained.Insert(cidr)
+	case cidr.Addr().Is6() && !config.routesIPv6():
+		d.report(problem{node: node, reason: reasonIPv6}, "The pod CIDR %s gets no route: --cluster-cidr of this program has no IPv6 range", cidr)
+	case config.isClusterCIDR(cidr):
+		d.report(problem{node: node, reason: reasonInvalidCIDR}, "The pod CIDR %s gets no route: it is the whole cluster CIDR, which would lead the packets for "+
+			"all pods to this node", cidr)
+	case !config.covers(cidr):
+		d.report(problem{node: node, reason: reasonInvalidCIDR, keepCondition: true}, "The pod CIDR %s gets no route: it is not inside the cluster CIDR %v. Set "+
+			"--cluster-cidr of this program and of the kube-controller-manager to the same value", cidr, config.ClusterCIDRs)
+	default:
+		d.want(node, cidr, instance)
 	}
 }
 
 func (d *desired) want(node *corev1.Node, cidr netip.Prefix, instance string) {
-	if other, taken := d.routes[cidr]; taken && other.instance != instance {
-		d.report(node, reasonConflict, "The pod CIDR %s is also that of node %s, which keeps its route", cidr, other.node.Name)
+	claim, owner, taken := d.claims.overlapping(cidr)
+	if !taken {
+		d.claims.add(cidr, node)
+		d.routes[cidr] = desiredRoute{node: node, instance: instance}
 		return
 	}
-	d.routes[cidr] = desiredRoute{node: node, instance: instance}
+	if claim == cidr && d.routes[cidr].instance == instance {
+		return // two Node objects of one machine
+	}
+	d.report(problem{node: node, reason: reasonConflict}, "The pod CIDR %s gets no route: it overlaps with the pod CIDR %s of node %s, which is older and keeps "+
+		"its route. Give this node another pod CIDR", cidr, claim, owner.Name)
 }
 
 func (d *desired) wantsIPv6() bool {
@@ -94,25 +164,30 @@ func (d *desired) wantsIPv6() bool {
 	return false
 }
 
-// giveUpIPv6 takes IPv6 out of what is wanted, in a VPC that has none. The nodes' other routes are not held up by it.
+// giveUpIPv6 takes IPv6 out of what is wanted, in a VPC that has none. The nodes' other routes do not wait for it.
 func (d *desired) giveUpIPv6(vpcID string) {
-	for cidr, w := range d.routes {
+	for cidr, route := range d.routes {
 		if cidr.Addr().Is6() {
 			delete(d.routes, cidr)
 			d.retained.Insert(cidr)
-			d.report(w.node, reasonIPv6, "The pod CIDR %s gets no route: no vSwitch of %s has IPv6. Enable IPv6 for the VPC and for the nodes' "+
-				"vSwitches, or leave the IPv6 range out of --cluster-cidr", cidr, vpcID)
+			d.report(problem{node: route.node, reason: reasonIPv6}, "The pod CIDR %s gets no route: no vSwitch of %s has IPv6. Enable IPv6 for the VPC and "+
+				"for the nodes' vSwitches, or leave the IPv6 range out of --cluster-cidr", cidr, vpcID)
 		}
 	}
 }
 
-func (d *desired) report(node *corev1.Node, reason, format string, args ...any) {
-	d.problems = append(d.problems, problem{node: node, reason: reason, message: fmt.Sprintf(format, args...)})
+func (d *desired) report(p problem, format string, args ...any) {
+	p.message = fmt.Sprintf(format, args...)
+	d.problems = append(d.problems, p)
 }
 
-func podCIDRs(node *corev1.Node) []string {
-	if len(node.Spec.PodCIDRs) == 0 && node.Spec.PodCIDR != "" {
-		return []string{node.Spec.PodCIDR}
+// newest returns the routed node that was registered last, nil when there is none.
+func (d *desired) newest() *corev1.Node {
+	var newest *corev1.Node
+	for _, route := range d.routes {
+		if newest == nil || cmp.Or(newest.CreationTimestamp.Compare(route.node.CreationTimestamp.Time), cmp.Compare(newest.Name, route.node.Name)) < 0 {
+			newest = route.node
+		}
 	}
-	return node.Spec.PodCIDRs
+	return newest
 }

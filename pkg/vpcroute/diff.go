@@ -5,10 +5,11 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// state is how far a wanted route is in one table.
+// state is how far a desired route is in one table.
 type state int
 
 const (
@@ -22,17 +23,19 @@ const (
 type plan struct {
 	table  string
 	create []alicloud.NewRoute
-	remove []alicloud.RouteEntry
-	// states has one element per wanted route.
+	// replace are entries in the way of a desired route that are this cluster's, or lead to an instance that is gone.
+	replace []alicloud.RouteEntry
+	// surplus are entries of this cluster that no node wants. How many of them may go at once is not the table's business.
+	surplus []entry
+	// states has one element per desired route.
 	states map[netip.Prefix]state
-	// conflicts are the foreign entries that stand in the way of a wanted route.
+	// conflicts are entries of others that stand in the way of a desired route.
 	conflicts map[netip.Prefix]entry
-	// unowned are entries that no node wants and whose instance was never a node. They are ours only if the instance
-	// is gone.
+	// unowned are entries without owner in the way of a desired route. They may go once their instance is proven gone.
 	unowned []entry
 }
 
-// settling reports whether the cloud is still at work on a wanted route.
+// settling reports whether the cloud is still at work on a desired route.
 func (p *plan) settling() bool {
 	for _, s := range p.states {
 		if s == statePending {
@@ -42,41 +45,70 @@ func (p *plan) settling() bool {
 	return false
 }
 
+// missing counts the desired routes that do not work in the table.
+func (p *plan) missing() int {
+	n := 0
+	for _, s := range p.states {
+		if s != stateAvailable {
+			n++
+		}
+	}
+	return n
+}
+
+// evidence is what this process has seen beside the table itself.
+type evidence struct {
+	// former reports whether the route belonged to a node of this cluster since this process started.
+	former func(route) bool
+	// gone reports whether the cloud has proven that it no longer has the instance.
+	gone func(instance string) bool
+}
+
+// route is a CIDR and the instance that it leads to, in whichever table.
+type route struct {
+	cidr     netip.Prefix
+	instance string
+}
+
 // diff compares the nodes with one table. It changes neither.
-func diff(d *desired, t *table, config Config) *plan {
+func diff(d *desired, t *table, config Config, known evidence) *plan {
 	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
-	for cidr, w := range d.routes {
-		p.states[cidr] = p.compare(d, t, config, cidr, w)
+	for cidr, want := range d.routes {
+		p.states[cidr] = p.compare(t, config, known, cidr, want)
 	}
 	for cidr := range t.entries {
 		if _, wanted := d.routes[cidr]; !wanted && !d.retained.Has(cidr) {
-			p.classify(d, config, t.entries[cidr])
+			p.classify(d, config, known, t.entries[cidr])
 		}
 	}
 	slices.SortFunc(p.create, func(a, b alicloud.NewRoute) int { return cmp.Compare(a.CIDR, b.CIDR) })
-	slices.SortFunc(p.remove, func(a, b alicloud.RouteEntry) int { return cmp.Compare(a.CIDR, b.CIDR) })
+	slices.SortFunc(p.replace, func(a, b alicloud.RouteEntry) int { return cmp.Compare(a.CIDR, b.CIDR) })
+	slices.SortFunc(p.surplus, func(a, b entry) int { return cmp.Compare(a.CIDR, b.CIDR) })
 	return p
 }
 
-// compare decides about a wanted route.
-func (p *plan) compare(d *desired, t *table, config Config, cidr netip.Prefix, w desiredRoute) state {
+// compare decides about a desired route.
+func (p *plan) compare(t *table, config Config, known evidence, cidr netip.Prefix, want desiredRoute) state {
 	e, exists := t.entries[cidr]
 	switch {
 	case !exists:
 		p.create = append(p.create, alicloud.NewRoute{
-			TableID: t.id, CIDR: cidr.String(), InstanceID: w.instance, Description: config.mark(),
+			TableID: t.id, CIDR: cidr.String(), InstanceID: want.instance, Description: config.mark(),
 		})
 		return stateMissing
-	case e.hop == w.instance && e.Status == alicloud.RouteAvailable:
+	case e.hop == want.instance && e.Status == alicloud.RouteAvailable:
 		return stateAvailable
-	case e.hop == w.instance:
+	case e.hop == want.instance, e.Status == alicloud.RouteDeleting:
 		return statePending
-	case !ours(d, config, e):
+	case !replaceable(config, known, e):
 		p.conflicts[cidr] = e
+		if ownerOf(config, e) == nobody {
+			p.unowned = append(p.unowned, e)
+		}
 		return stateConflict
 	case e.Status == alicloud.RouteAvailable:
 		// The CIDR moves to another node. The new entry follows when this one is gone.
-		p.remove = append(p.remove, e.RouteEntry)
+		p.replace = append(p.replace, e.RouteEntry)
 		return statePending
 	default:
 		return statePending
@@ -84,24 +116,31 @@ func (p *plan) compare(d *desired, t *table, config Config, cidr netip.Prefix, w
 }
 
 // classify decides about an entry that no node wants.
-func (p *plan) classify(d *desired, config Config, e entry) {
-	switch {
-	case e.Status != alicloud.RouteAvailable || e.hop == "":
-	case config.isClusterCIDR(e.cidr) && e.Description != config.mark():
-		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
-	case ours(d, config, e):
-		p.remove = append(p.remove, e.RouteEntry)
-	case e.Description == "":
+func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
+	switch owner := ownerOf(config, e); {
+	case e.Status != alicloud.RouteAvailable || owner == somebodyElse || len(d.instances) == 0:
+		// Without any node nothing proves that a node is gone: the cache may just be empty, or an API server has come back
+		// without its data while all pods still run.
+	case waitsForCIDR(d, e.hop):
+		// The Node of this machine has just been registered again, and may get the same pod CIDR.
+	case owner == thisCluster || known.former(e.route()):
+		p.surplus = append(p.surplus, e)
+	case !inTheWay(d, e):
+	case known.gone(e.hop):
+		p.replace = append(p.replace, e.RouteEntry)
+	default:
 		p.unowned = append(p.unowned, e)
 	}
 }
 
-// ours reports whether the entry may be removed: it leads to an instance that is or was a node of this cluster. Without
-// any node nothing proves that a node is gone: the cache may just be empty, or an API server has come back without its data
-// while all pods still run.
-func ours(d *desired, config Config, e entry) bool {
-	if e.hop == "" || d.instances.Len() == 0 {
-		return false
-	}
-	return d.instances.Has(e.hop) || d.former.Has(e.hop) || e.Description == config.mark()
+// inTheWay reports whether the entry takes packets from a desired route: its CIDR is inside the route's.
+func inTheWay(d *desired, e entry) bool {
+	claim, _, ok := d.claims.around(e.cidr)
+	_, desired := d.routes[claim]
+	return ok && desired
+}
+
+func waitsForCIDR(d *desired, instance string) bool {
+	node, ok := d.instances[instance]
+	return ok && len(nodes.PodCIDRs(node)) == 0
 }

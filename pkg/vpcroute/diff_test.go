@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,10 @@ func described(text string) func(*alicloud.RouteEntry) {
 	return func(e *alicloud.RouteEntry) { e.Description = text }
 }
 
+func routeOf(cidr, instance string) route {
+	return route{cidr: netip.MustParsePrefix(cidr), instance: instance}
+}
+
 func hops(all ...alicloud.NextHop) func(*alicloud.RouteEntry) {
 	return func(e *alicloud.RouteEntry) { e.NextHops = all }
 }
@@ -46,12 +51,13 @@ func TestDiff(t *testing.T) {
 	excluded := nodeOf(1, func(node *corev1.Node) { node.Labels["service.alibabacloud.com/exclude-node"] = "" })
 	for name, test := range map[string]struct {
 		nodes   []*corev1.Node
-		former  []string
+		former  []route
+		gone    string
 		entries []alicloud.RouteEntry
 		create  []string // CIDRs
 		remove  []string
 		states  map[string]state
-		strange []string
+		unowned []string
 	}{
 		"empty table": {
 			nodes: two, create: []string{cidr0, cidr1}, states: map[string]state{cidr0: stateMissing, cidr1: stateMissing},
@@ -69,15 +75,15 @@ func TestDiff(t *testing.T) {
 			states: map[string]state{cidr0: statePending, cidr1: statePending},
 		},
 		"CIDR moves to another node": {
-			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR(cidr9))}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-0")},
+			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR(cidr9))}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-0", marked)},
 			remove: []string{cidr9}, states: map[string]state{cidr0: stateAvailable, cidr9: statePending},
 		},
 		"CIDR of a node that went away": {
-			nodes: two, former: []string{"i-7"}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7"), entryTo(cidr1, "i-1"), entryTo(cidr9, "i-7")},
+			nodes: two, former: []route{routeOf(cidr0, "i-7"), routeOf(cidr9, "i-7")}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7"), entryTo(cidr1, "i-1"), entryTo(cidr9, "i-7")},
 			remove: []string{cidr0, cidr9}, states: map[string]state{cidr0: statePending, cidr1: stateAvailable},
 		},
 		"entry is being deleted": {
-			nodes: two[:1], former: []string{"i-7"},
+			nodes:   two[:1],
 			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", status(alicloud.RouteDeleting)), entryTo(cidr9, "i-7", status(alicloud.RouteDeleting))},
 			states:  map[string]state{cidr0: statePending},
 		},
@@ -86,13 +92,41 @@ func TestDiff(t *testing.T) {
 			remove: []string{cidr9}, states: map[string]state{cidr0: stateAvailable},
 		},
 		"no node at all: the cache may be empty": {
-			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1")}, strange: []string{cidr1},
+			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1")},
 		},
 		"no node is left, or the API server has lost them all": {
-			former: []string{"i-0", "i-1"}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1", marked)},
+			former: []route{routeOf(cidr0, "i-0"), routeOf(cidr1, "i-1")}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1", marked)},
 		},
 		"foreign entry in the way": {
-			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other")}, states: map[string]state{cidr0: stateConflict},
+			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other", described("by hand"))}, states: map[string]state{cidr0: stateConflict},
+		},
+		"unmarked entry in the way": {
+			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other")}, states: map[string]state{cidr0: stateConflict}, unowned: []string{cidr0},
+		},
+		"unmarked entry in the way, to another node": {
+			nodes: two, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-1"), entryTo(cidr1, "i-1")},
+			states: map[string]state{cidr0: stateConflict, cidr1: stateAvailable}, unowned: []string{cidr0},
+		},
+		"unmarked entry in the way, its instance is gone": {
+			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7")}, remove: []string{cidr0}, states: map[string]state{cidr0: statePending},
+		},
+		"entry with the literal cluster id in the way, its instance is gone": {
+			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", described("k8s/pod-cidr/clusterid"))},
+			remove: []string{cidr0}, states: map[string]state{cidr0: statePending},
+		},
+		"another's entry in the way, its instance is gone": {
+			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", described("by hand"))}, states: map[string]state{cidr0: stateConflict},
+		},
+		"unmarked entry inside a pod CIDR": {
+			nodes: []*corev1.Node{nodeOf(0, withCIDR("10.244.0.0/24"))}, create: []string{"10.244.0.0/24"},
+			entries: []alicloud.RouteEntry{entryTo("10.244.0.128/25", "i-7")}, states: map[string]state{"10.244.0.0/24": stateMissing}, unowned: []string{"10.244.0.128/25"},
+		},
+		"unmarked entry of nobody's CIDR, its instance is gone": {
+			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-7")}, states: map[string]state{cidr0: stateAvailable},
+		},
+		"the Node of a marked entry has no pod CIDR yet": {
+			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR())}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr1, "i-1", marked)},
+			states: map[string]state{cidr0: stateAvailable},
 		},
 		"other kind of next hop in the way": {
 			nodes:   two[:1],
@@ -110,14 +144,14 @@ func TestDiff(t *testing.T) {
 				entryTo("10.244.9.0/28", "i-0", func(e *alicloud.RouteEntry) { e.Type = "System" }),
 				entryTo("10.244.10.0/28", "i-7", described("k8s/pod-cidr/other-cluster")),
 			},
-			states: map[string]state{cidr0: stateAvailable}, strange: []string{"10.244.5.0/28"},
+			states: map[string]state{cidr0: stateAvailable},
 		},
 		"node without provider ID keeps its entry": {
-			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withProviderID(""))}, former: []string{"i-1"},
+			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withProviderID(""))}, former: []route{routeOf(cidr1, "i-1")},
 			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr1, "i-1", marked)}, states: map[string]state{cidr0: stateAvailable},
 		},
 		"excluded node: its entry stays": {
-			nodes: []*corev1.Node{nodeOf(0), excluded}, former: []string{"i-1"},
+			nodes: []*corev1.Node{nodeOf(0), excluded}, former: []route{routeOf(cidr1, "i-1")},
 			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr1, "i-1")}, states: map[string]state{cidr0: stateAvailable},
 		},
 		"excluded node: none is made": {nodes: []*corev1.Node{nodeOf(0), excluded}, create: []string{cidr0}, states: map[string]state{cidr0: stateMissing}},
@@ -130,18 +164,24 @@ func TestDiff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := desiredOf(test.nodes, testConfig(), instanceOf)
-			d.former = d.instances.Clone().Insert(test.former...)
-			p := diff(d, newTable(testTable, test.entries, testConfig(), time.Now()), testConfig())
-			var create, remove, strange []string
+			d := desiredOf(test.nodes, testConfig(), instanceOf, time.Now())
+			known := evidence{
+				former: func(r route) bool { return slices.Contains(test.former, r) },
+				gone:   func(instance string) bool { return instance == test.gone },
+			}
+			p := diff(d, newTable(testTable, test.entries, testConfig(), time.Now()), testConfig(), known)
+			var create, remove, unowned []string
 			for _, route := range p.create {
 				create = append(create, route.CIDR)
 			}
-			for _, e := range p.remove {
+			for _, e := range p.replace {
+				remove = append(remove, e.CIDR)
+			}
+			for _, e := range p.surplus {
 				remove = append(remove, e.CIDR)
 			}
 			for _, e := range p.unowned {
-				strange = append(strange, e.CIDR)
+				unowned = append(unowned, e.CIDR)
 			}
 			states := map[string]state{}
 			for cidr, s := range p.states {
@@ -151,7 +191,7 @@ func TestDiff(t *testing.T) {
 				test.states = map[string]state{}
 			}
 			for what, pair := range map[string][2]any{
-				"create": {test.create, create}, "remove": {test.remove, remove}, "unowned": {test.strange, strange}, "states": {test.states, states},
+				"create": {test.create, create}, "remove": {test.remove, remove}, "unowned": {test.unowned, unowned}, "states": {test.states, states},
 			} {
 				if d := cmp.Diff(pair[0], pair[1]); d != "" {
 					t.Errorf("%s (-want +got):\n%s", what, d)
@@ -182,12 +222,15 @@ func TestDiffConverges(t *testing.T) {
 				entries = append(entries, entryTo(cidrOf(i), "i-foreign"))
 			}
 		}
-		d := desiredOf(nodes, testConfig(), instanceOf)
-		d.former = d.instances
+		d := desiredOf(nodes, testConfig(), instanceOf, time.Now())
+		known := evidence{former: func(route) bool { return false }, gone: func(string) bool { return false }}
 		table := newTable(testTable, entries, testConfig(), time.Now())
 		for range 3 {
-			p := diff(d, table, testConfig())
-			for _, e := range p.remove {
+			p := diff(d, table, testConfig(), known)
+			for _, e := range p.surplus {
+				p.replace = append(p.replace, e.RouteEntry)
+			}
+			for _, e := range p.replace {
 				table.removed(e, time.Now())
 			}
 			for _, route := range p.create {
@@ -198,9 +241,9 @@ func TestDiffConverges(t *testing.T) {
 				table.entries[cidr] = e
 			}
 		}
-		p := diff(d, table, testConfig())
-		if len(p.create)+len(p.remove) != 0 {
-			t.Fatalf("seed %d: still %d to create and %d to remove", seed, len(p.create), len(p.remove))
+		p := diff(d, table, testConfig(), known)
+		if len(p.create)+len(p.replace)+len(p.surplus) != 0 {
+			t.Fatalf("seed %d: still %d to create and %d to remove", seed, len(p.create), len(p.replace)+len(p.surplus))
 		}
 		for cidr, w := range d.routes {
 			if got := table.entries[cidr].hop; got != w.instance && foreign[cidr.String()] == "" {

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
@@ -28,6 +27,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -37,15 +37,11 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	// The fake API server panics ("channel full") when an informer falls behind by more events than this, by default 100.
-	// With many objects that change at the same moment of a bubble, a busy machine is enough for that.
-	watch.DefaultChanSize = 1 << 13
+	testkit.RoomForWatchers()
 	// The stock route controller asks for a gate that the stock command registers.
 	if err := features.SetupCurrentKubernetesSpecificFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
 		panic(err)
 	}
-	// The fake API server ends the process when a watch lags behind by more than a hundred updates.
-	watch.DefaultChanSize = 5000
 	goleak.VerifyTestMain(m)
 }
 
@@ -150,7 +146,9 @@ type cluster struct {
 }
 
 func testConfig() Config {
-	return Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, VPCID: testVPC, ClusterID: "test"}
+	return Config{
+		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, VPCID: testVPC, ClusterID: "test", Period: defaultPeriod,
+	}
 }
 
 func newCluster(t *testing.T, a *account, change ...func(*Options)) *cluster {
@@ -223,7 +221,7 @@ func (c *cluster) converge(within time.Duration) {
 			continue
 		}
 		// Nothing is left to do before the next look for drift. How far that is says nothing: a read may wait for its minute.
-		if next.Equal(c.pass.drift) && (!c.stubborn || c.pass.retry.IsZero()) {
+		if (next.Equal(c.pass.drift) || time.Until(next) > c.opts.Config.Period*3/4) && (!c.stubborn || c.pass.retry.IsZero()) {
 			return
 		}
 		time.Sleep(time.Until(next))

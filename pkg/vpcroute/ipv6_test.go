@@ -74,7 +74,8 @@ func TestDualStack(t *testing.T) {
 				c.set(nodeOf(1, withCIDR(cidrOf(1), ipv6CIDR(50))))
 				delete(want, ipv6CIDR(1))
 				want[ipv6CIDR(50)] = "i-1"
-				c.converge(time.Minute)
+				c.converge(2 * startGrace)
+				time.Sleep(time.Second) // for the deletions to settle
 				c.wantRoutes(testTable, want)
 			})
 		})
@@ -96,7 +97,10 @@ func TestDualStackCondition(t *testing.T) {
 		"both":      {states: map[netip.Prefix]state{v4: stateAvailable, v6: stateAvailable}, want: true},
 	} {
 		d := &desired{routes: map[netip.Prefix]desiredRoute{v4: {node: node}, v6: {node: node}}}
-		if got := wantedConditions(d, []*plan{{states: test.states}})[node.Name].available; got != test.want {
+		v := view{
+			plans: []*plan{{states: test.states}}, tableOf: func(*corev1.Node) string { return "" }, check: func(string) checkState { return checkOff },
+		}
+		if got := wantedConditions(d, v)[node.Name].available; got != test.want {
 			t.Errorf("%s: available = %t, want %t", name, got, test.want)
 		}
 	}

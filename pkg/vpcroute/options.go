@@ -30,23 +30,25 @@ type API interface {
 
 // Config says which routes to manage, and where.
 type Config struct {
-	// ClusterCIDRs are the ranges that pod CIDRs come from, IPv4 or IPv6. Entries outside them are never touched. Required.
+	// ClusterCIDRs are the ranges that pod CIDRs come from, IPv4 or IPv6. Entries outside them are never touched. Without them,
+	// as in a program that starts the stock route controller, every pod CIDR gets a route: that controller keeps to its own
+	// --cluster-cidr.
 	ClusterCIDRs []netip.Prefix
-	// TableIDs are the route tables to write. Empty means the tables of VSwitchIDs and TableTag together, else the system
-	// table of the VPC.
+	// TableIDs are the route tables to write. Empty means the tables of VSwitchIDs and TableTag together; without these too,
+	// the tables of the vSwitches in which nodes are, or the system table of the VPC where no vSwitch may be listed.
 	TableIDs []string
-	// VSwitchIDs selects the tables that these vSwitches use, for VPCs whose nodes stand in vSwitches with custom tables.
-	// They are looked up once, at the start.
+	// VSwitchIDs selects the tables that these vSwitches use.
 	VSwitchIDs []string
 	// TableTag selects the tables that carry this tag; nil selects none.
 	TableTag *alicloud.Tag
 	// VPCID is the VPC of the nodes. Required.
 	VPCID string
 	// ClusterID tells this cluster's entries from those of other clusters in the VPC; it becomes part of the entries'
-	// description. It may be empty when the cluster CIDR is used by this cluster alone.
+	// description. Where it is empty, or the official CCM's literal "clusterid", a description proves nothing, and entries of
+	// nodes that went away while this program was down stay.
 	ClusterID string
-	// Period is how often the tables are compared with the nodes when nothing happened, to repair what others changed.
-	// Default 5 min.
+	// Period is how often the tables are read when nothing happened, to repair what others changed, and how often it is found
+	// out anew which tables to manage. Default 5 min.
 	Period time.Duration
 }
 
@@ -66,9 +68,10 @@ type Options struct {
 	InstanceID func(*corev1.Node) (string, error)
 	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.
 	SkipSourceDestCheck bool
-	// VSwitches are those of the VPC, where they are known already; they are read again when an hour has passed. Without
-	// them they are read before the first route is made.
-	VSwitches []alicloud.VSwitch
+	// VSwitches are those of the VPC, where they are known already, and VSwitchesRead is when they were read. Without them
+	// they are read before the first route is made.
+	VSwitches     []alicloud.VSwitch
+	VSwitchesRead time.Time
 	// Quota is how many custom entries a route table may hold, for the metric and the event at 80 %. Default 200, the
 	// quota of a new account. It stops no write: only the cloud knows the quota in force.
 	Quota int
@@ -122,29 +125,23 @@ func ParseClusterCIDRs(value string) ([]netip.Prefix, error) {
 
 // covers reports whether the prefix lies inside one of the cluster's ranges.
 func (c Config) covers(prefix netip.Prefix) bool {
-	for _, cluster := range c.ClusterCIDRs {
-		if cluster.Bits() <= prefix.Bits() && cluster.Contains(prefix.Addr()) {
-			return true
-		}
+	if len(c.ClusterCIDRs) == 0 {
+		return prefix.Bits() > 0
 	}
-	return false
+	return slices.ContainsFunc(c.ClusterCIDRs, func(cluster netip.Prefix) bool {
+		return cluster.Bits() <= prefix.Bits() && cluster.Contains(prefix.Addr())
+	})
 }
 
-// ipv6 reports whether pods have IPv6 addresses.
+// ipv6 reports whether pods may have IPv6 addresses.
 func (c Config) ipv6() bool {
 	return slices.ContainsFunc(c.ClusterCIDRs, func(cluster netip.Prefix) bool { return cluster.Addr().Is6() })
 }
 
-// isClusterCIDR reports whether the prefix is a whole range of the cluster, which no ordinary pod CIDR is.
+// routesIPv6 reports whether IPv6 pod CIDRs get routes.
+func (c Config) routesIPv6() bool { return len(c.ClusterCIDRs) == 0 || c.ipv6() }
+
+// isClusterCIDR reports whether the prefix is a whole range of the cluster, which no pod CIDR is.
 func (c Config) isClusterCIDR(prefix netip.Prefix) bool {
 	return slices.Contains(c.ClusterCIDRs, prefix)
-}
-
-// mark is the description of our entries. It must not change: entries carry it for years, and it is how an entry is
-// known again whose node went away while this program was down.
-func (c Config) mark() string {
-	if c.ClusterID == "" {
-		return "k8s/pod-cidr"
-	}
-	return "k8s/pod-cidr/" + c.ClusterID
 }

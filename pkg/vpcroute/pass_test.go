@@ -46,7 +46,7 @@ func TestCalls(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c := newCluster(t, a, func(o *Options) { o.VSwitches = vSwitches })
+				c := newCluster(t, a, func(o *Options) { o.VSwitches, o.VSwitchesRead = vSwitches, time.Now() })
 				c.converge(time.Minute)
 				nodes, routes := nodesOf(test.nodes)
 				c.set(nodes...)
@@ -119,7 +119,7 @@ func TestWhileDown(t *testing.T) {
 		a.put(10)
 		a.make("", map[string]string{
 			cidrOf(0): "i-0", // made by the official CCM, its node is there
-			cidrOf(7): "i-7", // made by the official CCM; node and machine are gone
+			cidrOf(7): "i-7", // made by the official CCM; node and machine are gone, and no node wants it
 			cidrOf(8): "i-8", // of a machine that is no node and is there
 		})
 		a.ReleaseInstance("i-7")
@@ -127,21 +127,23 @@ func TestWhileDown(t *testing.T) {
 		nodes, _ := nodesOf(4)
 		c.set(nodes...)
 		c.converge(time.Minute)
-		want := map[string]string{cidrOf(0): "i-0", cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3", cidrOf(8): "i-8"}
+		want := map[string]string{cidrOf(0): "i-0", cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3", cidrOf(7): "i-7", cidrOf(8): "i-8"}
 		c.wantRoutes(testTable, want)
 
 		c.restart()
 		c.unset(nodes[3])                      // the node went, the machine stays
 		c.set(nodeOf(2, withCIDR(cidrOf(20)))) // another pod CIDR
-		c.converge(time.Minute)
+		c.set(nodeOf(4), nodeOf(5), nodeOf(6))
+		want[cidrOf(4)], want[cidrOf(5)], want[cidrOf(6)] = "i-4", "i-5", "i-6"
+		c.converge(2 * startGrace)
 		delete(want, cidrOf(3))
 		delete(want, cidrOf(2))
 		want[cidrOf(20)] = "i-2"
 		c.wantRoutes(testTable, want)
 
 		c.restart()
-		c.unset(nodes...) // an API server that lost its data
-		c.converge(time.Minute)
+		c.unset(append(nodes, nodeOf(4), nodeOf(5), nodeOf(6))...) // an API server that lost its data
+		c.converge(2 * startGrace)
 		c.wantRoutes(testTable, want)
 	})
 }

@@ -2,29 +2,171 @@ package vpcroute
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Preview returns what the next pass would write, one line per change, and writes nothing. The node informer must have
-// synced.
-func (w *Writer) Preview(ctx context.Context) ([]string, error) {
-	d, err := w.desired(ctx)
+// Preview is what a controller would do.
+type Preview struct {
+	// Writes has one line for each change of the cloud.
+	Writes []string
+	// Problems are what keeps nodes from having routes, and nodes whose condition NetworkUnavailable would become True.
+	Problems []string
+}
+
+// previewRounds is how many passes a preview plays: an entry in the way is removed in one, and the wanted one made in the next.
+const previewRounds = 4
+
+// Preview returns what a controller would write that starts now and finds nothing changed for some minutes, and writes nothing.
+// It plays the steps of the controller's own passes on a copy of the tables. The node informer must have synced.
+func (w *Writer) Preview(ctx context.Context) (Preview, error) {
+	d, readings, err := w.observe(ctx, time.Now())
+	if err != nil {
+		return Preview{}, err
+	}
+	w.learn(d)
+	tables, _, unread := readable(readings)
+	if len(tables) == 0 {
+		return Preview{}, unread
+	}
+	var p Preview
+	if unread != nil {
+		p.Problems = append(p.Problems, unread.Error())
+	}
+	known := w.network.current(ctx, neverRead)
+	game := preview{w: w, d: d, tables: tables, known: known, removals: newRemovals(time.Now().Add(-startGrace)), evidence: w.evidence(time.Now())}
+	game.prove(ctx)
+	writes, plans, removals := game.play()
+	p.Writes = writes
+	for _, problem := range problemsOf(d, plans, known) {
+		p.Problems = append(p.Problems, problem.node.Name+": "+problem.message)
+	}
+	if n := len(removals.withheld); n > 0 {
+		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node stay: more than may go at once, and nothing proves that their instances are gone", n))
+	}
+	v := view{plans: plans, tableOf: known.tableOf, check: func(string) checkState { return checkOff }}
+	if !w.opts.SkipSourceDestCheck {
+		checks, err := w.previewChecks(ctx, d)
+		if err != nil {
+			p.Problems = append(p.Problems, err.Error())
+		}
+		p.Writes = append(p.Writes, checks...)
+	}
+	p.Problems = append(p.Problems, w.losers(wantedConditions(d, v))...)
+	return p, nil
+}
+
+// preview is a run of passes on a copy of the tables.
+type preview struct {
+	w        *Writer
+	d        *desired
+	tables   []*table
+	known    subnets
+	removals *removals
+	evidence evidence
+}
+
+func (g *preview) compare() ([]*plan, decision) {
+	plans := make([]*plan, len(g.tables))
+	for i, t := range g.tables {
+		plans[i] = diff(g.d, t, g.w.opts.Config, g.evidence)
+	}
+	return plans, g.removals.decide(surplusOf(plans), len(g.d.routes), g.evidence, time.Now())
+}
+
+// prove asks the cloud once for the instances of doubtful entries, and takes it that it would go on to answer the same.
+func (g *preview) prove(ctx context.Context) {
+	hops := doubtful(g.compare())
+	if hops.Len() == 0 {
+		return
+	}
+	visible, err := g.w.ask(ctx, g.d, hops)
+	if err != nil {
+		return
+	}
+	gone := hops.Difference(visible)
+	g.evidence.gone = gone.Has
+}
+
+// play makes passes until nothing is left to write.
+func (g *preview) play() (writes []string, plans []*plan, removals decision) {
+	for range previewRounds {
+		plans, removals = g.compare()
+		written := len(writes)
+		for i, plan := range plans {
+			writes = append(writes, g.write(g.tables[i], plan, removals)...)
+		}
+		if len(writes) == written {
+			break
+		}
+	}
+	return writes, plans, removals
+}
+
+// write changes the copy of a table as a pass would, and as if the cloud accepted everything.
+func (g *preview) write(t *table, p *plan, removals decision) (writes []string) {
+	now := time.Now()
+	removable := p.removable(removals)
+	for i := range removable {
+		writes = append(writes, (&change{remove: &removable[i]}).String())
+		t.removed(removable[i], now)
+	}
+	for i := range p.create {
+		if g.known.obstacle(netip.MustParsePrefix(p.create[i].CIDR)) == "" {
+			writes = append(writes, (&change{create: &p.create[i]}).String())
+			t.created(p.create[i], now)
+		}
+	}
+	for cidr, e := range t.entries {
+		e.Status = alicloud.RouteAvailable
+		t.entries[cidr] = e
+	}
+	return writes
+}
+
+// previewChecks lists the source/destination checks that are on.
+func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error) {
+	byAddress := map[string]string{}
+	for _, want := range d.routes {
+		if address := nodes.InternalIP(want.node); address != "" {
+			byAddress[address] = want.instance
+		}
+	}
+	if len(byAddress) == 0 {
+		return nil, nil
+	}
+	found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, byAddress)
 	if err != nil {
 		return nil, err
 	}
-	tables, err := w.read(ctx, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	var lines []string
-	for _, t := range tables {
-		plan := diff(d, t, w.opts.Config)
-		for i := range plan.remove {
-			lines = append(lines, (&change{remove: &plan.remove[i]}).String())
-		}
-		for i := range plan.create {
-			lines = append(lines, (&change{create: &plan.create[i]}).String())
+	lines := sets.New[string]()
+	for _, eni := range found {
+		if eni.SourceDestCheck {
+			lines.Insert(fmt.Sprintf("switch off the source/destination check of %s of %s", eni.ID, eni.InstanceID))
 		}
 	}
-	return lines, nil
+	return sets.List(lines), nil
+}
+
+// losers lists the nodes whose network is said to be available, and would not be any more.
+func (w *Writer) losers(wanted map[string]conditionFor) (lines []string) {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		node := w.node(name)
+		if node == nil || wanted[name].available {
+			continue
+		}
+		if condition := nodes.Condition(node, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {
+			lines = append(lines, name+": NetworkUnavailable becomes True, so that no further pods are scheduled to the node")
+		}
+	}
+	return lines
 }

@@ -33,43 +33,61 @@ type Routes struct {
 func NewRoutes(writer *Writer, config Config) *Routes { return &Routes{writer: writer, config: config} }
 
 // ListRoutes lists the routes that are ours. Foreign entries are left out, because the stock controller deletes whatever
-// it cannot explain; so are entries that do not work in every table yet, because it takes listed ones for working.
+// it cannot explain; so are entries that may not go yet, and entries that do not work in every table yet, because it takes listed
+// ones for working.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
-	d, err := r.writer.desired(ctx)
+	d, tables, err := r.observe(ctx, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	tables, err := r.writer.read(ctx, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	nodes := map[string]types.NodeName{}
-	for _, w := range d.routes {
-		nodes[w.instance] = types.NodeName(w.node.Name)
+	plans, removals := r.writer.compare(d, tables, time.Now())
+	if asked, _ := r.writer.prove(ctx, d, doubtful(plans, removals), time.Now()); asked {
+		plans, removals = r.writer.compare(d, tables, time.Now())
 	}
 	var routes []*cloudprovider.Route
 	listed := map[string]bool{}
-	for _, t := range tables {
-		for cidr, e := range t.entries {
-			name := routeName(e.hop, cidr)
-			if listed[name] || d.retained.Has(cidr) || !ours(d, r.config, e) || r.incomplete(d, tables, cidr, e.hop) {
-				continue
-			}
+	list := func(at route, node string) {
+		name := routeName(at.instance, at.cidr)
+		if !listed[name] {
 			listed[name] = true
-			node, known := nodes[e.hop]
-			routes = append(routes, &cloudprovider.Route{Name: name, TargetNode: node, DestinationCIDR: cidr.String(), Blackhole: !known})
+			routes = append(routes, &cloudprovider.Route{
+				Name: name, TargetNode: types.NodeName(node), DestinationCIDR: at.cidr.String(), Blackhole: node == "",
+			})
+		}
+	}
+	for cidr, want := range d.routes {
+		if available(tables, cidr, want.instance) {
+			list(route{cidr: cidr, instance: want.instance}, want.node.Name)
+		}
+	}
+	for i, plan := range plans {
+		for _, e := range plan.removable(removals) {
+			cidr := netip.MustParsePrefix(e.CIDR).Masked()
+			list(tables[i].entries[cidr].route(), nodeName(d, hopOf(&e)))
 		}
 	}
 	return routes, nil
 }
 
-// incomplete reports whether the entry is wanted and not available in every table.
-func (r *Routes) incomplete(d *desired, tables []*table, cidr netip.Prefix, hop string) bool {
-	w, wanted := d.routes[cidr]
-	if !wanted || w.instance != hop {
-		return false
+// observe returns what the nodes want and the tables that can be read. It fails only when none can.
+func (r *Routes) observe(ctx context.Context, notBefore time.Time) (*desired, []*table, error) {
+	d, readings, err := r.writer.observe(ctx, notBefore)
+	if err != nil {
+		return nil, nil, err
 	}
-	return !available(tables, cidr, hop)
+	r.writer.learn(d)
+	tables, _, unread := readable(readings)
+	if len(tables) == 0 {
+		return nil, nil, unread
+	}
+	return d, tables, nil
+}
+
+func nodeName(d *desired, instance string) string {
+	if node, ok := d.instances[instance]; ok {
+		return node.Name
+	}
+	return ""
 }
 
 func available(tables []*table, cidr netip.Prefix, hop string) bool {
@@ -85,15 +103,18 @@ func available(tables []*table, cidr netip.Prefix, hop string) bool {
 // elsewhere is replaced. While the cloud is at work the error is an API conflict, after which the stock controller tries
 // again.
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovider.Route) error {
-	cidr, hop, d, err := r.parse(ctx, route)
+	cidr, hop, err := r.parse(route)
 	if err != nil {
 		return err
 	}
 	deadline := time.Now().Add(availableWithin)
 	var notBefore time.Time
 	for attempt := 0; ; attempt++ {
-		tables, err := r.writer.read(ctx, notBefore)
+		d, tables, err := r.observe(ctx, notBefore)
 		if err != nil {
+			return err
+		}
+		if d, err = r.force(d, route, cidr, hop); err != nil {
 			return err
 		}
 		if available(tables, cidr, hop) {
@@ -117,13 +138,13 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovi
 func (r *Routes) advance(ctx context.Context, d *desired, tables []*table, cidr netip.Prefix) error {
 	var changes []*change
 	for _, t := range tables {
-		p := diff(d, t, r.config)
+		p := diff(d, t, r.config, r.writer.evidence(time.Now()))
 		if e, conflict := p.conflicts[cidr]; conflict {
-			return fmt.Errorf("route table %s has an entry for %s that leads to %v and is not one of a node", t.id, cidr, e.NextHops)
+			return fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", t.id, cidr, e.NextHops)
 		}
-		for i := range p.remove {
-			if p.remove[i].CIDR == cidr.String() {
-				changes = append(changes, &change{remove: &p.remove[i]})
+		for i := range p.replace {
+			if p.replace[i].CIDR == cidr.String() {
+				changes = append(changes, &change{remove: &p.replace[i], proven: true})
 			}
 		}
 		for i := range p.create {
@@ -136,36 +157,43 @@ func (r *Routes) advance(ctx context.Context, d *desired, tables []*table, cidr 
 	for _, c := range changes {
 		observeChange(c)
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
-		if c.err != nil && !alicloud.IsDuplicate(c.err) && !alicloud.IsAmbiguous(c.err) {
+		if c.err != nil && !alicloud.IsDuplicate(c.err) && !alicloud.IsAmbiguous(c.err) && !alicloud.IsBusy(c.err) {
 			return c.err
 		}
 	}
 	return nil
 }
 
-// parse reads a wanted route: its CIDR, the instance of its node, and the nodes with exactly this route forced in.
-func (r *Routes) parse(ctx context.Context, route *cloudprovider.Route) (netip.Prefix, string, *desired, error) {
+// parse reads a wanted route: its CIDR and the instance of its node.
+func (r *Routes) parse(route *cloudprovider.Route) (netip.Prefix, string, error) {
 	cidr, err := netip.ParsePrefix(route.DestinationCIDR)
 	if err != nil || !r.config.covers(cidr.Masked()) {
-		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %q is no range inside the cluster CIDR %v", route.DestinationCIDR, r.config.ClusterCIDRs)
+		return netip.Prefix{}, "", fmt.Errorf("route destination %q is no range inside the cluster CIDR %v", route.DestinationCIDR, r.config.ClusterCIDRs)
 	}
 	node := r.writer.node(string(route.TargetNode))
 	if node == nil {
-		return netip.Prefix{}, "", nil, fmt.Errorf("node %q of route %s does not exist", route.TargetNode, cidr)
+		return netip.Prefix{}, "", fmt.Errorf("node %q of route %s does not exist", route.TargetNode, cidr)
 	}
 	instance, err := r.writer.opts.InstanceID(node)
 	if err != nil {
-		return netip.Prefix{}, "", nil, fmt.Errorf("route %s: %w", cidr, err)
+		return netip.Prefix{}, "", fmt.Errorf("route %s: %w", cidr, err)
 	}
-	d, err := r.writer.desired(ctx)
-	if err != nil {
-		return netip.Prefix{}, "", nil, err
+	return cidr.Masked(), instance, nil
+}
+
+// force reduces what is wanted to exactly this route. It refuses one that the nodes do not want: the caller may have read them
+// earlier, or does not look for pod CIDRs that overlap.
+func (r *Routes) force(d *desired, asked *cloudprovider.Route, cidr netip.Prefix, instance string) (*desired, error) {
+	if d.retained.Has(cidr) && cidr.Addr().Is6() {
+		return nil, fmt.Errorf("route destination %s: no vSwitch of %s has IPv6", cidr, r.config.VPCID)
 	}
-	if d.retained.Has(cidr.Masked()) {
-		return netip.Prefix{}, "", nil, fmt.Errorf("route destination %s: no vSwitch of %s has IPv6", cidr, r.config.VPCID)
+	want, ok := d.routes[cidr]
+	if !ok || want.instance != instance {
+		return nil, fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node", cidr, asked.TargetNode)
 	}
-	d.routes = map[netip.Prefix]desiredRoute{cidr.Masked(): {node: node, instance: instance}}
-	return cidr.Masked(), instance, d, nil
+	only := *d
+	only.routes = map[netip.Prefix]desiredRoute{cidr: want}
+	return &only, nil
 }
 
 // DeleteRoute removes the route from every table, if it still leads where it led when it was listed: the stock controller
@@ -175,7 +203,7 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, route *cloudprovider
 	if err != nil {
 		return err
 	}
-	tables, err := r.writer.read(ctx, time.Time{})
+	_, tables, err := r.observe(ctx, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -189,6 +217,9 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, route *cloudprovider
 	var errs []error
 	for _, c := range changes {
 		observeChange(c)
+		if c.err == nil {
+			r.writer.noteRemoval(c)
+		}
 		errs = append(errs, c.err)
 	}
 	return errors.Join(errs...)

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -25,13 +27,10 @@ func TestSourceDestCheck(t *testing.T) {
 		c := newCluster(t, a)
 		nodes, _ := nodesOf(100)
 		c.set(nodes...)
-		d, err := c.writer.desired(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		instances := c.instances()
 
 		a.Fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"InvalidOperation.Conflict","status":400,"times":2}`)
-		c.checks.want(d)
+		c.checks.want(instances)
 		if err := c.checks.pass(t.Context()); err == nil {
 			t.Error("two failed writes are no error")
 		}
@@ -53,7 +52,7 @@ func TestSourceDestCheck(t *testing.T) {
 			t.Errorf("%d writes in the second attempt, want the 2 that failed", n)
 		}
 		before = a.Last()
-		c.checks.want(d)
+		c.checks.want(instances)
 		if err := c.checks.pass(t.Context()); err != nil || a.Count(before) != 0 {
 			t.Errorf("with nothing left to do: %v, %d calls", err, a.Count(before))
 		}
@@ -71,12 +70,19 @@ func checkedCluster(t *testing.T, n int, config *emulator.Config) *cluster {
 	c := newCluster(t, newAccount(t, emulator.Options{Config: config}))
 	nodes, _ := nodesOf(n)
 	c.set(nodes...)
-	d, err := c.writer.desired(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.checks.want(d)
+	instances := c.instances()
+	c.checks.want(instances)
 	return c
+}
+
+// instances returns the nodes of the cache by instance.
+func (c *cluster) instances() map[string]*corev1.Node {
+	c.t.Helper()
+	d, err := c.writer.desired(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return d.instances
 }
 
 // finishChecks makes passes until nothing is left to do, with the pauses that the worker makes at least. The worker itself

@@ -29,6 +29,9 @@ type entry struct {
 	hop string
 }
 
+// route is the entry's CIDR and the instance that it leads to.
+func (e entry) route() route { return route{cidr: e.cidr, instance: e.hop} }
+
 func newTable(id string, entries []alicloud.RouteEntry, config Config, read time.Time) *table {
 	t := &table{id: id, entries: map[netip.Prefix]entry{}, read: read}
 	for i := range entries {

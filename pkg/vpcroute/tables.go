@@ -2,98 +2,309 @@ package vpcroute
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// tableIDs returns the ids of the managed tables and remembers them: a table that is added to the VPC later is managed
-// only after somebody asked for it.
-func (w *Writer) tableIDs(ctx context.Context) ([]string, error) {
-	w.mu.Lock()
-	ids := w.order
-	w.mu.Unlock()
-	if len(ids) > 0 {
-		return ids, nil
-	}
-	if ids = w.opts.Config.TableIDs; len(ids) == 0 {
-		ids = systemTable(w.opts)
+// Selection is which route tables of a VPC are managed.
+type Selection struct {
+	// IDs are the tables.
+	IDs []string
+	// Missing names what was asked for and does not exist.
+	Missing []string
+	// Ambiguous says that the VPC has several tables and nothing shows which of them the nodes use; the system table was chosen.
+	Ambiguous bool
+}
+
+// usesNodeTables reports whether the tables are those of the nodes' vSwitches, which is the default.
+func (c Config) usesNodeTables() bool {
+	return len(c.TableIDs) == 0 && len(c.VSwitchIDs) == 0 && c.TableTag == nil
+}
+
+// SelectNodeTables chooses the tables of the vSwitches in which nodes are. Without a node in a known vSwitch it is the system
+// table, if a vSwitch uses it.
+func SelectNodeTables(nodes []*corev1.Node, vSwitches []alicloud.VSwitch) Selection {
+	known := subnets{vSwitches: vSwitches}
+	ids := map[string]struct{}{}
+	for _, node := range nodes {
+		if id := known.tableOf(node); id != "" {
+			ids[id] = struct{}{}
+		}
 	}
 	if len(ids) == 0 {
-		tables, err := w.opts.API.DescribeRouteTables(ctx, w.opts.Config.VPCID)
-		if err != nil {
-			return nil, fmt.Errorf("find the route tables of %s: %w", w.opts.Config.VPCID, err)
+		at := slices.IndexFunc(vSwitches, func(v alicloud.VSwitch) bool { return v.InSystemTable && v.RouteTableID != "" })
+		if at >= 0 {
+			ids[vSwitches[at].RouteTableID] = struct{}{}
 		}
-		if ids, err = selectTables(w.opts.Config, tables); err != nil {
-			return nil, err
+	}
+	return Selection{IDs: slices.Sorted(maps.Keys(ids))}
+}
+
+// SelectTables chooses among all tables of the VPC: those of the configured vSwitches and of the configured tag, else the
+// system table.
+func SelectTables(config Config, tables []alicloud.RouteTable) Selection {
+	var s Selection
+	add := func(what string, matches func(alicloud.RouteTable) bool) {
+		found := false
+		for i := range tables {
+			if !matches(tables[i]) {
+				continue
+			}
+			found = true
+			if !slices.Contains(s.IDs, tables[i].ID) {
+				s.IDs = append(s.IDs, tables[i].ID)
+			}
 		}
+		if !found {
+			s.Missing = append(s.Missing, what)
+		}
+	}
+	for _, id := range config.TableIDs {
+		add(id, func(t alicloud.RouteTable) bool { return t.ID == id })
+	}
+	if len(config.TableIDs) > 0 {
+		return s
+	}
+	for _, id := range config.VSwitchIDs {
+		add("vSwitch "+id, func(t alicloud.RouteTable) bool { return slices.Contains(t.VSwitchIDs, id) })
+	}
+	if tag := config.TableTag; tag != nil {
+		add(fmt.Sprintf("tag %s=%s", tag.Key, tag.Value), func(t alicloud.RouteTable) bool { return slices.Contains(t.Tags, *tag) })
+	}
+	if config.usesNodeTables() {
+		add("the system table", func(t alicloud.RouteTable) bool { return t.System })
+		s.Ambiguous = len(tables) > 1
+	}
+	return s
+}
+
+// Select chooses the managed tables as the controller does, from what is there.
+func Select(config Config, nodes []*corev1.Node, vSwitches []alicloud.VSwitch, tables []alicloud.RouteTable) Selection {
+	if config.usesNodeTables() {
+		if s := SelectNodeTables(nodes, vSwitches); len(s.IDs) > 0 {
+			return s
+		}
+	}
+	return SelectTables(config, tables)
+}
+
+// tableChoice is the selection in force.
+type tableChoice struct {
+	Selection
+	chosen time.Time
+}
+
+// choose returns the managed tables. They are chosen anew when the choice is older than maxAge or one of them is gone, and for
+// new nodes. A table that was managed once stays so while it exists: its routes would otherwise be left to rot. When the choice
+// cannot be made anew, the one before holds.
+func (w *Writer) choose(ctx context.Context, d *desired, maxAge time.Duration) (Selection, error) {
+	w.mu.Lock()
+	before := w.choice
+	w.mu.Unlock()
+	selection, err := w.selection(ctx, d, before, maxAge)
+	switch {
+	case err != nil && len(before.IDs) > 0:
+		klog.FromContext(ctx).Error(err, "Cannot find out which route tables to manage; those known so far stay managed", "tables", before.IDs)
+		return before.Selection, nil
+	case err != nil:
+		return Selection{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.order = ids
-	return ids, nil
+	for _, id := range before.IDs {
+		if w.opts.Config.usesNodeTables() && !slices.Contains(selection.IDs, id) && !w.vanished[id] {
+			selection.IDs = append(selection.IDs, id)
+		}
+	}
+	w.choice.Selection = selection
+	return selection, nil
 }
 
-// systemTable returns the system table where it is what is wanted and a known vSwitch uses it, which saves the call that
-// lists the tables.
-func systemTable(opts Options) []string {
-	if len(opts.Config.VSwitchIDs) > 0 || opts.Config.TableTag != nil {
-		return nil
+func (w *Writer) selection(ctx context.Context, d *desired, before tableChoice, maxAge time.Duration) (Selection, error) {
+	config := w.opts.Config
+	if len(config.TableIDs) > 0 {
+		return Selection{IDs: config.TableIDs}, nil
 	}
-	for _, vSwitch := range opts.VSwitches {
-		if vSwitch.InSystemTable {
-			return []string{vSwitch.RouteTableID}
+	if config.usesNodeTables() {
+		known := w.network.current(ctx, min(maxAge, vSwitchTTL))
+		if selection := SelectNodeTables(slices.Collect(maps.Values(d.instances)), known.vSwitches); len(selection.IDs) > 0 {
+			return selection, nil
+		}
+		if known.err != nil && !alicloud.IsForbidden(known.err) {
+			return Selection{}, known.err
 		}
 	}
-	return nil
+	if len(before.IDs) > 0 && time.Since(before.chosen) < maxAge {
+		return before.Selection, nil
+	}
+	tables, err := w.opts.API.DescribeRouteTables(ctx, config.VPCID)
+	if err != nil {
+		return Selection{}, fmt.Errorf("find the route tables of %s: %w", config.VPCID, err)
+	}
+	selection := SelectTables(config, tables)
+	if len(selection.IDs) == 0 {
+		return Selection{}, fmt.Errorf("none of the %d route tables of VPC %s is %v", len(tables), config.VPCID, selection.Missing)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.choice.chosen = time.Now()
+	clear(w.vanished)
+	return selection, nil
 }
 
-// selectTables chooses among the tables of the VPC: those of the configured vSwitches and of the configured tag, else the
-// system table.
-func selectTables(config Config, tables []alicloud.RouteTable) ([]string, error) {
-	var ids []string
-	add := func(id string) {
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	for _, vSwitch := range config.VSwitchIDs {
-		at := slices.IndexFunc(tables, func(t alicloud.RouteTable) bool { return slices.Contains(t.VSwitchIDs, vSwitch) })
-		if at < 0 {
-			return nil, fmt.Errorf("no route table of VPC %s is that of vSwitch %s", config.VPCID, vSwitch)
-		}
-		add(tables[at].ID)
-	}
-	if config.TableTag != nil {
-		tagged, err := taggedTables(config, tables)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range tagged {
-			add(id)
-		}
-	}
-	if len(ids) > 0 {
-		return ids, nil
-	}
-	at := slices.IndexFunc(tables, func(t alicloud.RouteTable) bool { return t.System })
-	if at < 0 {
-		return nil, fmt.Errorf("VPC %s has no system route table among its %d; name the tables to use with routeTableIDs",
-			config.VPCID, len(tables))
-	}
-	return []string{tables[at].ID}, nil
+// reading is one managed table in a pass: what it holds, or why that is not known.
+type reading struct {
+	id    string
+	table *table // nil when it cannot be read
+	err   error
+	// retry is when the cloud is asked again.
+	retry time.Time
 }
 
-func taggedTables(config Config, tables []alicloud.RouteTable) ([]string, error) {
-	var ids []string
-	for i := range tables {
-		if slices.Contains(tables[i].Tags, *config.TableTag) {
-			ids = append(ids, tables[i].ID)
+// failedRead is why a table could not be read, and when it is read again.
+type failedRead struct {
+	err      error
+	attempts int
+	retry    time.Time
+}
+
+// read returns the tables as they were at notBefore or later. Tables whose last write had an unknown result are always read
+// again. A table that cannot be read does not keep the others from being read.
+func (w *Writer) read(ctx context.Context, ids []string, notBefore time.Time) []reading {
+	if now := time.Now(); notBefore.After(now) {
+		notBefore = now
+	}
+	readings := make([]reading, len(ids))
+	complete := true
+	for i, id := range ids {
+		readings[i] = w.remembered(id, notBefore)
+		complete = complete && readings[i].err == nil && readings[i].table != nil
+	}
+	if complete {
+		return readings
+	}
+	if err := w.take(ctx); err != nil {
+		for i := range readings {
+			if readings[i].err == nil {
+				readings[i] = reading{id: ids[i], err: err}
+			}
+		}
+		return readings
+	}
+	defer w.release()
+	for i, id := range ids {
+		// Somebody else may have read while this caller waited for its turn.
+		if readings[i] = w.remembered(id, notBefore); readings[i].table == nil && readings[i].err == nil {
+			readings[i] = w.readTable(ctx, id)
 		}
 	}
-	if len(ids) == 0 {
-		return nil, fmt.Errorf("none of the %d route tables of VPC %s carries the tag %s=%s", len(tables), config.VPCID, config.TableTag.Key, config.TableTag.Value)
+	return readings
+}
+
+// remembered returns a table that was read at notBefore or later, or the error of an attempt that is not due again. Without
+// either both are nil.
+func (w *Writer) remembered(id string, notBefore time.Time) reading {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if failed, ok := w.failed[id]; ok && time.Now().Before(failed.retry) {
+		return reading{id: id, err: failed.err, retry: failed.retry}
 	}
-	return ids, nil
+	t, ok := w.tables[id]
+	if !ok || t.stale || t.read.Before(notBefore) {
+		return reading{id: id}
+	}
+	return reading{id: id, table: t.clone()}
+}
+
+// readTable is called with the slot taken, so that no write of ours can overtake the answer.
+func (w *Writer) readTable(ctx context.Context, id string) reading {
+	t, err := w.fetch(ctx, id)
+	if err == nil && w.shrunk(t) {
+		// One answer is not enough to take the network from many nodes.
+		t, err = w.fetch(ctx, id)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		failed := failedRead{err: fmt.Errorf("read route table %s: %w", id, err), attempts: w.failed[id].attempts + 1}
+		if ctx.Err() == nil {
+			failed.retry = time.Now().Add(readBackoff(err, failed.attempts))
+			w.failed[id] = failed
+			if alicloud.IsNotFound(err) {
+				w.vanished[id] = true
+				w.choice.chosen = time.Time{}
+				w.network.invalidate()
+			}
+			tableReadable.WithLabelValues(id).Set(0)
+		}
+		return reading{id: id, err: failed.err, retry: failed.retry}
+	}
+	delete(w.failed, id)
+	delete(w.vanished, id)
+	w.tables[id] = t
+	tableReadable.WithLabelValues(id).Set(1)
+	observeTable(t, w.opts.Quota)
+	return reading{id: id, table: t.clone()}
+}
+
+func (w *Writer) fetch(ctx context.Context, id string) (*table, error) {
+	asked := time.Now()
+	entries, err := w.opts.API.DescribeRouteEntries(ctx, id, w.opts.Config.ipv6() || w.ipv6.Load())
+	if err != nil {
+		return nil, err
+	}
+	return newTable(id, entries, w.opts.Config, asked), nil
+}
+
+// shrunk reports whether many of the entries that worked at the last read are not there any more.
+func (w *Writer) shrunk(t *table) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, ok := w.tables[t.id]
+	if !ok {
+		return false
+	}
+	had, lost := 0, 0
+	for cidr, e := range before.entries {
+		if e.Status != alicloud.RouteAvailable {
+			continue
+		}
+		had++
+		if _, still := t.entries[cidr]; !still {
+			lost++
+		}
+	}
+	return lost > removalCap(had)
+}
+
+// readBackoff is the wait before a table is read again that could not be read so many times.
+func readBackoff(err error, attempts int) time.Duration {
+	if permanent(err) || alicloud.IsNotFound(err) {
+		return permanentRetry
+	}
+	return min(maxBackoff, firstBackoff<<min(attempts-1, 10))
+}
+
+// readable returns the tables that could be read, the errors of the others, and when the first of them is read again.
+func readable(readings []reading) (tables []*table, retry time.Time, err error) {
+	var errs []error
+	for _, r := range readings {
+		if r.err != nil {
+			errs = append(errs, r.err)
+			if !r.retry.IsZero() && (retry.IsZero() || r.retry.Before(retry)) {
+				retry = r.retry
+			}
+			continue
+		}
+		tables = append(tables, r.table)
+	}
+	return tables, retry, errors.Join(errs...)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -22,43 +23,50 @@ func TestSelectTables(t *testing.T) {
 		tag       *alicloud.Tag
 		tables    []alicloud.RouteTable
 		want      []string
+		missing   []string
 	}{
 		"system table":                {tables: []alicloud.RouteTable{custom, system}, want: []string{"vtb-system"}},
 		"tables of vSwitches":         {vSwitches: []string{"vsw-3", "vsw-1", "vsw-2"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-custom", "vtb-system"}},
 		"tables with a tag":           {tag: &pods, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-custom"}},
 		"tag and vSwitch together":    {tag: &pods, vSwitches: []string{"vsw-1", "vsw-3"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-system", "vtb-custom"}},
-		"a tag that no table has":     {tag: &alicloud.Tag{Key: "pods", Value: "no"}, tables: []alicloud.RouteTable{system, custom}},
-		"a vSwitch without table":     {vSwitches: []string{"vsw-1", "vsw-9"}, tables: []alicloud.RouteTable{system, custom}},
-		"no system table":             {tables: []alicloud.RouteTable{custom}},
-		"no table that may be listed": {},
+		"a tag that no table has":     {tag: &alicloud.Tag{Key: "pods", Value: "no"}, tables: []alicloud.RouteTable{system, custom}, missing: []string{"tag pods=no"}},
+		"a vSwitch without table":     {vSwitches: []string{"vsw-1", "vsw-9"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-system"}, missing: []string{"vSwitch vsw-9"}},
+		"no system table":             {tables: []alicloud.RouteTable{custom}, missing: []string{"the system table"}},
+		"no table that may be listed": {missing: []string{"the system table"}},
 	} {
 		config := testConfig()
 		config.VSwitchIDs, config.TableTag = test.vSwitches, test.tag
-		got, err := selectTables(config, test.tables)
-		if (err != nil) != (test.want == nil) {
-			t.Errorf("%s: error = %v", name, err)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		got := SelectTables(config, test.tables)
+		if diff := cmp.Diff(test.want, got.IDs); diff != "" {
 			t.Errorf("%s: tables (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(test.missing, got.Missing); diff != "" {
+			t.Errorf("%s: missing (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func TestSystemTable(t *testing.T) {
+func TestSelectNodeTables(t *testing.T) {
 	t.Parallel()
-	custom := alicloud.VSwitch{ID: "vsw-1", RouteTableID: "vtb-custom"}
-	system := alicloud.VSwitch{ID: "vsw-2", RouteTableID: "vtb-system", InSystemTable: true}
+	custom := alicloud.VSwitch{ID: "vsw-1", RouteTableID: "vtb-custom", CIDRBlock: "10.1.0.0/24"}
+	system := alicloud.VSwitch{ID: "vsw-2", RouteTableID: "vtb-system", InSystemTable: true, CIDRBlock: "10.1.1.0/24"}
+	other := alicloud.VSwitch{ID: "vsw-3", RouteTableID: "vtb-other", CIDRBlock: "10.1.2.0/24"}
+	at := func(address string) *corev1.Node {
+		return nodeOf(0, func(node *corev1.Node) { node.Status.Addresses[0].Address = address })
+	}
 	for name, test := range map[string]struct {
-		opts Options
-		want []string
+		nodes     []*corev1.Node
+		vSwitches []alicloud.VSwitch
+		want      []string
 	}{
-		"a vSwitch uses it":       {Options{VSwitches: []alicloud.VSwitch{custom, system}}, []string{"vtb-system"}},
-		"no vSwitch uses it":      {Options{VSwitches: []alicloud.VSwitch{custom}}, nil},
-		"no vSwitch is known":     {Options{}, nil},
-		"tables of vSwitches":     {Options{VSwitches: []alicloud.VSwitch{system}, Config: Config{VSwitchIDs: []string{"vsw-1"}}}, nil},
-		"tables that carry a tag": {Options{VSwitches: []alicloud.VSwitch{system}, Config: Config{TableTag: &alicloud.Tag{Key: "k"}}}, nil},
+		"nodes in one":             {[]*corev1.Node{at("10.1.0.7")}, []alicloud.VSwitch{custom, system, other}, []string{"vtb-custom"}},
+		"nodes in two":             {[]*corev1.Node{at("10.1.0.7"), at("10.1.1.7")}, []alicloud.VSwitch{custom, system, other}, []string{"vtb-custom", "vtb-system"}},
+		"a node in none":           {[]*corev1.Node{at("10.9.0.7"), at("10.1.2.7")}, []alicloud.VSwitch{custom, system, other}, []string{"vtb-other"}},
+		"no node":                  {nil, []alicloud.VSwitch{custom, system}, []string{"vtb-system"}},
+		"no node, no system table": {nil, []alicloud.VSwitch{custom}, nil},
+		"no vSwitch is known":      {[]*corev1.Node{at("10.1.0.7")}, nil, nil},
 	} {
-		if diff := cmp.Diff(test.want, systemTable(test.opts)); diff != "" {
+		if diff := cmp.Diff(test.want, SelectNodeTables(test.nodes, test.vSwitches).IDs); diff != "" {
 			t.Errorf("%s: tables (-want +got):\n%s", name, diff)
 		}
 	}

@@ -2,38 +2,60 @@ package vpcroute
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	nodeutil "k8s.io/component-helpers/node/util"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
-// ClearController clears a NetworkUnavailable condition that a route controller left behind. It is for clusters whose
-// routes are switched off: there nothing else would ever clear it, and the node would stay unschedulable.
-type ClearController struct {
-	client kubernetes.Interface
-	nodes  coreinformers.NodeInformer
+// UnroutedController does what is left to do for nodes in clusters whose routes are switched off. It clears a NetworkUnavailable
+// condition that a route controller left behind: nothing else would ever clear it, and the node would stay unschedulable. And it
+// switches off the nodes' source/destination checks: whoever routes pod addresses in the VPC instead, such as flannel or a
+// user, needs that too.
+type UnroutedController struct {
+	opts   Options
 	queue  workqueue.TypedRateLimitingInterface[string]
+	checks *sourceDest
+	tasks  *taskQueue
 }
 
-// NewClearController returns the controller. It asks for the node informer and does not wait for it.
-func NewClearController(client kubernetes.Interface, nodes coreinformers.NodeInformer) (*ClearController, error) {
-	c := &ClearController{
-		client: client, nodes: nodes,
+// NewUnroutedController returns the controller. It asks for the node informer and does not wait for it.
+func NewUnroutedController(opts Options) (*UnroutedController, error) {
+	if opts.Client == nil || opts.Nodes == nil {
+		return nil, errors.New("the controller needs a Kubernetes client and nodes")
+	}
+	opts = opts.withDefaults()
+	c := &UnroutedController{
+		opts: opts, checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)), tasks: newTaskQueue(),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 	enqueue := func(object any) {
-		if node, ok := object.(*corev1.Node); ok && leftBehind(node) {
+		node, ok := object.(*corev1.Node)
+		if !ok {
+			return
+		}
+		if leftBehind(node) {
 			c.queue.Add(node.Name)
 		}
+		if !opts.SkipSourceDestCheck {
+			c.tasks.add(taskChecks, opts.Quiet)
+		}
 	}
-	_, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: enqueue, UpdateFunc: func(_, object any) { enqueue(object) },
+	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: enqueue,
+		UpdateFunc: func(before, after any) {
+			if changed(before, after) {
+				enqueue(after)
+			}
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watch nodes: %w", err)
@@ -42,11 +64,14 @@ func NewClearController(client kubernetes.Interface, nodes coreinformers.NodeInf
 }
 
 // Name returns the controller's name.
-func (c *ClearController) Name() string { return controllerName }
+func (c *UnroutedController) Name() string { return controllerName }
 
-// Run clears conditions until the context ends.
-func (c *ClearController) Run(ctx context.Context) {
+// Run works until the context ends.
+func (c *UnroutedController) Run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	workers.Go(func() { c.tasks.run(ctx, c.check) })
 	stop := context.AfterFunc(ctx, c.queue.ShutDown)
 	defer stop()
 	for {
@@ -64,19 +89,34 @@ func (c *ClearController) Run(ctx context.Context) {
 	}
 }
 
-func (c *ClearController) clear(ctx context.Context, name string) error {
-	node, err := c.nodes.Lister().Get(name)
+// check switches off the source/destination checks of all nodes that have an instance.
+func (c *UnroutedController) check(ctx context.Context, _ task) error {
+	all, err := c.opts.Nodes.Lister().List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	instances := map[string]*corev1.Node{}
+	for _, node := range all {
+		instance, err := c.opts.InstanceID(node)
+		if err == nil && nodes.ExclusionLabel(node) == "" {
+			instances[instance] = node
+		}
+	}
+	c.checks.want(instances)
+	c.tasks.block(taskChecks, readEvery)
+	return c.checks.pass(ctx)
+}
+
+func (c *UnroutedController) clear(ctx context.Context, name string) error {
+	node, err := c.opts.Nodes.Lister().Get(name)
 	if err != nil || !leftBehind(node) {
 		return nil //nolint:nilerr // a node that is gone needs nothing
 	}
-	return patchCondition(ctx, c.client, node, corev1.NodeCondition{
-		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionDisabled,
-		Message: "This cluster's routes are not managed by the cloud controller manager",
-	})
+	return patchCondition(ctx, c.opts.Client, node, conditionUnmanaged())
 }
 
 // leftBehind reports whether the condition keeps pods away and was written by a route controller.
 func leftBehind(node *corev1.Node) bool {
-	_, condition := nodeutil.GetNodeCondition(&node.Status, corev1.NodeNetworkUnavailable)
+	condition := nodes.Condition(node, corev1.NodeNetworkUnavailable)
 	return condition != nil && condition.Status == corev1.ConditionTrue && condition.Reason == conditionMissing
 }

@@ -3,6 +3,7 @@ package vpcroute
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -19,21 +19,29 @@ import (
 // time and refuses a second one, so whatever is asked for while a call is in flight makes up the next batch. It remembers
 // the tables, so that an event costs writes only. It has no goroutine of its own and is safe for concurrent use.
 type Writer struct {
-	opts      Options
-	guardrail *guardrail
+	opts    Options
+	network *network
+	// ipv6 says that a node has an IPv6 pod CIDR, for programs that do not know the cluster CIDR.
+	ipv6 atomic.Bool
 
-	// slot holds one token, which whoever calls the cloud takes. It guards the pace.
+	// slot holds one token, which whoever calls the cloud takes. It guards the pacer.
 	slot  chan struct{}
 	pacer batchPacer
-	// settled is what the pace has learned, for readers without the slot.
-	settled atomic.Int64
+	// settled is what the pacer has learned, for readers without the slot, and ready when the next batch may be accepted, in
+	// nanoseconds since 1970.
+	settled, ready atomic.Int64
 
 	mu     sync.Mutex // guards the fields below
 	queue  []*change
 	tables map[string]*table
-	order  []string         // the ids of the managed tables; empty until they are known
-	seen   sets.Set[string] // instances that are or were nodes since the start
-	gone   sets.Set[string] // instances of unowned that the cloud no longer has
+	failed map[string]failedRead
+	// vanished are tables that the cloud no longer has.
+	vanished map[string]bool
+	choice   tableChoice
+	former   map[route]struct{} // routes of nodes since the start, while there is an entry for them
+	absences absences
+	proofs   proofs
+	removals *removals
 }
 
 // change is one entry to create or to remove.
@@ -41,6 +49,8 @@ type change struct {
 	create *alicloud.NewRoute
 	remove *alicloud.RouteEntry
 	ctx    context.Context //nolint:containedctx // that of the waiting caller, which may give up before its turn
+	// proven says that a removal does not count against the cap of removals.
+	proven bool
 	err    error
 	done   chan struct{}
 }
@@ -64,32 +74,101 @@ func NewWriter(opts Options) *Writer {
 	registerMetrics()
 	opts.Nodes.Informer()
 	return &Writer{
-		opts: opts.withDefaults(), guardrail: newGuardrail(opts), slot: make(chan struct{}, 1), tables: map[string]*table{},
-		seen: sets.New[string](), gone: sets.New[string](),
+		opts: opts.withDefaults(), network: newNetwork(opts), slot: make(chan struct{}, 1), tables: map[string]*table{},
+		failed: map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, absences: absences{}, proofs: proofs{},
+		removals: newRemovals(time.Now()),
 	}
 }
 
-// view reads the nodes of the cache and remembers their instances.
+// desired reads the nodes of the cache, and learns from them.
 func (w *Writer) desired(ctx context.Context) (*desired, error) {
-	nodes, err := w.opts.Nodes.Lister().List(labels.Everything())
+	all, err := w.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	d := desiredOf(nodes, w.opts.Config, w.opts.InstanceID)
+	d := desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now())
 	if d.wantsIPv6() {
-		ipv6, err := w.guardrail.ipv6(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if !ipv6 {
+		w.ipv6.Store(true)
+		if !w.network.current(ctx, vSwitchTTL).hasIPv6() {
 			d.giveUpIPv6(w.opts.Config.VPCID)
 		}
 	}
+	if w.opts.Config.usesNodeTables() {
+		w.network.place(d.instances)
+	}
+	return d, nil
+}
+
+// observe returns what the nodes want and the managed tables as they were at notBefore or later.
+func (w *Writer) observe(ctx context.Context, notBefore time.Time) (*desired, []reading, error) {
+	d, err := w.desired(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	selection, err := w.choose(ctx, d, w.choiceAge())
+	if err != nil {
+		return d, nil, err
+	}
+	return d, w.read(ctx, selection.IDs, notBefore), nil
+}
+
+// choiceAge is how old the choice of tables may be. It is less than the shortest time between two reads for drift.
+func (w *Writer) choiceAge() time.Duration { return w.opts.Config.Period * 4 / 5 }
+
+// evidence returns what is known beside the tables, at a time.
+func (w *Writer) evidence(now time.Time) evidence {
+	return evidence{
+		former: func(r route) bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			_, ok := w.former[r]
+			return ok
+		},
+		gone: func(instance string) bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.absences.gone(instance, now)
+		},
+	}
+}
+
+// learn remembers whose routes the desired ones are. What is wanted no longer is forgotten with its last entry.
+func (w *Writer) learn(d *desired) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen = w.seen.Union(d.instances)
-	d.former = w.seen.Union(w.gone)
-	return d, nil
+	for old := range w.former {
+		if d.routes[old.cidr].instance != old.instance && !w.hasEntry(old) {
+			delete(w.former, old)
+		}
+	}
+	for cidr, want := range d.routes {
+		w.former[route{cidr: cidr, instance: want.instance}] = struct{}{}
+	}
+}
+
+// hasEntry reports whether a table that was read has an entry for the route. It is called with the lock held.
+func (w *Writer) hasEntry(r route) bool {
+	for _, t := range w.tables {
+		if e, ok := t.entries[r.cidr]; ok && e.hop == r.instance {
+			return true
+		}
+	}
+	return false
+}
+
+// compare makes the plan of each table, and decides which entries without a node may go.
+func (w *Writer) compare(d *desired, tables []*table, now time.Time) ([]*plan, decision) {
+	known := w.evidence(now)
+	plans := make([]*plan, len(tables))
+	for i, t := range tables {
+		plans[i] = diff(d, t, w.opts.Config, known)
+	}
+	return plans, w.removals.decide(surplusOf(plans), len(d.routes), known, now)
+}
+
+// noteRemoval remembers a route that went although nothing proves that its instance is gone.
+func (w *Writer) noteRemoval(c *change) {
+	w.removals.note(route{cidr: netip.MustParsePrefix(c.remove.CIDR).Masked(), instance: hopOf(c.remove)}, time.Now())
 }
 
 // node returns the node of the cache, nil when there is none.
@@ -99,76 +178,6 @@ func (w *Writer) node(name string) *corev1.Node {
 		return nil
 	}
 	return node
-}
-
-// read returns the managed tables as they were at notBefore or later. Tables whose last write had an unknown result are
-// always read again.
-func (w *Writer) read(ctx context.Context, notBefore time.Time) ([]*table, error) {
-	if now := time.Now(); notBefore.After(now) {
-		notBefore = now
-	}
-	if tables, ok := w.remembered(notBefore); ok {
-		return tables, nil
-	}
-	if err := w.take(ctx); err != nil {
-		return nil, err
-	}
-	defer w.release()
-	// Somebody else may have read while this caller waited for its turn.
-	if tables, ok := w.remembered(notBefore); ok {
-		return tables, nil
-	}
-	ids, err := w.tableIDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		if err := w.readTable(ctx, id, notBefore); err != nil {
-			return nil, err
-		}
-	}
-	tables, ok := w.remembered(notBefore)
-	if !ok {
-		// Nobody writes while the slot is taken. No tables at all would look like no route at all.
-		return nil, fmt.Errorf("read route tables %v: the answers are older than the question", ids)
-	}
-	return tables, nil
-}
-
-func (w *Writer) remembered(notBefore time.Time) ([]*table, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	tables := make([]*table, 0, len(w.order))
-	for _, id := range w.order {
-		t, ok := w.tables[id]
-		if !ok || t.stale || t.read.Before(notBefore) {
-			return nil, false
-		}
-		tables = append(tables, t.clone())
-	}
-	return tables, len(tables) > 0
-}
-
-// readTable is called with the slot taken, so that no write of ours can overtake the answer.
-func (w *Writer) readTable(ctx context.Context, id string, notBefore time.Time) error {
-	w.mu.Lock()
-	t, known := w.tables[id]
-	fresh := known && !t.stale && !t.read.Before(notBefore)
-	w.mu.Unlock()
-	if fresh {
-		return nil
-	}
-	asked := time.Now()
-	entries, err := w.opts.API.DescribeRouteEntries(ctx, id, w.opts.Config.ipv6())
-	if err != nil {
-		return fmt.Errorf("read route table %s: %w", id, err)
-	}
-	read := newTable(id, entries, w.opts.Config, asked)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.tables[id] = read
-	observeTable(read, w.opts.Quota)
-	return nil
 }
 
 // apply carries out the changes, deletions first, together with those of other callers. It sets the error of each change,
@@ -284,9 +293,5 @@ func (w *Writer) take(ctx context.Context) error {
 // slot, so they are not lost.
 func (w *Writer) release() { <-w.slot }
 
-// vanished remembers instances that the cloud no longer has.
-func (w *Writer) vanished(instances []string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.gone.Insert(instances...)
-}
+// readyAt returns when the cloud is likely to accept the next batch.
+func (w *Writer) readyAt() time.Time { return time.Unix(0, w.ready.Load()) }

@@ -1,0 +1,59 @@
+package vpcroute
+
+import "strings"
+
+// markPrefix begins the description of every entry that this program makes. It must not change: entries carry it for years,
+// and it is how an entry is recognised whose node went away while this program was down.
+const markPrefix = "k8s/pod-cidr"
+
+// sharedClusterID is the cluster id of every cluster whose own is not known: the official CCM's literal. It proves nothing, for
+// other clusters in the VPC may have it too.
+const sharedClusterID = "clusterid"
+
+// owner is who made an entry, as its description says.
+type owner int
+
+const (
+	// nobody says that the entry has no description, as the official CCM's, or a mark that several clusters may write.
+	nobody owner = iota
+	thisCluster
+	somebodyElse
+)
+
+// mark is the description of this cluster's entries.
+func (c Config) mark() string {
+	if c.ClusterID == "" {
+		return markPrefix
+	}
+	return markPrefix + "/" + c.ClusterID
+}
+
+// ownerOf tells who made the entry. One that leads to no single instance is somebody else's.
+func ownerOf(config Config, e entry) owner {
+	id, marked := strings.CutPrefix(e.Description, markPrefix)
+	switch id = strings.TrimPrefix(id, "/"); {
+	case e.hop == "":
+		return somebodyElse
+	case e.Description == "" && config.isClusterCIDR(e.cidr):
+		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
+		return somebodyElse
+	case e.Description == "", marked && (id == "" || id == sharedClusterID):
+		return nobody
+	case e.Description == config.mark():
+		return thisCluster
+	default:
+		return somebodyElse
+	}
+}
+
+// replaceable reports whether an entry in the way of a desired route may be removed.
+func replaceable(config Config, known evidence, e entry) bool {
+	switch ownerOf(config, e) {
+	case thisCluster:
+		return true
+	case nobody:
+		return known.former(e.route()) || known.gone(e.hop)
+	default:
+		return false
+	}
+}
