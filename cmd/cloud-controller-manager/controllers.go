@@ -16,11 +16,12 @@ import (
 )
 
 // constructors are the stock ones with our service and route controllers in the place of theirs, under the same names, so
-// that flags, aliases and roles stay valid. It is a copy: the stock map is a package variable that others may share.
+// that flags, aliases and roles stay valid, and with a controller of ours beside the stock one for nodes. It is a copy: the stock map is a package variable that others may share.
 func constructors() map[string]app.ControllerInitFuncConstructor {
 	all := maps.Clone(app.DefaultInitFuncConstructors)
 	replace(all, names.ServiceLBController, startServices)
 	replace(all, names.NodeRouteController, startRoutes)
+	accompany(all, names.CloudNodeController, startNodes)
 	return all
 }
 
@@ -39,6 +40,34 @@ func replace(all map[string]app.ControllerInitFuncConstructor, name string, run 
 		}
 	}
 	all[name] = constructor
+}
+
+// accompany starts a controller of ours beside the stock one of the name, wherever that one runs.
+func accompany(all map[string]app.ControllerInitFuncConstructor, name string, run start) {
+	constructor := all[name]
+	stock := constructor.Constructor
+	constructor.Constructor = func(initContext app.ControllerInitContext, completed *config.CompletedConfig, cloud cloudprovider.Interface) app.InitFunc {
+		init := stock(initContext, completed, cloud)
+		return func(ctx context.Context, controllers controllermanager.ControllerContext) (controller.Interface, bool, error) {
+			ctrl, enabled, err := init(ctx, controllers)
+			ours, ok := cloud.(*provider.Cloud)
+			if err != nil || !enabled || !ok {
+				return ctrl, enabled, err
+			}
+			_, _, err = run(ctx, completed, ours)
+			return ctrl, enabled, err
+		}
+	}
+	all[name] = constructor
+}
+
+func startNodes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
+	ctrl, err := cloud.NodeController(completed.ComponentConfig.NodeStatusUpdateFrequency.Duration)
+	if err != nil {
+		return nil, false, err
+	}
+	go ctrl.Run(ctx)
+	return ctrl, true, nil
 }
 
 func startServices(ctx context.Context, _ *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {

@@ -20,7 +20,7 @@ var (
 	})
 	deletionsRefused = metrics.NewCounterVec(&metrics.CounterOpts{
 		Namespace: instruments.Namespace, Subsystem: "node", Name: "deletions_refused_total",
-		Help:           "Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped.",
+		Help:           "Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"reason"})
 )

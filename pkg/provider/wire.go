@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"time"
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -107,6 +108,11 @@ func (c *Cloud) serviceWorkers() int {
 // the stock node-lifecycle controller needs it, which deletes by name.
 func (c *Cloud) GuardDeletions(next http.RoundTripper) http.RoundTripper {
 	return c.permits.Transport(next)
+}
+
+// NodeController returns the controller that stands beside the stock one for nodes. It compares every Node once per period.
+func (c *Cloud) NodeController(period time.Duration) (*node.Controller, error) {
+	return node.NewController(c.engines.instances, c.kube, period)
 }
 
 // ServiceController returns the controller that replaces the stock one for Services.
