@@ -103,8 +103,11 @@ func (i *Initializer) Run(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if nodes.IsVirtualKubelet(n) {
+	switch {
+	case nodes.IsVirtualKubelet(n):
 		return skipped(n, "virtual-kubelet node"), nil
+	case nodes.IsOnPremises(n):
+		return skipped(n, "labelled "+nodes.LabelOnPremises), nil
 	}
 	id, err := i.identify(ctx, n)
 	switch {

@@ -42,8 +42,23 @@ spec:
   nodeSelector: {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- if eq (include "ccm.nodes" .) "prefer" }}
     nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        {{- if eq (include "ccm.nodes" .) "require" }}
+        - matchExpressions:
+          - key: node-role.kubernetes.io/control-plane
+            operator: Exists
+          {{- include "ccm.inTheCloud" . | nindent 10 }}
+        - matchExpressions:
+          - key: node-role.kubernetes.io/master
+            operator: Exists
+          {{- include "ccm.inTheCloud" . | nindent 10 }}
+        {{- else }}
+        - matchExpressions:
+          {{- include "ccm.inTheCloud" . | nindent 10 }}
+        {{- end }}
+      {{- if eq (include "ccm.nodes" .) "prefer" }}
       preferredDuringSchedulingIgnoredDuringExecution:
       - weight: 100
         preference:
@@ -55,17 +70,7 @@ spec:
           matchExpressions:
           - key: node-role.kubernetes.io/master
             operator: Exists
-    {{- else if eq (include "ccm.nodes" .) "require" }}
-    nodeAffinity:
-      requiredDuringSchedulingIgnoredDuringExecution:
-        nodeSelectorTerms:
-        - matchExpressions:
-          - key: node-role.kubernetes.io/control-plane
-            operator: Exists
-        - matchExpressions:
-          - key: node-role.kubernetes.io/master
-            operator: Exists
-    {{- end }}
+      {{- end }}
     # Two pods on one machine would use the same port, and fail together.
     podAntiAffinity:
       requiredDuringSchedulingIgnoredDuringExecution:
@@ -103,6 +108,13 @@ spec:
     resources: {{- toYaml .Values.resources | nindent 6 }}
   volumes:
   {{- include "ccm.volumes" . | nindent 2 }}
+{{- end -}}
+
+{{- /* ccm.inTheCloud keeps pods off machines outside of the VPC, which reach neither its endpoints nor the metadata service. */ -}}
+{{- define "ccm.inTheCloud" -}}
+- key: node.alibabacloud.com/on-premises
+  operator: NotIn
+  values: ["true"]
 {{- end -}}
 
 {{- define "ccm.podSecurity" -}}
