@@ -14,8 +14,8 @@ import (
 const auditFile = "audit.log"
 
 // nodeReads counts the reads of single Nodes that reached the API server since. What a program reads in its own caches is not among them.
-func (w *world) nodeReads(since time.Time) (n int, err error) {
-	file, err := os.Open(w.path(auditFile))
+func (e *env) nodeReads(since time.Time) (n int, err error) {
+	file, err := os.Open(e.path(auditFile))
 	if err != nil {
 		return 0, fmt.Errorf("open the audit log: %w", err)
 	}

@@ -33,18 +33,18 @@ const (
 
 // clb measures the life of single Services.
 func clb(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{nodes: clbNodes})
+	e, err := newEnv(ctx, r, envOptions{nodes: clbNodes})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	if err := w.readyForServices(ctx, clbNodes); err != nil {
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if err := e.readyForServices(ctx, clbNodes); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(*world, context.Context) ([]Figure, error){
-		(*world).creation, (*world).irrelevantChanges, (*world).nodeAdded, (*world).podReplaced, (*world).deletion,
+	for _, step := range []func(*env, context.Context) ([]Figure, error){
+		(*env).creation, (*env).irrelevantChanges, (*env).nodeAdded, (*env).podReplaced, (*env).deletion,
 	} {
-		more, err := step(w, ctx)
+		more, err := step(e, ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -54,32 +54,32 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 }
 
 // readyForServices brings up nodes, manager and pods.
-func (w *world) readyForServices(ctx context.Context, n int) error {
-	if _, err := w.addMachines(n, false); err != nil {
+func (e *env) readyForServices(ctx context.Context, n int) error {
+	if _, err := e.addMachines(n, false); err != nil {
 		return err
 	}
-	if err := w.startManager(ctx, fastClient...); err != nil {
+	if err := e.startManager(ctx, fastClient...); err != nil {
 		return err
 	}
-	if err := w.untilNodes(ctx, n, "schedulable", schedulable); err != nil {
+	if err := e.untilNodes(ctx, n, "schedulable", schedulable); err != nil {
 		return err
 	}
-	if err := w.runApp(ctx, clbNodes); err != nil {
+	if err := e.runApp(ctx, clbNodes); err != nil {
 		return err
 	}
-	_, err := w.settled(ctx, everything)
+	_, err := e.settled(ctx, everything)
 	return err
 }
 
-func (w *world) creation(ctx context.Context) ([]Figure, error) {
+func (e *env) creation(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
 	for _, s := range []struct {
 		name        string
 		ports, goal int
 	}{{smallService, 1, 5}, {largeService, largePorts, 14}} {
 		operation := fmt.Sprintf("create, ports: %d, nodes: %d", s.ports, clbNodes)
-		t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
-			return w.createService(ctx, newService(s.name, s.ports))
+		t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+			return e.createService(ctx, newService(s.name, s.ports))
 		})
 		if err != nil {
 			return nil, err
@@ -90,28 +90,28 @@ func (w *world) creation(ctx context.Context) ([]Figure, error) {
 }
 
 // irrelevantChanges are those that no load balancer has to follow.
-func (w *world) irrelevantChanges(ctx context.Context) ([]Figure, error) {
+func (e *env) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
 	for _, change := range []struct {
 		operation string
 		make      func(context.Context) error
 	}{
 		{"no-op resync of one Service (an annotation of somebody else changes)", func(ctx context.Context) error {
-			return w.patchService(ctx, smallService, `{"metadata":{"annotations":{"example.com/note":"changed"}}}`)
+			return e.patchService(ctx, smallService, `{"metadata":{"annotations":{"example.com/note":"changed"}}}`)
 		}},
 		{"endpoint change, Cluster policy (two more pods)", func(ctx context.Context) error {
-			return w.scaleApp(ctx, clbNodes+2)
+			return e.scaleApp(ctx, clbNodes+2)
 		}},
 		{"node label that does not matter", func(ctx context.Context) error {
 			patch := []byte(`{"metadata":{"labels":{"example.com/note":"changed"}}}`)
-			_, err := w.client.CoreV1().Nodes().Patch(ctx, nodeName(1), types.MergePatchType, patch, metav1.PatchOptions{})
+			_, err := e.client.CoreV1().Nodes().Patch(ctx, nodeName(1), types.MergePatchType, patch, metav1.PatchOptions{})
 			if err != nil {
 				return fmt.Errorf("label a node: %w", err)
 			}
 			return nil
 		}},
 	} {
-		t, err := w.during(ctx, change.operation, ofProduct("slb"), change.make)
+		t, err := e.during(ctx, change.operation, ofProduct("slb"), change.make)
 		if err != nil {
 			return nil, err
 		}
@@ -120,14 +120,14 @@ func (w *world) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 	return figures, nil
 }
 
-func (w *world) nodeAdded(ctx context.Context) ([]Figure, error) {
+func (e *env) nodeAdded(ctx context.Context) ([]Figure, error) {
 	const ports = 1 + largePorts
 	operation := fmt.Sprintf("node added, for each Service and port (of %d)", ports)
-	t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
-		if _, err := w.addMachines(1, false); err != nil {
+	t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+		if _, err := e.addMachines(1, false); err != nil {
 			return err
 		}
-		return w.untilNodes(ctx, clbNodes+1, "schedulable", schedulable)
+		return e.untilNodes(ctx, clbNodes+1, "schedulable", schedulable)
 	})
 	if err != nil {
 		return nil, err
@@ -140,22 +140,22 @@ func (w *world) nodeAdded(ctx context.Context) ([]Figure, error) {
 
 // podReplaced replaces endpoints of a Service whose members are addresses of pods. Light pods have no network interfaces of the cloud, so
 // that the addresses of machines stand for theirs; to the load balancer there is no difference.
-func (w *world) podReplaced(ctx context.Context) ([]Figure, error) {
+func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 	service := newService(podsService, 1)
 	service.Spec.Selector = nil
 	service.Annotations[annotationBackendType] = "eni"
 	var addresses []string
-	for _, instance := range w.cloud.Instances() {
+	for _, instance := range e.cloud.Instances() {
 		addresses = append(addresses, instance.PrivateIP)
 	}
 	members, spare := addresses[:clbNodes], addresses[clbNodes]
-	slicesAPI := w.client.DiscoveryV1().EndpointSlices(namespace)
+	slicesAPI := e.client.DiscoveryV1().EndpointSlices(namespace)
 	if _, err := slicesAPI.Create(ctx, endpointSlice(service, members), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create the endpoints: %w", err)
 	}
 	relevant := orAction(ofProduct("slb"), "DescribeNetworkInterfaces")
-	_, err := w.during(ctx, "create, pods as members", relevant, func(ctx context.Context) error {
-		return w.createService(ctx, service)
+	_, err := e.during(ctx, "create, pods as members", relevant, func(ctx context.Context) error {
+		return e.createService(ctx, service)
 	})
 	if err != nil {
 		return nil, err
@@ -164,20 +164,20 @@ func (w *world) podReplaced(ctx context.Context) ([]Figure, error) {
 	var delays []time.Duration
 	for range replacements {
 		members, spare = append(slices.Clone(members[1:]), spare), members[0]
-		w.begin()
+		e.begin()
 		changed := time.Now()
 		if _, err := slicesAPI.Update(ctx, endpointSlice(service, members), metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("replace an endpoint: %w", err)
 		}
-		if err := w.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
+		if err := e.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
 			return nil, err
 		}
-		delays = append(delays, w.since(writes(ofProduct("slb")))[0].Time.Sub(changed))
-		if totals, err = w.restedFor(ctx, betweenReplacements, relevant); err != nil {
+		delays = append(delays, e.since(writes(ofProduct("slb")))[0].Time.Sub(changed))
+		if totals, err = e.restedFor(ctx, betweenReplacements, relevant); err != nil {
 			return nil, err
 		}
 	}
-	w.say("one pod replaced: %s", totals)
+	e.say("one pod replaced: %s", totals)
 	return podFigures(totals, delays), nil
 }
 
@@ -193,14 +193,14 @@ func podFigures(t tally, delays []time.Duration) []Figure {
 	}
 }
 
-func (w *world) deletion(ctx context.Context) ([]Figure, error) {
+func (e *env) deletion(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
 	for _, s := range []struct {
 		name  string
 		ports int
 	}{{smallService, 1}, {largeService, largePorts}} {
 		operation := fmt.Sprintf("delete, ports: %d", s.ports)
-		t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error { return w.deleteService(ctx, s.name) })
+		t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error { return e.deleteService(ctx, s.name) })
 		if err != nil {
 			return nil, err
 		}

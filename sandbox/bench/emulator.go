@@ -15,6 +15,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/freeport"
 )
 
 // A full cloud, and what the emulator may take for it.
@@ -41,7 +42,7 @@ func emulatorSpeed(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort(ctx)
+	port, err := freeport.FindOne(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -19,34 +19,34 @@ const (
 // initor measures the initializer as its pods run it, once for each node. Where the metadata service answers it must not call the cloud's
 // API at all; the project has set no other goal for it. Its memory is not told: a process so short-lived shows its parent's.
 func initor(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{nodes: initorRuns})
+	e, err := newEnv(ctx, r, envOptions{nodes: initorRuns})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	if _, err := w.addMachines(initorRuns, false); err != nil {
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if _, err := e.addMachines(initorRuns, false); err != nil {
 		return nil, err
 	}
-	if err := w.untilNodes(ctx, initorRuns, "joined", joined); err != nil {
+	if err := e.untilNodes(ctx, initorRuns, "joined", joined); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := w.identify(ctx, "provider-initor.yaml")
+	kubeconfig, err := e.identify(ctx, "provider-initor.yaml")
 	if err != nil {
 		return nil, err
 	}
 	var took []time.Duration
-	w.begin()
-	for _, instance := range w.cloud.Instances() {
+	e.begin()
+	for _, instance := range e.cloud.Instances() {
 		begin := time.Now()
-		cmd := exec.CommandContext(ctx, w.program("provider-initor"))
+		cmd := exec.CommandContext(ctx, e.program("provider-initor"))
 		cmd.Env = append(os.Environ(),
-			"NODE_NAME="+instance.Name, "KUBECONFIG="+kubeconfig, "METADATA_ENDPOINT="+w.url+"/metadata/"+instance.ID)
+			"NODE_NAME="+instance.Name, "KUBECONFIG="+kubeconfig, "METADATA_ENDPOINT="+e.url+"/metadata/"+instance.ID)
 		if output, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("initialise node %s: %w: %s", instance.Name, err, output)
 		}
 		took = append(took, time.Since(begin))
 	}
-	calls := count(w.since(everything), everything)
+	calls := count(e.since(everything), everything)
 	const operation = "provider ID of a node set by provider-initor"
 	return []Figure{
 		atMost(operation+": calls of the cloud's API", float64(calls.calls()), "calls", 0),
@@ -57,35 +57,31 @@ func initor(ctx context.Context, r run) (figures []Figure, err error) {
 // initorFleet measures `provider-initor run` on many nodes, with the real OpenKruise manager: from the command's start until it has
 // told what became of each node and removed what it made. Each node's pod runs the program as a process of this machine.
 func initorFleet(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{nodes: initorFleetSize, broadcastJobs: true})
+	e, err := newEnv(ctx, r, envOptions{nodes: initorFleetSize, broadcastJobs: true})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	if _, err := w.addMachines(initorFleetSize, false); err != nil {
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if _, err := e.addMachines(initorFleetSize, false); err != nil {
 		return nil, err
 	}
-	if err := w.untilNodes(ctx, initorFleetSize, "joined", joined); err != nil {
+	if err := e.untilNodes(ctx, initorFleetSize, "joined", joined); err != nil {
 		return nil, err
 	}
-	kubeconfig := w.path("admin.kubeconfig")
-	if err := os.WriteFile(kubeconfig, w.plane.Kubeconfig(), 0o600); err != nil {
-		return nil, fmt.Errorf("write the administrator's kubeconfig: %w", err)
-	}
-	w.begin()
+	e.begin()
 	begin := time.Now()
-	cmd := exec.CommandContext(ctx, w.program("provider-initor"), "run", "--kubeconfig="+kubeconfig, "--output=json")
+	cmd := exec.CommandContext(ctx, e.program("provider-initor"), "run", "--kubeconfig="+e.sandbox.Kubeconfig(), "--output=json")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initialise %d nodes: %w: %s", initorFleetSize, err, output[max(0, len(output)-tailSize):])
 	}
 	took := time.Since(begin)
 	withID := func(node *corev1.Node) bool { return node.Spec.ProviderID != "" }
-	if err := w.untilNodes(ctx, initorFleetSize, "initialised", withID); err != nil {
+	if err := e.untilNodes(ctx, initorFleetSize, "initialised", withID); err != nil {
 		return nil, err
 	}
 	const operation = "provider IDs of 1,000 nodes set by provider-initor run with OpenKruise"
 	return []Figure{
 		atMost(operation, took.Seconds(), "s", 60),
-		atMost(operation+": calls of the cloud's API", float64(count(w.since(everything), everything).calls()), "calls", 0),
+		atMost(operation+": calls of the cloud's API", float64(count(e.since(everything), everything).calls()), "calls", 0),
 	}, nil
 }

@@ -23,13 +23,13 @@ const writers = 16
 
 // addMachines puts instances into the cloud, whose nodes then join, and returns their ids. With checked, their source/destination check
 // is on, as on new instances of ECS.
-func (w *world) addMachines(n int, checked bool) ([]string, error) {
+func (e *env) addMachines(n int, checked bool) ([]string, error) {
 	ids := make([]string, n)
 	for i := range ids {
-		w.added++
-		ids[i] = fmt.Sprintf("i-bench%d", w.added)
-		spec := emulator.InstanceSpec{Name: nodeName(w.added), VSwitchID: []string{"vsw-a", "vsw-b"}[w.added%2], SourceDestCheck: checked}
-		if _, err := w.cloud.PutInstance(ids[i], spec); err != nil {
+		e.added++
+		ids[i] = fmt.Sprintf("i-bench%d", e.added)
+		spec := emulator.InstanceSpec{Name: nodeName(e.added), VSwitchID: []string{"vsw-a", "vsw-b"}[e.added%2], SourceDestCheck: checked}
+		if _, err := e.cloud.PutInstance(ids[i], spec); err != nil {
 			return nil, fmt.Errorf("put instance %s: %w", ids[i], err)
 		}
 	}
@@ -39,16 +39,16 @@ func (w *world) addMachines(n int, checked bool) ([]string, error) {
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // removeMachines releases all instances and deletes their Nodes.
-func (w *world) removeMachines(ctx context.Context) error {
-	for _, instance := range w.cloud.Instances() {
-		w.cloud.ReleaseInstance(instance.ID)
+func (e *env) removeMachines(ctx context.Context) error {
+	for _, instance := range e.cloud.Instances() {
+		e.cloud.ReleaseInstance(instance.ID)
 	}
-	nodes, err := w.nodes(ctx)
+	nodes, err := e.nodes(ctx)
 	if err != nil {
 		return err
 	}
 	return each(ctx, nodes, func(ctx context.Context, node corev1.Node) error {
-		err := w.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{})
+		err := e.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete node %s: %w", node.Name, err)
 		}
@@ -56,9 +56,9 @@ func (w *world) removeMachines(ctx context.Context) error {
 	})
 }
 
-func (w *world) nodes(ctx context.Context) ([]corev1.Node, error) {
+func (e *env) nodes(ctx context.Context) ([]corev1.Node, error) {
 	// Version 0 is answered from the API server's cache: thousands of nodes are listed often here.
-	list, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	list, err := e.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
 	}
@@ -70,9 +70,9 @@ const glance = 20 * time.Millisecond
 
 // untilNodes waits until n nodes are as is says. It watches: lists of thousands of nodes would take the processor from what
 // is measured.
-func (w *world) untilNodes(ctx context.Context, n int, state string, is nodeState) error {
-	return w.untilEvery(ctx, glance, fmt.Sprintf("%d nodes are %s", n, state), func(context.Context) (string, error) {
-		nodes, err := w.watched.List(labels.Everything())
+func (e *env) untilNodes(ctx context.Context, n int, state string, is nodeState) error {
+	return e.untilEvery(ctx, glance, fmt.Sprintf("%d nodes are %s", n, state), func(context.Context) (string, error) {
+		nodes, err := e.watched.List(labels.Everything())
 		if err != nil {
 			return "", fmt.Errorf("list the watched nodes: %w", err)
 		}
@@ -122,18 +122,18 @@ func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.Conditio
 
 // setProviderIDs writes the provider ID of every node that has none: with no other controller at work this is the moment from which a
 // node can be routed.
-func (w *world) setProviderIDs(ctx context.Context) error {
+func (e *env) setProviderIDs(ctx context.Context) error {
 	instances := map[string]string{}
-	for _, instance := range w.cloud.Instances() {
+	for _, instance := range e.cloud.Instances() {
 		instances[instance.Name] = instance.ID
 	}
-	nodes, err := w.nodes(ctx)
+	nodes, err := e.nodes(ctx)
 	if err != nil {
 		return err
 	}
 	return each(ctx, nodes, func(ctx context.Context, node corev1.Node) error {
 		patch := fmt.Sprintf(`{"spec":{"providerID":%q}}`, cluster.Region+"."+instances[node.Name])
-		_, err := w.client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		_, err := e.client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		if err != nil {
 			return fmt.Errorf("set the provider ID of node %s: %w", node.Name, err)
 		}

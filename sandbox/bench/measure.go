@@ -20,16 +20,16 @@ const (
 
 // until polls until look returns an empty string; what it returns instead is what is still missing. It ends early when the manager has
 // ended, as then nothing more will happen.
-func (w *world) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
+func (e *env) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
 	// With thousands of nodes a look is expensive, and the times to tell are longer.
-	return w.untilEvery(ctx, poll+time.Duration(w.added)*time.Millisecond/4, what, look)
+	return e.untilEvery(ctx, poll+time.Duration(e.added)*time.Millisecond/4, what, look)
 }
 
-func (w *world) untilEvery(ctx context.Context, interval time.Duration, what string, look func(context.Context) (missing string, err error)) error {
+func (e *env) untilEvery(ctx context.Context, interval time.Duration, what string, look func(context.Context) (missing string, err error)) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, interval, untilTimeout, true, func(ctx context.Context) (bool, error) {
-		if w.manager != nil {
-			if err := w.manager.ended(); err != nil {
+		if e.manager != nil {
+			if err := e.manager.ended(); err != nil {
 				return false, err
 			}
 		}
@@ -40,24 +40,24 @@ func (w *world) untilEvery(ctx context.Context, interval time.Duration, what str
 	switch {
 	case err == nil:
 		return nil
-	case missing != "" && w.manager != nil:
-		return fmt.Errorf("wait until %s: %s: %w; the end of the manager's log:\n%s", what, missing, err, w.manager.tail())
+	case missing != "" && e.manager != nil:
+		return fmt.Errorf("wait until %s: %s: %w; the end of the manager's log:\n%s", what, missing, err, e.manager.tail())
 	default:
 		return fmt.Errorf("wait until %s: %s: %w", what, missing, err)
 	}
 }
 
 // begin forgets the calls so far: what is measured starts here.
-func (w *world) begin() {
-	if calls := w.cloud.Calls(w.mark); len(calls) > 0 {
-		w.mark = calls[len(calls)-1].Seq
+func (e *env) begin() {
+	if calls := e.cloud.Calls(e.mark); len(calls) > 0 {
+		e.mark = calls[len(calls)-1].Seq
 	}
 }
 
 // since lists the calls since begin that a filter chooses.
-func (w *world) since(f filter) []emulator.Call {
+func (e *env) since(f filter) []emulator.Call {
 	var chosen []emulator.Call
-	for _, call := range w.cloud.Calls(w.mark) {
+	for _, call := range e.cloud.Calls(e.mark) {
 		if f(call) {
 			chosen = append(chosen, call)
 		}
@@ -66,16 +66,16 @@ func (w *world) since(f filter) []emulator.Call {
 }
 
 // settled waits until the cloud is calm, and counts the chosen calls since begin.
-func (w *world) settled(ctx context.Context, f filter) (tally, error) {
-	return w.restedFor(ctx, calm, f)
+func (e *env) settled(ctx context.Context, f filter) (tally, error) {
+	return e.restedFor(ctx, calm, f)
 }
 
 // restedFor waits until no chosen call has arrived for a while, and counts those since begin.
-func (w *world) restedFor(ctx context.Context, enough time.Duration, f filter) (tally, error) {
+func (e *env) restedFor(ctx context.Context, enough time.Duration, f filter) (tally, error) {
 	began := time.Now()
-	err := w.until(ctx, "the calls have come to rest", func(context.Context) (string, error) {
+	err := e.until(ctx, "the calls have come to rest", func(context.Context) (string, error) {
 		last := began
-		for _, call := range w.since(f) {
+		for _, call := range e.since(f) {
 			if call.Time.After(last) {
 				last = call.Time
 			}
@@ -85,19 +85,19 @@ func (w *world) restedFor(ctx context.Context, enough time.Duration, f filter) (
 		}
 		return "", nil
 	})
-	return count(w.since(f), f), err
+	return count(e.since(f), f), err
 }
 
 // during counts the chosen calls that an operation causes, its aftermath included.
-func (w *world) during(ctx context.Context, what string, f filter, operate func(context.Context) error) (tally, error) {
-	w.begin()
+func (e *env) during(ctx context.Context, what string, f filter, operate func(context.Context) error) (tally, error) {
+	e.begin()
 	if err := operate(ctx); err != nil {
 		return tally{}, fmt.Errorf("%s: %w", what, err)
 	}
-	t, err := w.settled(ctx, f)
+	t, err := e.settled(ctx, f)
 	if err != nil {
 		return tally{}, fmt.Errorf("%s: %w", what, err)
 	}
-	w.say("%s: %s", what, t)
+	e.say("%s: %s", what, t)
 	return t, nil
 }

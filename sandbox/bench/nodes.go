@@ -24,91 +24,91 @@ const switchCheckOff = "ModifyNetworkInterfaceAttribute"
 
 // nodes measures nodes as they come: all controllers, with the published flags.
 func nodes(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{settle: routeSettle, nodes: joinNodes, audit: true})
+	e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: joinNodes, audit: true})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	for _, scenario := range []func(*world, context.Context) (Figure, error){(*world).initialise, (*world).join} {
-		figure, err := scenario(w, ctx)
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	for _, scenario := range []func(*env, context.Context) (Figure, error){(*env).initialise, (*env).join} {
+		figure, err := scenario(e, ctx)
 		if err != nil {
 			return nil, err
 		}
 		figures = append(figures, figure)
 	}
-	steady, err := w.steady(ctx)
+	steady, err := e.steady(ctx)
 	return append(figures, steady...), err
 }
 
 // initialise counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to switch it off cannot be
 // avoided and takes longer than anyone wants to watch under the quota, so these are left out.
-func (w *world) initialise(ctx context.Context) (Figure, error) {
+func (e *env) initialise(ctx context.Context) (Figure, error) {
 	operation := fmt.Sprintf("initialise %d nodes: calls of ECS beyond one %s for each", initNodes, switchCheckOff)
-	if _, err := w.addMachines(initNodes, true); err != nil {
+	if _, err := e.addMachines(initNodes, true); err != nil {
 		return Figure{}, err
 	}
-	if err := w.untilNodes(ctx, initNodes, "joined", joined); err != nil {
+	if err := e.untilNodes(ctx, initNodes, "joined", joined); err != nil {
 		return Figure{}, err
 	}
-	t, err := w.during(ctx, operation, exceptAction(ofProduct("ecs"), switchCheckOff), func(ctx context.Context) error {
-		if err := w.startManager(ctx); err != nil {
+	t, err := e.during(ctx, operation, exceptAction(ofProduct("ecs"), switchCheckOff), func(ctx context.Context) error {
+		if err := e.startManager(ctx); err != nil {
 			return err
 		}
-		return w.untilNodes(ctx, initNodes, "initialised and routed", schedulable)
+		return e.untilNodes(ctx, initNodes, "initialised and routed", schedulable)
 	})
 	return atMost(operation, float64(t.calls()), "calls", initMaxCalls), err
 }
 
 // join lets a thousand nodes join a cluster whose first nodes have left again. The manager is a new one: the one before would go on for a
 // minute to switch off the source/destination checks of nodes that are gone.
-func (w *world) join(ctx context.Context) (Figure, error) {
-	if err := w.stopManager(ctx); err != nil {
+func (e *env) join(ctx context.Context) (Figure, error) {
+	if err := e.stopManager(ctx); err != nil {
 		return Figure{}, err
 	}
-	if err := w.removeMachines(ctx); err != nil {
+	if err := e.removeMachines(ctx); err != nil {
 		return Figure{}, err
 	}
-	if err := w.startManager(ctx); err != nil {
+	if err := e.startManager(ctx); err != nil {
 		return Figure{}, err
 	}
-	if _, err := w.settled(ctx, everything); err != nil {
+	if _, err := e.settled(ctx, everything); err != nil {
 		return Figure{}, err
 	}
 	operation := fmt.Sprintf("%d nodes join at once: initialised, routed and schedulable", joinNodes)
 	begin := time.Now()
-	if _, err := w.addMachines(joinNodes, false); err != nil {
+	if _, err := e.addMachines(joinNodes, false); err != nil {
 		return Figure{}, err
 	}
 	for _, state := range []struct {
 		name string
 		is   nodeState
 	}{{"joined", joined}, {"initialised", initialised}, {"routed", routed}, {"schedulable", schedulable}} {
-		if err := w.untilNodes(ctx, joinNodes, state.name, state.is); err != nil {
+		if err := e.untilNodes(ctx, joinNodes, state.name, state.is); err != nil {
 			return Figure{}, err
 		}
-		w.say("%d nodes are %s after %.1f s", joinNodes, state.name, time.Since(begin).Seconds())
+		e.say("%d nodes are %s after %.1f s", joinNodes, state.name, time.Since(begin).Seconds())
 	}
 	return atMost(operation, time.Since(begin).Seconds(), "s", joinSeconds), nil
 }
 
 // steady counts what arrives at the cloud while nothing changes, and how often the API server is asked for a single Node.
-func (w *world) steady(ctx context.Context) ([]Figure, error) {
-	window := max(w.steadyWindow, steadyPeriod)
+func (e *env) steady(ctx context.Context) ([]Figure, error) {
+	window := max(e.steadyWindow, steadyPeriod)
 	operation := fmt.Sprintf("steady state, %d nodes, for %s (watched for %s after they have joined)", joinNodes, steadyPeriod, window)
-	if _, err := w.settled(ctx, everything); err != nil {
+	if _, err := e.settled(ctx, everything); err != nil {
 		return nil, err
 	}
-	w.begin()
+	e.begin()
 	begin := time.Now()
-	if err := w.watch(ctx, window); err != nil {
+	if err := e.watch(ctx, window); err != nil {
 		return nil, err
 	}
-	t := count(w.since(everything), everything)
-	reads, err := w.nodeReads(begin)
+	t := count(e.since(everything), everything)
+	reads, err := e.nodeReads(begin)
 	if err != nil {
 		return nil, err
 	}
-	w.say("%s: %s, %d live GETs of Nodes", operation, t, reads)
+	e.say("%s: %s, %d live GETs of Nodes", operation, t, reads)
 	share := steadyPeriod.Seconds() / window.Seconds()
 	return []Figure{
 		atMost(operation+": calls of the cloud", float64(t.calls())*share, "calls", steadyMaxCalls),
@@ -117,11 +117,11 @@ func (w *world) steady(ctx context.Context) ([]Figure, error) {
 }
 
 // watch lets time pass, as long as the manager runs.
-func (w *world) watch(ctx context.Context, d time.Duration) error {
+func (e *env) watch(ctx context.Context, d time.Duration) error {
 	const most = untilTimeout / 2
 	for ; d > 0; d -= most {
 		end := time.Now().Add(min(d, most))
-		err := w.until(ctx, min(d, most).String()+" have passed", func(context.Context) (string, error) {
+		err := e.until(ctx, min(d, most).String()+" have passed", func(context.Context) (string, error) {
 			if rest := time.Until(end); rest > 0 {
 				return rest.Round(time.Second).String() + " are left", nil
 			}

@@ -27,18 +27,18 @@ type template struct {
 }
 
 // recordTemplate lets the manager serve a new Service and records how.
-func (w *world) recordTemplate(ctx context.Context, c *caller, service *corev1.Service) (*template, error) {
+func (e *env) recordTemplate(ctx context.Context, c *caller, service *corev1.Service) (*template, error) {
 	t := &template{groups: map[string]string{}}
-	if _, err := w.during(ctx, "create the template of all Services", ofProduct("slb"), func(ctx context.Context) error {
-		return w.createService(ctx, service)
+	if _, err := e.during(ctx, "create the template of all Services", ofProduct("slb"), func(ctx context.Context) error {
+		return e.createService(ctx, service)
 	}); err != nil {
 		return nil, err
 	}
 	var err error
-	if t.service, err = w.service(ctx, service.Name); err != nil {
+	if t.service, err = e.service(ctx, service.Name); err != nil {
 		return nil, err
 	}
-	t.calls = unsigned(w.since(writes(ofProduct("slb"))))
+	t.calls = unsigned(e.since(writes(ofProduct("slb"))))
 	groups, err := c.call(ctx, api.Params{"Action": "DescribeVServerGroups", "LoadBalancerId": t.loadBalancer()})
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func unsigned(calls []emulator.Call) []api.Params {
 }
 
 // copyTo serves a Service as the manager would have done.
-func (t *template) copyTo(ctx context.Context, w *world, c *caller, service *corev1.Service) error {
+func (t *template) copyTo(ctx context.Context, e *env, c *caller, service *corev1.Service) error {
 	names := t.names(service)
 	var address string
 	for _, params := range t.calls {
@@ -92,7 +92,7 @@ func (t *template) copyTo(ctx context.Context, w *world, c *caller, service *cor
 			names[t.groups[params["VServerGroupName"]]] = a.VServerGroupID
 		}
 	}
-	return t.publish(ctx, w, service, names[t.loadBalancer()], address)
+	return t.publish(ctx, e, service, names[t.loadBalancer()], address)
 }
 
 // names maps what identifies the template to what identifies a Service. Its UID also occurs without hyphens and cut off.
@@ -124,22 +124,22 @@ func renamed(params api.Params, names map[string]string) api.Params {
 }
 
 // publish writes into the Service what the manager would have written.
-func (t *template) publish(ctx context.Context, w *world, service *corev1.Service, id, address string) error {
+func (t *template) publish(ctx context.Context, e *env, service *corev1.Service, id, address string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"finalizers": t.service.Finalizers, "labels": map[string]string{labelLoadBalancer: id},
 	}})
 	if err != nil {
 		return fmt.Errorf("encode the metadata of Service %s: %w", service.Name, err)
 	}
-	if err := w.patchService(ctx, service.Name, string(patch)); err != nil {
+	if err := e.patchService(ctx, service.Name, string(patch)); err != nil {
 		return err
 	}
-	if service, err = w.service(ctx, service.Name); err != nil {
+	if service, err = e.service(ctx, service.Name); err != nil {
 		return err
 	}
 	service.Status = *t.service.Status.DeepCopy()
 	service.Status.LoadBalancer.Ingress[0].IP = address
-	if _, err := w.client.CoreV1().Services(namespace).UpdateStatus(ctx, service, metav1.UpdateOptions{}); err != nil {
+	if _, err := e.client.CoreV1().Services(namespace).UpdateStatus(ctx, service, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("publish the address of Service %s: %w", service.Name, err)
 	}
 	return nil

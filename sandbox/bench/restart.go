@@ -23,73 +23,73 @@ const (
 
 // restartWithServices measures what a new leader does with Services that are all as they should be, and how soon it serves one that is not.
 func restartWithServices(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{nodes: clbNodes})
+	e, err := newEnv(ctx, r, envOptions{nodes: clbNodes})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	if err := w.serveMany(ctx, clbNodes); err != nil {
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if err := e.serveMany(ctx, clbNodes); err != nil {
 		return nil, err
 	}
 	operation := fmt.Sprintf("restart with %d unchanged Services of %d ports", manyServiceCount, manyServicePorts)
-	t, err := w.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
-		if err := w.startManager(ctx); err != nil {
+	t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+		if err := e.startManager(ctx); err != nil {
 			return err
 		}
-		return w.untilCalled(ctx, ofProduct("slb"))
+		return e.untilCalled(ctx, ofProduct("slb"))
 	})
 	if err != nil {
 		return nil, err
 	}
 	figures = append(figures,
 		atMost(operation, float64(t.reads), "reads", restartMaxReads), atMost(operation, float64(t.writes), "writes", 0))
-	change, err := w.firstChange(ctx)
+	change, err := e.firstChange(ctx)
 	return append(figures, change), err
 }
 
 // firstChange restarts the manager and at the same time changes a Service.
-func (w *world) firstChange(ctx context.Context) (Figure, error) {
-	if err := w.stopManager(ctx); err != nil {
+func (e *env) firstChange(ctx context.Context) (Figure, error) {
+	if err := e.stopManager(ctx); err != nil {
 		return Figure{}, err
 	}
-	w.begin()
+	e.begin()
 	changed := fmt.Sprintf(`{"metadata":{"annotations":{%q:"1"}}}`,
 		"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval")
-	if err := w.patchService(ctx, manyName(manyServiceCount/2), changed); err != nil {
+	if err := e.patchService(ctx, manyName(manyServiceCount/2), changed); err != nil {
 		return Figure{}, err
 	}
-	if err := w.startManager(ctx); err != nil {
+	if err := e.startManager(ctx); err != nil {
 		return Figure{}, err
 	}
-	if err := w.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
+	if err := e.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
 		return Figure{}, err
 	}
-	served := w.since(writes(ofProduct("slb")))[0].Time.Sub(w.manager.leading)
+	served := e.since(writes(ofProduct("slb")))[0].Time.Sub(e.manager.leading)
 	return atMost(fmt.Sprintf("first change served after becoming leader, %d Services", manyServiceCount),
 		served.Seconds(), "s", firstChangeWithin), nil
 }
 
 // manyServices measures the memory of a manager with many Services and nodes, right after its start, which is when it has read most.
 func manyServices(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{nodes: scaleServiceNodes})
+	e, err := newEnv(ctx, r, envOptions{nodes: scaleServiceNodes})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	if err := w.serveMany(ctx, scaleServiceNodes); err != nil {
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if err := e.serveMany(ctx, scaleServiceNodes); err != nil {
 		return nil, err
 	}
 	operation := fmt.Sprintf("%d Services of %d ports, %d nodes: resident memory after a restart",
 		manyServiceCount, manyServicePorts, scaleServiceNodes)
-	if _, err := w.during(ctx, operation, everything, func(ctx context.Context) error {
-		if err := w.startManager(ctx, fastClient...); err != nil {
+	if _, err := e.during(ctx, operation, everything, func(ctx context.Context) error {
+		if err := e.startManager(ctx, fastClient...); err != nil {
 			return err
 		}
-		return w.untilCalled(ctx, ofProduct("slb"))
+		return e.untilCalled(ctx, ofProduct("slb"))
 	}); err != nil {
 		return nil, err
 	}
-	mib, err := residentMiB(w.manager.pid())
+	mib, err := residentMiB(e.manager.pid())
 	if err != nil {
 		return nil, err
 	}
@@ -97,17 +97,17 @@ func manyServices(ctx context.Context, r run) (figures []Figure, err error) {
 }
 
 // serveMany makes the cloud and the cluster such as a manager leaves them that has served many Services, and stops the manager.
-func (w *world) serveMany(ctx context.Context, nodes int) error {
-	if err := w.readyForServices(ctx, nodes); err != nil {
+func (e *env) serveMany(ctx context.Context, nodes int) error {
+	if err := e.readyForServices(ctx, nodes); err != nil {
 		return err
 	}
-	c := newCaller(w.url, "replay-", writers)
+	c := newCaller(e.url, "replay-", writers)
 	defer c.close()
-	first, err := w.recordTemplate(ctx, c, newService("template", manyServicePorts))
+	first, err := e.recordTemplate(ctx, c, newService("template", manyServicePorts))
 	if err != nil {
 		return err
 	}
-	if err := w.stopManager(ctx); err != nil {
+	if err := e.stopManager(ctx); err != nil {
 		return err
 	}
 	services := make([]*corev1.Service, manyServiceCount-1)
@@ -116,13 +116,13 @@ func (w *world) serveMany(ctx context.Context, nodes int) error {
 	}
 	begin := time.Now()
 	err = each(ctx, services, func(ctx context.Context, service *corev1.Service) error {
-		service, err := w.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{})
+		service, err := e.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{})
 		if err != nil {
 			return fmt.Errorf("create a Service: %w", err)
 		}
-		return first.copyTo(ctx, w, c, service)
+		return first.copyTo(ctx, e, c, service)
 	})
-	w.say("%d Services after %.1f s", manyServiceCount, time.Since(begin).Seconds())
+	e.say("%d Services after %.1f s", manyServiceCount, time.Since(begin).Seconds())
 	return err
 }
 

@@ -22,52 +22,52 @@ const (
 
 // routes measures the route controller alone, so that the pace at which nodes are initialised does not blur the batches.
 func routes(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{settle: routeSettle, nodes: manyNodes})
+	e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: manyNodes})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
 	onlyRoutes := append([]string{"--controllers=node-route-controller"}, fastClient...)
-	if err := w.startManager(ctx, onlyRoutes...); err != nil {
+	if err := e.startManager(ctx, onlyRoutes...); err != nil {
 		return nil, err
 	}
 	for _, step := range []struct{ nodes, maxCalls int }{{fewNodes, fewMaxCalls}, {manyNodes, manyMaxCalls}} {
-		more, err := w.newRoutes(ctx, step.nodes, step.maxCalls)
+		more, err := e.newRoutes(ctx, step.nodes, step.maxCalls)
 		if err != nil {
 			return nil, err
 		}
 		figures = append(figures, more...)
 		if step.nodes != manyNodes {
-			if err := w.removeRoutedMachines(ctx); err != nil {
+			if err := e.removeRoutedMachines(ctx); err != nil {
 				return nil, err
 			}
 		}
 	}
-	restarted, err := w.restartWithRoutes(ctx, onlyRoutes)
+	restarted, err := e.restartWithRoutes(ctx, onlyRoutes)
 	return append(figures, restarted...), err
 }
 
 // newRoutes lets nodes join and then gives them their provider IDs while the manager is paused, so that it sees all of them at once: writing
 // thousands of them takes seconds, in which it would begin with small batches.
-func (w *world) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) {
-	if _, err := w.addMachines(n, false); err != nil {
+func (e *env) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) {
+	if _, err := e.addMachines(n, false); err != nil {
 		return nil, err
 	}
-	if err := w.untilNodes(ctx, n, "joined", joined); err != nil {
+	if err := e.untilNodes(ctx, n, "joined", joined); err != nil {
 		return nil, err
 	}
-	if _, err := w.settled(ctx, ofProduct("vpc")); err != nil {
+	if _, err := e.settled(ctx, ofProduct("vpc")); err != nil {
 		return nil, err
 	}
 	var took time.Duration
 	operation := fmt.Sprintf("routes for %d new nodes, one table", n)
-	t, err := w.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
-		if err := w.manager.whilePaused(func() error { return w.setProviderIDs(ctx) }); err != nil {
+	t, err := e.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
+		if err := e.manager.whilePaused(func() error { return e.setProviderIDs(ctx) }); err != nil {
 			return err
 		}
 		begin := time.Now()
 		defer func() { took = time.Since(begin) }()
-		return w.untilNodes(ctx, n, "routed", routed)
+		return e.untilNodes(ctx, n, "routed", routed)
 	})
 	if err != nil {
 		return nil, err
@@ -81,25 +81,25 @@ func (w *world) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error
 }
 
 // removeRoutedMachines waits until the routes have gone with the nodes.
-func (w *world) removeRoutedMachines(ctx context.Context) error {
-	if err := w.removeMachines(ctx); err != nil {
+func (e *env) removeRoutedMachines(ctx context.Context) error {
+	if err := e.removeMachines(ctx); err != nil {
 		return err
 	}
-	_, err := w.settled(ctx, ofProduct("vpc"))
+	_, err := e.settled(ctx, ofProduct("vpc"))
 	return err
 }
 
 // restartWithRoutes counts what a new leader reads of routes that are all as they should be.
-func (w *world) restartWithRoutes(ctx context.Context, args []string) ([]Figure, error) {
-	if err := w.stopManager(ctx); err != nil {
+func (e *env) restartWithRoutes(ctx context.Context, args []string) ([]Figure, error) {
+	if err := e.stopManager(ctx); err != nil {
 		return nil, err
 	}
 	operation := fmt.Sprintf("restart with %d routed nodes", manyNodes)
-	t, err := w.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
-		if err := w.startManager(ctx, args...); err != nil {
+	t, err := e.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
+		if err := e.startManager(ctx, args...); err != nil {
 			return err
 		}
-		return w.untilCalled(ctx, ofProduct("vpc"))
+		return e.untilCalled(ctx, ofProduct("vpc"))
 	})
 	if err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (w *world) restartWithRoutes(ctx context.Context, args []string) ([]Figure,
 }
 
 // untilCalled waits for the first chosen call since begin.
-func (w *world) untilCalled(ctx context.Context, f filter) error {
-	return w.until(ctx, "a call arrives", func(context.Context) (string, error) {
-		if len(w.since(f)) == 0 {
+func (e *env) untilCalled(ctx context.Context, f filter) error {
+	return e.until(ctx, "a call arrives", func(context.Context) (string, error) {
+		if len(e.since(f)) == 0 {
 			return "none has", nil
 		}
 		return "", nil

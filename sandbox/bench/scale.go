@@ -16,45 +16,45 @@ const (
 
 // idleNodes measures what a large cluster costs in which nothing changes.
 func idleNodes(ctx context.Context, r run) (figures []Figure, err error) {
-	w, err := newWorld(ctx, r, worldOptions{nodes: idleCount})
+	e, err := newEnv(ctx, r, envOptions{nodes: idleCount})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stop(ctx)) }()
-	if _, err := w.addMachines(idleCount, false); err != nil {
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if _, err := e.addMachines(idleCount, false); err != nil {
 		return nil, err
 	}
-	if err := w.untilNodes(ctx, idleCount, "joined", joined); err != nil {
+	if err := e.untilNodes(ctx, idleCount, "joined", joined); err != nil {
 		return nil, err
 	}
-	if err := w.startManager(ctx, fastClient...); err != nil {
+	if err := e.startManager(ctx, fastClient...); err != nil {
 		return nil, err
 	}
-	if err := w.untilNodes(ctx, idleCount, "schedulable", schedulable); err != nil {
+	if err := e.untilNodes(ctx, idleCount, "schedulable", schedulable); err != nil {
 		return nil, err
 	}
 	// A new leader, as the one that has just brought thousands of nodes up is no picture of a cluster at rest.
-	if err := w.stopManager(ctx); err != nil {
+	if err := e.stopManager(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.startManager(ctx); err != nil {
+	if err := e.startManager(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := w.settled(ctx, everything); err != nil {
+	if _, err := e.settled(ctx, everything); err != nil {
 		return nil, err
 	}
-	return w.idle(ctx)
+	return e.idle(ctx)
 }
 
-func (w *world) idle(ctx context.Context) ([]Figure, error) {
-	pid := w.manager.pid()
+func (e *env) idle(ctx context.Context) ([]Figure, error) {
+	pid := e.manager.pid()
 	before, err := processorTime(pid)
 	if err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	w.begin()
-	if err := w.watch(ctx, idleWindow); err != nil {
+	e.begin()
+	if err := e.watch(ctx, idleWindow); err != nil {
 		return nil, err
 	}
 	after, err := processorTime(pid)
@@ -66,8 +66,8 @@ func (w *world) idle(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := count(w.since(everything), everything)
-	w.say("calls while idle: %s", t)
+	t := count(e.since(everything), everything)
+	e.say("calls while idle: %s", t)
 	operation := fmt.Sprintf("%d nodes, nothing changing for %s", idleCount, idleWindow)
 	return []Figure{
 		atMost(operation+": resident memory", mib, "MiB", idleMiB),

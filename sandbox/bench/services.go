@@ -30,8 +30,8 @@ const (
 var appLabels = map[string]string{"app": app}
 
 // runApp runs the pods behind all Services with a selector.
-func (w *world) runApp(ctx context.Context, replicas int32) error {
-	_, err := w.client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
+func (e *env) runApp(ctx context.Context, replicas int32) error {
+	_, err := e.client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: appLabels},
@@ -46,22 +46,22 @@ func (w *world) runApp(ctx context.Context, replicas int32) error {
 	if err != nil {
 		return fmt.Errorf("create the deployment: %w", err)
 	}
-	return w.untilPods(ctx, replicas)
+	return e.untilPods(ctx, replicas)
 }
 
 // scaleApp changes the endpoints of all Services with a selector.
-func (w *world) scaleApp(ctx context.Context, replicas int32) error {
+func (e *env) scaleApp(ctx context.Context, replicas int32) error {
 	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	_, err := w.client.AppsV1().Deployments(namespace).Patch(ctx, app, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err := e.client.AppsV1().Deployments(namespace).Patch(ctx, app, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("scale the deployment: %w", err)
 	}
-	return w.untilPods(ctx, replicas)
+	return e.untilPods(ctx, replicas)
 }
 
-func (w *world) untilPods(ctx context.Context, n int32) error {
-	return w.until(ctx, "the pods are ready", func(ctx context.Context) (string, error) {
-		deployment, err := w.client.AppsV1().Deployments(namespace).Get(ctx, app, metav1.GetOptions{})
+func (e *env) untilPods(ctx context.Context, n int32) error {
+	return e.until(ctx, "the pods are ready", func(ctx context.Context) (string, error) {
+		deployment, err := e.client.AppsV1().Deployments(namespace).Get(ctx, app, metav1.GetOptions{})
 		if err != nil {
 			return "", fmt.Errorf("read the deployment: %w", err)
 		}
@@ -87,12 +87,12 @@ func newService(name string, ports int) *corev1.Service {
 }
 
 // serve creates a Service and waits for its address.
-func (w *world) createService(ctx context.Context, service *corev1.Service) error {
-	if _, err := w.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil {
+func (e *env) createService(ctx context.Context, service *corev1.Service) error {
+	if _, err := e.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create Service %s: %w", service.Name, err)
 	}
-	return w.until(ctx, "Service "+service.Name+" has an address", func(ctx context.Context) (string, error) {
-		got, err := w.service(ctx, service.Name)
+	return e.until(ctx, "Service "+service.Name+" has an address", func(ctx context.Context) (string, error) {
+		got, err := e.service(ctx, service.Name)
 		if err != nil {
 			return "", err
 		}
@@ -103,16 +103,16 @@ func (w *world) createService(ctx context.Context, service *corev1.Service) erro
 	})
 }
 
-func (w *world) service(ctx context.Context, name string) (*corev1.Service, error) {
-	service, err := w.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+func (e *env) service(ctx context.Context, name string) (*corev1.Service, error) {
+	service, err := e.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("read Service %s: %w", name, err)
 	}
 	return service, nil
 }
 
-func (w *world) patchService(ctx context.Context, name, patch string) error {
-	_, err := w.client.CoreV1().Services(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+func (e *env) patchService(ctx context.Context, name, patch string) error {
+	_, err := e.client.CoreV1().Services(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("patch Service %s: %w", name, err)
 	}
@@ -120,12 +120,12 @@ func (w *world) patchService(ctx context.Context, name, patch string) error {
 }
 
 // deleteService deletes a Service and waits until it is gone.
-func (w *world) deleteService(ctx context.Context, name string) error {
-	if err := w.client.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+func (e *env) deleteService(ctx context.Context, name string) error {
+	if err := e.client.CoreV1().Services(namespace).Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete Service %s: %w", name, err)
 	}
-	return w.until(ctx, "Service "+name+" is gone", func(ctx context.Context) (string, error) {
-		_, err := w.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	return e.until(ctx, "Service "+name+" is gone", func(ctx context.Context) (string, error) {
+		_, err := e.client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			return "", nil

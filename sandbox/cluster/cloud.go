@@ -21,13 +21,15 @@ const (
 
 // CloudOptions sets how the emulated cloud behaves. The zero value is a cloud that answers at once and limits nothing.
 type CloudOptions struct {
-	// Config is what exists in the cloud at the start; nil is the emulator's built-in configuration. The first nodes need the vSwitches
+	// Config is what exists in the cloud at the start, with its quotas; nil is the emulator's built-in configuration. The first nodes need the vSwitches
 	// vsw-a and vsw-b of that one, and programs that use the sandbox's cloud config need its access key.
 	Config *emulator.Config
 	// Latency is added to every OpenAPI call; Settle is how long asynchronous states take.
 	Latency, Settle time.Duration
 	// RateLimits is off (also when empty) or published.
 	RateLimits string
+	// NoListeners makes load balancers accept no connections: thousands of them cost thousands of sockets.
+	NoListeners bool
 }
 
 // Cloud is the emulated cloud, served on a loopback address. It is the only part of the sandbox that knows the emulator's Go API.
@@ -46,7 +48,7 @@ type Cloud struct {
 func startCloud(ctx context.Context, nodes nodes, opts CloudOptions) (*Cloud, error) {
 	machines, network := nodes.fabric()
 	cloud, err := emulator.New(emulator.Options{
-		Config: opts.Config, Fabric: true, Machines: machines, Network: network, Latency: opts.Latency, Settle: opts.Settle,
+		Config: opts.Config, Fabric: !opts.NoListeners, Machines: machines, Network: network, Latency: opts.Latency, Settle: opts.Settle,
 		RateLimits: opts.RateLimits,
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -20,7 +19,7 @@ func cloudConfig(opts Options, emulatorURL string) ([]byte, error) {
 	encode := base64.StdEncoding.EncodeToString
 	global := map[string]any{
 		"accessKeyID": encode([]byte(AccessKeyID)), "accessKeySecret": encode([]byte(AccessKeySecret)), "region": exists.Region,
-		"vpcid": exists.VPCs[0].ID, "vswitchid": vSwitchesOf(exists, exists.VPCs[0].ID),
+		"vpcid": exists.VSwitches[0].VPCID, "vswitchid": exists.VSwitches[0].Zone + ":" + exists.VSwitches[0].ID,
 	}
 	if opts.NodeKind != Real {
 		global["endpoints"] = map[string]string{"slb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL, "sts": emulatorURL}
@@ -30,15 +29,4 @@ func cloudConfig(opts Options, emulatorURL string) ([]byte, error) {
 		return nil, fmt.Errorf("encode the cloud-config: %w", err)
 	}
 	return append(content, '\n'), nil
-}
-
-// vSwitchesOf lists the vSwitches of a VPC as "zone:vSwitch", with commas between.
-func vSwitchesOf(config *cloud.Config, vpc string) string {
-	var all []string
-	for _, v := range config.VSwitches {
-		if v.VPCID == vpc {
-			all = append(all, v.Zone+":"+v.ID)
-		}
-	}
-	return strings.Join(all, ",")
 }

@@ -48,6 +48,9 @@ type Options struct {
 	Dir string
 	// Nodes is the number of ECS instances to begin with, 0 or more.
 	Nodes int
+	// ExpectedNodes is how many nodes there will be at most, where more join than the Nodes to begin with: with many nodes each one's
+	// heartbeats come less often.
+	ExpectedNodes int
 	// NodeKind is what the nodes are; Light when empty.
 	NodeKind NodeKind
 	// PodCIDR is the range that the nodes' pod CIDRs are cut from, a /24 each; with a comma and a range of IPv6 behind it, a /64 of that, too
@@ -127,7 +130,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		url, trouble = c.Cloud.URL, &c.Cloud.outages.controlPlane
 	}
 	progress.say("cloud emulator at %s with %d instances of this cluster", url, opts.Nodes+opts.WindowsNodes)
-	heartbeat := heartbeatOf(opts.NodeKind, opts.Nodes)
+	heartbeat := heartbeatOf(opts.NodeKind, max(opts.Nodes, opts.ExpectedNodes))
 	c.podCIDR = cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes))
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,

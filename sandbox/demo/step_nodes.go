@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/freeport"
 )
 
 // The programs that the demo shows, by their names in BinDir.
@@ -63,7 +63,7 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.managerPort, err = freePort(ctx); err != nil {
+	if s.managerPort, err = freeport.FindOne(ctx); err != nil {
 		return "", err
 	}
 	cloud := s.cluster.Cloud
@@ -182,17 +182,4 @@ func uninitialised(node *corev1.Node, machine cluster.Machine) string {
 		return fmt.Sprintf("node %s has lost no taint", node.Name)
 	}
 	return ""
-}
-
-// freePort is a TCP port that was free a moment ago.
-func freePort(ctx context.Context) (int, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		return 0, fmt.Errorf("free the port again: %w", err)
-	}
-	return port, nil
 }

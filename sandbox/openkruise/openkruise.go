@@ -18,6 +18,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/freeport"
 )
 
 const (
@@ -66,7 +68,7 @@ func (m *Manager) start(ctx context.Context, opts Options) error {
 	if err := os.WriteFile(kubeconfig, opts.Kubeconfig, 0o600); err != nil {
 		return fmt.Errorf("write the OpenKruise manager's kubeconfig: %w", err)
 	}
-	ports, err := freePorts(ctx, 2)
+	ports, err := freeport.Find(ctx, 2)
 	if err != nil {
 		return err
 	}
@@ -160,18 +162,4 @@ func (m *Manager) Stop() error {
 		return m.log.Close()
 	}
 	return nil
-}
-
-// freePorts returns TCP ports that were free a moment ago.
-func freePorts(ctx context.Context, n int) (_ []int, err error) {
-	var ports []int
-	for range n {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("look for a free port: %w", err)
-		}
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
-		defer func() { err = errors.Join(err, listener.Close()) }() // together, so that they differ
-	}
-	return ports, nil
 }
