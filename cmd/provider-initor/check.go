@@ -51,7 +51,7 @@ func runCheck(command *cobra.Command, w *workstation, cloudConfig string) error 
 	if err != nil {
 		return err
 	}
-	verdicts := audit.Judge(nodes, findings)
+	verdicts := audit.Verify(nodes, findings)
 	if err := writeVerdicts(command.OutOrStdout(), w.output, verdicts); err != nil {
 		return err
 	}

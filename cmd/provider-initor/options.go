@@ -36,6 +36,7 @@ type options struct {
 	cloudConfigMap   string
 	environment      provider.Environment
 	requireECS       bool
+	prefixed         bool
 	timeout          time.Duration
 	reportFile       string
 	logs             *logsapi.LoggingConfiguration
@@ -68,6 +69,8 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"ConfigMap whose key "+cloudConfigKey+" is used if --cloud-config is not set, if the ConfigMap exists and the role allows reading it")
 	flags.BoolVar(&o.requireECS, "require-ecs", false,
 		"fail if the node is not an ECS instance, instead of skipping it")
+	flags.BoolVar(&o.prefixed, "prefixed-provider-ids", false,
+		"write the provider ID as alicloud://region.instance instead of region.instance; both forms are always accepted")
 	flags.DurationVar(&o.timeout, "timeout", o.timeout, "time limit, including retries")
 	flags.StringVar(&o.reportFile, "report-file", o.reportFile,
 		"file to write the result to as JSON; in a pod, the termination log (environment: "+initor.EnvReportFile+")")
@@ -107,6 +110,8 @@ func (o *options) initializer() (*initor.Initializer, error) {
 		Sources:    sources,
 		RequireECS: o.requireECS,
 		Timeout:    o.timeout,
+
+		PrefixedProviderIDs: o.prefixed,
 	})
 }
 

@@ -48,6 +48,8 @@ func (w *workstation) addJobFlags(flags *pflag.FlagSet) {
 func (w *workstation) addPodFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&w.config.Image, "image", w.config.Image, "image of provider-initor")
 	flags.DurationVar(&w.config.Timeout, "timeout", w.config.Timeout, "time limit for all nodes")
+	flags.BoolVar(&w.config.PrefixedProviderIDs, "prefixed-provider-ids", false,
+		"write provider IDs as alicloud://region.instance instead of region.instance; both forms are always accepted")
 	flags.BoolVar(&w.config.Keep, "keep", false, "keep the BroadcastJob, its ServiceAccount and its role in the cluster, for nodes that join later")
 }
 

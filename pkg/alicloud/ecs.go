@@ -57,6 +57,9 @@ type InstanceQuery struct {
 	IDs        []string
 	PrivateIPs []string
 	VPCID      string
+	// FirstPage lists at most [MaxInstancesPerCall] instances, in one call. It is for callers that want to know whether the key
+	// sees any instance at all, and has an effect only without IDs and PrivateIPs.
+	FirstPage bool
 }
 
 // DescribeInstances returns the instances that match. An instance that does not exist is missing from the result: the
@@ -70,7 +73,7 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 		filter, values = "PrivateIpAddresses", query.PrivateIPs
 	}
 	if len(values) == 0 {
-		return c.describeInstances(ctx, params{}.set("VpcId", query.VPCID), nil)
+		return c.describeInstances(ctx, params{}.set("VpcId", query.VPCID), nil, query.FirstPage)
 	}
 	var all []Instance
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
@@ -82,7 +85,7 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 		if len(query.PrivateIPs) == 0 {
 			asked = chunk
 		}
-		part, err := c.describeInstances(ctx, in, asked)
+		part, err := c.describeInstances(ctx, in, asked, false)
 		if err != nil {
 			return nil, err
 		}
@@ -91,8 +94,8 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 	return all, nil
 }
 
-// describeInstances reads all pages. Where instances were asked for by id, another one is an error.
-func (c *Client) describeInstances(ctx context.Context, in params, asked []string) ([]Instance, error) {
+// describeInstances reads the first page or all. Where instances were asked for by id, another one is an error.
+func (c *Client) describeInstances(ctx context.Context, in params, asked []string, firstPage bool) ([]Instance, error) {
 	in.setInt("MaxResults", MaxInstancesPerCall)
 	var all []Instance
 	for {
@@ -111,7 +114,7 @@ func (c *Client) describeInstances(ctx context.Context, in params, asked []strin
 		if err != nil {
 			return nil, err
 		}
-		if !more {
+		if !more || firstPage {
 			return all, nil
 		}
 	}

@@ -79,6 +79,33 @@ func (m *Metadata) VPCID(ctx context.Context) (string, error) { return m.get(ctx
 // VSwitchID returns the id of the instance's vSwitch.
 func (m *Metadata) VSwitchID(ctx context.Context) (string, error) { return m.get(ctx, "vswitch-id") }
 
+// PrivateIPv4s returns the private IPv4 addresses of all network interfaces of the instance, the primary one first.
+func (m *Metadata) PrivateIPv4s(ctx context.Context) ([]string, error) {
+	primary, err := m.get(ctx, "private-ipv4")
+	if err != nil {
+		return nil, err
+	}
+	addresses := []string{primary}
+	macs, err := m.get(ctx, "network/interfaces/macs/")
+	if errors.Is(err, ErrNotFound) {
+		return addresses, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for mac := range strings.FieldsSeq(macs) {
+		text, err := m.get(ctx, "network/interfaces/macs/"+strings.TrimSuffix(mac, "/")+"/private-ipv4s")
+		if errors.Is(err, ErrNotFound) { // an interface without an IPv4 address
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("[]\", \n", r) })...)
+	}
+	return addresses, nil
+}
+
 // RoleCredentials returns the temporary keys of the instance's RAM role, or [ErrNoRole].
 func (m *Metadata) RoleCredentials(ctx context.Context) (Credentials, error) {
 	roles, err := m.get(ctx, "ram/security-credentials/")

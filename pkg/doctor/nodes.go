@@ -11,11 +11,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/audit"
 )
 
-// ProviderIDs judges the provider IDs of nodes. The findings are what ECS says of them, nil when it could not be asked.
+// ProviderIDs verifies the provider IDs of nodes. The findings are what ECS says of them, nil when it could not be asked.
 func ProviderIDs(nodes []*corev1.Node, findings map[string]initor.Finding) []Check {
 	var checks []Check
 	good := 0
-	for _, verdict := range audit.Judge(nodes, findings) {
+	for _, verdict := range audit.Verify(nodes, findings) {
 		if !verdict.Bad() {
 			good++
 			continue
@@ -27,10 +27,7 @@ func ProviderIDs(nodes []*corev1.Node, findings map[string]initor.Finding) []Che
 		if verdict.Reason != "" {
 			check.Detail += ": " + verdict.Reason
 		}
-		check.Fix = "delete the Node and let its kubelet register it again: a provider ID cannot be changed"
-		if verdict.Verdict == audit.VerdictMissing {
-			check.Fix = "run provider-initor run, or wait for the manager to initialise the node"
-		}
+		check.Fix = fixOf(verdict)
 		checks = append(checks, check)
 	}
 	compared := "compared with ECS"
@@ -38,6 +35,18 @@ func ProviderIDs(nodes []*corev1.Node, findings map[string]initor.Finding) []Che
 		compared = "not compared with ECS"
 	}
 	return append(checks, Check{Area: "nodes", Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(nodes), compared)})
+}
+
+// fixOf advises to delete a Node only where ECS shows that another instance is the node's: to lose a legitimate Node is worse than
+// an ID that nobody can verify.
+func fixOf(verdict audit.NodeVerdict) string {
+	switch {
+	case verdict.Verdict == audit.VerdictMissing:
+		return "run \"provider-initor run\", or wait until the manager initialises the node"
+	case verdict.Instance != "":
+		return "delete the Node and let its kubelet register it again, because a provider ID cannot be changed"
+	}
+	return "find out which ECS instance the node is; the Node may be legitimate, so do not delete it before"
 }
 
 // PodCIDRs checks that every node has a pod CIDR inside the cluster's ranges, without which it gets no route. Nodes that get

@@ -49,7 +49,7 @@ func TestConflictErrorTellsWhatToDo(t *testing.T) {
 
 func TestPatchFor(t *testing.T) {
 	t.Parallel()
-	got, err := patchFor(nodeWithID(""), testID)
+	got, err := patchFor(nodeWithID(""), testID.String())
 	want := `{"metadata":{"uid":"uid-1","resourceVersion":"7"},"spec":{"providerID":"cn-hangzhou.i-1"}}`
 	if err != nil || string(got) != want {
 		t.Errorf("patchFor = %s, %v, want %s", got, err, want)

@@ -69,7 +69,7 @@ func (s *ECSSource) Identify(ctx context.Context, n *corev1.Node) (node.Provider
 // error, so an empty list alone says nothing.
 func (s *ECSSource) absent(ctx context.Context, addresses []string) error {
 	if !s.seesInstances {
-		all, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{VPCID: s.vpcID})
+		all, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{VPCID: s.vpcID, FirstPage: true})
 		if err != nil {
 			return err
 		}

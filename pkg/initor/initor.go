@@ -43,6 +43,8 @@ type Options struct {
 	// RequireECS makes a node that is not an ECS instance a failure. By default it is a success that says so, because
 	// clusters may have such nodes.
 	RequireECS bool
+	// PrefixedProviderIDs writes the provider ID with the scheme "alicloud://", as the manager's flag of that name does.
+	PrefixedProviderIDs bool
 	// Timeout bounds one run, all retries included. Default [DefaultTimeout].
 	Timeout time.Duration
 }
@@ -178,7 +180,7 @@ func (i *Initializer) assign(ctx context.Context, n *corev1.Node, id identity) (
 			return true, err
 		}
 		if err = i.patch(ctx, n, id); err == nil {
-			result.Outcome, result.ProviderID = OutcomeSet, id.String()
+			result.Outcome, result.ProviderID = OutcomeSet, i.spelling(id.ProviderID)
 			return true, nil
 		}
 		if !transient(err) {
@@ -198,13 +200,14 @@ func (i *Initializer) assign(ctx context.Context, n *corev1.Node, id identity) (
 }
 
 func (i *Initializer) patch(ctx context.Context, n *corev1.Node, id identity) error {
-	patch, err := patchFor(n, id.ProviderID)
+	want := i.spelling(id.ProviderID)
+	patch, err := patchFor(n, want)
 	if err != nil {
 		return fmt.Errorf("write the patch of node %s: %w", n.Name, err)
 	}
 	_, err = i.opts.Nodes.Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
-		return fmt.Errorf("set spec.providerID of node %s to %q: %w", n.Name, id.String(), err)
+		return fmt.Errorf("set spec.providerID of node %s to %q: %w", n.Name, want, err)
 	}
 	return nil
 }

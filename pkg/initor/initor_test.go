@@ -29,6 +29,19 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
+func TestPrefixedProviderID(t *testing.T) {
+	t.Parallel()
+	c := newCluster(nodeWithID(""))
+	initializer, err := New(Options{Nodes: c.nodes(), NodeName: "node-1", Sources: []Source{knows}, PrefixedProviderIDs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := initializer.Run(t.Context())
+	if want := testID.Prefixed(); err != nil || result.ProviderID != want || c.node(t).Spec.ProviderID != want {
+		t.Errorf("%+v, %v: want %s", result, err, want)
+	}
+}
+
 func TestRun(t *testing.T) {
 	t.Parallel()
 	var (

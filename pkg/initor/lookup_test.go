@@ -34,6 +34,28 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestLookupByID: a node that no instance of the VPC has the address of may be an instance of another one.
+func TestLookupByID(t *testing.T) {
+	t.Parallel()
+	url := startCloud(t, emulator.InstanceSpec{})
+	withID := func(n *corev1.Node, id string) *corev1.Node { n.Spec.ProviderID = id; return n }
+	got, err := ecsSource(t, url, "emulator", "vpc-emulator").Lookup(t.Context(), []*corev1.Node{
+		withID(nodeAt("other-vpc", "192.168.0.1"), testID.Prefixed()), withID(nodeAt("not-shown", "192.168.0.2"), "cn-hangzhou.i-none"),
+		withID(nodeAt("other-region", "192.168.0.3"), "cn-beijing.i-1"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := got["other-vpc"]; found.Err != nil || found.ProviderID != testID {
+		t.Errorf("the instance of another VPC is %+v, want %v", found, testID)
+	}
+	for _, name := range []string{"not-shown", "other-region"} {
+		if found := got[name]; !errors.Is(found.Err, ErrNotECS) {
+			t.Errorf("%s is %+v, want %v", name, found, ErrNotECS)
+		}
+	}
+}
+
 func TestLookupThatSeesNothingSaysNothing(t *testing.T) {
 	t.Parallel()
 	url := startCloud(t, emulator.InstanceSpec{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,10 +25,11 @@ const (
 type MetadataAPI interface {
 	InstanceID(ctx context.Context) (string, error)
 	RegionID(ctx context.Context) (string, error)
+	PrivateIPv4s(ctx context.Context) ([]string, error)
 }
 
 // MetadataSource asks the metadata service of the machine that this process runs on. The node that it is asked about must
-// be that machine.
+// be that machine: where the service describes an instance without any address of the node, that is an error.
 type MetadataSource struct {
 	api MetadataAPI
 	sys fs.FS
@@ -44,27 +46,48 @@ func NewMetadataSource(api MetadataAPI, sys fs.FS) *MetadataSource {
 func (*MetadataSource) Name() string { return "metadata service" }
 
 // Identify implements [Source].
-func (s *MetadataSource) Identify(ctx context.Context, _ *corev1.Node) (node.ProviderID, error) {
+func (s *MetadataSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
 	instance, err := s.api.InstanceID(ctx)
 	if err != nil {
-		return node.ProviderID{}, s.judge(ctx, err)
+		return node.ProviderID{}, s.classify(ctx, err)
 	}
 	region, err := s.api.RegionID(ctx)
 	if err != nil {
 		// It knew the instance a moment ago: this is an ECS instance, whatever the reason.
 		return node.ProviderID{}, err
 	}
-	// What answered may be a stranger on the same address, with a page of its own: what goes into the node for good must
-	// at least read as a provider ID.
+	// Something else may have answered on the same address, with a page of its own. What goes into the node for good must at
+	// least read as a provider ID.
 	id, err := node.ParseProviderID(node.ProviderID{Region: region, InstanceID: instance}.String())
 	if err != nil {
 		return node.ProviderID{}, fmt.Errorf("region %q and instance id %q make no provider ID: %w", region, instance, err)
 	}
+	if err := s.sameMachine(ctx, n, instance); err != nil {
+		return node.ProviderID{}, err
+	}
 	return id, nil
 }
 
-// judge turns "nobody answers" and "no such instance" into [ErrNotECS], unless the machine itself says that it is ECS.
-func (s *MetadataSource) judge(ctx context.Context, err error) error {
+// sameMachine compares the addresses of the instance with those of the node. Behind the NAT of an ECS host, as in kind or a
+// nested virtual machine, the service describes the host, and every node there would get the host's provider ID for good.
+func (s *MetadataSource) sameMachine(ctx context.Context, n *corev1.Node, instance string) error {
+	own := ownIPv4(n)
+	if len(own) == 0 { // the kubelet has reported none yet
+		return nil
+	}
+	addresses, err := s.api.PrivateIPv4s(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(own, func(address string) bool { return slices.Contains(addresses, address) }) {
+		return nil
+	}
+	return fmt.Errorf("it describes instance %s with the addresses %s, but the node has %s: the node is another machine, such as a "+
+		"container or a virtual machine on that instance", instance, strings.Join(addresses, ", "), strings.Join(own, ", "))
+}
+
+// classify turns "nobody answers" and "no such instance" into [ErrNotECS], unless the machine itself says that it is ECS.
+func (s *MetadataSource) classify(ctx context.Context, err error) error {
 	var noAnswer *url.Error
 	absent := errors.As(err, &noAnswer) || errors.Is(err, alicloud.ErrNotFound)
 	if !absent || ctx.Err() != nil || s.isECS() {

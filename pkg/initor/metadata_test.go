@@ -17,6 +17,7 @@ type metadataService struct {
 	tokensOnly bool
 	status     int
 	region, id string
+	addresses  []string // of the primary network interface, and of another one
 }
 
 func (s *metadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -33,8 +34,40 @@ func (s *metadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, s.id)
 	case r.URL.Path == "/latest/meta-data/region-id" && r.Method == http.MethodGet:
 		write(w, s.region)
+	case r.URL.Path == "/latest/meta-data/private-ipv4" && len(s.addresses) > 0:
+		write(w, s.addresses[0])
+	case r.URL.Path == "/latest/meta-data/network/interfaces/macs/" && len(s.addresses) > 1:
+		write(w, "00:16:3e:00:00:01/")
+	case r.URL.Path == "/latest/meta-data/network/interfaces/macs/00:16:3e:00:00:01/private-ipv4s" && len(s.addresses) > 1:
+		write(w, `["`+s.addresses[1]+`"]`)
 	default:
 		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+// TestMetadataOfAnotherMachineIsRefused: behind the NAT of an ECS host the service describes the host.
+func TestMetadataOfAnotherMachineIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		instance []string
+		node     []string
+		refused  bool
+	}{
+		"same address":               {instance: []string{"10.1.0.11"}, node: []string{"10.1.0.11"}},
+		"second network interface":   {instance: []string{"10.1.0.11", "10.2.0.5"}, node: []string{"10.2.0.5"}},
+		"container on an instance":   {instance: []string{"10.1.0.11", "10.2.0.5"}, node: []string{"172.18.0.2"}, refused: true},
+		"no address reported yet":    {instance: []string{"10.1.0.11"}},
+		"the addresses are not read": {node: []string{"10.1.0.11"}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			service := &metadataService{region: "cn-hangzhou", id: "i-1", addresses: test.instance}
+			source := NewMetadataSource(alicloud.NewMetadata(serve(t, service)), fstest.MapFS{})
+			id, err := source.Identify(t.Context(), nodeAt("node-1", test.node...))
+			if (err != nil) != test.refused || errors.Is(err, ErrNotECS) || (id == testID) == test.refused {
+				t.Errorf("%v, %v; want it refused: %t", id, err, test.refused)
+			}
+		})
 	}
 }
 

@@ -60,6 +60,13 @@ func (c Config) differsBesidesKeys(other Config) bool {
 	return !reflect.DeepEqual(c, other)
 }
 
+// isEmpty reports whether the file sets nothing.
+func (c Config) isEmpty() bool {
+	c.Path = ""
+	empty, err := fileConfig{}.check()
+	return err == nil && reflect.DeepEqual(c, empty)
+}
+
 // fileConfig is the file as it is written. Key names are read in any letter case and unknown keys are ignored, as the
 // official CCM does.
 type fileConfig struct {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -89,6 +90,10 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 		config, err := ReadConfigFile(started.Path)
 		if err != nil {
 			return alicloud.Credentials{}, err
+		}
+		if config.isEmpty() && !started.isEmpty() {
+			// A write that was cut off, or a template without its values. Without its key the manager would act as another identity.
+			return alicloud.Credentials{}, errors.New("no setting below \"Global\", accepted: an object with the key \"Global\"")
 		}
 		if changed := started.differsBesidesKeys(config); changed != told {
 			told = changed

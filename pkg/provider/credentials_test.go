@@ -74,7 +74,7 @@ func configText(id string, more string) string {
 		encode([]byte(id)), encode([]byte("s3cret-of-"+id)), more)
 }
 
-// TestCloudConfigIsReloaded changes the key in a mounted ConfigMap, breaks the file, takes the key out, and gives one back.
+// TestCloudConfigIsReloaded changes the key in a mounted ConfigMap, breaks and empties the file, takes the key out, and puts one back.
 func TestCloudConfigIsReloaded(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cloud-config.conf")
@@ -100,6 +100,8 @@ func TestCloudConfigIsReloaded(t *testing.T) {
 			{`{"Global": {"accessKeyID": "!"`, "second"},
 			{configText("third", `, "clusterID": "a/b"`), "second"},
 			{configText("third", `, "clusterID": "c2"`), "third"},
+			// Emptied: the last good key serves on, and the identity does not change.
+			{"", "third"}, {"\n", "third"}, {"{}", "third"}, {`{"Other": {}}`, "third"}, {`{"Global": null}`, "third"},
 			{`{"Global": {"region": "cn-hangzhou"}}`, ""}, // the RAM role takes over, and there is none
 			{configText("fourth", ""), "fourth"},
 		} {

@@ -1,4 +1,4 @@
-// Package audit judges the provider IDs that nodes have.
+// Package audit verifies the provider IDs of nodes.
 //
 // It reads and compares only: package initor sets IDs, and nobody can change one.
 package audit
@@ -12,11 +12,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
 
-// Verdict is the judgement of one node.
+// Verdict is the result for one node.
 type Verdict string
 
 // The verdicts.
@@ -25,44 +26,64 @@ const (
 	VerdictOK Verdict = "ok"
 	// VerdictMissing says that the node has no provider ID; the initializer can set it.
 	VerdictMissing Verdict = "missing"
-	// VerdictForeign says that the ID is of another cloud or product.
+	// VerdictForeign says that the ID is of another cloud or product. That is wrong only where an ECS instance has the node's
+	// address.
 	VerdictForeign Verdict = "foreign"
 	// VerdictWrong says that the ID cannot be read, is another node's too, or is not that of the node's instance.
 	VerdictWrong Verdict = "wrong"
-	// VerdictNotECS says that ECS knows no instance with the node's address, and that the node has no ID of ours: there is
-	// nothing to do. It needs findings.
+	// VerdictNotECS says that there is nothing to do: a label excludes the node, or ECS knows no instance with its address and it
+	// has no ID of ours.
 	VerdictNotECS Verdict = "not-ecs"
+	// VerdictUnverified says that the ID reads well and that ECS shows no such instance to this key: it may be of another region or
+	// account.
+	VerdictUnverified Verdict = "unverified"
 )
 
-// NodeVerdict is one line of the answer.
+// NodeVerdict is the result for one node, with its reason.
 type NodeVerdict struct {
 	Node       string  `json:"node"`
 	ProviderID string  `json:"providerID"`
 	Verdict    Verdict `json:"verdict"`
-	// Reason says what is wrong; empty for ok and missing.
+	// Reason explains the verdict; empty for ok and missing.
 	Reason string `json:"reason,omitempty"`
+	// Instance is the provider ID of the instance with the node's address where the node has another one. Only then is it certain
+	// that the node's ID is wrong.
+	Instance string `json:"instance,omitempty"`
 }
 
-// Bad says whether the node needs somebody's attention.
-func (v NodeVerdict) Bad() bool { return v.Verdict != VerdictOK && v.Verdict != VerdictNotECS }
+// Bad reports whether the node needs attention.
+func (v NodeVerdict) Bad() bool {
+	switch v.Verdict {
+	case VerdictOK, VerdictNotECS, VerdictUnverified:
+		return false
+	case VerdictForeign:
+		return v.Instance != ""
+	}
+	return true
+}
 
-// Judge returns the verdict of each node, in the order of names. The findings, by node name, are what ECS says of the nodes;
+// Verify returns the verdict of each node, in the order of names. The findings, by node name, are what ECS says of the nodes;
 // without them (nil) an ID is wrong only if it contradicts itself or another node.
-func Judge(nodes []*corev1.Node, findings map[string]initor.Finding) []NodeVerdict {
+func Verify(all []*corev1.Node, findings map[string]initor.Finding) []NodeVerdict {
 	users := map[node.ProviderID][]string{}
-	for _, n := range nodes {
+	for _, n := range all {
 		if id, err := node.ParseProviderID(n.Spec.ProviderID); err == nil {
 			users[id] = append(users[id], n.Name)
 		}
 	}
-	verdicts := make([]NodeVerdict, 0, len(nodes))
-	for _, n := range nodes {
+	verdicts := make([]NodeVerdict, 0, len(all))
+	for _, n := range all {
 		verdict := NodeVerdict{Node: n.Name, ProviderID: n.Spec.ProviderID}
 		finding, known := findings[n.Name]
-		if !known {
-			verdict.Verdict, verdict.Reason = judgeAlone(n, users)
-		} else {
-			verdict.Verdict, verdict.Reason = judgeFound(n, users, finding)
+		switch label := nodes.ExclusionLabel(n); {
+		case label != "":
+			verdict.Verdict, verdict.Reason = VerdictNotECS, "the label "+label+" excludes the node"
+		case !known:
+			verdict.Verdict, verdict.Reason = alone(n, users)
+		case finding.Err != nil:
+			verdict.Verdict, verdict.Reason = unfound(n, users, finding.Err)
+		default:
+			verdict.compare(n, users, finding.ProviderID)
 		}
 		verdicts = append(verdicts, verdict)
 	}
@@ -70,8 +91,8 @@ func Judge(nodes []*corev1.Node, findings map[string]initor.Finding) []NodeVerdi
 	return verdicts
 }
 
-// judgeAlone looks at the ID, the node's region label and the other nodes.
-func judgeAlone(n *corev1.Node, users map[node.ProviderID][]string) (Verdict, string) {
+// alone considers the ID, the node's region label and the other nodes.
+func alone(n *corev1.Node, users map[node.ProviderID][]string) (Verdict, string) {
 	id, err := node.ParseProviderID(n.Spec.ProviderID)
 	switch {
 	case errors.Is(err, node.ErrProviderIDEmpty):
@@ -90,34 +111,35 @@ func judgeAlone(n *corev1.Node, users map[node.ProviderID][]string) (Verdict, st
 	return VerdictOK, ""
 }
 
-// judgeFound compares with what ECS says, if that is anything.
-func judgeFound(n *corev1.Node, users map[node.ProviderID][]string, finding initor.Finding) (Verdict, string) {
-	alone, reason := judgeAlone(n, users)
-	if finding.Err != nil {
-		return judgeUnfound(alone, reason, finding.Err)
-	}
-	instance := fmt.Sprintf("the instance with the node's address is %q", finding.ProviderID)
+// compare compares the node's ID with that of its instance.
+func (v *NodeVerdict) compare(n *corev1.Node, users map[node.ProviderID][]string, instance node.ProviderID) {
 	id, err := node.ParseProviderID(n.Spec.ProviderID)
-	switch {
-	case err == nil && id == finding.ProviderID:
-		return VerdictOK, "" // also if another node has the same ID: that one is wrong
-	case err == nil:
-		return VerdictWrong, instance
-	default:
-		return alone, instance
+	if err == nil && id == instance {
+		v.Verdict = VerdictOK // also if another node has the same ID: that one is wrong
+		return
+	}
+	v.Verdict, _ = alone(n, users)
+	if v.Verdict == VerdictOK {
+		v.Verdict = VerdictWrong
+	}
+	v.Reason = fmt.Sprintf("the instance with the node's address is %q", instance)
+	if v.Verdict != VerdictMissing {
+		v.Instance = instance.String()
 	}
 }
 
-// judgeUnfound is for a node of which ECS knows no instance, or too many.
-func judgeUnfound(alone Verdict, reason string, err error) (Verdict, string) {
+// unfound is for a node of which ECS shows no instance, or several.
+func unfound(n *corev1.Node, users map[node.ProviderID][]string, err error) (Verdict, string) {
+	verdict, reason := alone(n, users)
 	switch {
 	case !errors.Is(err, initor.ErrNotECS):
-		return alone, cmp.Or(reason, err.Error())
-	case alone == VerdictMissing, alone == VerdictForeign:
+		return verdict, cmp.Or(reason, err.Error())
+	case verdict == VerdictMissing, verdict == VerdictForeign:
 		return VerdictNotECS, err.Error()
-	default:
-		return VerdictWrong, err.Error()
+	case verdict == VerdictOK:
+		return VerdictUnverified, err.Error()
 	}
+	return verdict, reason
 }
 
 func without(names []string, name string) []string {

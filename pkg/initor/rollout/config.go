@@ -46,6 +46,8 @@ type Config struct {
 	Keep bool
 	// Timeout bounds the pods' work, so that they end also if nobody is there to remove them. More than zero.
 	Timeout time.Duration
+	// PrefixedProviderIDs has the pods write provider IDs with the scheme "alicloud://".
+	PrefixedProviderIDs bool
 	// Nodes are the names of the nodes that [DriverJob] makes Jobs for; the other driver finds its nodes itself.
 	Nodes []string
 }

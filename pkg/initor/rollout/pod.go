@@ -49,6 +49,7 @@ func container(c Config) corev1.Container {
 		Image:           c.Image,
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Command:         []string{"/usr/bin/init"},
+		Args:            arguments(c),
 		Env: []corev1.EnvVar{
 			{Name: initor.EnvNodeName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
 			{Name: initor.EnvReportFile, Value: terminationLog},
@@ -68,6 +69,13 @@ func container(c Config) corev1.Container {
 			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
 		},
 	}
+}
+
+func arguments(c Config) []string {
+	if c.PrefixedProviderIDs {
+		return []string{"--prefixed-provider-ids"}
+	}
+	return nil
 }
 
 func noVirtualKubelet() *corev1.Affinity {
