@@ -14,7 +14,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 )
 
 // samples are values of a row that it accepts, at both ends of its range.
@@ -91,7 +90,8 @@ func putAttribute(t *testing.T, w *world, row annotation.Row, protocol, value st
 	if len(listeners) != 1 || listeners[0].Protocol != protocol {
 		t.Fatalf("listeners = %v, want one of %s", listeners, protocol)
 	}
-	if got := listeners[0].Attributes[row.Attribute]; !diff.SameAttribute(row.Attribute, got, build.Encode(row, value)) {
+	want := alicloud.Attributes{row.Attribute: build.Encode(row, value)}
+	if got := listeners[0].Attributes[row.Attribute]; !want.Same(row.Attribute, listeners[0].Attributes) {
 		t.Errorf("%s: %s is %q in the cloud, want %q", value, row.Attribute, got, build.Encode(row, value))
 	}
 	w.calls()

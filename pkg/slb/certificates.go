@@ -13,20 +13,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-const (
-	// certificateAge is how long what was read of a certificate counts: as long as what is known of a CLB.
-	certificateAge = defaultResyncPeriod
-)
+// certificateAge is how long what was read of a certificate counts: as long as what is known of a CLB.
+const certificateAge = defaultResyncPeriod
 
 // certificates remembers the certificates of all Services: many share one.
 type certificates struct {
 	mu   sync.Mutex // guards byID
-	byID map[string]rememberedCertificate
-}
-
-type rememberedCertificate struct {
-	build.Certificate
-	at time.Time
+	byID map[string]part[build.Certificate]
 }
 
 // remembered returns what was read not long ago. A certificate that is missing may be uploaded at any time.
@@ -34,31 +27,33 @@ func (c *certificates) remembered(id string) (build.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.byID[id]
-	return known.Certificate, ok && (known.Found || !known.Read) && time.Since(known.at) < certificateAge
+	return known.value, ok && (known.value.Found || !known.value.Read) && time.Since(known.readAt) < certificateAge
 }
 
 func (c *certificates) remember(id string, state build.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
-		c.byID = map[string]rememberedCertificate{}
+		c.byID = map[string]part[build.Certificate]{}
 	}
-	c.byID[id] = rememberedCertificate{state, time.Now()}
+	var read part[build.Certificate]
+	read.set(state)
+	c.byID[id] = read
 }
 
 // readCertificates returns the certificates that the annotations name. What cannot be read is no reason to stop: the cloud
 // refuses what is wrong.
-func (r *Reconciler) readCertificates(ctx context.Context, params annotation.Params) map[string]build.Certificate {
+func (e *engine) readCertificates(ctx context.Context, params annotation.Params) map[string]build.Certificate {
 	states := map[string]build.Certificate{}
 	for _, id := range build.NamedCertificates(params) {
-		state, ok := r.certificates.remembered(id)
+		state, ok := e.certificates.remembered(id)
 		if !ok {
-			found, exists, err := r.opts.API.DescribeServerCertificate(ctx, id)
+			found, exists, err := e.api.DescribeServerCertificate(ctx, id)
 			state = build.Certificate{Read: err == nil, Found: exists, Expires: found.Expires}
 			if err != nil {
-				klog.FromContext(ctx).Info("Certificate cannot be read; it is not told when it expires", "certificate", id, "err", err)
+				klog.FromContext(ctx).Info("Cannot read the certificate; no event warns before it expires", "certificate", id, "err", err)
 			}
-			r.certificates.remember(id, state)
+			e.certificates.remember(id, state)
 		}
 		states[id] = state
 	}

@@ -165,14 +165,14 @@ func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
-			if svc, ok := object.(*corev1.Service); ok && concerns(svc) {
+			if svc, ok := object.(*corev1.Service); ok && needsReconcile(svc) {
 				enqueue(svc)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Service)
 			svc, also := after.(*corev1.Service)
-			if ok && also && (concerns(old) || concerns(svc)) {
+			if ok && also && (needsReconcile(old) || needsReconcile(svc)) {
 				enqueue(svc)
 			}
 		},

@@ -18,7 +18,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // podReader reads pods one by one, and only those that may have a gate: a watch would hold every pod of the cluster in
@@ -33,15 +32,14 @@ func (p *podReader) mayRead() bool {
 	return at == nil || time.Since(*at) > defaultResyncPeriod
 }
 
-// gates returns the pods with a gate of the Service that are not known to be ready.
-func (r *Reconciler) gates(ctx context.Context, svc *corev1.Service, known *memory, in build.Input) []backend.GatedPod {
-	var gates []backend.GatedPod
-	ungated := sets.New[types.UID]()
+// readGates returns the pods with a gate of the Service that are not known to be ready, and those that are known to have no gate.
+func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, known sets.Set[types.UID], in build.Input) (gates []backend.GatedPod, ungated sets.Set[types.UID]) {
+	ungated = sets.New[types.UID]()
 	for _, endpoint := range backend.GateEndpoints(in.Backends(), svc.Spec.PublishNotReadyAddresses) {
 		switch {
 		case !r.pods.mayRead():
-			return nil
-		case known.ungated.Has(endpoint.Uid):
+			return nil, known
+		case known.Has(endpoint.Uid):
 			ungated.Insert(endpoint.Uid) // the gates of a pod never change
 			continue
 		}
@@ -53,8 +51,7 @@ func (r *Reconciler) gates(ctx context.Context, svc *corev1.Service, known *memo
 			ungated.Insert(gate.Uid)
 		}
 	}
-	known.ungated = ungated
-	return gates
+	return gates, ungated
 }
 
 // readGate reads one pod. A failure is no reason to let the other members wait: the pod counts as not ready and is looked
@@ -80,23 +77,27 @@ func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint
 	return gate, found
 }
 
-// openGates brings the gates in line with the members that stand.
-func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, known *memory, out *outcome) error {
+// opened is what [Reconciler.openGates] found.
+type opened struct {
+	problems []problem.Problem
+	// wait is when pods that are not registered yet are due for another look, 0 for none.
+	wait time.Duration
+}
+
+// openGates brings the readiness gates in line with the backends that are registered.
+func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates []backend.GatedPod, registered func(address string) bool) (opened, error) {
 	var errs []error
-	registered := func(address string) bool { return model.IsMember(address, out.desired, known.actual) }
-	for _, change := range backend.GateChanges(svc.Name, out.gates, registered, time.Now()) {
+	for _, change := range backend.GateChanges(svc.Name, gates, registered, time.Now()) {
 		err := r.setGate(ctx, svc.Namespace, change)
 		switch {
 		case apierrors.IsForbidden(err):
-			out.problems = append(out.problems, problem.Newf(problem.ReasonFailedUpdateGate,
-				"pods wait for the readiness gate %s%s, and the role may not patch pods/status", backend.GatePrefix, svc.Name))
-			return errors.Join(errs...)
+			return opened{problems: []problem.Problem{problem.Newf(problem.ReasonFailedUpdateGate,
+				"pods wait for the readiness gate %s%s, and the role may not patch pods/status", backend.GatePrefix, svc.Name)}}, errors.Join(errs...)
 		case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err):
 			errs = append(errs, fmt.Errorf("set the readiness gate of pod %s: %w", change.Name, err))
 		}
 	}
-	out.gateWait = backend.GateWait(out.gates, registered, time.Now())
-	return errors.Join(errs...)
+	return opened{wait: backend.GateWait(gates, registered, time.Now())}, errors.Join(errs...)
 }
 
 // setGate writes the condition. The patch names the UID, so that the API server refuses it on a new pod of the same name.

@@ -168,15 +168,9 @@ func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (*model.Mo
 		plan, err := g.Preview(ctx, svc)
 		return nil, plan, err
 	}
-	known := &memory{uid: svc.UID, marked: held(svc)}
-	params, problems := annotation.Of(svc)
-	if err := g.look(ctx, svc, params, known); err != nil {
-		return nil, model.Plan{}, err
-	}
-	out := outcome{problems: append(problems, placement(known.actual, params)...)}
-	plan, err := g.plan(ctx, svc, known, params, &out)
-	plan.Problems = problem.ByReason(out.problems)
-	return out.desired, plan, err
+	goal, problems, err := g.preview(ctx, svc)
+	goal.plan.Problems = problem.ByReason(problems)
+	return goal.desired, goal.plan, err
 }
 
 // carryOut makes passes until nothing is written any more: the second one writes nothing.

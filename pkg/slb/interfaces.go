@@ -16,39 +16,38 @@ import (
 )
 
 // interfaces returns the network interfaces of addresses of pods. An address keeps its interface for as long as it is an
-// endpoint, so only new ones are asked for. blocks are those of the VPC, when an address has no interface and they can be
-// read.
-func (r *Reconciler) interfaces(ctx context.Context, known *memory, addresses []string) (current map[string]string, blocks []netip.Prefix, err error) {
+// endpoint, so only those that are not known are read. blocks are those of the VPC, when an address has no interface and they
+// can be read.
+func (e *engine) interfaces(ctx context.Context, known map[string]string, addresses []string) (current map[string]string, blocks []netip.Prefix, err error) {
 	current = make(map[string]string, len(addresses))
-	blocks = r.blocks.remembered()
+	blocks = e.blocks.remembered()
 	var unknown []string
 	for _, address := range addresses {
-		if id, ok := known.interfaces[address]; ok {
+		if id, ok := known[address]; ok {
 			current[address] = id
 		} else if backend.MayHaveInterface(blocks, address) {
 			unknown = append(unknown, address)
 		}
 	}
-	if err := r.findInterfaces(ctx, unknown, current); err != nil {
+	if err := e.findInterfaces(ctx, unknown, current); err != nil {
 		return nil, nil, err
 	}
-	known.interfaces = current
 	if len(current) < len(addresses) {
-		blocks = r.blocksOfVPC(ctx)
+		blocks = e.blocksOfVPC(ctx)
 	}
 	return current, blocks, nil
 }
 
 // findInterfaces adds the interfaces of the addresses that have one.
-func (r *Reconciler) findInterfaces(ctx context.Context, addresses []string, into map[string]string) error {
+func (e *engine) findInterfaces(ctx context.Context, addresses []string, into map[string]string) error {
 	ipv6, ipv4 := partition(addresses, func(address string) bool { return strings.Contains(address, ":") })
 	for _, query := range []alicloud.NetworkInterfaceQuery{{PrivateIPs: ipv4}, {IPv6s: ipv6}} {
 		wanted := slices.Concat(query.PrivateIPs, query.IPv6s)
 		if len(wanted) == 0 {
 			continue
 		}
-		query.VPCID = r.opts.Config.VPCID
-		found, err := r.opts.API.DescribeNetworkInterfaces(ctx, query)
+		query.VPCID = e.config.VPCID
+		found, err := e.api.DescribeNetworkInterfaces(ctx, query)
 		if err != nil {
 			return fmt.Errorf("find the network interfaces of %d addresses: %w", len(wanted), err)
 		}
@@ -91,17 +90,17 @@ func (v *vpcBlocks) remembered() []netip.Prefix {
 }
 
 // blocksOfVPC returns none where they cannot be read: then every address may still get a network interface.
-func (r *Reconciler) blocksOfVPC(ctx context.Context) []netip.Prefix {
-	if blocks := r.blocks.remembered(); blocks != nil {
+func (e *engine) blocksOfVPC(ctx context.Context) []netip.Prefix {
+	if blocks := e.blocks.remembered(); blocks != nil {
 		return blocks
 	}
-	blocks, err := r.opts.API.DescribeVPCBlocks(ctx, r.opts.Config.VPCID)
+	blocks, err := e.api.DescribeVPCBlocks(ctx, e.config.VPCID)
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The address blocks of the VPC cannot be read", "vpc", r.opts.Config.VPCID, "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot read the address blocks of the VPC", "vpc", e.config.VPCID, "err", err)
 		blocks = nil
 	}
-	r.blocks.mu.Lock()
-	defer r.blocks.mu.Unlock()
-	r.blocks.blocks, r.blocks.at = blocks, time.Now()
+	e.blocks.mu.Lock()
+	defer e.blocks.mu.Unlock()
+	e.blocks.blocks, e.blocks.at = blocks, time.Now()
 	return blocks
 }

@@ -7,11 +7,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// note writes to the log what is not there yet: every pass comes to the same.
-func (m *memory) note(ctx context.Context, found []string) {
+// logIneffective writes to the log what is not there yet, because every pass comes to the same. It returns what was written last.
+func logIneffective(ctx context.Context, found []string, before string) string {
 	text := strings.Join(found, "; ")
-	if text != "" && text != m.noted {
+	if text != "" && text != before {
 		klog.FromContext(ctx).Info("Some annotations do not act as they read", "notes", text)
 	}
-	m.noted = text
+	return text
 }

@@ -145,7 +145,7 @@ func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	switch {
 	case svc == nil:
 		orphan.Reason = "the Service with the tag " + values[mark.TagOwner] + " does not exist"
-	case !Served(svc) && !held(svc):
+	case !WantsLoadBalancer(svc) && !hasFinalizer(svc):
 		orphan.Reason = fmt.Sprintf("Service %s is not served here any more", mark.ServiceName(svc))
 	default:
 		return
@@ -163,7 +163,7 @@ func (c *census) marked(orphan Orphan, text, loadBalancerID string) {
 	switch {
 	case svc == nil:
 		orphan.Reason = fmt.Sprintf("Service %s does not exist", name)
-	case !Served(svc) && !held(svc):
+	case !WantsLoadBalancer(svc) && !hasFinalizer(svc):
 		orphan.Reason = fmt.Sprintf("Service %s is not served here any more", name)
 	case !mayBeOn(svc, loadBalancerID):
 		orphan.Reason = fmt.Sprintf("Service %s is on another CLB", name)

@@ -5,244 +5,191 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Reconcile makes one pass over a Service: it creates or repairs its CLB, or tears it down, and shows the result on the
-// Service. It returns after what time the next pass is due without any event, 0 for none.
-//
-// An error that only means "not now" is not returned; the time is then short.
-func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (time.Duration, error) {
-	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+// provision makes one pass over a Service that wants a CLB: the finalizer, the stages of [Reconciler.ensure], and what the Service
+// shows of them.
+func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service) (time.Duration, error) {
+	adopted := hasFinalizer(cached)
+	known := r.states.of(cached).began(adopted)
+	defer func() { r.states.commit(cached, known) }()
+	svc, err := r.writer.change(ctx, cached, addFinalizer)
 	if err != nil {
-		return 0, fmt.Errorf("wait for the Service: %w", err)
-	}
-	defer unlock()
-	known := r.memories.of(svc)
-	switch {
-	case wantsLoadBalancer(r.opts.Config, svc):
-		return r.serve(ctx, svc, known)
-	case Served(svc) && handsOver(r.opts.Config, svc):
-		r.tellHandedOver(svc, known)
-		return 0, nil
-	case held(svc):
-		return r.tearDown(ctx, svc, known)
-	default:
-		return 0, nil
-	}
-}
-
-// Forget drops what is remembered of a Service that is gone.
-func (r *Reconciler) Forget(key types.NamespacedName) { r.memories.drop(key) }
-
-func (r *Reconciler) serve(ctx context.Context, cached *corev1.Service, known *memory) (time.Duration, error) {
-	known.marked = known.marked || held(cached)
-	known.begin(held(cached))
-	if known.removing != "" {
-		known.reclaimed = known.removing
-	}
-	known.removing, known.released = "", false
-	svc, err := r.kube.change(ctx, cached, func(svc *corev1.Service) {
-		if !held(svc) {
-			addFinalizer(svc)
-			storeFirstIntent(svc)
-		}
-	})
-	if err != nil {
-		return 0, r.tellUnwritten(cached, known, problem.ReasonFailedAddFinalizer, fmt.Errorf("add the finalizer: %w", err))
+		err = fmt.Errorf("add the finalizer: %w", err)
+		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
+		return 0, err
 	}
 	if svc == nil || !wantsLoadBalancer(r.opts.Config, svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
 	measured := pass{ensuring(svc), time.Now()}
-	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known)
-	out, syncErr := r.ensure(turn, svc, known)
-	end(syncErr)
-	if out.service != nil {
-		svc = out.service
+	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
+	known, done, syncErr := r.ensure(turn, svc, adopted, known)
+	known.backoff.waitingSince = end(syncErr)
+	wait, retryLater := waitTime(syncErr)
+	retryLater = retryLater && known.backoff.patient()
+	measured.end(syncErr, retryLater, done.writes > 0)
+	if err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
+		known.failure = r.emitUnwritten(svc, problem.ReasonFailedUpdateStatus, err)
+		return 0, errors.Join(syncErr, err)
 	}
-	wait, quiet := waitTime(syncErr)
-	quiet = quiet && known.patient()
-	measured.end(syncErr, quiet, out.writes > 0)
-	out.repeated = syncErr != nil && signature(syncErr) == known.failure
-	if err := r.show(ctx, svc, out, syncErr, quiet); err != nil {
-		return 0, errors.Join(syncErr, r.tellUnwritten(svc, known, problem.ReasonFailedUpdateStatus, err))
-	}
-	r.tell(svc, known, out, syncErr, quiet)
-	if quiet {
+	known.failure, known.replaced = r.emit(svc, known, done, syncErr, retryLater)
+	if retryLater {
 		return wait, nil
 	}
-	return r.next(known, out, syncErr)
+	if syncErr == nil && problem.HasReason(done.problems, problem.ReasonListenerConflict) {
+		known.clb.listeners.invalidate("the other owner may leave the port at any time, without any event")
+	}
+	return r.next(known, done, syncErr)
 }
 
-// next returns when the Service is looked at again without any event.
-func (r *Reconciler) next(known *memory, out outcome, syncErr error) (time.Duration, error) {
+// ensured is what the stages of [Reconciler.ensure] came to.
+type ensured struct {
+	// service is the Service as they left it.
+	service  *corev1.Service
+	problems []problem.Problem
+	// writes counts the calls that changed something.
+	writes int
+	// record is what was applied, and status what the Service is to show; nil leaves them as they are.
+	record *Record
+	status *corev1.LoadBalancerStatus
+	// wakes are times after which the Service is due for another pass; 0 is none.
+	wakes []time.Duration
+}
+
+// ensure makes the CLB of a Service as it is wanted, stage by stage. The caller holds the Service's lock and commits the state.
+// adopted says that the Service may have had a CLB before this program saw it.
+func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bool, known state) (state, ensured, error) {
+	params, problems := annotation.Of(svc)
+	done := ensured{service: svc, problems: problems}
+	if err := r.clb.refuse(params); err != nil {
+		return known, done, err
+	}
+	unlock, err := r.lockShared(ctx, params, known.clb)
+	if err != nil {
+		return known, done, err
+	}
+	defer unlock()
+
+	found, err := r.clb.refresh(ctx, known.request(svc, params, adopted), known.clb)
+	known = known.refreshed(found, r.opts.ResyncPeriod)
+	if err != nil {
+		return known, done, err
+	}
+	if known.clb.model() == nil && len(found.unread) > 0 {
+		return known, done, errors.Join(slices.Collect(maps.Values(found.unread))...) // nothing is created while anything is unknown
+	}
+	done.problems = append(done.problems, placement(known.clb.model(), params)...)
+
+	goal, err := r.decide(ctx, svc, params, known)
+	known.cache, known.lastValid = goal.inputs.cache, goal.lastValid
+	done.problems = append(done.problems, goal.problems...)
+	if err != nil {
+		return known, done, err
+	}
+	if problem.HasInvalid(done.problems) {
+		goal.planned = goal.membersOnly()
+	}
+	goal.plan = goal.plan.WithoutSteps(found.unread)
+	known.ineffective = logIneffective(ctx, build.Ineffective(params, goal.desired), known.ineffective)
+
+	written, intent, err := r.recordIntent(ctx, svc, *known.record, goal.planned)
+	if written == nil {
+		return known, done, err
+	}
+	known.record, done.service = &intent, written
+
+	deployed := r.clb.deploy(ctx, svc, known.clb, goal.plan, found.drift)
+	done.writes = deployed.writes
+	err = errors.Join(append([]error{deployed.err}, slices.Collect(maps.Values(found.unread))...)...)
+	known = known.deployed(deployed).readAgainOnceSettled(goal.plan)
+	known.record, done.record = recordApply(*known.record, goal.record, deployed, known.clb.model(), err != nil)
+
+	gates, gateErr := r.openGates(ctx, svc, goal.inputs.gates, func(address string) bool { return model.IsMember(address, goal.desired, known.clb.model()) })
+	shown, addresses := r.clb.status(ctx, known.clb, params)
+	known.clb.addresses, done.status = addresses, shown.status
+	done.problems = slices.Concat(done.problems, gates.problems, shown.problems)
+	done.wakes = []time.Duration{gates.wait, goal.inputs.readyGraceLeft}
+	return known, done, errors.Join(err, gateErr)
+}
+
+// decided is the goal of a pass, and what it was made of.
+type decided struct {
+	planned
+	inputs    gathered
+	lastValid *annotation.Params
+}
+
+// decide gathers the inputs and plans. A Service whose annotations are invalid and that has no CLB gets none.
+func (r *Reconciler) decide(ctx context.Context, svc *corev1.Service, params annotation.Params, known state) (decided, error) {
+	goal := decided{inputs: gathered{cache: known.cache}, lastValid: known.lastValid}
+	clb := known.clb.model()
+	if params.Invalid && clb == nil {
+		return goal, nil
+	}
+	params, goal.lastValid = effective(params, known.lastValid)
+	var err error
+	if goal.inputs, err = r.gather(ctx, svc, reversal(params, *known.record, clb), clb, known.cache); err != nil {
+		return goal, err
+	}
+	goal.planned, err = r.clb.plan(goal.inputs, params, known.clb, *known.record, known.removal.reclaimed)
+	return goal, err
+}
+
+// recordIntent writes to the Service the tags and domains that a plan is about to write, before it does. It returns the Service and
+// the Record as they are then; the Service is nil when it is gone.
+func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, applied Record, goal planned) (*corev1.Service, Record, error) {
+	if goal.record == nil || goal.plan.Empty() || applied.covers(goal.record.intent()) {
+		return svc, applied, nil
+	}
+	both := applied.and(goal.record.intent())
+	written, err := r.writer.change(ctx, svc, both.store())
+	if err != nil {
+		return nil, applied, fmt.Errorf("record what is about to be written: %w", err)
+	}
+	return written, both, nil
+}
+
+// recordApply returns the Record after a plan, and again what the Service is to hold of it, nil to leave that as it is.
+func recordApply(applied Record, wanted *Record, done deployment, clb *model.Model, failed bool) (known, store *Record) {
+	if clb == nil || wanted == nil {
+		return &applied, nil
+	}
+	record := applied.after(*wanted, failed, done.refused).of(clb)
+	return &record, &record
+}
+
+// next returns when the Service is due for another pass without any event.
+func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Duration, error) {
 	var config *problem.ConfigError
-	wait := max(time.Until(known.due), time.Second)
+	wait := max(time.Until(known.driftAt), time.Second)
 	switch {
 	case errors.As(syncErr, &config):
-		// The next look is the next change of the Service or the drift pass: repeating does not help.
+		// Only a change of the Service, or the pass for drift, can help: repeating does not.
 		return r.opts.ResyncPeriod, nil
 	case syncErr != nil:
 		return 0, syncErr
-	case problem.HasReason(out.problems, problem.ReasonListenerConflict):
-		known.doubt() // the other may leave the port at any time, and no event tells us
+	case problem.HasReason(done.problems, problem.ReasonListenerConflict):
 		wait = conflictWait
-	case problem.HasReason(out.problems, problem.ReasonSkipSyncBackends):
+	case problem.HasReason(done.problems, problem.ReasonSkipSyncBackends):
 		wait = min(unresolvedWait, wait)
-	case problem.HasReason(out.problems, problem.ReasonFailedSetEIPAddress):
+	case problem.HasReason(done.problems, problem.ReasonFailedSetEIPAddress):
 		wait = min(eipWait, wait)
 	}
-	for _, sooner := range []time.Duration{out.gateWait, out.silence} {
+	for _, sooner := range done.wakes {
 		if sooner > 0 {
 			wait = min(sooner, wait)
 		}
 	}
 	return wait, nil
-}
-
-// show writes status, label and condition. While the cloud is not ready the last known ones stay.
-func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, out outcome, syncErr error, quiet bool) error {
-	result := metav1.Condition{}
-	unmet, isUnmet := unmetWish(out.problems)
-	switch {
-	case syncErr == nil && isUnmet:
-		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: unmet.Reason, Message: unmet.Message}
-	case syncErr == nil:
-		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured, Message: "The CLB is as the Service wants it"}
-	case !quiet:
-		result = metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: failureReason(syncErr), Message: syncErr.Error()}
-	}
-	if _, err := r.kube.change(ctx, svc, publish(out, result)); err != nil {
-		return fmt.Errorf("show the CLB on the Service: %w", err)
-	}
-	return nil
-}
-
-// unmetWish returns the gravest of the problems that keep the CLB from being as the Service wants it, until its user changes
-// something.
-func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
-	for _, reason := range []string{problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute} {
-		for _, problem := range problem.ByReason(problems) {
-			if problem.Reason == reason {
-				return problem, true
-			}
-		}
-	}
-	return problem.Problem{}, false
-}
-
-// tell sends the events of a pass: one per outcome, however many attempts it takes.
-func (r *Reconciler) tell(svc *corev1.Service, known *memory, out outcome, syncErr error, quiet bool) {
-	told := map[problem.Problem]bool{}
-	for _, found := range problem.ByReason(out.problems) {
-		if !known.told[found] {
-			r.opts.Recorder.Event(svc, problem.EventType(found.Reason), found.Reason, found.Message)
-		}
-		told[found] = true
-	}
-	if syncErr != nil {
-		maps.Copy(told, known.told) // a pass that ended early has not seen everything: the next one must not tell it again
-	}
-	known.told = told
-	switch {
-	case quiet:
-	case syncErr != nil:
-		if failure := signature(syncErr); failure != known.failure {
-			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, failureReason(syncErr), syncErr.Error())
-			known.failure = failure
-		}
-	case known.recreating != "" && known.actual != nil:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "CLB %s is gone; %s with address %s takes its place",
-			known.recreating, known.actual.LoadBalancer.ID, known.actual.LoadBalancer.Address)
-		known.recreating, known.failure = "", ""
-	case out.writes > 0 || known.failure != "":
-		if _, isUnmet := unmetWish(out.problems); !isUnmet { // an event of its own tells of that
-			r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "CLB %s is as the Service wants it", out.loadBalancerID)
-		}
-		known.failure = ""
-	}
-}
-
-// tellUnwritten tells once that the API server did not take a change of the Service, and returns the error.
-func (r *Reconciler) tellUnwritten(svc *corev1.Service, known *memory, reason string, err error) error {
-	if failure := reason + ":" + string(apierrors.ReasonForError(err)); failure != known.failure {
-		r.opts.Recorder.Event(svc, corev1.EventTypeWarning, reason, err.Error())
-		known.failure = failure
-	}
-	return err
-}
-
-// tellHandedOver tells once that nothing is done for the Service.
-func (r *Reconciler) tellHandedOver(svc *corev1.Service, known *memory) {
-	found := handedOver(svc)
-	if !known.told[found] {
-		r.opts.Recorder.Event(svc, corev1.EventTypeWarning, found.Reason, found.Message)
-	}
-	known.told = map[problem.Problem]bool{found: true}
-}
-
-func handedOver(svc *corev1.Service) problem.Problem {
-	kind, _ := annotation.Lookup(svc.Annotations, annotation.Type)
-	text := ""
-	if id := svc.Labels[LabelLoadBalancerID]; id != "" {
-		text = fmt.Sprintf("; CLB %s stays as it is until the Service is deleted", id)
-	}
-	return problem.Newf(problem.ReasonFeatureNotSupported, "%s: %q leaves the Service to another controller (feature gate %s)%s", annotation.Type, kind, annotation.GateLoadBalancerType, text)
-}
-
-// tearDown removes the CLB, then what holds the Service.
-func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, known *memory) (time.Duration, error) {
-	if known.released {
-		return 0, nil // the cache has not seen it yet
-	}
-	measured := pass{passDelete, time.Now()}
-	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known)
-	out, err := r.remove(turn, svc, known)
-	end(err)
-	wait, quiet := waitTime(err)
-	quiet = quiet && known.patient()
-	measured.end(err, quiet, true)
-	if err != nil {
-		if quiet {
-			return wait, nil
-		}
-		if failure := signature(err); failure != known.failure {
-			r.opts.Recorder.Event(svc, corev1.EventTypeWarning, problem.ReasonCleanFailed, err.Error())
-			known.failure = failure
-		}
-		return 0, err
-	}
-	if _, err := r.kube.change(ctx, svc, release); err != nil {
-		return 0, r.tellUnwritten(svc, known, problem.ReasonFailedRemoveFinalizer, fmt.Errorf("release the Service: %w", err))
-	}
-	known.failure, known.told, known.released = "", nil, true
-	switch {
-	case out.loadBalancerID == "":
-	case out.preserved:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "CLB %s stays with its listeners, as the annotation %s asks", out.loadBalancerID, annotation.PreserveOnDelete)
-	case out.reused:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "CLB %s is rid of this Service's listeners and groups", out.loadBalancerID)
-	default:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "CLB %s is deleted", out.loadBalancerID)
-	}
-	return 0, nil
-}
-
-// failureReason is the reason of the event that tells of a failed pass.
-func failureReason(err error) string {
-	var config *problem.ConfigError
-	if errors.As(err, &config) && config.Event != "" {
-		return config.Event
-	}
-	return problem.ReasonSyncFailed
 }

@@ -54,7 +54,12 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
-	all, err := r.opts.API.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
+	return r.clb.preload(ctx, wanted)
+}
+
+// preload reads the CLBs with the given owner tags.
+func (e *engine) preload(ctx context.Context, wanted map[string]bool) error {
+	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
 	if err != nil {
 		return fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagOwner, err)
 	}
@@ -72,12 +77,12 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 	for owner := range ambiguous {
 		delete(found, owner) // the pass over the Service reports it
 	}
-	if err := r.preloadListeners(ctx, found); err != nil {
+	if err := e.preloadListeners(ctx, found); err != nil {
 		return err
 	}
-	r.preloads.mu.Lock()
-	defer r.preloads.mu.Unlock()
-	r.preloads.byOwner = found
+	e.preloads.mu.Lock()
+	defer e.preloads.mu.Unlock()
+	e.preloads.byOwner = found
 	return nil
 }
 
@@ -89,14 +94,14 @@ func (r *Reconciler) wantedOwners() (map[string]bool, error) {
 	}
 	wanted := map[string]bool{}
 	for _, svc := range services {
-		if wantsLoadBalancer(r.opts.Config, svc) && held(svc) {
+		if wantsLoadBalancer(r.opts.Config, svc) && hasFinalizer(svc) {
 			wanted[mark.DefaultName(svc.UID)] = true
 		}
 	}
 	return wanted, nil
 }
 
-func (r *Reconciler) preloadListeners(ctx context.Context, found map[string]preload) error {
+func (e *engine) preloadListeners(ctx context.Context, found map[string]preload) error {
 	var ids []string
 	for _, pre := range found {
 		ids = append(ids, pre.lb.ID)
@@ -108,7 +113,7 @@ func (r *Reconciler) preloadListeners(ctx context.Context, found map[string]prel
 	calls.SetLimit(preloadCalls)
 	for chunk := range slices.Chunk(ids, listenersPerCall) {
 		calls.Go(func() error {
-			part, err := r.opts.API.DescribeListeners(ctx, chunk...)
+			part, err := e.api.DescribeListeners(ctx, chunk...)
 			if err != nil {
 				return fmt.Errorf("read the listeners of %d CLBs: %w", len(chunk), err)
 			}

@@ -13,27 +13,40 @@ import (
 // Preview returns what a pass over the Service would write, and writes nothing. It reads the cloud as a program does that
 // has just started.
 func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (model.Plan, error) {
-	known := &memory{uid: svc.UID, marked: held(svc)}
 	switch {
 	case wantsLoadBalancer(r.opts.Config, svc):
-		params, problems := annotation.Of(svc)
-		if err := r.refuse(params); err != nil {
-			return model.Plan{Problems: problems}, err
-		}
-		if err := r.look(ctx, svc, params, known); err != nil {
-			return model.Plan{Problems: problems}, err
-		}
-		out := outcome{problems: append(problems, placement(known.actual, params)...)}
-		plan, err := r.plan(ctx, svc, known, params, &out)
-		plan.Problems = problem.ByReason(out.problems)
-		return plan, err
-	case Served(svc):
+		goal, problems, err := r.preview(ctx, svc)
+		goal.plan.Problems = problem.ByReason(problems)
+		return goal.plan, err
+	case WantsLoadBalancer(svc):
 		return model.Plan{Problems: []problem.Problem{handedOver(svc)}}, nil
-	case held(svc):
-		if err := r.lookForRemoval(ctx, svc, known); err != nil || known.actual == nil {
+	case hasFinalizer(svc):
+		clb, err := r.clb.refreshForRemoval(ctx, svc, observed{}, nil)
+		if err != nil || clb.model() == nil {
 			return model.Plan{}, err
 		}
-		return r.removalPlan(svc, known)
+		return r.clb.removalPlan(svc, clb, nil)
 	}
 	return model.Plan{}, nil
+}
+
+// preview makes the stages of [Reconciler.ensure] up to the plan.
+func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service) (planned, []problem.Problem, error) {
+	params, problems := annotation.Of(svc)
+	if err := r.clb.refuse(params); err != nil {
+		return planned{}, problems, err
+	}
+	known := state{uid: svc.UID}
+	found, err := r.clb.refresh(ctx, known.request(svc, params, hasFinalizer(svc)), known.clb)
+	if err != nil {
+		return planned{}, problems, err
+	}
+	known = known.refreshed(found, r.opts.ResyncPeriod)
+	problems = append(problems, placement(known.clb.model(), params)...)
+	goal, err := r.decide(ctx, svc, params, known)
+	problems = append(problems, goal.problems...)
+	if problem.HasInvalid(problems) {
+		goal.planned = goal.membersOnly()
+	}
+	return goal.planned, problems, err
 }

@@ -294,7 +294,7 @@ func (s *soak) desired() map[string]cloudLB {
 	}
 	for i := range services.Items {
 		svc := &services.Items[i]
-		if !Served(svc) {
+		if !WantsLoadBalancer(svc) {
 			continue
 		}
 		made := testService(svc.Name)

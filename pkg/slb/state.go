@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -8,162 +9,175 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// memory is what is known about one Service's CLB. It is rebuilt from the cloud; nothing of it is kept on the object.
-// The lock of the Service guards it.
-type memory struct {
+// state is what is known of one Service between passes. It is a value: a pass works on its own, and [states.commit] alone
+// replaces the one that the next pass starts with. It can be rebuilt from the Service and the cloud.
+type state struct {
 	uid types.UID
-	// actual is what is there: nil when there is no CLB or when nothing is known.
-	actual *model.Model
-	// fresh says that actual may be trusted until due.
-	fresh bool
-	// due is when the CLB is read again to repair drift.
-	due time.Time
-	// unsettled is until when a call whose end nobody has seen may still take effect: one of a process before this one, or
-	// one without an answer. Zero before the first pass.
-	unsettled time.Time
-	// waiting is since when the Service's calls have been waiting for the rate limit, over several passes; zero when they
-	// are not.
-	waiting time.Time
-	// drift says that the pass under way has no other cause than that it was due.
-	drift bool
-	// lost is the id of the Service's last CLB that is gone. It is part of the next one's client token: with the old
-	// token the cloud would answer with the old, dead CLB.
-	lost string
-	// marked says that the Service may have had a CLB before this program saw it.
-	marked bool
-	// removing is the id of a CLB whose removal was begun, released that nothing of ours is left on the Service.
-	removing string
-	// reclaimed is the id of a CLB whose removal was begun before its Service wanted it again.
+	clb observed
+	// record is what was applied; nil before it was loaded.
+	record *Record
+	// lastValid are the parameters of the last pass in which all annotations were accepted.
+	lastValid *annotation.Params
+	removal   removal
+	backoff   backoff
+	cache     backendCache
+	// charge is the internet charge type that was last asked for.
+	charge deploy.PendingCharge
+	// driftAt is when the CLB is read again to repair drift.
+	driftAt time.Time
+	// settledAt is when every call whose end nobody has seen has come to an end in the cloud: one of a process before this one,
+	// or one without an answer. Zero before the first pass.
+	settledAt time.Time
+	// replaced is the id of a CLB that vanished and whose replacement has no event yet.
+	replaced string
+	// failure is the signature of the last failed attempt, empty after a success.
+	failure string
+	// ineffective is what the log last said about annotations that do not act as they read.
+	ineffective string
+}
+
+// removal is how far the tear-down of a Service went.
+type removal struct {
+	// of is the id of a CLB whose removal was begun.
+	of string
+	// released says that nothing of ours is left on the Service.
+	released bool
+	// reclaimed is the id of a CLB whose removal was begun before its Service wanted it again. Its delete protection is off.
 	reclaimed string
-	released  bool
-	// recreating is the id of a CLB that is gone and whose replacement has not been told yet.
-	recreating string
+}
+
+// backoff is how long the Service has been waiting for the cloud.
+type backoff struct {
+	// waitingSince is since when the Service's calls have been waiting for the rate limit, over several passes; zero when they
+	// are not.
+	waitingSince time.Time
+	// busy counts answers in a row that said "in transition".
+	busy int
+}
+
+// patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
+func (b backoff) patient() bool { return b.busy < maxBusyInRow }
+
+// backendCache holds what never changes of a backend for as long as it is one.
+type backendCache struct {
 	// interfaces maps addresses of pods to their network interfaces.
 	interfaces map[string]string
 	// ungated are pods that are not ready and have no readiness gate of the Service.
 	ungated sets.Set[types.UID]
-	// access is the list of the source ranges, which outlives the CLB; accessRead says that it was looked for.
-	access     *alicloud.AccessList
-	accessRead bool
-	// eips are the elastic addresses of actual, nil before they were asked for.
-	eips *eips
-	// charge is the internet charge type that was last asked for.
-	charge deploy.PendingCharge
-	// groupsAsked is the annotation vgroup-port as it was when the cloud was last read.
-	groupsAsked string
-	// busy counts answers in a row that said "in transition".
-	busy int
-	// valid are the parameters of the last pass in which all annotations were accepted.
-	valid *annotation.Params
-	// extensionsRead says that actual has the domain extensions.
-	extensionsRead bool
-	// record is what was applied, as this process knows it; nil before it was loaded.
-	record *Record
-	// told are the problems that the user has been told about, failure the signature of the last failed attempt: one
-	// event per outcome, not per attempt.
-	told    map[problem.Problem]bool
-	failure string
-	// noted is what the log was last told, see [build.Ineffective].
-	noted string
-}
-
-// patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
-func (m *memory) patient() bool { return m.busy < maxBusyInRow }
-
-// asksForGroups reports whether the annotation was changed to name a group that was not there when the cloud was read. It
-// may have been made since; one look tells.
-func (m *memory) asksForGroups(params annotation.Params) bool {
-	if m.actual == nil || !m.actual.Reused || params.Get(annotation.VGroupPort) == m.groupsAsked {
-		return false
-	}
-	present := m.actual.ForeignGroups()
-	ids, _ := annotation.VGroupsOf(params)
-	for _, id := range ids {
-		if !present.Has(id) {
-			return true
-		}
-	}
-	return false
-}
-
-// lastValid returns the parameters that count: an existing CLB keeps serving with the last ones that were valid.
-func (m *memory) lastValid(params annotation.Params) annotation.Params {
-	switch {
-	case !params.Invalid:
-		m.valid = &params
-	case m.valid != nil:
-		return *m.valid
-	}
-	return params
-}
-
-// protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.
-func (m *memory) protectAgain(desired *model.Model) {
-	if m.actual != nil && !m.actual.Reused && m.actual.LoadBalancer.ID == m.reclaimed && desired.LoadBalancer.DeleteProtection == "" {
-		desired.LoadBalancer.DeleteProtection = desired.Create.DeleteProtection
-	}
 }
 
 // longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.
 const longestCall = 30 * time.Second
 
-// begin notes before the first pass that a process before this one may have worked on the Service a moment ago.
-func (m *memory) begin(held bool) {
-	if !m.unsettled.IsZero() {
-		return
+// began returns the state of a Service that wants a CLB. A process before this one may have worked on the Service a moment ago.
+func (s state) began(adopted bool) state {
+	if s.settledAt.IsZero() {
+		s.settledAt = time.Now()
+		if adopted {
+			s.settledAt = s.settledAt.Add(longestCall)
+		}
 	}
-	if m.unsettled = time.Now(); held {
-		m.unsettled = m.unsettled.Add(longestCall)
+	if s.removal.of != "" {
+		s.removal.reclaimed = s.removal.of
 	}
+	s.removal.of, s.removal.released = "", false
+	return s
 }
 
-// lookAgain has the cloud read once more after a plan that was made while an earlier call may still have been under way: what
-// that does in the end, a second group of the same name for example, would else be found by the next look for drift.
-func (m *memory) lookAgain(plan model.Plan) {
-	if !plan.Empty() && time.Now().Before(m.unsettled) && m.unsettled.Before(m.due) {
-		m.due = m.unsettled
+// request returns what [engine.refresh] needs to know of the Service.
+func (s state) request(svc *corev1.Service, params annotation.Params, adopted bool) request {
+	return request{svc: svc, params: params, adopted: adopted, driftDue: !time.Now().Before(s.driftAt), record: s.record, charge: s.charge}
+}
+
+// refreshed returns the state after the CLB was read.
+func (s state) refreshed(found refreshed, resyncPeriod time.Duration) state {
+	s.clb = found.clb
+	if found.record != nil {
+		s.record = found.record
 	}
+	if found.some {
+		s.cache.interfaces = nil
+	}
+	if found.whole {
+		s.driftAt = time.Now().Add(resyncPeriod + rand.N(resyncPeriod/5+1))
+		if absent, ok := s.clb.presence.(gone); ok && absent.vanished {
+			s.replaced = absent.lastID
+		}
+	}
+	return s
 }
 
-// doubt makes the next pass read before it writes.
-func (m *memory) doubt() { m.fresh = false }
-
-// forget drops what is known of a CLB that is gone.
-func (m *memory) forget(id string) {
-	m.actual, m.fresh, m.lost = nil, false, id
+// deployed returns the state after a plan was carried out.
+func (s state) deployed(d deployment) state {
+	s.clb = s.clb.deployed(d)
+	if d.charge.Asked != "" {
+		s.charge = d.charge
+	}
+	if d.lost != "" {
+		s.replaced = s.clb.lastID()
+		return s
+	}
+	if len(d.doubts) > 0 || d.refusedServer {
+		s.cache.interfaces = nil
+	}
+	if len(d.doubts) > 0 {
+		s.settledAt = time.Now().Add(longestCall)
+	}
+	switch {
+	case d.interrupted:
+	case d.err == nil:
+		s.backoff.busy, s.removal.reclaimed = 0, ""
+	default:
+		if s.backoff.busy++; s.backoff.busy%maxBusyInRow == 0 {
+			s.clb = s.clb.invalidate("the cloud keeps answering that it is busy")
+		}
+	}
+	return s
 }
 
-// memories are those of all Services.
-type memories struct {
+// readAgainOnceSettled has the CLB read once more after a plan that was made while an earlier call may still have been under way:
+// what that does in the end, a second group of the same name for example, would else be found by the next read for drift.
+func (s state) readAgainOnceSettled(plan model.Plan) state {
+	if !plan.Empty() && time.Now().Before(s.settledAt) && s.settledAt.Before(s.driftAt) {
+		s.driftAt = s.settledAt
+	}
+	return s
+}
+
+// states are those of all Services.
+type states struct {
 	mu    sync.Mutex // guards byKey
-	byKey map[types.NamespacedName]*memory
+	byKey map[types.NamespacedName]state
 }
 
-// of returns the memory of a Service; one of the same name that was deleted and made anew has none.
-func (m *memories) of(svc *corev1.Service) *memory {
-	key := types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.byKey == nil {
-		m.byKey = map[types.NamespacedName]*memory{}
+// of returns the state of a Service; one of the same name that was deleted and created anew has none.
+func (s *states) of(svc *corev1.Service) state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.byKey[mark.ServiceName(svc)]; ok && known.uid == svc.UID {
+		return known
 	}
-	known, ok := m.byKey[key]
-	if !ok || known.uid != svc.UID {
-		known = &memory{uid: svc.UID}
-		m.byKey[key] = known
-	}
-	return known
+	return state{uid: svc.UID}
 }
 
-func (m *memories) drop(key types.NamespacedName) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.byKey, key)
+// commit is the only writer of states. The caller holds the lock of the Service.
+func (s *states) commit(svc *corev1.Service, known state) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey == nil {
+		s.byKey = map[types.NamespacedName]state{}
+	}
+	s.byKey[mark.ServiceName(svc)] = known
+}
+
+func (s *states) drop(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byKey, key)
 }

@@ -47,6 +47,6 @@ func (b *builder) asksForAccessLists() bool {
 // restrict makes a listener admit the source ranges only.
 func (b *builder) restrict(attributes alicloud.Attributes) {
 	if b.model.Access != nil {
-		maps.Copy(attributes, alicloud.Attributes{"AclStatus": "on", "AclType": "white", "AclId": model.OwnAccessList})
+		maps.Copy(attributes, alicloud.Attributes{alicloud.AttributeACLStatus: "on", alicloud.AttributeACLType: "white", alicloud.AttributeACLIDs: model.OwnAccessList})
 	}
 }

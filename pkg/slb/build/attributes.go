@@ -24,8 +24,8 @@ func (b *builder) managedAttributes(key alicloud.ListenerKey) alicloud.Attribute
 			attributes[row.Attribute] = Encode(row, value)
 		}
 	}
-	if b.in.Params.Reverted[annotation.Scheduler] && attributes["Scheduler"] != "" {
-		attributes["Scheduler"] = b.defaultScheduler()
+	if b.in.Params.Reverted[annotation.Scheduler] && attributes[alicloud.AttributeScheduler] != "" {
+		attributes[alicloud.AttributeScheduler] = b.defaultScheduler()
 	}
 	b.restrict(attributes)
 	return attributes
@@ -39,7 +39,7 @@ func (b *builder) creationAttributes(protocol string) alicloud.Attributes {
 			attributes[row.Attribute] = Encode(row, row.Default)
 		}
 	}
-	attributes["Scheduler"] = b.defaultScheduler()
+	attributes[alicloud.AttributeScheduler] = b.defaultScheduler()
 	return attributes
 }
 

@@ -53,13 +53,13 @@ func (b *builder) forwarded(key alicloud.ListenerKey) (alicloud.Attributes, bool
 	if !ok || key.Protocol != alicloud.ProtocolHTTP {
 		return nil, false
 	}
-	return alicloud.Attributes{"ListenerForward": "on", "ForwardPort": strconv.Itoa(target)}, true
+	return alicloud.Attributes{alicloud.AttributeListenerForward: "on", alicloud.AttributeForwardPort: strconv.Itoa(target)}, true
 }
 
 // forwardsLast orders the listeners so that one that forwards is made after the one that it forwards to.
 func forwardsLast(listeners []model.Listener) {
 	rank := func(l model.Listener) int {
-		if l.Attributes["ForwardPort"] != "" {
+		if l.Attributes[alicloud.AttributeForwardPort] != "" {
 			return 1
 		}
 		return 0

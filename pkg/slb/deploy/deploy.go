@@ -31,8 +31,8 @@ type Applier struct {
 	followUp  []model.Step      // what the step just carried out leaves to be done at once
 	errs      []error
 	Writes    int
-	// Doubt says that model may differ from what is there: it must be read before the next difference.
-	Doubt bool
+	// Doubts are the parts of model that may differ from what is there: they must be read before the next difference.
+	Doubts map[model.Part]string
 	// RefusedServer says that a call failed because of a server in it.
 	RefusedServer bool
 	// Drift says that the plan only repairs what somebody changed in the cloud.
@@ -46,7 +46,7 @@ type Applier struct {
 }
 
 func New(api Writer, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
-	return &Applier{api: api, model: observed, token: token, failed: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}}
+	return &Applier{api: api, model: observed, token: token, failed: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, Doubts: map[model.Part]string{}}
 }
 
 // Run carries out the plan as far as possible: a failed step stops those that build on it and no others.
@@ -113,7 +113,9 @@ func (a *Applier) fail(step model.Step, err error) {
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:
-		a.Doubt = true
+		for _, name := range step.Parts() {
+			a.Doubts[name] = string(step.Op) + " failed"
+		}
 	}
 	if alicloud.HasCode(err, model.CodeLoadBalancerGone) {
 		a.Lost = a.model.LoadBalancer.ID

@@ -51,7 +51,7 @@ func (a *Applier) resolve(step model.Step) (alicloud.Listener, error) {
 	}
 	listener.VServerGroupID = group.ID
 	listener.Attributes = model.WithAccessList(listener.Attributes, a.model.Access)
-	if listener.Attributes["AclId"] == model.OwnAccessList {
+	if listener.Attributes[alicloud.AttributeACLIDs] == model.OwnAccessList {
 		return listener, errNoAccessList
 	}
 	return listener, nil

@@ -72,10 +72,10 @@ func deleteAccessStep(list *alicloud.AccessList) model.Step {
 // that is to go.
 func (d *differ) listenerAttributes(want, have *model.Listener) alicloud.Attributes {
 	attributes := model.WithAccessList(want.Attributes, d.actual.Access)
-	if attributes["AclStatus"] != "" || d.desired.Access != nil || have.Attributes["AclStatus"] != "on" || !model.UsesAccessList(have, d.actual.Access) {
+	if attributes[alicloud.AttributeACLStatus] != "" || d.desired.Access != nil || have.Attributes[alicloud.AttributeACLStatus] != "on" || !model.UsesAccessList(have, d.actual.Access) {
 		return attributes
 	}
-	open := alicloud.Attributes{"AclStatus": "off"}
+	open := alicloud.Attributes{alicloud.AttributeACLStatus: "off"}
 	maps.Copy(open, attributes)
 	return open
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -62,8 +61,8 @@ func recreates(want, have *model.Listener) bool {
 	if want.Protocol != alicloud.ProtocolHTTP {
 		return false
 	}
-	return !SameAttribute("ListenerForward", want.Attributes["ListenerForward"], have.Attributes["ListenerForward"]) ||
-		want.Attributes["ForwardPort"] != "" && want.Attributes["ForwardPort"] != have.Attributes["ForwardPort"]
+	return !want.Attributes.Same(alicloud.AttributeListenerForward, have.Attributes) ||
+		want.Attributes[alicloud.AttributeForwardPort] != "" && want.Attributes[alicloud.AttributeForwardPort] != have.Attributes[alicloud.AttributeForwardPort]
 }
 
 func (d *differ) deleteForReplacement(have *model.Listener) {
@@ -121,9 +120,9 @@ func (d *differ) updateListener(want, have *model.Listener) {
 	}
 	attributes := d.listenerAttributes(want, have)
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		if !SameAttribute(name, have.Attributes[name], attributes[name]) {
+		if !have.Attributes.Same(name, attributes) {
 			note(name, have.Attributes[name], attributes[name])
-			if name == annotation.AttributeProxyProtocol {
+			if name == alicloud.AttributeProxyProtocol {
 				d.problem(problem.ReasonAnnotationChanged, "listener %s switches the PROXY protocol: connections that are open break, and servers must expect it", have.ListenerKey)
 			}
 		}

@@ -13,15 +13,15 @@ const OwnAccessList = "(source ranges)"
 
 // WithAccessList puts the id of the list in its place.
 func WithAccessList(attributes alicloud.Attributes, list *alicloud.AccessList) alicloud.Attributes {
-	if attributes["AclId"] != OwnAccessList || list == nil {
+	if attributes[alicloud.AttributeACLIDs] != OwnAccessList || list == nil {
 		return attributes
 	}
 	resolved := maps.Clone(attributes)
-	resolved["AclId"] = list.ID
+	resolved[alicloud.AttributeACLIDs] = list.ID
 	return resolved
 }
 
 // UsesAccessList reports whether an observed listener refers to the list.
 func UsesAccessList(listener *Listener, list *alicloud.AccessList) bool {
-	return list != nil && slices.Contains(strings.Split(listener.Attributes["AclId"], ","), list.ID)
+	return list != nil && slices.Contains(strings.Split(listener.Attributes[alicloud.AttributeACLIDs], ","), list.ID)
 }

@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -13,97 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
-
-// location is the CLB that a Service is on.
-type location struct {
-	lb *alicloud.LoadBalancer
-	// reused says that its user made it and names it by id.
-	reused bool
-}
-
-// locate returns the CLB of a Service as it is; its lb is nil when there is none.
-//
-// A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So what
-// is remembered comes first, then a CLB of our own, then the CLB that the label names, then the one of the annotation.
-func (r *Reconciler) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known *memory) (location, error) {
-	before := svc.Labels[LabelLoadBalancerID]
-	if known.actual != nil {
-		before = known.actual.LoadBalancer.ID
-		lb, err := r.read(ctx, before)
-		if err != nil || lb != nil {
-			return location{lb, known.actual.Reused}, err
-		}
-	}
-	found, err := r.search(ctx, svc, params.Get(annotation.LoadBalancerID), before, known)
-	if err != nil || found.lb != nil {
-		return found, err
-	}
-	if asked := params.Get(annotation.LoadBalancerID); asked != "" {
-		lb, err := r.reusable(ctx, svc, params, asked)
-		return location{lb, true}, err
-	}
-	if before != "" {
-		known.lost, known.recreating = before, before
-	}
-	return location{}, nil
-}
-
-// search looks for a CLB that the Service was on before this program knew it.
-func (r *Reconciler) search(ctx context.Context, svc *corev1.Service, asked, before string, known *memory) (location, error) {
-	if asked == "" || known.marked {
-		lb, err := observe.Find(ctx, r.opts.API, svc, known.marked)
-		if err != nil || lb != nil {
-			return location{lb, false}, err
-		}
-	}
-	if before != "" && before != asked && known.marked {
-		lb, err := r.formerlyReused(ctx, before)
-		return location{lb, true}, err
-	}
-	return location{}, nil
-}
-
-// read returns a CLB by its id, nil when it does not exist.
-func (r *Reconciler) read(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
-	lb, err := r.opts.API.DescribeLoadBalancer(ctx, id)
-	if alicloud.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read CLB %s: %w", id, err)
-	}
-	return &lb, nil
-}
-
-// formerlyReused returns the CLB if it is one that a user made and we were allowed to use.
-func (r *Reconciler) formerlyReused(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
-	lb, err := r.read(ctx, id)
-	if err != nil || lb == nil {
-		return nil, err
-	}
-	if _, reused := lb.Tag(mark.TagReused); !reused {
-		return nil, nil
-	}
-	return lb, nil
-}
-
-// reusable returns the CLB that the annotation names, or why it cannot be used.
-func (r *Reconciler) reusable(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) (*alicloud.LoadBalancer, error) {
-	lb, err := r.read(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	reason := "does not exist; nothing is made in its place"
-	if lb != nil {
-		reason = notReusable(lb, svc, params, r.opts.Config)
-	}
-	if reason != "" {
-		return nil, &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "CLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
-	}
-	return lb, nil
-}
 
 // notReusable says what keeps a Service from using a CLB that its user made, "" for nothing.
 func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {

@@ -13,30 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// ConditionSynced on a Service says whether its CLB is as the Service wants it.
-const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
-
-// kubeWriter is the one place that writes Services. Every change is a patch of the status subresource, which also takes
+// serviceWriter is the one place that writes Services. Every change is a patch of the status subresource, which also takes
 // finalizers and labels, so that the role needs no right to change a Service's spec.
-type kubeWriter struct {
+type serviceWriter struct {
 	client kubernetes.Interface
 }
 
 // change applies f to a copy of the Service and writes the difference. It returns the Service as it is then; a Service
 // that is gone, or was replaced by another of its name, is nil.
-func (k kubeWriter) change(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
+func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
 	changed := svc.DeepCopy()
 	f(changed)
 	patch, err := servicePatch(svc, changed)
 	if err != nil || patch == nil {
 		return svc, err
 	}
-	written, err := k.client.CoreV1().Services(svc.Namespace).Patch(
+	written, err := w.client.CoreV1().Services(svc.Namespace).Patch(
 		ctx, svc.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -73,37 +67,17 @@ func servicePatch(before, after *corev1.Service) ([]byte, error) {
 	return patch, nil
 }
 
+// addFinalizer makes sure that the Service is not gone before its CLB is. What the first pass is about to write goes with it.
 func addFinalizer(svc *corev1.Service) {
-	if !slices.Contains(svc.Finalizers, Finalizer) {
-		svc.Finalizers = append(svc.Finalizers, Finalizer)
+	if hasFinalizer(svc) {
+		return
 	}
-}
-
-// publish returns the change that shows the CLB on the Service.
-func publish(out outcome, result metav1.Condition) func(*corev1.Service) {
-	return func(svc *corev1.Service) {
-		if out.loadBalancerID != "" {
-			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, out.loadBalancerID)
-		}
-		if out.status != nil {
-			svc.Status.LoadBalancer = *out.status
-		}
-		if out.record != nil {
-			out.record.store()(svc)
-		}
-		if result.Type == "" {
-			return
-		}
-		// The text of a failed call holds a request id and differs every time; writing it each time would make an event of it.
-		old := meta.FindStatusCondition(svc.Status.Conditions, result.Type)
-		if old == nil || old.Status != result.Status || old.Reason != result.Reason || !out.repeated {
-			meta.SetStatusCondition(&svc.Status.Conditions, result)
-		}
-	}
+	svc.Finalizers = append(svc.Finalizers, Finalizer)
+	storeFirstIntent(svc)
 }
 
 // release removes everything of ours from a Service that no longer has a CLB. The status and the stock finalizer of a
-// Service of another class are that class's.
+// Service of another class belong to that class.
 func release(svc *corev1.Service) {
 	unmark(svc)
 	if foreignClass(svc) {
@@ -120,19 +94,4 @@ func unmark(svc *corev1.Service) {
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 	delete(svc.Labels, LabelLoadBalancerID)
 	delete(svc.Labels, labelHash)
-}
-
-// statusOf returns what the Service shows of its CLB; external are addresses to show in place of the CLB's own.
-func statusOf(actual *model.Model, params annotation.Params, external []string) *corev1.LoadBalancerStatus {
-	if name := params.Get(annotation.Hostname); name != "" {
-		return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: name}}}
-	}
-	if len(external) == 0 {
-		external = []string{actual.LoadBalancer.Address}
-	}
-	status := &corev1.LoadBalancerStatus{}
-	for _, address := range external {
-		status.Ingress = append(status.Ingress, corev1.LoadBalancerIngress{IP: address})
-	}
-	return status
 }

@@ -12,8 +12,8 @@ import (
 // annotationClass hands a Service to another controller, whatever its value.
 const annotationClass = "service.beta.kubernetes.io/class"
 
-// Served reports whether the Service is to have a CLB, as far as it alone can tell. A Service that is being deleted is not.
-func Served(svc *corev1.Service) bool {
+// WantsLoadBalancer reports whether the Service is to have a CLB, as far as the Service alone says. One that is being deleted is not.
+func WantsLoadBalancer(svc *corev1.Service) bool {
 	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.DeletionTimestamp != nil || foreignClass(svc) {
 		return false
 	}
@@ -26,7 +26,7 @@ func Served(svc *corev1.Service) bool {
 
 // wantsLoadBalancer reports whether the Service is to have a CLB.
 func wantsLoadBalancer(config config.Config, svc *corev1.Service) bool {
-	return Served(svc) && !handsOver(config, svc)
+	return WantsLoadBalancer(svc) && !handsOver(config, svc)
 }
 
 // handsOver reports whether the annotation [annotation.Type] gives the Service to somebody else. A CLB that it has stays as it is
@@ -41,10 +41,10 @@ func foreignClass(svc *corev1.Service) bool {
 	return svc.Spec.LoadBalancerClass != nil && *svc.Spec.LoadBalancerClass != Class
 }
 
-// held reports whether the Service must be torn down before it may go: it carries the finalizer that promises that.
-func held(svc *corev1.Service) bool {
+// hasFinalizer reports whether the Service must be torn down before it may go.
+func hasFinalizer(svc *corev1.Service) bool {
 	return slices.Contains(svc.Finalizers, Finalizer)
 }
 
-// concerns reports whether the Service needs a look at all.
-func concerns(svc *corev1.Service) bool { return Served(svc) || held(svc) }
+// needsReconcile reports whether the Service needs a pass at all.
+func needsReconcile(svc *corev1.Service) bool { return WantsLoadBalancer(svc) || hasFinalizer(svc) }

@@ -69,71 +69,74 @@ func (l *LoadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, 
 
 // Ensure makes the CLB of a Service as it is wanted and returns what its status shows.
 func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.LoadBalancerStatus, error) {
-	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+	unlock, err := r.lockService(ctx, svc)
 	if err != nil {
-		return nil, fmt.Errorf("wait for the Service: %w", err)
+		return nil, err
 	}
 	defer unlock()
-	known := r.memories.of(svc)
-	known.marked = known.marked || held(svc) || slices.Contains(svc.Finalizers, stockFinalizer)
-	out, err := r.ensure(ctx, svc, known)
-	if out.record != nil && out.service != nil {
-		if _, storeErr := r.kube.change(ctx, out.service, out.record.store()); storeErr != nil {
-			err = errors.Join(err, fmt.Errorf("record what was applied to CLB %s: %w", out.loadBalancerID, storeErr))
+	known := r.states.of(svc)
+	defer func() { r.states.commit(svc, known) }()
+	known, done, err := r.ensure(ctx, svc, hasFinalizer(svc) || slices.Contains(svc.Finalizers, stockFinalizer), known)
+	if done.record != nil {
+		if _, storeErr := r.writer.change(ctx, done.service, done.record.store()); storeErr != nil {
+			err = errors.Join(err, fmt.Errorf("record what was applied to CLB %s: %w", done.record.LoadBalancerID, storeErr))
 		}
 	}
-	wait, quiet := waitTime(err)
-	r.tell(svc, known, out, err, err != nil && quiet)
+	wait, retryLater := waitTime(err)
+	retryLater = retryLater && err != nil
+	known.failure, known.replaced = r.emit(svc, known, done, err, retryLater)
 	switch {
-	case err != nil && quiet:
+	case retryLater:
 		return nil, api.NewRetryError(err.Error(), wait)
 	case err != nil:
 		return nil, err
-	case out.status == nil:
+	case done.status == nil:
 		return nil, errors.New("no listener of the CLB runs yet")
 	}
-	return out.status, nil
+	return done.status, nil
 }
 
 // Delete tears down what the Service has in the cloud, then removes our marks from the Service.
 func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) error {
-	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+	unlock, err := r.lockService(ctx, svc)
 	if err != nil {
-		return fmt.Errorf("wait for the Service: %w", err)
+		return err
 	}
 	defer unlock()
-	if _, err = r.remove(ctx, svc, r.memories.of(svc)); err != nil {
+	known := r.states.of(svc)
+	defer func() { r.states.commit(svc, known) }()
+	if known, _, err = r.remove(ctx, svc, known); err != nil {
 		return err
 	}
 	change := Record{}.store()
-	if held(svc) {
+	if hasFinalizer(svc) {
 		change = unmark // the official CCM served this Service before; the stock controller does not know its finalizer
 	}
-	_, err = r.kube.change(ctx, svc, change)
+	_, err = r.writer.change(ctx, svc, change)
 	return err
 }
 
 // Exists reports whether the Service has anything in the cloud or carries our marks.
 func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.LoadBalancerStatus, bool, error) {
-	unlock, err := r.services.lock(ctx, svc.Namespace+"/"+svc.Name)
+	unlock, err := r.lockService(ctx, svc)
 	if err != nil {
-		return nil, false, fmt.Errorf("wait for the Service: %w", err)
+		return nil, false, err
 	}
 	defer unlock()
-	known := &memory{}
-	if err = r.lookForRemoval(ctx, svc, known); err != nil {
-		return nil, false, err
-	}
-	if known.actual == nil {
-		return nil, held(svc), nil
-	}
-	plan, err := r.removalPlan(svc, known)
+	clb, err := r.clb.refreshForRemoval(ctx, svc, observed{}, nil)
 	if err != nil {
 		return nil, false, err
 	}
-	if known.actual.Reused && plan.Empty() {
-		return nil, held(svc), nil // nothing of ours is on it
+	if clb.model() == nil {
+		return nil, hasFinalizer(svc), nil
+	}
+	plan, err := r.clb.removalPlan(svc, clb, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	if clb.reused() && plan.Empty() {
+		return nil, hasFinalizer(svc), nil // nothing of ours is on it
 	}
 	params, _ := annotation.Parse(svc.Annotations)
-	return statusOf(known.actual, params, nil), true, nil
+	return statusOf(clb.model(), params, nil), true, nil
 }

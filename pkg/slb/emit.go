@@ -1,0 +1,81 @@
+package slb
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// emit emits the events of a pass: one per outcome, however many attempts it takes. It returns the signature of the failure, empty
+// after a success, and the id of a CLB whose replacement has no event yet.
+func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncErr error, retryLater bool) (failure, replaced string) {
+	r.emitProblems(svc, done.problems, syncErr)
+	clb := known.clb.model()
+	_, isUnmet := unmetWish(done.problems)
+	switch {
+	case retryLater:
+		return known.failure, known.replaced
+	case syncErr != nil:
+		r.emitFailure(svc, failureReason(syncErr), signature(syncErr), syncErr)
+		return signature(syncErr), known.replaced
+	case known.replaced != "" && clb != nil:
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "CLB %s is gone; %s with address %s takes its place",
+			known.replaced, clb.LoadBalancer.ID, clb.LoadBalancer.Address)
+		return "", ""
+	case (done.writes > 0 || known.failure != "") && !isUnmet: // an unmet wish has an event of its own
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "CLB %s is as the Service wants it", known.clb.lastID())
+	}
+	return "", known.replaced
+}
+
+// emitProblems emits one event per reason. A pass that failed has not seen everything: what it did not find is not resolved.
+func (r *Reconciler) emitProblems(svc *corev1.Service, problems []problem.Problem, syncErr error) {
+	var reasons []string
+	for _, found := range problem.ByReason(problems) {
+		r.events.Emit(events.Of(svc), events.Event{
+			Object: svc, Type: problem.EventType(found.Reason), Reason: found.Reason, Message: found.Message, Outcome: found.Message,
+		})
+		reasons = append(reasons, found.Reason)
+	}
+	if syncErr == nil {
+		r.events.Retain(events.Of(svc), reasons...)
+	}
+}
+
+// emitFailure emits a Warning about a failed pass, once per signature.
+func (r *Reconciler) emitFailure(svc *corev1.Service, reason, signature string, err error) {
+	r.events.Emit(events.Of(svc), events.Event{
+		Object: svc, Type: corev1.EventTypeWarning, Reason: reason, Message: err.Error(), Outcome: signature,
+	})
+}
+
+// emitUnwritten emits a Warning that the API server did not take a change of the Service, and returns the failure's signature.
+func (r *Reconciler) emitUnwritten(svc *corev1.Service, reason string, err error) string {
+	failure := reason + ":" + string(apierrors.ReasonForError(err))
+	r.emitFailure(svc, reason, failure, err)
+	return failure
+}
+
+// failureReason is the reason of the event about a failed pass.
+func failureReason(err error) string {
+	var config *problem.ConfigError
+	if errors.As(err, &config) && config.Event != "" {
+		return config.Event
+	}
+	return problem.ReasonSyncFailed
+}
+
+func handedOver(svc *corev1.Service) problem.Problem {
+	kind, _ := annotation.Lookup(svc.Annotations, annotation.Type)
+	text := ""
+	if id := svc.Labels[LabelLoadBalancerID]; id != "" {
+		text = fmt.Sprintf("; CLB %s stays as it is until the Service is deleted", id)
+	}
+	return problem.Newf(problem.ReasonFeatureNotSupported, "%s: %q leaves the Service to another controller (feature gate %s)%s", annotation.Type, kind, annotation.GateLoadBalancerType, text)
+}

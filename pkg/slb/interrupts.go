@@ -1,0 +1,70 @@
+package slb
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// interrupts are the passes under way. One whose next call waits for the rate limit gives up when something changes: the next
+// pass, which comes at once and takes the same place in the queue, plans with what is known then, so that changes that come while
+// the limit is used up cost no calls of their own.
+type interrupts struct {
+	mu       sync.Mutex // guards underWay
+	underWay map[types.NamespacedName]chan struct{}
+}
+
+// begin notes a pass and returns what is closed when it should give up waiting, and the function that notes its end.
+func (t *interrupts) begin(key types.NamespacedName) (interrupt <-chan struct{}, end func()) {
+	turn := make(chan struct{})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.underWay == nil {
+		t.underWay = map[types.NamespacedName]chan struct{}{}
+	}
+	t.underWay[key] = turn
+	return turn, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.underWay[key] == turn {
+			delete(t.underWay, key)
+		}
+	}
+}
+
+// interrupt has the Service's pass, if one is under way, give up waiting.
+func (t *interrupts) interrupt(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if turn, ok := t.underWay[key]; ok {
+		close(turn)
+		delete(t.underWay, key)
+	}
+}
+
+// Interrupt has the pass over a Service, if one waits for the rate limit, make room for one that knows more. It cancels no call
+// that has begun.
+func (r *Reconciler) Interrupt(key types.NamespacedName) { r.interrupts.interrupt(key) }
+
+// takeTurn returns a context whose calls wait in the Service's place, and the function to call with the error of the pass. That
+// returns since when the Service waits: a pass that was interrupted leaves its place to the next one.
+func (r *Reconciler) takeTurn(ctx context.Context, key types.NamespacedName, before backoff) (turn context.Context, end func(error) time.Time) {
+	interrupt, done := r.interrupts.begin(key)
+	since := before.waitingSince
+	if since.IsZero() {
+		since = time.Now()
+	}
+	waiting := alicloud.WaitingOf(ctx)
+	waiting.Since, waiting.Interrupt, waiting.Priority = since, interrupt, alicloud.PriorityListener
+	return alicloud.WithWaiting(ctx, waiting), func(err error) time.Time {
+		done()
+		if interrupted(err) {
+			return since
+		}
+		return time.Time{}
+	}
+}

@@ -1,0 +1,141 @@
+package slb
+
+import (
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// observed is what is known of the CLB of a Service, part by part. Its zero value knows nothing.
+type observed struct {
+	presence     presence
+	loadBalancer part[alicloud.LoadBalancer]
+	listeners    part[[]model.Listener]
+	groups       part[[]model.Group]
+	// extensions says when the domain extensions in listeners were read. Few Services have any.
+	extensions part[struct{}]
+	// access is the list of the Service's source ranges, nil for none. It outlives the CLB.
+	access part[*alicloud.AccessList]
+	// addresses are the elastic addresses of the CLB, sorted.
+	addresses part[[]string]
+	// groupsAsked is the annotation vgroup-port as it was when groups was read.
+	groupsAsked string
+}
+
+// model returns the CLB, nil while none is known.
+func (o observed) model() *model.Model {
+	found, ok := o.presence.(present)
+	if !ok {
+		return nil
+	}
+	return &model.Model{
+		LoadBalancer: o.loadBalancer.value, Listeners: slices.Clone(o.listeners.value), Groups: slices.Clone(o.groups.value),
+		Access: o.access.value, Reused: found.reused,
+	}
+}
+
+// reused reports whether the CLB is an existing one that the Service names by id.
+func (o observed) reused() bool {
+	found, ok := o.presence.(present)
+	return ok && found.reused
+}
+
+// lastID is the id of the CLB that the Service has, or had before it was gone.
+func (o observed) lastID() string {
+	switch presence := o.presence.(type) {
+	case present:
+		return o.loadBalancer.value.ID
+	case gone:
+		return presence.lastID
+	case unknown:
+		return presence.lastID
+	}
+	return ""
+}
+
+// trusted reports whether nothing of the CLB needs reading.
+func (o observed) trusted() bool {
+	if _, absent := o.presence.(gone); absent {
+		return o.loadBalancer.trusted()
+	}
+	return o.loadBalancer.trusted() && o.listeners.trusted() && o.groups.trusted()
+}
+
+// invalidate has everything read again.
+func (o observed) invalidate(reason string) observed {
+	return o.invalidateParts(map[model.Part]string{
+		model.PartLoadBalancer: reason, model.PartListeners: reason, model.PartGroups: reason, model.PartExtensions: reason, model.PartAccess: reason,
+	})
+}
+
+func (o observed) invalidateParts(reasons map[model.Part]string) observed {
+	for name, reason := range reasons {
+		switch name {
+		case model.PartLoadBalancer:
+			o.loadBalancer.invalidate(reason)
+		case model.PartListeners:
+			o.listeners.invalidate(reason)
+		case model.PartGroups:
+			o.groups.invalidate(reason)
+		case model.PartExtensions:
+			o.extensions.invalidate(reason)
+		case model.PartAccess:
+			o.access.invalidate(reason)
+		}
+	}
+	return o
+}
+
+// asksForGroups reports whether the annotation was changed to name a group that was not there when groups was read. It may have
+// been created since.
+func (o observed) asksForGroups(params annotation.Params) bool {
+	actual := o.model()
+	if actual == nil || !actual.Reused || params.Get(annotation.VGroupPort) == o.groupsAsked {
+		return false
+	}
+	present := actual.ForeignGroups()
+	ids, _ := annotation.VGroupsOf(params)
+	for _, id := range ids {
+		if !present.Has(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// setObserved takes over a model that was just read.
+func (o *observed) setObserved(model *model.Model) {
+	o.presence = present{reused: model.Reused}
+	o.loadBalancer.set(model.LoadBalancer)
+	o.listeners.set(model.Listeners)
+	o.groups.set(model.Groups)
+}
+
+// deployed returns what is known after a plan was carried out.
+func (o observed) deployed(d deployment) observed {
+	if d.model == nil {
+		return o
+	}
+	o.access.value = d.model.Access
+	switch {
+	case d.lost != "" && o.reused():
+		return observed{access: o.access}
+	case d.lost != "":
+		return observed{presence: unknown{lastID: d.lost}, access: o.access}
+	}
+	if d.model.LoadBalancer.ID == "" { // none was created, unless the answer is missing
+		if d.doubts[model.PartLoadBalancer] != "" {
+			o.presence = unknown{lastID: o.lastID()}
+		}
+		return o.invalidateParts(d.doubts)
+	}
+	if _, existed := o.presence.(present); !existed {
+		o.extensions.set(struct{}{}) // a new listener has none
+		o.setObserved(d.model)
+		return o.invalidateParts(d.doubts)
+	}
+	o.loadBalancer.value, o.listeners.value, o.groups.value = d.model.LoadBalancer, d.model.Listeners, d.model.Groups
+	return o.invalidateParts(d.doubts)
+}
