@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -37,7 +38,11 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 		figures = append(figures, figure)
 	}
 	steady, err := e.steady(ctx)
-	return append(figures, steady...), err
+	if err != nil {
+		return nil, err
+	}
+	bad, err := e.badNodes(ctx)
+	return slices.Concat(figures, steady, bad), err
 }
 
 // initialise counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to switch it off cannot be

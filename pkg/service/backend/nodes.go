@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cloud-provider/api"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 // Marks on nodes that keep them from being members.
@@ -83,7 +85,7 @@ func NodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), 
 		Leaving: object.DeletionTimestamp != nil || tainted(object, TaintAutoscaler),
 	}
 	node.Ready, node.ReadyUntil = ready(object, now)
-	node.Candidate = !excluded(object) && !node.Virtual
+	node.Candidate = !excluded(object) && !node.Virtual && !nodes.IsOnPremises(object)
 	id, err := instanceID(object)
 	if err != nil {
 		// A foreign provider ID is an answer; only a missing one leaves it open which instance the node is.
