@@ -12,6 +12,7 @@ import (
 	slbapi "github.com/aliyun/alibaba-cloud-sdk-go/services/slb"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func TestAdminInstances(t *testing.T) {
@@ -57,7 +58,7 @@ func TestAdminState(t *testing.T) {
 	a.put("i-1", emulator.InstanceSpec{})
 	lb := a.newLB()
 	a.newTCP(lb, a.newGroup(lb, `[{"ServerId":"i-1","Port":80}]`), 80)
-	must(a.createRoute("10.244.0.0/24", "i-1"))(t)
+	testkit.Must(a.createRoute("10.244.0.0/24", "i-1"))(t)
 	_, body := get(t, "GET", a.url+"/_emulator/state", "")
 	var state struct {
 		Instances         []struct{ InstanceId, LoopbackAddress string }
@@ -77,7 +78,7 @@ func TestAdminState(t *testing.T) {
 		}
 		ACLs, Certificates, EIPs []any
 	}
-	must(0, json.Unmarshal([]byte(body), &state))(t)
+	testkit.Must(0, json.Unmarshal([]byte(body), &state))(t)
 	l := state.LoadBalancers[0]
 	wantEqual(t, "state", []any{state.Instances[0].InstanceId, state.Instances[0].LoopbackAddress, state.NetworkInterfaces[0].InstanceId, len(state.VPCs), len(state.VSwitches), len(state.RouteTables[0].RouteEntries), l.LoadBalancerId, l.Listeners[0].ListenerPort, l.VServerGroups[0].BackendServers[0].ServerId, l.LoopbackAddress},
 		[]any{"i-1", "127.1.0.1", "i-1", 1, 2, 3, lb, 80, "i-1", "127.1.0.2"})
@@ -91,7 +92,7 @@ func TestAdminCalls(t *testing.T) {
 	read := func(query string) []emulator.Call {
 		_, body := get(t, "GET", a.url+"/_emulator/calls"+query, "")
 		var answer struct{ Calls []emulator.Call }
-		must(0, json.Unmarshal([]byte(body), &answer))(t)
+		testkit.Must(0, json.Unmarshal([]byte(body), &answer))(t)
 		return answer.Calls
 	}
 	calls := read("")
@@ -121,13 +122,13 @@ func TestFaults(t *testing.T) {
 		return err
 	}
 	total := func() int {
-		return must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t).TotalCount
+		return testkit.Must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t).TotalCount
 	}
 	fault(`{"action":"CreateLoadBalancer","code":"SystemBusy","status":449,"after":1,"times":2}`)
-	must(0, create())(t)
+	testkit.Must(0, create())(t)
 	wantCode(t, create(), "SystemBusy", 449)
 	wantCode(t, create(), "SystemBusy", 449)
-	must(0, create())(t)
+	testkit.Must(0, create())(t)
 	wantEqual(t, "injected errors did nothing", total(), 2)
 
 	fault(`{"action":"*","kind":"write","drop":"before"}`)
@@ -155,7 +156,7 @@ func TestFaults(t *testing.T) {
 			Matched, Hit int
 		}
 	}
-	must(0, json.Unmarshal([]byte(body), &list))(t)
+	testkit.Must(0, json.Unmarshal([]byte(body), &list))(t)
 	wantEqual(t, "counters", []int{len(list.Faults), list.Faults[0].Matched, list.Faults[0].Hit, list.Faults[1].Hit}, []int{3, 6, 2, 1})
 	status, _ := get(t, "DELETE", a.url+"/_emulator/faults", "")
 	wantEqual(t, "delete", status, 204)
@@ -182,7 +183,7 @@ func TestFaultLatencyHoldsTheGroup(t *testing.T) {
 		go func() { slow <- a.addBackends(group, `[{"ServerId":"i-1","Port":80}]`) }()
 		time.Sleep(5 * time.Second)
 		wantCode(t, other.addBackends(group, `[{"ServerId":"i-1","Port":81}]`), "BackendServer.configuring", 409)
-		must(0, <-slow)(t)
+		testkit.Must(0, <-slow)(t)
 		wantEqual(t, "members", other.members(group), []string{"i-1:80=100"})
 	})
 }
@@ -206,7 +207,7 @@ func TestMetadata(t *testing.T) {
 	wantEqual(t, "unknown key", status, 404)
 	_, document := get(t, "GET", base+meta+"ram/security-credentials/emulator-role", "")
 	var role struct{ AccessKeyId, AccessKeySecret, SecurityToken, Expiration, Code string }
-	must(0, json.Unmarshal([]byte(document), &role))(t)
+	testkit.Must(0, json.Unmarshal([]byte(document), &role))(t)
 	if role.Code != "Success" || role.SecurityToken == "" || !strings.HasPrefix(role.AccessKeyId, "STS.") {
 		t.Errorf("role document = %s", document)
 	}

@@ -9,6 +9,7 @@ import (
 	ecsapi "github.com/aliyun/alibaba-cloud-sdk-go/services/ecs"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func jsonList(t *testing.T, v ...string) string {
@@ -16,7 +17,7 @@ func jsonList(t *testing.T, v ...string) string {
 	if v == nil {
 		v = []string{}
 	}
-	return string(must(json.Marshal(v))(t))
+	return string(testkit.Must(json.Marshal(v))(t))
 }
 
 func TestDescribeInstances(t *testing.T) {
@@ -32,7 +33,7 @@ func TestDescribeInstances(t *testing.T) {
 	list := func(edit func(*ecsapi.DescribeInstancesRequest)) (*ecsapi.DescribeInstancesResponse, []string) {
 		r := ecsapi.CreateDescribeInstancesRequest()
 		edit(r)
-		answer := must(a.ecs.DescribeInstances(r))(t)
+		answer := testkit.Must(a.ecs.DescribeInstances(r))(t)
 		found := []string{}
 		for _, i := range answer.Instances.Instance {
 			found = append(found, i.InstanceId)
@@ -91,12 +92,12 @@ func TestInstanceFields(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
 	put := a.put("i-1", emulator.InstanceSpec{Name: "node", Type: "ecs.c7.xlarge"})
-	i := must(a.ecs.DescribeInstances(ecsapi.CreateDescribeInstancesRequest()))(t).Instances.Instance[0]
+	i := testkit.Must(a.ecs.DescribeInstances(ecsapi.CreateDescribeInstancesRequest()))(t).Instances.Instance[0]
 	wantEqual(t, "fields", []string{i.InstanceName, i.InstanceType, i.InstanceTypeFamily, i.RegionId, i.ZoneId, i.Status, i.InstanceNetworkType, i.VpcAttributes.VpcId, i.VpcAttributes.VSwitchId, i.VpcAttributes.PrivateIpAddress.IpAddress[0], i.NetworkInterfaces.NetworkInterface[0].NetworkInterfaceId},
 		[]string{"node", "ecs.c7.xlarge", "ecs.c7", region, "cn-hangzhou-a", "Running", "vpc", "vpc-emulator", "vsw-a", put.PrivateIP, put.NetworkInterfaceID})
 	status := ecsapi.CreateDescribeInstanceStatusRequest()
 	status.InstanceId = &[]string{"i-1"}
-	got := must(a.ecs.DescribeInstanceStatus(status))(t).InstanceStatuses.InstanceStatus
+	got := testkit.Must(a.ecs.DescribeInstanceStatus(status))(t).InstanceStatuses.InstanceStatus
 	wantEqual(t, "status", got, []ecsapi.InstanceStatus{{InstanceId: "i-1", Status: "Running"}})
 }
 
@@ -108,7 +109,7 @@ func TestNetworkInterfaces(t *testing.T) {
 	describe := func() ecsapi.NetworkInterfaceSet {
 		r := ecsapi.CreateDescribeNetworkInterfacesRequest()
 		r.InstanceId, r.PrivateIpAddress = "i-1", &[]string{put.PrivateIP}
-		all := must(a.ecs.DescribeNetworkInterfaces(r))(t).NetworkInterfaceSets.NetworkInterfaceSet
+		all := testkit.Must(a.ecs.DescribeNetworkInterfaces(r))(t).NetworkInterfaceSets.NetworkInterfaceSet
 		wantEqual(t, "interfaces", len(all), 1)
 		return all[0]
 	}
@@ -117,7 +118,7 @@ func TestNetworkInterfaces(t *testing.T) {
 		[]any{put.NetworkInterfaceID, "Primary", "InUse", put.PrivateIP, true, "i-1"})
 	modify := ecsapi.CreateModifyNetworkInterfaceAttributeRequest()
 	modify.NetworkInterfaceId, modify.SourceDestCheck = eni.NetworkInterfaceId, requests.NewBoolean(false)
-	must(a.ecs.ModifyNetworkInterfaceAttribute(modify))(t)
+	testkit.Must(a.ecs.ModifyNetworkInterfaceAttribute(modify))(t)
 	wantEqual(t, "check", describe().SourceDestCheck, false)
 	modify.NetworkInterfaceId = "eni-none"
 	_, err := a.ecs.ModifyNetworkInterfaceAttribute(modify)

@@ -18,6 +18,7 @@ import (
 	slbapi "github.com/aliyun/alibaba-cloud-sdk-go/services/slb"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // machines answer every connection with their id and the address dialled, then end the stream. It stands in for what
@@ -80,20 +81,20 @@ func TestRoutesCarryPods(t *testing.T) {
 			t.Errorf("%s: error = %v, want no route to host", why, err)
 		}
 	}
-	wantEqual(t, "machine", must(dial(b.PrivateIP+":22"))(t), "i-2 "+b.PrivateIP+":22")
+	wantEqual(t, "machine", testkit.Must(dial(b.PrivateIP+":22"))(t), "i-2 "+b.PrivateIP+":22")
 	const pod = "10.244.2.9:8080"
 	unreachable("no route", pod)
-	must(a.createRoute("10.244.2.0/24", "i-2"))(t)
+	testkit.Must(a.createRoute("10.244.2.0/24", "i-2"))(t)
 	unreachable("the next hop checks source and destination", pod)
 	modify := ecsapi.CreateModifyNetworkInterfaceAttributeRequest()
 	modify.NetworkInterfaceId, modify.SourceDestCheck = b.NetworkInterfaceID, requests.NewBoolean(false)
-	must(a.ecs.ModifyNetworkInterfaceAttribute(modify))(t)
-	wantEqual(t, "pod", must(dial(pod))(t), "i-2 "+pod)
+	testkit.Must(a.ecs.ModifyNetworkInterfaceAttribute(modify))(t)
+	wantEqual(t, "pod", testkit.Must(dial(pod))(t), "i-2 "+pod)
 	unreachable("nobody has the address", "10.1.9.9:80")
 	a.put("i-2", emulator.InstanceSpec{Status: "Stopped"})
 	unreachable("the next hop is stopped", pod)
 	a.put("i-2", emulator.InstanceSpec{Status: "Running"})
-	must(a.deleteRoutes("i-2", "10.244.2.0/24"))(t)
+	testkit.Must(a.deleteRoutes("i-2", "10.244.2.0/24"))(t)
 	unreachable("the route is gone", pod)
 }
 
@@ -115,11 +116,11 @@ func TestListenerBalances(t *testing.T) {
 	if _, err := dial(); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("a stopped listener answers: %v", err)
 	}
-	must(0, a.startListener(lb, 80))(t)
+	testkit.Must(0, a.startListener(lb, 80))(t)
 	share := func() map[string]int {
 		n := map[string]int{}
 		for range 40 {
-			n[must(dial())(t)]++
+			n[testkit.Must(dial())(t)]++
 		}
 		return n
 	}
@@ -154,7 +155,7 @@ func (a *account) sockets() (found listenerSockets) {
 	var state struct {
 		LoadBalancers []struct{ Listeners []listenerSockets }
 	}
-	must(0, json.Unmarshal([]byte(body), &state))(a.t)
+	testkit.Must(0, json.Unmarshal([]byte(body), &state))(a.t)
 	if len(state.LoadBalancers) > 0 && len(state.LoadBalancers[0].Listeners) > 0 {
 		found = state.LoadBalancers[0].Listeners[0]
 	}
@@ -168,28 +169,28 @@ func TestSocketsFollowTheAPI(t *testing.T) {
 	lb := a.newLB()
 	a.newTCP(lb, a.newGroup(lb, `[{"ServerId":"i-1","Port":80}]`), 8080)
 	wantEqual(t, "stopped", a.endpoint(), "")
-	must(0, a.startListener(lb, 8080))(t)
+	testkit.Must(0, a.startListener(lb, 8080))(t)
 	where := a.endpoint()
 	connect := func() (net.Conn, error) { return new(net.Dialer).DialContext(t.Context(), "tcp", where) }
-	answer := must(ask(connect()))(t)
+	answer := testkit.Must(ask(connect()))(t)
 	if !strings.HasPrefix(answer, "i-1 ") {
 		t.Errorf("the listener answers %q", answer)
 	}
 
-	open := must(connect())(t)
+	open := testkit.Must(connect())(t)
 	buffer := make([]byte, 100)
-	must(open.Read(buffer))(t)
+	testkit.Must(open.Read(buffer))(t)
 	a.ReleaseInstance("i-1")
 	if _, err := open.Read(buffer); err == nil {
 		t.Error("the connection to a released machine goes on")
 	}
-	must(0, open.Close())(t)
+	testkit.Must(0, open.Close())(t)
 
-	must(0, a.stopListener(lb, 8080))(t)
+	testkit.Must(0, a.stopListener(lb, 8080))(t)
 	wantEqual(t, "stopped again", a.endpoint(), "")
 	if c, err := connect(); err == nil {
 		t.Errorf("a stopped listener accepts on %s", where)
-		must(0, c.Close())(t)
+		testkit.Must(0, c.Close())(t)
 	}
 }
 
@@ -203,12 +204,12 @@ func TestHealthStatusFollowsTheChecks(t *testing.T) {
 	set := slbapi.CreateSetLoadBalancerTCPListenerAttributeRequest()
 	set.LoadBalancerId, set.ListenerPort, set.HealthCheckInterval = lb, requests.NewInteger(80), requests.NewInteger(1)
 	set.HealthyThreshold, set.UnhealthyThreshold = requests.NewInteger(2), requests.NewInteger(2)
-	must(a.slb.SetLoadBalancerTCPListenerAttribute(set))(t)
-	must(0, a.startListener(lb, 80))(t)
+	testkit.Must(a.slb.SetLoadBalancerTCPListenerAttribute(set))(t)
+	testkit.Must(0, a.startListener(lb, 80))(t)
 	health := func() string {
 		r := slbapi.CreateDescribeHealthStatusRequest()
 		r.LoadBalancerId = lb
-		return must(a.slb.DescribeHealthStatus(r))(t).BackendServers.BackendServer[0].ServerHealthStatus
+		return testkit.Must(a.slb.DescribeHealthStatus(r))(t).BackendServers.BackendServer[0].ServerHealthStatus
 	}
 	wantEqual(t, "one check is below the threshold", health(), "unavailable")
 	until := func(want string) {
@@ -253,9 +254,9 @@ func TestLoopbackMachines(t *testing.T) {
 		served <- err
 	}()
 	port := l.Addr().(*net.TCPAddr).Port
-	wantEqual(t, "answer", must(ask(a.Fabric().Dial(t.Context(), "i-1", "tcp", fmt.Sprintf("10.2.33.44:%d", port))))(t), "hello")
-	must(0, <-served)(t)
-	must(0, l.Close())(t)
+	wantEqual(t, "answer", testkit.Must(ask(a.Fabric().Dial(t.Context(), "i-1", "tcp", fmt.Sprintf("10.2.33.44:%d", port))))(t), "hello")
+	testkit.Must(0, <-served)(t)
+	testkit.Must(0, l.Close())(t)
 	wantEqual(t, "outside 10/8", a.Fabric().LoopbackAddress("198.18.0.1"), "127.255.0.1")
 	wantEqual(t, "never 127.0.0.x", a.Fabric().LoopbackAddress("10.0.0.7"), "127.255.0.2")
 	wantEqual(t, "stable", a.Fabric().LoopbackAddress("198.18.0.1"), "127.255.0.1")

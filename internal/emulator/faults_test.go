@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func (a *account) fault(body string) {
@@ -23,13 +24,13 @@ func TestPartialBatchFailure(t *testing.T) {
 	a := newAccount(t, emulator.Options{})
 	a.put("i-1", emulator.InstanceSpec{})
 	a.fault(`{"action":"CreateRouteEntries","failItems":1}`)
-	made := must(a.createRoutes("i-1", "10.244.0.0/24", "10.244.1.0/24"))(t)
+	made := testkit.Must(a.createRoutes("i-1", "10.244.0.0/24", "10.244.1.0/24"))(t)
 	wantEqual(t, "first", []any{made.SuccessCount, made.FailedCount, made.FailedRouteEntries[0].DstCidrBlock, made.FailedRouteEntries[0].FailedCode},
 		[]any{1, 1, "10.244.0.0/24", "VPC_ROUTE_ENTRY_STATUS_ERROR"})
-	made = must(a.createRoutes("i-1", "10.244.0.0/24"))(t)
+	made = testkit.Must(a.createRoutes("i-1", "10.244.0.0/24"))(t)
 	wantEqual(t, "second", made.SuccessCount, 1)
 	a.fault(`{"action":"DeleteRouteEntries","failItems":2,"code":"Odd"}`)
-	gone := must(a.deleteRoutes("i-1", "10.244.0.0/24", "10.244.1.0/24"))(t)
+	gone := testkit.Must(a.deleteRoutes("i-1", "10.244.0.0/24", "10.244.1.0/24"))(t)
 	wantEqual(t, "deletes", []any{gone.FailedCount, gone.FailedRouteEntries[0].FailedCode}, []any{2, "Odd"})
 }
 
@@ -40,7 +41,7 @@ func TestStaleLists(t *testing.T) {
 		a.fault(`{"action":"DescribeLoadBalancers","stale":"5s","times":0}`)
 		id := a.newLB()
 		total := func() int {
-			return must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t).TotalCount
+			return testkit.Must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t).TotalCount
 		}
 		wantEqual(t, "lag", total(), 0)
 		wantEqual(t, "single reads do not lag", a.describeLB(id).LoadBalancerId, id)
@@ -77,7 +78,7 @@ func TestLoadBalancersPerServer(t *testing.T) {
 	const backend = `[{"ServerId":"i-1","Port":80}]`
 	one, two, three := a.newGroup(a.newLB(), backend), a.newGroup(a.newLB(), backend), a.newGroup(a.newLB(), "")
 	wantCode(t, a.addBackends(three, backend), "QuotaExceeded.AttachedLoadBalancers", 400)
-	must(0, a.addBackends(two, `[{"ServerId":"i-1","Port":81}]`))(t)
-	must(0, a.deleteGroup(one))(t)
-	must(0, a.addBackends(three, backend))(t)
+	testkit.Must(0, a.addBackends(two, `[{"ServerId":"i-1","Port":81}]`))(t)
+	testkit.Must(0, a.deleteGroup(one))(t)
+	testkit.Must(0, a.addBackends(three, backend))(t)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // signed makes correctly signed parameters of a request, with a nonce of its own.
@@ -57,7 +58,7 @@ func send(e *emulator.Emulator, method, target, body string, header ...string) (
 func code(t *testing.T, body string) string {
 	t.Helper()
 	var answer struct{ Code, RequestId, HostId, Message, Recommend string }
-	must(0, json.Unmarshal([]byte(body), &answer))(t)
+	testkit.Must(0, json.Unmarshal([]byte(body), &answer))(t)
 	if answer.RequestId == "" || answer.HostId == "" || answer.Recommend == "" {
 		t.Errorf("the error %s lacks a field of the cloud's form", body)
 	}
@@ -153,14 +154,14 @@ func TestXMLIsTheDefault(t *testing.T) {
 		Tables    []string `xml:"Vpcs>Vpc>RouterTableIds>RouterTableIds"`
 		Total     int      `xml:"TotalCount"`
 	}
-	must(0, xml.Unmarshal([]byte(body), &answer))(t)
+	testkit.Must(0, xml.Unmarshal([]byte(body), &answer))(t)
 	wantEqual(t, "answer", []any{answer.IDs, answer.Tables, answer.Total, len(answer.RequestID)}, []any{[]string{"vpc-emulator"}, []string{"vtb-emulator"}, 1, 36})
 	_, body = send(e, "GET", "/", "")
 	var failure struct {
 		XMLName xml.Name `xml:"Error"`
 		Code    string
 	}
-	must(0, xml.Unmarshal([]byte(body), &failure))(t)
+	testkit.Must(0, xml.Unmarshal([]byte(body), &failure))(t)
 	wantEqual(t, "code", failure.Code, "MissingParameter")
 }
 
@@ -171,10 +172,10 @@ func TestPermissions(t *testing.T) {
 	config.AccessKeys = append(config.AccessKeys, cloud.AccessKeyConfig{ID: "off", Secret: "emulator-secret", Disabled: true})
 	a := newAccount(t, emulator.Options{Config: config})
 	a.put("i-1", emulator.InstanceSpec{})
-	must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t)
+	testkit.Must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t)
 	_, err := a.call("slb", "DeleteLoadBalancer", nil)
 	wantCode(t, err, "Forbidden.RAM", 403)
-	body := must(a.call("ecs", "DescribeInstances", nil))(t)
+	body := testkit.Must(a.call("ecs", "DescribeInstances", nil))(t)
 	if !strings.Contains(body, `"TotalCount":0`) {
 		t.Errorf("without permission DescribeInstances answers %s, not an empty list", body)
 	}
@@ -193,7 +194,7 @@ func TestRateWindow(t *testing.T) {
 			return err
 		}
 		for range 60 {
-			must(0, create())(t)
+			testkit.Must(0, create())(t)
 		}
 		wantCode(t, create(), "Throttling.User", 400)
 		time.Sleep(59 * time.Second)
@@ -214,11 +215,11 @@ func TestConfiguredRateLimit(t *testing.T) {
 			_, err := a.call("vpc", "DescribeVpcs", nil)
 			return err
 		}
-		must(0, describe())(t)
-		must(0, describe())(t)
+		testkit.Must(0, describe())(t)
+		testkit.Must(0, describe())(t)
 		wantCode(t, describe(), "Throttling.User", 400)
 		time.Sleep(10 * time.Second)
-		must(0, describe())(t)
+		testkit.Must(0, describe())(t)
 	})
 }
 
@@ -240,14 +241,14 @@ func TestJournalHoldsNoSecrets(t *testing.T) {
 
 func get(t *testing.T, method, url, body string, header ...string) (int, string) {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response := must(client.Do(r))(t)
-	data := must(io.ReadAll(response.Body))(t)
-	must(0, response.Body.Close())(t)
+	response := testkit.Must(client.Do(r))(t)
+	data := testkit.Must(io.ReadAll(response.Body))(t)
+	testkit.Must(0, response.Body.Close())(t)
 	return response.StatusCode, string(data)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func (a *account) deleteGroup(id string) error {
@@ -39,7 +40,7 @@ func (a *account) members(group string) []string {
 	a.t.Helper()
 	r := slbapi.CreateDescribeVServerGroupAttributeRequest()
 	r.VServerGroupId = group
-	answer := must(a.slb.DescribeVServerGroupAttribute(r))(a.t)
+	answer := testkit.Must(a.slb.DescribeVServerGroupAttribute(r))(a.t)
 	return sorted(answer.BackendServers.BackendServer, func(b slbapi.BackendServerInDescribeVServerGroupAttribute) string {
 		return fmt.Sprintf("%s:%d=%d", b.ServerId, b.Port, b.Weight)
 	})
@@ -54,30 +55,30 @@ func TestGroupMembers(t *testing.T) {
 	lb := a.newLB()
 	// Lower camel case as the official CCM writes it, quoted numbers, and keys that nobody knows.
 	group := a.newGroup(lb, `[{"serverId":"i-1","port":"80","weight":"10","type":"ecs","IsUserManaged":false,"NodeName":"n"}]`)
-	must(0, a.addBackends(group, `[{"ServerId":"i-2","Port":80,"Type":"ecs"},{"ServerId":"i-1","Port":81,"Weight":0}]`))(t)
+	testkit.Must(0, a.addBackends(group, `[{"ServerId":"i-2","Port":80,"Type":"ecs"},{"ServerId":"i-1","Port":81,"Weight":0}]`))(t)
 	wantEqual(t, "added", a.members(group), []string{"i-1:80=10", "i-1:81=0", "i-2:80=100"})
 
 	set := slbapi.CreateSetVServerGroupAttributeRequest()
 	set.VServerGroupId, set.VServerGroupName, set.BackendServers = group, "renamed", `[{"ServerId":"i-2","Port":80,"Weight":5}]`
-	must(a.slb.SetVServerGroupAttribute(set))(t)
+	testkit.Must(a.slb.SetVServerGroupAttribute(set))(t)
 	set.BackendServers = ""
-	must(a.slb.SetVServerGroupAttribute(set))(t)
+	testkit.Must(a.slb.SetVServerGroupAttribute(set))(t)
 	wantEqual(t, "weight", a.members(group), []string{"i-1:80=10", "i-1:81=0", "i-2:80=5"})
 	set.BackendServers = `[{"ServerId":"i-3","Port":80}]`
 	_, err := a.slb.SetVServerGroupAttribute(set)
 	wantCode(t, err, "InvalidServerId.NotExist", 400)
 
-	must(0, a.removeBackends(group, `[{"ServerId":"i-1","Port":81},{"ServerId":"i-3","Port":1}]`))(t)
+	testkit.Must(0, a.removeBackends(group, `[{"ServerId":"i-1","Port":81},{"ServerId":"i-3","Port":1}]`))(t)
 	modify := slbapi.CreateModifyVServerGroupBackendServersRequest()
 	modify.VServerGroupId, modify.OldBackendServers, modify.NewBackendServers = group, `[{"ServerId":"i-1","Port":80}]`, `[{"ServerId":"i-3","Port":82,"Weight":1}]`
-	must(a.slb.ModifyVServerGroupBackendServers(modify))(t)
+	testkit.Must(a.slb.ModifyVServerGroupBackendServers(modify))(t)
 	wantEqual(t, "swapped", a.members(group), []string{"i-2:80=5", "i-3:82=1"})
 
 	list := slbapi.CreateDescribeVServerGroupsRequest()
 	list.LoadBalancerId = lb
-	groups := must(a.slb.DescribeVServerGroups(list))(t).VServerGroups.VServerGroup
+	groups := testkit.Must(a.slb.DescribeVServerGroups(list))(t).VServerGroups.VServerGroup
 	wantEqual(t, "list", []any{len(groups), groups[0].VServerGroupId, groups[0].VServerGroupName, groups[0].ServerCount}, []any{1, group, "renamed", int64(2)})
-	must(0, a.deleteGroup(group))(t)
+	testkit.Must(0, a.deleteGroup(group))(t)
 	wantCode(t, a.deleteGroup(group), "InvalidParameter", 404)
 }
 
@@ -136,6 +137,6 @@ func TestGroupSettles(t *testing.T) {
 		wantCode(t, add(), "SystemBusy", 449)
 		wantCode(t, a.deleteGroup(group), "OperationFailed.ServiceGroupProcessing", 400)
 		time.Sleep(time.Second)
-		must(0, add())(t)
+		testkit.Must(0, add())(t)
 	})
 }

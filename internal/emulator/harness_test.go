@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 const region = "cn-hangzhou"
@@ -98,9 +99,9 @@ func (a *account) connect(host string, transport http.RoundTripper) {
 	a.t.Helper()
 	connecting.Lock()
 	defer connecting.Unlock()
-	a.slb = must(slbapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
-	a.vpc = must(vpcapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
-	a.ecs = must(ecsapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
+	a.slb = testkit.Must(slbapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
+	a.vpc = testkit.Must(vpcapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
+	a.ecs = testkit.Must(ecsapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
 	a.slb.Domain, a.vpc.Domain, a.ecs.Domain = host, host, host
 }
 
@@ -110,17 +111,6 @@ func sdkConfig(transport http.RoundTripper) *sdk.Config {
 	c := sdk.NewConfig().WithAutoRetry(false).WithScheme("HTTP")
 	c.Transport = transport
 	return c
-}
-
-// must unwraps a result of which the test needs no error.
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 // wantCode checks that err is an error of the cloud with a code, and returns its status.
@@ -145,7 +135,7 @@ func wantEqual(t *testing.T, what string, got, want any) {
 // put adds a running instance.
 func (a *account) put(id string, spec emulator.InstanceSpec) emulator.Instance {
 	a.t.Helper()
-	return must(a.PutInstance(id, spec))(a.t)
+	return testkit.Must(a.PutInstance(id, spec))(a.t)
 }
 
 // call sends any action of a product by name, for calls that the typed clients cannot make.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // withIPv6 switches IPv6 on in the VPC and in one of its vSwitches.
@@ -23,7 +24,7 @@ func (a *account) entriesOf(version string) []string {
 	r := vpcapi.CreateDescribeRouteEntryListRequest()
 	r.RouteTableId, r.IpVersion, r.RouteEntryType = table, version, "Custom"
 	var all []string
-	for _, e := range must(a.vpc.DescribeRouteEntryList(r))(a.t).RouteEntrys.RouteEntry {
+	for _, e := range testkit.Must(a.vpc.DescribeRouteEntryList(r))(a.t).RouteEntrys.RouteEntry {
 		all = append(all, e.DestinationCidrBlock+" "+e.IpVersion)
 	}
 	return all
@@ -35,7 +36,7 @@ func (a *account) createRouteOf(cidr, version string) []vpcapi.FailedRouteEntrie
 	r.RouteEntries = &[]vpcapi.CreateRouteEntriesRouteEntries{
 		{RouteTableId: table, DstCidrBlock: cidr, NextHop: "i-1", NextHopType: "Instance", IpVersion: version},
 	}
-	return must(a.vpc.CreateRouteEntries(r))(a.t).FailedRouteEntries
+	return testkit.Must(a.vpc.CreateRouteEntries(r))(a.t).FailedRouteEntries
 }
 
 func TestIPv6Routes(t *testing.T) {
@@ -66,10 +67,10 @@ func TestIPv6Routes(t *testing.T) {
 			wantEqual(t, "entries without an IP version asked for", a.entriesOf(""), all)
 			sw := vpcapi.CreateDescribeVSwitchesRequest()
 			sw.VSwitchId = "vsw-a"
-			wantEqual(t, "range of the vSwitch", must(a.vpc.DescribeVSwitches(sw))(t).VSwitches.VSwitch[0].Ipv6CidrBlock, "2408:4005:300:ab01::/64")
+			wantEqual(t, "range of the vSwitch", testkit.Must(a.vpc.DescribeVSwitches(sw))(t).VSwitches.VSwitch[0].Ipv6CidrBlock, "2408:4005:300:ab01::/64")
 			get := vpcapi.CreateDescribeVpcAttributeRequest()
 			get.VpcId = "vpc-emulator"
-			wantEqual(t, "range of the VPC", must(a.vpc.DescribeVpcAttribute(get))(t).Ipv6CidrBlock, "2408:4005:300:ab00::/56")
+			wantEqual(t, "range of the VPC", testkit.Must(a.vpc.DescribeVpcAttribute(get))(t).Ipv6CidrBlock, "2408:4005:300:ab00::/56")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	slbapi "github.com/aliyun/alibaba-cloud-sdk-go/services/slb"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // newGroup creates a vServer group with members in the wire's form and returns its id.
@@ -16,14 +17,14 @@ func (a *account) newGroup(lb, backends string) string {
 	a.t.Helper()
 	r := slbapi.CreateCreateVServerGroupRequest()
 	r.LoadBalancerId, r.VServerGroupName, r.BackendServers = lb, "group", backends
-	return must(a.slb.CreateVServerGroup(r))(a.t).VServerGroupId
+	return testkit.Must(a.slb.CreateVServerGroup(r))(a.t).VServerGroupId
 }
 
 // newTCP creates a TCP listener, stopped.
 func (a *account) newTCP(lb, group string, port int) {
 	a.t.Helper()
 	_, err := a.createTCP(lb, group, port)
-	must(0, err)(a.t)
+	testkit.Must(0, err)(a.t)
 }
 
 func (a *account) createTCP(lb, group string, port int) (*slbapi.CreateLoadBalancerTCPListenerResponse, error) {
@@ -57,7 +58,7 @@ func (a *account) listeners(lb string) []slbapi.ListenerInDescribeLoadBalancerLi
 	a.t.Helper()
 	r := slbapi.CreateDescribeLoadBalancerListenersRequest()
 	r.LoadBalancerId = &[]string{lb}
-	return must(a.slb.DescribeLoadBalancerListeners(r))(a.t).Listeners
+	return testkit.Must(a.slb.DescribeLoadBalancerListeners(r))(a.t).Listeners
 }
 
 func TestTCPListener(t *testing.T) {
@@ -68,7 +69,7 @@ func TestTCPListener(t *testing.T) {
 	create := slbapi.CreateCreateLoadBalancerTCPListenerRequest()
 	create.LoadBalancerId, create.ListenerPort, create.VServerGroupId = lb, requests.NewInteger(80), group
 	create.HealthCheckInterval, create.ProxyProtocolV2Enabled = requests.NewInteger(7), requests.NewBoolean(true)
-	must(a.slb.CreateLoadBalancerTCPListener(create))(t)
+	testkit.Must(a.slb.CreateLoadBalancerTCPListener(create))(t)
 
 	l := a.listeners(lb)[0]
 	wantEqual(t, "created", []any{l.Status, l.ListenerProtocol, l.ListenerPort, l.VServerGroupId, l.Bandwidth, l.Scheduler, l.TCPListenerConfig.HealthCheckInterval, l.TCPListenerConfig.HealthCheck, l.TCPListenerConfig.ProxyProtocolV2Enabled, l.TCPListenerConfig.EstablishedTimeout},
@@ -77,19 +78,19 @@ func TestTCPListener(t *testing.T) {
 	set := slbapi.CreateSetLoadBalancerTCPListenerAttributeRequest()
 	set.LoadBalancerId, set.ListenerPort = lb, requests.NewInteger(80)
 	set.HealthCheckInterval, set.PersistenceTimeout, set.Scheduler, set.Description = requests.NewInteger(9), requests.NewInteger(100), "rr", "web"
-	must(a.slb.SetLoadBalancerTCPListenerAttribute(set))(t)
+	testkit.Must(a.slb.SetLoadBalancerTCPListenerAttribute(set))(t)
 	get := slbapi.CreateDescribeLoadBalancerTCPListenerAttributeRequest()
 	get.LoadBalancerId, get.ListenerPort = lb, requests.NewInteger(80)
-	flat := must(a.slb.DescribeLoadBalancerTCPListenerAttribute(get))(t)
+	flat := testkit.Must(a.slb.DescribeLoadBalancerTCPListenerAttribute(get))(t)
 	wantEqual(t, "after set", []any{flat.HealthCheckInterval, flat.PersistenceTimeout, flat.Scheduler, flat.Description, flat.VServerGroupId, flat.ProxyProtocolV2Enabled, flat.HealthyThreshold},
 		[]any{9, 100, "rr", "web", group, true, 3})
 
-	must(0, a.startListener(lb, 80))(t)
+	testkit.Must(0, a.startListener(lb, 80))(t)
 	wantEqual(t, "started", a.listeners(lb)[0].Status, "running")
 	wantCode(t, a.startListener(lb, 80), "OperationFailed.ListenerStatusNotSupport", 400)
-	must(0, a.stopListener(lb, 80))(t)
+	testkit.Must(0, a.stopListener(lb, 80))(t)
 	wantEqual(t, "stopped", a.listeners(lb)[0].Status, "stopped")
-	must(0, a.deleteListener(lb, 80, "tcp"))(t)
+	testkit.Must(0, a.deleteListener(lb, 80, "tcp"))(t)
 	wantCode(t, a.deleteListener(lb, 80, "tcp"), "ListenerNotFound", 404)
 }
 
@@ -102,7 +103,7 @@ func TestListenersShareAPort(t *testing.T) {
 	udp := slbapi.CreateCreateLoadBalancerUDPListenerRequest()
 	udp.LoadBalancerId, udp.ListenerPort, udp.VServerGroupId = lb, requests.NewInteger(53), group
 	udp.HealthCheckReq, udp.HealthCheckExp = "ping", "pong"
-	must(a.slb.CreateLoadBalancerUDPListener(udp))(t)
+	testkit.Must(a.slb.CreateLoadBalancerUDPListener(udp))(t)
 	_, err := a.slb.CreateLoadBalancerUDPListener(udp)
 	wantCode(t, err, "ListenerAlreadyExists", 400)
 	http := slbapi.CreateCreateLoadBalancerHTTPListenerRequest()
@@ -113,13 +114,13 @@ func TestListenersShareAPort(t *testing.T) {
 
 	set := slbapi.CreateSetLoadBalancerUDPListenerAttributeRequest()
 	set.LoadBalancerId, set.ListenerPort, set.HealthCheckReq = lb, requests.NewInteger(53), "ping2"
-	must(a.slb.SetLoadBalancerUDPListenerAttribute(set))(t)
+	testkit.Must(a.slb.SetLoadBalancerUDPListenerAttribute(set))(t)
 	get := slbapi.CreateDescribeLoadBalancerUDPListenerAttributeRequest()
 	get.LoadBalancerId, get.ListenerPort = lb, requests.NewInteger(53)
-	flat := must(a.slb.DescribeLoadBalancerUDPListenerAttribute(get))(t)
+	flat := testkit.Must(a.slb.DescribeLoadBalancerUDPListenerAttribute(get))(t)
 	wantEqual(t, "udp", []string{flat.HealthCheckReq, flat.HealthCheckExp, flat.Status}, []string{"ping2", "pong", "stopped"})
-	must(0, a.deleteListener(lb, 53, "udp"))(t)
-	must(0, a.deleteListener(lb, 53, "tcp"))(t)
+	testkit.Must(0, a.deleteListener(lb, 53, "udp"))(t)
+	testkit.Must(0, a.deleteListener(lb, 53, "tcp"))(t)
 }
 
 func TestHTTPListeners(t *testing.T) {
@@ -133,20 +134,20 @@ func TestHTTPListeners(t *testing.T) {
 	_, err := a.slb.CreateLoadBalancerHTTPListener(plain)
 	wantCode(t, err, "MissingParameter", 400)
 	plain.StickySessionType, plain.CookieTimeout = "insert", requests.NewInteger(60)
-	must(a.slb.CreateLoadBalancerHTTPListener(plain))(t)
+	testkit.Must(a.slb.CreateLoadBalancerHTTPListener(plain))(t)
 	redirect := slbapi.CreateCreateLoadBalancerHTTPListenerRequest()
 	redirect.LoadBalancerId, redirect.ListenerPort, redirect.ListenerForward = lb, requests.NewInteger(81), "on"
 	_, err = a.slb.CreateLoadBalancerHTTPListener(redirect)
 	wantCode(t, err, "MissingParameter", 400)
 	redirect.ForwardPort = requests.NewInteger(443)
-	must(a.slb.CreateLoadBalancerHTTPListener(redirect))(t)
+	testkit.Must(a.slb.CreateLoadBalancerHTTPListener(redirect))(t)
 
 	set := slbapi.CreateSetLoadBalancerHTTPListenerAttributeRequest()
 	set.LoadBalancerId, set.ListenerPort, set.RequestTimeout, set.HealthCheck = lb, requests.NewInteger(80), requests.NewInteger(9), "on"
-	must(a.slb.SetLoadBalancerHTTPListenerAttribute(set))(t)
+	testkit.Must(a.slb.SetLoadBalancerHTTPListenerAttribute(set))(t)
 	get := slbapi.CreateDescribeLoadBalancerHTTPListenerAttributeRequest()
 	get.LoadBalancerId, get.ListenerPort = lb, requests.NewInteger(80)
-	flat := must(a.slb.DescribeLoadBalancerHTTPListenerAttribute(get))(t)
+	flat := testkit.Must(a.slb.DescribeLoadBalancerHTTPListenerAttribute(get))(t)
 	wantEqual(t, "http", []any{flat.ListenerForward, flat.RequestTimeout, flat.HealthCheck, flat.CookieTimeout, flat.IdleTimeout, flat.XForwardedFor},
 		[]any{"off", 9, "on", 60, 15, "on"})
 
@@ -157,15 +158,15 @@ func TestHTTPListeners(t *testing.T) {
 	secure.ServerCertificateId = "cert-none"
 	_, err = a.slb.CreateLoadBalancerHTTPSListener(secure)
 	wantCode(t, err, "CertificateNotExist", 400)
-	cert := must(a.upload(newCertificate(t, "example.test")))(t).ServerCertificateId
+	cert := testkit.Must(a.upload(newCertificate(t, "example.test")))(t).ServerCertificateId
 	secure.ServerCertificateId = cert
-	must(a.slb.CreateLoadBalancerHTTPSListener(secure))(t)
+	testkit.Must(a.slb.CreateLoadBalancerHTTPSListener(secure))(t)
 	policy := slbapi.CreateSetLoadBalancerHTTPSListenerAttributeRequest()
 	policy.LoadBalancerId, policy.ListenerPort, policy.TLSCipherPolicy = lb, requests.NewInteger(443), "tls_cipher_policy_1_2"
-	must(a.slb.SetLoadBalancerHTTPSListenerAttribute(policy))(t)
+	testkit.Must(a.slb.SetLoadBalancerHTTPSListenerAttribute(policy))(t)
 	getSecure := slbapi.CreateDescribeLoadBalancerHTTPSListenerAttributeRequest()
 	getSecure.LoadBalancerId, getSecure.ListenerPort = lb, requests.NewInteger(443)
-	got := must(a.slb.DescribeLoadBalancerHTTPSListenerAttribute(getSecure))(t)
+	got := testkit.Must(a.slb.DescribeLoadBalancerHTTPSListenerAttribute(getSecure))(t)
 	wantEqual(t, "https", []string{got.ServerCertificateId, got.TLSCipherPolicy, got.EnableHttp2}, []string{cert, "tls_cipher_policy_1_2", "on"})
 }
 
@@ -199,7 +200,7 @@ func TestListenerSettles(t *testing.T) {
 		_, err := a.createTCP(lb, group, 81)
 		wantCode(t, err, "ListenerProcessing", 400)
 		time.Sleep(11 * time.Second)
-		must(0, a.startListener(lb, 80))(t)
+		testkit.Must(0, a.startListener(lb, 80))(t)
 		wantEqual(t, "starting", a.listeners(lb)[0].Status, "starting")
 		wantCode(t, a.deleteListener(lb, 80, "tcp"), "OperationFailed.ListenerStatusNotSupport", 400)
 		changed := a.Changed()
@@ -210,12 +211,12 @@ func TestListenerSettles(t *testing.T) {
 			t.Error("nobody was told that the listener runs")
 		}
 		wantEqual(t, "running", a.listeners(lb)[0].Status, "running")
-		must(0, a.stopListener(lb, 80))(t)
+		testkit.Must(0, a.stopListener(lb, 80))(t)
 		wantCode(t, a.deleteListener(lb, 80, "tcp"), "ServiceIsStopping", 409)
 		time.Sleep(11 * time.Second)
-		must(0, a.deleteListener(lb, 80, "tcp"))(t)
+		testkit.Must(0, a.deleteListener(lb, 80, "tcp"))(t)
 		wantCode(t, a.deleteGroup(group), "RspoolVipExist", 400)
 		time.Sleep(11 * time.Second)
-		must(0, a.deleteGroup(group))(t)
+		testkit.Must(0, a.deleteGroup(group))(t)
 	})
 }

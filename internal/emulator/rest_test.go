@@ -21,18 +21,19 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // newCertificate makes a self-signed certificate and its key in PEM form.
 func newCertificate(t *testing.T, name string) (certificate, key string) {
 	t.Helper()
-	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	private := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
-	der := must(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
-	keyDER := must(x509.MarshalPKCS8PrivateKey(private))(t)
+	der := testkit.Must(x509.CreateCertificate(rand.Reader, template, template, private.Public(), private))(t)
+	keyDER := testkit.Must(x509.MarshalPKCS8PrivateKey(private))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }
@@ -49,10 +50,10 @@ func TestCertificates(t *testing.T) {
 	config.Certificates = []cloud.CertificateConfig{{ID: "ca-1", CA: true, CommonName: "authority"}}
 	a := newAccount(t, emulator.Options{Config: config})
 	certificate, key := newCertificate(t, "example.test")
-	made := must(a.upload(certificate, key))(t)
+	made := testkit.Must(a.upload(certificate, key))(t)
 	list := slbapi.CreateDescribeServerCertificatesRequest()
 	list.ServerCertificateId = made.ServerCertificateId
-	got := must(a.slb.DescribeServerCertificates(list))(t).ServerCertificates.ServerCertificate
+	got := testkit.Must(a.slb.DescribeServerCertificates(list))(t).ServerCertificates.ServerCertificate
 	wantEqual(t, "certificate", []any{len(got), got[0].CommonName, got[0].SubjectAlternativeNames.SubjectAlternativeName, len(got[0].Fingerprint), got[0].ExpireTimeStamp > time.Now().UnixMilli()},
 		[]any{1, "example.test", []string{"example.test"}, 59, true})
 	_, other := newCertificate(t, "other.test")
@@ -60,7 +61,7 @@ func TestCertificates(t *testing.T) {
 	wantCode(t, err, "CertificateAndPrivateKeyIsRefused", 400)
 	_, err = a.upload(certificate, "")
 	wantCode(t, err, "MissingParameter", 400)
-	ca := must(a.slb.DescribeCACertificates(slbapi.CreateDescribeCACertificatesRequest()))(t).CACertificates.CACertificate
+	ca := testkit.Must(a.slb.DescribeCACertificates(slbapi.CreateDescribeCACertificatesRequest()))(t).CACertificates.CACertificate
 	wantEqual(t, "authorities", []string{ca[0].CACertificateId, ca[0].CommonName}, []string{"ca-1", "authority"})
 	for _, c := range a.Calls(0) {
 		if c.Parameters["PrivateKey"] != "" && c.Parameters["PrivateKey"] != "***" {
@@ -72,21 +73,21 @@ func TestCertificates(t *testing.T) {
 func TestDomainExtensions(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	cert := must(a.upload(newCertificate(t, "a.test")))(t).ServerCertificateId
+	cert := testkit.Must(a.upload(newCertificate(t, "a.test")))(t).ServerCertificateId
 	lb := a.newLB()
 	secure := slbapi.CreateCreateLoadBalancerHTTPSListenerRequest()
 	secure.LoadBalancerId, secure.ListenerPort, secure.VServerGroupId, secure.ServerCertificateId = lb, requests.NewInteger(443), a.newGroup(lb, ""), cert
-	must(a.slb.CreateLoadBalancerHTTPSListener(secure))(t)
+	testkit.Must(a.slb.CreateLoadBalancerHTTPSListener(secure))(t)
 	create := func(domain string) (*slbapi.CreateDomainExtensionResponse, error) {
 		r := slbapi.CreateCreateDomainExtensionRequest()
 		r.LoadBalancerId, r.ListenerPort, r.Domain, r.ServerCertificateId = lb, requests.NewInteger(443), domain, cert
 		return a.slb.CreateDomainExtension(r)
 	}
-	id := must(create("a.test"))(t).DomainExtensionId
+	id := testkit.Must(create("a.test"))(t).DomainExtensionId
 	_, err := create("a.test")
 	wantCode(t, err, "DomainExtensionAlreadyExists", 400)
-	must(create("b.test"))(t)
-	must(create("c.test"))(t)
+	testkit.Must(create("b.test"))(t)
+	testkit.Must(create("c.test"))(t)
 	_, err = create("d.test")
 	wantCode(t, err, "DomainExtensionNumberOverLimit", 400)
 	set := slbapi.CreateSetDomainExtensionAttributeRequest()
@@ -94,13 +95,13 @@ func TestDomainExtensions(t *testing.T) {
 	_, err = a.slb.SetDomainExtensionAttribute(set)
 	wantCode(t, err, "CertificateNotExist", 400)
 	set.ServerCertificateId = cert
-	must(a.slb.SetDomainExtensionAttribute(set))(t)
+	testkit.Must(a.slb.SetDomainExtensionAttribute(set))(t)
 	remove := slbapi.CreateDeleteDomainExtensionRequest()
 	remove.DomainExtensionId = id
-	must(a.slb.DeleteDomainExtension(remove))(t)
+	testkit.Must(a.slb.DeleteDomainExtension(remove))(t)
 	list := slbapi.CreateDescribeDomainExtensionsRequest()
 	list.LoadBalancerId, list.ListenerPort = lb, requests.NewInteger(443)
-	left := must(a.slb.DescribeDomainExtensions(list))(t).DomainExtensions.DomainExtension
+	left := testkit.Must(a.slb.DescribeDomainExtensions(list))(t).DomainExtensions.DomainExtension
 	wantEqual(t, "left", sorted(left, func(x slbapi.DomainExtension) string { return x.Domain }), []string{"b.test", "c.test"})
 }
 
@@ -109,14 +110,14 @@ func TestACLs(t *testing.T) {
 	a := newAccount(t, emulator.Options{})
 	create := slbapi.CreateCreateAccessControlListRequest()
 	create.AclName = "office"
-	id := must(a.slb.CreateAccessControlList(create))(t).AclId
+	id := testkit.Must(a.slb.CreateAccessControlList(create))(t).AclId
 	add := func(entries string) error {
 		r := slbapi.CreateAddAccessControlListEntryRequest()
 		r.AclId, r.AclEntrys = id, entries
 		_, err := a.slb.AddAccessControlListEntry(r)
 		return err
 	}
-	must(0, add(`[{"entry":"10.0.0.0/8","comment":"net"},{"entry":"192.0.2.1"}]`))(t)
+	testkit.Must(0, add(`[{"entry":"10.0.0.0/8","comment":"net"},{"entry":"192.0.2.1"}]`))(t)
 	wantCode(t, add(`[{"entry":"10.0.0.0/8"}]`), "AclEntryEntityConflict", 400)
 	wantCode(t, add(`[{"entry":"2001:db8::/32"}]`), "IpVersionConflict", 400)
 	wantCode(t, add(`[{"entry":"office"}]`), "InvalidParameter", 400)
@@ -127,7 +128,7 @@ func TestACLs(t *testing.T) {
 	wantCode(t, add("["+strings.Join(many, ",")+"]"), "InvalidParameter", 400)
 	drop := slbapi.CreateRemoveAccessControlListEntryRequest()
 	drop.AclId, drop.AclEntrys = id, `[{"entry":"192.0.2.1/32"}]`
-	must(a.slb.RemoveAccessControlListEntry(drop))(t)
+	testkit.Must(a.slb.RemoveAccessControlListEntry(drop))(t)
 
 	lb := a.newLB()
 	listener := slbapi.CreateCreateLoadBalancerTCPListenerRequest()
@@ -136,31 +137,31 @@ func TestACLs(t *testing.T) {
 	_, err := a.slb.CreateLoadBalancerTCPListener(listener)
 	wantCode(t, err, "AclNotExist", 400)
 	listener.AclId = id
-	must(a.slb.CreateLoadBalancerTCPListener(listener))(t)
+	testkit.Must(a.slb.CreateLoadBalancerTCPListener(listener))(t)
 	describe := slbapi.CreateDescribeAccessControlListAttributeRequest()
 	describe.AclId = id
-	got := must(a.slb.DescribeAccessControlListAttribute(describe))(t)
+	got := testkit.Must(a.slb.DescribeAccessControlListAttribute(describe))(t)
 	wantEqual(t, "list", []any{got.AclEntrys.AclEntry, got.RelatedListeners.RelatedListener[0].LoadBalancerId},
 		[]any{[]slbapi.AclEntry{{AclEntryIP: "10.0.0.0/8", AclEntryComment: "net"}}, lb})
-	all := must(a.slb.DescribeAccessControlLists(slbapi.CreateDescribeAccessControlListsRequest()))(t)
+	all := testkit.Must(a.slb.DescribeAccessControlLists(slbapi.CreateDescribeAccessControlListsRequest()))(t)
 	wantEqual(t, "lists", []any{all.TotalCount, all.Acls.Acl[0].AclName}, []any{1, "office"})
 	remove := slbapi.CreateDeleteAccessControlListRequest()
 	remove.AclId = id
 	_, err = a.slb.DeleteAccessControlList(remove)
 	wantCode(t, err, "AclInUsed", 400)
-	must(0, a.deleteListener(lb, 80, "tcp"))(t)
-	must(a.slb.DeleteAccessControlList(remove))(t)
+	testkit.Must(0, a.deleteListener(lb, 80, "tcp"))(t)
+	testkit.Must(a.slb.DeleteAccessControlList(remove))(t)
 }
 
 func TestWhereThingsCanBe(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	wantEqual(t, "slb region", must(a.slb.DescribeRegions(slbapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId, region)
-	wantEqual(t, "ecs region", must(a.ecs.DescribeRegions(ecsapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId, region)
-	zones := must(a.slb.DescribeZones(slbapi.CreateDescribeZonesRequest()))(t).Zones.Zone
+	wantEqual(t, "slb region", testkit.Must(a.slb.DescribeRegions(slbapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId, region)
+	wantEqual(t, "ecs region", testkit.Must(a.ecs.DescribeRegions(ecsapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId, region)
+	zones := testkit.Must(a.slb.DescribeZones(slbapi.CreateDescribeZonesRequest()))(t).Zones.Zone
 	wantEqual(t, "slb zone", []string{zones[0].ZoneId, zones[0].SlaveZones.SlaveZone[0].ZoneId}, []string{"cn-hangzhou-a", "cn-hangzhou-b"})
-	wantEqual(t, "ecs zones", len(must(a.ecs.DescribeZones(ecsapi.CreateDescribeZonesRequest()))(t).Zones.Zone), 2)
-	available := must(a.slb.DescribeAvailableResource(slbapi.CreateDescribeAvailableResourceRequest()))(t).AvailableResources.AvailableResource
+	wantEqual(t, "ecs zones", len(testkit.Must(a.ecs.DescribeZones(ecsapi.CreateDescribeZonesRequest()))(t).Zones.Zone), 2)
+	available := testkit.Must(a.slb.DescribeAvailableResource(slbapi.CreateDescribeAvailableResourceRequest()))(t).AvailableResources.AvailableResource
 	wantEqual(t, "pairs", len(available), 2)
 }
 
@@ -173,10 +174,10 @@ func TestHealthStatus(t *testing.T) {
 	health := func() string {
 		r := slbapi.CreateDescribeHealthStatusRequest()
 		r.LoadBalancerId = lb
-		return must(a.slb.DescribeHealthStatus(r))(t).BackendServers.BackendServer[0].ServerHealthStatus
+		return testkit.Must(a.slb.DescribeHealthStatus(r))(t).BackendServers.BackendServer[0].ServerHealthStatus
 	}
 	wantEqual(t, "stopped listener", health(), "unavailable")
-	must(0, a.startListener(lb, 80))(t)
+	testkit.Must(0, a.startListener(lb, 80))(t)
 	wantEqual(t, "running", health(), "normal")
 	a.put("i-1", emulator.InstanceSpec{Status: "Stopped"})
 	wantEqual(t, "stopped machine", health(), "abnormal")
@@ -189,8 +190,8 @@ func TestInstanceLife(t *testing.T) {
 		run := ecsapi.CreateRunInstancesRequest()
 		run.ImageId, run.InstanceType, run.VSwitchId, run.SecurityGroupId = "img", "ecs.g7.large", "vsw-b", "sg-1"
 		run.Amount, run.InstanceName, run.ClientToken = requests.NewInteger(2), "worker", "token"
-		ids := must(a.ecs.RunInstances(run))(t).InstanceIdSets.InstanceIdSet
-		wantEqual(t, "the token gives the same instances", must(a.ecs.RunInstances(run))(t).InstanceIdSets.InstanceIdSet, ids)
+		ids := testkit.Must(a.ecs.RunInstances(run))(t).InstanceIdSets.InstanceIdSet
+		wantEqual(t, "the token gives the same instances", testkit.Must(a.ecs.RunInstances(run))(t).InstanceIdSets.InstanceIdSet, ids)
 		status := func() string { return a.Instances()[0].Status }
 		wantEqual(t, "new", []any{len(a.Instances()), status(), a.Instances()[0].ZoneID}, []any{2, "Pending", "cn-hangzhou-b"})
 		stop := ecsapi.CreateStopInstanceRequest()
@@ -199,12 +200,12 @@ func TestInstanceLife(t *testing.T) {
 		wantCode(t, err, "IncorrectInstanceStatus", 403)
 		time.Sleep(time.Minute)
 		wantEqual(t, "settled", status(), "Running")
-		must(a.ecs.StopInstance(stop))(t)
+		testkit.Must(a.ecs.StopInstance(stop))(t)
 		wantEqual(t, "stop", status(), "Stopping")
 		time.Sleep(time.Minute)
 		start := ecsapi.CreateStartInstanceRequest()
 		start.InstanceId = ids[0]
-		must(a.ecs.StartInstance(start))(t)
+		testkit.Must(a.ecs.StartInstance(start))(t)
 		wantEqual(t, "start", status(), "Starting")
 		time.Sleep(time.Minute)
 		remove := ecsapi.CreateDeleteInstanceRequest()
@@ -212,7 +213,7 @@ func TestInstanceLife(t *testing.T) {
 		_, err = a.ecs.DeleteInstance(remove)
 		wantCode(t, err, "IncorrectInstanceStatus", 403)
 		remove.Force = requests.NewBoolean(true)
-		must(a.ecs.DeleteInstance(remove))(t)
+		testkit.Must(a.ecs.DeleteInstance(remove))(t)
 		_, err = a.ecs.DeleteInstance(remove)
 		wantCode(t, err, "InvalidInstanceId.NotFound", 404)
 		dry := ecsapi.CreateRunInstancesRequest()
@@ -228,11 +229,11 @@ func TestVSwitchAddresses(t *testing.T) {
 	a.put("i-1", emulator.InstanceSpec{PrivateIP: "10.1.0.9"})
 	get := vpcapi.CreateDescribeVSwitchAttributesRequest()
 	get.VSwitchId = "vsw-a"
-	wantEqual(t, "cidr", must(a.vpc.DescribeVSwitchAttributes(get))(t).CidrBlock, "10.1.0.0/16")
+	wantEqual(t, "cidr", testkit.Must(a.vpc.DescribeVSwitchAttributes(get))(t).CidrBlock, "10.1.0.0/16")
 	for ip, want := range map[string]bool{"10.1.0.9": false, "10.1.0.10": true, "10.1.0.0": false, "10.1.255.253": false, "10.1.255.252": true, "10.2.0.1": false} {
 		r := vpcapi.CreateCheckCanAllocateVpcPrivateIpAddressRequest()
 		r.VSwitchId, r.PrivateIpAddress = "vsw-a", ip
-		wantEqual(t, ip, must(a.vpc.CheckCanAllocateVpcPrivateIpAddress(r))(t).CanAllocate, want)
+		wantEqual(t, ip, testkit.Must(a.vpc.CheckCanAllocateVpcPrivateIpAddress(r))(t).CanAllocate, want)
 	}
 }
 
@@ -241,9 +242,9 @@ func TestRouteTables(t *testing.T) {
 	a := newAccount(t, emulator.Options{})
 	create := vpcapi.CreateCreateRouteTableRequest()
 	create.VpcId, create.RouteTableName = "vpc-emulator", "custom"
-	id := must(a.vpc.CreateRouteTable(create))(t).RouteTableId
+	id := testkit.Must(a.vpc.CreateRouteTable(create))(t).RouteTableId
 	for range 8 {
-		must(a.vpc.CreateRouteTable(create))(t)
+		testkit.Must(a.vpc.CreateRouteTable(create))(t)
 	}
 	_, err := a.vpc.CreateRouteTable(create)
 	wantCode(t, err, "QuotaExceeded.RouteTable", 400)
@@ -252,7 +253,7 @@ func TestRouteTables(t *testing.T) {
 	_, err = a.vpc.DeleteRouteTable(remove)
 	wantCode(t, err, "IncorrectRouteTableType", 400)
 	remove.RouteTableId = id
-	must(a.vpc.DeleteRouteTable(remove))(t)
+	testkit.Must(a.vpc.DeleteRouteTable(remove))(t)
 	_, err = a.vpc.DeleteRouteTable(remove)
 	wantCode(t, err, "InvalidRouteTableId.NotFound", 404)
 }
@@ -262,16 +263,16 @@ func TestEIPs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newBubble(t, emulator.Options{Settle: time.Second})
 		lb := a.newLB()
-		made := must(a.vpc.AllocateEipAddress(vpcapi.CreateAllocateEipAddressRequest()))(t)
+		made := testkit.Must(a.vpc.AllocateEipAddress(vpcapi.CreateAllocateEipAddressRequest()))(t)
 		bind := vpcapi.CreateAssociateEipAddressRequest()
 		bind.AllocationId, bind.InstanceId, bind.InstanceType = made.AllocationId, lb, "SlbInstance"
-		must(a.vpc.AssociateEipAddress(bind))(t)
+		testkit.Must(a.vpc.AssociateEipAddress(bind))(t)
 		_, err := a.vpc.AssociateEipAddress(bind)
 		wantCode(t, err, "IncorrectEipStatus", 400)
 		time.Sleep(time.Second)
 		list := vpcapi.CreateDescribeEipAddressesRequest()
 		list.AssociatedInstanceType, list.AssociatedInstanceId = "SlbInstance", lb
-		got := must(a.vpc.DescribeEipAddresses(list))(t).EipAddresses.EipAddress
+		got := testkit.Must(a.vpc.DescribeEipAddresses(list))(t).EipAddresses.EipAddress
 		wantEqual(t, "bound", []any{len(got), got[0].IpAddress, got[0].Status, got[0].InstanceId}, []any{1, made.EipAddress, "InUse", lb})
 		release := vpcapi.CreateReleaseEipAddressRequest()
 		release.AllocationId = made.AllocationId
@@ -279,9 +280,9 @@ func TestEIPs(t *testing.T) {
 		wantCode(t, err, "IncorrectEipStatus", 400)
 		unbind := vpcapi.CreateUnassociateEipAddressRequest()
 		unbind.AllocationId, unbind.InstanceId = made.AllocationId, lb
-		must(a.vpc.UnassociateEipAddress(unbind))(t)
+		testkit.Must(a.vpc.UnassociateEipAddress(unbind))(t)
 		time.Sleep(time.Second)
-		must(a.vpc.ReleaseEipAddress(release))(t)
+		testkit.Must(a.vpc.ReleaseEipAddress(release))(t)
 		time.Sleep(time.Second)
 		_, err = a.vpc.ReleaseEipAddress(release)
 		wantCode(t, err, "InvalidAllocationId.NotFound", 404)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // newLB creates an intranet load balancer and returns its id.
@@ -20,14 +21,14 @@ func (a *account) newLB(edit ...func(*slbapi.CreateLoadBalancerRequest)) string 
 	for _, e := range edit {
 		e(r)
 	}
-	return must(a.slb.CreateLoadBalancer(r))(a.t).LoadBalancerId
+	return testkit.Must(a.slb.CreateLoadBalancer(r))(a.t).LoadBalancerId
 }
 
 func (a *account) describeLB(id string) *slbapi.DescribeLoadBalancerAttributeResponse {
 	a.t.Helper()
 	r := slbapi.CreateDescribeLoadBalancerAttributeRequest()
 	r.LoadBalancerId = id
-	return must(a.slb.DescribeLoadBalancerAttribute(r))(a.t)
+	return testkit.Must(a.slb.DescribeLoadBalancerAttribute(r))(a.t)
 }
 
 func TestLoadBalancerLife(t *testing.T) {
@@ -50,8 +51,8 @@ func TestLoadBalancerLife(t *testing.T) {
 
 	protect := slbapi.CreateSetLoadBalancerDeleteProtectionRequest()
 	protect.LoadBalancerId, protect.DeleteProtection = id, "off"
-	must(a.slb.SetLoadBalancerDeleteProtection(protect))(t)
-	must(a.slb.DeleteLoadBalancer(del))(t)
+	testkit.Must(a.slb.SetLoadBalancerDeleteProtection(protect))(t)
+	testkit.Must(a.slb.DeleteLoadBalancer(del))(t)
 	_, err = a.slb.DeleteLoadBalancer(del)
 	wantCode(t, err, "InvalidLoadBalancerId.NotFound", 404)
 	if !strings.Contains(err.Error(), "LoadBalancerId does not exist") {
@@ -68,16 +69,16 @@ func TestLoadBalancerAttributes(t *testing.T) {
 	})
 	name := slbapi.CreateSetLoadBalancerNameRequest()
 	name.LoadBalancerId, name.LoadBalancerName = id, "renamed"
-	must(a.slb.SetLoadBalancerName(name))(t)
+	testkit.Must(a.slb.SetLoadBalancerName(name))(t)
 	protection := slbapi.CreateSetLoadBalancerModificationProtectionRequest()
 	protection.LoadBalancerId, protection.ModificationProtectionStatus, protection.ModificationProtectionReason = id, "ConsoleProtection", "managed"
-	must(a.slb.SetLoadBalancerModificationProtection(protection))(t)
+	testkit.Must(a.slb.SetLoadBalancerModificationProtection(protection))(t)
 	spec := slbapi.CreateModifyLoadBalancerInstanceSpecRequest()
 	spec.LoadBalancerId, spec.LoadBalancerSpec = id, "slb.s2.small"
-	must(a.slb.ModifyLoadBalancerInstanceSpec(spec))(t)
+	testkit.Must(a.slb.ModifyLoadBalancerInstanceSpec(spec))(t)
 	internet := slbapi.CreateModifyLoadBalancerInternetSpecRequest()
 	internet.LoadBalancerId, internet.InternetChargeType, internet.Bandwidth = id, "paybytraffic", requests.NewInteger(7)
-	must(a.slb.ModifyLoadBalancerInternetSpec(internet))(t)
+	testkit.Must(a.slb.ModifyLoadBalancerInternetSpec(internet))(t)
 
 	lb := a.describeLB(id)
 	// The bandwidth changes at once, the charge type at the next midnight.
@@ -86,7 +87,7 @@ func TestLoadBalancerAttributes(t *testing.T) {
 
 	usage := slbapi.CreateModifyLoadBalancerInstanceChargeTypeRequest()
 	usage.LoadBalancerId, usage.InstanceChargeType = id, "PayByCLCU"
-	must(a.slb.ModifyLoadBalancerInstanceChargeType(usage))(t)
+	testkit.Must(a.slb.ModifyLoadBalancerInstanceChargeType(usage))(t)
 	_, err := a.slb.ModifyLoadBalancerInstanceSpec(spec)
 	wantCode(t, err, "OperationDenied.PayByCLCU", 400)
 	usage.InstanceChargeType = "PayBySpec"
@@ -95,7 +96,7 @@ func TestLoadBalancerAttributes(t *testing.T) {
 
 	status := slbapi.CreateSetLoadBalancerStatusRequest()
 	status.LoadBalancerId, status.LoadBalancerStatus = id, "inactive"
-	must(a.slb.SetLoadBalancerStatus(status))(t)
+	testkit.Must(a.slb.SetLoadBalancerStatus(status))(t)
 	wantEqual(t, "status", a.describeLB(id).LoadBalancerStatus, "inactive")
 }
 
@@ -112,7 +113,7 @@ func TestDescribeLoadBalancers(t *testing.T) {
 	list := func(edit func(*slbapi.DescribeLoadBalancersRequest)) []string {
 		r := slbapi.CreateDescribeLoadBalancersRequest()
 		edit(r)
-		answer := must(a.slb.DescribeLoadBalancers(r))(t)
+		answer := testkit.Must(a.slb.DescribeLoadBalancers(r))(t)
 		found := []string{}
 		for _, lb := range answer.LoadBalancers.LoadBalancer {
 			found = append(found, lb.LoadBalancerId)
@@ -181,7 +182,7 @@ func TestCreateLoadBalancerRefusals(t *testing.T) {
 	r := slbapi.CreateCreateLoadBalancerRequest()
 	r.AddressType, r.VSwitchId = "intranet", "vsw-tiny"
 	for range 4 {
-		must(a.slb.CreateLoadBalancer(r))(t)
+		testkit.Must(a.slb.CreateLoadBalancer(r))(t)
 	}
 	_, err := a.slb.CreateLoadBalancer(r)
 	wantCode(t, err, "VSwitchAvailableIpNotExist", 400)
@@ -227,18 +228,18 @@ func TestTags(t *testing.T) {
 	tag := slbapi.CreateTagResourcesRequest()
 	tag.ResourceType, tag.ResourceId = "instance", &[]string{id}
 	tag.Tag = &[]slbapi.TagResourcesTag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}
-	must(a.slb.TagResources(tag))(t)
+	testkit.Must(a.slb.TagResources(tag))(t)
 	tag.Tag = &[]slbapi.TagResourcesTag{{Key: "a", Value: "3"}}
-	must(a.slb.TagResources(tag))(t)
+	testkit.Must(a.slb.TagResources(tag))(t)
 
 	list := slbapi.CreateListTagResourcesRequest()
 	list.ResourceType, list.ResourceId = "instance", &[]string{id}
-	got := must(a.slb.ListTagResources(list))(t).TagResources.TagResource
+	got := testkit.Must(a.slb.ListTagResources(list))(t).TagResources.TagResource
 	wantEqual(t, "tags", sorted(got, func(r slbapi.TagResource) string { return r.TagKey + "=" + r.TagValue }), []string{"a=3", "b=2"})
 
 	untag := slbapi.CreateUntagResourcesRequest()
 	untag.ResourceType, untag.ResourceId, untag.TagKey = "instance", &[]string{id}, &[]string{"a"}
-	must(a.slb.UntagResources(untag))(t)
+	testkit.Must(a.slb.UntagResources(untag))(t)
 	wantEqual(t, "left", a.describeLB(id).Tags.Tag, []slbapi.Tag{{TagKey: "b", TagValue: "2"}})
 
 	tag.ResourceId = &[]string{"lb-none"}

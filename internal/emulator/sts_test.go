@@ -17,6 +17,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 const (
@@ -33,7 +34,7 @@ type temporary struct {
 func readTemporary(t *testing.T, body string) temporary {
 	t.Helper()
 	var v temporary
-	must(0, json.Unmarshal([]byte(body), &v))(t)
+	testkit.Must(0, json.Unmarshal([]byte(body), &v))(t)
 	return v
 }
 
@@ -43,24 +44,24 @@ func TestAssumeRole(t *testing.T) {
 		config := cloud.DefaultConfig()
 		config.Roles[0].Permissions = []string{"slb:Describe*", "sts:*"}
 		a := newBubble(t, emulator.Options{Config: config})
-		body := must(a.call("sts", "AssumeRole", map[string]string{"RoleArn": roleARN, "RoleSessionName": "test", "DurationSeconds": "900"}))(t)
+		body := testkit.Must(a.call("sts", "AssumeRole", map[string]string{"RoleArn": roleARN, "RoleSessionName": "test", "DurationSeconds": "900"}))(t)
 		key := readTemporary(t, body).Credentials
 		connecting.Lock()
 		client, err := slbapi.NewClientWithOptions(region, sdkConfig(direct{a.Handler()}), credentials.NewStsTokenCredential(key.AccessKeyId, key.AccessKeySecret, key.SecurityToken))
 		connecting.Unlock()
-		must(0, err)(t)
+		testkit.Must(0, err)(t)
 		client.Domain = "emulator.test"
 		list := slbapi.CreateDescribeLoadBalancersRequest()
-		must(client.DescribeLoadBalancers(list))(t)
+		testkit.Must(client.DescribeLoadBalancers(list))(t)
 		_, err = client.CreateLoadBalancer(slbapi.CreateCreateLoadBalancerRequest())
 		wantCode(t, err, "Forbidden.RAM", 403)
 		time.Sleep(15 * time.Minute)
 		_, err = client.DescribeLoadBalancers(list)
 		wantCode(t, err, "InvalidSecurityToken.Expired", 403)
 
-		body = must(a.call("sts", "GetCallerIdentity", nil))(t)
+		body = testkit.Must(a.call("sts", "GetCallerIdentity", nil))(t)
 		var who struct{ IdentityType, Arn string }
-		must(0, json.Unmarshal([]byte(body), &who))(t)
+		testkit.Must(0, json.Unmarshal([]byte(body), &who))(t)
 		wantEqual(t, "identity", who.Arn, "acs:ram::1234567890123456:user/emulator")
 		for code, params := range map[string]map[string]string{
 			"EntityNotExist.Role":              {"RoleArn": "acs:ram::1:role/x", "RoleSessionName": "test"},
@@ -79,9 +80,9 @@ func TestAssumeRole(t *testing.T) {
 
 func TestAssumeRoleWithOIDC(t *testing.T) {
 	t.Parallel()
-	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	stranger := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
-	der := must(x509.MarshalPKIXPublicKey(private.Public()))(t)
+	private := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	stranger := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	der := testkit.Must(x509.MarshalPKIXPublicKey(private.Public()))(t)
 	config := cloud.DefaultConfig()
 	config.OIDCProviders[0].Issuer = "https://issuer.test"
 	config.OIDCProviders[0].Keys = []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
@@ -95,7 +96,7 @@ func TestAssumeRoleWithOIDC(t *testing.T) {
 		if edit != nil {
 			edit(c)
 		}
-		return must(jwt.NewWithClaims(jwt.SigningMethodES256, c).SignedString(key))(t)
+		return testkit.Must(jwt.NewWithClaims(jwt.SigningMethodES256, c).SignedString(key))(t)
 	}
 	assume := func(token, provider string) (int, string) {
 		form := encode(map[string]string{"RoleArn": roleARN, "OIDCProviderArn": provider, "OIDCToken": token, "RoleSessionName": "ccm"})

@@ -13,12 +13,13 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // change changes the emulator's settings.
 func (a *account) change(f func(*emulator.Settings)) {
 	a.t.Helper()
-	must(0, a.Change(f))(a.t)
+	testkit.Must(0, a.Change(f))(a.t)
 }
 
 // tagged counts the load balancers that a search by tag finds.
@@ -26,14 +27,14 @@ func (a *account) tagged(key string) int {
 	a.t.Helper()
 	r := slbapi.CreateDescribeLoadBalancersRequest()
 	r.Tags = fmt.Sprintf(`[{"TagKey":%q}]`, key)
-	return must(a.slb.DescribeLoadBalancers(r))(a.t).TotalCount
+	return testkit.Must(a.slb.DescribeLoadBalancers(r))(a.t).TotalCount
 }
 
 func (a *account) tag(id, key string) {
 	a.t.Helper()
 	r := slbapi.CreateTagResourcesRequest()
 	r.ResourceType, r.ResourceId, r.Tag = "instance", &[]string{id}, &[]slbapi.TagResourcesTag{{Key: key, Value: "1"}}
-	must(a.slb.TagResources(r))(a.t)
+	testkit.Must(a.slb.TagResources(r))(a.t)
 }
 
 func TestSettings(t *testing.T) {
@@ -95,7 +96,7 @@ func TestAttachedQuotaCode(t *testing.T) {
 	a.change(func(s *emulator.Settings) { s.AttachedQuotaCode = "BackendServer.OverQuota" })
 	wantCode(t, a.addBackends(group, backend), "BackendServer.OverQuota", 400)
 	a.change(func(s *emulator.Settings) { s.Quotas.LBsPerInstance = 2 })
-	must(0, a.addBackends(group, backend))(t)
+	testkit.Must(0, a.addBackends(group, backend))(t)
 }
 
 func TestTagSearchLag(t *testing.T) {
@@ -115,7 +116,7 @@ func TestTagSearchLag(t *testing.T) {
 		untag := slbapi.CreateUntagResourcesRequest()
 		untag.ResourceType, untag.ResourceId, untag.TagKey = "instance", &[]string{id}, &[]string{"first"}
 		time.Sleep(5 * time.Second)
-		must(a.slb.UntagResources(untag))(t)
+		testkit.Must(a.slb.UntagResources(untag))(t)
 		time.Sleep(5 * time.Second)
 		wantEqual(t, "removed tag", []int{a.tagged("first"), a.tagged("second")}, []int{1, 1})
 		time.Sleep(5 * time.Second)
@@ -159,7 +160,7 @@ func TestReplicaLag(t *testing.T) {
 		byID := map[string]string{"LoadBalancerId": lb, "ListenerPort": "80", "VServerGroupId": group}
 		notFound("load balancer", "DescribeLoadBalancerAttribute", "InvalidLoadBalancerId.NotFound", 404, byID)
 		notFound("group", "DescribeVServerGroupAttribute", "InvalidParameter", 404, byID)
-		wantEqual(t, "list", must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t).TotalCount, 0)
+		wantEqual(t, "list", testkit.Must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t).TotalCount, 0)
 		time.Sleep(5 * time.Second)
 		wantEqual(t, "caught up", a.describeLB(lb).LoadBalancerId, lb)
 
@@ -181,10 +182,10 @@ func TestSeveralACLs(t *testing.T) {
 	a.newTCP(lb, a.newGroup(lb, ""), 80)
 	show := func(ids string) string {
 		set.LoadBalancerId, set.ListenerPort, set.AclStatus, set.AclType, set.AclId = lb, requests.NewInteger(80), "on", "white", ids
-		must(a.slb.SetLoadBalancerTCPListenerAttribute(set))(t)
+		testkit.Must(a.slb.SetLoadBalancerTCPListenerAttribute(set))(t)
 		get := slbapi.CreateDescribeLoadBalancerTCPListenerAttributeRequest()
 		get.LoadBalancerId, get.ListenerPort = lb, requests.NewInteger(80)
-		one, listed := must(a.slb.DescribeLoadBalancerTCPListenerAttribute(get))(t), a.listeners(lb)[0]
+		one, listed := testkit.Must(a.slb.DescribeLoadBalancerTCPListenerAttribute(get))(t), a.listeners(lb)[0]
 		wantEqual(t, "list as the single answer", []any{listed.AclId, listed.AclIds}, []any{one.AclId, one.AclIds.AclId})
 		return one.AclId + " of " + strings.Join(listed.AclIds, " ")
 	}
@@ -207,7 +208,7 @@ func TestAnswerWithAnotherBody(t *testing.T) {
 			got, err := a.call("slb", "CreateLoadBalancer", map[string]string{"AddressType": "internet"})
 			wantEqual(t, what, []any{got, err}, []any{answer, nil})
 			list := slbapi.CreateDescribeLoadBalancersRequest()
-			wantEqual(t, what+": load balancers", must(a.slb.DescribeLoadBalancers(list))(t).TotalCount, made)
+			wantEqual(t, what+": load balancers", testkit.Must(a.slb.DescribeLoadBalancers(list))(t).TotalCount, made)
 		}
 		create("carried out", fmt.Sprintf(`{"action":"CreateLoadBalancer","body":%q}`, body), body, 1)
 		create("not carried out", fmt.Sprintf(`{"action":"CreateLoadBalancer","body":%q,"drop":"before"}`, body), body, 1)
@@ -233,7 +234,7 @@ func TestLoadBalancerAddresses(t *testing.T) {
 	for _, c := range [][3]string{
 		{"intranet", "ipv4", "vsw-a"}, {"intranet", "ipv6", "vsw-a"}, {"intranet", "ipv6", "vsw-a"}, {"internet", "ipv4", ""}, {"internet", "ipv6", ""},
 	} {
-		got = append(got, must(create(c[0], c[1], c[2]))(t))
+		got = append(got, testkit.Must(create(c[0], c[1], c[2]))(t))
 	}
 	wantEqual(t, "addresses", got, []string{"10.1.0.1", "2408:4005:300:ab01::1:0", "2408:4005:300:ab01::1:1", "198.18.0.1", "2001:db8:ffff::1:2"})
 	_, err := create("intranet", "ipv6", "vsw-b")
@@ -248,7 +249,7 @@ func TestIntranetIsChargedByTraffic(t *testing.T) {
 	_, err := a.slb.CreateLoadBalancer(r)
 	wantCode(t, err, "InvalidParameter", 400)
 	r.InternetChargeType = "paybytraffic"
-	must(a.slb.CreateLoadBalancer(r))(t)
+	testkit.Must(a.slb.CreateLoadBalancer(r))(t)
 }
 
 func TestCipherPolicies(t *testing.T) {
@@ -264,7 +265,7 @@ func TestCipherPolicies(t *testing.T) {
 	wantCode(t, err, "InvalidParameter", 400)
 	for i, policy := range []string{"tls_cipher_policy_1_2_strict_with_1_3", "tls-own"} {
 		r.TLSCipherPolicy, r.ListenerPort = policy, requests.NewInteger(443+i)
-		must(a.slb.CreateLoadBalancerHTTPSListener(r))(t)
+		testkit.Must(a.slb.CreateLoadBalancerHTTPSListener(r))(t)
 	}
 }
 
@@ -276,8 +277,8 @@ func TestRoleOfAnInstanceExists(t *testing.T) {
 	_, err := a.ecs.RunInstances(r)
 	wantCode(t, err, "InvalidRamRole.NotFound", 404)
 	r.RamRoleName = "emulator-role"
-	must(a.ecs.RunInstances(r))(t)
-	for id, status := range map[string]int{"i-new": 400, must(a.ecs.RunInstances(r))(t).InstanceIdSets.InstanceIdSet[0]: 400} {
+	testkit.Must(a.ecs.RunInstances(r))(t)
+	for id, status := range map[string]int{"i-new": 400, testkit.Must(a.ecs.RunInstances(r))(t).InstanceIdSets.InstanceIdSet[0]: 400} {
 		got, _ := get(t, "PUT", a.url+"/_emulator/instances/"+id, `{"RamRoleName":"none"}`)
 		wantEqual(t, id, got, status)
 	}

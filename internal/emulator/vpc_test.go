@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 const table = "vtb-emulator"
@@ -53,7 +54,7 @@ func (a *account) routes(page int) []string {
 	r := vpcapi.CreateDescribeRouteEntryListRequest()
 	r.RouteTableId, r.RouteEntryType, r.MaxResult = table, "Custom", requests.NewInteger(page)
 	for {
-		answer := must(a.vpc.DescribeRouteEntryList(r))(a.t)
+		answer := testkit.Must(a.vpc.DescribeRouteEntryList(r))(a.t)
 		for _, e := range answer.RouteEntrys.RouteEntry {
 			all = append(all, e.DestinationCidrBlock+" "+e.Status)
 		}
@@ -67,11 +68,11 @@ func (a *account) routes(page int) []string {
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	n := must(a.vpc.DescribeVpcs(vpcapi.CreateDescribeVpcsRequest()))(t).Vpcs.Vpc[0]
+	n := testkit.Must(a.vpc.DescribeVpcs(vpcapi.CreateDescribeVpcsRequest()))(t).Vpcs.Vpc[0]
 	wantEqual(t, "vpc", []any{n.VpcId, n.CidrBlock, n.RouterTableIds.RouterTableIds, n.VSwitchIds.VSwitchId}, []any{"vpc-emulator", "10.0.0.0/8", []string{table}, []string{"vsw-a", "vsw-b"}})
 	get := vpcapi.CreateDescribeVpcAttributeRequest()
 	get.VpcId = "vpc-emulator"
-	wantEqual(t, "attribute", must(a.vpc.DescribeVpcAttribute(get))(t).CidrBlock, "10.0.0.0/8")
+	wantEqual(t, "attribute", testkit.Must(a.vpc.DescribeVpcAttribute(get))(t).CidrBlock, "10.0.0.0/8")
 	get.VpcId = "vpc-none"
 	_, err := a.vpc.DescribeVpcAttribute(get)
 	wantCode(t, err, "InvalidVpcId.NotFound", 404)
@@ -79,11 +80,11 @@ func TestNetworks(t *testing.T) {
 	a.put("i-1", emulator.InstanceSpec{})
 	sw := vpcapi.CreateDescribeVSwitchesRequest()
 	sw.VSwitchId = "vsw-a"
-	v := must(a.vpc.DescribeVSwitches(sw))(t).VSwitches.VSwitch[0]
+	v := testkit.Must(a.vpc.DescribeVSwitches(sw))(t).VSwitches.VSwitch[0]
 	wantEqual(t, "vSwitch", []any{v.ZoneId, v.CidrBlock, v.VpcId, v.AvailableIpAddressCount, v.RouteTable.RouteTableId}, []any{"cn-hangzhou-a", "10.1.0.0/16", "vpc-emulator", int64(65536 - 4 - 1), table})
 	tables := vpcapi.CreateDescribeRouteTableListRequest()
 	tables.VpcId = "vpc-emulator"
-	list := must(a.vpc.DescribeRouteTableList(tables))(t)
+	list := testkit.Must(a.vpc.DescribeRouteTableList(tables))(t)
 	wantEqual(t, "tables", []any{list.TotalCount, list.RouterTableList.RouterTableListType[0].RouteTableType}, []any{1, "System"})
 }
 
@@ -91,7 +92,7 @@ func TestRouteEntry(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
 	a.put("i-1", emulator.InstanceSpec{})
-	id := must(a.createRoute("10.244.0.0/24", "i-1"))(t)
+	id := testkit.Must(a.createRoute("10.244.0.0/24", "i-1"))(t)
 	wantEqual(t, "routes", a.routes(10), []string{"10.244.0.0/24 Available"})
 	tests := []struct {
 		name, cidr, nextHop, code string
@@ -113,7 +114,7 @@ func TestRouteEntry(t *testing.T) {
 	}
 	remove := vpcapi.CreateDeleteRouteEntryRequest()
 	remove.RouteEntryId = id
-	must(a.vpc.DeleteRouteEntry(remove))(t)
+	testkit.Must(a.vpc.DeleteRouteEntry(remove))(t)
 	_, err := a.vpc.DeleteRouteEntry(remove)
 	wantCode(t, err, "InvalidRouteEntryId.NotFound", 400)
 	// A request of the SDK keeps the parameters of its first use, so each case has its own.
@@ -133,25 +134,25 @@ func TestRouteBatches(t *testing.T) {
 	for i := range 50 {
 		cidrs = append(cidrs, fmt.Sprintf("10.244.%d.0/24", i))
 	}
-	made := must(a.createRoutes("i-1", cidrs...))(t)
+	made := testkit.Must(a.createRoutes("i-1", cidrs...))(t)
 	wantEqual(t, "counts", []int{made.SuccessCount, made.FailedCount, len(made.RouteEntryIds)}, []int{50, 0, 50})
 	wantEqual(t, "pages of 7", len(a.routes(7)), 50)
 
-	mixed := must(a.createRoutes("i-1", "10.244.0.0/24", "10.244.100.0/24", "10.1.0.0/24"))(t)
+	mixed := testkit.Must(a.createRoutes("i-1", "10.244.0.0/24", "10.244.100.0/24", "10.1.0.0/24"))(t)
 	wantEqual(t, "partial failure", []int{mixed.SuccessCount, mixed.FailedCount}, []int{1, 2})
 	failed := mixed.FailedRouteEntries[0]
 	wantEqual(t, "failed item", []string{failed.DstCidrBlock, failed.NextHop, failed.FailedCode}, []string{"10.244.0.0/24", "i-1", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE"})
 	_, err := a.createRoutes("i-1", append(cidrs, "10.244.101.0/24")...)
 	wantCode(t, err, "InvalidParameter", 400)
 
-	gone := must(a.deleteRoutes("i-1", "10.244.0.0/24", "10.244.200.0/24"))(t)
+	gone := testkit.Must(a.deleteRoutes("i-1", "10.244.0.0/24", "10.244.200.0/24"))(t)
 	wantEqual(t, "deleted", []any{gone.SuccessCount, gone.FailedCount, gone.FailedRouteEntries[0].FailedCode}, []any{1, 1, "VPC_ROUTER_ENTRY_NOT_EXIST"})
 
 	var more []string
 	for i := range 11 {
 		more = append(more, fmt.Sprintf("10.245.%d.0/24", i))
 	}
-	over := must(a.createRoutes("i-1", more...))(t)
+	over := testkit.Must(a.createRoutes("i-1", more...))(t)
 	wantEqual(t, "quota", []any{over.SuccessCount, over.FailedRouteEntries[0].FailedCode}, []any{10, "QuotaExceeded"})
 
 	list := vpcapi.CreateDescribeRouteEntryListRequest()
@@ -169,18 +170,18 @@ func TestRoutesSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newBubble(t, emulator.Options{Settle: 3 * time.Second})
 		a.put("i-1", emulator.InstanceSpec{})
-		must(a.createRoute("10.244.0.0/24", "i-1"))(t)
+		testkit.Must(a.createRoute("10.244.0.0/24", "i-1"))(t)
 		wantEqual(t, "pending", a.routes(10), []string{"10.244.0.0/24 Pending"})
 		_, err := a.createRoute("10.244.1.0/24", "i-1")
 		wantCode(t, err, "IncorrectRouteEntryStatus", 400)
 		_, err = a.createRoute("10.244.1.0/24", "i-1")
 		wantCode(t, err, "IncorrcetRouteEntryStatus", 400)
 		time.Sleep(3 * time.Second)
-		must(a.createRoutes("i-1", "10.244.1.0/24"))(t)
+		testkit.Must(a.createRoutes("i-1", "10.244.1.0/24"))(t)
 		_, err = a.createRoutes("i-1", "10.244.2.0/24")
 		wantCode(t, err, "TaskConflict", 400)
 		time.Sleep(3 * time.Second)
-		must(a.deleteRoutes("i-1", "10.244.0.0/24"))(t)
+		testkit.Must(a.deleteRoutes("i-1", "10.244.0.0/24"))(t)
 		wantEqual(t, "deleting", a.routes(10), []string{"10.244.0.0/24 Deleting", "10.244.1.0/24 Available"})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
@@ -203,8 +204,8 @@ func TestBatchesInFlightConflict(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		_, err := other.createRoutes("i-1", "10.244.1.0/24")
 		wantCode(t, err, "TaskConflict", 400)
-		must(0, <-first)(t)
-		must(other.createRoutes("i-1", "10.244.1.0/24"))(t)
+		testkit.Must(0, <-first)(t)
+		testkit.Must(other.createRoutes("i-1", "10.244.1.0/24"))(t)
 	})
 }
 
@@ -218,8 +219,8 @@ func TestRouteTokenWhilePending(t *testing.T) {
 			r.RouteTableId, r.DestinationCidrBlock, r.NextHopId, r.ClientToken = table, cidr, "i-1", "token"
 			return a.vpc.CreateRouteEntry(r)
 		}
-		first := must(create("10.244.0.0/24"))(t).RouteEntryId
-		wantEqual(t, "repeated", must(create("10.244.0.0/24"))(t).RouteEntryId, first)
+		first := testkit.Must(create("10.244.0.0/24"))(t).RouteEntryId
+		wantEqual(t, "repeated", testkit.Must(create("10.244.0.0/24"))(t).RouteEntryId, first)
 		_, err := create("10.244.1.0/24")
 		wantCode(t, err, "IdempotentParameterMismatch", 400)
 	})

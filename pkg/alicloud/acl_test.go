@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -16,10 +17,10 @@ func TestAccessLists(t *testing.T) {
 	c, ctx := newCloud(t), t.Context()
 	tag := alicloud.Tag{Key: "owner", Value: "a"}
 	list := alicloud.AccessList{Name: "list", IPVersion: "ipv4", ResourceGroupID: "rg-emulator", Tags: []alicloud.Tag{tag}}
-	must(c.CreateAccessList(ctx, alicloud.AccessList{Name: "other", Tags: []alicloud.Tag{{Key: "owner", Value: "b"}}}))(t)
-	id := must(c.CreateAccessList(ctx, list))(t)
+	testkit.Must(c.CreateAccessList(ctx, alicloud.AccessList{Name: "other", Tags: []alicloud.Tag{{Key: "owner", Value: "b"}}}))(t)
+	id := testkit.Must(c.CreateAccessList(ctx, list))(t)
 	want := []alicloud.AccessList{{ID: id, Name: "list", IPVersion: "ipv4", ResourceGroupID: "rg-emulator", Tags: []alicloud.Tag{tag}}}
-	if diff := cmp.Diff(want, must(c.DescribeAccessLists(ctx, tag))(t)); diff != "" {
+	if diff := cmp.Diff(want, testkit.Must(c.DescribeAccessLists(ctx, tag))(t)); diff != "" {
 		t.Errorf("lists with the tag (-want +got):\n%s", diff)
 	}
 	var entries []string
@@ -31,14 +32,14 @@ func TestAccessLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(entries, must(c.DescribeAccessListEntries(ctx, id))(t)); diff != "" {
+	if diff := cmp.Diff(entries, testkit.Must(c.DescribeAccessListEntries(ctx, id))(t)); diff != "" {
 		t.Errorf("entries over two pages (-want +got):\n%s", diff)
 	}
 	if err := c.RemoveAccessListEntries(ctx, id, append(slices.Clone(entries[1:40]), "198.51.100.0/24")); err != nil {
 		t.Fatal(err)
 	}
 	left := slices.Concat(entries[:1], entries[40:])
-	if diff := cmp.Diff(left, must(c.DescribeAccessListEntries(ctx, id))(t), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(left, testkit.Must(c.DescribeAccessListEntries(ctx, id))(t), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("entries after a removal (-want +got):\n%s", diff)
 	}
 	if err := c.DeleteAccessList(ctx, id); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -20,7 +21,7 @@ func answering(t *testing.T, handle http.HandlerFunc) *alicloud.Client {
 	t.Cleanup(server.Close)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return must(alicloud.New(alicloud.Options{
+	return testkit.Must(alicloud.New(alicloud.Options{
 		Region: emulatortest.Region, Credentials: alicloud.StaticCredentials{AccessKeyID: "a", AccessKeySecret: "b"},
 		Endpoints: alicloud.Endpoints{SLB: server.URL, VPC: server.URL, ECS: server.URL, PlainHTTP: true}, Transport: transport,
 	}))(t)
@@ -194,7 +195,7 @@ func TestListenerWithoutPortIsLeftOut(t *testing.T) {
 		{"LoadBalancerId":"lb-1","ListenerProtocol":"tcp"},
 		{"LoadBalancerId":"lb-1","ListenerPort":80,"ListenerProtocol":"tcp","AclId":"acl-1","AclIds":["acl-2","acl-1"]},
 		{"LoadBalancerId":"lb-2","ListenerPort":443,"ListenerProtocol":"https"}]}`))
-	found := must(c.DescribeListeners(t.Context(), "lb-1", "lb-2"))(t)
+	found := testkit.Must(c.DescribeListeners(t.Context(), "lb-1", "lb-2"))(t)
 	if len(found["lb-1"]) != 1 || len(found["lb-2"]) != 1 {
 		t.Fatalf("listeners %v, want one of each CLB", found)
 	}

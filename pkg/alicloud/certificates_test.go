@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -35,11 +36,11 @@ func TestDomainExtensions(t *testing.T) {
 	config := cloud.DefaultConfig()
 	config.Certificates = []cloud.CertificateConfig{{ID: "cert-1"}, {ID: "cert-2"}}
 	c, ctx := newCloudWith(t, emulator.Options{Config: config}), t.Context()
-	lb := must(c.CreateLoadBalancer(ctx, alicloud.LoadBalancer{AddressType: alicloud.AddressInternet}, "token"))(t).ID
+	lb := testkit.Must(c.CreateLoadBalancer(ctx, alicloud.LoadBalancer{AddressType: alicloud.AddressInternet}, "token"))(t).ID
 	if _, err := c.DescribeDomainExtensions(ctx, lb, 443); !alicloud.IsNotFound(err) {
 		t.Errorf("extensions of no listener: %v, want not found", err)
 	}
-	group := must(c.CreateVServerGroup(ctx, lb, "group", nil))(t)
+	group := testkit.Must(c.CreateVServerGroup(ctx, lb, "group", nil))(t)
 	listener := alicloud.Listener{
 		ListenerKey: alicloud.ListenerKey{Port: 443, Protocol: alicloud.ProtocolHTTPS}, VServerGroupID: group,
 		Attributes: alicloud.Attributes{"ServerCertificateId": "cert-1", "HealthCheck": "off", "StickySession": "off"},
@@ -48,21 +49,21 @@ func TestDomainExtensions(t *testing.T) {
 		t.Fatal(err)
 	}
 	extension := alicloud.DomainExtension{Domain: "*.example.com", CertificateID: "cert-1"}
-	extension.ID = must(c.CreateDomainExtension(ctx, lb, 443, extension))(t)
-	if diff := cmp.Diff([]alicloud.DomainExtension{extension}, must(c.DescribeDomainExtensions(ctx, lb, 443))(t)); diff != "" {
+	extension.ID = testkit.Must(c.CreateDomainExtension(ctx, lb, 443, extension))(t)
+	if diff := cmp.Diff([]alicloud.DomainExtension{extension}, testkit.Must(c.DescribeDomainExtensions(ctx, lb, 443))(t)); diff != "" {
 		t.Errorf("extensions (-want +got):\n%s", diff)
 	}
 	if err := c.SetDomainExtension(ctx, extension.ID, "cert-2"); err != nil {
 		t.Fatal(err)
 	}
 	extension.CertificateID = "cert-2"
-	if diff := cmp.Diff([]alicloud.DomainExtension{extension}, must(c.DescribeDomainExtensions(ctx, lb, 443))(t)); diff != "" {
+	if diff := cmp.Diff([]alicloud.DomainExtension{extension}, testkit.Must(c.DescribeDomainExtensions(ctx, lb, 443))(t)); diff != "" {
 		t.Errorf("extensions after the change (-want +got):\n%s", diff)
 	}
 	if err := c.DeleteDomainExtension(ctx, extension.ID); err != nil {
 		t.Fatal(err)
 	}
-	if left := must(c.DescribeDomainExtensions(ctx, lb, 443))(t); len(left) != 0 {
+	if left := testkit.Must(c.DescribeDomainExtensions(ctx, lb, 443))(t); len(left) != 0 {
 		t.Errorf("extensions %v left", left)
 	}
 }
@@ -78,7 +79,7 @@ func TestInterfacesByIPv6(t *testing.T) {
 		}
 	}
 	query := alicloud.NetworkInterfaceQuery{IPv6s: []string{"2001:db8::2", "2001:db8::3"}, VPCID: "vpc-emulator"}
-	found := must(c.DescribeNetworkInterfaces(t.Context(), query))(t)
+	found := testkit.Must(c.DescribeNetworkInterfaces(t.Context(), query))(t)
 	if len(found) != 1 || found[0].InstanceID != "i-2" || !cmp.Equal(found[0].IPv6s, []string{"2001:db8::2"}) {
 		t.Errorf("found %v, want the interface of i-2", found)
 	}
@@ -95,10 +96,10 @@ func TestVPCBlocks(t *testing.T) {
 	config.VPCs[0].IPv6CIDR = "2001:db8::/56"
 	c := newCloudWith(t, emulator.Options{Config: config})
 	want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/56")}
-	if got := must(c.DescribeVPCBlocks(t.Context(), "vpc-emulator"))(t); !slices.Equal(got, want) {
+	if got := testkit.Must(c.DescribeVPCBlocks(t.Context(), "vpc-emulator"))(t); !slices.Equal(got, want) {
 		t.Errorf("blocks %v, want %v", got, want)
 	}
-	if got := must(c.DescribeVPCBlocks(t.Context(), "vpc-other"))(t); len(got) != 0 {
+	if got := testkit.Must(c.DescribeVPCBlocks(t.Context(), "vpc-other"))(t); len(got) != 0 {
 		t.Errorf("blocks %v of a VPC that is not there", got)
 	}
 }

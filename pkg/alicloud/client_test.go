@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -47,24 +48,6 @@ func newCloudWith(t *testing.T, options emulator.Options) testCloud {
 	return testCloud{Client: client, Cloud: cloud}
 }
 
-// must fails the test on an error and returns the value.
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestLoadBalancerRoundTrip(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
@@ -74,13 +57,13 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 		ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
 		Tags: []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: "a0123"}, {Key: "empty"}},
 	}
-	created := must(c.CreateLoadBalancer(ctx, want, "token-1"))(t)
-	again := must(c.CreateLoadBalancer(ctx, want, "token-1"))(t)
+	created := testkit.Must(c.CreateLoadBalancer(ctx, want, "token-1"))(t)
+	again := testkit.Must(c.CreateLoadBalancer(ctx, want, "token-1"))(t)
 	if created.ID == "" || created.Address == "" || again.ID != created.ID {
 		t.Fatalf("created %+v, repeated %+v: want one CLB with an address", created, again)
 	}
 
-	got := must(c.DescribeLoadBalancer(ctx, created.ID))(t)
+	got := testkit.Must(c.DescribeLoadBalancer(ctx, created.ID))(t)
 	ignored := cmpopts.IgnoreFields(alicloud.LoadBalancer{}, "ID", "Address", "Status", "AddressIPVersion", "MasterZoneID", "SlaveZoneID", "ResourceGroupID", "InternetChargeType", "Bandwidth", "Spec")
 	byKey := cmpopts.SortSlices(func(a, b alicloud.Tag) bool { return a.Key < b.Key })
 	if diff := cmp.Diff(want, got, ignored, byKey); diff != "" {
@@ -92,16 +75,16 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 
 	tag := alicloud.Tag{Key: "kubernetes.do.not.delete", Value: "a0123"}
 	for name, query := range map[string]alicloud.LoadBalancerQuery{"tag": {Tag: &tag}, "name": {Name: "a0123"}, "id": {IDs: []string{created.ID}}} {
-		if found := must(c.DescribeLoadBalancers(ctx, query))(t); len(found) != 1 || found[0].ID != created.ID {
+		if found := testkit.Must(c.DescribeLoadBalancers(ctx, query))(t); len(found) != 1 || found[0].ID != created.ID {
 			t.Errorf("query by %s found %v", name, found)
 		}
 	}
 
-	check(t, c.TagLoadBalancer(ctx, created.ID, []alicloud.Tag{{Key: "k", Value: "v"}}))
-	check(t, c.UntagLoadBalancer(ctx, created.ID, []string{"empty"}))
-	check(t, c.SetLoadBalancerName(ctx, created.ID, "renamed"))
-	check(t, c.SetModificationProtection(ctx, created.ID, alicloud.NonProtection, ""))
-	got = must(c.DescribeLoadBalancer(ctx, created.ID))(t)
+	testkit.Check(t, c.TagLoadBalancer(ctx, created.ID, []alicloud.Tag{{Key: "k", Value: "v"}}))
+	testkit.Check(t, c.UntagLoadBalancer(ctx, created.ID, []string{"empty"}))
+	testkit.Check(t, c.SetLoadBalancerName(ctx, created.ID, "renamed"))
+	testkit.Check(t, c.SetModificationProtection(ctx, created.ID, alicloud.NonProtection, ""))
+	got = testkit.Must(c.DescribeLoadBalancer(ctx, created.ID))(t)
 	value, _ := got.Tag("k")
 	if _, hasEmpty := got.Tag("empty"); value != "v" || hasEmpty || got.Name != "renamed" || got.ModificationProtection != alicloud.NonProtection {
 		t.Errorf("after the changes: %+v", got)
@@ -110,8 +93,8 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 	if err := c.DeleteLoadBalancer(ctx, created.ID); !alicloud.HasCode(err, "OperationDenied.DeleteProtectionIsOn") {
 		t.Errorf("delete under protection: %v", err)
 	}
-	check(t, c.SetDeleteProtection(ctx, created.ID, alicloud.ProtectionOff))
-	check(t, c.DeleteLoadBalancer(ctx, created.ID))
+	testkit.Check(t, c.SetDeleteProtection(ctx, created.ID, alicloud.ProtectionOff))
+	testkit.Check(t, c.DeleteLoadBalancer(ctx, created.ID))
 	if _, err := c.DescribeLoadBalancer(ctx, created.ID); !alicloud.IsNotFound(err) {
 		t.Errorf("after the delete: %v, want not found", err)
 	}
@@ -120,7 +103,7 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 func (c testCloud) loadBalancer(t *testing.T) string {
 	t.Helper()
 	lb := alicloud.LoadBalancer{AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a"}
-	return must(c.CreateLoadBalancer(t.Context(), lb, t.Name()))(t).ID
+	return testkit.Must(c.CreateLoadBalancer(t.Context(), lb, t.Name()))(t).ID
 }
 
 func TestListenersAndGroups(t *testing.T) {
@@ -134,21 +117,21 @@ func TestListenersAndGroups(t *testing.T) {
 			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: 30080}, Weight: weight, Description: "k8s/30080/nginx/default/c1",
 		}
 	}
-	group := must(c.CreateVServerGroup(ctx, lb, "k8s/30080/nginx/default/c1", []alicloud.Backend{backend("i-1", 100)}))(t)
-	check(t, c.AddBackends(ctx, group, []alicloud.Backend{backend("i-2", 100)}))
-	check(t, c.SetBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}))
+	group := testkit.Must(c.CreateVServerGroup(ctx, lb, "k8s/30080/nginx/default/c1", []alicloud.Backend{backend("i-1", 100)}))(t)
+	testkit.Check(t, c.AddBackends(ctx, group, []alicloud.Backend{backend("i-2", 100)}))
+	testkit.Check(t, c.SetBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}))
 
 	for _, protocol := range []string{alicloud.ProtocolTCP, alicloud.ProtocolUDP} {
 		listener := alicloud.Listener{
 			ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: protocol}, Description: "k8s/80/nginx/default/c1", VServerGroupID: group,
 			Attributes: alicloud.Attributes{"Scheduler": "rr", "HealthCheckInterval": "7"},
 		}
-		check(t, c.CreateListener(ctx, lb, listener))
-		check(t, c.StartListener(ctx, lb, listener.ListenerKey))
+		testkit.Check(t, c.CreateListener(ctx, lb, listener))
+		testkit.Check(t, c.StartListener(ctx, lb, listener.ListenerKey))
 		listener.Attributes = alicloud.Attributes{"Scheduler": "wrr"}
-		check(t, c.SetListener(ctx, lb, listener))
+		testkit.Check(t, c.SetListener(ctx, lb, listener))
 	}
-	listeners := must(c.DescribeListeners(ctx, lb))(t)[lb]
+	listeners := testkit.Must(c.DescribeListeners(ctx, lb))(t)[lb]
 	if len(listeners) != 2 {
 		t.Fatalf("%d listeners, want 2", len(listeners))
 	}
@@ -163,24 +146,24 @@ func TestListenersAndGroups(t *testing.T) {
 		ID: group, Name: "k8s/30080/nginx/default/c1", LoadBalancerID: lb,
 		Backends: []alicloud.Backend{backend("i-1", 100), backend("i-2", 0)},
 	}
-	if diff := cmp.Diff(want, must(c.DescribeVServerGroup(ctx, group))(t)); diff != "" {
+	if diff := cmp.Diff(want, testkit.Must(c.DescribeVServerGroup(ctx, group))(t)); diff != "" {
 		t.Errorf("group (-want +got):\n%s", diff)
 	}
-	if groups := must(c.DescribeVServerGroups(ctx, lb))(t); len(groups) != 1 || groups[0].ID != group {
+	if groups := testkit.Must(c.DescribeVServerGroups(ctx, lb))(t); len(groups) != 1 || groups[0].ID != group {
 		t.Errorf("groups of the CLB: %v", groups)
 	}
 
 	if err := c.DeleteVServerGroup(ctx, group); !alicloud.IsBusy(err) {
 		t.Errorf("delete of a group in use: %v, want busy", err)
 	}
-	check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}))
-	check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolUDP}))
-	check(t, c.ReplaceBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}, []alicloud.Backend{{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-2", Port: 30081}, Weight: 100}}))
-	check(t, c.RemoveBackends(ctx, group, []alicloud.Backend{backend("i-1", 100), backend("i-1", 100)}))
-	if left := must(c.DescribeVServerGroup(ctx, group))(t).Backends; len(left) != 1 || left[0].Port != 30081 {
+	testkit.Check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}))
+	testkit.Check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolUDP}))
+	testkit.Check(t, c.ReplaceBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}, []alicloud.Backend{{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-2", Port: 30081}, Weight: 100}}))
+	testkit.Check(t, c.RemoveBackends(ctx, group, []alicloud.Backend{backend("i-1", 100), backend("i-1", 100)}))
+	if left := testkit.Must(c.DescribeVServerGroup(ctx, group))(t).Backends; len(left) != 1 || left[0].Port != 30081 {
 		t.Errorf("members left: %v", left)
 	}
-	check(t, c.DeleteVServerGroup(ctx, group))
+	testkit.Check(t, c.DeleteVServerGroup(ctx, group))
 	if _, err := c.DescribeVServerGroup(ctx, group); !alicloud.IsNotFound(err) {
 		t.Errorf("after the delete: %v, want not found", err)
 	}
@@ -192,10 +175,10 @@ func TestStartOfRunningListenerIsSuccess(t *testing.T) {
 	c, ctx := newCloud(t), t.Context()
 	lb := c.loadBalancer(t)
 	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}}
-	listener.VServerGroupID = must(c.CreateVServerGroup(ctx, lb, "g", nil))(t)
-	check(t, c.CreateListener(ctx, lb, listener))
-	check(t, c.StartListener(ctx, lb, listener.ListenerKey))
-	check(t, c.StartListener(ctx, lb, listener.ListenerKey))
+	listener.VServerGroupID = testkit.Must(c.CreateVServerGroup(ctx, lb, "g", nil))(t)
+	testkit.Check(t, c.CreateListener(ctx, lb, listener))
+	testkit.Check(t, c.StartListener(ctx, lb, listener.ListenerKey))
+	testkit.Check(t, c.StartListener(ctx, lb, listener.ListenerKey))
 	c.Fault(`{"action": "StartLoadBalancerListener", "code": "OperationFailed.ListenerStatusNotSupport"}`)
 	c.Fault(`{"action": "DescribeLoadBalancerListeners", "code": "InternalError", "status": 500}`)
 	if err := c.StartListener(ctx, lb, listener.ListenerKey); !alicloud.IsBusy(err) {
@@ -211,15 +194,15 @@ func TestRoutes(t *testing.T) {
 	route := func(cidr, instance string) alicloud.NewRoute {
 		return alicloud.NewRoute{TableID: "vtb-emulator", CIDR: cidr, InstanceID: instance}
 	}
-	results := must(c.CreateRouteEntries(ctx, []alicloud.NewRoute{route("10.244.0.0/24", "i-1"), route("10.1.0.0/24", "i-1"), route("10.244.1.0/24", "i-2")}))(t)
+	results := testkit.Must(c.CreateRouteEntries(ctx, []alicloud.NewRoute{route("10.244.0.0/24", "i-1"), route("10.1.0.0/24", "i-1"), route("10.244.1.0/24", "i-2")}))(t)
 	if results[0] != nil || results[1] == nil || results[2] != nil {
 		t.Errorf("results %v: want only the one inside a vSwitch to fail", results)
 	}
-	results = must(c.CreateRouteEntries(ctx, []alicloud.NewRoute{route("10.244.0.0/24", "i-2")}))(t)
+	results = testkit.Must(c.CreateRouteEntries(ctx, []alicloud.NewRoute{route("10.244.0.0/24", "i-2")}))(t)
 	if !alicloud.IsDuplicate(results[0]) {
 		t.Errorf("a CIDR that is there with another next hop: %v, want duplicate", results[0])
 	}
-	custom := must(c.DescribeRouteEntries(ctx, "vtb-emulator", false))(t)
+	custom := testkit.Must(c.DescribeRouteEntries(ctx, "vtb-emulator", false))(t)
 	want := []alicloud.RouteEntry{
 		{TableID: "vtb-emulator", CIDR: "10.244.0.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-1", Type: "Instance"}}},
 		{TableID: "vtb-emulator", CIDR: "10.244.1.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-2", Type: "Instance"}}},
@@ -227,13 +210,13 @@ func TestRoutes(t *testing.T) {
 	if diff := cmp.Diff(want, custom, cmpopts.IgnoreFields(alicloud.RouteEntry{}, "ID")); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
-	for _, err := range must(c.DeleteRouteEntries(ctx, custom))(t) {
-		check(t, err)
+	for _, err := range testkit.Must(c.DeleteRouteEntries(ctx, custom))(t) {
+		testkit.Check(t, err)
 	}
-	if err := must(c.DeleteRouteEntries(ctx, custom[:1]))(t)[0]; !alicloud.IsNotFound(err) {
+	if err := testkit.Must(c.DeleteRouteEntries(ctx, custom[:1]))(t)[0]; !alicloud.IsNotFound(err) {
 		t.Errorf("second delete: %v, want not found", err)
 	}
-	tables := must(c.DescribeRouteTables(ctx, "vpc-emulator"))(t)
+	tables := testkit.Must(c.DescribeRouteTables(ctx, "vpc-emulator"))(t)
 	if len(tables) != 1 || tables[0].ID != "vtb-emulator" || !tables[0].System {
 		t.Errorf("tables %v", tables)
 	}
@@ -243,7 +226,7 @@ func TestInstancesAndInterfaces(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
 	c.Put("i-1", `{"InstanceName": "n1", "ZoneId": "cn-hangzhou-b", "VSwitchId": "vsw-b", "PrivateIpAddress": "10.2.0.9", "InstanceType": "ecs.g7.large", "Tags": [{"TagKey": "k", "TagValue": "v"}]}`)
-	got := must(c.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: []string{"i-1", "i-none"}}))(t)
+	got := testkit.Must(c.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: []string{"i-1", "i-none"}}))(t)
 	if len(got) != 1 {
 		t.Fatalf("%d instances, want the one that exists", len(got))
 	}
@@ -255,12 +238,12 @@ func TestInstancesAndInterfaces(t *testing.T) {
 	if diff := cmp.Diff(want, got[0], ignored, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("instance (-want +got):\n%s", diff)
 	}
-	if byAddress := must(c.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: []string{"10.2.0.9"}, VPCID: "vpc-emulator"}))(t); len(byAddress) != 1 {
+	if byAddress := testkit.Must(c.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: []string{"10.2.0.9"}, VPCID: "vpc-emulator"}))(t); len(byAddress) != 1 {
 		t.Errorf("%d instances by address, want 1", len(byAddress))
 	}
 
-	check(t, c.DisableSourceDestCheck(ctx, got[0].PrimaryInterfaceID))
-	interfaces := must(c.DescribeNetworkInterfaces(ctx, alicloud.NetworkInterfaceQuery{PrivateIPs: []string{"10.2.0.9"}}))(t)
+	testkit.Check(t, c.DisableSourceDestCheck(ctx, got[0].PrimaryInterfaceID))
+	interfaces := testkit.Must(c.DescribeNetworkInterfaces(ctx, alicloud.NetworkInterfaceQuery{PrivateIPs: []string{"10.2.0.9"}}))(t)
 	if len(interfaces) != 1 || interfaces[0].InstanceID != "i-1" || interfaces[0].SourceDestCheck {
 		t.Errorf("interfaces %+v: want that of i-1 with the check off", interfaces)
 	}
@@ -273,7 +256,7 @@ func TestInstancesByTheHundred(t *testing.T) {
 	for i := range ids {
 		ids[i] = "i-none"
 	}
-	must(c.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: ids}))(t)
+	testkit.Must(c.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: ids}))(t)
 	if got := c.Count(0); got != 3 {
 		t.Errorf("%d calls for 250 ids, want 3", got)
 	}
@@ -282,7 +265,7 @@ func TestInstancesByTheHundred(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
-	vSwitches := must(c.DescribeVSwitches(ctx, "vpc-emulator"))(t)
+	vSwitches := testkit.Must(c.DescribeVSwitches(ctx, "vpc-emulator"))(t)
 	if len(vSwitches) != 2 || vSwitches[0].RouteTableID != "vtb-emulator" || !vSwitches[0].InSystemTable || vSwitches[0].AvailableIPs == 0 {
 		t.Errorf("vSwitches %+v", vSwitches)
 	}
@@ -298,7 +281,7 @@ func TestLostAnswerIsAmbiguous(t *testing.T) {
 	if !alicloud.IsAmbiguous(err) || alicloud.IsBusy(err) {
 		t.Errorf("error %v: want ambiguous and not busy", err)
 	}
-	if groups := must(c.DescribeVServerGroups(t.Context(), lb))(t); len(groups) != 1 {
+	if groups := testkit.Must(c.DescribeVServerGroups(t.Context(), lb))(t); len(groups) != 1 {
 		t.Errorf("%d groups, want the one whose answer was lost", len(groups))
 	}
 }
@@ -353,7 +336,7 @@ func TestNothingListens(t *testing.T) {
 		dials++
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}}
-	client := must(alicloud.New(alicloud.Options{
+	client := testkit.Must(alicloud.New(alicloud.Options{
 		Region: emulatortest.Region, Credentials: alicloud.StaticCredentials{AccessKeyID: "a", AccessKeySecret: "b"},
 		Endpoints: alicloud.Endpoints{PlainHTTP: true, VPC: address}, Transport: transport,
 	}))(t)

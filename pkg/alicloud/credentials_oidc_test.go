@@ -24,6 +24,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -45,9 +46,9 @@ type trustedCloud struct {
 func newTrustedCloud(t *testing.T) *trustedCloud {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	testkit.Check(t, err)
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	check(t, err)
+	testkit.Check(t, err)
 	config := cloud.DefaultConfig()
 	config.OIDCProviders[0].Issuer = "https://kubernetes.default.svc"
 	config.OIDCProviders[0].Keys = []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))}
@@ -71,8 +72,8 @@ func (c *trustedCloud) writeToken(change func(*jwt.RegisteredClaims)) (token str
 		change(claims)
 	}
 	token, err := jwt.NewWithClaims(jwt.SigningMethodES256, claims).SignedString(c.key)
-	check(c.T, err)
-	check(c.T, os.WriteFile(c.tokenFile, []byte(token+"\n"), 0o600))
+	testkit.Check(c.T, err)
+	testkit.Check(c.T, os.WriteFile(c.tokenFile, []byte(token+"\n"), 0o600))
 	return token
 }
 
@@ -93,7 +94,7 @@ func (c *trustedCloud) client(provider alicloud.CredentialsProvider) *alicloud.C
 	client, err := alicloud.New(alicloud.Options{
 		Region: "cn-hangzhou", Credentials: provider, Endpoints: c.endpoints(), Transport: c.transport,
 	})
-	check(c.T, err)
+	testkit.Check(c.T, err)
 	return client
 }
 
@@ -102,7 +103,7 @@ func TestOIDCSession(t *testing.T) {
 	c := newTrustedCloud(t)
 	client := c.client(c.provider())
 	for range 3 {
-		if vSwitches := must(client.DescribeVSwitches(t.Context(), "vpc-emulator"))(t); len(vSwitches) != 2 {
+		if vSwitches := testkit.Must(client.DescribeVSwitches(t.Context(), "vpc-emulator"))(t); len(vSwitches) != 2 {
 			t.Errorf("%d vSwitches, want 2", len(vSwitches))
 		}
 	}
@@ -135,8 +136,8 @@ func TestExpiredKeyWithoutAnother(t *testing.T) {
 	t.Parallel()
 	c := newTrustedCloud(t)
 	client := c.client(c.provider())
-	must(client.DescribeVSwitches(t.Context(), "vpc-emulator"))(t)
-	check(t, os.Remove(c.tokenFile))
+	testkit.Must(client.DescribeVSwitches(t.Context(), "vpc-emulator"))(t)
+	testkit.Check(t, os.Remove(c.tokenFile))
 	c.emu.Fault(`{"action":"DescribeVSwitches","code":"InvalidSecurityToken.Expired","status":403}`)
 	_, err := client.DescribeVSwitches(t.Context(), "vpc-emulator")
 	if !alicloud.IsAuth(err) || alicloud.IsNoCredentials(err) || !strings.Contains(err.Error(), c.tokenFile) {
@@ -163,8 +164,8 @@ func TestOIDCFailures(t *testing.T) {
 		want      string
 		temporary bool
 	}{
-		"token file missing": {func(c *trustedCloud) { check(c.T, os.Remove(c.tokenFile)) }, "no such file", false},
-		"token file empty":   {func(c *trustedCloud) { check(c.T, os.WriteFile(c.tokenFile, nil, 0o600)) }, "0 characters", false},
+		"token file missing": {func(c *trustedCloud) { testkit.Check(c.T, os.Remove(c.tokenFile)) }, "no such file", false},
+		"token file empty":   {func(c *trustedCloud) { testkit.Check(c.T, os.WriteFile(c.tokenFile, nil, 0o600)) }, "0 characters", false},
 		"token expired": {func(c *trustedCloud) {
 			c.writeToken(func(r *jwt.RegisteredClaims) { r.ExpiresAt = jwt.NewNumericDate(time.Unix(1, 0)) })
 		}, "OIDCToken.Expired", false},
@@ -197,7 +198,7 @@ func TestOIDCFailures(t *testing.T) {
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(t, err)
+	testkit.Check(t, err)
 	return key
 }
 
@@ -263,7 +264,7 @@ func TestSecretsStayInside(t *testing.T) {
 		}
 	}
 	keys, err := c.provider().Credentials(ctx)
-	check(t, err)
+	testkit.Check(t, err)
 	secrets = append(secrets, keys.AccessKeySecret, keys.SecurityToken)
 	closed, cancel := context.WithCancel(ctx)
 	cancel()

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -50,15 +51,15 @@ func (c testCloud) raw(t *testing.T, action string, parameters map[string]string
 func TestElasticAddresses(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
-	lb := must(c.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a"}, "t"))(t)
-	if found := must(c.DescribeEIPs(t.Context(), alicloud.EIPOfLoadBalancer, lb.ID))(t); len(found) != 0 {
+	lb := testkit.Must(c.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a"}, "t"))(t)
+	if found := testkit.Must(c.DescribeEIPs(t.Context(), alicloud.EIPOfLoadBalancer, lb.ID))(t); len(found) != 0 {
 		t.Errorf("elastic addresses of a CLB without: %v", found)
 	}
 	var eip struct{ AllocationId, EipAddress string }
 	c.raw(t, "AllocateEipAddress", nil, &eip)
 	c.raw(t, "AssociateEipAddress", map[string]string{"AllocationId": eip.AllocationId, "InstanceId": lb.ID, "InstanceType": "SlbInstance"}, &struct{}{})
 	want := []alicloud.EIP{{Address: eip.EipAddress, InstanceID: lb.ID}}
-	got := must(c.DescribeEIPs(t.Context(), alicloud.EIPOfLoadBalancer, lb.ID))(t)
+	got := testkit.Must(c.DescribeEIPs(t.Context(), alicloud.EIPOfLoadBalancer, lb.ID))(t)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(alicloud.EIP{}, "ID")); diff != "" {
 		t.Errorf("elastic addresses (-want +got):\n%s", diff)
 	}

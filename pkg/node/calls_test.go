@@ -17,7 +17,7 @@ func TestMonitorCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		var nodes []*corev1.Node
 		for _, instance := range a.put(300) {
 			nodes = append(nodes, nodeOf(instance))
@@ -43,7 +43,7 @@ func TestAddressPassCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		var nodes []*corev1.Node
 		for _, instance := range a.put(600) {
 			nodes = append(nodes, nodeOf(instance, isReady))
@@ -71,7 +71,7 @@ func TestMonitorPeriod(t *testing.T) {
 	for _, period := range []time.Duration{500 * time.Millisecond, 5 * time.Second, 5 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAccount(t, emulator.Options{})
-			c := newCluster(t, Options{API: a.client, MonitorPeriod: period})
+			c := newCluster(t, Options{API: a.Client, MonitorPeriod: period})
 			var nodes []*corev1.Node
 			for _, instance := range a.put(50) {
 				nodes = append(nodes, nodeOf(instance))
@@ -99,7 +99,7 @@ func TestBatchSize(t *testing.T) {
 	for size, want := range map[int]int{0: 2, 50: 3, 1000: 2} {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAccount(t, emulator.Options{})
-			c := newCluster(t, Options{API: a.client, BatchSize: size})
+			c := newCluster(t, Options{API: a.Client, BatchSize: size})
 			var nodes []*corev1.Node
 			for _, instance := range a.put(150) {
 				nodes = append(nodes, nodeOf(instance))
@@ -123,7 +123,7 @@ func TestInvisibleNodesKeepBatching(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		var nodes []*corev1.Node
 		for _, instance := range a.put(150) {
 			nodes = append(nodes, nodeOf(instance))
@@ -164,7 +164,7 @@ func TestSilentForLong(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				c := newCluster(t, Options{API: a.client})
+				c := newCluster(t, Options{API: a.Client})
 				control, err := a.PutInstance("i-control", emulator.InstanceSpec{})
 				if err != nil {
 					t.Fatal(err)

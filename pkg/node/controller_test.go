@@ -121,7 +121,7 @@ func TestUntaintedNodeGetsProviderID(t *testing.T) {
 			}
 			all = append(all, node)
 		}
-		c := control(t, Options{API: a.client}, all...)
+		c := control(t, Options{API: a.Client}, all...)
 		for i, node := range all {
 			if got, want := c.node(node.Name).Spec.ProviderID, fmt.Sprintf("cn-hangzhou.i-%d", i); got != want {
 				t.Errorf("%s: provider ID %q, want %q", node.Name, got, want)
@@ -151,7 +151,7 @@ func TestLabelsFollowTheInstance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := control(t, Options{API: a.client}, nodeOf(instance, isReady, withLabel("team", "a")))
+		c := control(t, Options{API: a.Client}, nodeOf(instance, isReady, withLabel("team", "a")))
 		name := "node-i-0"
 		want := neutralLabels("ecs.g7.large", "cn-hangzhou-a")
 		maps.Copy(want, map[string]string{LabelNodePoolID: "np-1", "team": "a"})
@@ -195,7 +195,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				c := control(t, Options{API: a.client}, nodeOf(a.put(1)[0], isReady, test.with))
+				c := control(t, Options{API: a.Client}, nodeOf(a.put(1)[0], isReady, test.with))
 				time.Sleep(3 * statusPeriod)
 				if patches := c.patches(); len(patches) != 0 {
 					t.Errorf("patches %q", patches)
@@ -243,7 +243,7 @@ func TestOnPremises(t *testing.T) {
 				if test.with != nil {
 					test.with(node)
 				}
-				c := control(t, Options{API: a.client, OnPremises: test.cidrs}, node)
+				c := control(t, Options{API: a.Client, OnPremises: test.cidrs}, node)
 				got := c.node(node.Name)
 				if nodes.Uninitialized(got) == test.want || nodes.IsOnPremises(got) != test.want || got.Spec.ProviderID != node.Spec.ProviderID ||
 					!slices.Contains(got.Spec.Taints, others) {

@@ -46,7 +46,7 @@ func TestLiveKubeletIsNotDeleted(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				c := newCluster(t, Options{API: a.client})
+				c := newCluster(t, Options{API: a.Client})
 				a.put(3)
 				nodes := []*corev1.Node{
 					nodeOf(emulator.Instance{ID: "i-hidden"}, test.state), nodeOf(emulator.Instance{ID: "i-1"}), nodeOf(emulator.Instance{ID: "i-2"}),
@@ -64,7 +64,7 @@ func TestLiveKubeletIsNotDeleted(t *testing.T) {
 func deletable(t *testing.T, api func(API) API) (*cluster, *corev1.Node) {
 	t.Helper()
 	a := newAccount(t, emulator.Options{})
-	c := newCluster(t, Options{API: api(a.client)})
+	c := newCluster(t, Options{API: api(a.Client)})
 	var nodes []*corev1.Node
 	for _, instance := range a.put(3) {
 		nodes = append(nodes, nodeOf(instance))
@@ -201,7 +201,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				api := &switchable{API: a.client}
+				api := &switchable{API: a.Client}
 				c := newCluster(t, Options{API: api})
 				var nodes []*corev1.Node
 				for _, instance := range a.put(3) {
@@ -209,11 +209,11 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 				}
 				c.add(nodes...)
 				monitor(c, nodes, time.Minute)
-				api.API = lens{a.client, only("i-1", "i-2")}
+				api.API = lens{a.Client, only("i-1", "i-2")}
 				if gone, _ := monitor(c, nodes, 100*time.Second); gone != 0 {
 					t.Fatalf("%d nodes were called gone", gone)
 				}
-				between(t, c, nodes[0], api, a.client)
+				between(t, c, nodes[0], api, a.Client)
 				if gone, _ := monitor(c, nodes, 100*time.Second); gone != 0 {
 					t.Errorf("%d nodes were called gone after absences of %s", gone, 100*time.Second)
 				}
@@ -233,7 +233,7 @@ func TestCapOfSmallCluster(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				c := newCluster(t, Options{API: a.client})
+				c := newCluster(t, Options{API: a.Client})
 				var nodes []*corev1.Node
 				for _, instance := range a.put(size) {
 					nodes = append(nodes, nodeOf(instance))
@@ -269,7 +269,7 @@ func TestUnseenNodesAreKept(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				c := newCluster(t, Options{API: a.client})
+				c := newCluster(t, Options{API: a.Client})
 				a.put(2)
 				nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-none"}, test.with), nodeOf(emulator.Instance{ID: "i-1"})}
 				c.add(nodes...)
@@ -286,7 +286,7 @@ func TestOneLinePerChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		var nodes []*corev1.Node
 		for _, instance := range a.put(3) {
 			nodes = append(nodes, nodeOf(instance))
@@ -318,15 +318,15 @@ func TestRestoredAPIServer(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]func(a *account) API{
 		"ECS is well":            nil,
-		"half answers":           func(a *account) API { return lens{a.client, half} },
+		"half answers":           func(a *account) API { return lens{a.Client, half} },
 		"key of another account": otherAccount,
-		"empty answers":          func(a *account) API { return lens{a.client, only()} },
+		"empty answers":          func(a *account) API { return lens{a.Client, only()} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				api := &switchable{API: a.client}
+				api := &switchable{API: a.Client}
 				c := newCluster(t, Options{API: api})
 				var nodes []*corev1.Node
 				for _, instance := range a.put(9) {

@@ -45,7 +45,7 @@ func TestReleasedInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		var nodes []*corev1.Node
 		for _, instance := range a.put(3) {
 			nodes = append(nodes, nodeOf(instance, isReady))
@@ -109,7 +109,7 @@ func TestNeverDeleted(t *testing.T) {
 		"throttled":                        {trouble: broken(`{"action":"DescribeInstances","code":"Throttling.User","times":100000}`)},
 		"cloud in trouble":                 {trouble: broken(`{"action":"*","code":"ServiceUnavailable","status":503,"times":100000}`)},
 		"answers lost":                     {trouble: broken(`{"action":"DescribeInstances","drop":"after","times":100000}`)},
-		"wrong key":                        {trouble: func(a *account) API { return a.clientOf("emulator", "wrong") }},
+		"wrong key":                        {trouble: func(a *account) API { return a.ClientOf("emulator", "wrong") }},
 		"other account":                    {api: otherAccount},
 		"credentials of another account":   {trouble: otherAccount},
 		"temporary key expired":            {trouble: broken(`{"action":"*","code":"InvalidSecurityToken.Expired","status":403,"times":100000}`)},
@@ -120,11 +120,11 @@ func TestNeverDeleted(t *testing.T) {
 		"without provider ID, denied":      {node: withoutProviderID, trouble: limited},
 		"without provider ID, never seen":  {node: withoutProviderID, api: limited},
 		"without provider ID, other VPC":   {node: withoutProviderID, vpc: "vpc-other"},
-		"empty answers":                    {trouble: func(a *account) API { return lens{a.client, only()} }},
+		"empty answers":                    {trouble: func(a *account) API { return lens{a.Client, only()} }},
 		"other region":                     {region: "cn-beijing"},
 		"provider IDs of another region":   {node: otherRegion},
-		"half of every answer":             {api: func(a *account) API { return lens{a.client, half} }},
-		"half of every answer, later":      {trouble: func(a *account) API { return lens{a.client, half} }},
+		"half of every answer":             {api: func(a *account) API { return lens{a.Client, half} }},
+		"half of every answer, later":      {trouble: func(a *account) API { return lens{a.Client, half} }},
 		"on premises":                      {node: onPremises, gone: true},
 		"other cloud":                      {node: withProviderID("k3s://worker"), gone: true},
 		"hybrid":                           {node: withProviderID("ack-hybrid://cn-hangzhou.i-0"), gone: true},
@@ -137,14 +137,14 @@ func TestNeverDeleted(t *testing.T) {
 		"opted out, legacy":                {node: withLabel(nodes.LabelExcludeNodeLegacy, "true"), gone: true},
 		"malformed provider IDs":           {node: withProviderID("worker-1"), gone: true},
 		"list lags behind new instances": {
-			api: func(a *account) API { return lens{a.client, only("i-0")} }, node: createdSoon, during: 4 * time.Minute,
+			api: func(a *account) API { return lens{a.Client, only("i-0")} }, node: createdSoon, during: 4 * time.Minute,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{Config: withLimitedKey()})
-				api := &switchable{API: a.client}
+				api := &switchable{API: a.Client}
 				if test.api != nil {
 					api.API = test.api(a)
 				}
@@ -198,12 +198,12 @@ func withLimitedKey() *emulator.Config {
 	return config
 }
 
-func limited(a *account) API { return a.clientOf("limited", "secret") }
+func limited(a *account) API { return a.ClientOf("limited", "secret") }
 
 func broken(fault string) func(*account) API {
 	return func(a *account) API {
 		a.Fault(fault)
-		return a.client
+		return a.Client
 	}
 }
 
@@ -212,7 +212,7 @@ func otherAccount(a *account) API {
 	if _, err := other.PutInstance("i-other", emulator.InstanceSpec{}); err != nil {
 		a.t.Fatal(err)
 	}
-	return other.client
+	return other.Client
 }
 
 func otherRegion(node *corev1.Node) {
@@ -228,7 +228,7 @@ func TestReadyNodeStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		a.put(3)
 		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-gone"}, isReady), nodeOf(emulator.Instance{ID: "i-1"}, isReady)}
 		c.add(nodes...)
@@ -244,7 +244,7 @@ func TestSameNameAnotherMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		all := a.put(3)
 		old, other := nodeOf(all[0]), nodeOf(all[1])
 		c.add(old, other)
@@ -271,7 +271,7 @@ func TestUnseenInstanceIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		a.put(1)
 		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-0"}), nodeOf(emulator.Instance{ID: "i-none"}, createdSoon)}
 		c.add(nodes...)
@@ -292,7 +292,7 @@ func TestDeletionCap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		var nodes []*corev1.Node
 		for _, instance := range a.put(50) {
 			nodes = append(nodes, nodeOf(instance))
@@ -322,7 +322,7 @@ func TestLastInstance(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
-				c := newCluster(t, Options{API: a.client})
+				c := newCluster(t, Options{API: a.Client})
 				instance, err := a.PutInstance("i-only", emulator.InstanceSpec{})
 				if err != nil {
 					t.Fatal(err)
@@ -345,15 +345,15 @@ func TestReturningInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		a.put(3)
-		api := &switchable{API: a.client}
+		api := &switchable{API: a.Client}
 		c := newCluster(t, Options{API: api})
 		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-0"}), nodeOf(emulator.Instance{ID: "i-1"}, isReady), nodeOf(emulator.Instance{ID: "i-2"}, isReady)}
 		c.add(nodes...)
 		monitor(c, nodes, 10*time.Second)
 		for range 20 { // absent for almost long enough, present for as long as it takes to notice
-			api.API = lens{a.client, only("i-1", "i-2")}
+			api.API = lens{a.Client, only("i-1", "i-2")}
 			gone, _ := monitor(c, nodes, 100*time.Second)
-			api.API = a.client
+			api.API = a.Client
 			back, _ := monitor(c, nodes, 30*time.Second)
 			if gone+back != 0 {
 				t.Fatal("an instance that flickers in the list was called gone")
@@ -366,7 +366,7 @@ func TestShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		c := newCluster(t, Options{API: a.client})
+		c := newCluster(t, Options{API: a.Client})
 		instance := a.put(1)[0]
 		node := nodeOf(instance)
 		c.add(node)

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
@@ -17,7 +16,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
 )
 
 const (
@@ -26,38 +26,19 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	// The fake API server panics ("channel full") when an informer falls behind by more events than this, by default 100.
-	// With many objects that change at the same moment of a bubble, a busy machine is enough for that.
-	watch.DefaultChanSize = 1 << 13
+	testkit.RoomForWatchers()
 	goleak.VerifyTestMain(m)
 }
 
-// account is an emulated cloud and the real client that reaches it in the same process, so that it also works inside a
-// synctest bubble.
+// account is an emulated cloud and the real client that reaches it.
 type account struct {
-	*emulatortest.Cloud
-	t      *testing.T
-	client *alicloud.Client
+	*testcloud.Account
+	t *testing.T
 }
 
 func newAccount(t *testing.T, opts emulator.Options) *account {
 	t.Helper()
-	a := &account{Cloud: emulatortest.New(t, opts), t: t}
-	a.client = a.clientOf(emulatortest.AccessKeyID, emulatortest.AccessKeySecret)
-	return a
-}
-
-func (a *account) clientOf(id, secret string) *alicloud.Client {
-	a.t.Helper()
-	client, err := alicloud.New(alicloud.Options{
-		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: id, AccessKeySecret: secret},
-		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test"},
-		Transport: a.Transport(),
-	})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return client
+	return &account{testcloud.New(t, opts), t}
 }
 
 // put adds running instances i-0, i-1, … with addresses 10.1.0.10, … .

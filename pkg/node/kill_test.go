@@ -17,6 +17,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // mortal stands between a process and the API server. The process dies of one of its writes of Nodes, which happens or not, and nothing
@@ -100,7 +101,7 @@ func playKill(t *testing.T, write int, happens bool) {
 	m := &mortal{client: client, last: write, happens: happens, dead: make(chan struct{})}
 	client.PrependReactor("*", "nodes", m.react)
 	stop := startStock(t, client, a)
-	eventually(t, "the process dies", func(context.Context) bool {
+	testkit.Eventually(t, "the process dies", func(context.Context) bool {
 		select {
 		case <-m.dead:
 			return true
@@ -111,11 +112,11 @@ func playKill(t *testing.T, write int, happens bool) {
 	stop()
 	m.revive()
 	startStock(t, client, a)
-	eventually(t, "all is as it should be", func(ctx context.Context) bool { return finished(ctx, client) })
+	testkit.Eventually(t, "all is as it should be", func(ctx context.Context) bool { return finished(ctx, client) })
 	// The passes go on, over nodes that are not ready. What was under way when all was seen to be finished ends in the first of them.
 	passes := func(n int) {
 		before := a.Last()
-		eventually(t, "passes go on", func(context.Context) bool { return a.Count(before, "DescribeInstances") >= n })
+		testkit.Eventually(t, "passes go on", func(context.Context) bool { return a.Count(before, "DescribeInstances") >= n })
 	}
 	passes(2)
 	before := m.count()

@@ -45,7 +45,7 @@ func TestInstanceMetadata(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, Options{API: a.client, PrefixedProviderIDs: test.prefixed})
+			c := newCluster(t, Options{API: a.Client, PrefixedProviderIDs: test.prefixed})
 			c.add(test.node)
 			got, err := c.InstanceMetadata(t.Context(), test.node)
 			if err != nil {
@@ -72,7 +72,7 @@ func noAddress(node *corev1.Node) { node.Status.Addresses = nil }
 func TestForeignNodes(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	c := newCluster(t, Options{API: a.client})
+	c := newCluster(t, Options{API: a.Client})
 	instance := a.put(1)[0]
 	for name, change := range map[string]func(*corev1.Node){
 		"other cloud":        withProviderID("k3s://worker-1"),
@@ -105,7 +105,7 @@ func TestForeignNodes(t *testing.T) {
 func TestUnknownInstances(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	c := newCluster(t, Options{API: a.client})
+	c := newCluster(t, Options{API: a.Client})
 	for name, test := range map[string]struct {
 		node   *corev1.Node
 		reason string
@@ -190,7 +190,7 @@ func TestBurst(t *testing.T) {
 func playBurst(t *testing.T, empty bool) {
 	t.Helper()
 	a := newAccount(t, emulator.Options{})
-	c := newCluster(t, Options{API: a.client})
+	c := newCluster(t, Options{API: a.Client})
 	var nodes []*corev1.Node
 	for _, instance := range a.put(250) {
 		node := nodeOf(instance, tainted)
@@ -218,7 +218,7 @@ func playBurst(t *testing.T, empty bool) {
 func TestAddressOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	c := newCluster(t, Options{API: a.client})
+	c := newCluster(t, Options{API: a.Client})
 	instance := a.put(1)[0]
 	owner := nodeOf(instance, isReady)
 	twin := nodeOf(instance, withProviderID(""), tainted, func(node *corev1.Node) { node.Name, node.UID = "twin", "twin" })

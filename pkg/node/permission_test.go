@@ -46,14 +46,14 @@ func playMissing(t *testing.T, action alicloud.Action, restarted bool) {
 	nameless := nodeOf(instances[2], withoutProviderID)
 	joining := nodeOf(instances[3], tainted, createdSoon)
 	nodes := []*corev1.Node{silent, released, nameless, nodeOf(instances[4], isReady)}
-	c := newCluster(t, Options{API: a.client})
+	c := newCluster(t, Options{API: a.Client})
 	c.add(nodes...)
 	if gone, _ := monitor(c, nodes, time.Minute); gone != 0 {
 		t.Fatalf("%d nodes called gone whose instances exist", gone)
 	}
 
 	if restarted {
-		c = newCluster(t, Options{API: a.client})
+		c = newCluster(t, Options{API: a.Client})
 		c.add(nodes...)
 	}
 	permit(alicloud.FeatureNodes.Policy(action.Name))

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -45,7 +45,7 @@ func startStock(t *testing.T, client *fake.Clientset, a *account) (stop func()) 
 	factory := informers.NewSharedInformerFactory(client, 0)
 	nodes := factory.Core().V1().Nodes()
 	instances := NewInstances(Options{
-		API: a.client, Region: testRegion, VPCID: testVPC, Nodes: nodes, MonitorPeriod: 50 * time.Millisecond, Window: 20 * time.Millisecond,
+		API: a.Client, Region: testRegion, VPCID: testVPC, Nodes: nodes, MonitorPeriod: 50 * time.Millisecond, Window: 20 * time.Millisecond,
 		Guard: GuardOptions{Confirmations: 3, Over: 100 * time.Millisecond, UnseenAge: 100 * time.Millisecond},
 	})
 	cloud := stockCloud{instances: instances}
@@ -70,17 +70,6 @@ func startStock(t *testing.T, client *fake.Clientset, a *account) (stop func()) 
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-// eventually polls the condition until it holds.
-func eventually(t *testing.T, what string, condition func(ctx context.Context) bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		return condition(ctx), nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v", what, err)
-	}
 }
 
 // failNodeWrites lets every third write of a Node fail, in turns before and after it has happened.
@@ -127,7 +116,7 @@ func TestStockControllers(t *testing.T) {
 	}
 	failNodeWrites(t, client)
 	startStock(t, client, a)
-	eventually(t, "all nodes are initialised", func(ctx context.Context) bool {
+	testkit.Eventually(t, "all nodes are initialised", func(ctx context.Context) bool {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && !slices.ContainsFunc(list.Items, func(node corev1.Node) bool {
 			return node.Name != foreign.Name && (nodes.Uninitialized(&node) || node.Spec.ProviderID == "" ||
@@ -138,11 +127,11 @@ func TestStockControllers(t *testing.T) {
 	if _, err := a.PutInstance("i-4", emulator.InstanceSpec{Status: alicloud.InstanceStopped}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the released node is deleted", func(ctx context.Context) bool {
+	testkit.Eventually(t, "the released node is deleted", func(ctx context.Context) bool {
 		_, err := client.CoreV1().Nodes().Get(ctx, "node-i-3", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
-	eventually(t, "the stopped node has the shutdown taint", func(ctx context.Context) bool {
+	testkit.Eventually(t, "the stopped node has the shutdown taint", func(ctx context.Context) bool {
 		node, err := client.CoreV1().Nodes().Get(ctx, "node-i-4", metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 			return taint.Key == cloudproviderapi.TaintNodeShutdown
@@ -169,13 +158,13 @@ func TestStoppedNodesCostNoGets(t *testing.T) {
 		}
 	}
 	startStock(t, client, a)
-	eventually(t, "all nodes have the shutdown taint", func(ctx context.Context) bool {
+	testkit.Eventually(t, "all nodes have the shutdown taint", func(ctx context.Context) bool {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && !slices.ContainsFunc(list.Items, func(node corev1.Node) bool { return !nodes.ShutDown(&node) })
 	})
 	passes := func(n int) {
 		before := a.Last()
-		eventually(t, "passes go on", func(context.Context) bool { return a.Count(before, "DescribeInstances") >= n })
+		testkit.Eventually(t, "passes go on", func(context.Context) bool { return a.Count(before, "DescribeInstances") >= n })
 	}
 	passes(2) // what was under way has ended
 	client.ClearActions()

@@ -61,7 +61,7 @@ func (s *server) start(build func(factory informers.SharedInformerFactory) func(
 
 func (s *server) options(factory informers.SharedInformerFactory) Options {
 	return Options{
-		API: s.account.client, Config: testConfig(), Client: s.client, Recorder: record.NewFakeRecorder(10000),
+		API: s.account.Client, Config: testConfig(), Client: s.client, Recorder: record.NewFakeRecorder(10000),
 		Nodes: factory.Core().V1().Nodes(), InstanceID: instanceOf,
 	}
 }
@@ -118,7 +118,7 @@ func (s *server) eventuallyRoutes(want map[string]string) {
 	s.t.Helper()
 	var got map[string]string
 	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, testPatience, true, func(context.Context) (bool, error) {
-		got = s.account.routes(testTable)
+		got = s.account.Routes(testTable)
 		return cmp.Equal(want, got), nil
 	})
 	if err != nil {
@@ -163,7 +163,7 @@ func TestController(t *testing.T) {
 
 	s.update("node-1", withCIDR(cidrOf(1)))
 	s.update("node-2", withProviderID("alicloud://cn-hangzhou.i-2"))
-	s.eventually("the routes are requested", testPatience, func(context.Context) bool { return len(s.account.routes(testTable)) == 3 })
+	s.eventually("the routes are requested", testPatience, func(context.Context) bool { return len(s.account.Routes(testTable)) == 3 })
 	s.network("node-0", "node-1", "node-2")
 	s.eventually("the source/destination checks are off", testPatience, func(context.Context) bool {
 		return s.account.Count(0, "ModifyNetworkInterfaceAttribute") == 2

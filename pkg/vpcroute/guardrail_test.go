@@ -48,7 +48,7 @@ func TestQuota(t *testing.T) {
 			t.Errorf("%d events about the quota, want one before the limit and one at it", n)
 		}
 		before = a.Last()
-		routed := slices.Sorted(maps.Values(a.routes(testTable)))
+		routed := slices.Sorted(maps.Values(a.Routes(testTable)))
 		for _, node := range nodes {
 			if slices.Contains(routed[:5], strings.TrimPrefix(node.Spec.ProviderID, "cn-hangzhou.")) {
 				c.unset(node)
@@ -58,7 +58,7 @@ func TestQuota(t *testing.T) {
 			c.kickPass()
 			time.Sleep(time.Second)
 		}
-		if n := len(a.routes(testTable)); n != 20 {
+		if n := len(a.Routes(testTable)); n != 20 {
 			t.Errorf("%d routes after five nodes went, want the table full again", n)
 		}
 		if n := a.Count(before, writes...); n > 3 {
@@ -123,7 +123,7 @@ func TestOneBadEntry(t *testing.T) {
 			c.kickPass()
 		}
 		delete(want, cidrOf(7))
-		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
+		if diff := cmp.Diff(want, a.Routes(testTable)); diff != "" {
 			t.Errorf("routes (-want +got):\n%s", diff)
 		}
 		if n := c.emitted()[reasonCreateFailed]; n != 1 {

@@ -2,11 +2,9 @@ package vpcroute
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -28,6 +26,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -45,12 +44,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// account is an emulated cloud and the real client that reaches it in the same process, so that it also works inside a
-// synctest bubble.
+// account is an emulated cloud and the real client that reaches it.
 type account struct {
-	*emulatortest.Cloud
-	t      *testing.T
-	client *alicloud.Client
+	*testcloud.Account
+	t *testing.T
 }
 
 // newAccount has room for two thousand routes and a second route table, unless the options bring a configuration.
@@ -61,22 +58,7 @@ func newAccount(t *testing.T, opts emulator.Options) *account {
 		opts.Config.Quotas.RouteEntriesPerTable = 2000
 		opts.Config.RouteTables = append(opts.Config.RouteTables, cloud.RouteTableConfig{ID: "vtb-second", VPCID: testVPC})
 	}
-	a := &account{Cloud: emulatortest.New(t, opts), t: t}
-	a.client = a.clientOf(emulatortest.AccessKeyID, emulatortest.AccessKeySecret)
-	return a
-}
-
-func (a *account) clientOf(id, secret string) *alicloud.Client {
-	a.t.Helper()
-	client, err := alicloud.New(alicloud.Options{
-		Region: emulatortest.Region, Credentials: alicloud.StaticCredentials{AccessKeyID: id, AccessKeySecret: secret},
-		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test"},
-		Transport: a.Transport(),
-	})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return client
+	return &account{testcloud.New(t, opts), t}
 }
 
 // put adds running instances i-0, i-1, … with the addresses of nodeOf.
@@ -89,32 +71,6 @@ func (a *account) put(n int) {
 	}
 }
 
-// routes returns the custom entries of a table as "CIDR -> instance".
-func (a *account) routes(table string) map[string]string {
-	a.t.Helper()
-	var state struct {
-		RouteTables []struct {
-			RouteTableId string //nolint:revive // wire name
-			RouteEntries []struct {
-				DestinationCidrBlock, Type string
-				NextHops                   struct{ NextHop []struct{ NextHopId string } } //nolint:revive // wire name
-			}
-		}
-	}
-	if err := json.Unmarshal(a.Admin(http.MethodGet, "/_emulator/state", ""), &state); err != nil {
-		a.t.Fatal(err)
-	}
-	found := map[string]string{}
-	for _, t := range state.RouteTables {
-		for _, e := range t.RouteEntries {
-			if t.RouteTableId == table && e.Type == alicloud.RouteTypeCustom {
-				found[e.DestinationCidrBlock] = e.NextHops.NextHop[0].NextHopId
-			}
-		}
-	}
-	return found
-}
-
 // make writes entries as somebody else would.
 func (a *account) make(description string, routes map[string]string) {
 	a.t.Helper()
@@ -123,7 +79,7 @@ func (a *account) make(description string, routes map[string]string) {
 		all = append(all, alicloud.NewRoute{TableID: testTable, CIDR: cidr, InstanceID: routes[cidr], Description: description})
 	}
 	for chunk := range slices.Chunk(all, alicloud.MaxRouteEntriesPerCall) {
-		results, err := a.client.CreateRouteEntries(context.WithoutCancel(a.t.Context()), chunk)
+		results, err := a.Client.CreateRouteEntries(context.WithoutCancel(a.t.Context()), chunk)
 		if err := errors.Join(append(results, err)...); err != nil {
 			a.t.Fatal(err)
 		}
@@ -158,7 +114,7 @@ func newCluster(t *testing.T, a *account, change ...func(*Options)) *cluster {
 		t: t, account: a, factory: informers.NewSharedInformerFactory(client, 0), events: record.NewFakeRecorder(10000),
 	}
 	c.opts = Options{
-		API: a.client, Config: testConfig(), Client: client, Recorder: c.events, Nodes: c.factory.Core().V1().Nodes(),
+		API: a.Client, Config: testConfig(), Client: client, Recorder: c.events, Nodes: c.factory.Core().V1().Nodes(),
 		InstanceID: instanceOf, SkipSourceDestCheck: true,
 	}
 	for _, f := range change {

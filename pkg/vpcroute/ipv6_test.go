@@ -168,7 +168,7 @@ func TestIPv6AdapterRoute(t *testing.T) {
 				if err := routes.DeleteRoute(t.Context(), "", listed[0]); err != nil {
 					t.Fatal(err)
 				}
-				if left := a.routes(testTable); len(left) != 1 || left["::/0"] == "" {
+				if left := a.Routes(testTable); len(left) != 1 || left["::/0"] == "" {
 					t.Errorf("routes left: %v, want the cloud's own alone", left)
 				}
 			})
@@ -186,7 +186,7 @@ func TestUnknownVSwitches(t *testing.T) {
 		}})
 		a := newAccount(t, emulator.Options{Config: config})
 		a.put(1)
-		client := a.clientOf("routes", "secret")
+		client := a.ClientOf("routes", "secret")
 		c := newCluster(t, a, dualStack, func(o *Options) { o.API = client })
 		nodes, want := dualStackNodes(1)
 		want["::/0"] = "ipv6gw-" + testVPC

@@ -16,7 +16,7 @@ import (
 // wantRoutes checks the table and that a further pass writes nothing.
 func (c *cluster) wantRoutes(table string, want map[string]string) {
 	c.t.Helper()
-	if diff := cmp.Diff(want, c.account.routes(table)); diff != "" {
+	if diff := cmp.Diff(want, c.account.Routes(table)); diff != "" {
 		c.t.Errorf("routes of %s (-want +got):\n%s", table, diff)
 	}
 	before := c.account.Last()
@@ -42,7 +42,7 @@ func TestCalls(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{Settle: test.settle})
 				a.put(test.nodes)
-				vSwitches, err := a.client.DescribeVSwitches(t.Context(), testVPC) // as the provider has read them at its start
+				vSwitches, err := a.Client.DescribeVSwitches(t.Context(), testVPC) // as the provider has read them at its start
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -211,13 +211,13 @@ func TestForeignChanges(t *testing.T) {
 		nodes, want := nodesOf(3)
 		c.set(nodes...)
 		c.converge(time.Minute)
-		entries, err := a.client.DescribeRouteEntries(t.Context(), testTable, false)
+		entries, err := a.Client.DescribeRouteEntries(t.Context(), testTable, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
 			if e.CIDR == cidrOf(1) {
-				if _, err := a.client.DeleteRouteEntries(t.Context(), entriesOf(e)); err != nil {
+				if _, err := a.Client.DeleteRouteEntries(t.Context(), entriesOf(e)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -67,13 +67,13 @@ func playMissing(t *testing.T, action string) {
 	if !strings.Contains(said, action) {
 		t.Errorf("said: %s\nwant something that names %s", said, action)
 	}
-	if kept := a.routes(testTable)[cidrOf(1)]; kept != "i-1" {
+	if kept := a.Routes(testTable)[cidrOf(1)]; kept != "i-1" {
 		t.Errorf("the route of the node that stays leads to %q", kept)
 	}
 
 	permit(alicloud.FeatureRoutes.Policy())
 	c.work(t)
-	if diff := cmp.Diff(map[string]string{cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(9): "i-3"}, a.routes(testTable)); diff != "" {
+	if diff := cmp.Diff(map[string]string{cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(9): "i-3"}, a.Routes(testTable)); diff != "" {
 		t.Errorf("routes with the permission back (-want +got):\n%s", diff)
 	}
 	before = a.Last()

@@ -70,7 +70,7 @@ func TestStockController(t *testing.T) {
 	if n := s.account.Count(before, writes...); n != 0 {
 		t.Errorf("passes over settled routes made %d writes", n)
 	}
-	if diff := cmp.Diff(want, s.account.routes(testTable)); diff != "" {
+	if diff := cmp.Diff(want, s.account.Routes(testTable)); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
 	}
 }
@@ -95,7 +95,7 @@ func TestRoutesConcurrently(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
+		if diff := cmp.Diff(want, a.Routes(testTable)); diff != "" {
 			t.Errorf("routes (-want +got):\n%s", diff)
 		}
 		if n := a.Count(0, "CreateRouteEntries"); n > 12 {
@@ -113,7 +113,7 @@ func TestRoutesConcurrently(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		if left := a.routes(testTable); len(left) != 0 {
+		if left := a.Routes(testTable); len(left) != 0 {
 			t.Errorf("routes left: %v", left)
 		}
 	})

@@ -82,7 +82,7 @@ func TestMinimalPermissions(t *testing.T) {
 		}})
 		a := newAccount(t, emulator.Options{Config: config})
 		a.put(3)
-		c := newCluster(t, a, func(o *Options) { o.API, o.Config.TableIDs = a.clientOf("limited", "secret"), []string{testTable} })
+		c := newCluster(t, a, func(o *Options) { o.API, o.Config.TableIDs = a.ClientOf("limited", "secret"), []string{testTable} })
 		nodes, want := nodesOf(3)
 		c.set(nodes...)
 		c.converge(time.Minute)

@@ -23,6 +23,7 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
@@ -35,7 +36,7 @@ func TestRightsAreExact(t *testing.T) {
 	config := cloud.DefaultConfig()
 	config.AccessKeys = []cloud.AccessKeyConfig{{ID: cluster.AccessKeyID, Secret: cluster.AccessKeySecret, Permissions: publishedPolicy(t)}}
 	w := newWorld(t, worldOptions{nodes: 4, cloud: config, up: []string{"--audit-log", audit}})
-	port := freePort(t)
+	port := testkit.FreePort(t)
 	w.startManager(slices.Concat(routed, []string{fmt.Sprintf("--secure-port=%d", port), "--node-gone-confirmations=2", "--node-gone-over=1s",
 		// In a pod these are not needed: there the program finds its own identity.
 		"--authentication-kubeconfig=" + w.as.Kubeconfig, "--authorization-kubeconfig=" + w.as.Kubeconfig})...)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/identity"
 )
@@ -170,7 +170,7 @@ func (w *world) launchManager(args ...string) *program {
 		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + w.ecs.address, "ALICLOUD_CLIENT_SCHEME=HTTP",
 	}, append([]string{
 		"--cloud-provider=alicloud", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig, "--leader-elect=true",
-		"--cluster-cidr=" + cluster.PodCIDR, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", freePort(w.T)),
+		"--cluster-cidr=" + cluster.PodCIDR, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(w.T)),
 		// For 50 nodes at once; the default makes the preparation slow.
 		"--kube-api-qps=200", "--kube-api-burst=200",
 	}, args...)...)
@@ -294,18 +294,4 @@ func (w *world) request(ctx context.Context, method, path, body string) (string,
 		return "", fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
 	}
 	return string(answer), nil
-}
-
-// freePort is a TCP port that was free a moment ago.
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -80,12 +81,12 @@ func TestSameClientPortOnTwoListenersOfOneMember(t *testing.T) {
 	s.answers(s.internet, "tcp", vips[1], "one")
 	// Both connections are from one address and port, and go to one member.
 	const source = "203.0.113.10:40001"
-	d := net.Dialer{LocalAddr: must(net.ResolveTCPAddr("tcp", source))(t), Control: control(reusable)}
+	d := net.Dialer{LocalAddr: testkit.Must(net.ResolveTCPAddr("tcp", source))(t), Control: control(reusable)}
 	for _, vip := range vips {
-		c := must(s.internet.dial(t.Context(), &d, "tcp", vip))(t)
+		c := testkit.Must(s.internet.dial(t.Context(), &d, "tcp", vip))(t)
 		defer c.Close()
 		buffer := make([]byte, 100)
-		n := must(c.Read(buffer))(t)
+		n := testkit.Must(c.Read(buffer))(t)
 		if got := string(buffer[:n]); len(got) < 16 || got[:16] != "one 203.0.113.10" {
 			t.Errorf("%s answers %q", vip, got)
 		}
@@ -95,7 +96,7 @@ func TestSameClientPortOnTwoListenersOfOneMember(t *testing.T) {
 func TestLayer7ListenersComeFromTheCloud(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	l := must(s.one.Listen(t.Context(), "0.0.0.0:30081"))(t)
+	l := testkit.Must(s.one.Listen(t.Context(), "0.0.0.0:30081"))(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%s %s", r.Header.Get("X-Forwarded-For"), r.RemoteAddr)
 	}))
@@ -119,7 +120,7 @@ func TestLayer7ListenersComeFromTheCloud(t *testing.T) {
 func TestProxyProtocolNamesTheClient(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	l := must(s.one.Listen(t.Context(), "0.0.0.0:30081"))(t)
+	l := testkit.Must(s.one.Listen(t.Context(), "0.0.0.0:30081"))(t)
 	headers := make(chan []byte, 1)
 	go func() {
 		defer close(headers)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -20,8 +21,8 @@ func TestMachinesJoinAndLeaveWhileEverybodyLooks(t *testing.T) {
 	t.Parallel()
 	const rounds = 10
 	w := newWorld(t)
-	lb := must(w.api.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{AddressType: alicloud.AddressInternet}, "joining"))(t)
-	group := must(w.api.CreateVServerGroup(t.Context(), lb.ID, "joining", nil))(t)
+	lb := testkit.Must(w.api.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{AddressType: alicloud.AddressInternet}, "joining"))(t)
+	group := testkit.Must(w.api.CreateVServerGroup(t.Context(), lb.ID, "joining", nil))(t)
 	join := func(id string) error {
 		i, err := w.cloud.PutInstance(id, emulator.InstanceSpec{})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -44,7 +45,7 @@ func TestStoppedAndReleasedMachinesAreCutOff(t *testing.T) {
 	w.serve(oneNS, "one", one.PrivateIP+":80")
 	w.answers(oneNS, "tcp", "10.244.2.1:80", "pod")
 	put := func(status string) {
-		_ = must(w.cloud.PutInstance("i-2", emulator.InstanceSpec{Status: status}))(t)
+		_ = testkit.Must(w.cloud.PutInstance("i-2", emulator.InstanceSpec{Status: status}))(t)
 	}
 	put("Stopped")
 	w.unreachable(oneNS, two.PrivateIP+":80")
@@ -132,7 +133,9 @@ func TestNothingIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
 	w.balancer(alicloud.AddressInternet, tcpListener(80), ecsMember("i-1", 80))
-	left := func() []string { return must(filepath.Glob(filepath.Join(namespaces, w.options.Prefix+"-*")))(t) }
+	left := func() []string {
+		return testkit.Must(filepath.Glob(filepath.Join(namespaces, w.options.Prefix+"-*")))(t)
+	}
 	if n := len(left()); n != 3 {
 		t.Fatalf("%d namespaces while it runs, want those of the cloud, the control plane and the machine", n)
 	}
@@ -148,12 +151,12 @@ func TestStaleNamespacesAreReplaced(t *testing.T) {
 	w := newWorld(t)
 	const prefix = "stale"
 	for _, name := range []string{prefix + "-cloud", prefix + "-i-1"} {
-		ns := must(makeNamespace(name))(t)
+		ns := testkit.Must(makeNamespace(name))(t)
 		w.check(ns.handle.Close())
 	}
-	n := must(New(t.Context(), Options{Prefix: prefix}))(t)
+	n := testkit.Must(New(t.Context(), Options{Prefix: prefix}))(t)
 	w.check(n.Close())
-	if left := must(filepath.Glob(filepath.Join(namespaces, prefix+"-*")))(t); len(left) > 0 {
+	if left := testkit.Must(filepath.Glob(filepath.Join(namespaces, prefix+"-*")))(t); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -181,13 +184,13 @@ func TestRefusals(t *testing.T) {
 func TestFailedAttachLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	taken := must(w.CloudSide().Listen(t.Context(), metadataAddress))(t)
+	taken := testkit.Must(w.CloudSide().Listen(t.Context(), metadataAddress))(t)
 	e := Endpoint{Name: "i-1", Address: netip.MustParseAddr("10.1.0.1")}
 	if _, err := w.Attach(t.Context(), e); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Fatalf("error %v, want that the address is in use", err)
 	}
 	w.check(taken.Close())
-	if left := must(filepath.Glob(filepath.Join(namespaces, w.options.Prefix+"-i-1")))(t); len(left) > 0 {
+	if left := testkit.Must(filepath.Glob(filepath.Join(namespaces, w.options.Prefix+"-i-1")))(t); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 	_, ns := w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
@@ -201,9 +204,9 @@ func TestMachineThatDeletesItsLink(t *testing.T) {
 	w := newWorld(t)
 	one, oneNS := w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
 	_, twoNS := w.machine("i-2", "vsw-a", "", emulator.InstanceSpec{})
-	h := must(netlink.NewHandleAt(twoNS.handle))(t)
+	h := testkit.Must(netlink.NewHandleAt(twoNS.handle))(t)
 	defer h.Close()
-	w.check(h.LinkDel(must(h.LinkByName("eth0"))(t)))
+	w.check(h.LinkDel(testkit.Must(h.LinkByName("eth0"))(t)))
 	_, threeNS := w.machine("i-3", "vsw-b", "", emulator.InstanceSpec{})
 	w.createRoute("10.244.2.0/24", "i-2")
 	w.createRoute("10.244.3.0/24", "i-3")
@@ -219,8 +222,8 @@ func TestMachineThatDeletesItsLink(t *testing.T) {
 
 func TestWaitTellsWhatTheKernelRefused(t *testing.T) {
 	t.Parallel()
-	n := must(New(t.Context(), Options{Prefix: "refused"}))(t)
-	e := must(emulator.New(emulator.Options{}))(t)
+	n := testkit.Must(New(t.Context(), Options{Prefix: "refused"}))(t)
+	e := testkit.Must(emulator.New(emulator.Options{}))(t)
 	if err := n.Follow(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +239,7 @@ func TestWaitTellsWhatTheKernelRefused(t *testing.T) {
 	}
 	bad := Endpoint{Name: "bad", Address: netip.MustParseAddr("203.0.113.9"), Place: Internet}
 	set(func() { n.ports[bad.Name] = &port{Endpoint: bad, link: "longer-than-a-name-of-a-link-may-be"} })
-	_ = must(e.PutInstance("i-1", emulator.InstanceSpec{}))(t)
+	_ = testkit.Must(e.PutInstance("i-1", emulator.InstanceSpec{}))(t)
 	if err := n.Wait(t.Context()); err == nil {
 		t.Error("no error though a rule was refused")
 	}

@@ -26,6 +26,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -61,12 +62,12 @@ func newWorldOf(t *testing.T, change func(*emulator.Config)) *world {
 	w := &world{t: t}
 	config := cloud.DefaultConfig()
 	change(config)
-	w.Network = must(New(t.Context(), Options{Prefix: fmt.Sprintf("t%d", worlds.Add(1))}))(t)
-	w.cloud = must(emulator.New(emulator.Options{Config: config, Fabric: true, Network: w.Network}))(t)
+	w.Network = testkit.Must(New(t.Context(), Options{Prefix: fmt.Sprintf("t%d", worlds.Add(1))}))(t)
+	w.cloud = testkit.Must(emulator.New(emulator.Options{Config: config, Fabric: true, Network: w.Network}))(t)
 	w.check(w.Follow(t.Context(), w.cloud))
 	server := httptest.NewServer(w.cloud.Handler())
 	host := strings.TrimPrefix(server.URL, "http://")
-	w.api = must(alicloud.New(alicloud.Options{
+	w.api = testkit.Must(alicloud.New(alicloud.Options{
 		Region: "cn-hangzhou", Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
 		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: host, VPC: host, ECS: host},
 	}))(t)
@@ -93,7 +94,7 @@ func (w *world) check(err error) {
 func (w *world) machine(id, vSwitch, pods string, spec emulator.InstanceSpec) (emulator.Instance, *Namespace) {
 	w.t.Helper()
 	spec.VSwitchID = vSwitch
-	i := must(w.cloud.PutInstance(id, spec))(w.t)
+	i := testkit.Must(w.cloud.PutInstance(id, spec))(w.t)
 	ns := w.attach(Endpoint{Name: id, Address: netip.MustParseAddr(i.PrivateIP)})
 	if pods != "" {
 		ownPods(w.t, ns, pods)
@@ -103,15 +104,15 @@ func (w *world) machine(id, vSwitch, pods string, spec emulator.InstanceSpec) (e
 
 func (w *world) attach(e Endpoint) *Namespace {
 	w.t.Helper()
-	return must(w.Attach(w.t.Context(), e))(w.t)
+	return testkit.Must(w.Attach(w.t.Context(), e))(w.t)
 }
 
 // ownPods makes every address of a range one of the machine's own, as if each had a pod.
 func ownPods(t *testing.T, ns *Namespace, pods string) {
 	t.Helper()
-	h := must(netlink.NewHandleAt(ns.handle))(t)
+	h := testkit.Must(netlink.NewHandleAt(ns.handle))(t)
 	defer h.Close()
-	lo := must(h.LinkByName("lo"))(t)
+	lo := testkit.Must(h.LinkByName("lo"))(t)
 	route := netlink.Route{
 		LinkIndex: lo.Attrs().Index, Dst: ipNet(netip.MustParsePrefix(pods)), Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL,
 		Scope: netlink.SCOPE_HOST,
@@ -124,7 +125,7 @@ func ownPods(t *testing.T, ns *Namespace, pods string) {
 // serve answers on a TCP and a UDP port with a name and the address of whoever asks.
 func (w *world) serve(ns *Namespace, name, addr string) {
 	w.t.Helper()
-	l, p := must(ns.Listen(w.t.Context(), addr))(w.t), must(ns.ListenPacket(w.t.Context(), addr))(w.t)
+	l, p := testkit.Must(ns.Listen(w.t.Context(), addr))(w.t), testkit.Must(ns.ListenPacket(w.t.Context(), addr))(w.t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -208,15 +209,7 @@ func (w *world) swallowed(ns *Namespace, addr string) {
 
 func (w *world) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			w.t.Fatalf("not in time: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	testkit.Eventually(w.t, what, func(context.Context) bool { return holds() })
 }
 
 // createRoute makes an entry of the system table through the OpenAPI.
@@ -228,7 +221,7 @@ func (w *world) createRoute(cidr, instance string) {
 
 func (w *world) deleteRoutes() {
 	w.t.Helper()
-	entries := must(w.api.DescribeRouteEntries(w.t.Context(), "vtb-emulator", false))(w.t)
+	entries := testkit.Must(w.api.DescribeRouteEntries(w.t.Context(), "vtb-emulator", false))(w.t)
 	failed, err := w.api.DeleteRouteEntries(w.t.Context(), entries)
 	w.check(errors.Join(append(failed, err)...))
 }
@@ -240,8 +233,8 @@ func (w *world) balancer(addressType string, l alicloud.Listener, members ...ali
 	if addressType == alicloud.AddressIntranet {
 		lb.VSwitchID = "vsw-a"
 	}
-	lb = must(w.api.CreateLoadBalancer(w.t.Context(), lb, fmt.Sprintf("%s-%v", w.t.Name(), l.ListenerKey)))(w.t)
-	l.VServerGroupID = must(w.api.CreateVServerGroup(w.t.Context(), lb.ID, "members", members))(w.t)
+	lb = testkit.Must(w.api.CreateLoadBalancer(w.t.Context(), lb, fmt.Sprintf("%s-%v", w.t.Name(), l.ListenerKey)))(w.t)
+	l.VServerGroupID = testkit.Must(w.api.CreateVServerGroup(w.t.Context(), lb.ID, "members", members))(w.t)
 	w.check(w.api.CreateListener(w.t.Context(), lb.ID, l))
 	w.check(w.api.StartListener(w.t.Context(), lb.ID, l.ListenerKey))
 	return lb.Address
@@ -272,30 +265,20 @@ func ecsMember(id string, port int) alicloud.Backend {
 	return alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: port}, Weight: 100}
 }
 
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // request returns the body of an answer, or its status when that is not 200.
 func (w *world) request(method, url string, header map[string]string, dial func(context.Context, string, string) (net.Conn, error)) string {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	r := must(http.NewRequestWithContext(ctx, method, url, nil))(w.t)
+	r := testkit.Must(http.NewRequestWithContext(ctx, method, url, nil))(w.t)
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
 	client := http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	answer := must(client.Do(r))(w.t)
+	answer := testkit.Must(client.Do(r))(w.t)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return strconv.Itoa(answer.StatusCode)
 	}
-	return string(must(io.ReadAll(answer.Body))(w.t))
+	return string(testkit.Must(io.ReadAll(answer.Body))(w.t))
 }

@@ -3,6 +3,7 @@ package fabric
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -12,12 +13,13 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // newEcho is a UDP server that answers each datagram with what answer makes of it; "" is no answer. It returns its port.
 func newEcho(t *testing.T, host string, answer func(string) string) int {
 	t.Helper()
-	socket := must(new(net.ListenConfig).ListenPacket(t.Context(), "udp", net.JoinHostPort(host, "0")))(t)
+	socket := testkit.Must(new(net.ListenConfig).ListenPacket(t.Context(), "udp", net.JoinHostPort(host, "0")))(t)
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		buffer := make([]byte, 2000)
@@ -41,12 +43,12 @@ func newEcho(t *testing.T, host string, answer func(string) string) int {
 // datagrams opens a client of a UDP listener; ask sends until an answer comes, because datagrams may be lost.
 func datagrams(t *testing.T, where string) (ask func(string) string) {
 	t.Helper()
-	c := must(new(net.Dialer).DialContext(t.Context(), "udp", where))(t)
+	c := testkit.Must(new(net.Dialer).DialContext(t.Context(), "udp", where))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return func(text string) string {
 		t.Helper()
 		for range 20 {
-			_ = must(io.WriteString(c, text))(t)
+			_ = testkit.Must(io.WriteString(c, text))(t)
 			_ = c.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 			if answer, err := read(c); err == nil {
 				return answer
@@ -71,9 +73,9 @@ func TestUDPListener(t *testing.T) {
 	wantEqual(t, "a session stays with its member", ask("b"), "one b")
 	wantEqual(t, "a new one does not", datagrams(t, where)("c"), "two c")
 	w.members(ecsMember("i-2", two, 100))
-	eventually(t, "a session whose member left goes on elsewhere", func() bool { return ask("d") == "two d" })
+	testkit.Eventually(t, "a session whose member left goes on elsewhere", func(context.Context) bool { return ask("d") == "two d" })
 	w.store.Update(func() { clear(w.lb.Listeners) })
-	eventually(t, "the listener is gone", func() bool {
+	testkit.Eventually(t, "the listener is gone", func(context.Context) bool {
 		return w.Endpoint(w.lb.ID, cloud.ListenerKey{Port: 53, Protocol: "udp"}) == ""
 	})
 }

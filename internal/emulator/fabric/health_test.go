@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func TestVerdict(t *testing.T) {
@@ -59,15 +61,17 @@ func TestTCPCheckDecides(t *testing.T) {
 	w.members(first, second)
 	where := w.listener("tcp", 80, checked(nil))
 	wantEqual(t, "before the first verdict", greetings(t, where, 10), map[string]int{"one": 5, "two": 5})
-	eventually(t, "both are normal", func() bool { return w.status("tcp", 80, first) == Normal && w.status("tcp", 80, second) == Normal })
+	testkit.Eventually(t, "both are normal", func(context.Context) bool {
+		return w.status("tcp", 80, first) == Normal && w.status("tcp", 80, second) == Normal
+	})
 
 	// The check has a port of its own on both machines, which only the second one serves.
 	other := checked(map[string]string{"HealthCheckConnectPort": itoa(checkedPort.port())})
 	where = w.listener("tcp", 80, other)
-	eventually(t, "the first one is abnormal", func() bool { return w.status("tcp", 80, first) == Abnormal })
+	testkit.Eventually(t, "the first one is abnormal", func(context.Context) bool { return w.status("tcp", 80, first) == Abnormal })
 	wantEqual(t, "only the healthy one", greetings(t, where, 10), map[string]int{"two": 10})
 	checkedPort.stop()
-	eventually(t, "the second one is abnormal", func() bool { return w.status("tcp", 80, second) == Abnormal })
+	testkit.Eventually(t, "the second one is abnormal", func(context.Context) bool { return w.status("tcp", 80, second) == Abnormal })
 	if name, err := greeting(t, "", where); err == nil {
 		t.Errorf("%q answers though no member is healthy", name)
 	}
@@ -90,15 +94,15 @@ func TestHTTPCheckDecides(t *testing.T) {
 		"HealthCheckHttpCode": "http_2xx,http_3xx",
 	})
 	w.listener("tcp", 80, a)
-	eventually(t, "a status of the second class counts", func() bool { return w.status("tcp", 80, m) == Normal })
+	testkit.Eventually(t, "a status of the second class counts", func(context.Context) bool { return w.status("tcp", 80, m) == Normal })
 	wantEqual(t, "request", seen.Load().(string), "GET check.test/alive")
 	a["HealthCheckHttpCode"] = "http_2xx"
 	w.listener("tcp", 80, a)
-	eventually(t, "no longer", func() bool { return w.status("tcp", 80, m) == Abnormal })
+	testkit.Eventually(t, "no longer", func(context.Context) bool { return w.status("tcp", 80, m) == Abnormal })
 	status.Store(http.StatusOK)
-	eventually(t, "back", func() bool { return w.status("tcp", 80, m) == Normal })
+	testkit.Eventually(t, "back", func(context.Context) bool { return w.status("tcp", 80, m) == Normal })
 	w.store.Update(func() { w.lb.Status = cloud.Inactive })
-	eventually(t, "nothing checks a stopped load balancer", func() bool { return w.status("tcp", 80, m) == Unavailable })
+	testkit.Eventually(t, "nothing checks a stopped load balancer", func(context.Context) bool { return w.status("tcp", 80, m) == Unavailable })
 }
 
 func TestUDPCheck(t *testing.T) {
@@ -140,12 +144,12 @@ func TestUnreachableMachineFailsItsCheck(t *testing.T) {
 	m := ecsMember("i-1", s.port(), 100)
 	w.members(m)
 	w.listener("tcp", 80, checked(nil))
-	eventually(t, "normal", func() bool { return w.status("tcp", 80, m) == Normal })
+	testkit.Eventually(t, "normal", func(context.Context) bool { return w.status("tcp", 80, m) == Normal })
 	w.store.Update(func() {
 		i, _ := w.store.Instances.Get("i-1")
 		i.Phase = cloud.Steady(cloud.Stopped)
 	})
-	eventually(t, "abnormal", func() bool { return w.status("tcp", 80, m) == Abnormal })
+	testkit.Eventually(t, "abnormal", func(context.Context) bool { return w.status("tcp", 80, m) == Abnormal })
 	if _, err := greeting(t, "", w.Endpoint(w.lb.ID, cloud.ListenerKey{Port: 80, Protocol: "tcp"})); err == nil {
 		t.Error("a stopped machine answers")
 	} else if errors.Is(err, io.EOF) {

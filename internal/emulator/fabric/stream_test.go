@@ -16,6 +16,7 @@ import (
 	"github.com/pires/go-proxyproto"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -90,13 +91,13 @@ func TestWeightZeroKeepsConnections(t *testing.T) {
 	one, two := newServer(t, "one", w.machine("i-1", "10.1.8.1")), newServer(t, "two", w.machine("i-2", "10.1.8.2"))
 	w.members(ecsMember("i-1", one.port(), 100))
 	where := w.listener("tcp", 80, map[string]string{"ConnectionDrain": "on", "ConnectionDrainTimeout": "1"})
-	c := must(dialTo(t, "", where))(t)
+	c := testkit.Must(dialTo(t, "", where))(t)
 	defer c.Close()
-	wantEqual(t, "established", must(read(c))(t), "one")
+	wantEqual(t, "established", testkit.Must(read(c))(t), "one")
 	w.members(ecsMember("i-1", one.port(), 0), ecsMember("i-2", two.port(), 100))
 	wantEqual(t, "new ones", greetings(t, where, 5), map[string]int{"two": 5})
-	_ = must(io.WriteString(c, "still here"))(t)
-	wantEqual(t, "the established one", must(read(c))(t), "still here")
+	_ = testkit.Must(io.WriteString(c, "still here"))(t)
+	wantEqual(t, "the established one", testkit.Must(read(c))(t), "still here")
 }
 
 func TestConnectionDrain(t *testing.T) {
@@ -108,13 +109,13 @@ func TestConnectionDrain(t *testing.T) {
 			one, two := newServer(t, "one", w.machine("i-1", "10.1.9.1")), newServer(t, "two", w.machine("i-2", "10.1.9.2"))
 			w.members(ecsMember("i-1", one.port(), 100))
 			where := w.listener("tcp", 80, map[string]string{"ConnectionDrain": drain, "ConnectionDrainTimeout": "1"})
-			c := must(dialTo(t, "", where))(t)
+			c := testkit.Must(dialTo(t, "", where))(t)
 			defer c.Close()
-			must(read(c))(t)
+			testkit.Must(read(c))(t)
 			began := time.Now()
 			w.members(ecsMember("i-2", two.port(), 100))
-			_ = must(io.WriteString(c, "x"))(t)
-			wantEqual(t, "at first it goes on", must(read(c))(t), "x")
+			_ = testkit.Must(io.WriteString(c, "x"))(t)
+			wantEqual(t, "at first it goes on", testkit.Must(read(c))(t), "x")
 			if drain == "off" {
 				wantEqual(t, "nothing ends it", len(w.conns.where(func(c *conn) bool { return c.drain != nil })), 0)
 				return
@@ -160,7 +161,7 @@ func TestIdleConnectionEnds(t *testing.T) {
 		}()
 		time.Sleep(9 * time.Second)
 		go func() { _, _ = client.Write([]byte("x")) }()
-		wantEqual(t, "carried", must(read(server))(t), "x")
+		wantEqual(t, "carried", testkit.Must(read(server))(t), "x")
 		wantEqual(t, "idle time from the last byte", <-done, 19*time.Second)
 		_, _ = client.Close(), server.Close()
 	})
@@ -171,9 +172,9 @@ func TestEstablishedTimeout(t *testing.T) {
 	w := newWorld(t)
 	s := newServer(t, "one", w.machine("i-1", "10.1.14.1"))
 	w.members(ecsMember("i-1", s.port(), 100))
-	c := must(dialTo(t, "", w.listener("tcp", 80, map[string]string{"EstablishedTimeout": "1"})))(t)
+	c := testkit.Must(dialTo(t, "", w.listener("tcp", 80, map[string]string{"EstablishedTimeout": "1"})))(t)
 	defer c.Close()
-	must(read(c))(t)
+	testkit.Must(read(c))(t)
 	began := time.Now()
 	if _, err := read(c); err == nil || errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) < 500*time.Millisecond {
 		t.Errorf("the idle connection ended with %v after %s, want an end after about 1s", err, time.Since(began))
@@ -187,17 +188,17 @@ func TestProxyProtocol(t *testing.T) {
 	defer l.Close()
 	w.members(ecsMember("i-1", l.Addr().(*net.TCPAddr).Port, 100))
 	where := w.listener("tcp", 80, map[string]string{"ProxyProtocolV2Enabled": "true"})
-	c := must(dialTo(t, "127.3.0.9", where))(t)
+	c := testkit.Must(dialTo(t, "127.3.0.9", where))(t)
 	defer c.Close()
-	_ = must(io.WriteString(c, "payload"))(t)
-	member := must(l.Accept())(t)
+	_ = testkit.Must(io.WriteString(c, "payload"))(t)
+	member := testkit.Must(l.Accept())(t)
 	defer member.Close()
 	reader := bufio.NewReader(member)
-	header := must(proxyproto.Read(reader))(t)
+	header := testkit.Must(proxyproto.Read(reader))(t)
 	port := c.LocalAddr().(*net.TCPAddr).Port
 	wantEqual(t, "header", []any{int(header.Version), header.SourceAddr.String(), header.DestinationAddr.String()},
 		[]any{2, "10.3.0.9:" + itoa(port), "10.1.200.1:80"})
-	wantEqual(t, "then", must(read(reader))(t), "payload")
+	wantEqual(t, "then", testkit.Must(read(reader))(t), "payload")
 }
 
 func TestPersistenceBySource(t *testing.T) {
@@ -209,7 +210,7 @@ func TestPersistenceBySource(t *testing.T) {
 	wantEqual(t, "one source", len(greetings(t, where, 6)), 1)
 	names := map[string]bool{}
 	for i := range 4 {
-		names[must(greeting(t, "127.3.0."+itoa(i+1), where))(t)] = true
+		names[testkit.Must(greeting(t, "127.3.0."+itoa(i+1), where))(t)] = true
 	}
 	wantEqual(t, "several sources", len(names), 2)
 }

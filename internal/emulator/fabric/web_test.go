@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // newClient is a client that connects to one place whatever the URL says, and follows no redirects.
@@ -41,11 +42,11 @@ type answer struct {
 
 func fetch(t *testing.T, c *http.Client, url string, header http.Header) answer {
 	t.Helper()
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	maps.Copy(r.Header, header)
-	response := must(c.Do(r))(t)
+	response := testkit.Must(c.Do(r))(t)
 	defer response.Body.Close()
-	return answer{response.StatusCode, string(must(io.ReadAll(response.Body))(t)), response.Header, response.Proto}
+	return answer{response.StatusCode, string(testkit.Must(io.ReadAll(response.Body))(t)), response.Header, response.Proto}
 }
 
 // echoHeaders answers the request's host and the headers that a listener may add.
@@ -129,7 +130,7 @@ func TestStickyCookies(t *testing.T) {
 			spread := map[string]bool{}
 			for range 4 {
 				c := newClient(t, where, nil)
-				c.Jar = must(cookiejar.New(nil))(t)
+				c.Jar = testkit.Must(cookiejar.New(nil))(t)
 				first := fetch(t, c, "http://shop.test/", nil)
 				spread[first.body] = true
 				if !strings.Contains(strings.Join(first.header.Values("Set-Cookie"), " "), test.cookie+"=") {
@@ -150,7 +151,7 @@ func TestInsertedCookieExpires(t *testing.T) {
 	s, now := stickySettings{mode: stickyInsert, cookie: insertedCookie, timeout: time.Minute}, time.Unix(1000, 0)
 	answer := &http.Response{Header: http.Header{}}
 	s.mark(answer, heavy, now)
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))(t)
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))(t)
 	r.AddCookie(answer.Cookies()[0])
 	both := []member{light, heavy}
 	wantEqual(t, "in time", s.preferred(r, both, now.Add(time.Minute)), heavy.addr)
@@ -204,10 +205,10 @@ func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.members(ecsMember("i-1", newWebServer(t, w.machine("i-1", "10.1.25.1"), named("one")), 100))
-	c := must(dialTo(t, "", w.listener("http", 80, map[string]string{"IdleTimeout": "1"})))(t)
+	c := testkit.Must(dialTo(t, "", w.listener("http", 80, map[string]string{"IdleTimeout": "1"})))(t)
 	defer c.Close()
-	_ = must(io.WriteString(c, "GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n"))(t)
-	must(read(c))(t)
+	_ = testkit.Must(io.WriteString(c, "GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n"))(t)
+	testkit.Must(read(c))(t)
 	began := time.Now()
 	if _, err := io.Copy(io.Discard, c); err != nil && !isReset(err) {
 		t.Fatal(err)
@@ -243,9 +244,9 @@ func TestCertificates(t *testing.T) {
 		return c.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 	}
 	for name, want := range map[string]string{"main.test": "main.test", "www.extra.test": "*.extra.test", "extra.test": "main.test", "other.test": "main.test"} {
-		wantEqual(t, name, must(handshake(name, 0))(t).Subject.CommonName, want)
+		wantEqual(t, name, testkit.Must(handshake(name, 0))(t).Subject.CommonName, want)
 	}
-	first, second := must(handshake("main.test", 0))(t), must(handshake("main.test", 0))(t)
+	first, second := testkit.Must(handshake("main.test", 0))(t), testkit.Must(handshake("main.test", 0))(t)
 	if !first.Equal(second) {
 		t.Error("a self-made certificate is made anew for every connection")
 	}

@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"context"
 	"errors"
 	"io"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -191,7 +191,7 @@ func greetings(t *testing.T, where string, n int) map[string]int {
 	t.Helper()
 	names := map[string]int{}
 	for range n {
-		names[must(greeting(t, "", where))(t)]++
+		names[testkit.Must(greeting(t, "", where))(t)]++
 	}
 	return names
 }
@@ -205,32 +205,6 @@ func newWebServer(t *testing.T, host string, handler http.HandlerFunc) int {
 	s.Start()
 	t.Cleanup(s.Close)
 	return s.Listener.Addr().(*net.TCPAddr).Port
-}
-
-// eventually waits until a condition holds; the deadline is far above what it takes.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not in time: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
 }
 
 func wantEqual(t *testing.T, what string, got, want any) {
