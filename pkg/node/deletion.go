@@ -68,27 +68,34 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 	case i.asRead(node) == nil:
 		i.keep(ctx, node, id, keptChanged, "the Node has changed meanwhile")
 		return false, nil
-	case !i.guard.grant(node.UID, i.ours(), time.Now()):
+	}
+	switch i.guard.grant(node.UID, i.ours(), time.Now()) {
+	case granted:
+		return i.allowDeletion(ctx, node, id)
+	case capped:
 		i.reportCapped(node, id)
 		i.keep(ctx, node, id, keptCapped, "the cap on deletions is reached")
-		return false, nil
+	case notDue: // what is the matter was logged when it was tried
 	}
-	return i.delete(ctx, node, id)
+	return false, nil
 }
 
-// delete confirms that the instance is gone by a call of its own and lets the Node be deleted as it is now.
-func (i *Instances) delete(ctx context.Context, node *corev1.Node, id string) (bool, error) {
+// allowDeletion confirms that the instance is gone by a call of its own and lets the Node be deleted as it is now.
+func (i *Instances) allowDeletion(ctx context.Context, node *corev1.Node, id string) (bool, error) {
 	reason, why, err := i.confirm(ctx, id)
 	if err != nil {
 		return false, err
 	}
-	if reason == keptNoControl {
-		i.reportNotShown(node, id)
-	}
 	if reason != "" {
 		i.guard.deny(node.UID)
-		i.guard.present(node.UID)
 		i.keep(ctx, node, id, reason, why)
+	}
+	switch reason {
+	case keptNoControl:
+		i.reportNotShown(node, id)
+		return false, nil
+	case keptUnconfirmed:
+		i.visible(ctx, node, id)
 		return false, nil
 	}
 	current := i.asRead(node)

@@ -281,7 +281,7 @@ func TestUnseenNodesAreKept(t *testing.T) {
 	}
 }
 
-// TestOneLinePerChange: a missing instance is one log line per change of its state, not one per look.
+// TestOneLinePerChange: a missing instance is one log line per change of its state, not one per call.
 func TestOneLinePerChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -354,5 +354,34 @@ func TestRestoredAPIServer(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestFailedDeletionKeepsItsSlot: a Node whose deletion was allowed and did not happen is tried again after a while, and uses up no second
+// of the interval's deletions; one that was not confirmed waits for the next interval.
+func TestFailedDeletionKeepsItsSlot(t *testing.T) {
+	t.Parallel()
+	opts := Options{}.withDefaults().Guard
+	g := newDeletionGuard(opts)
+	now := time.Now()
+	for _, step := range []struct {
+		after time.Duration
+		uid   types.UID
+		want  grant
+	}{
+		{uid: "a", want: granted},
+		{after: time.Second, uid: "a", want: notDue},
+		{uid: "b", want: capped},
+		{after: opts.spacing(), uid: "a", want: granted},
+		{after: opts.Interval, uid: "b", want: granted},
+	} {
+		now = now.Add(step.after)
+		if got := g.grant(step.uid, 3, now); got != step.want {
+			t.Errorf("%s: %v, want %v", step.uid, got, step.want)
+		}
+	}
+	g.deny("b")
+	if got := g.grant("b", 3, now.Add(opts.spacing())); got != notDue {
+		t.Errorf("b, not confirmed: %v, want %v", got, notDue)
 	}
 }

@@ -97,9 +97,18 @@ func (g *deletionGuard) row(uid types.UID) *absence {
 	return row
 }
 
-// grant takes one of the deletions that the interval allows a cluster of so many nodes, and reports whether it got one. A
-// node keeps its slot, so that a Node whose deletion failed is not counted twice.
-func (g *deletionGuard) grant(uid types.UID, nodes int, now time.Time) bool {
+// Results of asking for a deletion.
+type grant int
+
+const (
+	granted grant = iota
+	capped        // the interval's deletions are used up
+	notDue        // the node has one that was not confirmed or not carried out, and is not tried again yet
+)
+
+// grant takes one of the deletions that the interval allows a cluster of so many nodes. A node keeps its slot, so that a Node
+// whose deletion failed is not counted twice.
+func (g *deletionGuard) grant(uid types.UID, nodes int, now time.Time) grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for other, taken := range g.slots {
@@ -109,14 +118,16 @@ func (g *deletionGuard) grant(uid types.UID, nodes int, now time.Time) bool {
 	}
 	taken, ok := g.slots[uid]
 	switch {
-	case ok && now.Before(taken.next), !ok && len(g.slots) >= g.opts.limit(nodes):
-		return false
+	case ok && now.Before(taken.next):
+		return notDue
+	case !ok && len(g.slots) >= g.opts.limit(nodes):
+		return capped
 	case !ok:
 		taken.until = now.Add(g.opts.Interval)
 	}
 	taken.next = now.Add(g.opts.spacing())
 	g.slots[uid] = taken
-	return true
+	return granted
 }
 
 // deny keeps the slot of a node whose deletion was not confirmed until the interval is over: that many calls to confirm, and

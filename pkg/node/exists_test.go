@@ -114,7 +114,7 @@ func TestNeverDeleted(t *testing.T) {
 		"credentials of another account":   {trouble: otherAccount},
 		"temporary key expired":            {trouble: broken(`{"action":"*","code":"InvalidSecurityToken.Expired","status":403,"times":100000}`)},
 		"key deleted":                      {trouble: broken(`{"action":"*","code":"InvalidAccessKeyId.NotFound","status":404,"times":100000}`)},
-		"permission told as refused":       {trouble: broken(`{"action":"*","code":"Forbidden.RAM","status":403,"times":100000}`)},
+		"permission refused with a code":   {trouble: broken(`{"action":"*","code":"Forbidden.RAM","status":403,"times":100000}`)},
 		"list that lags behind all":        {trouble: broken(`{"action":"DescribeInstances","times":0,"stale":"24h"}`)},
 		"without provider ID":              {node: withoutProviderID},
 		"without provider ID, denied":      {node: withoutProviderID, trouble: limited},
@@ -239,7 +239,7 @@ func TestReadyNodeStays(t *testing.T) {
 }
 
 // TestSameNameAnotherMachine: a Node is registered again under its name for another machine, while the old one's instance is missing for
-// almost long enough. The new one is judged by its own instance and from the beginning.
+// almost long enough. What was counted for the old one does not count for the new one.
 func TestSameNameAnotherMachine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -265,9 +265,9 @@ func TestSameNameAnotherMachine(t *testing.T) {
 	})
 }
 
-// TestUnseenInstanceIsTold: a node that is not ready and whose instance no answer ever showed stays, and its user is told
-// at the next look, not when the stock node controller tries again.
-func TestUnseenInstanceIsTold(t *testing.T) {
+// TestUnseenInstanceGetsEvent: a silent node whose instance no answer ever showed stays, and gets an event with the next pass, not
+// when the stock node controller tries again.
+func TestUnseenInstanceGetsEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
@@ -276,13 +276,13 @@ func TestUnseenInstanceIsTold(t *testing.T) {
 		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-0"}), nodeOf(emulator.Instance{ID: "i-none"}, createdSoon)}
 		c.add(nodes...)
 		if gone, _ := monitor(c, nodes, listLag-time.Second); gone != 0 || len(c.eventReasons()) != 0 {
-			t.Errorf("within the list's lag %d nodes were called gone and something was told", gone)
+			t.Errorf("within the list's lag %d nodes were called gone, or an event was emitted", gone)
 		}
 		if gone, _ := monitor(c, nodes, listLag); gone != 0 {
 			t.Errorf("%d nodes were called gone", gone)
 		}
-		if told := c.eventReasons(); !slices.Equal(told, []string{reasonInstanceNotFound}) {
-			t.Errorf("events = %v, want one %s", told, reasonInstanceNotFound)
+		if reasons := c.eventReasons(); !slices.Equal(reasons, []string{reasonInstanceNotFound}) {
+			t.Errorf("events = %v, want one %s", reasons, reasonInstanceNotFound)
 		}
 	})
 }
@@ -305,8 +305,8 @@ func TestDeletionCap(t *testing.T) {
 		if gone, _ := monitor(c, nodes, 4*time.Minute); gone != 5 {
 			t.Errorf("%d nodes were called gone in the first interval, want the cap of 5", gone)
 		}
-		if told := c.eventReasons(); !slices.Contains(told, reasonDeletionDeferred) {
-			t.Errorf("events = %v, want a %s", told, reasonDeletionDeferred)
+		if reasons := c.eventReasons(); !slices.Contains(reasons, reasonDeletionDeferred) {
+			t.Errorf("events = %v, want a %s", reasons, reasonDeletionDeferred)
 		}
 		if gone, _ := monitor(c, nodes[10:], 5*time.Minute); gone != 5 {
 			t.Errorf("%d further nodes were called gone in the second interval, want 5", gone)

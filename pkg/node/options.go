@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -26,7 +27,7 @@ type Options struct {
 	API API
 	// Region is the region id of the cluster. Nodes of other regions are left alone. Required.
 	Region string
-	// VPCID limits the search by address. Without it a node without provider ID is not looked for: private addresses are
+	// VPCID limits the search by address. Without it no instance is searched for a node without provider ID: private addresses are
 	// unique only inside a VPC.
 	VPCID string
 	// Nodes lets one call answer for all nodes. Without it each node costs a call of its own.
@@ -38,20 +39,20 @@ type Options struct {
 	// IPv6 reports the IPv6 addresses of the primary network interface too.
 	IPv6 bool
 	// MonitorPeriod is the pace at which the stock node-lifecycle controller asks for every node that is not ready. Each of
-	// its passes sees the truth and costs one call per 100 of them. Default 5 s, which is also that controller's.
+	// its passes costs at most one call per 100 of them. Default 5 s, which is also that controller's.
 	MonitorPeriod time.Duration
 	// MetadataTTL is how old addresses may be. Each instance's own age is spread over half to one and a half times it, so
 	// that a large cluster asks a little at a time. Default 9 min: the stock pass of 5 min then reads about half of the
 	// instances each time.
 	MetadataTTL time.Duration
-	// Window is how long the first question waits for company, so that nodes that join together are read together.
+	// Window is how long the first request waits for others, so that nodes that join together are read together.
 	// Default 100 ms.
 	Window time.Duration
-	// BatchSize is for how many instances or addresses one call asks, 1 to [alicloud.MaxInstancesPerCall], which is also the
+	// BatchSize is how many instances or addresses one call reads, 1 to [alicloud.MaxInstancesPerCall], which is also the
 	// default.
 	BatchSize int
-	// OnPremises are the addresses of machines outside of Alibaba Cloud. A node without provider ID whose address is one of them
-	// is treated as if it had the label [nodes.LabelOnPremises].
+	// OnPremises are the addresses of machines outside of Alibaba Cloud. A node without provider ID whose addresses are all among
+	// them is treated as if it had the label [nodes.LabelOnPremises].
 	OnPremises []netip.Prefix
 	// Permits receives every Node that may be deleted, for the client of the stock node-lifecycle controller. Without it that
 	// controller deletes by name only.
@@ -60,8 +61,8 @@ type Options struct {
 	Guard GuardOptions
 }
 
-// GuardOptions bound the deletion of nodes: the stock node-lifecycle controller deletes a Node as soon as it is told that
-// its instance does not exist.
+// GuardOptions bound the deletion of Nodes: the stock node-lifecycle controller deletes a Node as soon as its instance is
+// reported not to exist.
 type GuardOptions struct {
 	// Confirmations is how many separate answers must show the instance as missing. Default 3.
 	Confirmations int
@@ -99,20 +100,17 @@ const maxExistsTTL = 4 * time.Second
 func (o Options) existsTTL() time.Duration { return min(maxExistsTTL, o.MonitorPeriod*4/5) }
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.MonitorPeriod, 5*time.Second)
-	setDefault(&o.MetadataTTL, 9*time.Minute)
-	setDefault(&o.Window, 100*time.Millisecond)
-	setDefault(&o.BatchSize, alicloud.MaxInstancesPerCall)
-	o.BatchSize = min(o.BatchSize, alicloud.MaxInstancesPerCall)
-	if o.Permits == nil {
-		o.Permits = NewDeletionPermits()
-	}
-	setDefault(&o.Guard.Confirmations, 3)
-	setDefault(&o.Guard.Over, 2*time.Minute)
-	setDefault(&o.Guard.UnseenAge, 5*time.Minute)
-	setDefault(&o.Guard.MaxDeletions, 5)
-	setDefault(&o.Guard.MaxPercent, 10)
-	setDefault(&o.Guard.Interval, 5*time.Minute)
+	o.MonitorPeriod = cmp.Or(o.MonitorPeriod, 5*time.Second)
+	o.MetadataTTL = cmp.Or(o.MetadataTTL, 9*time.Minute)
+	o.Window = cmp.Or(o.Window, 100*time.Millisecond)
+	o.BatchSize = min(cmp.Or(o.BatchSize, alicloud.MaxInstancesPerCall), alicloud.MaxInstancesPerCall)
+	o.Permits = cmp.Or(o.Permits, NewDeletionPermits())
+	o.Guard.Confirmations = cmp.Or(o.Guard.Confirmations, 3)
+	o.Guard.Over = cmp.Or(o.Guard.Over, 2*time.Minute)
+	o.Guard.UnseenAge = cmp.Or(o.Guard.UnseenAge, 5*time.Minute)
+	o.Guard.MaxDeletions = cmp.Or(o.Guard.MaxDeletions, 5)
+	o.Guard.MaxPercent = cmp.Or(o.Guard.MaxPercent, 10)
+	o.Guard.Interval = cmp.Or(o.Guard.Interval, 5*time.Minute)
 	o.Guard.maxPause = max(3*time.Minute, 3*o.MonitorPeriod)
 	return o
 }
@@ -121,7 +119,7 @@ func (o Options) withDefaults() Options {
 func (o Options) instanceID() func(*corev1.Node) (string, error) {
 	ofRegion := InstanceIDOf(o.Region)
 	return func(node *corev1.Node) (string, error) {
-		if o.onPremises(node) {
+		if o.onPremises(node) && !nodes.IsOnPremises(node) {
 			return "", fmt.Errorf("node %s: %w: its address is one of machines on premises", node.Name, ErrNodeExcluded)
 		}
 		return ofRegion(node)
@@ -140,11 +138,4 @@ func (o Options) onPremises(node *corev1.Node) bool {
 	return len(own) > 0 && !slices.ContainsFunc(own, func(address netip.Addr) bool {
 		return !slices.ContainsFunc(o.OnPremises, func(block netip.Prefix) bool { return block.Contains(address) })
 	})
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -80,7 +80,7 @@ func playMissing(t *testing.T, action alicloud.Action, restarted bool) {
 	}
 }
 
-// checkMissing looks at the nodes for ten minutes in which an action is missing. Only ECS matters to them.
+// checkMissing watches the nodes for ten minutes in which an action is missing. Only ECS matters to them.
 func checkMissing(t *testing.T, c *cluster, action alicloud.Action, all []*corev1.Node) {
 	t.Helper()
 	gone, _ := monitor(c, all, 10*time.Minute)
@@ -94,7 +94,7 @@ func checkMissing(t *testing.T, c *cluster, action alicloud.Action, all []*corev
 	if gone != 0 {
 		t.Errorf("%d nodes called gone", gone)
 	}
-	told := c.emitted()
+	events := c.emitted()
 	for _, node := range all {
 		if nodes.Ready(node) {
 			continue
@@ -102,8 +102,8 @@ func checkMissing(t *testing.T, c *cluster, action alicloud.Action, all []*corev
 		if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {
 			t.Errorf("%s: exists = %t, %v, want true while it is not known", node.Name, exists, err)
 		}
-		if !slices.ContainsFunc(told, func(event string) bool { return strings.Contains(event, action.RAM()) }) {
-			t.Errorf("events = %q, want some that name %s", told, action.RAM())
+		if !slices.ContainsFunc(events, func(event string) bool { return strings.Contains(event, action.RAM()) }) {
+			t.Errorf("events = %q, want some that name %s", events, action.RAM())
 		}
 	}
 	if joinErr == nil || !strings.Contains(joinErr.Error(), action.RAM()) {

@@ -20,7 +20,7 @@ var (
 	ErrProviderIDEmpty = errors.New("the provider ID is empty")
 	// ErrProviderIDForeign says that the ID has the scheme of another cloud or product. Its node is not ours to touch.
 	ErrProviderIDForeign = errors.New("the provider ID is not of Alibaba Cloud ECS")
-	// ErrProviderIDMalformed says that the ID looks like ours and cannot be read. Only deleting the Node and registering
+	// ErrProviderIDMalformed says that the ID has our form and is malformed. Only deleting the Node and registering
 	// it again can change it.
 	ErrProviderIDMalformed = errors.New("the provider ID is malformed")
 )
