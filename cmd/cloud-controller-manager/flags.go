@@ -49,7 +49,7 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.nodeIPv6, "node-ipv6-addresses", false, "Report the IPv6 addresses of the primary network interface as node addresses.")
 	f.nodes.addTo(flags)
 	flags.StringSliceVar(&f.routeTableVSwitches, "route-table-vswitches", nil,
-		"Write pod routes into the route tables of these vSwitches. Without this flag, --route-table-tag and routeTableIDs in the cloud-config, the manager uses the system route table of the VPC.")
+		"Write pod routes into the route tables of these vSwitches. Without this flag, --route-table-tag and routeTableIDs in the cloud-config, the manager uses the route tables of the vSwitches in which nodes are.")
 	flags.StringVar(&f.routeTableTag, "route-table-tag", "", "Write pod routes into the route tables with this tag, as \"key=value\".")
 	flags.StringVar(&f.credentialsFile, "credentials-file", "",
 		"File or directory with the access key: a credentials file of the official tools, or a mounted Secret with accessKeyID and accessKeySecret. "+
