@@ -40,7 +40,7 @@ func (e *engine) deploy(ctx context.Context, svc *corev1.Service, clb observed, 
 	}
 	absent, _ := clb.presence.(gone)
 	observePlan(plan)
-	applier := deploy.New(e.api, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })
+	applier := deploy.New(e.api, &e.answers, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })
 	applier.Drift = drift
 	err := applier.Run(ctx, plan)
 	return deployment{

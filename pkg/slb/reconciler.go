@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 )
 
 // Reconciler makes the cloud match the Services. It is the only writer: one pass at a time per Service, whoever asks for it.
@@ -38,6 +39,8 @@ type engine struct {
 	preloads     preloads
 	certificates certificates
 	blocks       vpcBlocks
+	// answers is what calls of all Services have shown.
+	answers deploy.Memory
 }
 
 // NewReconciler returns a reconciler. It asks for the informers that it reads, which may be started later.

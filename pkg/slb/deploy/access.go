@@ -12,8 +12,12 @@ import (
 var errNoAccessList = errors.New("the access control list of the source ranges does not exist")
 
 func (a *Applier) createAccess(ctx context.Context, step model.Step) error {
-	id, err := a.api.CreateAccessList(ctx, step.Access)
-	if a.call(err) != nil {
+	var id string
+	err := a.call(ctx, func() (err error) {
+		id, err = a.api.CreateAccessList(ctx, step.Access)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	created := step.Access
@@ -27,7 +31,7 @@ func (a *Applier) addEntries(ctx context.Context, step model.Step) error {
 	if list == nil {
 		return errNoAccessList
 	}
-	if err := a.call(a.api.AddAccessListEntries(ctx, list.ID, step.Access.Entries)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.AddAccessListEntries(ctx, list.ID, step.Access.Entries) }); err != nil {
 		return err
 	}
 	list.Entries = append(slices.Clone(list.Entries), step.Access.Entries...)
@@ -39,7 +43,7 @@ func (a *Applier) removeEntries(ctx context.Context, step model.Step) error {
 	if list == nil {
 		return errNoAccessList
 	}
-	if err := a.call(a.api.RemoveAccessListEntries(ctx, list.ID, step.Access.Entries)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.RemoveAccessListEntries(ctx, list.ID, step.Access.Entries) }); err != nil {
 		return err
 	}
 	list.Entries = slices.DeleteFunc(slices.Clone(list.Entries), func(e string) bool { return slices.Contains(step.Access.Entries, e) })
@@ -51,7 +55,7 @@ func (a *Applier) deleteAccess(ctx context.Context, _ model.Step) error {
 	if list == nil {
 		return errNoAccessList
 	}
-	if err := a.call(a.api.DeleteAccessList(ctx, list.ID)); err != nil && !alicloud.IsNotFound(err) {
+	if err := a.call(ctx, func() error { return a.api.DeleteAccessList(ctx, list.ID) }); err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}
 	a.model.Access = nil

@@ -16,13 +16,6 @@ const (
 	codeVSwitchFull = "VSwitchAvailableIpNotExist"
 )
 
-// refusesServer reports whether a call failed because of one of the servers in it: an instance that was released or has
-// no address, or a network interface that is gone.
-func refusesServer(err error) bool {
-	return alicloud.HasCode(err, "InvalidServerId.NotFound", "InvalidServerId.NotExist", "ObtainIpFail", "ResourceNotFound.vServers",
-		"InvalidBackendServers.ServerIpConflict")
-}
-
 // chargeRefusals are the codes with which the cloud may refuse what a CLB is to be charged by. Only the first one names the
 // reason; with the others it is the likely one where a rule below applies, too.
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.

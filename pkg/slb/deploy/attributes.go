@@ -11,7 +11,7 @@ import (
 
 func (a *Applier) setName(ctx context.Context, step model.Step) error {
 	have, name := &a.model.LoadBalancer, step.LoadBalancer.Name
-	if err := a.call(a.api.SetLoadBalancerName(ctx, have.ID, name)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.SetLoadBalancerName(ctx, have.ID, name) }); err != nil {
 		return err
 	}
 	have.Name = name
@@ -20,7 +20,7 @@ func (a *Applier) setName(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setProtection(ctx context.Context, step model.Step) error {
 	have, protection := &a.model.LoadBalancer, step.LoadBalancer.DeleteProtection
-	if err := a.call(a.api.SetDeleteProtection(ctx, have.ID, protection)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.SetDeleteProtection(ctx, have.ID, protection) }); err != nil {
 		return err
 	}
 	have.DeleteProtection = protection
@@ -29,7 +29,9 @@ func (a *Applier) setProtection(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setModification(ctx context.Context, step model.Step) error {
 	have, want := &a.model.LoadBalancer, step.LoadBalancer
-	if err := a.call(a.api.SetModificationProtection(ctx, have.ID, want.ModificationProtection, want.ModificationProtectionReason)); err != nil {
+	if err := a.call(ctx, func() error {
+		return a.api.SetModificationProtection(ctx, have.ID, want.ModificationProtection, want.ModificationProtectionReason)
+	}); err != nil {
 		return err
 	}
 	have.ModificationProtection, have.ModificationProtectionReason = want.ModificationProtection, want.ModificationProtectionReason
@@ -38,7 +40,7 @@ func (a *Applier) setModification(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setCharge(ctx context.Context, step model.Step) error {
 	have, chargeType := &a.model.LoadBalancer, step.LoadBalancer.InstanceChargeType
-	if err := a.call(a.api.SetInstanceChargeType(ctx, have.ID, chargeType)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.SetInstanceChargeType(ctx, have.ID, chargeType) }); err != nil {
 		return err
 	}
 	have.InstanceChargeType = chargeType
@@ -47,7 +49,7 @@ func (a *Applier) setCharge(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setSpec(ctx context.Context, step model.Step) error {
 	have, spec := &a.model.LoadBalancer, step.LoadBalancer.Spec
-	if err := a.call(a.api.SetInstanceSpec(ctx, have.ID, spec)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.SetInstanceSpec(ctx, have.ID, spec) }); err != nil {
 		return err
 	}
 	have.Spec = spec
@@ -56,7 +58,7 @@ func (a *Applier) setSpec(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setInternet(ctx context.Context, step model.Step) error {
 	have, want := &a.model.LoadBalancer, step.LoadBalancer
-	if err := a.call(a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth) }); err != nil {
 		return err
 	}
 	if have.InternetChargeType != want.InternetChargeType {
@@ -68,7 +70,7 @@ func (a *Applier) setInternet(ctx context.Context, step model.Step) error {
 
 func (a *Applier) untag(ctx context.Context, step model.Step) error {
 	have := &a.model.LoadBalancer
-	if err := a.call(a.api.UntagLoadBalancer(ctx, have.ID, step.TagKeys)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.UntagLoadBalancer(ctx, have.ID, step.TagKeys) }); err != nil {
 		return err
 	}
 	have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.TagKeys, t.Key) })

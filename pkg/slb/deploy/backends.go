@@ -4,53 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
-
-func (a *Applier) deleteGroup(ctx context.Context, step model.Step) error {
-	if err := a.call(a.api.DeleteVServerGroup(ctx, step.GroupID)); err != nil && !alicloud.IsNotFound(err) {
-		return err
-	}
-	a.model.Groups = slices.DeleteFunc(a.model.Groups, func(g model.Group) bool { return g.ID == step.GroupID })
-	return nil
-}
-
-// createGroup makes the group with as many first members as a call takes. The others follow in a step of their own: where
-// that waits for room or fails, the group is there all the same.
-func (a *Applier) createGroup(ctx context.Context, step model.Step) error {
-	first := a.part(step.New)
-	id, err := a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, step.GroupName, first)
-	a.Writes++
-	switch {
-	case a.tooMany(first, err):
-		return a.createGroup(ctx, step)
-	case refusesServer(err):
-		// One bad server refuses the whole call: make the group empty and find out which it is.
-		first = nil
-		if id, err = a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, step.GroupName, nil); a.call(err) != nil {
-			return err
-		}
-	case err != nil:
-		return err
-	}
-	a.model.Groups = append(a.model.Groups, model.Group{ID: id, Name: step.GroupName, Backends: slices.Clone(first)})
-	if rest := step.New[len(first):]; len(rest) > 0 {
-		a.followUp = append(a.followUp, model.Step{Op: model.OpAddBackends, Target: step.Target, After: model.BackendsText(rest), GroupName: step.GroupName, New: rest})
-	}
-	return nil
-}
-
-// part returns as many first members as a call takes.
-func (a *Applier) part(members []alicloud.Backend) []alicloud.Backend {
-	return members[:min(len(members), a.api.BackendsPerCall())]
-}
-
-// tooMany reports whether a call was refused for taking more members than the cloud has now said it takes.
-func (a *Applier) tooMany(members []alicloud.Backend, err error) bool {
-	return len(members) > a.api.BackendsPerCall() && alicloud.IsTooManyBackends(err)
-}
 
 // groupOf returns the vServer group that a step changes.
 func (a *Applier) groupOf(step model.Step) (*model.Group, error) {
@@ -85,87 +43,177 @@ func (a *Applier) setBackends(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
-	return a.inParts(step.New, func(backends []alicloud.Backend) error {
-		return a.call(a.api.SetBackends(ctx, group.ID, backends))
-	}, func(backends []alicloud.Backend) { group.Drop(backends); group.Put(backends) })
+	set := backendCall{model.OpSetBackends, group, func(part []alicloud.Backend) error {
+		return a.call(ctx, func() error { return a.api.SetBackends(ctx, group.ID, part) })
+	}, func(part []alicloud.Backend) { group.Drop(part); group.Put(part) }}
+	return a.inParts(set, a.allowed(set, step.New))
 }
 
-// add brings in those members that are not in the group yet: of a step that waited for room, some may be.
-func (a *Applier) add(ctx context.Context, group *model.Group, members []alicloud.Backend) error {
-	return a.inParts(group.Lacks(members), func(part []alicloud.Backend) error {
-		return a.call(a.api.AddBackends(ctx, group.ID, part))
-	}, group.Put)
+// add adds those backend servers that are not in the group yet: of a step that waited for room, some may be. Where the CLB has no
+// room for all of them, as many as fit go into a group that has none.
+func (a *Applier) add(ctx context.Context, group *model.Group, backends []alicloud.Backend) error {
+	add := a.adding(ctx, group)
+	backends = a.allowed(add, group.Lacks(backends))
+	err := a.inParts(add, backends)
+	if overQuota(err) && (a.late || len(group.Backends) == 0) {
+		return a.fill(add, backends, err)
+	}
+	return err
 }
 
-func (a *Applier) remove(ctx context.Context, group *model.Group, members []alicloud.Backend) error {
-	return a.inParts(members, func(part []alicloud.Backend) error {
-		return a.call(a.api.RemoveBackends(ctx, group.ID, part))
-	}, group.Drop)
+func (a *Applier) adding(ctx context.Context, group *model.Group) backendCall {
+	return backendCall{model.OpAddBackends, group, func(part []alicloud.Backend) error {
+		return a.call(ctx, func() error { return a.api.AddBackends(ctx, group.ID, part) })
+	}, group.Put}
 }
 
-// replaceBackends swaps as many backend servers as a call takes at a time. Where a server is refused, the others must not
-// wait for it: then the good ones go in one way and the old ones go out another.
+// fill adds as many backend servers as the CLB has room for, and returns the refusal of the others.
+func (a *Applier) fill(add backendCall, backends []alicloud.Backend, refusal error) error {
+	for size := len(a.part(backends)) / 2; size > 0; size /= 2 {
+		rest := slices.DeleteFunc(add.group.Lacks(backends), func(b alicloud.Backend) bool { return a.refusedBefore(add, b) != nil })
+		if err := a.isolate(add, rest[:min(size, len(rest))]); err != nil && !overQuota(err) {
+			return err
+		}
+	}
+	return refusal
+}
+
+func (a *Applier) remove(ctx context.Context, group *model.Group, backends []alicloud.Backend) error {
+	return a.inParts(backendCall{model.OpRemoveBackends, group, func(part []alicloud.Backend) error {
+		return a.call(ctx, func() error { return a.api.RemoveBackends(ctx, group.ID, part) })
+	}, group.Drop}, backends)
+}
+
+// replaceBackends swaps as many backend servers as a call takes at a time. An old one whose replacement the cloud refuses leaves only
+// if another one takes its traffic.
 func (a *Applier) replaceBackends(ctx context.Context, step model.Step) error {
 	group, err := a.groupOf(step)
 	if err != nil {
 		return err
 	}
-	for old, added := step.Old, step.New; len(added) > 0; {
+	added := a.allowed(a.adding(ctx, group), step.New)
+	old, left := step.Old[:len(added)], slices.Clone(step.Old[len(added):])
+	for len(added) > 0 {
 		gone, come := a.part(old), a.part(added)
-		err := a.call(a.api.ReplaceBackends(ctx, group.ID, gone, come))
-		switch {
-		case err == nil:
-			group.Drop(gone)
-			group.Put(come)
-			old, added = old[len(gone):], added[len(come):]
-		case a.tooMany(come, err):
-		case !refusesServer(err):
-			return err
-		default:
-			if err := a.add(ctx, group, added); err != nil {
-				return err
-			}
-			return a.remove(ctx, group, old)
+		kept, err := a.swap(ctx, group, gone, come)
+		if a.tooMany(come, err) {
+			continue
 		}
+		if err != nil {
+			return err
+		}
+		left = append(left, kept...)
+		old, added = old[len(gone):], added[len(come):]
 	}
-	return nil
+	if len(left) == 0 || !group.ServesWithout(left) {
+		return nil
+	}
+	return a.remove(ctx, group, left)
 }
 
-// inParts makes a call for as many members as it takes at a time.
-func (a *Applier) inParts(members []alicloud.Backend, call func([]alicloud.Backend) error, done func([]alicloud.Backend)) error {
-	for len(members) > 0 {
-		part := a.part(members)
-		err := a.isolate(part, call, done)
+// swap replaces each of the old backend servers by one of as many others, and returns those whose replacement the cloud refuses.
+func (a *Applier) swap(ctx context.Context, group *model.Group, old, added []alicloud.Backend) ([]alicloud.Backend, error) {
+	err := a.call(ctx, func() error { return a.api.ReplaceBackends(ctx, group.ID, old, added) })
+	switch {
+	case err == nil:
+		group.Drop(old)
+		group.Put(added)
+		return nil, nil
+	case !refusesServer(err):
+		return nil, err
+	case len(added) == 1: // either of the two may be what the cloud refuses
+		return old, a.isolate(a.adding(ctx, group), added)
+	}
+	half := len(added) / 2
+	left, err := a.swap(ctx, group, old[:half], added[:half])
+	if err != nil {
+		return left, err
+	}
+	rest, err := a.swap(ctx, group, old[half:], added[half:])
+	return append(left, rest...), err
+}
+
+// part returns as many backend servers as a call takes.
+func (a *Applier) part(backends []alicloud.Backend) []alicloud.Backend {
+	return backends[:min(len(backends), a.api.BackendsPerCall())]
+}
+
+// tooMany reports whether a call was refused for taking more backend servers than the cloud has now said it takes.
+func (a *Applier) tooMany(backends []alicloud.Backend, err error) bool {
+	return len(backends) > a.api.BackendsPerCall() && alicloud.IsTooManyBackends(err)
+}
+
+// backendCall is a call that changes several backend servers of a group; done notes that it changed them.
+type backendCall struct {
+	op    model.Op
+	group *model.Group
+	make  func([]alicloud.Backend) error
+	done  func([]alicloud.Backend)
+}
+
+func (c backendCall) change(b alicloud.Backend) change { return change{c.op, c.group.ID, b} }
+
+// refusedBefore returns why the cloud refused a backend server a short while ago.
+func (a *Applier) refusedBefore(call backendCall, b alicloud.Backend) error {
+	return a.memory.refused(call.change(b), time.Now())
+}
+
+// allowed leaves out the backend servers that the cloud refused a short while ago.
+func (a *Applier) allowed(call backendCall, backends []alicloud.Backend) []alicloud.Backend {
+	return slices.DeleteFunc(slices.Clone(backends), func(b alicloud.Backend) bool {
+		err := a.refusedBefore(call, b)
+		if err != nil {
+			a.left = append(a.left, refusedServer{b, err})
+		}
+		return err != nil
+	})
+}
+
+// inParts makes a call for as many backend servers as it takes at a time.
+func (a *Applier) inParts(call backendCall, backends []alicloud.Backend) error {
+	for len(backends) > 0 {
+		part := a.part(backends)
+		err := a.isolate(call, part)
 		if a.tooMany(part, err) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		members = members[len(part):]
+		backends = backends[len(part):]
 	}
 	return nil
 }
 
-// isolate makes a call for all members, and where one server makes it fail, for the halves, so that one bad server keeps
-// no other from its group. done notes the members of each call that succeeded; the refused ones are reported and hold up
-// nothing that follows.
-func (a *Applier) isolate(members []alicloud.Backend, call func([]alicloud.Backend) error, done func([]alicloud.Backend)) error {
-	err := call(members)
+// isolate makes a call for all backend servers, and where one of them makes it fail, for the halves, so that one bad server keeps no
+// other out. The refused ones are reported and hold up nothing that follows.
+func (a *Applier) isolate(call backendCall, backends []alicloud.Backend) error {
+	if len(backends) == 0 {
+		return nil
+	}
+	err := call.make(backends)
 	switch {
 	case err == nil:
-		done(members)
+		call.done(backends)
+		a.refusedInARow = 0
+		for _, b := range backends {
+			a.memory.accept(call.change(b))
+		}
 		return nil
 	case !refusesServer(err):
 		return err
-	case len(members) == 1:
+	case len(backends) == 1:
 		a.RefusedServer = true
-		a.errs = append(a.errs, fmt.Errorf("member %s: %w", members[0], err))
+		a.left = append(a.left, refusedServer{backends[0], err})
+		a.memory.refuse(call.change(backends[0]), err, time.Now())
+		if a.refusedInARow++; a.refusedInARow >= maxInARow {
+			return err
+		}
 		return nil
 	}
-	half := len(members) / 2
-	if err := a.isolate(members[:half], call, done); err != nil {
+	half := len(backends) / 2
+	if err := a.isolate(call, backends[:half]); err != nil {
 		return err
 	}
-	return a.isolate(members[half:], call, done)
+	return a.isolate(call, backends[half:])
 }

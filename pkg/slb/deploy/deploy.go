@@ -14,8 +14,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-var errMemberQuota = errors.New("the quota of members of the CLB is used up")
-
 // Applier carries out one plan. It writes only, and keeps model in step with every write that succeeded, so that the
 // next difference needs no reading.
 type Applier struct {
@@ -29,8 +27,16 @@ type Applier struct {
 	throttled map[model.Op]bool // operations that the cloud refuses until the next minute
 	deferred  []model.Step      // additions that wait for removals to make room
 	followUp  []model.Step      // what the step just carried out leaves to be done at once
-	errs      []error
-	Writes    int
+	late      bool              // the deferred steps are under way: nothing makes room any more
+	// left are the backend servers that the step under way leaves out, and refusedInARow counts those that the cloud refused since it
+	// last accepted one.
+	left          []refusedServer
+	refusedInARow int
+	memory        *Memory
+	errs          []error
+	// Writes counts the calls, Progress says that the cloud accepted one.
+	Writes   int
+	Progress bool
 	// Doubts are the parts of model that may differ from what is there: they must be read before the next difference.
 	Doubts map[model.Part]string
 	// RefusedServer says that a call failed because of a server in it.
@@ -45,8 +51,13 @@ type Applier struct {
 	Charge PendingCharge
 }
 
-func New(api Writer, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
-	return &Applier{api: api, model: observed, token: token, failed: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, Doubts: map[model.Part]string{}}
+// New returns an Applier. memory is what earlier ones have learned, observed the CLB as it is, and token makes the client token of
+// its creation.
+func New(api Writer, memory *Memory, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
+	return &Applier{
+		api: api, memory: memory, model: observed, token: token,
+		failed: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, Doubts: map[model.Part]string{},
+	}
 }
 
 // Run carries out the plan as far as possible: a failed step stops those that build on it and no others.
@@ -65,10 +76,8 @@ func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	late := a.deferred
 	a.deferred = nil
 	for _, step := range late {
-		if a.try(ctx, step); len(a.deferred) > 0 {
-			a.fail(step, errMemberQuota)
-			a.deferred = nil
-		}
+		a.late = true
+		a.try(ctx, step)
 	}
 	return errors.Join(a.errs...)
 }
@@ -89,14 +98,19 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
+	a.refusedInARow = 0
 	err := a.do(ctx, step)
+	if step.Op == model.OpAddBackends && overQuota(err) && !a.late {
+		a.left, a.deferred = nil, append(a.deferred, step)
+		return
+	}
+	a.reportRefused(step)
 	if err == nil {
 		klog.FromContext(ctx).V(2).Info("Wrote", "step", step.String(), "lb", a.model.LoadBalancer.ID)
 		return
 	}
-	if step.Op == model.OpAddBackends && alicloud.IsQuota(err) {
-		a.deferred = append(a.deferred, step)
-		return
+	if overQuota(err) {
+		err = fmt.Errorf("the quota of backend servers of the CLB is used up: %w", err)
 	}
 	a.fail(step, err)
 }
@@ -134,12 +148,6 @@ func (a *Applier) describe(step model.Step) string {
 	return text
 }
 
-// call counts a write.
-func (a *Applier) call(err error) error {
-	a.Writes++
-	return err
-}
-
 // createLoadBalancer tries the vSwitches in turn: one without free addresses is no reason to fail while another has some.
 func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error {
 	lb := step.LoadBalancer
@@ -153,8 +161,10 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error
 	for _, id := range candidates {
 		lb.VSwitchID = id
 		var created alicloud.LoadBalancer
-		created, err = a.api.CreateLoadBalancer(ctx, lb, a.token(lb))
-		a.Writes++
+		err = a.call(ctx, func() (err error) {
+			created, err = a.api.CreateLoadBalancer(ctx, lb, a.token(lb))
+			return err
+		})
 		if err == nil {
 			a.model.LoadBalancer = created
 			return nil
@@ -167,7 +177,7 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error
 }
 
 func (a *Applier) deleteLoadBalancer(ctx context.Context, _ model.Step) error {
-	err := a.call(a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID))
+	err := a.call(ctx, func() error { return a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID) })
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}

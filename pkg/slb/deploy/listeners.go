@@ -15,7 +15,7 @@ func (a *Applier) createListener(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := a.call(a.api.CreateListener(ctx, a.model.LoadBalancer.ID, listener)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.CreateListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
 		return err
 	}
 	a.model.Listeners = append(a.model.Listeners, model.Listener{
@@ -30,7 +30,7 @@ func (a *Applier) setListener(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := a.call(a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
 		return err
 	}
 	have := a.model.Listener(listener.ListenerKey)
@@ -59,7 +59,7 @@ func (a *Applier) resolve(step model.Step) (alicloud.Listener, error) {
 
 func (a *Applier) startListener(ctx context.Context, step model.Step) error {
 	key := step.Listener.ListenerKey
-	if err := a.call(a.api.StartListener(ctx, a.model.LoadBalancer.ID, key)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.StartListener(ctx, a.model.LoadBalancer.ID, key) }); err != nil {
 		return err
 	}
 	a.model.Listener(key).Status = alicloud.ListenerRunning
@@ -68,7 +68,7 @@ func (a *Applier) startListener(ctx context.Context, step model.Step) error {
 
 func (a *Applier) deleteListener(ctx context.Context, step model.Step) error {
 	key := step.Listener.ListenerKey
-	if err := a.call(a.api.DeleteListener(ctx, a.model.LoadBalancer.ID, key)); err != nil && !model.ListenerGone(err) {
+	if err := a.call(ctx, func() error { return a.api.DeleteListener(ctx, a.model.LoadBalancer.ID, key) }); err != nil && !model.ListenerGone(err) {
 		return err
 	}
 	a.model.Listeners = slices.DeleteFunc(a.model.Listeners, func(l model.Listener) bool { return l.ListenerKey == key })

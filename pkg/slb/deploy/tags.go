@@ -10,7 +10,7 @@ import (
 
 func (a *Applier) tag(ctx context.Context, step model.Step) error {
 	have, tags := &a.model.LoadBalancer, step.LoadBalancer.Tags
-	if err := a.call(a.api.TagLoadBalancer(ctx, have.ID, tags)); err != nil {
+	if err := a.call(ctx, func() error { return a.api.TagLoadBalancer(ctx, have.ID, tags) }); err != nil {
 		return err
 	}
 	have.Tags = mergeTags(have.Tags, tags)

@@ -226,6 +226,18 @@ func (g *Group) Lacks(members []alicloud.Backend) []alicloud.Backend {
 	return slices.DeleteFunc(slices.Clone(members), func(b alicloud.Backend) bool { return present[b.BackendKey] })
 }
 
+// ServesWithout reports whether the group takes no less traffic without some of its backend servers: another one takes traffic, or
+// none of them does.
+func (g *Group) ServesWithout(some []alicloud.Backend) bool {
+	leaving := make(map[alicloud.BackendKey]bool, len(some))
+	serving := false
+	for _, b := range some {
+		leaving[b.BackendKey] = true
+		serving = serving || b.Weight > 0
+	}
+	return !serving || slices.ContainsFunc(g.Backends, func(b alicloud.Backend) bool { return b.Weight > 0 && !leaving[b.BackendKey] })
+}
+
 // Drop notes that members are not in the group.
 func (g *Group) Drop(members []alicloud.Backend) {
 	gone := make(map[alicloud.BackendKey]bool, len(members))

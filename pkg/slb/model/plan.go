@@ -88,6 +88,10 @@ func (s *Step) Key() string {
 	if _, attribute := AnnotationOf[s.Op]; attribute {
 		return string(s.Op)
 	}
+	switch s.Op {
+	case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
+		return "backend servers of " + s.Target // a group that lacks some still serves a listener
+	}
 	return s.Target
 }
 

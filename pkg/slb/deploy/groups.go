@@ -1,0 +1,51 @@
+package deploy
+
+import (
+	"context"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// createGroup creates the group with as many first backend servers as a call takes. The others follow in a step of their own: where
+// that waits for room or fails, the group is there all the same, and listeners can use it.
+func (a *Applier) createGroup(ctx context.Context, step model.Step) error {
+	first := a.part(step.New)
+	id, err := a.createGroupWith(ctx, step.GroupName, first)
+	switch {
+	case a.tooMany(first, err):
+		return a.createGroup(ctx, step)
+	case len(first) > 0 && (refusesServer(err) || overQuota(err)):
+		first = nil // the follow-up finds out which of them the cloud refuses, and how many fit
+		if id, err = a.createGroupWith(ctx, step.GroupName, nil); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	a.model.Groups = append(a.model.Groups, model.Group{ID: id, Name: step.GroupName, Backends: slices.Clone(first)})
+	if rest := step.New[len(first):]; len(rest) > 0 {
+		a.followUp = append(a.followUp, model.Step{
+			Op: model.OpAddBackends, Target: step.Target, After: model.BackendsText(rest), GroupName: step.GroupName, GroupID: id, New: rest,
+		})
+	}
+	return nil
+}
+
+func (a *Applier) createGroupWith(ctx context.Context, name string, backends []alicloud.Backend) (id string, err error) {
+	err = a.call(ctx, func() error {
+		id, err = a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, name, backends)
+		return err
+	})
+	return id, err
+}
+
+func (a *Applier) deleteGroup(ctx context.Context, step model.Step) error {
+	err := a.call(ctx, func() error { return a.api.DeleteVServerGroup(ctx, step.GroupID) })
+	if err != nil && !alicloud.IsNotFound(err) {
+		return err
+	}
+	a.model.Groups = slices.DeleteFunc(a.model.Groups, func(g model.Group) bool { return g.ID == step.GroupID })
+	return nil
+}

@@ -1,0 +1,106 @@
+package deploy
+
+import (
+	"context"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// After a write a CLB is busy for a time that no document gives and that grows with it. Calls that come sooner are refused, and count
+// towards the rate limit of the action all the same.
+const (
+	// minSettle is the first guess after an answer "busy".
+	minSettle = 500 * time.Millisecond
+	maxSettle = 10 * time.Second
+)
+
+// pace is what is known of how close together the writes on one CLB may be.
+type pace struct {
+	// last is when the last write ended that the CLB accepted.
+	last time.Time
+	// settle is how long after that the next one waits, 0 while no answer was "busy".
+	settle time.Duration
+}
+
+// wait returns how long the next write on a CLB has to wait.
+func (m *Memory) wait(loadBalancerID string, now time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.paces[loadBalancerID]
+	if known.settle == 0 {
+		return 0
+	}
+	return known.last.Add(known.settle).Sub(now)
+}
+
+// note learns from the answer to a write on a CLB.
+func (m *Memory) note(loadBalancerID string, err error, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.paces == nil {
+		m.paces = map[string]pace{}
+	}
+	known := m.paces[loadBalancerID]
+	switch {
+	case err == nil:
+		known.last = now
+		known.settle -= known.settle / 200 //nolint:mnd // tries a little less, so that one call in a hundred is refused at most
+	case !alicloud.IsBusy(err):
+		return
+	case known.settle == 0:
+		known.settle = max(minSettle, m.settle)
+	case now.Sub(known.last) < maxSettle:
+		known.settle = min(maxSettle, max(known.settle, now.Sub(known.last))*3/2) //nolint:mnd // half more
+	}
+	m.settle = max(m.settle, known.settle)
+	m.paces[loadBalancerID] = known
+}
+
+// forget drops what is known of a CLB that is gone.
+func (m *Memory) forget(loadBalancerID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.paces, loadBalancerID)
+}
+
+// pause waits until the CLB has settled as far as its answers have shown. It holds no worker meanwhile.
+func (a *Applier) pause(ctx context.Context) error {
+	left := a.memory.wait(a.model.LoadBalancer.ID, time.Now())
+	if left <= 0 {
+		return nil
+	}
+	waiting := alicloud.WaitingOf(ctx)
+	if waiting.Parked != nil {
+		waiting.Parked()
+	}
+	if waiting.Resumed != nil {
+		defer waiting.Resumed()
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-waiting.Interrupt:
+		return alicloud.ErrInterrupted
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// call makes a write on the CLB and counts it.
+func (a *Applier) call(ctx context.Context, write func() error) error {
+	if err := a.pause(ctx); err != nil {
+		return err
+	}
+	err := write()
+	a.Writes++
+	if err == nil {
+		a.Progress = true
+	}
+	if id := a.model.LoadBalancer.ID; id != "" {
+		a.memory.note(id, err, time.Now())
+	}
+	return err
+}
