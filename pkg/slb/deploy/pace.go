@@ -11,7 +11,8 @@ import (
 // towards the rate limit of the action all the same.
 const (
 	// minSettle is the first guess after an answer "busy".
-	minSettle = 500 * time.Millisecond
+	minSettle = 100 * time.Millisecond
+	// maxSettle is how long after a write an answer "busy" can be due to it.
 	maxSettle = 10 * time.Second
 )
 
@@ -21,6 +22,31 @@ type pace struct {
 	last time.Time
 	// settle is how long after that the next one waits, 0 while no answer was "busy".
 	settle time.Duration
+	// tooShort is the longest time that was not enough.
+	tooShort time.Duration
+}
+
+// accepted: a little less may do.
+func (p *pace) accepted(now time.Time) {
+	p.last = now
+	p.settle = max(p.tooShort*21/20, p.settle*19/20) //nolint:mnd // 5 % down, and stays 5 % above
+	p.tooShort -= p.tooShort / 2000                  //nolint:mnd // forgotten slowly: an attempt costs a call
+}
+
+// refused: it takes longer, about twice as long as long as nothing better is known.
+func (p *pace) refused(now time.Time, guess time.Duration) {
+	waited := now.Sub(p.last)
+	switch {
+	case waited > maxSettle: // somebody else's write keeps the CLB busy
+		return
+	case p.settle == 0:
+		p.settle = max(minSettle, 2*waited, guess) //nolint:mnd // twice
+	case waited > p.tooShort*3/2: //nolint:mnd // far from what was known
+		p.settle = min(maxSettle, max(p.settle, 2*waited)) //nolint:mnd // twice
+	default:
+		p.settle = min(maxSettle, max(p.settle, waited*6/5)) //nolint:mnd // a fifth more
+	}
+	p.tooShort = max(p.tooShort, waited)
 }
 
 // wait returns how long the next write on a CLB has to wait.
@@ -44,16 +70,13 @@ func (m *Memory) note(loadBalancerID string, err error, now time.Time) {
 	known := m.paces[loadBalancerID]
 	switch {
 	case err == nil:
-		known.last = now
-		known.settle -= known.settle / 200 //nolint:mnd // tries a little less, so that one call in a hundred is refused at most
-	case !alicloud.IsBusy(err):
-		return
-	case known.settle == 0:
-		known.settle = max(minSettle, m.settle)
-	case now.Sub(known.last) < maxSettle:
-		known.settle = min(maxSettle, max(known.settle, now.Sub(known.last))*3/2) //nolint:mnd // half more
+		known.accepted(now)
+	case alicloud.IsBusy(err):
+		known.refused(now, m.settle)
 	}
-	m.settle = max(m.settle, known.settle)
+	if known.settle > 0 {
+		m.settle = known.settle
+	}
 	m.paces[loadBalancerID] = known
 }
 

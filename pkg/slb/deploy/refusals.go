@@ -64,7 +64,7 @@ type Memory struct {
 	mu       sync.Mutex // guards the rest
 	refusals map[change]refusal
 	paces    map[string]pace
-	// settle is the longest settle time that any CLB has shown.
+	// settle is the settle time of the CLB that was last written to: the first guess for others.
 	settle time.Duration
 }
 
