@@ -87,9 +87,10 @@ func (w *Writer) desired(ctx context.Context) (*desired, error) {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	d := desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now())
+	known := w.network.current(ctx, vSwitchTTL)
 	if d.wantsIPv6() {
 		w.ipv6.Store(true)
-		if !w.network.current(ctx, vSwitchTTL).hasIPv6() {
+		if !known.hasIPv6() {
 			d.giveUpIPv6(w.opts.Config.VPCID)
 		}
 	}

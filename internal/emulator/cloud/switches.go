@@ -17,6 +17,9 @@ type Switches struct {
 	// RouteListsIPv4 makes lists of route entries that ask for no IP version leave IPv6 ones out. No document says whether
 	// the cloud does.
 	RouteListsIPv4 bool `json:"routeListsIPv4,omitempty"`
+	// RouteBatchesWhole refuses a whole batch of route entries when the next hop of one of them is not accepted. Whether the cloud
+	// does so, or lets that entry alone fail, is not confirmed.
+	RouteBatchesWhole bool `json:"routeBatchesWhole,omitempty"`
 	// SeveralACLs is what the answer's AclId holds when a listener has several access control lists; AclIds holds all of them
 	// in any case.
 	SeveralACLs SeveralACLs `json:"severalAcls,omitempty"`

@@ -119,6 +119,13 @@ func (v service) createEntries(c *api.Call) (any, error) {
 	if slices.Contains(tables, nil) {
 		return nil, api.Missing("RouteEntries.N.RouteTableId")
 	}
+	if v.RouteBatchesWhole {
+		for i, o := range c.Objects("RouteEntries") {
+			if bad := v.checkNextHop(tables[i], newEntry{nextHop: o.Str("NextHop"), nextHopType: o.Or("NextHopType", "Instance")}); bad != nil {
+				return nil, bad
+			}
+		}
+	}
 	answer := batchAnswer{RouteEntryIds: []string{}, FailedRouteEntries: []failedEntry{}}
 	for i, o := range c.Objects("RouteEntries") {
 		if i < c.FailItems {
