@@ -112,18 +112,12 @@ func TestEmptyAnswerTakesNoNetwork(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		a.put(60)
 		transport := &emptyOnce{RoundTripper: a.Transport()}
-		client, err := alicloud.New(alicloud.Options{
-			Region: emulatortest.Region, Transport: transport,
-			Credentials: alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret},
-			Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test"},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := a.NewClient(func(o *alicloud.Options) { o.Transport = transport })
 		c := newCluster(t, a, func(o *Options) { o.API = client })
 		nodes, want := nodesOf(60)
 		c.set(nodes...)
 		c.converge(time.Minute)
+		time.Sleep(time.Second)
 		transport.armed = true
 		before := a.Last()
 		c.pass.drift = time.Time{}
@@ -273,11 +267,11 @@ func TestTaggedTableDeleted(t *testing.T) {
 		nodes, _ := nodesOf(3)
 		c.set(nodes...)
 		c.converge(time.Minute)
-		entries, err := a.client.DescribeRouteEntries(t.Context(), first, false)
+		entries, err := a.Client.DescribeRouteEntries(t.Context(), first, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.client.DeleteRouteEntries(t.Context(), entries); err != nil {
+		if _, err := a.Client.DeleteRouteEntries(t.Context(), entries); err != nil {
 			t.Fatal(err)
 		}
 		remove := vpcapi.CreateDeleteRouteTableRequest()
@@ -304,7 +298,7 @@ func TestVSwitchesOfAStandby(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
-		vSwitches, err := a.client.DescribeVSwitches(t.Context(), testVPC)
+		vSwitches, err := a.Client.DescribeVSwitches(t.Context(), testVPC)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +372,7 @@ func TestOutsideClusterCIDRTaintsNoWorkingNode(t *testing.T) {
 		if _, no := c.available(); !slices.Equal(no, []string{"node-1"}) {
 			t.Errorf("nodes without network: %v, want the one that joins", no)
 		}
-		if diff := cmp.Diff(map[string]string{"10.99.0.0/24": "i-0"}, a.routes(testTable)); diff != "" {
+		if diff := cmp.Diff(map[string]string{"10.99.0.0/24": "i-0"}, a.Routes(testTable)); diff != "" {
 			t.Errorf("routes (-want +got):\n%s", diff)
 		}
 		if n := c.emitted()[reasonInvalidCIDR]; n != 2 {

@@ -31,7 +31,7 @@ func TestStaleOfficialEntryBlocksNewNode(t *testing.T) {
 		nodes, want := nodesOf(2)
 		c.set(nodes...)
 		c.passFor(30 * time.Second)
-		if hop := a.routes(testTable)[cidrOf(0)]; hop != "i-2" {
+		if hop := a.Routes(testTable)[cidrOf(0)]; hop != "i-2" {
 			t.Errorf("the entry leads to %q before anything is proven", hop)
 		}
 		c.passFor(defaultPeriod - 30*time.Second)
@@ -71,7 +71,7 @@ func TestOnePartialAnswerDeletesNoForeignRoute(t *testing.T) {
 		a.ReleaseInstance("i-2")
 		a.ReleaseInstance("i-1")
 		c.passFor(time.Hour)
-		if hop := a.routes(testTable)[cidrOf(0)]; hop != "i-2" {
+		if hop := a.Routes(testTable)[cidrOf(0)]; hop != "i-2" {
 			t.Errorf("the entry leads to %q although the answers proved nothing", hop)
 		}
 	})
@@ -107,7 +107,7 @@ func playMassDeletion(t *testing.T, n int, restart bool) {
 	for _, node := range nodes[:n/2] {
 		c.set(node)
 		c.passFor(3 * time.Minute)
-		if diff := cmp.Diff(want, a.routes(testTable)); diff != "" {
+		if diff := cmp.Diff(want, a.Routes(testTable)); diff != "" {
 			t.Fatalf("routes (-want +got):\n%s", diff)
 		}
 	}
@@ -422,12 +422,12 @@ func wide(o *Options) { o.Config.ClusterCIDRs = []netip.Prefix{netip.MustParsePr
 // routesOf is what a table held.
 type routesOf struct{ before map[string]string }
 
-func routesBefore(a *account) routesOf { return routesOf{a.routes(testTable)} }
+func routesBefore(a *account) routesOf { return routesOf{a.Routes(testTable)} }
 
 // changes lists what has changed in the table since, as a preview does.
 func (r routesOf) changes(a *account) []string {
 	var lines []string
-	after := a.routes(testTable)
+	after := a.Routes(testTable)
 	for cidr, hop := range r.before {
 		if after[cidr] != hop {
 			lines = append(lines, strings.Join([]string{"delete route", cidr, "to", hop, "in", testTable}, " "))
