@@ -43,6 +43,7 @@ func scenarios() []scenario {
 		{"initor", "initor-fleet", initorFleet},
 		{"clb", "clb", clb},
 		{"clb", "clb-restart", restartWithServices},
+		{"clb", "clb-handover", handover},
 		{"routes", "routes", routes},
 		{"nodes", "nodes", nodes},
 		{"scale", "scale-services", manyServices},

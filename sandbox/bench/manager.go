@@ -29,24 +29,12 @@ type manager struct {
 
 // startManager runs the cloud controller manager with the published arguments and args, with its own identity, and waits until it leads.
 func (e *env) startManager(ctx context.Context, args ...string) error {
-	kubeconfig, err := e.identify(ctx, "ccm.yaml")
-	if err != nil {
-		return err
-	}
-	port, err := freeport.FindOne(ctx)
-	if err != nil {
-		return err
-	}
 	// The lease of a manager that was killed would hold the next one up.
 	leases := e.client.CoordinationV1().Leases(metav1.NamespaceSystem)
 	if err := leases.Delete(ctx, managerProgram, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the lease of the manager before: %w", err)
 	}
-	p, err := startProcess(ctx, e.path(managerProgram+".log"), e.program(managerProgram), append([]string{
-		"--cloud-provider=alicloud", "--cloud-config=" + filepath.Join(e.sandbox.Dir(), "cloud-config.conf"), "--kubeconfig=" + kubeconfig, "--leader-elect=true",
-		"--configure-cloud-routes=true", "--cluster-cidr=" + podCIDR, "--route-reconciliation-period=5m",
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-	}, args...), []string{"ALICLOUD_CLIENT_SCHEME=HTTP"})
+	p, err := e.launchManager(ctx, managerProgram, args...)
 	if err != nil {
 		return err
 	}
@@ -62,6 +50,23 @@ func (e *env) startManager(ctx context.Context, args ...string) error {
 		e.manager.leading = lease.Spec.AcquireTime.Time
 		return "", nil
 	})
+}
+
+// launchManager runs the cloud controller manager, whose log has the name, beside those that run already.
+func (e *env) launchManager(ctx context.Context, name string, args ...string) (*process, error) {
+	kubeconfig, err := e.identify(ctx, "ccm.yaml")
+	if err != nil {
+		return nil, err
+	}
+	port, err := freeport.FindOne(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return startProcess(ctx, e.path(name+".log"), e.program(managerProgram), append([]string{
+		"--cloud-provider=alicloud", "--cloud-config=" + filepath.Join(e.sandbox.Dir(), "cloud-config.conf"), "--kubeconfig=" + kubeconfig, "--leader-elect=true",
+		"--configure-cloud-routes=true", "--cluster-cidr=" + podCIDR, "--route-reconciliation-period=5m",
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+	}, args...), []string{"ALICLOUD_CLIENT_SCHEME=HTTP"})
 }
 
 func held(lease *coordinationv1.Lease) bool {

@@ -1,0 +1,65 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// handoverWithin is how long a cluster may be without a leader, in seconds, when the leader is stopped cleanly, as in every rolling update.
+const handoverWithin = 2
+
+// handover measures how soon a standby leads after the leader was told to stop, its own shutdown included.
+func handover(ctx context.Context, r run) (figures []Figure, err error) {
+	e, err := newEnv(ctx, r, envOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if err := e.startManager(ctx); err != nil {
+		return nil, err
+	}
+	leases := e.client.CoordinationV1().Leases(metav1.NamespaceSystem)
+	before, err := leases.Get(ctx, managerProgram, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the leader's lease: %w", err)
+	}
+	standby, err := e.launchManager(ctx, "standby")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, standby.stop(ctx)) }()
+	if err := e.until(ctx, "the second manager stands by", func(context.Context) (string, error) {
+		log, err := os.ReadFile(standby.log.Name())
+		if err == nil && !bytes.Contains(log, []byte("Standing by")) {
+			return "it does not say so", standby.ended()
+		}
+		return "", err
+	}); err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if err := e.stopManager(ctx); err != nil {
+		return nil, err
+	}
+	var took time.Duration
+	if err := e.until(ctx, "the standby leads", func(ctx context.Context) (string, error) {
+		lease, err := leases.Get(ctx, managerProgram, metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf("read the standby's lease: %w", err)
+		}
+		if !held(lease) || *lease.Spec.HolderIdentity == *before.Spec.HolderIdentity {
+			return "it does not", standby.ended()
+		}
+		took = lease.Spec.AcquireTime.Sub(begin)
+		return "", nil
+	}); err != nil {
+		return nil, err
+	}
+	return []Figure{atMost("standby leads after a clean stop of the leader", took.Seconds(), "s", handoverWithin)}, nil
+}
