@@ -33,17 +33,17 @@ func managerRights() []rights.Right {
 	return []rights.Right{
 		{
 			Resource: "namespaces", Names: []string{metav1.NamespaceSystem}, Verbs: []string{"get"}, Optional: true,
-			Why: "its UID is the cluster id where the cloud-config names none, in place of the vendor's literal clusterid",
+			Why: "cluster ID from its UID, if the cloud-config sets none, instead of the literal clusterid of the official CCM",
 		},
 		{
 			Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{credentialsConfigMap}, Verbs: []string{"get"},
-			Rare: []string{"get"}, Optional: true, Why: "kubectl describe shows the event InvalidCredentials on it",
+			Rare: []string{"get"}, Optional: true, Why: "showing the event InvalidCredentials in kubectl describe",
 		},
-		{Resource: "events", Verbs: []string{"create"}, Why: "what is told of Services and Nodes"},
-		{Resource: "events", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "counting an event that is told again"},
+		{Resource: "events", Verbs: []string{"create"}, Why: "events on Services and Nodes"},
+		{Resource: "events", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "counting repeated events"},
 		{
 			Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Verbs: []string{"create"},
-			Why: "the first leader election; creating cannot be limited to a name",
+			Why: "the first leader election; create cannot be restricted to a name",
 		},
 		{
 			Group: "coordination.k8s.io", Resource: "leases", Namespace: metav1.NamespaceSystem, Names: []string{LeaseName},
@@ -55,11 +55,11 @@ func managerRights() []rights.Right {
 		},
 		{
 			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"}, Optional: true,
-			Why: "who asks for metrics on the secure port",
+			Why: "authentication of metrics clients on the secure port",
 		},
 		{
 			Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}, Optional: true,
-			Why: "whether that one may read metrics on the secure port",
+			Why: "authorization of metrics clients on the secure port",
 		},
 	}
 }
