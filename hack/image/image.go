@@ -102,7 +102,7 @@ func newImage(p program, version, architecture string, contents []file) (v1.Imag
 	return mutate.ConfigFile(image, config)
 }
 
-// labels tell registries and scanners where an image comes from.
+// labels say to registries and scanners where an image comes from.
 func labels(version string) map[string]string {
 	return map[string]string{
 		"org.opencontainers.image.source":   "https://github.com/alicloud-ccm/cloud-provider-alicloud",

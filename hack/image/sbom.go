@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// billOfMaterials lists the modules that the program is linked from, as the program itself tells, and the Go release.
+// billOfMaterials lists the modules that the program is linked from, as the program itself reports, and the Go release.
 func billOfMaterials(p program, version string, binary []byte) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(binary))
 	if err != nil {

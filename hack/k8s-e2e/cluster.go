@@ -25,7 +25,7 @@ type cluster struct {
 
 func (c cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
 
-// find looks where the API server is for machines, where the cloud is, and where the internet's client is.
+// find finds out where the API server is for machines, where the cloud is, and where the internet's client is.
 func (c *cluster) find(ctx context.Context) error {
 	server, err := c.run(ctx, "", "get", "endpointslice", "kubernetes", "-o", "jsonpath={.endpoints[0].addresses[0]}:{.ports[0].port}")
 	if err != nil {

@@ -97,20 +97,20 @@ func run(ctx context.Context, opts options) (err error) {
 		return err
 	}
 	begin := time.Now()
-	w := world{options: opts}
-	defer func() { err = errors.Join(err, w.stop()) }()
-	if err := w.start(ctx); err != nil {
+	e := env{options: opts}
+	defer func() { err = errors.Join(err, e.stop()) }()
+	if err := e.start(ctx); err != nil {
 		return err
 	}
 	say("%d machines, cluster DNS and the cloud controller manager are ready after %s", opts.nodes, time.Since(begin).Round(time.Second))
-	suite.cluster = w.cluster
+	suite.cluster = e.cluster
 	results := suite.runAll(ctx, chosen(specs, opts.focus), names, opts.parallel)
 	if ctx.Err() != nil {
 		return errors.New("stopped before the specs had ended")
 	}
 	say("after %s; the output of each spec is in %s", time.Since(begin).Round(time.Second), opts.logs)
-	return errors.Join(tell(os.Stdout, results), w.awaitNothingLeft(ctx))
+	return errors.Join(printResults(os.Stdout, results), e.awaitNothingLeft(ctx))
 }
 
-// say tells of progress.
+// say prints progress.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "k8s-e2e: "+format+"\n", args...) }

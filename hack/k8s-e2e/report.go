@@ -30,7 +30,7 @@ type result struct {
 	log string
 }
 
-// unexpected tells what is wrong with a result, and whether that is bad: a spec that has begun to pass is only told.
+// unexpected says what is wrong with a result, and whether that is an error: a spec that has begun to pass is only reported.
 func (r result) unexpected() (note string, bad bool) {
 	switch {
 	case r.state == r.want():
@@ -44,8 +44,8 @@ func (r result) unexpected() (note string, bad bool) {
 	}
 }
 
-// tell prints a line for each spec. The error names those that are worse than is known.
-func tell(to io.Writer, results []result) error {
+// printResults prints a line for each spec. The error names those that are worse than is known.
+func printResults(to io.Writer, results []result) error {
 	var bad []string
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "RESULT\tTIME\tSPEC\tNOTE")
@@ -73,7 +73,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// compare tells of specs that the program has and the table has not, and the other way round: a new version of Kubernetes has others.
+// compare reports specs that the program has and the table has not, and the other way round: a new version of Kubernetes has others.
 func compare(table []spec, names map[string]string) error {
 	var errs []error
 	known := map[string]bool{}

@@ -27,7 +27,7 @@ func TestUnexpected(t *testing.T) {
 			t.Parallel()
 			c.spec.name = "a spec"
 			var out strings.Builder
-			err := tell(&out, []result{{spec: c.spec, state: c.state}})
+			err := printResults(&out, []result{{spec: c.spec, state: c.state}})
 			if (err != nil) != c.shouldFail {
 				t.Errorf("error %v", err)
 			}

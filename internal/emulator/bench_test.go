@@ -13,7 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// crowd fills an emulator with many load balancers, one group with members each, and returns their ids.
+// crowd fills an emulator with many load balancers, one group with backend servers each, and returns their ids.
 func crowd(b *testing.B, n int) (e *emulator.Emulator, lbs, groups []string) {
 	b.Helper()
 	config := cloud.DefaultConfig()

@@ -55,7 +55,7 @@ type Options struct {
 	Fabric bool
 	// Machines reaches what runs on an instance; nil means loopback sockets.
 	Machines fabric.Machines
-	// Network opens the sockets of listeners and connects to their members; nil means loopback addresses and Machines.
+	// Network opens the sockets of listeners and connects to their backend servers; nil means loopback addresses and Machines.
 	Network fabric.Network
 	// Journal receives every call as a line of JSON; nil writes none.
 	Journal io.Writer

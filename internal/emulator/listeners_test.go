@@ -12,7 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// newGroup creates a vServer group with members in the wire's form and returns its id.
+// newGroup creates a vServer group with backend servers in the wire's form and returns its id.
 func (a *account) newGroup(lb, backends string) string {
 	a.t.Helper()
 	r := slbapi.CreateCreateVServerGroupRequest()

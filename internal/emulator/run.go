@@ -14,13 +14,13 @@ func (e *Emulator) run(c *api.Call, latency time.Duration) (any, *api.Error) {
 	if latency <= 0 {
 		return e.apply(c, nil)
 	}
-	var held []string
+	var holds []string
 	busy := false
 	if c.Action.Hold != nil {
 		e.store.Update(func() {
 			keys := c.Action.Hold(c)
 			if busy = !e.store.Hold(keys); !busy {
-				held = keys
+				holds = keys
 			}
 		})
 	}
@@ -29,11 +29,11 @@ func (e *Emulator) run(c *api.Call, latency time.Duration) (any, *api.Error) {
 	}
 	e.wait(latency)
 	c.Now = time.Now()
-	return e.apply(c, held)
+	return e.apply(c, holds)
 }
 
 // apply runs the action under the lock of its kind and releases what the call holds.
-func (e *Emulator) apply(c *api.Call, held []string) (result any, bad *api.Error) {
+func (e *Emulator) apply(c *api.Call, holds []string) (result any, bad *api.Error) {
 	var err error
 	if c.Action.Kind == api.Read {
 		e.store.View(func() {
@@ -42,7 +42,7 @@ func (e *Emulator) apply(c *api.Call, held []string) (result any, bad *api.Error
 		})
 	} else {
 		e.store.Update(func() {
-			if err = e.claim(c, held); err != nil {
+			if err = e.claim(c, holds); err != nil {
 				return
 			}
 			result, err = c.Action.Run(c)
@@ -65,13 +65,13 @@ func (e *Emulator) lag(c *api.Call) {
 	c.TagSearchLag = max(c.TagSearchLag, time.Duration(e.store.TagSearchLag))
 }
 
-// claim gives back what the call held during its latency, or checks that nobody else holds what it needs.
-func (e *Emulator) claim(c *api.Call, held []string) error {
-	if held != nil {
-		e.store.Release(held)
+// claim gives back what the call holds during its latency, or checks that nobody else holds what it needs.
+func (e *Emulator) claim(c *api.Call, holds []string) error {
+	if holds != nil {
+		e.store.Release(holds)
 		return nil
 	}
-	if c.Action.Hold != nil && e.store.Held(c.Action.Hold(c)) {
+	if c.Action.Hold != nil && e.store.InUse(c.Action.Hold(c)) {
 		return c.Action.Busy
 	}
 	return nil

@@ -35,7 +35,7 @@ type scenario struct {
 	run         func(context.Context, run) ([]Figure, error)
 }
 
-// scenarios are all there are, in the order in which they are run and told: small ones first.
+// scenarios are all there are, in the order in which they run and report: small ones first.
 func scenarios() []scenario {
 	return []scenario{
 		{"emulator", "emulator", emulatorSpeed},

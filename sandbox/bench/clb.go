@@ -13,7 +13,7 @@ import (
 
 const (
 	clbNodes = 3
-	// replacements is how often an endpoint is replaced to measure how long that takes: the quota lets 30 changes of members through
+	// replacements is how often an endpoint is replaced to measure how long that takes: the quota lets 30 changes of backend servers through
 	// at once, and what is measured here is a limiter that nobody waits for.
 	replacements = 20
 	// betweenReplacements is time enough for what follows the first call of one.
@@ -138,7 +138,7 @@ func (e *env) nodeAdded(ctx context.Context) ([]Figure, error) {
 	}, nil
 }
 
-// podReplaced replaces endpoints of a Service whose members are addresses of pods. Light pods have no network interfaces of the cloud, so
+// podReplaced replaces endpoints of a Service whose backend servers are addresses of pods. Light pods have no network interfaces of the cloud, so
 // that the addresses of machines stand for theirs; to the load balancer there is no difference.
 func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 	service := newService(podsService, 1)

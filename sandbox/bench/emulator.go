@@ -147,7 +147,7 @@ func writeFullConfig(r run) (string, error) {
 
 func instanceID(i int) string { return fmt.Sprintf("i-%d", i%fullInstances) }
 
-// fill creates load balancers and groups with their members.
+// fill creates load balancers and groups with their backend servers.
 func fill(ctx context.Context, c *caller) ([]group, error) {
 	groups := make([]group, fullBalancers*groupsPerBalancer)
 	workers, ctx := errgroup.WithContext(ctx)
@@ -170,7 +170,7 @@ func fill(ctx context.Context, c *caller) ([]group, error) {
 	return groups, workers.Wait()
 }
 
-// fillGroup creates a group and adds members to it, as many a call as the cloud takes.
+// fillGroup creates a group and adds backend servers to it, as many a call as the cloud takes.
 func fillGroup(ctx context.Context, c *caller, balancer string, first int) (group, error) {
 	created, err := c.call(ctx, api.Params{"Action": "CreateVServerGroup", "LoadBalancerId": balancer})
 	if err != nil {
@@ -188,7 +188,7 @@ func fillGroup(ctx context.Context, c *caller, balancer string, first int) (grou
 	return group{balancer: balancer, id: created.VServerGroupID}, nil
 }
 
-// backends are n members from the first-th instance on.
+// backends are n backend servers from the first-th instance on.
 func backends(first, n int) string {
 	type backend struct {
 		ServerId string //nolint:revive // the name on the wire

@@ -53,7 +53,7 @@ func handover(ctx context.Context, r run) (figures []Figure, err error) {
 		if err != nil {
 			return "", fmt.Errorf("read the standby's lease: %w", err)
 		}
-		if !held(lease) || *lease.Spec.HolderIdentity == *before.Spec.HolderIdentity {
+		if !isHeld(lease) || *lease.Spec.HolderIdentity == *before.Spec.HolderIdentity {
 			return "it does not", standby.ended()
 		}
 		took = lease.Spec.AcquireTime.Sub(begin)

@@ -17,7 +17,7 @@ const (
 )
 
 // initor measures the initializer as its pods run it, once for each node. Where the metadata service answers it must not call the cloud's
-// API at all; the project has set no other goal for it. Its memory is not told: a process so short-lived shows its parent's.
+// API at all; the project has set no other goal for it. Its memory is not a figure: a process so short-lived shows its parent's.
 func initor(ctx context.Context, r run) (figures []Figure, err error) {
 	e, err := newEnv(ctx, r, envOptions{nodes: initorRuns})
 	if err != nil {
@@ -55,7 +55,7 @@ func initor(ctx context.Context, r run) (figures []Figure, err error) {
 }
 
 // initorFleet measures `provider-initor run` on many nodes, with the real OpenKruise manager: from the command's start until it has
-// told what became of each node and removed what it made. Each node's pod runs the program as a process of this machine.
+// reported what became of each node and removed what it made. Each node's pod runs the program as a process of this machine.
 func initorFleet(ctx context.Context, r run) (figures []Figure, err error) {
 	e, err := newEnv(ctx, r, envOptions{nodes: initorFleetSize, broadcastJobs: true})
 	if err != nil {

@@ -65,7 +65,7 @@ func (e *env) nodes(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// glance is how often the watched nodes are looked at: often enough to tell tenths of a second apart.
+// glance is how often the watched nodes are read: often enough for figures in tenths of a second.
 const glance = 20 * time.Millisecond
 
 // untilNodes waits until n nodes are as is says. It watches: lists of thousands of nodes would take the processor from what
@@ -94,7 +94,7 @@ func joined(node *corev1.Node) bool {
 	return node.Spec.PodCIDR != "" && condition(node, corev1.NodeReady) == corev1.ConditionTrue
 }
 
-// initialised is what a node is that the cloud controller manager has looked at.
+// initialised is what a node is that the cloud controller manager has initialised.
 func initialised(node *corev1.Node) bool {
 	return node.Spec.ProviderID != "" && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == cloudproviderapi.TaintExternalCloudProvider
@@ -151,5 +151,5 @@ func each[T any](ctx context.Context, items []T, do func(context.Context, T) err
 	return group.Wait()
 }
 
-// nodeState tells whether a node is as a scenario waits for.
+// nodeState reports whether a node is as a scenario waits for.
 type nodeState func(*corev1.Node) bool

@@ -41,7 +41,7 @@ func (e *env) startManager(ctx context.Context, args ...string) error {
 	e.manager = &manager{process: p}
 	return e.until(ctx, "the manager leads", func(ctx context.Context) (string, error) {
 		lease, err := leases.Get(ctx, managerProgram, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || (err == nil && !held(lease)) {
+		if apierrors.IsNotFound(err) || (err == nil && !isHeld(lease)) {
 			return "nobody holds the lease", nil
 		}
 		if err != nil {
@@ -69,7 +69,7 @@ func (e *env) launchManager(ctx context.Context, name string, args ...string) (*
 	}, args...), []string{"ALICLOUD_CLIENT_SCHEME=HTTP"})
 }
 
-func held(lease *coordinationv1.Lease) bool {
+func isHeld(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" && lease.Spec.AcquireTime != nil
 }
 

@@ -18,14 +18,14 @@ const (
 	calm = 3 * time.Second
 )
 
-// until polls until look returns an empty string; what it returns instead is what is still missing. It ends early when the manager has
+// until polls until see returns an empty string; what it returns instead is what is still missing. It ends early when the manager has
 // ended, as then nothing more will happen.
-func (e *env) until(ctx context.Context, what string, look func(context.Context) (missing string, err error)) error {
-	// With thousands of nodes a look is expensive, and the times to tell are longer.
-	return e.untilEvery(ctx, poll+time.Duration(e.added)*time.Millisecond/4, what, look)
+func (e *env) until(ctx context.Context, what string, see func(context.Context) (missing string, err error)) error {
+	// With thousands of nodes a poll is expensive, and the times to measure are longer.
+	return e.untilEvery(ctx, poll+time.Duration(e.added)*time.Millisecond/4, what, see)
 }
 
-func (e *env) untilEvery(ctx context.Context, interval time.Duration, what string, look func(context.Context) (missing string, err error)) error {
+func (e *env) untilEvery(ctx context.Context, interval time.Duration, what string, see func(context.Context) (missing string, err error)) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, interval, untilTimeout, true, func(ctx context.Context) (bool, error) {
 		if e.manager != nil {
@@ -34,7 +34,7 @@ func (e *env) untilEvery(ctx context.Context, interval time.Duration, what strin
 			}
 		}
 		var err error
-		missing, err = look(ctx)
+		missing, err = see(ctx)
 		return err == nil && missing == "", err
 	})
 	switch {

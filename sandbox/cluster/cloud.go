@@ -80,7 +80,7 @@ func (c *Cloud) handler() http.Handler {
 	return mux
 }
 
-// serveGet tells other processes what Get tells this one: whether a machine reaches an address, and who answers there.
+// serveGet answers other processes what Get answers this one: whether a machine reaches an address, and who answers there.
 func (c *Cloud) serveGet(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	body, err := c.Get(r.Context(), query.Get("from"), query.Get("to"))

@@ -31,7 +31,7 @@ type machines struct {
 	// archives are the images that every machine has.
 	archives []string
 	fleet    *realnode.Fleet
-	// record lets others tell this sandbox from dead ones.
+	// record lets others distinguish this sandbox from dead ones.
 	record *fileutil.LockedFile
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/vpcnet"
 )
 
-// guestPoll is how often a guest looks at its instances.
+// guestPoll is how often a guest lists its instances.
 const guestPoll = 500 * time.Millisecond
 
 // guestControlPlane is the API server's machine of a guest, beside that of the sandbox with the cloud.
@@ -66,7 +66,7 @@ func newGuestNodes(ctx context.Context, machines *machines) (nodes, error) {
 			return nil, errors.Join(err, n.close())
 		}
 	}
-	if err := n.look(ctx); err != nil {
+	if err := n.refresh(ctx); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil
@@ -100,7 +100,7 @@ func (n *guestNodes) attach(ctx context.Context, name string, what attachment) (
 
 // leave takes everything of this guest out of the other sandbox: instances, and the networks of machines and API server.
 func (n *guestNodes) leave(ctx context.Context) error {
-	if err := n.look(ctx); err != nil {
+	if err := n.refresh(ctx); err != nil {
 		return err
 	}
 	n.mu.Lock()
@@ -120,8 +120,8 @@ func (n *guestNodes) detach(ctx context.Context, name string) error {
 	return err
 }
 
-// look reads which instances of this guest there are.
-func (n *guestNodes) look(ctx context.Context) error {
+// refresh reads which instances of this guest there are.
+func (n *guestNodes) refresh(ctx context.Context) error {
 	text, err := n.ask(ctx, http.MethodGet, "/_emulator/state", nil)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (n *guestNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Co
 	}, nil
 }
 
-// watch looks until ctx ends, or the other sandbox no longer answers: without its network there are no machines.
+// watch polls until ctx ends, or the other sandbox no longer answers: without its network there are no machines.
 func (n *guestNodes) watch(ctx context.Context) error {
 	ticker := time.NewTicker(guestPoll)
 	defer ticker.Stop()
@@ -216,7 +216,7 @@ func (n *guestNodes) watch(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := n.look(ctx); err != nil && ctx.Err() == nil {
+		if err := n.refresh(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func removeRecord(file *fileutil.LockedFile) error {
 func Clean() ([]string, error) {
 	records, err := filepath.Glob(filepath.Join(recordsDir, "*"))
 	if err != nil {
-		return nil, fmt.Errorf("look for killed sandboxes: %w", err)
+		return nil, fmt.Errorf("find killed sandboxes: %w", err)
 	}
 	var cleaned []string
 	var errs []error
@@ -69,7 +69,7 @@ func Clean() ([]string, error) {
 			continue
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("look at the record %s: %w", path, err))
+			errs = append(errs, fmt.Errorf("read the record %s: %w", path, err))
 			continue
 		}
 		dir, err := cleanUp(file, path)

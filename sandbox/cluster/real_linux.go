@@ -44,7 +44,7 @@ type realNodes struct {
 	// images is a registry with the images of the machines, which pulls serves.
 	images *imagetar.Registry
 	pulls  *http.Server
-	// clients are namespaces without a machine, from which a test or a user can look at load balancers.
+	// clients are namespaces without a machine, from which a test or a user can reach load balancers.
 	clients map[string]*vpcnet.Namespace
 }
 

@@ -27,7 +27,7 @@ func waitUsable(ctx context.Context, client kubernetes.Interface, nodes int) err
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			missing = err.Error()
-			return false, nil // the next look may do better; the deadline ends it
+			return false, nil // the next poll may succeed; the deadline ends it
 		}
 		ready := 0
 		for i := range list.Items {

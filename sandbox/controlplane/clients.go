@@ -16,7 +16,7 @@ const (
 	clientBurst = "1000"
 )
 
-// nodeMonitorPeriod is how often the node lifecycle controller looks at heartbeats. Grace periods of the sandbox are a few seconds;
+// nodeMonitorPeriod is how often the node lifecycle controller checks heartbeats. Grace periods of the sandbox are a few seconds;
 // the default of 5 s would more than double the time until a dead node is seen.
 const nodeMonitorPeriod = "1s"
 

@@ -69,7 +69,7 @@ type ControlPlane struct {
 }
 
 // Start brings the control plane up and returns when its API answers as ready and its controllers run. ctx bounds the start only, and
-// may be looked at some seconds late; Stop ends what was started.
+// may be processed some seconds late; Stop ends what was started.
 func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	files, err := writeFiles(opts)
 	if err != nil {

@@ -51,7 +51,7 @@ func (t *Trouble) current() Ailment {
 }
 
 // troubledListener hands over the API server's connections as long as it is there. Those that come while it is gone are closed, which
-// programs cannot tell from a refusal by much; the port itself is kept, or somebody else could take it.
+// programs can hardly distinguish from a refusal; the port itself is kept, or somebody else could take it.
 type troubledListener struct {
 	net.Listener
 	trouble *Trouble

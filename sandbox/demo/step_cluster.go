@@ -14,7 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// controlPlaneStarts brings the sandbox up. The programs are looked for first: without them the rest is in vain.
+// controlPlaneStarts brings the sandbox up. It checks for the programs first: without them the rest is in vain.
 func controlPlaneStarts(ctx context.Context, s *story) (string, error) {
 	for _, program := range []string{managerProgram, initorProgram} {
 		if _, err := os.Stat(filepath.Join(s.BinDir, program)); err != nil {
@@ -35,7 +35,7 @@ func controlPlaneStarts(ctx context.Context, s *story) (string, error) {
 	return fmt.Sprintf("Kubernetes %s at %s, cloud at %s", version.GitVersion, s.cluster.Config.Host, s.cluster.Cloud.URL), nil
 }
 
-// nodesJoin looks at the Nodes as kubelets of an external cloud provider leave them.
+// nodesJoin checks the Nodes as kubelets of an external cloud provider leave them.
 func nodesJoin(ctx context.Context, s *story) (string, error) {
 	list, err := s.clusterNodes(ctx)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 func managerIsSmall(ctx context.Context, s *story) (string, error) {
 	info, err := os.Stat(filepath.Join(s.BinDir, managerProgram))
 	if err != nil {
-		return "", fmt.Errorf("look at the program: %w", err)
+		return "", fmt.Errorf("read the size of the program: %w", err)
 	}
 	binary := float64(info.Size()) / (1 << 20)
 	pid, err := s.manager.pid(ctx)

@@ -112,7 +112,7 @@ func (m *podManager) pid(ctx context.Context) (int, error) {
 	}
 	processes, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
-		return 0, fmt.Errorf("look for the cloud controller manager: %w", err)
+		return 0, fmt.Errorf("find the cloud controller manager: %w", err)
 	}
 	for _, file := range processes {
 		cgroups, _ := os.ReadFile(file) // a process that has ended is none

@@ -67,7 +67,7 @@ func (w *world) signalSandbox(signal syscall.Signal) {
 }
 
 // TestOutages takes the API server, its etcd and the cloud away from two managers and 50 nodes, one after the other, and expects nobody to
-// act on what was not seen meanwhile: every Node, route and member stays, the cloud is written nothing, and afterwards a manager leads and
+// act on what was not seen meanwhile: every Node, route and backend server stays, the cloud is written nothing, and afterwards a manager leads and
 // does what is to be done.
 func TestOutages(t *testing.T) {
 	t.Parallel()

@@ -113,7 +113,7 @@ func (w *world) patchWeb(name, patch string) {
 	}
 }
 
-// served waits until the Service shows an address and that all is well, and its CLB has its listener and members.
+// served waits until the Service shows an address and that all is well, and its CLB has its listener and backend servers.
 func (w *world) served(name string) *corev1.Service {
 	w.Helper()
 	var svc *corev1.Service

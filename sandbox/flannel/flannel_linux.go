@@ -27,7 +27,7 @@ import (
 // annotationPrefix is that of Flannel's own manifests.
 const annotationPrefix = "flannel.alpha.coreos.com"
 
-// retryDelay is how soon a node without pod CIDR is looked at again. Flannel's manifests leave that to the pod's restarts, which take
+// retryDelay is how soon a node without pod CIDR is read again. Flannel's manifests leave that to the pod's restarts, which take
 // longer and longer.
 const retryDelay = 200 * time.Millisecond
 

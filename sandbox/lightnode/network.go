@@ -252,7 +252,7 @@ func (n *Network) stopPod(key string) {
 	}
 }
 
-// forget needs mu held.
+// forget needs mu locked.
 func (n *Network) forget(key string, pod *runningPod) {
 	pod.stop()
 	delete(n.byKey, key)

@@ -28,7 +28,7 @@ func selectBoundPods(options *metav1.ListOptions) {
 	options.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
 }
 
-// enqueuePodsOf lets the pods that wait for their node's pod CIDR, or for its machine to come back, be looked at.
+// enqueuePodsOf enqueues the pods that wait for their node's pod CIDR, or for its machine to come back.
 func (k *Kubelets) enqueuePodsOf(nodeName string) error {
 	keys, err := k.pods.GetIndexer().IndexKeys(indexByNode, nodeName)
 	if err != nil {
@@ -206,7 +206,7 @@ func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// ofJob tells pods that run to completion from those that serve.
+// ofJob reports whether a pod runs to completion instead of serving.
 func ofJob(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (owner.Kind == "Job" || owner.Kind == "BroadcastJob")

@@ -57,7 +57,7 @@ func newPodServer() *podServer {
 
 type visitorKey struct{}
 
-// answer tells the pod's name in the body and its node in the header Node, or a Service's health.
+// answer writes the pod's name in the body and its node in the header Node, or a Service's health.
 func answer(w http.ResponseWriter, r *http.Request) {
 	v, _ := r.Context().Value(visitorKey{}).(visitor)
 	if v.health == nil {

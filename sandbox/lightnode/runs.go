@@ -45,7 +45,7 @@ type Exit struct {
 	Message string // the termination message
 }
 
-// runs are the pods that a runner runs, each in a goroutine of its own until it has ended or is told to.
+// runs are the pods that a runner runs, each in a goroutine of its own until it has ended or is stopped.
 type runs struct {
 	client kubernetes.Interface
 	runner Runner

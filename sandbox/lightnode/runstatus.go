@@ -30,7 +30,7 @@ func containerWaits(s *corev1.ContainerStatus, end *corev1.ContainerStateTermina
 	s.Ready, s.Started = false, ptr.To(false)
 }
 
-// terminated is how the API tells of a container's end.
+// terminated is how the API reports a container's end.
 func terminated(exit Exit, err error, since metav1.Time) *corev1.ContainerStateTerminated {
 	end := &corev1.ContainerStateTerminated{
 		ExitCode: exit.Code, Message: exit.Message, Reason: "Completed", StartedAt: since, FinishedAt: metav1.Now(),

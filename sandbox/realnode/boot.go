@@ -2,7 +2,7 @@
 
 package realnode
 
-// bootSpec tells the first process of a machine what to do. It arrives as a JSON line on its standard input; orders follow.
+// bootSpec is what the first process of a machine has to do. It arrives as a JSON line on its standard input; orders follow.
 type bootSpec struct {
 	Hostname string
 	// Disk is the directory of the host with the machine's own etc, run, var/lib and var/log.

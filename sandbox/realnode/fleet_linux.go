@@ -45,7 +45,7 @@ type FleetOptions struct {
 	Node func(Instance) (Node, error)
 }
 
-// Fleet boots and ends machines as a list of instances tells.
+// Fleet boots and ends machines as a list of instances says.
 type Fleet struct {
 	FleetOptions
 
@@ -178,7 +178,7 @@ func (f *Fleet) Network(id string) Namespace {
 	return nil
 }
 
-// complain tells what went wrong. The next change of the instances is the next try.
+// complain logs what went wrong. The next change of the instances is the next try.
 func (f *Fleet) complain(err error) {
 	if err != nil {
 		_, _ = fmt.Fprintf(f.Log, "real machines: %v\n", err) // a log that is gone helps nobody

@@ -112,7 +112,7 @@ func (m *Machine) exchange(message any) (answer, error) {
 	defer m.mu.Unlock()
 	var reply answer
 	if err := json.NewEncoder(m.orders).Encode(message); err != nil {
-		return reply, fmt.Errorf("tell the first process of %s: %w", m.opts.Node.Name, err)
+		return reply, fmt.Errorf("send an order to the first process of %s: %w", m.opts.Node.Name, err)
 	}
 	if err := readLine(m.answers, &reply); err != nil {
 		return reply, fmt.Errorf("hear from the first process of %s: %w", m.opts.Node.Name, err)

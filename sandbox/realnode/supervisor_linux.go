@@ -18,7 +18,7 @@ const (
 	restartDelay = time.Second
 	// socketPoll is short against the time that containerd needs to start.
 	socketPoll = 20 * time.Millisecond
-	// stopTimeout is how long a program that was told to stop may take before it is killed.
+	// stopTimeout is how long a program may take to stop before it is killed.
 	stopTimeout = 10 * time.Second
 	// machinePath is where programs of a machine look for others.
 	machinePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -210,5 +210,5 @@ func waitSocket(path string) {
 	}
 }
 
-// complain tells the machine's console, which is the log of whoever booted it.
+// complain writes to the machine's console, which is the log of whoever booted it.
 func complain(name string, err error) { fmt.Fprintf(os.Stderr, "%s: %v\n", name, err) }

@@ -31,7 +31,7 @@ func FindTools() (Tools, error) {
 	}
 	var tools Tools
 	var missing []string
-	look := func(program, pkg string, at *string) {
+	require := func(program, pkg string, at *string) {
 		path, err := exec.LookPath(program)
 		if err != nil {
 			missing = append(missing, fmt.Sprintf("%s (apt-get install %s)", program, pkg))
@@ -40,11 +40,11 @@ func FindTools() (Tools, error) {
 		*at = path
 	}
 	var unused string
-	look("containerd", "containerd", &tools.Containerd)
-	look("ctr", "containerd", &tools.Ctr)
-	look("containerd-shim-runc-v2", "containerd", &unused)
-	look("runc", "runc", &tools.Runc)
-	look("nft", "nftables", &unused) // kube-proxy calls it
+	require("containerd", "containerd", &tools.Containerd)
+	require("ctr", "containerd", &tools.Ctr)
+	require("containerd-shim-runc-v2", "containerd", &unused)
+	require("runc", "runc", &tools.Runc)
+	require("nft", "nftables", &unused) // kube-proxy calls it
 	if tools.CNI = findCNI(); tools.CNI == "" {
 		missing = append(missing, fmt.Sprintf("CNI plugins in %s (apt-get install containernetworking-plugins)", strings.Join(cniDirs, " or ")))
 	}

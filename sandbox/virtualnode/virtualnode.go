@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// pollPeriod is how often pods are looked at: there are a few, and nobody waits for microseconds.
+	// pollPeriod is how often pods are listed: there are a few, and nobody waits for microseconds.
 	pollPeriod = 200 * time.Millisecond
 	// leaseFactor is how many heartbeats a Lease lasts.
 	leaseFactor = 4
@@ -176,7 +176,7 @@ func (n *node) begin(ctx context.Context, object *corev1.Pod) error {
 	return n.report(ctx, object)
 }
 
-// report tells the cluster that a pod runs.
+// report writes the status of a pod that runs.
 func (n *node) report(ctx context.Context, object *corev1.Pod) error {
 	object = object.DeepCopy()
 	now := metav1.Now()
@@ -225,7 +225,7 @@ func (n *node) remove(ctx context.Context, object *corev1.Pod) error {
 	return err
 }
 
-// complain tells what went wrong. The next look is the next try; what was on its way when the node ended went wrong for no reason.
+// complain logs what went wrong. The next poll is the next try; what was on its way when the node ended went wrong for no reason.
 func (n *node) complain(err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		_, _ = fmt.Fprintf(n.Log, "virtual node: %v\n", err) // a log that is gone helps nobody

@@ -30,7 +30,7 @@ const (
 	controlPlane
 )
 
-// inside tells whether a place is in the VPC.
+// inside reports whether a place is in the VPC.
 func (p Place) inside() bool { return p == Instance || p == Interface || p == controlPlane }
 
 // letter begins the names of links in the cloud's namespace.

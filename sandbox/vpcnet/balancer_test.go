@@ -79,7 +79,7 @@ func TestSameClientPortOnTwoListenersOfOneMember(t *testing.T) {
 		vips = append(vips, net.JoinHostPort(s.balancer(alicloud.AddressInternet, tcpListener(port), ecsMember("i-1", 30080)), fmt.Sprint(port)))
 	}
 	s.answers(s.internet, "tcp", vips[1], "one")
-	// Both connections are from one address and port, and go to one member.
+	// Both connections are from one address and port, and go to one backend server.
 	const source = "203.0.113.10:40001"
 	d := net.Dialer{LocalAddr: testkit.Must(net.ResolveTCPAddr("tcp", source))(t), Control: control(reusable)}
 	for _, vip := range vips {

@@ -115,7 +115,7 @@ func check(link expr.MetaKey, offset uint32, sets guardSets) []expr.Any {
 	}
 }
 
-// markBalanced marks the answers of members to sockets of the load balancer that have a client's address.
+// markBalanced marks the answers of backend servers to sockets of the load balancer that have a client's address.
 func markBalanced(inside *nftables.Set) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: unix.NFT_REG_1},

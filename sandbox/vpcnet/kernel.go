@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel carries plans out in the cloud's namespace. It has no lock: the network's is held.
+// kernel carries plans out in the cloud's namespace. It has no lock of its own: its callers hold the network's.
 type kernel struct {
 	ns     *Namespace
 	handle *netlink.Handle
@@ -52,7 +52,7 @@ func (k *kernel) setUp() error {
 		"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0",
 		"ipv4/conf/all/send_redirects": "0", "ipv4/conf/default/send_redirects": "0",
 		"ipv6/conf/all/disable_ipv6": "1", "ipv6/conf/default/disable_ipv6": "1",
-		// A machine that asks for an unreachable address again and again is told each second, not each time; without this, hardly ever.
+		// A machine that asks for an unreachable address again and again gets an answer each second, not each time; without this, hardly ever.
 		"ipv4/icmp_ratelimit": "0",
 	})
 }

@@ -80,7 +80,7 @@ func removeName(name string) error {
 func RemoveLeftovers(prefix string) error {
 	names, err := filepath.Glob(filepath.Join(namespaces, prefix+"-*"))
 	if err != nil {
-		return fmt.Errorf("look for namespaces of %s: %w", prefix, err)
+		return fmt.Errorf("find namespaces of %s: %w", prefix, err)
 	}
 	var errs []error
 	for _, path := range names {

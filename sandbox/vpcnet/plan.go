@@ -73,14 +73,14 @@ type owned struct {
 type plan struct {
 	routes map[destination]hop
 	rules  map[rule]bool
-	// links tells which are up.
+	// links says which are up.
 	links map[string]bool
 	guard guard
 }
 
 // guard is the source and destination check. Its slices are sorted.
 type guard struct {
-	// inside are the links of the VPC, where members of load balancers are.
+	// inside are the links of the VPC, where backend servers of load balancers are.
 	inside []string
 	// checked links carry only packets from and to addresses that they own.
 	checked []string

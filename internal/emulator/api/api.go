@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// Kind tells reads from writes; writes hold the store's exclusive lock.
+// Kind distinguishes reads from writes; writes hold the store's exclusive lock.
 type Kind string
 
 // The two kinds of actions, as the journal and the fault rules spell them.
@@ -30,7 +30,7 @@ type Action struct {
 	DeniedIsEmpty bool
 	// Hold names the resources that one call keeps busy while it is in flight. It runs under the store's lock.
 	Hold func(*Call) []string
-	// Busy is the answer to a call that needs a resource held by another one. Required with Hold.
+	// Busy is the answer to a call that needs a resource that another one holds. Required with Hold.
 	Busy *Error
 	// Run carries the call out under the store's lock (shared for reads) and returns a value that shares no
 	// memory with the store, because it is encoded after the lock is released.

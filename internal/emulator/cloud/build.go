@@ -17,7 +17,7 @@ func New(c *Config, settle time.Duration) (*Store, error) {
 	s := &Store{
 		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: limits,
 		Switches: c.Switches, Roles: roleNames(c.Roles),
-		held: map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
+		inUse: map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
 		change: make(chan struct{}), timers: map[*time.Timer]struct{}{},
 	}
 	if c.Region == "" {

@@ -10,7 +10,7 @@ type ContainerSpec struct {
 }
 
 // AddContainer creates the network interface of a container instance, which is all that the other products see of one: it
-// is no ECS instance, and its interface may be a member of a load balancer. The caller holds the lock.
+// is no ECS instance, and its interface may be a backend server of a load balancer. The caller holds the lock.
 func (s *Store) AddContainer(id string, spec ContainerSpec) (*Interface, error) {
 	vsw, err := s.placeOf(InstanceSpec{VSwitchID: spec.VSwitchID, PrivateIP: spec.PrivateIP})
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store) AddContainer(id string, spec ContainerSpec) (*Interface, error) 
 	return eni, nil
 }
 
-// IsContainer tells whether an id is that of a container instance. One runs as long as it has its interface.
+// IsContainer reports whether an id is that of a container instance. One runs as long as it has its interface.
 func (s *Store) IsContainer(instanceID string) bool {
 	_, isECS := s.Instances.Get(instanceID)
 	return !isECS && len(s.InterfacesOf(instanceID)) > 0

@@ -16,7 +16,7 @@ type Limits struct {
 	ACLEntriesPerCall    int `json:"aclEntriesPerCall,omitempty"`
 	ListenersPerACL      int `json:"listenersPerAcl,omitempty"`
 	DomainExtensions     int `json:"domainExtensionsPerListener,omitempty"`
-	// NameCharacters bounds what clients call listeners, vServer groups and their members.
+	// NameCharacters bounds what clients call listeners, vServer groups and their backend servers.
 	NameCharacters int `json:"nameCharacters,omitempty"`
 }
 
@@ -34,7 +34,7 @@ func Observed() Limits {
 	l := Published()
 	l.BackendsPerCall = 40
 	l.RouteEntryPage = 500
-	// The official CCM puts the names of Service and Namespace and the cluster id into one name, without a look at its length.
+	// The official CCM puts the names of Service and Namespace and the cluster id into one name, without checking its length.
 	l.NameCharacters = 256
 	return l
 }

@@ -95,7 +95,7 @@ type ServerGroup struct {
 	Tagged
 	Name, LoadBalancerID string
 	Backends             []Backend
-	// BusyUntil is when the last change of members has settled.
+	// BusyUntil is when the last change of backend servers has settled.
 	BusyUntil time.Time
 	// BoundUntil is when a listener that was deleted lets go of the group.
 	BoundUntil time.Time
@@ -103,14 +103,14 @@ type ServerGroup struct {
 	Refused int
 }
 
-// Backend is a member of a vServer group. Its identity is server, address and port.
+// Backend is a backend server of a vServer group. Its identity is server, address and port.
 type Backend struct {
 	ServerID, ServerIP, Type string
 	Port, Weight             int
 	Description              string
 }
 
-// SameServer reports whether two entries name the same member.
+// SameServer reports whether two entries name the same backend server.
 func (b Backend) SameServer(o Backend) bool {
 	return b.ServerID == o.ServerID && b.Port == o.Port && b.ServerIP == o.ServerIP
 }
@@ -126,7 +126,7 @@ func (lb *LoadBalancer) UsedBy(groupID string) []*Listener {
 	return users
 }
 
-// BackendCount counts the members of all groups of a CLB, which share one quota.
+// BackendCount counts the backend servers of all groups of a CLB, which share one quota.
 func (s *Store) BackendCount(lb *LoadBalancer) int {
 	n := 0
 	for _, id := range lb.Groups {
@@ -137,7 +137,7 @@ func (s *Store) BackendCount(lb *LoadBalancer) int {
 	return n
 }
 
-// SetBackends replaces the members of a group and keeps count of which servers are behind which load balancers.
+// SetBackends replaces the backend servers of a group and keeps count of which servers are behind which load balancers.
 func (s *Store) SetBackends(g *ServerGroup, backends []Backend) {
 	s.attach(g.LoadBalancerID, g.Backends, -1)
 	s.attach(g.LoadBalancerID, backends, 1)
@@ -169,7 +169,7 @@ func (s *Store) AttachedTo(serverID, except string) int {
 	return len(of)
 }
 
-// RemoveGroup deletes a group with its members.
+// RemoveGroup deletes a group with its backend servers.
 func (s *Store) RemoveGroup(g *ServerGroup) {
 	s.SetBackends(g, nil)
 	s.ServerGroups.Delete(g)

@@ -20,7 +20,7 @@ type Store struct {
 	Settle    time.Duration
 	// Roles are the names of the account's RAM roles.
 	Roles []string
-	// Health is what the network's checks of a listener have found out about a member; checked is false when nothing is
+	// Health is what the network's checks of a listener have found out about a backend server; checked is false when nothing is
 	// checked. It runs under the lock. Nil means that there is no network.
 	Health func(loadBalancerID string, key ListenerKey, b Backend) (status string, checked bool)
 
@@ -47,7 +47,7 @@ type Store struct {
 	// Tokens remembers the results of calls with a ClientToken.
 	Tokens Tokens
 
-	held      map[string]int
+	inUse     map[string]int
 	seq       int64
 	publicIPs int
 	// byIP finds an interface by "vpc/address", so that a lookup of 100 addresses does not read 10,000 instances.
@@ -173,25 +173,25 @@ func (s *Store) announce(d time.Duration) {
 
 // Hold marks resources as busy. It reports false, and marks nothing, when one of them already is.
 func (s *Store) Hold(keys []string) bool {
-	if s.Held(keys) {
+	if s.InUse(keys) {
 		return false
 	}
 	for _, k := range keys {
-		s.held[k]++
+		s.inUse[k]++
 	}
 	return true
 }
 
-// Held reports whether one of the resources is busy.
-func (s *Store) Held(keys []string) bool {
-	return slices.ContainsFunc(keys, func(k string) bool { return s.held[k] > 0 })
+// InUse reports whether one of the resources is busy.
+func (s *Store) InUse(keys []string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return s.inUse[k] > 0 })
 }
 
 // Release ends a Hold.
 func (s *Store) Release(keys []string) {
 	for _, k := range keys {
-		if s.held[k]--; s.held[k] <= 0 {
-			delete(s.held, k)
+		if s.inUse[k]--; s.inUse[k] <= 0 {
+			delete(s.inUse, k)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package console shows people what the emulated cloud holds: load balancers with their listeners, groups, members and
+// Package console shows people what the emulated cloud holds: load balancers with their listeners, groups, backend servers and
 // health, route tables, instances, the calls as they arrive and the rate windows. The pages are made on the server and
 // follow changes by server-sent events.
 //
@@ -23,7 +23,7 @@ import (
 //go:embed page.html static
 var files embed.FS
 
-// Network tells where the network of this host has an address and a listener.
+// Network finds out where the network of this host has an address and a listener.
 type Network interface {
 	LoopbackAddress(ip string) string
 	Endpoint(loadBalancerID string, key cloud.ListenerKey) string

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// look is how often calls and rate windows are looked at: they announce nothing.
-	look = 500 * time.Millisecond
+	// poll is how often calls and rate windows are read: they announce nothing.
+	poll = 500 * time.Millisecond
 	// gather is how long changes are gathered before the page is made anew: one Service makes a dozen.
 	gather = 150 * time.Millisecond
 )
@@ -53,7 +53,7 @@ func (c *Console) wait(r *http.Request, changed <-chan struct{}) bool {
 		return false
 	case <-c.options.Done:
 		return false
-	case <-time.After(look):
+	case <-time.After(poll):
 		return true
 	case <-changed:
 	}

@@ -40,7 +40,7 @@ type health struct{ Listener, Status string }
 // openCards is how many load balancers may exist for their cards to begin open.
 const openCards = 4
 
-// loadBalancers copies those that match and counts the members of the shown ones that failed their checks.
+// loadBalancers copies those that match and counts the backend servers of the shown ones that failed their checks.
 func (c *Console) loadBalancers(query string, now time.Time) (list[loadBalancer], int) {
 	s, found, abnormal := c.options.Store, filtered[loadBalancer]{query: query}, 0
 	for lb := range s.LoadBalancers.All() {

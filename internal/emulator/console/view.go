@@ -76,7 +76,7 @@ func (c *Console) view(query string, now time.Time) view {
 	})
 	v.Calls = calls(c.options.Journal.Last(shown), lower)
 	v.Totals = []total{
-		{"Load balancers", "loadbalancers", lbs, note(failing, "abnormal member", "abnormal members")},
+		{"Load balancers", "loadbalancers", lbs, note(failing, "abnormal backend server", "abnormal backend servers")},
 		{"Route entries", "routes", entries, ""},
 		{"Instances", "instances", instances, note(off, "not running", "not running")},
 	}
@@ -100,7 +100,7 @@ type call struct {
 	Parameters []parameter
 }
 
-// OK tells calls that did what they were asked to.
+// OK reports whether the call did what it was asked to.
 func (c call) OK() bool { return c.Code == "" && c.Dropped == "" }
 
 type parameter struct{ Name, Value string }

@@ -12,20 +12,20 @@ import (
 )
 
 var (
-	// ErrNoMember means that a listener has nobody to send a connection to.
-	ErrNoMember = errors.New("no member of the vServer group can be reached")
+	// ErrNoBackend means that a listener has nobody to send a connection to.
+	ErrNoBackend = errors.New("no backend server of the vServer group can be reached")
 	// ErrNotAdmitted means that the access control of a listener refuses the source.
 	ErrNotAdmitted = errors.New("the access control list does not admit the source")
 )
 
-// trial tries one member; again means that another member may be tried after the error.
+// trial tries one backend server; again means that another backend server may be tried after the error.
 type trial func(member) (again bool, err error)
 
-// attempt calls try for one eligible member after another, in the order of the scheduler, until one takes the connection.
-// The member that took it counts as busy until the caller releases it.
+// attempt calls try for one eligible backend server after another, in the order of the scheduler, until one takes the connection.
+// The backend server that took it counts as busy until the caller releases it.
 func (f *Fabric) attempt(ctx context.Context, s settings, members []member, source netip.AddrPort, preferred string, try trial) error {
 	b, left := f.balancers.of(s.key), f.eligible(s.key, members)
-	errs := []error{ErrNoMember}
+	errs := []error{ErrNoBackend}
 	for len(left) > 0 && ctx.Err() == nil {
 		m := b.take(s, left, source, preferred, time.Now())
 		again, err := try(m)
@@ -42,12 +42,12 @@ func (f *Fabric) attempt(ctx context.Context, s settings, members []member, sour
 	return fmt.Errorf("listener %s of %s: %w", s.key, s.key.lb, errors.Join(errs...))
 }
 
-// balance opens a connection from source to a member of a listener's group. A member that refuses is skipped and the next
+// balance opens a connection from source to a backend server of a listener's group. A backend server that refuses is skipped and the next
 // one tried.
 func (f *Fabric) balance(ctx context.Context, key socketKey, source netip.AddrPort) (net.Conn, settings, error) {
-	s, members, ok := f.look(key)
+	s, members, ok := f.readListener(key)
 	if !ok {
-		return nil, s, fmt.Errorf("listener %s of %s: %w", key, key.lb, ErrNoMember)
+		return nil, s, fmt.Errorf("listener %s of %s: %w", key, key.lb, ErrNoBackend)
 	}
 	if !s.access.admits(source.Addr()) {
 		return nil, s, fmt.Errorf("listener %s of %s: %s: %w", key, key.lb, source.Addr(), ErrNotAdmitted)
@@ -64,8 +64,8 @@ func (f *Fabric) balance(ctx context.Context, key socketKey, source netip.AddrPo
 	return opened, s, err
 }
 
-// dialMember connects to a member on behalf of a client and remembers for which listener. Closing the connection releases
-// the member.
+// dialMember connects to a backend server on behalf of a client and remembers for which listener. Closing the connection releases
+// the backend server.
 func (f *Fabric) dialMember(ctx context.Context, s settings, m member, client netip.AddrPort) (net.Conn, error) {
 	network := transport(s.key.Protocol)
 	c, err := f.network.Dial(ctx, m.instanceID, network, m.addr, client)
@@ -78,7 +78,7 @@ func (f *Fabric) dialMember(ctx context.Context, s settings, m member, client ne
 	}), nil
 }
 
-// proxyHeader is the PROXY protocol header, version 2, that tells a member who the client is.
+// proxyHeader is the PROXY protocol header, version 2, that names the client to a backend server.
 func proxyHeader(s settings, source netip.AddrPort) ([]byte, error) {
 	vip, err := netip.ParseAddr(s.vips[0].Address)
 	if err != nil {

@@ -12,18 +12,18 @@ type conns struct {
 	open map[*conn]struct{} // guarded by mu
 }
 
-// conn is a connection to one machine, and to a member of a listener when listener is set.
+// conn is a connection to one machine, and to a backend server of a listener when listener is set.
 type conn struct {
 	net.Conn
 	instanceID string
 	listener   socketKey
 	backend    backend
-	// release gives the member back; nil for a connection without listener. It runs once.
+	// release gives the backend server back; nil for a connection without listener. It runs once.
 	release func()
 
 	owner *conns
 	once  sync.Once
-	// drain closes the connection when its time is up; guarded by owner.mu, nil while its member is in the group.
+	// drain closes the connection when its time is up; guarded by owner.mu, nil while its backend server is in the group.
 	drain *time.Timer
 }
 
@@ -112,7 +112,7 @@ func (s *conns) closeAll(dead []*conn) {
 	}
 }
 
-// leave lets the connections of a listener to members that are not serving end: at once without a time, else after it. A
+// leave lets the connections of a listener to backend servers that are not serving end: at once without a time, else after it. A
 // member that serves again before that keeps its connections.
 func (s *conns) leave(listener socketKey, serving map[backend]bool, after time.Duration) {
 	s.mu.Lock()

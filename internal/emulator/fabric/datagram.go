@@ -15,7 +15,7 @@ const (
 	sessionIdle = 90 * time.Second
 )
 
-// relay carries the datagrams of one UDP listener: each source address and port is a session with one member.
+// relay carries the datagrams of one UDP listener: each source address and port is a session with one backend server.
 type relay struct {
 	fabric *Fabric
 	key    socketKey
@@ -25,7 +25,7 @@ type relay struct {
 	sessions map[string]*session // by the source's address on this host; guarded by mu
 }
 
-// session is one client's way to its member.
+// session is one client's way to its backend server.
 type session struct {
 	member net.Conn
 	quiet  *time.Timer
@@ -47,7 +47,7 @@ func (r *relay) run() {
 	}
 }
 
-// forward sends a datagram to the source's member. What cannot be delivered is dropped, as a network does.
+// forward sends a datagram to the source's backend server. What cannot be delivered is dropped, as a network does.
 func (r *relay) forward(datagram []byte, from net.Addr) {
 	r.mu.Lock()
 	s := r.sessions[from.String()]
@@ -87,7 +87,7 @@ func (r *relay) begin(from net.Addr, source netip.AddrPort) (*session, []byte) {
 	return begun, header
 }
 
-// answer sends what the member says back to the client until the session ends.
+// answer sends what the backend server says back to the client until the session ends.
 func (r *relay) answer(s *session, to net.Addr) {
 	defer func() {
 		s.quiet.Stop()

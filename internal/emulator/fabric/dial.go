@@ -14,7 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// UnreachableError tells why the network did not carry a connection. It is a syscall.EHOSTUNREACH.
+// UnreachableError says why the network did not carry a connection. It is a syscall.EHOSTUNREACH.
 type UnreachableError struct{ From, To, Reason string }
 
 func (e *UnreachableError) Error() string {

@@ -28,8 +28,8 @@ type Options struct {
 	Network Network
 	// Machines is what runs on the instances of the loopback network; nil means sockets on loopback addresses.
 	Machines Machines
-	// Listen opens real sockets for the listeners of active load balancers and checks the health of their members. Without
-	// it only Dial and DialVIP reach listeners, and every member counts as healthy.
+	// Listen opens real sockets for the listeners of active load balancers and checks the health of their backend servers. Without
+	// it only Dial and DialVIP reach listeners, and every backend server counts as healthy.
 	Listen bool
 }
 
@@ -52,7 +52,7 @@ type Fabric struct {
 	// wait for that one.
 	mu        sync.Mutex
 	frontends map[socketKey]*frontend // guarded by mu; changed only under syncing
-	// verdict tells follow that a member became healthy or failed.
+	// verdict tells follow that a backend server became healthy or failed.
 	verdict chan struct{}
 
 	// ctx ends with the fabric. The connections that its sockets accept belong to no call whose context they could take.
@@ -94,7 +94,7 @@ func (f *Fabric) follow() {
 	}
 }
 
-// wake makes follow look again. A wake-up that is due already is enough.
+// wake makes follow read the state again. A wake-up that is due already is enough.
 func (f *Fabric) wake() {
 	select {
 	case f.verdict <- struct{}{}:

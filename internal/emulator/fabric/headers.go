@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// rewrite makes the request to the member: the client's own, with the headers that the listener adds. ReverseProxy takes
+// rewrite makes the request to the backend server: the client's own, with the headers that the listener adds. ReverseProxy takes
 // the X-Forwarded headers of the client away first. The names of the headers are assumed where the attribute does not hold
 // them: no page that we could read spells them.
 func rewrite(pr *httputil.ProxyRequest) {
@@ -51,7 +51,7 @@ func appendForwardedFor(h http.Header, client string) {
 	h.Set("X-Forwarded-For", client)
 }
 
-// modifyResponse keeps the client with its member where the listener is sticky.
+// modifyResponse keeps the client with its backend server where the listener is sticky.
 func modifyResponse(answer *http.Response) error {
 	x := exchangeOf(answer.Request.Context())
 	x.waiting.Stop()
@@ -59,7 +59,7 @@ func modifyResponse(answer *http.Response) error {
 	return nil
 }
 
-// fail answers for a member that did not. Which status means what is assumed.
+// fail answers for a backend server that did not. Which status means what is assumed.
 func fail(rw http.ResponseWriter, r *http.Request, _ error) {
 	status := http.StatusBadGateway
 	switch x := exchangeOf(r.Context()); {

@@ -11,7 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// Health of a member, as DescribeHealthStatus spells it.
+// Health of a backend server, as DescribeHealthStatus spells it.
 const (
 	Normal   = "normal"
 	Abnormal = "abnormal"
@@ -19,13 +19,13 @@ const (
 	Unavailable = "unavailable"
 )
 
-// check is how a listener looks after its members. A kind of "" means that it does not.
+// check is how a listener checks the health of its backend servers. A kind of "" means that it does not.
 type check struct {
 	// kind is tcp, udp or http.
 	kind               string
 	interval, timeout  time.Duration
 	healthy, unhealthy int
-	// port is 0 for the member's own.
+	// port is 0 for the backend server's own.
 	port                 int
 	method, uri, domain  string
 	codes                string
@@ -56,7 +56,7 @@ func checkOf(protocol string, a attributes) check {
 	return c
 }
 
-// verdict is what the checks of a member have found out so far.
+// verdict is what the checks of a backend server have found out so far.
 type verdict struct {
 	status string
 	// streak counts the results in a row that contradict the status: successes above 0, failures below.
@@ -80,13 +80,13 @@ func (v verdict) next(ok bool, c check) verdict {
 	return v
 }
 
-// probeKey names a member as one listener sees it. Listeners that share a group check on their own.
+// probeKey names a backend server as one listener sees it. Listeners that share a group check on their own.
 type probeKey struct {
 	listener socketKey
 	backend  backend
 }
 
-// health knows the verdicts by listener. The zero value is ready. Its lock is never held while the store's is taken.
+// health knows the verdicts by listener. The zero value is ready. Nobody takes the store's lock under this one.
 type health struct {
 	mu       sync.Mutex
 	verdicts map[socketKey]map[backend]verdict // guarded by mu
@@ -111,7 +111,7 @@ func (h *health) record(key probeKey, ok bool, c check) bool {
 	return of[key.backend].status != before.status
 }
 
-// keep forgets the verdicts of members that a listener no longer has. Only a listener that checks may record.
+// keep forgets the verdicts of backend servers that a listener no longer has. Only a listener that checks may record.
 func (h *health) keep(listener socketKey, members []member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,19 +131,19 @@ func (h *health) forget(listener socketKey) {
 	delete(h.verdicts, listener)
 }
 
-// Health is what the checks of a listener have found out about a member: Normal, Abnormal or Unavailable. checked is false
+// Health is what the checks of a listener have found out about a backend server: Normal, Abnormal or Unavailable. checked is false
 // when this fabric checks nothing, because it opens no sockets.
 func (f *Fabric) Health(loadBalancerID string, key cloud.ListenerKey, b cloud.Backend) (status string, checked bool) {
 	return f.health.status(probeKey{socketKey{loadBalancerID, key}, backendOf(b)}), f.listen
 }
 
-// watch checks the members of a listener, round by round, until ctx ends. One goroutine per listener reads the members
+// watch checks the backend servers of a listener, round by round, until ctx ends. One goroutine per listener reads the backend servers
 // anew each time, so that a change of the group costs nothing here.
 func (f *Fabric) watch(ctx context.Context, listener socketKey) {
 	defer f.health.forget(listener)
 	for {
 		pause := time.Second
-		s, members, ok := f.look(listener)
+		s, members, ok := f.readListener(listener)
 		if ok && s.check.kind != "" {
 			f.round(ctx, s, members)
 			pause = max(s.check.interval, pause)
@@ -159,15 +159,15 @@ func (f *Fabric) watch(ctx context.Context, listener socketKey) {
 }
 
 const (
-	// probesAtOnce bounds the checks of one listener in flight, so that members that swallow packets delay the others of a
+	// probesAtOnce bounds the checks of one listener in flight, so that backend servers that swallow packets delay the others of a
 	// long group little.
 	probesAtOnce = 32
-	// probesPerSecond bounds the checks of the whole cloud: with more members than that per interval, the interval
+	// probesPerSecond bounds the checks of the whole cloud: with more backend servers than that per interval, the interval
 	// stretches instead of the checks taking the processors.
 	probesPerSecond = 2000
 )
 
-// round checks each member once.
+// round checks each backend server once.
 func (f *Fabric) round(ctx context.Context, s settings, members []member) {
 	f.health.keep(s.key, members)
 	var probes errgroup.Group

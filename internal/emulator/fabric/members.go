@@ -13,11 +13,11 @@ type member struct {
 	backend          backend
 	instanceID, addr string
 	weight           int
-	// unreachable tells why its machine cannot be reached; "" means that it can.
+	// unreachable says why its machine cannot be reached; "" means that it can.
 	unreachable string
 }
 
-// backend is the identity of a member: its entry without what may change.
+// backend is the identity of a backend server: its entry without what may change.
 type backend struct {
 	serverID, serverIP string
 	port               int
@@ -25,7 +25,7 @@ type backend struct {
 
 func backendOf(b cloud.Backend) backend { return backend{b.ServerID, b.ServerIP, b.Port} }
 
-// membersOf are all members of a listener's group, resolved. The caller holds the store's lock.
+// membersOf are all backend servers of a listener's group, resolved. The caller holds the store's lock.
 func (f *Fabric) membersOf(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) []member {
 	g, ok := f.store.ServerGroups.Get(l.ServerGroupID)
 	if !ok {
@@ -74,7 +74,7 @@ func (f *Fabric) routedTo(lb *cloud.LoadBalancer, ip string, now time.Time) stri
 	return ""
 }
 
-// eligible are the members that new connections may go to: weight above 0, the machine running and no failed check. A
+// eligible are the backend servers that new connections may go to: weight above 0, the machine running and no failed check. A
 // member whose checks have not finished gets connections: the first ones must not wait for an interval times a threshold.
 func (f *Fabric) eligible(key socketKey, members []member) []member {
 	var fit []member

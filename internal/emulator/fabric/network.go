@@ -12,7 +12,7 @@ import (
 // VIP is the address of a load balancer.
 type VIP struct {
 	Address string
-	// Internet tells a VIP that everybody reaches from one that only the VPC does.
+	// Internet is set for a VIP that everybody reaches, not only the VPC.
 	Internet bool
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// probe checks a member once, within the check's timeout. A nil error means that it answered as it should.
+// probe checks a backend server once, within the check's timeout. A nil error means that it answered as it should.
 func (f *Fabric) probe(ctx context.Context, m member, c check) error {
 	if m.unreachable != "" {
 		return fmt.Errorf("check %s: %s", m.addr, m.unreachable)
@@ -53,7 +53,7 @@ func probeHTTP(ctx context.Context, dial dialer, addr string, c check) error {
 	if err != nil {
 		return fmt.Errorf("check %s: %w", addr, err)
 	}
-	// The vendor's placeholder for the member's own address is what the URL says already.
+	// The vendor's placeholder for the backend server's own address is what the URL says already.
 	if c.domain != "" && c.domain != "$_ip" {
 		r.Host = c.domain
 	}

@@ -12,15 +12,15 @@ import (
 // balancer holds what one listener remembers between connections.
 type balancer struct {
 	mu sync.Mutex
-	// turns is the position of the weighted round robin by member; guarded by mu like everything below.
+	// turns is the position of the weighted round robin by backend server; guarded by mu like everything below.
 	turns map[string]int
-	// open counts connections (or HTTP requests) in progress by member.
+	// open counts connections (or HTTP requests) in progress by backend server.
 	open map[string]int
-	// sticks are the members of persistent sources.
+	// sticks are the backend servers of persistent sources.
 	sticks map[netip.Addr]stick
 }
 
-// stick keeps a source with a member.
+// stick keeps a source with a backend server.
 type stick struct {
 	addr  string
 	until time.Time
@@ -30,8 +30,8 @@ func newBalancer() *balancer {
 	return &balancer{turns: map[string]int{}, open: map[string]int{}, sticks: map[netip.Addr]stick{}}
 }
 
-// take chooses a member for a connection of source and counts it as open until release. members is not empty; preferred is
-// the member that a cookie names, "" for none.
+// take chooses a backend server for a connection of source and counts it as open until release. backend servers is not empty; preferred is
+// the backend server that a cookie names, "" for none.
 func (b *balancer) take(s settings, members []member, source netip.AddrPort, preferred string, now time.Time) member {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +116,7 @@ func (b *balancer) nextLocked(members []member, weight func(member) int) member 
 	return members[best]
 }
 
-// leastLocked are the members with the fewest open connections for their weight, the new one counted.
+// leastLocked are the backend servers with the fewest open connections for their weight, the new one counted.
 func (b *balancer) leastLocked(members []member) []member {
 	var least []member
 	load := math.Inf(1)
@@ -132,8 +132,8 @@ func (b *balancer) leastLocked(members []member) []member {
 	return least
 }
 
-// hashed chooses by weighted rendezvous: the same key goes to the same member as long as that is there, and only the keys
-// of a member that left move.
+// hashed chooses by weighted rendezvous: the same key goes to the same backend server as long as that is there, and only the keys
+// of a backend server that left move.
 func hashed(members []member, key []byte) member {
 	best, score := members[0], math.Inf(-1)
 	for _, m := range members {

@@ -107,7 +107,7 @@ func TestPersistence(t *testing.T) {
 	}
 	b.take(s, both, sourceAt(2), "", start)
 	if m := b.take(s, both, source, "", start.Add(time.Minute)); m.addr != first.addr {
-		// The turn decides again, and it is the first member's.
+		// The turn decides again, and it is the first backend server's.
 		t.Errorf("after the timeout the scheduler chose %s", m.addr)
 	}
 	other := without(both, first)

@@ -18,11 +18,11 @@ type settings struct {
 	group     string
 	scheduler string
 	access    access
-	// persistence is how long a source stays with its member; 0 means not at all.
+	// persistence is how long a source stays with its backend server; 0 means not at all.
 	persistence time.Duration
 	// established is how long a TCP connection may be idle; 0 means for ever.
 	established time.Duration
-	// drain is how long connections to a member that left go on; 0 means until they end by themselves.
+	// drain is how long connections to a backend server that left go on; 0 means until they end by themselves.
 	drain   time.Duration
 	proxyV2 bool
 	check   check
@@ -38,7 +38,7 @@ type webSettings struct {
 	forwardPort, forwardCode int
 }
 
-// stickySettings say how a client is kept with its member by a cookie.
+// stickySettings say how a client is kept with its backend server by a cookie.
 type stickySettings struct {
 	// mode is insert, server, or "" for none.
 	mode    string
@@ -124,8 +124,8 @@ func webSettingsOf(a attributes) webSettings {
 	return w
 }
 
-// look reads a listener that carries traffic, with the members of its group.
-func (f *Fabric) look(key socketKey) (s settings, members []member, ok bool) {
+// readListener reads a listener that carries traffic, with the backend servers of its group.
+func (f *Fabric) readListener(key socketKey) (s settings, members []member, ok bool) {
 	f.store.View(func() {
 		now := time.Now()
 		lb, known := f.store.LoadBalancers.Get(key.lb)

@@ -24,7 +24,7 @@ type socketKey struct {
 // String is protocol and port.
 func (k socketKey) String() string { return k.Protocol + "/" + strconv.Itoa(k.Port) }
 
-// dialTimeout bounds how long a client of a listener waits for a member: a machine that swallows packets must not hold
+// dialTimeout bounds how long a client of a listener waits for a backend server: a machine that swallows packets must not hold
 // the client for ever.
 const dialTimeout = 5 * time.Second
 
@@ -93,7 +93,7 @@ func (c *client) CloseWrite() error { return closeWrite(c.Conn) }
 func (f *Fabric) frontend(ctx context.Context, key socketKey) (*frontend, error) {
 	s, ok := f.read(key)
 	if !ok || ctx.Err() != nil {
-		return nil, fmt.Errorf("listener %s of %s: %w", key, key.lb, errors.Join(ErrNoMember, ctx.Err()))
+		return nil, fmt.Errorf("listener %s of %s: %w", key, key.lb, errors.Join(ErrNoBackend, ctx.Err()))
 	}
 	if front := f.find(key); front != nil {
 		return front, nil
@@ -113,7 +113,7 @@ func (f *Fabric) frontend(ctx context.Context, key socketKey) (*frontend, error)
 	return front, err
 }
 
-// read reads a listener that carries traffic.
+// readListener reads a listener that carries traffic.
 func (f *Fabric) read(key socketKey) (s settings, ok bool) {
 	f.store.View(func() {
 		lb, known := f.store.LoadBalancers.Get(key.lb)

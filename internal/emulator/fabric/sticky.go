@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// How a listener keeps clients with their members by a cookie.
+// How a listener keeps clients with their backend servers by a cookie.
 const (
 	// stickyInsert adds a cookie of the load balancer's own.
 	stickyInsert = "insert"
-	// stickyServer writes the member into a cookie that the member sets.
+	// stickyServer writes the backend server into a cookie that the backend server sets.
 	stickyServer = "server"
 	// insertedCookie is the name of the own cookie.
 	insertedCookie = "SERVERID"
 )
 
-// mark is how a cookie names a member, without telling its address.
+// mark is how a cookie names a backend server, without telling its address.
 func (m member) mark() string {
 	sum := sha256.Sum256([]byte(m.backend.serverID + "/" + m.addr))
 	return hex.EncodeToString(sum[:16])
 }
 
-// preferred is the address of the member that the request's cookie names; "" when it names none that is left.
+// preferred is the address of the backend server that the request's cookie names; "" when it names none that is left.
 func (s stickySettings) preferred(r *http.Request, members []member, now time.Time) string {
 	value := s.value(r)
 	mark, rest, _ := strings.Cut(value, s.separator())
@@ -51,7 +51,7 @@ func (s stickySettings) value(r *http.Request) string {
 	return c.Value
 }
 
-// separator stands between the member and what follows: times in the own cookie, the member's value in its one. The forms
+// separator stands between the backend server and what follows: times in the own cookie, the backend server's value in its one. The forms
 // of both values are assumed; the vendor does not promise any.
 func (s stickySettings) separator() string {
 	if s.mode == stickyServer {
@@ -67,7 +67,7 @@ func (s stickySettings) expired(times string, now time.Time) bool {
 	return err != nil || now.Sub(time.Unix(seconds, 0)) > s.timeout
 }
 
-// hide gives the member its own cookie value back.
+// hide gives the backend server its own cookie value back.
 func (s stickySettings) hide(r *http.Request) {
 	if s.mode != stickyServer {
 		return
@@ -84,7 +84,7 @@ func (s stickySettings) hide(r *http.Request) {
 	}
 }
 
-// mark writes the member into the answer's cookies.
+// mark writes the backend server into the answer's cookies.
 func (s stickySettings) mark(answer *http.Response, m member, now time.Time) {
 	switch s.mode {
 	case stickyInsert:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// carry connects a client of a TCP listener with a member until both sides are done.
+// carry connects a client of a TCP listener with a backend server until both sides are done.
 func (f *Fabric) carry(key socketKey, c *client) {
 	defer c.Close() //nolint:errcheck // the connection is over either way
 	ctx, cancel := context.WithTimeout(f.ctx, dialTimeout)
@@ -44,7 +44,7 @@ func join(a, b net.Conn, idle time.Duration) {
 	both.Wait()
 }
 
-// touching tells of everything that is read from a connection.
+// touching reports everything that is read from a connection.
 type touching struct {
 	net.Conn
 	touch func()

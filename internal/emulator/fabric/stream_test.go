@@ -49,7 +49,7 @@ func TestAccessControl(t *testing.T) {
 }
 
 // request connects and waits for the first bytes of an answer. A listener that refuses may reset at once, which the connect
-// sees already. The member greets, which the HTTP listener answers with 502.
+// sees already. The backend server greets, which the HTTP listener answers with 502.
 func request(t *testing.T, from, where string) error {
 	t.Helper()
 	c, err := dialTo(t, from, where)

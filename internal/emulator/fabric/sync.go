@@ -107,12 +107,12 @@ func (f *Fabric) dropDead() {
 	}
 }
 
-// drain begins the end of connections to members that left their group or failed their checks, where the listener drains.
+// drain begins the end of connections to backend servers that left their group or failed their checks, where the listener drains.
 // Without it they go on until an end closes them (assumed). UDP has no connection to protect: its
-// sessions end at once, and the next datagram goes to a member that serves.
+// sessions end at once, and the next datagram goes to a backend server that serves.
 func (f *Fabric) drain() {
 	for key := range f.conns.listeners() {
-		s, members, ok := f.look(key)
+		s, members, ok := f.readListener(key)
 		if !ok || (s.drain == 0 && key.Protocol != "udp") {
 			continue
 		}

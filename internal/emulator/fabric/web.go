@@ -95,12 +95,12 @@ func (w *web) connState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// exchange is one request on its way to a member and back.
+// exchange is one request on its way to a backend server and back.
 type exchange struct {
 	settings settings
 	members  []member
 	source   netip.AddrPort
-	// chosen is the member that took the request; tried tells that at least one was asked.
+	// chosen is the backend server that took the request; tried means that at least one was asked.
 	chosen *member
 	tried  bool
 	// waiting cancels the request when no answer has begun in time.
@@ -114,12 +114,12 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// errRequestTimeout is why a request is cancelled that its member did not answer in time.
-var errRequestTimeout = errors.New("the member did not answer within the listener's RequestTimeout")
+// errRequestTimeout is why a request is cancelled that its backend server did not answer in time.
+var errRequestTimeout = errors.New("the backend server did not answer within the listener's RequestTimeout")
 
 // ServeHTTP carries one request.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	s, members, ok := w.fabric.look(w.key)
+	s, members, ok := w.fabric.readListener(w.key)
 	if !ok {
 		// The listener has been stopped: its connections break.
 		panic(http.ErrAbortHandler)
@@ -145,7 +145,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.proxy.ServeHTTP(rw, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
 }
 
-// RoundTrip sends a request to the member that the cookie or the scheduler names. Only a member that could not be
+// RoundTrip sends a request to the backend server that the cookie or the scheduler names. Only a backend server that could not be
 // connected to is passed over: after that the request may have had an effect.
 func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	x := exchangeOf(r.Context())
@@ -156,7 +156,7 @@ func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 		try := r.Clone(context.WithValue(r.Context(), memberKey{}, m))
 		try.URL.Host = m.addr
 		if r.Body != nil {
-			// A failed connect closes the body, which the next member still needs.
+			// A failed connect closes the body, which the next backend server still needs.
 			try.Body = io.NopCloser(r.Body)
 		}
 		got, failed := w.transport.RoundTrip(try) //nolint:bodyclose // the proxy closes the body of the answer
@@ -172,13 +172,13 @@ func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 
 type memberKey struct{}
 
-// connectError tells a member that could not be connected to from one that failed later.
+// connectError means that the connection to a backend server failed, as opposed to what came later.
 type connectError struct{ err error }
 
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// dial connects to the member of a request. The connection is kept for later requests to the member.
+// dial connects to the backend server of a request. The connection is kept for later requests to the backend server.
 func (w *web) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	m, _ := ctx.Value(memberKey{}).(member)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -23,7 +23,7 @@ func Published(product, action string, kind api.Kind) (Quota, bool) {
 	return Quota{}, false
 }
 
-// Quotas tell the quota of an action; false means that it has none.
+// Quotas returns the quota of an action; false means that it has none.
 type Quotas func(product, action string, kind api.Kind) (Quota, bool)
 
 // Unlimited gives no action a quota.

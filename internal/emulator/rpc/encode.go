@@ -83,6 +83,6 @@ func (a Answer) Write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(a.Status)
-	// The client is gone when this fails; there is nobody left to tell.
+	// The client is gone when this fails; nobody is left to report it to.
 	_, _ = w.Write(a.Body)
 }

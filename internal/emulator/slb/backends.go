@@ -38,7 +38,7 @@ const (
 	maxWeight     = 100
 )
 
-// parseBackends reads and checks the members in a parameter, without looking at any state but the limits.
+// parseBackends reads and checks the backend servers in a parameter, without looking at any state but the limits.
 func (s service) parseBackends(c *api.Call, param string) ([]cloud.Backend, *api.Error) {
 	var wire []wireBackend
 	if err := json.Unmarshal([]byte(c.Str(param)), &wire); err != nil {
@@ -88,7 +88,7 @@ func (w wireBackend) backend(param string) (cloud.Backend, *api.Error) {
 	return b, nil
 }
 
-// admit adds members to a group after checking each server and the quotas. A member that is there already stays as it is.
+// admit adds backend servers to a group after checking each server and the quotas. A backend server that is there already stays as it is.
 // Nothing is added when one is refused.
 func (s service) admit(lb *cloud.LoadBalancer, g *cloud.ServerGroup, backends []cloud.Backend, c *api.Call) *api.Error {
 	merged := slices.Clone(g.Backends)
@@ -172,7 +172,7 @@ func (s service) evict(g *cloud.ServerGroup, backends []cloud.Backend) {
 	}))
 }
 
-// names reports whether a request's item means a member. An item without address means the member of that server and
+// names reports whether a request's item means a backend server. An item without address means the backend server of that server and
 // port, whatever its address.
 func names(b, have cloud.Backend) bool {
 	return b.ServerID == have.ServerID && b.Port == have.Port && (b.ServerIP == "" || have.ServerIP == "" || b.ServerIP == have.ServerIP)

@@ -42,7 +42,7 @@ func (s service) group(c *api.Call) (*cloud.ServerGroup, *cloud.LoadBalancer, er
 	return g, lb, nil
 }
 
-// writableGroup finds the group of a call that changes its members.
+// writableGroup finds the group of a call that changes its backend servers.
 func (s service) writableGroup(c *api.Call) (*cloud.ServerGroup, *cloud.LoadBalancer, error) {
 	g, lb, err := s.group(c)
 	if err != nil {
@@ -81,10 +81,10 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	return s.membersAnswer(g, lb), nil
 }
 
-// memberChange changes the members of a group, or nothing where it fails.
+// memberChange changes the backend servers of a group, or nothing where it fails.
 type memberChange func(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error
 
-// changing is the frame of the calls that change a group's members: the group must be free. Each says whether it is busy afterwards.
+// changing is the frame of the calls that change a group's backend servers: the group must be free. Each says whether it is busy afterwards.
 func (s service) changing(change memberChange) func(*api.Call) (any, error) {
 	return func(c *api.Call) (any, error) {
 		g, lb, err := s.writableGroup(c)
@@ -121,7 +121,7 @@ func (s service) removeBackends(c *api.Call, g *cloud.ServerGroup, _ *cloud.Load
 	return nil
 }
 
-// setGroup changes the name, and weights and descriptions of members; it neither adds nor removes. A change of the name alone keeps
+// setGroup changes the name, and weights and descriptions of backend servers; it neither adds nor removes. A change of the name alone keeps
 // nobody waiting.
 func (s service) setGroup(c *api.Call, g *cloud.ServerGroup, _ *cloud.LoadBalancer) *api.Error {
 	updated := slices.Clone(g.Backends)
@@ -147,7 +147,7 @@ func (s service) setGroup(c *api.Call, g *cloud.ServerGroup, _ *cloud.LoadBalanc
 	return nil
 }
 
-// modifyBackends swaps members in one call.
+// modifyBackends swaps backend servers in one call.
 func (s service) modifyBackends(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error {
 	old, bad := s.parseBackends(c, "OldBackendServers")
 	if bad != nil {

@@ -194,7 +194,7 @@ func (s service) setListener(p protocol) func(*api.Call) (any, error) {
 	}
 }
 
-// busyListener is the refusal of a change while an earlier one is in progress; the code tells what is in progress.
+// busyListener is the refusal of a change while an earlier one is in progress; the code names what is in progress.
 func busyListener(l *cloud.Listener, c *api.Call) *api.Error {
 	switch l.Phase.At(c.Now) {
 	case cloud.ListenerStarting:

@@ -122,7 +122,7 @@ func (s service) describeHealth(c *api.Call) (any, error) {
 	return answer, nil
 }
 
-// health is what the checks of a listener have found out about a member.
+// health is what the checks of a listener have found out about a backend server.
 func (s service) health(lb *cloud.LoadBalancer, l *cloud.Listener, b cloud.Backend, c *api.Call) string {
 	if l.Phase.At(c.Now) != cloud.ListenerRunning || (l.Attributes["HealthCheckSwitch"] != "on" && l.Attributes["HealthCheck"] != "on") {
 		return "unavailable"

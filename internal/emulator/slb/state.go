@@ -7,7 +7,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// Where tells where the network of this host has an address and a listener.
+// Where finds out where the network of this host has an address and a listener.
 type Where struct {
 	Address  func(ip string) string
 	Endpoint func(loadBalancerID string, key cloud.ListenerKey) string

@@ -1,4 +1,4 @@
-// Command testserver is the workload of the sandbox's real machines: it tells who it is and who asks, over HTTP and UDP, and stops the way
+// Command testserver is the workload of the sandbox's real machines: it reports who it is and who asks, over HTTP and UDP, and stops the way
 // a well-behaved server does.
 //
 //	GET  /        its name, as light pods answer; in headers its Node, the Source (of the connection or of its PROXY protocol header) and
@@ -8,7 +8,7 @@
 //	GET  /slow?for=2s   answers after that time: a request that a stop must not cut off
 //	UDP           a datagram is answered with name, node and source, separated by blanks
 //
-// As "testserver pause" it does nothing until it is told to end: that is the container which holds a pod's namespaces together.
+// As "testserver pause" it does nothing until it is stopped: that is the container which holds a pod's namespaces together.
 package main
 
 import (
@@ -113,7 +113,7 @@ func (s *server) run(ctx context.Context, plain, proxied []string, udp string, d
 
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /", s.tell)
+	mux.HandleFunc("GET /", s.report)
 	mux.HandleFunc("GET /slow", func(w http.ResponseWriter, r *http.Request) {
 		wait, err := time.ParseDuration(r.URL.Query().Get("for"))
 		if err != nil || wait < 0 || wait > maxSlow {
@@ -121,7 +121,7 @@ func (s *server) handler() http.Handler {
 			return
 		}
 		time.Sleep(wait)
-		s.tell(w, r)
+		s.report(w, r)
 	})
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {
 		if !s.ready.Load() {
@@ -133,7 +133,7 @@ func (s *server) handler() http.Handler {
 	return mux
 }
 
-func (s *server) tell(w http.ResponseWriter, r *http.Request) {
+func (s *server) report(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Node", s.node)
 	w.Header().Set("Source", r.RemoteAddr)
 	w.Header().Set("Forwarded-For", r.Header.Get("X-Forwarded-For"))

@@ -27,7 +27,7 @@ type guest struct {
 	kubeconfig, instance string
 }
 
-// TestSecondCluster lets two clusters share a load balancer that is neither's: each has a listener of its own on it, and members in a
+// TestSecondCluster lets two clusters share a load balancer that is neither's: each has a listener of its own on it, and backend servers in a
 // vServer group of the load balancer's owner. When one cluster leaves, requests to the other go on.
 func TestSecondCluster(t *testing.T) {
 	manifestOfUsers(t)
@@ -157,7 +157,7 @@ func sharedLoadBalancer(t *testing.T) (lb alicloud.LoadBalancer, group string) {
 	return lb, group
 }
 
-// sharingServices are two Services: one with a listener of its own on a shared load balancer, one whose members join a shared group.
+// sharingServices are two Services: one with a listener of its own on a shared load balancer, one whose backend servers join a shared group.
 func sharingServices(lb, group string, port int) string {
 	id := annotations + "id: " + lb
 	return serviceOf("own", fmt.Sprintf("{port: %d, targetPort: 8080}", port), id+"\n    "+annotations+`force-override-listeners: "true"`, "") +
@@ -165,7 +165,7 @@ func sharingServices(lb, group string, port int) string {
 		id+"\n    "+annotations+fmt.Sprintf("vgroup-port: %q", fmt.Sprintf("%s:%d", group, sharedPort))+"\n    "+annotations+`weight: "50"`, "")
 }
 
-// membersAre waits until exactly these instances are members of a group, and looks whether the two clusters' weights are right: each
+// membersAre waits until exactly these instances are backend servers of a group, and looks whether the two clusters' weights are right: each
 // has half.
 func membersAre(t *testing.T, group string, instances []string) {
 	t.Helper()

@@ -30,8 +30,8 @@ const (
 	usable = 3 * time.Minute
 )
 
-// world is a sandbox of real machines with the manager and cluster DNS.
-type world struct {
+// env is a sandbox of real machines with the manager and cluster DNS.
+type env struct {
 	options
 	cluster
 
@@ -41,25 +41,25 @@ type world struct {
 }
 
 // start returns when the cluster can be used. stop ends it, also after an error.
-func (w *world) start(ctx context.Context) error {
+func (e *env) start(ctx context.Context) error {
 	var err error
-	if w.files, err = os.MkdirTemp("", "k8s-e2e-"); err != nil {
+	if e.files, err = os.MkdirTemp("", "k8s-e2e-"); err != nil {
 		return err
 	}
-	archive := filepath.Join(w.files, "images.tar")
-	if err := writeImages(ctx, archive, w.buildDir); err != nil {
+	archive := filepath.Join(e.files, "images.tar")
+	if err := writeImages(ctx, archive, e.buildDir); err != nil {
 		return err
 	}
-	w.dir, w.kubectl = filepath.Join(w.files, "sandbox"), filepath.Join(w.files, "kubectl")
-	if err := os.Symlink(filepath.Join(w.binDir, "sandbox"), w.kubectl); err != nil {
+	e.dir, e.kubectl = filepath.Join(e.files, "sandbox"), filepath.Join(e.files, "kubectl")
+	if err := os.Symlink(filepath.Join(e.binDir, "sandbox"), e.kubectl); err != nil {
 		return err
 	}
-	if err := w.up(ctx, archive); err != nil {
+	if err := e.up(ctx, archive); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, usable)
 	defer cancel()
-	for _, install := range []func(context.Context) error{w.installManager, w.installDNS, w.await, w.find} {
+	for _, install := range []func(context.Context) error{e.installManager, e.installDNS, e.await, e.find} {
 		if err := install(ctx); err != nil {
 			return err
 		}
@@ -68,22 +68,22 @@ func (w *world) start(ctx context.Context) error {
 }
 
 // up starts the sandbox and waits for its "ready".
-func (w *world) up(ctx context.Context, archive string) error {
+func (e *env) up(ctx context.Context, archive string) error {
 	// It outlives ctx: specs that are interrupted clean up. stop ends it.
-	w.sandbox = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(w.binDir, "sandbox"), "up", "--dir", w.dir,
-		"--node-kind", "real", "--nodes", fmt.Sprint(w.nodes), "--images", archive, "--cluster-dns", dnsAddress)
-	w.sandbox.Stderr = os.Stderr
+	e.sandbox = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(e.binDir, "sandbox"), "up", "--dir", e.dir,
+		"--node-kind", "real", "--nodes", fmt.Sprint(e.nodes), "--images", archive, "--cluster-dns", dnsAddress)
+	e.sandbox.Stderr = os.Stderr
 	// A process group of its own: neither does the terminal's interrupt end it. But it does not outlive this process.
-	w.sandbox.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	stdout, err := w.sandbox.StdoutPipe()
+	e.sandbox.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	stdout, err := e.sandbox.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	if err = w.sandbox.Start(); err != nil {
-		w.sandbox = nil
+	if err = e.sandbox.Start(); err != nil {
+		e.sandbox = nil
 		return fmt.Errorf("start the sandbox (make build makes it): %w", err)
 	}
-	defer context.AfterFunc(ctx, func() { _ = w.sandbox.Process.Signal(syscall.SIGTERM) })() // only while it comes up
+	defer context.AfterFunc(ctx, func() { _ = e.sandbox.Process.Signal(syscall.SIGTERM) })() // only while it comes up
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil || line != "ready\n" {
 		return fmt.Errorf("the sandbox did not come up: it says %q: %w", line, err)
@@ -92,26 +92,26 @@ func (w *world) up(ctx context.Context, archive string) error {
 }
 
 // stop ends the sandbox and removes its files.
-func (w *world) stop() error {
+func (e *env) stop() error {
 	var errs []error
-	if w.sandbox != nil {
-		if err := w.sandbox.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if e.sandbox != nil {
+		if err := e.sandbox.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}
-		if err := w.sandbox.Wait(); err != nil {
+		if err := e.sandbox.Wait(); err != nil {
 			errs = append(errs, fmt.Errorf("the sandbox has ended: %w", err))
 		}
 	}
-	if w.files != "" {
-		errs = append(errs, os.RemoveAll(w.files))
+	if e.files != "" {
+		errs = append(errs, os.RemoveAll(e.files))
 	}
 	return errors.Join(errs...)
 }
 
 // installManager installs the published manifest, with the image that the sandbox has.
-func (w *world) installManager(ctx context.Context) error {
-	_, err := w.run(ctx, "", "-n", "kube-system", "create", "configmap", "cloud-config",
-		"--from-file="+filepath.Join(w.dir, "cloud-config.conf"))
+func (e *env) installManager(ctx context.Context) error {
+	_, err := e.run(ctx, "", "-n", "kube-system", "create", "configmap", "cloud-config",
+		"--from-file="+filepath.Join(e.dir, "cloud-config.conf"))
 	if err != nil {
 		return err
 	}
@@ -126,24 +126,24 @@ func (w *world) installManager(ctx context.Context) error {
 		}
 		out.WriteString(line)
 	}
-	_, err = w.run(ctx, out.String(), "apply", "-f", "-")
+	_, err = e.run(ctx, out.String(), "apply", "-f", "-")
 	return err
 }
 
-func (w *world) installDNS(ctx context.Context) error {
-	_, err := w.run(ctx, dnsManifest, "apply", "-f", "-")
+func (e *env) installDNS(ctx context.Context) error {
+	_, err := e.run(ctx, dnsManifest, "apply", "-f", "-")
 	return err
 }
 
 // await waits until pods can run everywhere.
-func (w *world) await(ctx context.Context) error {
+func (e *env) await(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"-n", "kube-system", "rollout", "status", "deployment/cloud-controller-manager"},
 		{"-n", "kube-system", "rollout", "status", "deployment/coredns"},
 		{"wait", "nodes", "--all", "--for=jsonpath={.spec.providerID}"},
 		{"wait", "nodes", "--all", "--for=condition=NetworkUnavailable=False"},
 	} {
-		if _, err := w.run(ctx, "", append(args, "--timeout="+usable.String())...); err != nil {
+		if _, err := e.run(ctx, "", append(args, "--timeout="+usable.String())...); err != nil {
 			return err
 		}
 	}
