@@ -19,7 +19,7 @@ const (
 const eventInterval = time.Hour
 
 func (i *Instances) reportMalformed(node *corev1.Node, err error) {
-	if errors.Is(err, ErrProviderIDMalformed) {
+	if errors.Is(err, ErrProviderIDMalformed) || errors.Is(err, errRefusedID) {
 		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %q is malformed, expected \"<region>.<instance id>\". It cannot be changed: "+
 			"delete the Node and let its kubelet register it again", node.Spec.ProviderID)
 	}

@@ -38,6 +38,10 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 		return true, nil //nolint:nilerr // without an instance there is none that could be gone
 	}
 	instance, answer, err := i.snapshot.current(ctx, id, i.silentAge(node, since))
+	if errors.Is(err, errRefusedID) {
+		i.reportMalformed(node, err)
+		return true, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -81,6 +85,9 @@ func (i *Instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bo
 		since = time.Now()
 	}
 	instance, _, err := i.snapshot.current(ctx, id, i.silentAge(node, since))
+	if errors.Is(err, errRefusedID) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}

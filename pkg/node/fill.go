@@ -34,7 +34,7 @@ func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
 	candidates := make([]candidate, 0, len(all))
 	s.mu.Lock()
 	for _, node := range all {
-		if id, err := s.idOf(node); err == nil && !asked.Has(id) {
+		if id, err := s.idOf(node); err == nil && !asked.Has(id) && !s.isRefusedLocked(id) {
 			candidates = append(candidates, s.candidate(node, id))
 		}
 	}

@@ -88,6 +88,7 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 	}
 	instance, ok, err := i.snapshot.metadata(ctx, id)
 	if err != nil {
+		i.reportMalformed(node, err)
 		return alicloud.Instance{}, err
 	}
 	if !ok {

@@ -46,6 +46,9 @@ type snapshot struct {
 	misses map[string]*batch
 	// addresses holds the last answer about an address.
 	addresses map[string]*batch
+	// refused are ids that make ECS refuse a call, and when that was found; isolated is when such ids were last searched for.
+	refused  map[string]time.Time
+	isolated time.Time
 }
 
 // cachedInstance is an instance as an answer showed it.
@@ -58,7 +61,7 @@ type cachedInstance struct {
 func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.Node) (string, error)) *snapshot {
 	s := &snapshot{
 		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: idOf,
-		known: map[string]cachedInstance{}, misses: map[string]*batch{}, addresses: map[string]*batch{},
+		known: map[string]cachedInstance{}, misses: map[string]*batch{}, addresses: map[string]*batch{}, refused: map[string]time.Time{},
 	}
 	s.byID = newBatcher(opts.Window, opts.BatchSize, s.readByID, s.fillIDs)
 	s.byID.answered = s.rememberMisses
@@ -79,6 +82,9 @@ func (s *snapshot) metadata(ctx context.Context, id string) (alicloud.Instance, 
 
 // current returns the instance as it was at most maxAge ago, or the answer that lacks it.
 func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration) (alicloud.Instance, *batch, error) {
+	if s.isRefused(id) {
+		return alicloud.Instance{}, nil, fmt.Errorf("%w %s", errRefusedID, id)
+	}
 	known, ok := s.remembered(id)
 	if ok && time.Since(known.read) < maxAge {
 		return known.instance, nil, nil
@@ -91,6 +97,9 @@ func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration)
 
 func (s *snapshot) ask(ctx context.Context, id string) (alicloud.Instance, *batch, error) {
 	answer, err := s.byID.ask(ctx, id)
+	if err == nil && s.isRefused(id) { // that was found out by this call
+		err = errRefusedID
+	}
 	if err != nil {
 		return alicloud.Instance{}, nil, fmt.Errorf("read instance %s: %w", id, err)
 	}
@@ -215,10 +224,6 @@ func (s *snapshot) rememberAddresses(answer *batch) {
 			s.addresses[address] = answer
 		}
 	}
-}
-
-func (s *snapshot) readByID(ctx context.Context, ids []string) ([]alicloud.Instance, error) {
-	return s.read(ctx, alicloud.InstanceQuery{IDs: ids})
 }
 
 func (s *snapshot) readByAddress(ctx context.Context, addresses []string) ([]alicloud.Instance, error) {
