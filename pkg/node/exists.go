@@ -54,14 +54,14 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 }
 
 // silentAge returns how old an answer may be about a node that has been silent since then. Nodes that fell silent just now
-// are read in every pass; those that have been so for long, such as a stopped half of the cluster, cost a call per hundred of
-// them and minute, and missing instances as many as it takes to confirm them in time.
+// are read in every pass, and those that have been so for long, such as a stopped half of the cluster, with a call per hundred
+// of them and minute. Missing instances are read as often as their absences count.
 func (i *Instances) silentAge(node *corev1.Node, since time.Time) time.Duration {
-	longest := min(maxSilentAge, i.opts.Guard.Over/2)
+	age := min(time.Since(since)/8, maxSilentAge, i.opts.Guard.Over/2)
 	if i.guard.counts(node.UID) {
-		longest = min(longest, i.opts.Guard.spacing())
+		age = i.opts.Guard.spacing()
 	}
-	return max(min(time.Since(since)/8, longest), i.opts.existsTTL())
+	return max(age, i.opts.existsTTL())
 }
 
 // InstanceShutdown reports whether the node's instance is stopped. Nodes that are none of ours are not, and neither is one

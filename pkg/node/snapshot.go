@@ -86,11 +86,13 @@ func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration)
 		return alicloud.Instance{}, nil, fmt.Errorf("%w %s", errRefusedID, id)
 	}
 	known, ok := s.remembered(id)
-	if ok && time.Since(known.read) < maxAge {
-		return known.instance, nil, nil
-	}
-	if miss := s.missed(id); miss != nil && miss.asked.After(known.read) && time.Since(miss.asked) < maxAge {
+	miss := s.missed(id)
+	lacking := miss != nil && miss.asked.After(known.read)
+	switch {
+	case lacking && time.Since(miss.asked) < maxAge:
 		return alicloud.Instance{}, miss, nil
+	case !lacking && ok && time.Since(known.read) < maxAge:
+		return known.instance, nil, nil
 	}
 	return s.ask(ctx, id)
 }
