@@ -33,8 +33,12 @@ func reality(desired *model.Model) *model.Model {
 				attributes[name] = value
 			}
 		}
+		groupID := "" // of a listener that redirects
+		if group := actual.Group(listener.Group); group != nil {
+			groupID = group.ID
+		}
 		actual.Listeners = append(actual.Listeners, model.Listener{
-			ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: actual.Group(listener.Group).ID,
+			ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: groupID,
 			Status: alicloud.ListenerRunning, Attributes: attributes,
 		})
 	}

@@ -58,6 +58,7 @@ func inputOf(svc *corev1.Service, params annotation.Params, config config.Config
 	if clb == nil {
 		return in
 	}
+	in.Observed = clb
 	in.Exists, in.Reused, in.IPVersion, in.HTTPSPorts = true, clb.Reused, clb.LoadBalancer.AddressIPVersion, clb.HttpsPorts()
 	if in.Reused {
 		in.ForeignGroups = clb.ForeignGroups()

@@ -72,9 +72,6 @@ type ensured struct {
 func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bool, known state) (state, ensured, error) {
 	params, problems := annotation.Of(svc)
 	done := ensured{service: svc, problems: problems}
-	if err := r.clb.refuse(params); err != nil {
-		return known, done, err
-	}
 	unlock, err := r.lockShared(ctx, params, known.clb)
 	if err != nil {
 		return known, done, err
@@ -89,6 +86,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	if known.clb.model() == nil && len(found.unread) > 0 {
 		return known, done, errors.Join(slices.Collect(maps.Values(found.unread))...) // nothing is created while anything is unknown
 	}
+	if err = r.clb.refuse(params); err != nil && known.clb.model() == nil {
+		return known, done, err
+	}
 	done.problems = append(done.problems, placement(known.clb.model(), params)...)
 
 	goal, err := r.decide(ctx, svc, params, known)
@@ -96,9 +96,6 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	done.problems = append(done.problems, goal.problems...)
 	if err != nil {
 		return known, done, err
-	}
-	if problem.HasInvalid(done.problems) {
-		goal.planned = goal.membersOnly()
 	}
 	goal.plan = goal.plan.WithoutSteps(found.unread)
 	known.ineffective = logIneffective(ctx, build.Ineffective(params, goal.desired), known.ineffective)
@@ -116,7 +113,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	known.record, done.record = recordApply(*known.record, goal.record, deployed, known.clb.model(), err != nil)
 
 	gates, gateErr := r.openGates(ctx, svc, goal.inputs.gates, func(address string) bool { return model.IsMember(address, goal.desired, known.clb.model()) })
-	shown, addresses := r.clb.status(ctx, known.clb, params)
+	shown, addresses := r.clb.status(ctx, known.clb, goal.desired, params)
 	known.clb.addresses, done.status = addresses, shown.status
 	done.problems = slices.Concat(done.problems, gates.problems, shown.problems)
 	done.wakes = []time.Duration{gates.wait, goal.inputs.readyGraceLeft}
@@ -130,14 +127,12 @@ type decided struct {
 	lastValid *annotation.Params
 }
 
-// decide gathers the inputs and plans. A Service whose annotations are invalid and that has no CLB gets none.
+// decide gathers the inputs and plans. What an annotation says that is not accepted now, it says as it was last accepted.
 func (r *Reconciler) decide(ctx context.Context, svc *corev1.Service, params annotation.Params, known state) (decided, error) {
 	goal := decided{inputs: gathered{cache: known.cache}, lastValid: known.lastValid}
 	clb := known.clb.model()
-	if params.Invalid && clb == nil {
-		return goal, nil
-	}
-	params, goal.lastValid = effective(params, known.lastValid)
+	params = params.WithLast(known.lastValid)
+	goal.lastValid = &params
 	var err error
 	if goal.inputs, err = r.gather(ctx, svc, reversal(params, *known.record, clb), clb, known.cache); err != nil {
 		return goal, err

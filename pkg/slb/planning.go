@@ -23,22 +23,10 @@ type planned struct {
 	problems []problem.Problem
 }
 
-// effective returns the parameters that count, and those of the last pass in which all annotations were accepted: an existing CLB
-// stays as the last valid annotations made it.
-func effective(params annotation.Params, lastValid *annotation.Params) (annotation.Params, *annotation.Params) {
-	switch {
-	case !params.Invalid:
-		return params, &params
-	case lastValid != nil:
-		return *lastValid, lastValid
-	}
-	return params, nil
-}
-
 // reversal returns the parameters with the values to go back to, for annotations that were applied and are gone. The attributes
 // of an existing CLB whose listeners the Service does not manage are its owner's.
 func reversal(params annotation.Params, applied Record, clb *model.Model) annotation.Params {
-	if params.Invalid || clb != nil && clb.Reused && !params.OverridesListeners() {
+	if clb != nil && clb.Reused && !params.OverridesListeners() {
 		return params
 	}
 	return params.Revert(applied.Annotations)
@@ -49,6 +37,7 @@ func reversal(params annotation.Params, applied Record, clb *model.Model) annota
 func (e *engine) plan(inputs gathered, params annotation.Params, clb observed, applied Record, reclaimed string) (planned, error) {
 	in, actual := inputs.in, clb.model()
 	record := recordOf(applied.LoadBalancerID, params, clb.reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || clb.access.value != nil)
+	record = record.keeping(applied, params)
 	removable, err := e.removableTags(in.Service, applied, record)
 	if err != nil {
 		return planned{}, err
@@ -64,12 +53,6 @@ func (e *engine) plan(inputs gathered, params annotation.Params, clb observed, a
 	found := planned{desired: desired, plan: diff.Diff(desired, actual, mark.ServiceName(in.Service), in.ClusterID), record: &record}
 	found.problems = append(problems, found.plan.Problems...)
 	return found, nil
-}
-
-// membersOnly leaves what may be done while an annotation is invalid.
-func (p planned) membersOnly() planned {
-	p.plan, p.record = p.plan.MembersOnly(), nil
-	return p
 }
 
 // removableTags returns the keys of tags that left the annotation. On an existing CLB those stay that another Service asks for.

@@ -33,20 +33,16 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (model.Pl
 // preview makes the stages of [Reconciler.ensure] up to the plan.
 func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service) (planned, []problem.Problem, error) {
 	params, problems := annotation.Of(svc)
-	if err := r.clb.refuse(params); err != nil {
-		return planned{}, problems, err
-	}
 	known := state{uid: svc.UID}
 	found, err := r.clb.refresh(ctx, known.request(svc, params, hasFinalizer(svc)), known.clb)
 	if err != nil {
 		return planned{}, problems, err
 	}
 	known = known.refreshed(found, r.opts.ResyncPeriod)
+	if err = r.clb.refuse(params); err != nil && known.clb.model() == nil {
+		return planned{}, problems, err
+	}
 	problems = append(problems, placement(known.clb.model(), params)...)
 	goal, err := r.decide(ctx, svc, params, known)
-	problems = append(problems, goal.problems...)
-	if problem.HasInvalid(problems) {
-		goal.planned = goal.membersOnly()
-	}
-	return goal.planned, problems, err
+	return goal.planned, append(problems, goal.problems...), err
 }

@@ -63,6 +63,24 @@ func recordOf(loadBalancerID string, params annotation.Params, reused, sourceRan
 	return record.sorted()
 }
 
+// keeping returns the Record with what stays applied because nobody knows whether its user still wants it: its annotation is not
+// accepted.
+func (r Record) keeping(before Record, params annotation.Params) Record {
+	overrideRefused := params.Refused(annotation.ForceOverrideListeners)
+	for _, name := range before.Annotations {
+		if overrideRefused || params.Refused(annotation.Suffix(name)) {
+			r.Annotations = append(r.Annotations, name)
+		}
+	}
+	if params.Refused(annotation.AdditionalTags) {
+		r.TagKeys = append(r.TagKeys, before.TagKeys...)
+	}
+	if overrideRefused || params.Refused(annotation.DomainExtensions) {
+		r.Domains = append(r.Domains, before.Domains...)
+	}
+	return r.sorted()
+}
+
 // intent returns what must be recorded before it is written.
 func (r Record) intent() Record {
 	r.Annotations = slices.DeleteFunc(slices.Clone(r.Annotations), func(name string) bool { return name != recordedSourceRanges })

@@ -22,7 +22,7 @@ type state struct {
 	clb observed
 	// record is what was applied; nil before it was loaded.
 	record *Record
-	// lastValid are the parameters of the last pass in which all annotations were accepted.
+	// lastValid are the parameters as they were last accepted, each by itself.
 	lastValid *annotation.Params
 	removal   removal
 	backoff   backoff

@@ -18,15 +18,15 @@ const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 
 // shown is what a Service shows of its CLB.
 type shown struct {
-	// status is nil while the CLB does not answer yet: then the last one stays.
+	// status is nil while the CLB does not answer yet, or while nobody knows which addresses to show: then the last one stays.
 	status   *corev1.LoadBalancerStatus
 	problems []problem.Problem
 }
 
 // status returns what the Service is to show, and the elastic addresses as they are known then.
-func (e *engine) status(ctx context.Context, clb observed, params annotation.Params) (shown, part[[]string]) {
+func (e *engine) status(ctx context.Context, clb observed, desired *model.Model, params annotation.Params) (shown, part[[]string]) {
 	actual := clb.model()
-	if actual == nil || !actual.Serves() && (!actual.Reused || params.OverridesListeners()) {
+	if actual == nil || params.Refuses(annotation.ScopeStatus) || !actual.Serves(desired) && (!actual.Reused || params.OverridesListeners()) {
 		return shown{}, clb.addresses
 	}
 	external, addresses, problems := e.externalAddresses(ctx, clb, params)

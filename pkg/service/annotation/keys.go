@@ -1,6 +1,9 @@
 package annotation
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Suffix names an annotation: its key is one of [Prefixes] followed by the suffix.
 type Suffix string
@@ -85,7 +88,7 @@ var Prefixes = [...]string{
 	"service.beta.kubernetes.io/alicloud-",
 }
 
-// BackendType chooses what the members are: "ecs" (nodes at the node port) or "eni" (addresses of pods).
+// BackendType chooses what the backends are: "ecs" (nodes at the node port) or "eni" (addresses of pods).
 const BackendType = "service.beta.kubernetes.io/backend-type"
 
 // ExternalEIP is the value of [ExternalIPType] that shows the elastic addresses of the load balancer.
@@ -95,15 +98,33 @@ const ExternalEIP = "eip"
 // hands a Service to a controller of another kind of load balancer.
 const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
 
-// Lookup returns the value of the annotation as written.
+// Lookup returns the value of the annotation as written. An empty value is an absent annotation: charts render empty values, and
+// the official CCM reads them the same way.
 func Lookup(annotations map[string]string, suffix Suffix) (string, bool) {
 	for _, prefix := range Prefixes {
-		if value, ok := annotations[prefix+string(suffix)]; ok {
+		if value := annotations[prefix+string(suffix)]; strings.TrimSpace(value) != "" {
 			return value, true
 		}
 	}
 	return "", false
 }
+
+// Scope is what depends on an annotation: while its value is not accepted, exactly that waits.
+type Scope string
+
+// The scopes. The text stands in the reference page.
+const (
+	// ScopeSelf: only what the annotation sets. A new CLB gets the default.
+	ScopeSelf Scope = ""
+	// ScopeCreation: no CLB is created. An existing one keeps what it has.
+	ScopeCreation Scope = "the creation of the load balancer"
+	// ScopeListeners: no listener of [Row.Protocols] is created or replaced. An existing one keeps what it has.
+	ScopeListeners Scope = "the creation of those listeners"
+	// ScopeBackends: no backend joins that might not belong there, and no weight changes.
+	ScopeBackends Scope = "new backends and changes of weights"
+	// ScopeStatus: the addresses in the status of the Service stay as they are.
+	ScopeStatus Scope = "the status of the Service"
+)
 
 // Row describes one annotation. Everything that is said about an annotation anywhere (parsing, listener
 // attributes, reference page) is read from here.
@@ -111,11 +132,13 @@ type Row struct {
 	Suffix Suffix
 	// Value is what is accepted.
 	Value Value
+	// Scope is what a value that is not accepted stops.
+	Scope Scope
 	// Default counts when the annotation is absent and a CLB or listener is created; empty means none is sent.
 	Default string
 	// Attribute is the API's parameter name for annotations that set a listener attribute, else "".
 	Attribute string
-	// Protocols are the listener protocols that have Attribute.
+	// Protocols are the listener protocols that have Attribute, or that the annotation decides on.
 	Protocols []string
 	// AtCreation says that Default is sent when a listener is created, not left to the API.
 	AtCreation bool
@@ -135,6 +158,7 @@ var (
 	tcpOnly    = []string{"tcp"}
 	Layer4     = []string{"tcp", "udp"}
 	Layer7     = []string{"http", "https"}
+	httpOnly   = []string{"http"}
 	httpsOnly  = []string{"https"}
 	httpChecks = []string{"tcp", "http", "https"}
 	all        = []string{"tcp", "udp", "http", "https"}
@@ -162,27 +186,27 @@ func suffixesOf(rows []Row) map[Suffix]bool {
 
 func InstanceAnnotations() []Row {
 	return []Row{
-		{Suffix: AddressType, Value: Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true}, Default: "internet"},
-		{Suffix: NetworkType, Value: Value{Kind: Enum, Values: []string{"vpc", "classic"}}, Default: "vpc"},
-		{Suffix: VSwitchID, Value: idValue("vsw")},
-		{Suffix: IP, Value: Value{Kind: IPv4}},
-		{Suffix: IPVersion, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4"},
-		{Suffix: MasterZoneID, Value: Value{Kind: Pattern, Pattern: `[a-z0-9-]+`, Sample: "cn-hangzhou-a"}},
-		{Suffix: SlaveZoneID, Value: Value{Kind: Pattern, Pattern: `[a-z0-9-]+`, Sample: "cn-hangzhou-b"}},
-		{Suffix: ResourceGroupID, Value: idValue("rg")},
-		{Suffix: LoadBalancerID, Value: idValue("lb")},
-		{Suffix: ForceOverrideListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
+		{Suffix: AddressType, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true}, Default: "internet"},
+		{Suffix: NetworkType, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{"vpc", "classic"}}, Default: "vpc"},
+		{Suffix: VSwitchID, Scope: ScopeCreation, Value: idValue("vsw")},
+		{Suffix: IP, Scope: ScopeCreation, Value: Value{Kind: IPv4}},
+		{Suffix: IPVersion, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4"},
+		{Suffix: MasterZoneID, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: `[a-z0-9-]+`, Sample: "cn-hangzhou-a"}},
+		{Suffix: SlaveZoneID, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: `[a-z0-9-]+`, Sample: "cn-hangzhou-b"}},
+		{Suffix: ResourceGroupID, Scope: ScopeCreation, Value: idValue("rg")},
+		{Suffix: LoadBalancerID, Scope: ScopeCreation, Value: idValue("lb")},
+		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Name, Code: "nm", Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
-		{Suffix: InstanceChargeType, Code: "ic", Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
-		{Suffix: Spec, Code: "sp", Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
-		{Suffix: ChargeType, Code: "ct", Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
-		{Suffix: Bandwidth, Value: Value{Kind: Integer, Min: 1, Max: 5120}},
+		{Suffix: InstanceChargeType, Scope: ScopeCreation, Code: "ic", Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
+		{Suffix: Spec, Scope: ScopeCreation, Code: "sp", Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
+		{Suffix: ChargeType, Scope: ScopeCreation, Code: "ct", Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
+		{Suffix: Bandwidth, Scope: ScopeCreation, Value: Value{Kind: Integer, Min: 1, Max: 5120}},
 		{Suffix: AdditionalTags, Value: Value{Kind: Tags}},
 		{Suffix: DeleteProtection, Code: "dp", Value: onOff, Default: "on"},
 		{Suffix: ModificationProtection, Code: "mp", Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
 		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
-		{Suffix: ExternalIPType, Value: Value{Kind: Enum, Values: []string{ExternalEIP}}},
-		{Suffix: Hostname, Value: Value{Kind: DNSName}},
+		{Suffix: ExternalIPType, Scope: ScopeStatus, Value: Value{Kind: Enum, Values: []string{ExternalEIP}}},
+		{Suffix: Hostname, Scope: ScopeStatus, Value: Value{Kind: DNSName}},
 		{Suffix: TunnelType, Value: Value{Kind: Pattern, Pattern: `.*`}},
 		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}},
 	}
@@ -190,13 +214,13 @@ func InstanceAnnotations() []Row {
 
 func BackendAnnotations() []Row {
 	return []Row{
-		{Suffix: BackendLabel, Value: Value{Kind: Selector}},
-		{Suffix: RemoveUnscheduledBackend, Value: onOff, Default: "off"},
-		{Suffix: BackendIPVersion, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4"},
-		{Suffix: VGroupPort, Value: Value{Kind: List, Pattern: `rsp-[\w-]+:\d{1,5}`, Sample: "rsp-1:80"}},
-		{Suffix: Weight, Value: Value{Kind: Integer, Min: 0, Max: 100}},
-		{Suffix: DefaultWeight, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
-		{Suffix: IgnoreWeightUpdate, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
+		{Suffix: BackendLabel, Scope: ScopeBackends, Value: Value{Kind: Selector}},
+		{Suffix: RemoveUnscheduledBackend, Scope: ScopeBackends, Value: onOff, Default: "off"},
+		{Suffix: BackendIPVersion, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"ipv4", "ipv6"}}, Default: "ipv4"},
+		{Suffix: VGroupPort, Scope: ScopeBackends, Value: Value{Kind: List, Pattern: `rsp-[\w-]+:\d{1,5}`, Sample: "rsp-1:80"}},
+		{Suffix: Weight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}},
+		{Suffix: DefaultWeight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
+		{Suffix: IgnoreWeightUpdate, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
 	}
 }
 

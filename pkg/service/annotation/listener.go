@@ -8,7 +8,7 @@ func ListenerTable() []Row { return listenerTable }
 // listenerRows makes that part of the table. A row is all that a further attribute needs.
 func listenerRows() []Row {
 	rows := []Row{
-		{Suffix: ProtocolPort, Value: Value{Kind: List, Pattern: `(tcp|udp|http|https):\d{1,5}`, Sample: "http:80"}},
+		{Suffix: ProtocolPort, Protocols: all, Value: Value{Kind: List, Pattern: `(tcp|udp|http|https):\d{1,5}`, Sample: "http:80"}},
 		{Suffix: Scheduler, Code: "sc", Attribute: alicloud.AttributeScheduler, Protocols: all, Default: "rr", AtCreation: true,
 			Value: Value{Kind: Enum, Values: []string{"rr", "wrr", "wlc", "sch", "tch", "qch"}}},
 		{Suffix: PersistenceTimeout, Code: "pt", Attribute: alicloud.AttributePersistenceTimeout, Protocols: Layer4, Default: "0", Value: seconds(0, 3600)},
@@ -18,21 +18,30 @@ func listenerRows() []Row {
 		{Suffix: ProxyProtocol, Code: "pp", Attribute: alicloud.AttributeProxyProtocol, Protocols: Layer4, Default: "off", Value: onOff, Encode: boolean},
 		{Suffix: ConnectionDrain, Code: "cd", Attribute: alicloud.AttributeConnectionDrain, Protocols: Layer4, Default: "off", Value: onOff},
 		{Suffix: ConnectionDrainTimeout, Attribute: alicloud.AttributeConnectionDrainTimeout, Protocols: Layer4, Value: seconds(10, 900)},
-		{Suffix: ForwardPort, Value: Value{Kind: List, Pattern: `\d{1,5}:\d{1,5}`, Sample: "80:443"}},
+		{Suffix: ForwardPort, Protocols: httpOnly, Value: Value{Kind: List, Pattern: `\d{1,5}:\d{1,5}`, Sample: "80:443"}},
 	}
 	rows = append(rows, tlsAnnotations()...)
 	rows = append(rows, accessAnnotations()...)
-	return append(rows, healthCheckAnnotations()...)
+	rows = append(rows, healthCheckAnnotations()...)
+	for i := range rows {
+		rows[i].Scope = ScopeListeners
+	}
+	return rows
 }
 
 // CertificatePattern is the form of certificate ids: a number and a name, or several numbers.
 const CertificatePattern = `[\w-]+`
 
+// cookiePattern refuses only what cannot be sent as the name of a cookie: everything but 1 to 200 printable ASCII characters without
+// comma, semicolon and leading dollar sign. The API's page names letters and digits only, but the cloud accepts more.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancerhttplistener.
+const cookiePattern = `[!-#%-+\--:<-~][!-+\--:<-~]{0,199}`
+
 func tlsAnnotations() []Row {
 	return []Row{
 		{Suffix: CertID, Attribute: alicloud.AttributeServerCertificateID, Protocols: httpsOnly,
 			Value: Value{Kind: Pattern, Pattern: CertificatePattern, Sample: "cert-1"}},
-		{Suffix: DomainExtensions, Value: Value{Kind: Domains}},
+		{Suffix: DomainExtensions, Protocols: httpsOnly, Value: Value{Kind: Domains}},
 		{Suffix: TLSCipherPolicy, Code: "tp", Attribute: alicloud.AttributeTLSCipherPolicy, Protocols: httpsOnly, Default: "tls_cipher_policy_1_0",
 			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`, Sample: "tls_cipher_policy_1_2"}},
 		{Suffix: HTTP2Enabled, Code: "h2", Attribute: alicloud.AttributeHTTP2, Protocols: httpsOnly, Default: "on", Value: onOff},
@@ -48,7 +57,7 @@ func accessAnnotations() []Row {
 		{Suffix: StickySessionType, Attribute: alicloud.AttributeStickySessionType, Protocols: Layer7,
 			Value: Value{Kind: Enum, Values: []string{"insert", "server"}}},
 		{Suffix: CookieTimeout, Attribute: alicloud.AttributeCookieTimeout, Protocols: Layer7, Value: seconds(1, 86400)},
-		{Suffix: Cookie, Attribute: alicloud.AttributeCookie, Protocols: Layer7, Value: Value{Kind: Pattern, Pattern: `[A-Za-z0-9]{1,200}`, Sample: "session"}},
+		{Suffix: Cookie, Attribute: alicloud.AttributeCookie, Protocols: Layer7, Value: Value{Kind: Pattern, Pattern: cookiePattern, Sample: "session"}},
 		{Suffix: XForwardedForProto, Code: "xp", Attribute: alicloud.AttributeXForwardedForProto, Protocols: Layer7, Default: "off", Value: onOff},
 		{Suffix: XForwardedForSLBPort, Code: "xs", Attribute: alicloud.AttributeXForwardedForPort, Protocols: Layer7, Default: "off", Value: onOff},
 		{Suffix: XForwardedForSrcPort, Code: "xc", Attribute: alicloud.AttributeXForwardedForClient, Protocols: Layer7, Default: "off", Value: onOff},

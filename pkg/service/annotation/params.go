@@ -19,37 +19,80 @@ type Params struct {
 	BackendType string
 	// Reverted are annotations that were removed and stand in values with the value to go back to.
 	Reverted map[Suffix]bool
-	// Invalid says that at least one annotation was not accepted: nothing that annotations govern may be written.
+	// Invalid says that at least one annotation was not accepted.
 	Invalid bool
+	// refused are the annotations that were not accepted. They have no value here.
+	refused map[Suffix]bool
 }
 
 // Parse reads the annotations of a Service. What is not accepted is left out and reported, all of it at once.
 func Parse(annotations map[string]string) (Params, []problem.Problem) {
-	params := Params{values: map[Suffix]string{}}
+	params := Params{values: map[Suffix]string{}, refused: map[Suffix]bool{}}
 	var problems []problem.Problem
 	for _, row := range table {
 		if found, ok := params.read(annotations, row); !ok {
 			problems = append(problems, found)
-			params.Invalid = params.Invalid || found.Reason == problem.ReasonInvalidAnnotation
+			params.refuse(row.Suffix)
 		}
 		problems = append(problems, disagreement(annotations, row.Suffix)...)
 	}
-	if text, ok := annotations[BackendType]; ok {
-		params.BackendType = strings.TrimSpace(text)
-		if params.BackendType != alicloud.BackendECS && params.BackendType != alicloud.BackendENI {
-			problems = append(problems, invalidValue(BackendType, text, "ecs, eni"))
-			params.BackendType, params.Invalid = "", true
-		}
+	switch params.BackendType = strings.TrimSpace(annotations[BackendType]); params.BackendType {
+	case "", alicloud.BackendECS, alicloud.BackendENI:
+	default:
+		problems = append(problems, invalidValue(BackendType, annotations[BackendType], "ecs, eni"))
+		params.BackendType = ""
+		params.refuse(BackendType)
 	}
-	crossed := crossCheck(params)
-	for _, found := range crossed {
-		params.Invalid = params.Invalid || found.Reason == problem.ReasonInvalidAnnotation
-	}
-	problems = append(problems, crossed...)
+	problems = append(problems, params.crossCheck()...)
 	return params, append(problems, unknownKeys(annotations)...)
 }
 
-// read takes one annotation; ok is false when there is something to tell about it.
+// refuse notes that annotations were not accepted.
+func (p *Params) refuse(suffixes ...Suffix) {
+	for _, suffix := range suffixes {
+		delete(p.values, suffix)
+		p.refused[suffix], p.Invalid = true, true
+	}
+}
+
+// Refused reports whether the annotation is present and was not accepted, so that nobody knows what its user wants.
+func (p Params) Refused(suffix Suffix) bool { return p.refused[suffix] }
+
+// Refuses reports whether an annotation that was not accepted stops the scope.
+func (p Params) Refuses(scope Scope) bool {
+	return slices.ContainsFunc(table, func(row Row) bool { return row.Scope == scope && p.refused[row.Suffix] })
+}
+
+// RefusesListener reports whether an annotation that was not accepted decides on listeners of the protocol.
+func (p Params) RefusesListener(protocol string) bool {
+	return slices.ContainsFunc(listenerTable, func(row Row) bool { return p.refused[row.Suffix] && slices.Contains(row.Protocols, protocol) })
+}
+
+// WithLast returns the parameters with the last accepted values in the place of those that were not accepted. What was not
+// accepted before either stays refused. A nil last changes nothing.
+func (p Params) WithLast(last *Params) Params {
+	if last == nil || !p.Invalid {
+		return p
+	}
+	filled := p
+	filled.values, filled.refused = maps.Clone(p.values), maps.Clone(p.refused)
+	for suffix := range p.refused {
+		if last.refused[suffix] {
+			continue
+		}
+		delete(filled.refused, suffix)
+		if value, ok := last.values[suffix]; ok {
+			filled.values[suffix] = value
+		}
+		if suffix == BackendType {
+			filled.BackendType = last.BackendType
+		}
+	}
+	filled.Invalid = len(filled.refused) > 0
+	return filled
+}
+
+// read takes one annotation; ok is false when its value is not accepted.
 func (p *Params) read(annotations map[string]string, row Row) (problem.Problem, bool) {
 	text, ok := Lookup(annotations, row.Suffix)
 	if !ok {
@@ -77,7 +120,7 @@ func invalidValue(key, text, accepted string) problem.Problem {
 func disagreement(annotations map[string]string, suffix Suffix) []problem.Problem {
 	first, hasFirst := annotations[Prefixes[0]+string(suffix)]
 	second, hasSecond := annotations[Prefixes[1]+string(suffix)]
-	if !hasFirst || !hasSecond || first == second {
+	if !hasFirst || !hasSecond || first == second || strings.TrimSpace(first) == "" || strings.TrimSpace(second) == "" {
 		return nil
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s%s: %q has no effect, %s%s: %q counts",
@@ -196,7 +239,7 @@ func (p Params) Revert(applied []string) Params {
 	reverted := p
 	reverted.values, reverted.Reverted = maps.Clone(p.values), map[Suffix]bool{}
 	for _, row := range Table() {
-		if row.Code == "" || p.Has(row.Suffix) || !slices.Contains(applied, string(row.Suffix)) {
+		if row.Code == "" || p.Has(row.Suffix) || p.refused[row.Suffix] || !slices.Contains(applied, string(row.Suffix)) {
 			continue
 		}
 		value := row.Revert

@@ -20,7 +20,7 @@ func Of(svc *corev1.Service) (Params, []problem.Problem) {
 	params.sessionAffinity(svc)
 	if problem, ok := params.loadBalancerIP(svc); !ok {
 		problems = append(problems, problem)
-		params.Invalid = true
+		params.refuse(IP)
 	}
 	return params, problems
 }

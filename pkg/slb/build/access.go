@@ -17,19 +17,22 @@ const AccessListPrefix = "k8s-clb-"
 // accessList asks for the list of the Service's source ranges.
 func (b *builder) accessList() {
 	if len(annotation.SourceRangesOf(b.in.Service)) == 0 {
+		b.model.KeepAccess = slices.ContainsFunc(accessAnnotations, b.in.Params.Refused)
 		return
 	}
 	if b.in.Reused && !b.model.Override {
-		b.problem(problem.ReasonFeatureNotSupported, "loadBalancerSourceRanges are not supported here: the listeners of the CLB are its user's")
+		b.problem(problem.ReasonFeatureNotSupported, "loadBalancerSourceRanges are not supported here: the listeners of the CLB are managed by its owner")
 		return
 	}
 	if b.asksForAccessLists() {
+		b.model.KeepAccess = true
 		b.problem(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges and %s, %s or %s exclude each other", annotation.ACLStatus, annotation.ACLID, annotation.ACLType)
 		return
 	}
 	family := b.in.ipVersion()
 	blocks, problems := annotation.ParseSourceRanges(b.in.Service, family)
 	b.problems = append(b.problems, problems...)
+	b.model.KeepAccess = problem.HasInvalid(problems)
 	if len(blocks) == 0 {
 		return
 	}
@@ -39,14 +42,24 @@ func (b *builder) accessList() {
 	}
 }
 
+// accessAnnotations name access control lists of the user.
+var accessAnnotations = []annotation.Suffix{annotation.ACLStatus, annotation.ACLID, annotation.ACLType}
+
 // asksForAccessLists reports whether annotations name access control lists of the user.
 func (b *builder) asksForAccessLists() bool {
-	return slices.ContainsFunc([]annotation.Suffix{annotation.ACLStatus, annotation.ACLID, annotation.ACLType}, func(s annotation.Suffix) bool { return b.in.Params.Has(s) && !b.in.Params.Reverted[s] })
+	return slices.ContainsFunc(accessAnnotations, func(s annotation.Suffix) bool {
+		return b.in.Params.Has(s) && !b.in.Params.Reverted[s] || b.in.Params.Refused(s)
+	})
 }
 
-// restrict makes a listener admit the source ranges only.
+// restrict makes a listener admit the source ranges only. While it is not known who may connect, what the listener has stays.
 func (b *builder) restrict(attributes alicloud.Attributes) {
-	if b.model.Access != nil {
+	switch {
+	case b.model.KeepAccess:
+		for _, name := range []string{alicloud.AttributeACLStatus, alicloud.AttributeACLType, alicloud.AttributeACLIDs} {
+			delete(attributes, name)
+		}
+	case b.model.Access != nil:
 		maps.Copy(attributes, alicloud.Attributes{alicloud.AttributeACLStatus: "on", alicloud.AttributeACLType: "white", alicloud.AttributeACLIDs: model.OwnAccessList})
 	}
 }

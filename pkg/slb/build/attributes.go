@@ -10,11 +10,7 @@ import (
 )
 
 // managedAttributes are the listener attributes that annotations and the Service's spec ask for.
-func (b *builder) managedAttributes(key alicloud.ListenerKey) alicloud.Attributes {
-	if attributes, ok := b.forwarded(key); ok {
-		return attributes
-	}
-	protocol := key.Protocol
+func (b *builder) managedAttributes(protocol string) alicloud.Attributes {
 	attributes := alicloud.Attributes{}
 	for _, row := range annotation.ListenerTable() {
 		if row.Attribute == "" || !slices.Contains(row.Protocols, protocol) || !b.in.Params.Has(row.Suffix) {

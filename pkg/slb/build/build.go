@@ -57,6 +57,9 @@ type Input struct {
 	// controller made.
 	Reused        bool
 	ForeignGroups sets.Set[string]
+	// Observed is what the Service has on its CLB, nil where there is no CLB. What an annotation that is not accepted decides on
+	// stays as it is there.
+	Observed *model.Model
 }
 
 // Build returns the wanted state. A port that cannot be served is left out and reported; the others are served.
@@ -68,10 +71,10 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.otherModes()
 	b.joinGroups()
 	b.accessList()
-	protocols := b.protocols()
-	b.forwarding = b.forwards()
+	b.chooseProtocols()
+	b.forwards()
 	for _, port := range in.Service.Spec.Ports {
-		b.port(port, protocols)
+		b.port(port)
 	}
 	b.checkForwards()
 	b.certificates()
@@ -137,7 +140,7 @@ func (in Input) ipVersion() string {
 
 // ipv6Members reports whether the members are IPv6 addresses of pods.
 func (in Input) ipv6Members() bool {
-	return in.ipVersion() == annotation.FamilyIPv6 && usesInterfaces(in.Params, in.Config) && in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6
+	return in.ipVersion() == annotation.FamilyIPv6 && in.usesInterfaces() && in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6
 }
 
 type builder struct {
@@ -146,10 +149,16 @@ type builder struct {
 	resolver *backend.Resolver
 	model    *model.Model
 	problems []problem.Problem
-	// joined are the groups of others that ports join, by port.
-	joined map[int32]string
-	// forwarding maps the ports of http listeners that forward to the ports of https ones.
-	forwarding map[int]int
+	// joined are the groups of others that ports join, by port; joinedTwice are ports that the annotation gives two.
+	joined      map[int32]string
+	joinedTwice sets.Set[int32]
+	// chosen are the protocols of the annotation protocol-port, by port; chosenTwice are ports that it gives two.
+	chosen      map[int32]string
+	chosenTwice sets.Set[int32]
+	// forwarding maps the ports of http listeners that forward to the ports of https ones; forwardedTwice are ports that the
+	// annotation gives two targets.
+	forwarding     map[int]int
+	forwardedTwice sets.Set[int]
 }
 
 func (b *builder) problem(reason, format string, args ...any) {
@@ -157,17 +166,9 @@ func (b *builder) problem(reason, format string, args ...any) {
 }
 
 // port adds the listener and the group of one port of the Service.
-func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
-	protocol := strings.ToLower(string(port.Protocol))
+func (b *builder) port(port corev1.ServicePort) {
 	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
 		b.problem(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port)
-		return
-	}
-	if chosen, ok := protocols[port.Port]; ok && (chosen == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP) {
-		protocol = chosen
-	}
-	if protocol == alicloud.ProtocolHTTPS && !b.in.Params.Has(annotation.CertID) {
-		b.problem(problem.ReasonInvalidAnnotation, "port %d: https needs the annotation %s", port.Port, annotation.CertID)
 		return
 	}
 	group, ok := b.group(port)
@@ -175,16 +176,25 @@ func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
 		return
 	}
 	group, blocked := b.join(port.Port, group)
+	blocked = b.keepUndecided(&group) || blocked
 	if !blocked {
 		b.addGroup(group)
 	}
+	protocol := b.protocol(port)
 	key := alicloud.ListenerKey{Port: int(port.Port), Protocol: protocol}
+	attributes, redirects := b.redirect(key)
+	if redirects {
+		group.Name = "" // a listener that redirects has no group
+	} else {
+		attributes = b.managedAttributes(protocol)
+	}
 	listener := model.Listener{
 		ListenerKey: key,
 		Description: b.owner.PortMark(port.Port),
 		Group:       group.Name,
 		Blocked:     blocked,
-		Attributes:  b.managedAttributes(key),
+		UpdateOnly:  b.updateOnly(port.Port, protocol),
+		Attributes:  attributes,
 		Create:      b.creationAttributes(protocol),
 	}
 	if protocol == alicloud.ProtocolHTTPS {
@@ -193,10 +203,10 @@ func (b *builder) port(port corev1.ServicePort, protocols map[int32]string) {
 	b.model.Listeners = append(b.model.Listeners, listener)
 }
 
-// unserved tells what becomes of the CLB of a Service none of whose ports can be served.
+// unserved reports what becomes of the CLB of a Service none of whose ports can be served.
 func (b *builder) unserved() {
 	switch {
-	case len(b.model.Listeners) > 0 || problem.HasInvalid(b.problems):
+	case len(b.model.Listeners) > 0:
 	case !b.in.Exists:
 		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that no CLB is made")
 	case b.in.Reused:
@@ -248,20 +258,27 @@ func (in Input) Backends() backend.Input {
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return backend.Input{
-		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: usesInterfaces(in.Params, in.Config),
+		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesInterfaces(),
 		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Blocks: in.Blocks,
 	}
 }
 
-func (b *builder) eni() bool { return usesInterfaces(b.in.Params, b.in.Config) }
+func (b *builder) eni() bool { return b.in.usesInterfaces() }
 
-// usesInterfaces reports whether the members are addresses of pods.
-func usesInterfaces(params annotation.Params, config config.Config) bool {
-	if params.BackendType != "" {
-		return params.BackendType == alicloud.BackendENI
+// usesInterfaces reports whether the backends are addresses of pods. An annotation that is not accepted leaves them what they are.
+func (in Input) usesInterfaces() bool {
+	switch {
+	case in.Params.BackendType != "":
+		return in.Params.BackendType == alicloud.BackendENI
+	case in.Params.Refused(annotation.BackendType) && in.Observed != nil:
+		owner := mark.OwnerOf(in.Service, in.ClusterID)
+		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
+			return slices.ContainsFunc(g.Backends, func(b alicloud.Backend) bool { return b.Type == alicloud.BackendENI && owner.Owns(b.Description) })
+		})
+	default:
+		return in.Config.DefaultBackendENI
 	}
-	return config.DefaultBackendENI
 }
 
 // targetPort is how the names of groups of pods spell the target port.
@@ -272,37 +289,7 @@ func targetPort(port corev1.ServicePort) string {
 	return strconv.Itoa(int(port.Port))
 }
 
-// protocols reads the annotation protocol-port.
-func (b *builder) protocols() map[int32]string {
-	chosen := map[int32]string{}
-	for item := range strings.SplitSeq(b.in.Params.Get(annotation.ProtocolPort), ",") {
-		protocol, text, ok := strings.Cut(item, ":")
-		port, err := strconv.ParseInt(text, 10, 32)
-		if !ok || err != nil {
-			continue
-		}
-		number := int32(port)
-		if _, twice := chosen[number]; twice {
-			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ProtocolPort, number)
-			continue
-		}
-		chosen[number] = protocol
-		b.checkProtocol(number, protocol)
-	}
-	return chosen
-}
-
-func (b *builder) checkProtocol(number int32, protocol string) {
-	want := corev1.ProtocolTCP
-	if protocol == alicloud.ProtocolUDP {
-		want = corev1.ProtocolUDP
-	}
-	if !slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number && p.Protocol == want }) {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no %s port %d", annotation.ProtocolPort, protocol, number, want, number)
-	}
-}
-
-// report tells about nodes that look like members and cannot be. One message names them all.
+// report reports nodes that look like backends and cannot be. One message names them all.
 func (b *builder) report() {
 	var names []string
 	for _, node := range b.in.Nodes {

@@ -48,15 +48,29 @@ func (b *builder) certificates() {
 		switch {
 		case !state.Read:
 		case !state.Found && !used:
+			b.withhold(id)
 			b.problem(problem.ReasonInvalidAnnotation, "certificate %q does not exist in the region; accepted: the id of a server certificate of CLB", id)
 		case !state.Found || state.Expires.IsZero():
 		case !b.in.Now.Before(state.Expires) && !used:
+			b.withhold(id)
 			b.problem(problem.ReasonInvalidAnnotation, "certificate %q expired on %s; accepted: a certificate that is valid", id, dateOf(state.Expires))
 		case !b.in.Now.Before(state.Expires):
 			b.problem(problem.ReasonCertificateExpired, "certificate %s expired on %s and is still served", id, dateOf(state.Expires))
 		case state.Expires.Sub(b.in.Now) < certificateWarning:
 			b.problem(problem.ReasonCertificateExpiring, "certificate %s expires on %s", id, dateOf(state.Expires))
 		}
+	}
+}
+
+// withhold lets no listener get the certificate: those that are there keep the one that they have.
+func (b *builder) withhold(id string) {
+	for i := range b.model.Listeners {
+		listener := &b.model.Listeners[i]
+		if listener.Attributes[alicloud.AttributeServerCertificateID] == id {
+			delete(listener.Attributes, alicloud.AttributeServerCertificateID)
+			listener.UpdateOnly = true
+		}
+		listener.Extensions = slices.DeleteFunc(listener.Extensions, func(e alicloud.DomainExtension) bool { return e.CertificateID == id })
 	}
 }
 

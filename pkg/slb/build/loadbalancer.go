@@ -10,12 +10,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// defaultBandwidth is the bandwidth in Mbit/s of a CLB that pays by bandwidth where no annotation gives one.
+// defaultBandwidth is the bandwidth in Mbit/s of a CLB that begins to pay by bandwidth where no annotation gives one.
 const defaultBandwidth = 50
 
 // loadBalancer fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
 func (b *builder) loadBalancer() {
 	params, config := b.in.Params, b.in.Config
+	b.model.CreateBlocked = params.Refuses(annotation.ScopeCreation) || params.Refused(annotation.BackendType)
 	b.model.LoadBalancer = b.managedLoadBalancer()
 	b.model.RemoveTags, b.model.RemoveDomains = b.in.RemoveTags, b.in.RemoveDomains
 
@@ -59,14 +60,16 @@ func (b *builder) network() {
 func (b *builder) checkPlace() {
 	params := b.in.Params
 	if b.in.Exists {
-		return // a value that differs from that of the CLB is told as one that cannot change
+		return // a value that differs from that of the CLB is reported as one that cannot change
 	}
 	for _, suffix := range []annotation.Suffix{annotation.MasterZoneID, annotation.SlaveZoneID} {
 		if zone := params.Get(suffix); zone != "" && !strings.HasPrefix(zone, b.in.Config.Region) {
+			b.model.CreateBlocked = true
 			b.problem(problem.ReasonInvalidAnnotation, "%s: %q is not accepted; accepted: a zone of region %s", suffix, zone, b.in.Config.Region)
 		}
 	}
 	if params.Has(annotation.IP) && (params.AddressType() != alicloud.AddressIntranet || !params.Has(annotation.VSwitchID) || params.Get(annotation.IPVersion) == annotation.FamilyIPv6) {
+		b.model.CreateBlocked = true
 		b.problem(problem.ReasonInvalidAnnotation, "%s (or spec.loadBalancerIP) needs %s: intranet, %s and an IPv4 CLB", annotation.IP, annotation.AddressType, annotation.VSwitchID)
 	}
 }
@@ -91,14 +94,12 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		lb.Tags = []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
 	} else {
 		// What only a new CLB could have is compared even when its annotation was removed.
-		lb.AddressType, lb.AddressIPVersion = params.AddressType(), params.Or(annotation.IPVersion, annotation.FamilyIPv4)
+		lb.AddressType, lb.AddressIPVersion = b.decided(annotation.AddressType, alicloud.AddressInternet), b.decided(annotation.IPVersion, annotation.FamilyIPv4)
 	}
 	if lb.ModificationProtection == alicloud.ConsoleProtection {
 		lb.ModificationProtectionReason = mark.ProtectionReason
 	}
-	if strings.EqualFold(lb.InstanceChargeType, model.PayBySpec) {
-		lb.Spec = params.Get(annotation.Spec)
-	}
+	b.spec(&lb)
 	if params.AddressType() == alicloud.AddressInternet {
 		b.internet(&lb)
 		lb.VSwitchID = ""
@@ -107,6 +108,28 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	}
 	lb.Tags = append(lb.Tags, annotation.TagsOf(params)...)
 	return lb
+}
+
+// decided is the value of an annotation or its default, "" while it is not accepted.
+func (b *builder) decided(suffix annotation.Suffix, fallback string) string {
+	if b.in.Params.Refused(suffix) {
+		return ""
+	}
+	return b.in.Params.Or(suffix, fallback)
+}
+
+// spec sets the specification, which only a CLB that pays by it has: by its annotation, else as it is.
+func (b *builder) spec(lb *alicloud.LoadBalancer) {
+	effective := lb.InstanceChargeType
+	if effective == "" && b.in.Observed != nil {
+		effective = b.in.Observed.LoadBalancer.InstanceChargeType
+	}
+	switch {
+	case strings.EqualFold(effective, model.PayBySpec):
+		lb.Spec = b.in.Params.Get(annotation.Spec)
+	case b.in.Params.Has(annotation.Spec) && !b.in.Params.Reverted[annotation.Spec]:
+		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect without %s: %s", annotation.Spec, annotation.InstanceChargeType, model.PayBySpec)
+	}
 }
 
 // managedName is the name that an annotation asks for, or the default one when such an annotation was removed.
@@ -120,6 +143,15 @@ func (b *builder) managedName() string {
 func (b *builder) internet(lb *alicloud.LoadBalancer) {
 	lb.InternetChargeType = b.in.Params.Get(annotation.ChargeType)
 	if lb.InternetChargeType == model.PayByBandwidth {
-		lb.Bandwidth = b.in.Params.Int(annotation.Bandwidth, defaultBandwidth)
+		lb.Bandwidth = b.in.Params.Int(annotation.Bandwidth, b.usualBandwidth())
 	}
+}
+
+// usualBandwidth is the bandwidth where no annotation gives one: what the CLB has if it pays by bandwidth, because its user may have
+// raised it by hand, and the default where that is only switched on.
+func (b *builder) usualBandwidth() int {
+	if b.in.Observed != nil && b.in.Observed.LoadBalancer.InternetChargeType == model.PayByBandwidth {
+		return b.in.Observed.LoadBalancer.Bandwidth
+	}
+	return defaultBandwidth
 }

@@ -1,9 +1,12 @@
 package build
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -11,9 +14,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// forwards reads the annotation forward-port: the ports of http listeners that send their clients on to an https one.
-func (b *builder) forwards() map[int]int {
-	forwards := map[int]int{}
+// forwards reads the annotation forward-port: the ports of http listeners that redirect their clients to an https one.
+func (b *builder) forwards() {
+	b.forwarding, b.forwardedTwice = map[int]int{}, sets.New[int]()
 	for item := range strings.SplitSeq(b.in.Params.Get(annotation.ForwardPort), ",") {
 		from, to, ok := strings.Cut(item, ":")
 		source, err1 := strconv.Atoi(from)
@@ -21,22 +24,26 @@ func (b *builder) forwards() map[int]int {
 		if !ok || err1 != nil || err2 != nil {
 			continue
 		}
-		if _, twice := forwards[source]; twice {
+		if _, twice := b.forwarding[source]; twice {
 			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ForwardPort, source)
+			b.forwardedTwice.Insert(source)
 		}
-		forwards[source] = target
+		b.forwarding[source] = target
 	}
-	return forwards
 }
 
 // checkForwards reports pairs that have no http listener of the Service at one end or no https listener at the other.
-// On a CLB that its user made, the target may be a listener of theirs.
+// On an existing CLB (annotation id), the target may be a listener of its owner.
 func (b *builder) checkForwards() {
-	for source, target := range b.forwarding {
-		if b.listenerAt(source, alicloud.ProtocolHTTP) == nil {
+	for _, source := range slices.Sorted(maps.Keys(b.forwarding)) {
+		target, listener := b.forwarding[source], b.listenerAt(source, alicloud.ProtocolHTTP)
+		if listener == nil {
 			b.problem(problem.ReasonInvalidAnnotation, "%s: %d:%d needs an http listener of the Service on port %d (%s)", annotation.ForwardPort, source, target, source, annotation.ProtocolPort)
 		}
 		if b.listenerAt(target, alicloud.ProtocolHTTPS) == nil && !b.in.HTTPSPorts.Has(target) {
+			if listener != nil {
+				listener.UpdateOnly = true
+			}
 			b.problem(problem.ReasonInvalidAnnotation, "%s: %d:%d needs an https listener on port %d (%s)", annotation.ForwardPort, source, target, target, annotation.ProtocolPort)
 		}
 	}
@@ -46,9 +53,9 @@ func (b *builder) listenerAt(port int, protocol string) *model.Listener {
 	return b.model.Listener(alicloud.ListenerKey{Port: port, Protocol: protocol})
 }
 
-// forwarded returns the attributes of an http listener that only sends its clients on to an https one. Nothing else of
-// such a listener counts, so nothing else is compared.
-func (b *builder) forwarded(key alicloud.ListenerKey) (alicloud.Attributes, bool) {
+// redirect returns the attributes of an http listener that only redirects its clients to an https one. Nothing else of such a
+// listener counts, so nothing else is compared.
+func (b *builder) redirect(key alicloud.ListenerKey) (alicloud.Attributes, bool) {
 	target, ok := b.forwarding[key.Port]
 	if !ok || key.Protocol != alicloud.ProtocolHTTP {
 		return nil, false

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -17,6 +18,7 @@ func (b *builder) joinGroups() {
 		return
 	}
 	ids, twice := annotation.VGroupsOf(b.in.Params)
+	b.joinedTwice = sets.New(twice...)
 	for _, port := range twice {
 		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.VGroupPort, port)
 	}
@@ -31,6 +33,12 @@ func (b *builder) joinGroups() {
 // join turns the group of a port into our share of a group of others. It is blocked when there is no such group: then
 // everything of the port stays as it is.
 func (b *builder) join(port int32, group model.Group) (joined model.Group, blocked bool) {
+	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
+		Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
+	}
+	if b.in.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
+		return b.stay(group)
+	}
 	id, ok := b.joined[port]
 	if !ok {
 		return group, false
@@ -40,10 +48,29 @@ func (b *builder) join(port int32, group model.Group) (joined model.Group, block
 		return group, true
 	}
 	group.Name = id
-	if b.in.Params.Has(annotation.Weight) {
-		Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
-	}
 	return group, false
+}
+
+// sharesGroups reports whether the annotation weight counts: on an existing CLB once a port joins a group of others, and then for all
+// ports, as with the official CCM.
+func (b *builder) sharesGroups() bool {
+	return b.in.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
+}
+
+// stay keeps a port in the group that it is in while nobody knows which one its user wants: the one of others that has backends with
+// the mark of the port, else one of our own. Without either the port is blocked.
+func (b *builder) stay(group model.Group) (joined model.Group, blocked bool) {
+	if b.in.Observed == nil {
+		return group, true
+	}
+	for i := range b.in.Observed.Groups {
+		have := &b.in.Observed.Groups[i]
+		if have.Foreign() && slices.ContainsFunc(have.Backends, func(server alicloud.Backend) bool { return server.Description == group.Name }) {
+			group.Name = have.Name
+			return group, false
+		}
+	}
+	return group, b.in.Observed.Group(group.Name) == nil
 }
 
 // Divide spreads the weight of the Service in a group over its members in proportion to their own weights. A member gets

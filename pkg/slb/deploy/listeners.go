@@ -45,11 +45,13 @@ func (a *Applier) setListener(ctx context.Context, step model.Step) error {
 // resolve returns the listener of a step with the ids of what the same plan may have created before it.
 func (a *Applier) resolve(step model.Step) (alicloud.Listener, error) {
 	listener := step.Listener
-	group := a.model.Group(step.GroupName)
-	if group == nil {
-		return listener, fmt.Errorf("vServer group %s does not exist", step.GroupName)
+	if step.GroupName != "" { // a listener that redirects has none
+		group := a.model.Group(step.GroupName)
+		if group == nil {
+			return listener, fmt.Errorf("vServer group %s does not exist", step.GroupName)
+		}
+		listener.VServerGroupID = group.ID
 	}
-	listener.VServerGroupID = group.ID
 	listener.Attributes = model.WithAccessList(listener.Attributes, a.model.Access)
 	if listener.Attributes[alicloud.AttributeACLIDs] == model.OwnAccessList {
 		return listener, errNoAccessList

@@ -72,7 +72,7 @@ func deleteAccessStep(list *alicloud.AccessList) model.Step {
 // that is to go.
 func (d *differ) listenerAttributes(want, have *model.Listener) alicloud.Attributes {
 	attributes := model.WithAccessList(want.Attributes, d.actual.Access)
-	if attributes[alicloud.AttributeACLStatus] != "" || d.desired.Access != nil || have.Attributes[alicloud.AttributeACLStatus] != "on" || !model.UsesAccessList(have, d.actual.Access) {
+	if attributes[alicloud.AttributeACLStatus] != "" || d.desired.Access != nil || d.desired.KeepAccess || have.Attributes[alicloud.AttributeACLStatus] != "on" || !model.UsesAccessList(have, d.actual.Access) {
 		return attributes
 	}
 	open := alicloud.Attributes{alicloud.AttributeACLStatus: "off"}

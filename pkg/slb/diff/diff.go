@@ -17,7 +17,7 @@ func Diff(desired, actual *model.Model, service types.NamespacedName, clusterID 
 	d := &differ{desired: desired, actual: actual, owner: mark.Owner{Service: service, ClusterID: clusterID}}
 	creates := actual == nil || actual.LoadBalancer.ID == ""
 	switch {
-	case creates && len(desired.Listeners) == 0:
+	case creates && !desired.Creatable():
 		return d.plan // a CLB without listeners costs money and serves nobody
 	case creates:
 		d.actual = &model.Model{Reused: desired.Reused}

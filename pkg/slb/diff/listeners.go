@@ -22,7 +22,7 @@ func (d *differ) listeners() {
 		want := &d.desired.Listeners[i]
 		have := d.actual.Listener(want.ListenerKey)
 		switch {
-		case want.Blocked:
+		case want.Blocked, want.UpdateOnly && (have == nil || recreates(want, have)):
 		case have == nil:
 			if d.makeRoom(want) {
 				d.createListener(want)
@@ -40,14 +40,15 @@ func (d *differ) listeners() {
 	}
 }
 
-// makeRoom deletes our listener of another protocol on the port. Layer 7 shares its ports with TCP.
+// makeRoom deletes our listener of another protocol on the port. Layer 7 shares its ports with TCP. A listener without our mark was
+// made by hand, also on a CLB of ours: nobody asked to have it deleted.
 func (d *differ) makeRoom(want *model.Listener) bool {
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]
 		if have.Port != want.Port || have.Protocol == alicloud.ProtocolUDP || want.Protocol == alicloud.ProtocolUDP {
 			continue
 		}
-		if d.owner.OwnedByOther(have.Description) || d.desired.Reused && !d.owner.Owns(have.Description) {
+		if !d.owner.Owns(have.Description) {
 			d.problem(problem.ReasonListenerConflict, "port %d is in use by listener %s (%s)", want.Port, have.ListenerKey, have.Description)
 			return false
 		}
@@ -90,13 +91,21 @@ func (d *differ) createListener(want *model.Listener) {
 
 // listenerNeeds: a listener cannot be made while its group is missing or another protocol still holds its port.
 func (d *differ) listenerNeeds(want *model.Listener) []string {
-	needs := []string{model.TargetGroup(want.Group), model.TargetAccess}
+	needs := d.needsOf(want)
 	for _, key := range d.replaced {
 		if key.Port == want.Port {
 			needs = append(needs, model.TargetListener(key))
 		}
 	}
 	return needs
+}
+
+// needsOf are what every write of a listener needs.
+func (d *differ) needsOf(want *model.Listener) []string {
+	if want.Group == "" {
+		return []string{model.TargetAccess}
+	}
+	return []string{model.TargetGroup(want.Group), model.TargetAccess}
 }
 
 func (d *differ) startListener(want *model.Listener) {
@@ -115,7 +124,7 @@ func (d *differ) updateListener(want, have *model.Listener) {
 	if have.Description != want.Description {
 		note("Description", have.Description, want.Description)
 	}
-	if group := d.actual.GroupByID(have.GroupID); group == nil || group != d.actual.Group(want.Group) {
+	if group := d.actual.GroupByID(have.GroupID); want.Group != "" && (group == nil || group != d.actual.Group(want.Group)) {
 		note("VServerGroup", have.GroupID, want.Group)
 	}
 	attributes := d.listenerAttributes(want, have)
@@ -131,7 +140,7 @@ func (d *differ) updateListener(want, have *model.Listener) {
 		d.step(model.Step{
 			Op: model.OpSetListener, Target: model.TargetListener(want.ListenerKey),
 			Before: strings.Join(before, " "), After: strings.Join(after, " "),
-			Needs: []string{model.TargetGroup(want.Group), model.TargetAccess}, GroupName: want.Group,
+			Needs: d.needsOf(want), GroupName: want.Group,
 			Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 		})
 	}
@@ -147,7 +156,7 @@ func (d *differ) deleteListeners() {
 	}
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]
-		if !d.owner.Owns(have.Description) || slices.Contains(d.replaced, have.ListenerKey) || d.desired.Listener(have.ListenerKey) != nil {
+		if !d.owner.Owns(have.Description) || slices.Contains(d.replaced, have.ListenerKey) || d.desired.Listener(have.ListenerKey) != nil || d.standsIn(have) {
 			continue
 		}
 		d.step(model.Step{
@@ -155,6 +164,13 @@ func (d *differ) deleteListeners() {
 			Listener: alicloud.Listener{ListenerKey: have.ListenerKey},
 		})
 	}
+}
+
+// standsIn reports whether the listener serves a port whose wanted listener, of another protocol, cannot be created yet.
+func (d *differ) standsIn(have *model.Listener) bool {
+	return slices.ContainsFunc(d.desired.Listeners, func(want model.Listener) bool {
+		return want.Port == have.Port && (want.Blocked || want.UpdateOnly) && d.actual.Listener(want.ListenerKey) == nil
+	})
 }
 
 func ListenerText(attributes alicloud.Attributes) string {

@@ -34,10 +34,10 @@ func (d *differ) set(op model.Op, want, have string) {
 
 func (d *differ) charges(want, have *alicloud.LoadBalancer) {
 	switch {
-	case want.InstanceChargeType == "" || have.InstanceChargeType == "":
-		// Not every answer tells the charge type: unknown is no difference.
-	case strings.EqualFold(want.InstanceChargeType, have.InstanceChargeType):
-		if strings.EqualFold(want.InstanceChargeType, model.PayBySpec) {
+	case have.InstanceChargeType == "":
+		// Not every answer has the charge type: unknown is no difference.
+	case want.InstanceChargeType == "", strings.EqualFold(want.InstanceChargeType, have.InstanceChargeType):
+		if strings.EqualFold(have.InstanceChargeType, model.PayBySpec) {
 			d.set(model.OpSetSpec, want.Spec, have.Spec)
 		}
 	case strings.EqualFold(want.InstanceChargeType, model.PayBySpec):

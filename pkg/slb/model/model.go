@@ -35,6 +35,12 @@ type Model struct {
 	Reused bool
 	// Override says that the listeners of a reused CLB are ours to manage.
 	Override bool
+	// CreateBlocked says that an annotation that is not accepted decides on what a new CLB is like: none is created. Desired models
+	// only.
+	CreateBlocked bool
+	// KeepAccess says that nobody knows who may connect: the access control of the listeners and our access control list stay as
+	// they are. Desired models only.
+	KeepAccess bool
 
 	Listeners []Listener
 	Groups    []Group
@@ -47,7 +53,7 @@ type Model struct {
 type Listener struct {
 	alicloud.ListenerKey
 	Description string
-	// Group is the name of the vServer group. Desired models only.
+	// Group is the name of the vServer group, empty for a listener that redirects. Desired models only.
 	Group string
 	// GroupID is the id of the vServer group. Observed models only.
 	GroupID string
@@ -60,6 +66,9 @@ type Listener struct {
 	// Blocked says that what the port needs is missing: the listener and the groups of the CLB stay as they are. Desired
 	// models only.
 	Blocked bool
+	// UpdateOnly says that an annotation that is not accepted decides on the listener: it is neither created nor replaced by one of
+	// another kind. Desired models only.
+	UpdateOnly bool
 	// Create holds attributes that a new listener gets beside the managed ones. Desired models only.
 	Create alicloud.Attributes
 }
@@ -151,18 +160,22 @@ func (m *Model) used(groupID string) bool {
 	return false
 }
 
-// Serves reports whether the CLB answers on at least one listener.
-func (m *Model) Serves() bool {
-	if m.LoadBalancer.Address == "" {
+// Serves reports whether the CLB answers on at least one of the wanted listeners. A listener of another Service on the same port does
+// not count.
+func (m *Model) Serves(desired *Model) bool {
+	if m.LoadBalancer.Address == "" || desired == nil {
 		return false
 	}
-	for i := range m.Listeners {
-		switch m.Listeners[i].Status {
-		case alicloud.ListenerRunning, alicloud.ListenerStarting:
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.Listeners, func(have Listener) bool {
+		want := desired.Listener(have.ListenerKey)
+		return want != nil && want.Description == have.Description &&
+			(have.Status == alicloud.ListenerRunning || have.Status == alicloud.ListenerStarting)
+	})
+}
+
+// Creatable reports whether a new CLB would have a listener.
+func (m *Model) Creatable() bool {
+	return !m.CreateBlocked && slices.ContainsFunc(m.Listeners, func(l Listener) bool { return !l.Blocked && !l.UpdateOnly })
 }
 
 // IsMember reports whether the address gets traffic in every group that is to have it.

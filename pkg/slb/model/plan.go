@@ -136,21 +136,6 @@ func BackendsText(members []alicloud.Backend) string {
 	return strings.Join(texts, ", ")
 }
 
-// MembersOnly leaves the changes of members of groups that are there. It is what may be done while an annotation is
-// invalid.
-func (p Plan) MembersOnly() Plan {
-	kept := Plan{Problems: p.Problems}
-	for _, step := range p.Steps {
-		switch step.Op {
-		case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
-			if step.GroupID != "" {
-				kept.Steps = append(kept.Steps, step)
-			}
-		}
-	}
-	return kept
-}
-
 // Name is what the step calls a listener, a group or its new members.
 func (s *Step) Name() string {
 	switch {

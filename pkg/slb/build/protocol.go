@@ -1,0 +1,89 @@
+package build
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// chooseProtocols reads the annotation protocol-port.
+func (b *builder) chooseProtocols() {
+	b.chosen, b.chosenTwice = map[int32]string{}, sets.New[int32]()
+	for item := range strings.SplitSeq(b.in.Params.Get(annotation.ProtocolPort), ",") {
+		protocol, text, ok := strings.Cut(item, ":")
+		number, err := strconv.ParseInt(text, 10, 32)
+		if !ok || err != nil {
+			continue
+		}
+		port := int32(number)
+		if _, twice := b.chosen[port]; twice {
+			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ProtocolPort, port)
+			b.chosenTwice.Insert(port)
+			continue
+		}
+		b.chosen[port] = protocol
+		b.checkProtocol(port, protocol)
+	}
+}
+
+// checkProtocol reports a protocol that no traffic can use.
+func (b *builder) checkProtocol(number int32, protocol string) {
+	i := slices.IndexFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number })
+	switch {
+	case i < 0:
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no port %d", annotation.ProtocolPort, protocol, number, number)
+	case !b.declares(number, isUDP(protocol)) && !b.eni():
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
+			annotation.ProtocolPort, protocol, number, number, b.in.Service.Spec.Ports[i].Protocol)
+	}
+}
+
+// protocol returns the protocol of the listener of a port. As with the official CCM, the annotation decides whatever the Service
+// declares; where the Service declares both TCP and UDP on the port, it is about the one of its own family. While the annotation is not
+// accepted, a listener that is there keeps its protocol.
+func (b *builder) protocol(port corev1.ServicePort) string {
+	declared := strings.ToLower(string(port.Protocol))
+	if b.in.Params.Refused(annotation.ProtocolPort) || b.chosenTwice.Has(port.Port) {
+		return cmp.Or(b.observedProtocol(port), declared)
+	}
+	if chosen, ok := b.chosen[port.Port]; ok && b.mayHave(port, chosen) {
+		return chosen
+	}
+	return declared
+}
+
+// observedProtocol is that of our listener of the port, "" where there is none.
+func (b *builder) observedProtocol(port corev1.ServicePort) string {
+	if b.in.Observed == nil {
+		return ""
+	}
+	for i := range b.in.Observed.Listeners {
+		listener := &b.in.Observed.Listeners[i]
+		if listener.Port == int(port.Port) && b.owner.Owns(listener.Description) && b.mayHave(port, listener.Protocol) {
+			return listener.Protocol
+		}
+	}
+	return ""
+}
+
+// mayHave reports whether a listener of the protocol can be that of the port, and not that of the other port of the same number.
+func (b *builder) mayHave(port corev1.ServicePort, protocol string) bool {
+	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declares(port.Port, isUDP(protocol))
+}
+
+// declares reports whether the Service has the port with UDP, or with TCP.
+func (b *builder) declares(number int32, udp bool) bool {
+	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == number && (p.Protocol == corev1.ProtocolUDP) == udp
+	})
+}
+
+func isUDP(protocol string) bool { return protocol == alicloud.ProtocolUDP }
