@@ -236,7 +236,7 @@ spec:
     expression: >-
       object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[1]s'
       && object.metadata.?annotations['%[2]s'].orValue('') == ''
-      && !%[3]s.exists(k, k in object.metadata.?annotations.orValue({}))
+      && !%[3]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')
   # Its finalizers must go, whatever its annotations say.
   - name: not-being-deleted
     expression: "!has(object.metadata.deletionTimestamp)"
@@ -247,11 +247,12 @@ spec:
   - name: before
     expression: >-
       oldObject != null && oldObject.spec.?type.orValue('') == 'LoadBalancer' ? oldObject.metadata.?annotations.orValue({}) : {}
-  # A key with the older prefix counts only where the newer one is absent.
+  # An empty value is an absent annotation, and a key with the older prefix counts only where the newer one is absent.
   - name: changed
     expression: >-
       variables.annotations.filter(k, !(k in variables.before && variables.before[k] == variables.annotations[k])
-      && !(k.startsWith(%[5]s) && (%[4]s + k.substring(size(%[5]s))) in variables.annotations))
+      && variables.annotations[k].trim() != ''
+      && !(k.startsWith(%[5]s) && variables.annotations[?(%[4]s + k.substring(size(%[5]s)))].orValue('').trim() != ''))
 %[6]s  validations:
 %[7]s---
 apiVersion: admissionregistration.k8s.io/v1

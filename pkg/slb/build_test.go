@@ -328,7 +328,7 @@ func TestBuildListeners(t *testing.T) {
 		}},
 		{"https", set("protocol-port", "https:80", "cert-id", "cert-1", "tls-cipher-policy", "tls_cipher_policy_1_2", "http2-enabled", "off"),
 			[]string{`https:80 EnableHttp2="off" ServerCertificateId="cert-1" TLSCipherPolicy="tls_cipher_policy_1_2"`}},
-		{"https without certificate", set("protocol-port", "https:80"), nil},
+		{"https without certificate", set("protocol-port", "https:80"), []string{"https:80"}},
 		{"forward", set("protocol-port", "http:80", "forward-port", "80:443"), []string{`http:80 ForwardPort="443" ListenerForward="on"`}},
 		{"protocol of UDP stays", both(udp, set("protocol-port", "http:80")), []string{"http:80", "udp:80"}},
 		{"access control", set("acl-status", "on", "acl-id", "acl-1", "acl-type", "white"), []string{`tcp:80 AclId="acl-1" AclStatus="on" AclType="white"`}},

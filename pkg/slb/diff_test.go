@@ -107,10 +107,12 @@ func TestDiff(t *testing.T) {
 			`create listener: http:80: HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: http:80",
 		}},
 		{"forwarding begins", func(c *buildCase) {
-			annotate(c.svc, annotation.ProtocolPort, "http:80")
+			c.svc.Spec.Ports = append(c.svc.Spec.Ports, testPort(443, corev1.ProtocolTCP))
+			annotate(c.svc, annotation.ProtocolPort, "http:80,https:443")
+			annotate(c.svc, annotation.CertID, testCertificate)
 			annotate(c.svc, annotation.ForwardPort, "80:443")
 		},
-			func(m *model.Model) { m.Listeners[0].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
+			func(m *model.Model) { m.Listeners[1].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
 				`delete listener: http:80: ListenerForward="off"`,
 				`create listener: http:80: ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
 				"start listener: http:80",

@@ -46,7 +46,7 @@ func TestParseParams(t *testing.T) {
 		{"zero connect port", map[string]string{key(annotation.HealthCheckConnectPort): "0"}, annotation.HealthCheckConnectPort, "", []string{problem.ReasonInvalidAnnotation}},
 		{"backend port", map[string]string{key(annotation.HealthCheckConnectPort): "-520"}, annotation.HealthCheckConnectPort, "-520", nil},
 		{"NLB id", map[string]string{key(annotation.LoadBalancerID): "nlb-1"}, annotation.LoadBalancerID, "", []string{problem.ReasonInvalidAnnotation}},
-		{"drain without timeout", map[string]string{key(annotation.ConnectionDrain): "on"}, annotation.ConnectionDrain, "on", []string{problem.ReasonInvalidAnnotation}},
+		{"drain without timeout", map[string]string{key(annotation.ConnectionDrain): "on"}, annotation.ConnectionDrain, "", []string{problem.ReasonInvalidAnnotation}},
 		{"bandwidth alone", map[string]string{key(annotation.Bandwidth): "10"}, annotation.Bandwidth, "10", []string{problem.ReasonAnnotationNoEffect}},
 		{"unknown key", map[string]string{annotation.Prefixes[0] + "loadbalancer-colour": "red"}, annotation.Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
 		{"misspelled key", map[string]string{annotation.Prefixes[0] + "loadbalancer-schedular": "rr"}, annotation.Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
@@ -60,6 +60,9 @@ func TestParseParams(t *testing.T) {
 		{"unclear wish to preserve", map[string]string{key(annotation.PreserveOnDelete): "yes"}, annotation.PreserveOnDelete, "yes", []string{problem.ReasonAnnotationNoEffect}},
 		{"classic network of the internet", map[string]string{key(annotation.NetworkType): "classic"}, annotation.NetworkType, "classic", []string{problem.ReasonAnnotationNoEffect}},
 		{"kind of ACL alone", map[string]string{key(annotation.ACLType): "white"}, annotation.ACLType, "white", []string{problem.ReasonAnnotationNoEffect}},
+		{"empty", map[string]string{key(annotation.Bandwidth): "", key(annotation.HealthyThreshold): " \t", annotation.BackendType: ""}, annotation.Bandwidth, "", nil},
+		{"empty before the old prefix", map[string]string{key(annotation.Scheduler): "", old(annotation.Scheduler): "wrr"}, annotation.Scheduler, "wrr", nil},
+		{"cookie as the official CCM's users write it", map[string]string{key(annotation.Cookie): "route-id"}, annotation.Cookie, "route-id", nil},
 		{"backend type", map[string]string{annotation.BackendType: "pod"}, annotation.Scheduler, "", []string{problem.ReasonInvalidAnnotation}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
