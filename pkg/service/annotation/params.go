@@ -77,11 +77,12 @@ func (p Params) WithLast(last *Params) Params {
 	filled := p
 	filled.values, filled.refused = maps.Clone(p.values), maps.Clone(p.refused)
 	for suffix := range p.refused {
-		if last.refused[suffix] {
-			continue
+		value, had := last.values[suffix]
+		if last.refused[suffix] || !had && slices.Contains(accessLists, suffix) {
+			continue // without an access list before, "as it was" could open a listener to everybody
 		}
 		delete(filled.refused, suffix)
-		if value, ok := last.values[suffix]; ok {
+		if had {
 			filled.values[suffix] = value
 		}
 		if suffix == BackendType {

@@ -14,7 +14,13 @@ import (
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
 const (
 	codeVSwitchFull = "VSwitchAvailableIpNotExist"
+	codeTooManyTags = "TooManyTags"
 )
+
+// isTagQuota reports whether the CLB has as many tags as it can have. Then everything but the tags is done.
+func isTagQuota(err error) bool {
+	return alicloud.IsQuota(err) || alicloud.HasCode(err, codeTooManyTags)
+}
 
 // chargeRefusals are the codes with which the cloud may refuse what a CLB is to be charged by. Only the first one names the
 // reason; with the others it is the likely one where a rule below applies, too.

@@ -116,7 +116,7 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 }
 
 func (a *Applier) fail(step model.Step, err error) {
-	a.failed[step.Key()] = true
+	a.failed[step.Key()] = step.Op != model.OpTag || !isTagQuota(err)
 	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
 	switch {

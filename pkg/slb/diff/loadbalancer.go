@@ -62,18 +62,31 @@ func internetText(lb *alicloud.LoadBalancer) string {
 	return fmt.Sprintf("%s %d Mbit/s", lb.InternetChargeType, lb.Bandwidth)
 }
 
-// tags adds the tags that are missing or differ, and removes those that left the annotation. Tags of others stay. The tags of
-// earlier versions go with the first write of tags, because a write of their own would make an upgrade write to every CLB.
+// tags adds the tags that are missing or differ, and removes those that left the annotation. Tags of others stay; what they leave no
+// room for is not set, because a CLB serves without our tags, too. The tags of earlier versions go with the first write of tags,
+// because a write of their own would make an upgrade write to every CLB.
 func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 	var missing []alicloud.Tag
-	var texts []string
-	for _, tag := range want {
-		if value, ok := have.Tag(tag.Key); !ok || value != tag.Value {
-			missing = append(missing, tag)
-			texts = append(texts, tag.Key+"="+tag.Value)
-		}
-	}
+	var texts, left []string
 	gone := d.tagsToRemove(want, have)
+	room := annotation.MaxTags - len(have.Tags) + len(gone)
+	for _, tag := range want {
+		value, ok := have.Tag(tag.Key)
+		switch {
+		case ok && value == tag.Value:
+			continue
+		case !ok && room <= 0:
+			left = append(left, tag.Key)
+			continue
+		case !ok:
+			room--
+		}
+		missing = append(missing, tag)
+		texts = append(texts, tag.Key+"="+tag.Value)
+	}
+	if len(left) > 0 {
+		d.problem(problem.ReasonAnnotationNoEffect, "tags %s are not set: CLB %s has the %d tags that a resource can have", strings.Join(left, ", "), have.ID, annotation.MaxTags)
+	}
 	if len(missing)+len(gone) > 0 {
 		gone = append(gone, presentTags(have, mark.LegacyTags())...)
 	}
