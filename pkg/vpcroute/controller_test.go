@@ -325,3 +325,42 @@ func TestUnroutedController(t *testing.T) {
 		t.Errorf("%d calls to the cloud with routes off", n)
 	}
 }
+
+// TestUnroutedControllerSwitchesChecksOff: whoever routes pod addresses instead needs the source/destination checks off, also of
+// nodes that join later; the flag that leaves them alone holds here too.
+func TestUnroutedControllerSwitchesChecksOff(t *testing.T) {
+	t.Parallel()
+	for _, skip := range []bool{false, true} {
+		t.Run(fmt.Sprint(skip), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				config := cloud.DefaultConfig()
+				for i := range 3 {
+					config.Instances = append(config.Instances, cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
+				}
+				s := newServer(t, emulator.Options{Config: config}, 0)
+				s.create(nodeOf(0), nodeOf(1))
+				stop := s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
+					opts := s.options(factory)
+					opts.SkipSourceDestCheck = skip
+					controller, err := NewUnroutedController(opts)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return controller.Run
+				})
+				time.Sleep(time.Minute)
+				s.create(nodeOf(2))
+				time.Sleep(time.Minute)
+				stop()
+				want := 3
+				if skip {
+					want = 0
+				}
+				if n := s.account.Count(0, "ModifyNetworkInterfaceAttribute"); n != want {
+					t.Errorf("%d checks were switched off, want %d", n, want)
+				}
+			})
+		})
+	}
+}

@@ -3,6 +3,7 @@ package vpcroute
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,10 +20,13 @@ import (
 )
 
 // startStock runs the stock route controller over the adapter.
-func (s *server) startStock() {
+func (s *server) startStock(change ...func(*Options)) {
 	s.t.Helper()
 	s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
 		opts := s.options(factory)
+		for _, f := range change {
+			f(&opts)
+		}
 		nodes := factory.Core().V1().Nodes()
 		clusterCIDRs, err := netutils.ParseCIDRs([]string{"10.244.0.0/16"})
 		if err != nil {
@@ -73,6 +77,24 @@ func TestStockController(t *testing.T) {
 	if diff := cmp.Diff(want, s.account.Routes(testTable)); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
 	}
+}
+
+// TestStockControllerWithoutSettings: in a program that starts the stock route controller, only that one knows the cluster CIDR.
+func TestStockControllerWithoutSettings(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, emulator.Options{}, 6)
+	foreign := map[string]string{"10.244.250.0/28": "i-5", "192.168.0.0/24": "i-5", "0.0.0.0/0": "i-5"}
+	s.account.make("by hand", foreign)
+	nodes, want := nodesOf(5)
+	maps.Copy(want, foreign)
+	s.create(nodes...)
+	s.startStock(func(o *Options) { o.Config.ClusterCIDRs = nil })
+	s.eventuallyRoutes(want)
+	if err := s.client.CoreV1().Nodes().Delete(t.Context(), "node-3", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	delete(want, cidrOf(3))
+	s.eventuallyRoutes(want)
 }
 
 // TestRoutesConcurrently makes two hundred calls at once, as the stock controller does at most.
