@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,8 @@ type envOptions struct {
 	nodes  int           // how many nodes there will be at most
 	// broadcastJobs makes OpenKruise work there, and pods of provider-initor really run.
 	broadcastJobs bool
+	// routeQuota is how many entries a route table takes; 0 is more than any scenario needs.
+	routeQuota int
 	// audit makes the API server log the requests of service accounts.
 	audit bool
 }
@@ -52,7 +55,7 @@ type envOptions struct {
 func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 	sandbox := cluster.Options{
 		Dir: r.path("sandbox"), PodCIDR: podCIDR, NodeIP: true, ExpectedNodes: opts.nodes,
-		Emulator: cluster.CloudOptions{Config: roomyConfig(), Settle: opts.settle, NoListeners: true},
+		Emulator: cluster.CloudOptions{Config: roomyConfig(opts.routeQuota), Settle: opts.settle, NoListeners: true},
 	}
 	if opts.broadcastJobs {
 		sandbox.OpenKruise, sandbox.BinDir = r.program("kruise"), r.binDir
@@ -72,11 +75,11 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 	return e, nil
 }
 
-// roomyConfig is the built-in configuration with quotas that no scenario reaches. What one call takes stays as it is.
-func roomyConfig() *emulator.Config {
+// roomyConfig is the built-in configuration with quotas that no scenario reaches but that of routes, where one is given. What one call takes stays as it is.
+func roomyConfig(routeQuota int) *emulator.Config {
 	config := cloud.DefaultConfig()
 	config.Quotas = cloud.Limits{
-		LoadBalancers: 10_000, LBsPerInstance: 10_000, BackendsPerLB: 10_000, RouteEntriesPerTable: 10_000,
+		LoadBalancers: 10_000, LBsPerInstance: 10_000, BackendsPerLB: 10_000, RouteEntriesPerTable: cmp.Or(routeQuota, 10_000),
 	}
 	return config
 }
@@ -109,6 +112,12 @@ type run struct {
 	start       time.Time
 	// steadyWindow is how long the steady state is watched, as asked for.
 	steadyWindow time.Duration
+}
+
+// in is the run with a directory of its own, for a scenario that needs several envs.
+func (r run) in(name string) run {
+	r.dir = filepath.Join(r.dir, name)
+	return r
 }
 
 func (r run) path(name string) string { return filepath.Join(r.dir, name) }
