@@ -13,15 +13,16 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
-const checkLong = `Judges the provider ID of every node: ok, missing, foreign (of another cloud), wrong (unreadable, that of two nodes, or not that
-of the node's instance) or not-ecs. What the instance is, and which nodes are none, is known only with --cloud-config.
+const checkLong = `Verifies the provider ID of every node: ok, missing, foreign (of another cloud), wrong (unreadable, shared by two nodes, or not
+the ID of the node's instance), unverified (ECS does not show the instance to this key) or not-ecs. With --cloud-config, it compares the
+IDs with the instances in ECS.
 
-It changes nothing. Nodes of virtual-kubelet are left out.
+It changes nothing, and skips virtual-kubelet nodes.
 
 Exit codes:
-  0  every node is ok or not-ecs
-  1  a flag is wrong, or the API server or ECS refuses or does not answer
-  4  a node is missing, foreign or wrong`
+  0  every node is ok, unverified or not-ecs, or foreign without an ECS instance
+  1  a flag is invalid, or the API server or ECS rejects a request or does not respond
+  4  a node has no provider ID, or a wrong one`
 
 func newCheckCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)

@@ -1,5 +1,5 @@
 // Command provider-initor gives the node it runs on its spec.providerID and, from a workstation, runs itself on all nodes of a
-// cluster and judges their IDs. It parses flags, builds the clients, prints, and turns the outcome into an exit code; the work
+// cluster and verifies their IDs. It parses flags, builds the clients, prints, and turns the outcome into an exit code; the work
 // is in pkg/initor.
 package main
 

@@ -59,7 +59,7 @@ func writeJSON[T any](w io.Writer, nodes []T) error {
 	return nil
 }
 
-// writeTable shows an empty cell as a dash, so that columns can be told apart by blanks.
+// writeTable shows an empty cell as a dash, so that blanks separate the columns.
 func writeTable(w io.Writer, rows [][]string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {

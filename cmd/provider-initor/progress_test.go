@@ -62,8 +62,8 @@ func TestJudge(t *testing.T) {
 		{states: []rollout.NodeState{pendingState}},
 		{states: []rollout.NodeState{failedState}, want: errNodes},
 	} {
-		if err := judge(test.states, test.finished); !errors.Is(err, test.want) {
-			t.Errorf("judge(%v, %t) = %v, want %v", test.states, test.finished, err, test.want)
+		if err := resultOf(test.states, test.finished); !errors.Is(err, test.want) {
+			t.Errorf("resultOf(%v, %t) = %v, want %v", test.states, test.finished, err, test.want)
 		}
 	}
 }

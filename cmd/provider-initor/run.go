@@ -56,11 +56,11 @@ func runRun(command *cobra.Command, w *workstation) error {
 		return err
 	}
 	// What is known of the nodes is shown also if something could not be removed.
-	return initor.OneLine(writeStates(command.OutOrStdout(), w.output, states), judge(states, true), err)
+	return initor.OneLine(writeStates(command.OutOrStdout(), w.output, states), resultOf(states, true), err)
 }
 
-// judge returns an error if a node failed or, where all must be finished, is pending.
-func judge(states []rollout.NodeState, finished bool) error {
+// resultOf returns an error if a node failed or, where all must be finished, is pending.
+func resultOf(states []rollout.NodeState, finished bool) error {
 	failed, pending := 0, 0
 	for _, state := range states {
 		switch state.Result {

@@ -45,7 +45,7 @@ func runStatus(command *cobra.Command, w *workstation) error {
 	if err := writeStates(command.OutOrStdout(), w.output, states); err != nil {
 		return err
 	}
-	return judge(states, false)
+	return resultOf(states, false)
 }
 
 const manifestLong = `Prints the objects that run would apply, as YAML, and changes nothing.

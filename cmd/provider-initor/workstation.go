@@ -83,7 +83,7 @@ func (w *workstation) rollout(progress func([]rollout.NodeState)) (*rollout.Roll
 	return rollout.New(rollout.Options{Config: w.config, Kube: kube, Kruise: kruise, Progress: progress})
 }
 
-// newWorkstationCommand returns a command without positional arguments. Its long text tells the exit codes.
+// newWorkstationCommand returns a command without positional arguments. Its long text lists the exit codes.
 func newWorkstationCommand(name, short, long string, run func(*cobra.Command) error) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Short: short, Long: long, Args: cobra.NoArgs,

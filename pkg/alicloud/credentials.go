@@ -99,12 +99,12 @@ func NewRoleCredentials(metadata *Metadata) *TemporaryCredentials {
 	return newTemporaryCredentials("the RAM role of this instance", metadata.RoleCredentials)
 }
 
-// keepFreshEvery is how often [KeepFresh] looks. A changed key file acts within it, and a token that the kubelet has
+// keepFreshEvery is how often [KeepFresh] checks the keys. A changed key file acts within it, and a token that the kubelet has
 // replaced is used within it.
 const keepFreshEvery = 10 * time.Second
 
-// KeepFresh looks at the keys until ctx ends, so that no call has to wait for new ones, and so that a mistake in a changed
-// file is told at once and not at the next call.
+// KeepFresh checks the keys until ctx ends, so that no call has to wait for new ones, and so that a mistake in a changed
+// file is reported at once and not at the next call.
 func KeepFresh(ctx context.Context, provider CredentialsProvider) {
 	ticker := time.NewTicker(keepFreshEvery)
 	defer ticker.Stop()
@@ -114,7 +114,7 @@ func KeepFresh(ctx context.Context, provider CredentialsProvider) {
 			return
 		case <-ticker.C:
 		}
-		// Whoever needs the keys gets the error; providers tell themselves of a renewal that failed while old keys serve.
+		// Whoever needs the keys gets the error; providers log a failed renewal themselves while old keys serve.
 		_, _ = provider.Credentials(ctx)
 	}
 }

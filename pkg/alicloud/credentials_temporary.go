@@ -65,7 +65,7 @@ func (t *TemporaryCredentials) present() (keys Credentials, due bool) {
 	return t.keys, !now.Before(t.renewAt) || !now.Before(t.keys.Expiration)
 }
 
-// renew replaces keys that are still good. Nobody waits for somebody else's renewal, and a failed one is told once.
+// renew replaces keys that are still good. Nobody waits for somebody else's renewal, and a failed one is logged once.
 func (t *TemporaryCredentials) renew(ctx context.Context, keys Credentials) Credentials {
 	select {
 	case t.turn <- struct{}{}:

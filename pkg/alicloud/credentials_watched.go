@@ -19,13 +19,13 @@ type WatchedCredentials struct {
 	source string
 	read   func() (Credentials, error)
 
-	mu      sync.Mutex // guards what follows
-	keys    Credentials
-	good    bool // keys were read
-	readAt  time.Time
-	problem error // of the last read
-	told    string
-	tell    func(error)
+	mu        sync.Mutex // guards what follows
+	keys      Credentials
+	good      bool // keys were read
+	readAt    time.Time
+	problem   error  // of the last read
+	reported  string // the kind of bad content that was reported last
+	onProblem func(error)
 }
 
 var _ Refresher = (*WatchedCredentials)(nil)
@@ -35,14 +35,14 @@ func NewWatchedCredentials(source string, read func() (Credentials, error)) *Wat
 	return &WatchedCredentials{source: source, read: read}
 }
 
-// OnProblem has tell called with each kind of bad content once, while the last good keys serve on; at once where there is
-// one. tell must not wait, and the error holds no key.
-func (w *WatchedCredentials) OnProblem(tell func(error)) {
+// OnProblem calls report with each kind of bad content once, while the last good keys serve on; at once where there is
+// one. report must not wait, and the error holds no key.
+func (w *WatchedCredentials) OnProblem(report func(error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tell = tell
+	w.onProblem = report
 	if w.good && w.problem != nil {
-		tell(w.badContent())
+		report(w.badContent())
 	}
 }
 
@@ -72,28 +72,28 @@ func (w *WatchedCredentials) current(ctx context.Context, maxAge time.Duration) 
 	return w.keys, nil
 }
 
-// reread tells each change once: to good keys, and to each kind of bad content.
+// reread reports each change once: to good keys, and to each kind of bad content.
 func (w *WatchedCredentials) reread(ctx context.Context) {
 	keys, err := w.read()
 	w.readAt, w.problem = time.Now(), err
 	logger := klog.FromContext(ctx)
 	switch {
 	case err != nil && !w.good: // the caller gets the error
-	case err != nil && err.Error() != w.told:
-		w.told = err.Error()
+	case err != nil && err.Error() != w.reported:
+		w.reported = err.Error()
 		observeCredentials(w.source, err)
 		logger.Error(err, "Changed credentials cannot be used; the last good ones serve on", "source", w.source)
-		if w.tell != nil {
-			w.tell(w.badContent())
+		if w.onProblem != nil {
+			w.onProblem(w.badContent())
 		}
 	case err == nil && (!w.good || !keys.same(w.keys)):
 		if w.good {
 			logger.Info("Credentials have changed and are in use", "source", w.source)
 		}
 		observeCredentials(w.source, nil)
-		w.keys, w.good, w.told = keys, true, ""
-	case err == nil && w.told != "":
+		w.keys, w.good, w.reported = keys, true, ""
+	case err == nil && w.reported != "":
 		logger.Info("Credentials can be read again", "source", w.source)
-		w.told = ""
+		w.reported = ""
 	}
 }

@@ -36,7 +36,7 @@ type MetadataSource struct {
 }
 
 // NewMetadataSource returns a source that reads api. sys is the file system at /sys: where the metadata service does not
-// answer, the machine's product name tells an ECS instance, on which that is a failure, from a machine elsewhere, on
+// answer, the machine's product name distinguishes an ECS instance, on which that is a failure, from a machine elsewhere, on
 // which it is how things are.
 func NewMetadataSource(api MetadataAPI, sys fs.FS) *MetadataSource {
 	return &MetadataSource{api: api, sys: sys}

@@ -18,7 +18,7 @@ var ErrNotECS = errors.New("not an ECS instance")
 // the node, and asking again does not help.
 var ErrNotUsable = errors.New("not usable")
 
-// ErrIncomplete is an [ErrNotUsable] of a source that a user meant to be asked, and that lacks something. It is told also where the
+// ErrIncomplete is an [ErrNotUsable] of a source that a user meant to be asked, and that lacks something. It is reported also where the
 // other sources deny the node.
 var ErrIncomplete = fmt.Errorf("%w as it is set up", ErrNotUsable)
 
@@ -27,11 +27,11 @@ type Source interface {
 	// Name names the source in logs and errors, for example "metadata service".
 	Name() string
 	// Identify returns the provider ID of n. The error wraps [ErrNotECS] when there is nothing to be found here, and
-	// [ErrNotUsable] when the source cannot be asked; any other error means that it could not tell this time.
+	// [ErrNotUsable] when the source cannot be asked; any other error means that nothing is known this time.
 	Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error)
 }
 
-// Given is a source that was told the answer.
+// Given is a source that has the answer from a flag.
 type Given node.ProviderID
 
 // Name implements [Source].
@@ -49,7 +49,7 @@ type identity struct {
 }
 
 // ask returns the answer of the first source that has one. Without any, the error wraps [ErrNotECS] only if every source that
-// can be asked says so: one that could not tell leaves the matter open.
+// can be asked says so: one that does not know leaves the matter open.
 func ask(ctx context.Context, sources []Source, n *corev1.Node) (identity, error) {
 	var absent, unsure, unusable, incomplete []error
 	for _, source := range sources {

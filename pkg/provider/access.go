@@ -22,7 +22,7 @@ func Allowed(ctx context.Context, kube kubernetes.Interface, what authorizationv
 	return answer.Status.Allowed, nil
 }
 
-// mayListEndpointSlices tells whether members can be read from EndpointSlices. The vendor's published role has no right to
+// mayListEndpointSlices reports whether backends can be read from EndpointSlices. The vendor's published role has no right to
 // them; the older Endpoints then serve, which end at 1,000 addresses per Service.
 func mayListEndpointSlices(ctx context.Context, kube kubernetes.Interface) (bool, error) {
 	const group, resource = "discovery.k8s.io", "endpointslices"

@@ -30,7 +30,7 @@ type Settings struct {
 	ServiceWorkers int
 	// NodeEventWait is how long a Service waits for further nodes to come up. Default: that of [slb.Options].
 	NodeEventWait time.Duration
-	// BackendBatch, RouteBatch and NodeBatch bound what one call takes: members of [alicloud.Options], routes of
+	// BackendBatch, RouteBatch and NodeBatch bound what one call takes: backend servers of [alicloud.Options], routes of
 	// [vpcroute.Options], instances of [node.Options]. Defaults: theirs.
 	BackendBatch int
 	RouteBatch   int

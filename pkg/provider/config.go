@@ -229,7 +229,7 @@ func (p *problemList) decodeKey(field, value string) string {
 	return strings.TrimSpace(string(plain))
 }
 
-// notInKey tells characters that no key has. Decoding a plain key as base64 often succeeds, with garbage as the result. A
+// notInKey reports characters that no key has. Decoding a plain key as base64 often succeeds, with garbage as the result. A
 // trailing newline is tolerated: "echo KEY | base64" leaves one.
 func notInKey(r rune) bool {
 	return r == unicode.ReplacementChar || (r != '\n' && !unicode.IsPrint(r))

@@ -85,7 +85,7 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 	case started.Path == "":
 		return o.lastResort()
 	}
-	told := false
+	reported := false
 	read := func() (alicloud.Credentials, error) {
 		config, err := ReadConfigFile(started.Path)
 		if err != nil {
@@ -95,8 +95,8 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 			// A write that was cut off, or a template without its values. Without its key the manager would act as another identity.
 			return alicloud.Credentials{}, errors.New("no setting below \"Global\", accepted: an object with the key \"Global\"")
 		}
-		if changed := started.differsBesidesKeys(config); changed != told {
-			told = changed
+		if changed := started.differsBesidesKeys(config); changed != reported {
+			reported = changed
 			if changed {
 				klog.InfoS("The cloud-config has changed; besides the access key, changes take effect at the next start", "file", started.Path)
 			}
@@ -135,8 +135,8 @@ func (c configCredentials) Refresh(ctx context.Context, used alicloud.Credential
 	return c.without.Refresh(ctx, used)
 }
 
-// OnProblem passes on what [alicloud.WatchedCredentials] tells.
-func (c configCredentials) OnProblem(tell func(error)) { c.file.OnProblem(tell) }
+// OnProblem passes on the problems of [alicloud.WatchedCredentials].
+func (c configCredentials) OnProblem(report func(error)) { c.file.OnProblem(report) }
 
 // ReadConfigFile reads the cloud-config at path and remembers the path, see [Config.Path].
 func ReadConfigFile(path string) (Config, error) {

@@ -41,7 +41,7 @@ func credentialsObject(ctx context.Context, kube kubernetes.Interface) *corev1.O
 // tellBadCredentials makes an event of changed keys that cannot be used. Without it only the log would say so until the
 // old keys end.
 func tellBadCredentials(ctx context.Context, provider alicloud.CredentialsProvider, kube kubernetes.Interface, recorder record.EventRecorder) {
-	watched, ok := provider.(interface{ OnProblem(tell func(error)) })
+	watched, ok := provider.(interface{ OnProblem(report func(error)) })
 	if !ok {
 		return
 	}

@@ -22,11 +22,11 @@ type Plan struct {
 	RouteProblems []string `json:"routeProblems,omitempty"`
 }
 
-// ServicePlan is the plan of one Service. Services for which there is nothing to do or to tell are left out of a [Plan].
+// ServicePlan is the plan of one Service. Services for which there is nothing to do or to report are left out of a [Plan].
 type ServicePlan struct {
 	Service string       `json:"service"`
 	Steps   []model.Step `json:"steps"`
-	// Problems are what the Service's events would tell.
+	// Problems are what the Service's events would say.
 	Problems []string `json:"problems,omitempty"`
 }
 

@@ -29,7 +29,7 @@ const (
 	DefaultTimeout   = 10 * time.Minute
 )
 
-// maxNameLength leaves room in the name of a Job, which may have 63 characters, for what tells the Jobs apart.
+// maxNameLength leaves room in the name of a Job, which may have 63 characters, for what distinguishes the Jobs.
 const maxNameLength = validation.DNS1123LabelMaxLength - 1 - suffixLength
 
 // Config says what a rollout makes.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The labels by which the objects of a rollout are found and told from everybody else's.
+// The labels by which the objects of a rollout are found and distinguished from those of others.
 const (
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"

@@ -130,11 +130,11 @@ func succeeded(state *NodeState, pod *corev1.Pod) {
 	case state.ProviderID != "":
 		state.Result = ResultUnchanged
 	default:
-		state.Result, state.Reason = ResultSkipped, "the pod succeeded without a report; its log tells why"
+		state.Result, state.Reason = ResultSkipped, "the pod succeeded without a report; see its log for the reason"
 	}
 }
 
-// unfinished judges a pod that waits or runs: its container starts again and again after a failure.
+// unfinished classifies a pod that waits or runs: its container starts again and again after a failure.
 func unfinished(state *NodeState, pod *corev1.Pod) {
 	last := lastEnd(pod)
 	if last == nil || last.ExitCode == 0 {

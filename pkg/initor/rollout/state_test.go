@@ -48,7 +48,7 @@ func TestStates(t *testing.T) {
 		},
 		"succeeded without a report, without ID": {
 			pods: []*corev1.Pod{podOf(mine, ended(0, ""))},
-			want: NodeState{Result: ResultSkipped, Reason: "the pod succeeded without a report; its log tells why"},
+			want: NodeState{Result: ResultSkipped, Reason: "the pod succeeded without a report; see its log for the reason"},
 		},
 		"first failure": {
 			pods: []*corev1.Pod{podOf(mine, restarts(1, 3, "a\nidentify node a: off\n"))},
