@@ -57,9 +57,13 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 // are read in every pass, and those that have been so for long, such as a stopped half of the cluster, with a call per hundred
 // of them and minute. Missing instances are read as often as their absences count.
 func (i *Instances) silentAge(node *corev1.Node, since time.Time) time.Duration {
-	age := min(time.Since(since)/8, maxSilentAge, i.opts.Guard.Over/2)
-	if i.guard.counts(node.UID) {
+	longest := min(maxSilentAge, i.opts.Guard.Over/2)
+	age := min(time.Since(since)/8, longest)
+	switch {
+	case i.guard.counts(node.UID):
 		age = i.opts.Guard.spacing()
+	case nodes.ShutDown(node): // why it is silent is known
+		age = longest
 	}
 	return max(age, i.opts.existsTTL())
 }
