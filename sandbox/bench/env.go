@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -53,6 +54,9 @@ type envOptions struct {
 
 // newEnv starts an env without nodes. Stop ends it.
 func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the directory of the scenario: %w", err)
+	}
 	sandbox := cluster.Options{
 		Dir: r.path("sandbox"), PodCIDR: podCIDR, NodeIP: true, ExpectedNodes: opts.nodes,
 		Emulator: cluster.CloudOptions{Config: roomyConfig(opts.routeQuota), Settle: opts.settle, NoListeners: true},
