@@ -89,8 +89,8 @@ var documentedValues = map[annotation.Suffix][2][]string{
 	annotation.IgnoreWeightUpdate:       {{"on", "off", "On"}, {"true"}},
 }
 
-// TestDocumentedValues reads every value under both prefixes. One that is not accepted is told with the annotation, the value
-// and what is accepted, and keeps everything that annotations govern from being written.
+// TestDocumentedValues reads every value under both prefixes. One that is not accepted is reported with the annotation, the value
+// and what is accepted, and has no value.
 func TestDocumentedValues(t *testing.T) {
 	t.Parallel()
 	for _, row := range annotation.Table() {

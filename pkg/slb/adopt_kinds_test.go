@@ -9,6 +9,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // forgetOurs leaves of what the program made only what the official CCM makes, too, see [TestWhatWeMakeIsTheVendorsOwn]: our
@@ -66,6 +67,68 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 			svc := testService("web", 80)
 			eni(svc)
 			return svc
+		}), false},
+		{"protocols that the Service does not declare", made(func() *corev1.Service {
+			svc := testService("web", 53, 443)
+			svc.Spec.Ports = append(svc.Spec.Ports, testPort(80, corev1.ProtocolUDP), testPort(22, corev1.ProtocolUDP))
+			annotate(svc, annotation.ProtocolPort, "udp:53,http:80,https:443,tcp:22")
+			annotate(svc, annotation.CertID, testCertificate)
+			return svc
+		}), false},
+		{"a redirect", made(func() *corev1.Service {
+			svc := fourProtocols()
+			annotate(svc, annotation.ForwardPort, "80:443")
+			return svc
+		}), false},
+		{"pods with UDP", made(func() *corev1.Service {
+			svc := webService()
+			annotate(svc, annotation.ProtocolPort, "udp:80")
+			eni(svc)
+			return svc
+		}), false},
+		{"a CLB that pays by specification", made(func() *corev1.Service {
+			svc := testService("web", 80)
+			annotate(svc, annotation.InstanceChargeType, model.PayBySpec)
+			annotate(svc, annotation.Spec, "slb.s2.small")
+			return svc
+		}), false},
+		{"a public CLB that pays by bandwidth", made(func() *corev1.Service {
+			svc := testService("web", 80)
+			annotate(svc, annotation.AddressType, "Internet")
+			annotate(svc, annotation.ChargeType, "paybybandwidth")
+			return svc
+		}), false},
+		{"IPv6", made(func() *corev1.Service {
+			svc := testService("web", 80)
+			annotate(svc, annotation.AddressType, "internet")
+			annotate(svc, annotation.IPVersion, annotation.FamilyIPv6)
+			return svc
+		}), false},
+		{"several access control lists", made(func() *corev1.Service {
+			svc := fourProtocols()
+			annotate(svc, annotation.ACLStatus, "on")
+			annotate(svc, annotation.ACLType, "white")
+			annotate(svc, annotation.ACLID, testACL+",acl-2")
+			return svc
+		}), false},
+		{"every setting of listeners", made(func() *corev1.Service {
+			svc := fourProtocols()
+			for _, row := range annotation.ListenerTable() {
+				if row.Attribute != "" {
+					annotate(svc, row.Suffix, firstOf(row))
+				}
+				for suffix, needed := range explanations[row.Suffix].with {
+					if row.Attribute != "" && suffix != annotation.ProtocolPort {
+						annotate(svc, suffix, needed)
+					}
+				}
+			}
+			annotate(svc, annotation.Cookie, "route-id")
+			return svc
+		}), false},
+		{"a share of a group of others, and a port beside it", on("true", func(w *world, svc *corev1.Service) {
+			annotate(svc, annotation.VGroupPort, w.makeGroup(w.onlyCLB(), "shared", "by hand")+":80")
+			annotate(svc, annotation.Weight, "20")
 		}), false},
 		{"settings, tags and domains", made(func() *corev1.Service {
 			svc := secured("a.example.com:cert-1")

@@ -16,7 +16,7 @@ type explanation struct {
 	with map[annotation.Suffix]string
 }
 
-const fixed = "no; told in an event, everything else is applied"
+const fixed = "no; a Warning event reports it, everything else is applied"
 
 // Company that several annotations need. The ids are those of the cloud that the golden files are made in.
 var (
@@ -38,12 +38,12 @@ var explanations = map[annotation.Suffix]explanation{
 	annotation.SlaveZoneID:            {meaning: "The zone that takes over when the first one fails.", change: fixed, other: "cn-hangzhou-a"},
 	annotation.ResourceGroupID:        {meaning: "The resource group of the CLB and of its access control list. Without it, that of the cloud-config.", change: fixed, other: "rg-2"},
 	annotation.LoadBalancerID:         {meaning: "A CLB that you made: it is used and never deleted. Its listeners stay yours without force-override-listeners.", change: fixed, other: "lb-2"},
-	annotation.ForceOverrideListeners: {meaning: "Whether the listeners of a CLB that you made are managed. Those of other Services and clusters never are.", with: withID},
+	annotation.ForceOverrideListeners: {meaning: "Whether the listeners of a CLB that you created are managed. Those of other Services and clusters never are.", with: withID},
 	annotation.Name:                   {meaning: "The CLB's name. Nothing is recognised by it.", other: "shop"},
 	annotation.InstanceChargeType:     {meaning: "Whether the CLB is paid by its specification or by use.", change: "PayBySpec to PayByCLCU only", other: "PayByCLCU"},
-	annotation.Spec:                   {meaning: "The specification of a CLB that is paid by it.", example: "slb.s2.small", other: "slb.s3.small", with: map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}},
+	annotation.Spec:                   {meaning: "The specification of a CLB that pays by it, whether the annotation or the existing CLB says so.", example: "slb.s2.small", other: "slb.s3.small", with: map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}},
 	annotation.ChargeType:             {meaning: "Whether a public CLB's traffic or its bandwidth is paid.", change: "yes; the cloud applies it at midnight", other: "paybytraffic"},
-	annotation.Bandwidth:              {meaning: "The largest bandwidth of a public CLB in Mbit/s; 50 where only the charge type is given.", example: "20", other: "30", with: map[annotation.Suffix]string{annotation.ChargeType: "paybybandwidth"}},
+	annotation.Bandwidth:              {meaning: "The largest bandwidth of a public CLB in Mbit/s; without it a CLB that begins to pay by bandwidth gets 50, and one that does already keeps what it has.", example: "20", other: "30", with: map[annotation.Suffix]string{annotation.ChargeType: "paybybandwidth"}},
 	annotation.AdditionalTags:         {meaning: "Tags of the CLB. Those that leave the list are removed, tags of others never are.", other: "team=shop"},
 	annotation.DeleteProtection:       {meaning: "Whether the cloud refuses to delete the CLB. It is switched off when the Service goes.", other: "on"},
 	annotation.ModificationProtection: {meaning: "Whether the console refuses to change the CLB.", other: "ConsoleProtection"},
@@ -53,7 +53,7 @@ var explanations = map[annotation.Suffix]explanation{
 	annotation.TunnelType:             {meaning: "Hands the Service to another controller: nothing is done for it, and what was made is removed.", example: "vxlan"},
 	annotation.Type:                   {meaning: "With the feature gate LoadBalancerTypeAnnotation of the cloud-config, hands the Service to another controller; what was made stays until the Service goes. Not read without the gate.", example: "nlb"},
 
-	annotation.ProtocolPort:           {meaning: "The protocols of listeners: tcp, http or https for a TCP port of the Service, udp for a UDP port.", change: "yes; the listener is deleted and made anew", other: "tcp:80"},
+	annotation.ProtocolPort:           {meaning: "The protocols of listeners, by port, whatever protocol the Service declares there. Where it declares both TCP and UDP on a port, the listener of the same family.", change: "yes; the listener is deleted and made anew", other: "tcp:80"},
 	annotation.Scheduler:              {meaning: "How connections are spread over the members. rr ignores weights; sch, tch and qch keep to a member by address, by the whole connection, and by QUIC id.", change: "yes; wrr is the default with externalTrafficPolicy Local", other: "wlc"},
 	annotation.PersistenceTimeout:     {meaning: "How long an address keeps its member; 0 is not at all. The same as spec.sessionAffinity, and counts before it.", other: "60"},
 	annotation.EstablishedTimeout:     {meaning: "When an idle connection is forgotten.", other: "60"},
@@ -62,15 +62,15 @@ var explanations = map[annotation.Suffix]explanation{
 	annotation.ProxyProtocol:          {meaning: "Whether members get the client's address by the PROXY protocol, version 2. Servers must expect it, and a change breaks open connections.", other: "off"},
 	annotation.ConnectionDrain:        {meaning: "Whether connections to a member that leaves or fails may end by themselves.", other: "off", with: map[annotation.Suffix]string{annotation.ConnectionDrainTimeout: "30"}},
 	annotation.ConnectionDrainTimeout: {meaning: "How long they may.", other: "60", with: map[annotation.Suffix]string{annotation.ConnectionDrain: "on"}},
-	annotation.ForwardPort:            {meaning: "http listeners that only send clients on to an https listener of the Service.", change: "yes; the listener is deleted and made anew", with: map[annotation.Suffix]string{annotation.ProtocolPort: "http:80,https:443", annotation.CertID: "cert-1"}},
-	annotation.CertID:                 {meaning: "The server certificate of https listeners. One that is missing or expired is refused; one that expires within 30 days is told.", other: "cert-2", with: map[annotation.Suffix]string{annotation.ProtocolPort: "https:443"}},
+	annotation.ForwardPort:            {meaning: "http listeners that only redirect clients to an https listener of the Service.", change: "yes; the listener is deleted and made anew", with: map[annotation.Suffix]string{annotation.ProtocolPort: "http:80,https:443", annotation.CertID: "cert-1"}},
+	annotation.CertID:                 {meaning: "The server certificate of https listeners. One that is missing or expired is refused; one that expires within 30 days is reported.", other: "cert-2", with: map[annotation.Suffix]string{annotation.ProtocolPort: "https:443"}},
 	annotation.DomainExtensions:       {meaning: "Further certificates of https listeners, by domain; 3 per listener, more with a higher quota. Those that leave the list are removed, others never are.", other: "a.example.com:cert-2,*.example.org:cert-1", with: withHTTPS},
 	annotation.TLSCipherPolicy:        {meaning: "The versions and ciphers of TLS: one of the vendor's policies or the id of your own.", other: "tls_cipher_policy_1_2_strict_with_1_3", with: withHTTPS},
 	annotation.HTTP2Enabled:           {meaning: "Whether clients may use HTTP/2.", other: "on", with: withHTTPS},
 	annotation.ACLStatus:              {meaning: "Whether an access control list of yours decides who may connect. Not together with spec.loadBalancerSourceRanges.", other: "off", with: map[annotation.Suffix]string{annotation.ACLID: "acl-1", annotation.ACLType: "white"}},
 	annotation.ACLID:                  {meaning: "Your access control lists. They are attached and never edited.", other: "acl-2", with: map[annotation.Suffix]string{annotation.ACLStatus: "on", annotation.ACLType: "white"}},
 	annotation.ACLType:                {meaning: "Whether only those on the list may connect, or all others.", other: "black", with: map[annotation.Suffix]string{annotation.ACLStatus: "on", annotation.ACLID: "acl-1"}},
-	annotation.StickySession:          {meaning: "Whether a cookie keeps a client with its member.", other: "off", with: map[annotation.Suffix]string{annotation.ProtocolPort: "http:80", annotation.StickySessionType: "insert", annotation.CookieTimeout: "60"}},
+	annotation.StickySession:          {meaning: "Whether a cookie keeps a client with its backend.", other: "off", with: map[annotation.Suffix]string{annotation.ProtocolPort: "http:80", annotation.StickySessionType: "insert", annotation.CookieTimeout: "60"}},
 	annotation.StickySessionType:      {meaning: "Whether the CLB makes the cookie, or rewrites one of the server's.", other: "server", with: map[annotation.Suffix]string{annotation.ProtocolPort: "http:80", annotation.StickySession: "on", annotation.CookieTimeout: "60", annotation.Cookie: "session"}},
 	annotation.CookieTimeout:          {meaning: "When a cookie of the CLB's expires.", example: "60", other: "120", with: map[annotation.Suffix]string{annotation.ProtocolPort: "http:80", annotation.StickySession: "on", annotation.StickySessionType: "insert"}},
 	annotation.Cookie:                 {meaning: "The server's cookie that the CLB rewrites.", other: "visit", with: map[annotation.Suffix]string{annotation.ProtocolPort: "http:80", annotation.StickySession: "on", annotation.StickySessionType: "server"}},
@@ -96,7 +96,7 @@ var explanations = map[annotation.Suffix]explanation{
 	annotation.RemoveUnscheduledBackend: {meaning: "Whether a cordoned node leaves, through weight 0.", other: "off"},
 	annotation.BackendIPVersion:         {meaning: "Whether IPv4 or IPv6 addresses of pods are the members of an IPv6 CLB.", other: "ipv4", with: withIPv6Pods},
 	annotation.VGroupPort:               {meaning: "vServer groups that you made on your CLB, and the ports of the Service whose members join them.", other: "rsp-1:443", with: withID},
-	annotation.Weight:                   {meaning: "The share of the Service in a group that it joined, spread over its members.", example: "50", other: "10", with: map[annotation.Suffix]string{annotation.LoadBalancerID: "lb-1", annotation.VGroupPort: "rsp-1:80"}},
+	annotation.Weight:                   {meaning: "The share of the Service in a group that it joined, spread over its backends. It holds for all ports of the Service, also those that joined no group.", example: "50", other: "10", with: map[annotation.Suffix]string{annotation.LoadBalancerID: "lb-1", annotation.VGroupPort: "rsp-1:80"}},
 	annotation.DefaultWeight:            {meaning: "The weight of each member. With externalTrafficPolicy Local it is the number of endpoints.", other: "10"},
 	annotation.IgnoreWeightUpdate:       {meaning: "Whether weights that were changed elsewhere stay.", other: "off"},
 	annotation.BackendType:              {meaning: "Whether nodes at their node port or pods at their own addresses are the members. Pods need addresses of network interfaces (Terway, ECI).", change: "yes; with new groups", other: "ecs"},

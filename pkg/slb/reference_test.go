@@ -80,25 +80,27 @@ A key is one of the prefixes followed by a name of the tables. Where a Service h
 		fmt.Fprintf(&page, "- `%s`\n", prefix)
 	}
 	page.WriteString(`
-A value that is not accepted is told in one event on the Service; until it is mended nothing that annotations govern is written, while
-the members of an existing load balancer go on to follow the endpoints. A value that is accepted and has nothing to act on is told, too.
+An empty value is an absent annotation. A value that is not accepted is reported in one Warning event on the Service, and stops only what depends on it:
+what the annotation sets, and what the column "not accepted" names. While the manager runs, the last accepted value counts; after a restart,
+what is in the cloud stays as it is. Everything else goes on: backends follow the endpoints, certificates rotate, other ports are served.
+A value that is accepted and has nothing to act on is reported, too.
 
 "Removed" is what an annotation that was set and is taken away leaves behind; empty means that what it did stays. On a load balancer
-that you made, its own settings stay; those of listeners go back where force-override-listeners is true. "Example" has the annotations that one needs beside it.
+that you created, its own settings stay; those of listeners go back where force-override-listeners is true. "Example" has the annotations that one needs beside it.
 `)
 	section(&page, "Load balancer", annotation.InstanceAnnotations())
 	section(&page, "Listeners", annotation.ListenerTable())
-	section(&page, "Members", append(annotation.BackendAnnotations(), backendTypeRow))
+	section(&page, "Backends", append(annotation.BackendAnnotations(), backendTypeRow))
 	page.WriteString("\nThe key of `" + annotation.BackendType + "` has no prefix. What each annotation makes of a Service, and what a change and a\n" +
 		"removal write, is in [pkg/slb/testdata/golden](../../pkg/slb/testdata/golden).\n")
 	return page.String()
 }
 
 func section(page *strings.Builder, title string, annotations []annotation.Row) {
-	fmt.Fprintf(page, "\n## %s\n\n| name | meaning | accepted | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- |\n", title)
+	fmt.Fprintf(page, "\n## %s\n\n| name | meaning | accepted | not accepted | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", title)
 	for _, row := range annotations {
 		text := explanations[row.Suffix]
-		fmt.Fprintf(page, "| `%s` | %s%s | %s | %s | %s | %s | %s |\n", row.Suffix, cell(text.meaning), listenersOf(row), cell(row.Value.Accepts()), code(row.Default),
+		fmt.Fprintf(page, "| `%s` | %s%s | %s | %s | %s | %s | %s | %s |\n", row.Suffix, cell(text.meaning), listenersOf(row), cell(row.Value.Accepts()), cell(stopsOf(row)), code(row.Default),
 			cmp.Or(text.change, "yes"), removedOf(row), exampleCell(row))
 	}
 }
@@ -109,6 +111,14 @@ func listenersOf(row annotation.Row) string {
 		return ""
 	}
 	return fmt.Sprintf(" `%s` of %s listeners.", row.Attribute, strings.Join(row.Protocols, ", "))
+}
+
+// stopsOf says what waits while the value is not accepted.
+func stopsOf(row annotation.Row) string {
+	if row.Scope == annotation.ScopeSelf {
+		return ""
+	}
+	return "stops " + string(row.Scope)
 }
 
 func removedOf(row annotation.Row) string {

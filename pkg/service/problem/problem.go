@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Problem is something about a Service that its user should know and that keeps nothing else from being done.
+// Problem is something about a Service that its user should know. It keeps nothing else from being done.
 type Problem struct {
 	// Reason is the reason of the event, one of the constants of this package.
 	Reason  string
@@ -21,7 +21,7 @@ func Newf(reason, format string, args ...any) Problem {
 type ConfigError struct {
 	// Field is the annotation key or the field.
 	Field string
-	// Reason tells what was found and what is accepted.
+	// Reason says what was found and what is accepted.
 	Reason string
 
 	Event string // reason of the event; empty for the general one

@@ -2,7 +2,7 @@ package problem
 
 import corev1 "k8s.io/api/core/v1"
 
-// Reasons of the events on a Service. The first block is the vendor's own controller's where the meaning is the same:
+// Reasons of the events on a Service. The first block is the official CCM's where the meaning is the same:
 // alerts and dashboards match on them.
 const (
 	ReasonEnsured             = "EnsuredLoadBalancer"
@@ -32,7 +32,7 @@ const (
 	ReasonCertificateExpiring     = "CertificateExpiring"
 )
 
-// EventType is how an event with the reason of a [Problem] is shown.
+// EventType is the type of an event with the reason of a [Problem].
 func EventType(reason string) string {
 	switch reason {
 	case ReasonListenersLeftAlone, ReasonAnnotationChanged:

@@ -53,7 +53,7 @@ type Input struct {
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix
-	// Reused says that the Service is on a CLB that its user made, ForeignGroups are the ids of the groups on it that no
+	// Reused says that the Service is on an existing CLB (annotation id), ForeignGroups are the ids of the groups on it that no
 	// controller made.
 	Reused        bool
 	ForeignGroups sets.Set[string]
@@ -62,7 +62,7 @@ type Input struct {
 	Observed *model.Model
 }
 
-// Build returns the wanted state. A port that cannot be served is left out and reported; the others are served.
+// Build returns the wanted state of a Service. A port that cannot be served is left out and reported; the others are served.
 func Build(in Input) (*model.Model, []problem.Problem) {
 	b := &builder{in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()), model: &model.Model{}}
 	b.loadBalancer()
@@ -87,7 +87,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	return b.model, b.problems
 }
 
-// reuse marks the model of a CLB that its user made.
+// reuse marks the model of an existing CLB (annotation id).
 func (b *builder) reuse() {
 	if !b.in.Reused {
 		return
@@ -99,7 +99,7 @@ func (b *builder) reuse() {
 	}
 }
 
-// unsupported tells of fields and annotations that ask for something that is not done.
+// unsupported reports fields and annotations that ask for something that is not done.
 func (b *builder) unsupported() {
 	spec, params := b.in.Service.Spec, b.in.Params
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
@@ -118,7 +118,7 @@ func (b *builder) unsupported() {
 	}
 }
 
-// otherModes tells of annotations that belong to another kind of members.
+// otherModes reports annotations that belong to another kind of backends.
 func (b *builder) otherModes() {
 	params := b.in.Params
 	local := b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal

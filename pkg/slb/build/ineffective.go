@@ -14,11 +14,11 @@ const (
 	defaultCheckTimeout  = 5
 )
 
-// Ineffective are what only the log is told: annotations that act on no listener, and timeouts that the cloud does not use as
-// they read. They make no event, because frameworks for game servers put all annotations of health checks on every Service.
+// Ineffective returns what only the log reports: annotations that act on no listener, and timeouts that the cloud does not use as
+// written. They make no event, because frameworks for game servers put all annotations of health checks on every Service.
 func Ineffective(params annotation.Params, model *model.Model) []string {
 	if params.Invalid || model == nil || len(model.Listeners) == 0 {
-		return nil // that is told first
+		return nil // that is reported first
 	}
 	var found []string
 	for _, row := range annotation.ListenerTable() {
