@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -61,7 +61,7 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
 	eni(c.svc)
-	c.nodes = append(c.nodes, testNode("vk", labelled(backend.LabelType, backend.TypeVirtualKubelet), foreignProvider, notReady))
+	c.nodes = append(c.nodes, testNode("vk", labelled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider, notReady))
 	c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk")}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2"}
 	model, _ := c.build()
@@ -75,7 +75,7 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 func TestMixedGroup(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
-	c.nodes = append(c.nodes, testNode("vk", labelled(backend.LabelType, backend.TypeVirtualKubelet), foreignProvider))
+	c.nodes = append(c.nodes, testNode("vk", labelled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider))
 	c.nodes[1] = testNode("b", goesAway)
 	c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk", "!10.9.0.3@vk", "10.9.0.4@vk")}
 	c.enis = map[string]string{"10.9.0.2": "eni-2", "10.9.0.3": "eni-3"}
@@ -95,7 +95,7 @@ func TestMixedGroup(t *testing.T) {
 // TestNodeLabelsThatExclude: each of the four keeps a node out, whatever its value.
 func TestNodeLabelsThatExclude(t *testing.T) {
 	t.Parallel()
-	for _, label := range backend.ExcludeLabels {
+	for _, label := range []string{corev1.LabelNodeExcludeBalancers, nodes.LabelExcludeBalancerAlpha, nodes.LabelExcludeNode, nodes.LabelExcludeNodeLegacy} {
 		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
 			c := newBuildCase(80)
 			c.svc.Spec.ExternalTrafficPolicy = policy
@@ -112,7 +112,7 @@ func TestNodeLabelsThatExclude(t *testing.T) {
 // TestLeavingNodesDrain: a node that is about to go gets weight 0 first and leaves when it is gone; with Local, too.
 func TestLeavingNodesDrain(t *testing.T) {
 	t.Parallel()
-	for name, leaving := range map[string]func(*corev1.Node){"autoscaler": taintedBy(backend.TaintAutoscaler), "deletion": goesAway} {
+	for name, leaving := range map[string]func(*corev1.Node){"autoscaler": taintedBy(nodes.TaintToBeDeleted), "deletion": goesAway} {
 		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
 			t.Run(name+" "+string(policy), func(t *testing.T) {
 				t.Parallel()

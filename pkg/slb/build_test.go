@@ -15,6 +15,7 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/utils/ptr"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -143,27 +144,28 @@ func TestBuildClusterMembers(t *testing.T) {
 		{"silent for long", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(backend.SilentGrace)) }, []string{a}},
 		{"silent by a clock that is far ahead", func(c *buildCase) { c.nodes[1] = testNode("b", silentFor(-time.Hour)) }, []string{a}},
 		{"says that it is not ready", func(c *buildCase) { c.nodes[1] = testNode("b", failing) }, []string{a}},
-		{"none ready", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", notReady)} }, []string{"doubt, gone []"}},
+		{"none ready, one silent", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", notReady), testNode("b", failing)} }, []string{a, "doubt, gone []"}},
+		{"none ready", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", failing)} }, []string{"doubt, gone []"}},
 		{"no nodes", func(c *buildCase) { c.nodes = nil }, []string{"doubt, gone []"}},
-		{"excluded", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelExclude, "")) }, []string{a}},
-		{"excluded, old name", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelExcludeAlpha, "true")) }, []string{a}},
-		{"outside our control", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelExcludeNode, "true")) }, []string{a}},
+		{"excluded", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(corev1.LabelNodeExcludeBalancers, "")) }, []string{a}},
+		{"excluded, old name", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(nodes.LabelExcludeBalancerAlpha, "true")) }, []string{a}},
+		{"outside our control", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(nodes.LabelExcludeNode, "true")) }, []string{a}},
 		{"uninitialized", func(c *buildCase) {
 			c.nodes[1] = testNode("b", taintedBy("node.cloudprovider.kubernetes.io/uninitialized"))
 		}, []string{a}},
 		{"virtual", func(c *buildCase) { c.nodes[1] = testNode("b", labelled("type", "virtual-kubelet")) }, []string{a, "doubt, gone [i-a i-b]"}},
-		{"master beside workers", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(backend.LabelMaster, "")) }, []string{a}},
-		{"masters only", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", labelled(backend.LabelMaster, ""))} }, []string{a}},
+		{"master beside workers", func(c *buildCase) { c.nodes[1] = testNode("b", labelled(nodes.LabelMaster, "")) }, []string{a}},
+		{"masters only", func(c *buildCase) { c.nodes = []*corev1.Node{testNode("a", labelled(nodes.LabelMaster, ""))} }, []string{a}},
 		{"masters never", func(c *buildCase) {
 			c.config.ControlPlaneNodes = backend.ControlPlaneNever
-			c.nodes = []*corev1.Node{testNode("a", labelled(backend.LabelMaster, ""))}
+			c.nodes = []*corev1.Node{testNode("a", labelled(nodes.LabelMaster, ""))}
 		}, []string{"doubt, gone []"}},
 		{"masters always", func(c *buildCase) {
 			c.config.ControlPlaneNodes = backend.ControlPlaneAlways
-			c.nodes[1] = testNode("b", labelled(backend.LabelMaster, ""))
+			c.nodes[1] = testNode("b", labelled(nodes.LabelMaster, ""))
 		}, []string{a, b}},
 		{"label control-plane alone", func(c *buildCase) { c.nodes[1] = testNode("b", labelled("node-role.kubernetes.io/control-plane", "")) }, []string{a, b}},
-		{"autoscaler", func(c *buildCase) { c.nodes[1] = testNode("b", taintedBy(backend.TaintAutoscaler)) }, []string{a, "draining i-b:30080 weight 0"}},
+		{"autoscaler", func(c *buildCase) { c.nodes[1] = testNode("b", taintedBy(nodes.TaintToBeDeleted)) }, []string{a, "draining i-b:30080 weight 0"}},
 		{"cordoned", func(c *buildCase) { c.nodes[1] = testNode("b", cordoned) }, []string{a, b}},
 		{"cordoned and asked for", func(c *buildCase) {
 			c.nodes[1] = testNode("b", cordoned)
@@ -220,8 +222,8 @@ func TestBuildLocalMembers(t *testing.T) {
 			[]string{"i-a:30080 weight 1", "doubt, gone []"}},
 		{"endpoint without node", []*discoveryv1.EndpointSlice{testSlice(port, "10.9.0.1@a", "10.9.1.1")}, nil, []string{"i-a:30080 weight 1"}},
 		{"excluded node", []*discoveryv1.EndpointSlice{testSlice(port, "10.9.0.1@a", "10.9.1.1@b")},
-			[]*corev1.Node{testNode("a"), testNode("b", labelled(backend.LabelExclude, ""))}, []string{"i-a:30080 weight 1"}},
-		{"another port", []*discoveryv1.EndpointSlice{testSlice(testPort(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil, nil},
+			[]*corev1.Node{testNode("a"), testNode("b", labelled(corev1.LabelNodeExcludeBalancers, ""))}, []string{"i-a:30080 weight 1"}},
+		{"another port", []*discoveryv1.EndpointSlice{testSlice(testPort(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil, []string{"doubt, gone []"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
 // addressOf returns the address of an instance's network interface, which stands in for a pod's.
@@ -111,7 +111,7 @@ func TestPodsAreMembers(t *testing.T) {
 func TestPodsOnVirtualNodesAreMembersInEveryMode(t *testing.T) {
 	t.Parallel()
 	const group = "k8s/30080/web/default/c1"
-	virtual := testNode("vk", labelled(backend.LabelType, backend.TypeVirtualKubelet), foreignProvider)
+	virtual := testNode("vk", labelled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider)
 	for _, test := range []struct {
 		policy corev1.ServiceExternalTrafficPolicy
 		want   []string

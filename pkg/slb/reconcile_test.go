@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -140,7 +140,7 @@ func TestNodeChangesCostOneWritePerPort(t *testing.T) {
 			w.putNode(testNode("c", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }))
 		}, []string{"RemoveVServerGroupBackendServers"}},
 		{"about to be removed by the autoscaler", func(w *world) {
-			w.putNode(testNode("c", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: backend.TaintAutoscaler}} }))
+			w.putNode(testNode("c", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: nodes.TaintToBeDeleted}} }))
 		}, []string{"SetVServerGroupAttribute"}},
 		{"heartbeat", func(w *world) {
 			w.putNode(testNode("c", func(n *corev1.Node) { n.ResourceVersion = "2" }))

@@ -5,7 +5,7 @@ import "k8s.io/apimachinery/pkg/util/sets"
 // Kind says what a backend is.
 type Kind string
 
-// The kinds of an [Backend].
+// The kinds of a [Backend].
 const (
 	// KindInstance is an ECS instance: a node, at the node port of the Service.
 	KindInstance Kind = "instance"
@@ -35,4 +35,22 @@ type Set struct {
 	// belong to it and leave all the same.
 	Doubt bool
 	Gone  sets.Set[string]
+	// Counted says that the weights are numbers of endpoints. A small difference in a backend's share of the traffic is no reason to
+	// write its weight.
+	Counted bool
+}
+
+// drain puts what leaves into the set, the most able first. While nothing else takes traffic, the first of them that are any keep
+// their weight: a connection that is about to end is better than one that is refused.
+func (s *Set) drain(leaving ...[]Backend) {
+	for _, backends := range leaving {
+		if len(s.Backends) == 0 {
+			s.Backends = append(s.Backends, backends...)
+			continue
+		}
+		for _, b := range backends {
+			b.Weight = 0
+			s.Draining = append(s.Draining, b)
+		}
+	}
 }

@@ -89,7 +89,7 @@ type GateEndpoint struct {
 // whatever their pod is. The pod of an endpoint that became ready by itself has no closed gate.
 func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 	var found []GateEndpoint
-	eachMemberAddress(in, func(endpoint discoveryv1.Endpoint) {
+	eachPodAddress(in, func(endpoint discoveryv1.Endpoint) {
 		terminating := endpoint.Conditions.Terminating != nil && *endpoint.Conditions.Terminating
 		ready := StateOf(endpoint) == EndpointReady && !publishNotReady
 		if pod := endpoint.TargetRef; pod != nil && pod.Kind == "Pod" && !ready && !terminating {
@@ -100,8 +100,8 @@ func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 	return slices.CompactFunc(found, func(a, b GateEndpoint) bool { return a.Address == b.Address })
 }
 
-// eachMemberAddress calls f for every endpoint whose address, and not its node, is to be a member.
-func eachMemberAddress(in Input, f func(discoveryv1.Endpoint)) {
+// eachPodAddress calls f for every endpoint whose address, and not its node, is to be a member.
+func eachPodAddress(in Input, f func(discoveryv1.Endpoint)) {
 	virtual := virtualNodes(in.Nodes)
 	if !in.Pods && virtual.Len() == 0 {
 		return

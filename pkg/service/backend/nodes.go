@@ -7,89 +7,98 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
-// Marks on nodes that keep them from being members.
-const (
-	LabelExclude       = corev1.LabelNodeExcludeBalancers
-	LabelExcludeAlpha  = "alpha.service-controller.kubernetes.io/exclude-balancer"
-	LabelExcludeNode   = "service.alibabacloud.com/exclude-node"
-	labelExcludeNodeV1 = "service.beta.kubernetes.io/exclude-node"
-	LabelMaster        = "node-role.kubernetes.io/master"
-	LabelType          = "type"
-	TypeVirtualKubelet = "virtual-kubelet"
-	TaintAutoscaler    = "ToBeDeletedByClusterAutoscaler"
-)
-
-var ExcludeLabels = []string{LabelExclude, LabelExcludeAlpha, LabelExcludeNode, labelExcludeNodeV1}
-
-// ControlPlanePolicy says whether control-plane nodes are members.
+// ControlPlanePolicy says whether control-plane nodes are backends.
 type ControlPlanePolicy string
 
 // The values of [ControlPlanePolicy].
 const (
-	// ControlPlaneAuto leaves them out unless the cluster has no other node that could be a member.
+	// ControlPlaneAuto leaves them out unless the cluster has no other node that could be a backend.
 	ControlPlaneAuto   ControlPlanePolicy = "auto"
 	ControlPlaneAlways ControlPlanePolicy = "always"
 	ControlPlaneNever  ControlPlanePolicy = "never"
 )
 
-// Node is what matters about a Node for membership.
+// Node is what decides about a Node as a backend.
 type Node struct {
 	Name string
-	// InstanceID is the id of the ECS instance. Empty means that the node is none of ours, or not known to be one yet.
+	// InstanceID is the id of the ECS instance. Empty means that the node has none, or that it is not known yet.
 	InstanceID string
-	// Unresolved says that the node may be one of our instances, but which is not known yet.
-	Unresolved bool
-	// Candidate says that nothing but readiness decides whether the node is a member.
+	// Unresolved says that the node may be one of our instances, but which is not known yet. InDoubt says that it became so a short
+	// while ago, so that it may be any backend that looks as if no node stood for it.
+	Unresolved, InDoubt bool
+	// TwinOf is the name of an older Node with the same instance, which alone stands for it.
+	TwinOf string
+	// Candidate says that nothing but readiness decides whether the node is a backend.
 	Candidate bool
 	Ready     bool
 	// ReadyUntil is until when a node counts as ready whose kubelet has fallen silent; zero for one that reports.
 	ReadyUntil time.Time
+	// Silent says that the node is not ready only because its kubelet is silent: it may work all the same.
+	Silent bool
 	// Leaving says that the node is about to go: it gets no new connections.
 	Leaving      bool
 	Cordoned     bool
 	ControlPlane bool
-	// Virtual says that the node is no machine: the pods on it are members themselves.
+	// Virtual says that the node is no machine: the pods on it are backends themselves.
 	Virtual bool
 	// Zone is the value of the label topology.kubernetes.io/zone.
 	Zone   string
 	Labels labels.Set
 }
 
-// SilentGrace is how long a node stays a member whose kubelet is silent, which a cluster says of one after 40 s. Most often
+// SilentGrace is how long a node stays a backend whose kubelet is silent, which a cluster says of one after 40 s. Most often
 // silent kubelets are those that could not reach the API server: after an outage of it nodes are marked so, one after the
-// other, in the seconds until each has reported again (within 10 s), and their members would go out and come back. The
-// health checks of the CLB have found a machine that is really dead long before.
+// other, in the seconds until each has reported again (within 10 s), and their backends would go out and come back. The
+// health checks of the load balancer have found a machine that is really dead long before.
 const SilentGrace = 30 * time.Second
 
-// NodesOf reduces the nodes to what matters at a time, sorted by name. instanceID is [slb.Options].InstanceID.
+// UnresolvedGrace is how long a node without a provider ID may stand for any backend, so that none is removed. The node controller
+// sets the provider ID within seconds; a Node that never gets one must not keep the backends of deleted Nodes for ever.
+const UnresolvedGrace = 15 * time.Minute
+
+// Nodes reduces the nodes to what matters at a time, sorted by name. instanceID returns the id of a node's ECS instance, or an error
+// when it has none of ours. Of several nodes of one instance the oldest stands for it.
 func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) []Node {
-	nodes := make([]Node, 0, len(objects))
+	reduced := make([]Node, 0, len(objects))
+	owners := make(map[string]*corev1.Node, len(objects))
 	for _, object := range objects {
-		nodes = append(nodes, NodeOf(object, instanceID, now))
+		node := NodeOf(object, instanceID, now)
+		if other := owners[node.InstanceID]; node.InstanceID != "" && (other == nil || older(object, other)) {
+			owners[node.InstanceID] = object
+		}
+		reduced = append(reduced, node)
 	}
-	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	return nodes
+	for i := range reduced {
+		if owner := owners[reduced[i].InstanceID]; owner != nil && owner.Name != reduced[i].Name {
+			reduced[i].TwinOf, reduced[i].Candidate = owner.Name, false
+		}
+	}
+	slices.SortFunc(reduced, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	return reduced
 }
 
+func older(a, b *corev1.Node) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// NodeOf reduces one node, see [Nodes].
 func NodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) Node {
-	_, controlPlane := object.Labels[LabelMaster]
 	node := Node{
 		Name: object.Name, Labels: labels.Set(object.Labels), Zone: object.Labels[corev1.LabelTopologyZone],
-		Cordoned: object.Spec.Unschedulable, ControlPlane: controlPlane,
-		Virtual: object.Labels[LabelType] == TypeVirtualKubelet,
-		Leaving: object.DeletionTimestamp != nil || tainted(object, TaintAutoscaler),
+		Cordoned: object.Spec.Unschedulable, ControlPlane: nodes.IsMaster(object), Virtual: nodes.IsVirtualKubelet(object), Leaving: nodes.Leaving(object),
 	}
-	node.Ready, node.ReadyUntil = ready(object, now)
-	node.Candidate = !excluded(object) && !node.Virtual && !nodes.IsOnPremises(object)
+	node.readiness(object, now)
+	node.Candidate = !nodes.ExcludedFromLoadBalancers(object) && !nodes.Uninitialized(object) && !node.Virtual && !nodes.IsOnPremises(object)
 	id, err := instanceID(object)
 	if err != nil {
 		// A foreign provider ID is an answer; only a missing one leaves it open which instance the node is.
 		node.Unresolved = object.Spec.ProviderID == "" && node.Candidate
+		created := object.CreationTimestamp.Time
+		node.InDoubt = node.Unresolved && (created.IsZero() || now.Sub(created) < UnresolvedGrace)
 		node.Candidate = false
 		return node
 	}
@@ -97,69 +106,50 @@ func NodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), 
 	return node
 }
 
-func excluded(node *corev1.Node) bool {
-	for _, label := range ExcludeLabels {
-		if _, ok := node.Labels[label]; ok {
-			return true
-		}
+// readiness sets Ready, ReadyUntil and Silent. Of a node with the taint of an instance that is shut down it is known why its kubelet
+// is silent.
+func (n *Node) readiness(object *corev1.Node, now time.Time) {
+	if n.Ready = nodes.Ready(object); n.Ready {
+		return
 	}
-	return tainted(node, api.TaintExternalCloudProvider)
-}
-
-func tainted(node *corev1.Node, key string) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
-}
-
-// ready tells whether a node counts as ready and, when that is so only because its kubelet is not silent for long, until
-// when. Of a node with the taint of an instance that is shut down it is known why its kubelet is silent.
-func ready(node *corev1.Node, now time.Time) (bool, time.Time) {
-	grace := SilentGrace
-	if tainted(node, api.TaintNodeShutdown) {
-		grace = 0
+	since, silent := nodes.Silent(object)
+	n.Silent = silent && !nodes.ShutDown(object)
+	if n.Silent && now.Sub(since).Abs() < SilentGrace {
+		n.Ready, n.Silent, n.ReadyUntil = true, false, since.Add(SilentGrace)
 	}
-	for _, condition := range node.Status.Conditions {
-		switch {
-		case condition.Type != corev1.NodeReady:
-		case condition.Status == corev1.ConditionTrue:
-			return true, time.Time{}
-		case condition.Status == corev1.ConditionUnknown && now.Sub(condition.LastTransitionTime.Time).Abs() < grace:
-			return true, condition.LastTransitionTime.Add(grace)
-		}
-	}
-	return false, time.Time{}
 }
 
 // UntilSilence returns how long it takes until the first node no longer counts as ready because its kubelet is silent, 0
 // when all report.
-func UntilSilence(nodes []Node, now time.Time) time.Duration {
+func UntilSilence(all []Node, now time.Time) time.Duration {
 	first := time.Duration(0)
-	for i := range nodes {
-		if nodes[i].ReadyUntil.IsZero() {
+	for i := range all {
+		if all[i].ReadyUntil.IsZero() {
 			continue
 		}
-		if left := max(nodes[i].ReadyUntil.Sub(now), time.Second); first == 0 || left < first {
+		if left := max(all[i].ReadyUntil.Sub(now), time.Second); first == 0 || left < first {
 			first = left
 		}
 	}
 	return first
 }
 
-// eligible returns the nodes that may be members: the candidates without the control plane, where the policy says so.
-func eligible(nodes []Node, policy ControlPlanePolicy) []Node {
-	var workers, candidates []Node
-	for _, node := range nodes {
-		if !node.Candidate {
-			continue
-		}
-		candidates = append(candidates, node)
-		if !node.ControlPlane {
-			workers = append(workers, node)
+// eligible returns the nodes that may be backends: the candidates without the control plane, where the policy says so.
+func eligible(all []Node, policy ControlPlanePolicy) []*Node {
+	candidates := make([]*Node, 0, len(all))
+	workers := 0
+	for i := range all {
+		if node := &all[i]; node.Candidate {
+			candidates = append(candidates, node)
+			if !node.ControlPlane {
+				workers++
+			}
 		}
 	}
-	if policy == ControlPlaneAlways || policy != ControlPlaneNever && len(workers) == 0 {
+	if policy == ControlPlaneAlways || policy != ControlPlaneNever && workers == 0 {
 		return candidates
 	}
-	return workers
+	return slices.DeleteFunc(candidates, func(node *Node) bool { return node.ControlPlane })
 }
 
 // SameNode reports whether two states of a node are the same for membership.
@@ -170,6 +160,7 @@ func SameNode(a, b Node) bool {
 }
 
 func (n Node) equal(o Node) bool {
-	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate &&
-		n.Ready == o.Ready && n.ReadyUntil.Equal(o.ReadyUntil) && n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane
+	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate && n.Zone == o.Zone &&
+		n.Ready == o.Ready && n.ReadyUntil.Equal(o.ReadyUntil) && n.Silent == o.Silent &&
+		n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane
 }

@@ -14,18 +14,21 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// pods returns the addresses of endpoints, at the target port.
+// pods returns the addresses of endpoints, at the target port. While no endpoint is ready, those that terminate keep their weight.
 func (r *Resolver) pods(port corev1.ServicePort) (Set, []problem.Problem) {
 	set := Set{Backends: []Backend{}, Doubt: len(r.in.Slices) == 0}
-	problems := r.addPods(&set, port, r.in.Params.Int(annotation.DefaultWeight, alicloud.MaxWeight), func(discoveryv1.Endpoint) bool { return true })
+	weight := r.in.Params.Int(annotation.DefaultWeight, alicloud.MaxWeight)
+	terminating, problems := r.addPods(&set, port, weight, func(discoveryv1.Endpoint) bool { return true })
+	set.drain(terminating)
 	return set, problems
 }
 
-// addVirtual adds the pods on virtual nodes, which have no node port, to a set whose other backends are nodes.
-func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) []problem.Problem {
+// addVirtual adds the pods on virtual nodes, which have no node port, to a set whose other backends are nodes. It returns those that
+// terminate.
+func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) ([]Backend, []problem.Problem) {
 	virtual := virtualNodes(r.in.Nodes)
 	if virtual.Len() == 0 {
-		return nil
+		return nil, nil
 	}
 	if len(r.in.Slices) == 0 && !set.Doubt {
 		set.Doubt, set.Gone = true, instanceIDs(r.in.Nodes)
@@ -35,24 +38,24 @@ func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) []p
 	})
 }
 
-// addPods adds the endpoints that are wanted. One without a network interface blocks removals until it has one: it may be
-// the very member that looks unwanted.
-func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) []problem.Problem {
-	var problems []problem.Problem
-	r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
-		state := memberState(endpoint, r.in.Waiting)
+// addPods adds the endpoints that are wanted and ready, and returns those that terminate. One without a network interface blocks
+// removals until it has one: it may be the very backend that looks unwanted.
+func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) ([]Backend, []problem.Problem) {
+	var ready, terminating []Backend
+	var outside, missing []string
+	withPort := r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
+		state := backendState(endpoint, r.in.Waiting)
 		if state == EndpointGone || !wanted(endpoint) {
 			return
 		}
 		address := endpoint.Addresses[0]
 		id := r.in.Interfaces[address]
-		if id == "" && !MayHaveInterface(r.in.Blocks, address) {
-			problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "the address %s is outside of the VPC and cannot be a member", address))
+		switch {
+		case id == "" && !MayHaveInterface(r.in.Blocks, address):
+			outside = append(outside, address)
 			return
-		}
-		if id == "" {
-			set.Doubt = true
-			problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "no network interface of the VPC has the address %s", address))
+		case id == "":
+			missing = append(missing, address)
 			return
 		}
 		backend := Backend{Kind: KindInterface, ID: id, IP: address, Port: int(number), Weight: weight}
@@ -60,23 +63,45 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 			backend.Zone = *endpoint.Zone
 		}
 		if state == EndpointTerminating {
-			backend.Weight = 0
-			set.Draining = append(set.Draining, backend)
-			return
+			terminating = append(terminating, backend)
+		} else {
+			ready = append(ready, backend)
 		}
-		set.Backends = append(set.Backends, backend)
 	})
-	byAddress := func(a, b Backend) int { return cmp.Compare(a.IP, b.IP) }
-	slices.SortStableFunc(set.Backends, byAddress)
-	slices.SortStableFunc(set.Draining, byAddress)
+	set.Doubt = set.Doubt || !withPort || len(missing) > 0
+	byAddress := func(a, b Backend) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) }
+	slices.SortFunc(ready, byAddress)
+	slices.SortFunc(terminating, byAddress)
+	set.Backends = append(set.Backends, ready...)
+	return terminating, interfaceProblems(outside, missing)
+}
+
+func interfaceProblems(outside, missing []string) []problem.Problem {
+	var problems []problem.Problem
+	if len(outside) > 0 {
+		slices.Sort(outside)
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "addresses outside of the VPC cannot be backends: %s", problem.Some(outside)))
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "no network interface of the VPC has the addresses %s", problem.Some(missing)))
+	}
 	return problems
+}
+
+// backendState is the state of an endpoint whose address is to be a backend.
+func backendState(endpoint discoveryv1.Endpoint, waiting sets.Set[string]) EndpointState {
+	if state := StateOf(endpoint); state != EndpointGone || !waiting.Has(endpoint.Addresses[0]) {
+		return state
+	}
+	return EndpointReady
 }
 
 func virtualNodes(nodes []Node) sets.Set[string] {
 	virtual := sets.New[string]()
-	for _, node := range nodes {
-		if node.Virtual {
-			virtual.Insert(node.Name)
+	for i := range nodes {
+		if nodes[i].Virtual {
+			virtual.Insert(nodes[i].Name)
 		}
 	}
 	return virtual
@@ -91,8 +116,8 @@ func MayHaveInterface(blocks []netip.Prefix, text string) bool {
 // PodAddresses are the addresses whose network interfaces must be known to build the groups of a Service.
 func PodAddresses(in Input) []string {
 	var addresses []string
-	eachMemberAddress(in, func(endpoint discoveryv1.Endpoint) {
-		if memberState(endpoint, in.Waiting) != EndpointGone {
+	eachPodAddress(in, func(endpoint discoveryv1.Endpoint) {
+		if backendState(endpoint, in.Waiting) != EndpointGone {
 			addresses = append(addresses, endpoint.Addresses[0])
 		}
 	})

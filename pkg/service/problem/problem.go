@@ -58,3 +58,22 @@ func HasInvalid(problems []Problem) bool { return HasReason(problems, ReasonInva
 func HasReason(problems []Problem, reason string) bool {
 	return slices.ContainsFunc(problems, func(p Problem) bool { return p.Reason == reason })
 }
+
+// maxNamed is how many names a message lists.
+const maxNamed = 5
+
+// Some lists names in a message. A message that named all of them, or their exact number, would differ with each change, and each
+// difference is an event for every Service.
+func Some(names []string) string {
+	if len(names) <= maxNamed {
+		return strings.Join(names, ", ")
+	}
+	others := "others"
+	for least := 1000; least >= 10; least /= 10 { //nolint:mnd // powers of ten
+		if len(names)-maxNamed > least {
+			others = fmt.Sprintf("more than %d others", least)
+			break
+		}
+	}
+	return strings.Join(names[:maxNamed], ", ") + " and " + others
+}

@@ -2,7 +2,6 @@ package build
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -298,6 +297,6 @@ func (b *builder) report() {
 		}
 	}
 	if len(names) > 0 {
-		b.problem(problem.ReasonSkipSyncBackends, "%s", fmt.Sprintf("nodes without provider ID are no members yet: %s", strings.Join(names, ", ")))
+		b.problem(problem.ReasonSkipSyncBackends, "nodes without provider ID are no backends yet: %s", problem.Some(names))
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -133,7 +133,7 @@ func (a *Applier) reportRefused(step model.Step) {
 				names = append(names, left.backend.String())
 			}
 		}
-		a.errs = append(a.errs, fmt.Errorf("%s: the cloud refuses %s: %w", a.describe(step), some(names), first.err))
+		a.errs = append(a.errs, fmt.Errorf("%s: the cloud refuses %s: %w", a.describe(step), problem.Some(names), first.err))
 		a.left = slices.DeleteFunc(a.left, same)
 	}
 }
@@ -144,14 +144,4 @@ func code(err error) string {
 		return refused.Code
 	}
 	return ""
-}
-
-// maxNamed is how many backend servers an error names.
-const maxNamed = 5
-
-func some(names []string) string {
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
 }

@@ -1,0 +1,213 @@
+package backend
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+func nodeBackend(node *Node, port int32, weight int) Backend {
+	return Backend{Kind: KindInstance, ID: node.InstanceID, Port: int(port), Weight: weight, Zone: node.Zone}
+}
+
+func (r *Resolver) leaving(node *Node) bool {
+	return node.Leaving || node.Cordoned && r.in.Params.Get(annotation.RemoveUnscheduledBackend) == "on"
+}
+
+// cluster returns the backends of externalTrafficPolicy Cluster: every node that is ready, at the node port. Without one, those that
+// may still take traffic stay or come back: nodes that are about to go, and nodes whose kubelets are silent.
+func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
+	set := Set{Backends: make([]Backend, 0, len(r.eligible))}
+	weight := r.in.Params.Int(annotation.DefaultWeight, alicloud.MaxWeight)
+	var leaving, dead, silent []Backend
+	for _, node := range r.eligible {
+		backend := nodeBackend(node, port.NodePort, weight)
+		switch {
+		case r.leaving(node) && node.Ready:
+			leaving = append(leaving, backend)
+		case r.leaving(node):
+			dead = append(dead, backend)
+		case node.Ready:
+			set.Backends = append(set.Backends, backend)
+		case node.Silent:
+			silent = append(silent, backend)
+		}
+	}
+	var problems []problem.Problem
+	if len(set.Backends) > 0 {
+		r.doubtUnresolved(&set)
+	} else {
+		// All nodes at once: more likely a fault of what we see than of the nodes.
+		set.Doubt = true
+		problems = r.unselected()
+	}
+	terminating, more := r.addVirtual(&set, port, weight)
+	if len(set.Backends) == 0 {
+		leaving, silent = append(leaving, silent...), nil
+	}
+	set.drain(leaving, terminating)
+	for _, backend := range dead {
+		backend.Weight = 0
+		set.Draining = append(set.Draining, backend)
+	}
+	return set, slices.Concat(problems, more, r.twins())
+}
+
+// local returns the backends of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number. Where no
+// endpoint is ready, kube-proxy serves with those that terminate, and so does the load balancer.
+// Source: https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/1669-proxy-terminating-endpoints.
+func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
+	set := Set{Backends: []Backend{}, Counted: true}
+	if len(r.in.Slices) == 0 {
+		set.Doubt = true // an informer that has seen no slice yet looks like a Service without endpoints
+		return set, nil
+	}
+	counts := r.count(port)
+	var leaving, terminating []Backend
+	mostReady, mostTerminating := highest(counts.ready), highest(counts.terminating)
+	for _, node := range r.eligible {
+		ready := counts.ready[node.Name]
+		switch {
+		case ready > 0 && r.leaving(node):
+			leaving = append(leaving, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
+		case ready > 0:
+			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
+		case counts.terminating[node.Name] > 0:
+			terminating = append(terminating, nodeBackend(node, port.NodePort, scaled(counts.terminating[node.Name], mostTerminating)))
+		}
+	}
+	if counts.withoutPort {
+		set.Doubt = true // of any backend
+	} else {
+		r.doubtUnresolved(&set)
+	}
+	problems := slices.Concat(r.missingNodes(counts, &set), r.twins())
+	pods, more := r.addVirtual(&set, port, 1)
+	set.drain(leaving, append(terminating, pods...))
+	return set, append(problems, more...)
+}
+
+func highest(counts map[string]int) int {
+	most := 0
+	for _, count := range counts {
+		most = max(most, count)
+	}
+	return most
+}
+
+// scaled keeps the proportion of endpoints per node within the range of weights.
+func scaled(count, highest int) int {
+	if highest <= alicloud.MaxWeight {
+		return count
+	}
+	return max(1, count*alicloud.MaxWeight/highest)
+}
+
+// doubtUnresolved: a node whose instance is not known yet may be the very backend that looks unwanted. Backends that are known to be
+// other nodes leave all the same.
+func (r *Resolver) doubtUnresolved(set *Set) {
+	if slices.ContainsFunc(r.in.Nodes, func(node Node) bool { return node.InDoubt }) {
+		set.Doubt, set.Gone = true, instanceIDs(r.in.Nodes)
+	}
+}
+
+func instanceIDs(nodes []Node) sets.Set[string] {
+	ids := sets.New[string]()
+	for i := range nodes {
+		if nodes[i].InstanceID != "" {
+			ids.Insert(nodes[i].InstanceID)
+		}
+	}
+	return ids
+}
+
+// endpointCounts are numbers of endpoints by node name; unplaced counts those without a node. withoutPort says that there are
+// endpoints, but none with the port.
+type endpointCounts struct {
+	ready, terminating map[string]int
+	unplaced           int
+	withoutPort        bool
+}
+
+func (r *Resolver) count(port corev1.ServicePort) endpointCounts {
+	counts := endpointCounts{ready: map[string]int{}, terminating: map[string]int{}}
+	counts.withoutPort = !r.each(port, func(endpoint discoveryv1.Endpoint, _ int32) {
+		state := StateOf(endpoint)
+		switch {
+		case state == EndpointGone:
+		case endpoint.NodeName == nil:
+			counts.unplaced++
+		case state == EndpointReady:
+			counts.ready[*endpoint.NodeName]++
+		default:
+			counts.terminating[*endpoint.NodeName]++
+		}
+	})
+	return counts
+}
+
+// missingNodes reports endpoints that no backend stands for. A node that is not in the cache may still come, so removals wait.
+func (r *Resolver) missingNodes(counts endpointCounts, set *Set) []problem.Problem {
+	reachable := make(map[string]bool, len(r.in.Nodes))
+	for i := range r.in.Nodes {
+		node := &r.in.Nodes[i]
+		reachable[node.Name] = node.Virtual || node.Unresolved || node.TwinOf != "" // reported elsewhere, if at all
+	}
+	for _, node := range r.eligible {
+		reachable[node.Name] = true
+	}
+	var unknown, ineligible []string
+	for _, name := range slices.Sorted(maps.Keys(counts.ready)) {
+		switch ok, known := reachable[name]; {
+		case !known:
+			unknown = append(unknown, name)
+		case !ok:
+			ineligible = append(ineligible, name)
+		}
+	}
+	var problems []problem.Problem
+	if len(unknown) > 0 {
+		set.Doubt = true
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "endpoints are on nodes that are not known: %s", problem.Some(unknown)))
+	}
+	if len(ineligible) > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends,
+			"endpoints are on nodes that cannot be backends, and get no traffic with externalTrafficPolicy Local: %s", problem.Some(ineligible)))
+	}
+	if counts.unplaced > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends,
+			"some endpoints name no node, and get no traffic with externalTrafficPolicy Local"))
+	}
+	return problems
+}
+
+// unselected reports that no node has the labels of the annotation backend-label.
+func (r *Resolver) unselected() []problem.Problem {
+	if r.selector == nil || slices.ContainsFunc(r.in.Nodes, func(node Node) bool { return r.selector.Matches(node.Labels) }) {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends,
+		"%s: no node has the labels %s; the backends stay as they are", annotation.BackendLabel, r.in.Params.Get(annotation.BackendLabel))}
+}
+
+// twins reports Nodes whose instance another Node stands for.
+func (r *Resolver) twins() []problem.Problem {
+	var twins []string
+	for i := range r.in.Nodes {
+		if node := &r.in.Nodes[i]; node.TwinOf != "" {
+			twins = append(twins, fmt.Sprintf("%s (%s is older)", node.Name, node.TwinOf))
+		}
+	}
+	if len(twins) == 0 {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends, "nodes have the instance of another node and are no backends: %s", problem.Some(twins))}
+}
