@@ -16,6 +16,8 @@ type deployment struct {
 	model *model.Model
 	// writes counts the calls that changed something.
 	writes int
+	// progress says that the cloud accepted one of them.
+	progress bool
 	// refused are annotations that the cloud refused to apply.
 	refused []string
 	// doubts are the parts that a failed call may or may not have changed, with the reason.
@@ -44,7 +46,7 @@ func (e *engine) deploy(ctx context.Context, svc *corev1.Service, clb observed, 
 	applier.Drift = drift
 	err := applier.Run(ctx, plan)
 	return deployment{
-		model: observed, writes: applier.Writes, refused: applier.RefusedAnnotations(), doubts: applier.Doubts, lost: applier.Lost,
+		model: observed, writes: applier.Writes, progress: applier.Progress, refused: applier.RefusedAnnotations(), doubts: applier.Doubts, lost: applier.Lost,
 		refusedServer: applier.RefusedServer, interrupted: applier.Interrupted, charge: applier.Charge, err: err,
 	}
 }

@@ -133,6 +133,8 @@ func (s state) deployed(d deployment) state {
 	case d.interrupted:
 	case d.err == nil:
 		s.backoff.busy, s.removal.reclaimed = 0, ""
+	case d.progress:
+		s.backoff.busy = 0 // a large change takes many calls, and each may find the CLB busy once
 	default:
 		if s.backoff.busy++; s.backoff.busy%maxBusyInRow == 0 {
 			s.clb = s.clb.invalidate("the cloud keeps answering that it is busy")

@@ -70,9 +70,16 @@ func (a *Applier) priority(executor executor, step model.Step) alicloud.Priority
 	case step.Op == model.OpSetBackends && slices.ContainsFunc(step.New, func(b alicloud.Backend) bool { return b.Weight == 0 }),
 		executor.priority == alicloud.PriorityRemoval:
 		return alicloud.PriorityRemoval
-	case a.Drift:
+	case a.Drift, step.Op == model.OpSetBackends && onlyShares(step):
 		return alicloud.PriorityDrift
 	default:
 		return executor.priority
 	}
+}
+
+// onlyShares reports whether a step changes how much traffic backend servers take, and not whether they take any. That can wait for
+// whatever brings some in or takes some out.
+func onlyShares(step model.Step) bool {
+	idle := func(b alicloud.Backend) bool { return b.Weight == 0 }
+	return !slices.ContainsFunc(step.Old, idle) && !slices.ContainsFunc(step.New, idle)
 }
