@@ -28,7 +28,7 @@ type Settings struct {
 	RoutePeriod time.Duration
 	// ServiceWorkers is --concurrent-service-syncs.
 	ServiceWorkers int
-	// NodeEventWait is how long a Service waits for further nodes to come up. Default: that of [slb.Options].
+	// NodeEventWait is how long a Service waits for further nodes to come up. Default: that of [service.Options].
 	NodeEventWait time.Duration
 	// BackendBatch, RouteBatch and NodeBatch bound what one call takes: backend servers of [alicloud.Options], routes of
 	// [vpcroute.Options], instances of [node.Options]. Defaults: theirs.
@@ -39,7 +39,7 @@ type Settings struct {
 	SkipSourceDestCheck bool
 	// Network is the middle part of the default endpoints, see [alicloud.Endpoints].
 	Network string
-	// APIServerAddresses are those by which this program reaches the API server, see [slb.Config].
+	// APIServerAddresses are those by which this program reaches the API server, see [config.Config].
 	APIServerAddresses []string
 	// ControlPlaneNodes says whether control-plane nodes are backends. Default: only where there are no others.
 	ControlPlaneNodes backend.ControlPlanePolicy

@@ -42,7 +42,7 @@ type Config struct {
 	BackendENI bool
 	// NodeIPv6 reports the IPv6 addresses of nodes: featureGates with IPv6DualStack=true.
 	NodeIPv6 bool
-	// TypeAnnotation is the feature gate [slb.GateLoadBalancerType].
+	// TypeAnnotation is the feature gate [annotation.GateLoadBalancerType].
 	TypeAnnotation bool
 	// Endpoints replace the default addresses. The official CCM knows them as environment variables only.
 	Endpoints Endpoints

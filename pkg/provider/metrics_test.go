@@ -14,7 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
@@ -28,7 +28,7 @@ func TestMetricsPageIsFresh(t *testing.T) {
 
 func renderMetrics(t *testing.T) string {
 	t.Helper()
-	all := slices.Concat(alicloud.Metrics(), slb.Metrics(), vpcroute.Metrics(), node.Metrics())
+	all := slices.Concat(alicloud.Metrics(), service.Metrics(), vpcroute.Metrics(), node.Metrics())
 	var own, official []string
 	for _, m := range all {
 		m.Create(&semver.Version{Major: 1})

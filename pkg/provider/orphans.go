@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
 // Orphans are the resources of this cluster in the cloud that no Service owns.
@@ -16,8 +16,8 @@ type Orphans struct {
 	ClusterID string `json:"clusterID"`
 	// Ambiguous says that the cluster id is the one that every cluster without a configured one has: an orphan may belong
 	// to a Service of another cluster of the account.
-	Ambiguous bool         `json:"ambiguous"`
-	Orphans   []slb.Orphan `json:"orphans"`
+	Ambiguous bool             `json:"ambiguous"`
+	Orphans   []service.Orphan `json:"orphans"`
 }
 
 // Empty reports whether there are none.

@@ -7,16 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
 func TestOrphansText(t *testing.T) {
 	t.Parallel()
-	none := Orphans{ClusterID: "c1", Orphans: []slb.Orphan{}}
+	none := Orphans{ClusterID: "c1", Orphans: []service.Orphan{}}
 	if diff := cmp.Diff("Every resource of cluster c1 has its Service.\n", none.String()); diff != "" {
 		t.Errorf("text of none (-want +got):\n%s", diff)
 	}
-	one := Orphans{ClusterID: "clusterid", Ambiguous: true, Orphans: []slb.Orphan{{Kind: slb.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone"}}}
+	one := Orphans{ClusterID: "clusterid", Ambiguous: true, Orphans: []service.Orphan{{Kind: service.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone"}}}
 	if !strings.HasPrefix(one.String(), "load balancer lb-1 (a1): gone\n! Every cluster") {
 		t.Errorf("text of one: %q", one)
 	}

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Plan is what the controllers would write to the cloud if they started now.
@@ -24,8 +25,8 @@ type Plan struct {
 
 // ServicePlan is the plan of one Service. Services for which there is nothing to do or to report are left out of a [Plan].
 type ServicePlan struct {
-	Service string       `json:"service"`
-	Steps   []model.Step `json:"steps"`
+	Service string         `json:"service"`
+	Steps   []service.Step `json:"steps"`
 	// Problems are what the Service's events would say.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -68,13 +69,13 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 		return plan, fmt.Errorf("list Services: %w", err)
 	}
 	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(nameOf(a), nameOf(b)) })
-	for _, service := range services {
-		preview, previewErr := c.engines.services.Preview(ctx, service)
+	for _, svc := range services {
+		preview, previewErr := c.engines.services.Preview(ctx, svc)
 		if previewErr != nil {
-			return plan, fmt.Errorf("plan Service %s: %w", nameOf(service), previewErr)
+			return plan, fmt.Errorf("plan Service %s: %w", nameOf(svc), previewErr)
 		}
-		if len(preview.Steps)+len(preview.Problems) > 0 {
-			plan.Services = append(plan.Services, servicePlanOf(service, preview))
+		if steps := preview.Plan.Steps(); len(steps)+len(preview.Problems) > 0 {
+			plan.Services = append(plan.Services, servicePlanOf(svc, steps, preview.Problems))
 		}
 	}
 	if len(c.settings.ClusterCIDRs) == 0 {
@@ -88,9 +89,9 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	return plan, nil
 }
 
-func servicePlanOf(service *corev1.Service, preview model.Plan) ServicePlan {
-	plan := ServicePlan{Service: nameOf(service), Steps: append([]model.Step{}, preview.Steps...)}
-	for _, problem := range preview.Problems {
+func servicePlanOf(svc *corev1.Service, steps []service.Step, problems []problem.Problem) ServicePlan {
+	plan := ServicePlan{Service: nameOf(svc), Steps: append([]service.Step{}, steps...)}
+	for _, problem := range problems {
 		plan.Problems = append(plan.Problems, problem.Reason+": "+problem.Message)
 	}
 	return plan

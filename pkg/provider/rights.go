@@ -6,7 +6,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/leadership"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
@@ -21,7 +21,7 @@ const (
 func Rights() []rights.Set {
 	return []rights.Set{
 		{Feature: "manager", Rights: managerRights()},
-		{Feature: "services", Rights: slb.Rights()},
+		{Feature: "services", Rights: service.Rights()},
 		{Feature: "routes", Rights: vpcroute.Rights()},
 		{Feature: "nodes", Rights: node.Rights()},
 	}

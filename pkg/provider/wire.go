@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
@@ -29,10 +30,10 @@ const (
 
 // engines are what acts on the cloud, and the adapters through which the stock interface reaches it.
 type engines struct {
-	services *slb.Reconciler
+	services *service.Reconciler
 	routeOps *vpcroute.Writer
 
-	serviceOptions slb.Options
+	serviceOptions service.Options
 	routeOptions   vpcroute.Options
 
 	instances    *node.Instances
@@ -51,8 +52,9 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	instanceID := node.InstanceIDOf(c.client.Region())
 
 	e := &engines{
-		serviceOptions: slb.Options{
-			API: c.client, Config: c.slbConfig(), Client: c.kube, Recorder: recorder(serviceEvents),
+		serviceOptions: service.Options{
+			Engines: []service.Engine{slb.NewEngine(c.client, c.slbConfig(), factory.Core().V1().Services().Lister())},
+			Network: c.client, Config: c.slbConfig(), Client: c.kube, Recorder: recorder(serviceEvents),
 			Services: factory.Core().V1().Services(), Nodes: nodes,
 			InstanceID: instanceID, Workers: c.serviceWorkers(), NodeDelay: c.settings.NodeEventWait,
 		},
@@ -73,8 +75,8 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	} else {
 		e.serviceOptions.Endpoints = factory.Core().V1().Endpoints()
 	}
-	e.services = slb.NewReconciler(e.serviceOptions)
-	e.loadBalancer = slb.NewLoadBalancer(e.services)
+	e.services = service.NewReconciler(e.serviceOptions)
+	e.loadBalancer = service.NewLoadBalancer(e.services)
 	e.routeOps = vpcroute.NewWriter(e.routeOptions)
 	e.routes = vpcroute.NewRoutes(e.routeOps, e.routeOptions.Config)
 	return e
@@ -116,8 +118,8 @@ func (c *Cloud) NodeController(period time.Duration) (*node.Controller, error) {
 }
 
 // ServiceController returns the controller that replaces the stock one for Services.
-func (c *Cloud) ServiceController() (*slb.Controller, error) {
-	return slb.NewController(c.engines.serviceOptions, c.engines.services)
+func (c *Cloud) ServiceController() (*service.Controller, error) {
+	return service.NewController(c.engines.serviceOptions, c.engines.services)
 }
 
 // RouteController returns the controller that replaces the stock one for routes.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/featuregate"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -33,7 +34,7 @@ func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
 	w := newWorld(t)
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
-	stock, err := servicecontroller.New(stockCloud{balancer: NewLoadBalancer(w.Reconciler)}, w.kube,
+	stock, err := servicecontroller.New(stockCloud{balancer: service.NewLoadBalancer(w.Reconciler)}, w.kube,
 		w.factory.Core().V1().Services(), w.factory.Core().V1().Nodes(), "kubernetes", featuregate.NewFeatureGate())
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
 func TestAdapterOfServicesThatAreNotOurs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	adapter := NewLoadBalancer(w.Reconciler)
+	adapter := service.NewLoadBalancer(w.Reconciler)
 	svc := testService("web", 80)
 	class := "example.com/other"
 	svc.Spec.LoadBalancerClass = &class
@@ -119,7 +120,7 @@ func TestAdapterAsksToWaitWhileTheCloudIsBusy(t *testing.T) {
 	threeNodes(w)
 	w.put(testService("web", 80))
 	w.fault(map[string]any{"action": "CreateVServerGroup", "code": "SystemBusy", "status": 400})
-	_, err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil)
+	_, err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil)
 	var retry *api.RetryError
 	if !errors.As(err, &retry) {
 		t.Errorf("error %v, want one that names a time", err)

@@ -2,16 +2,51 @@ package slb
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // eipWait is how long a CLB without an elastic address is not asked again.
 const eipWait = time.Minute
+
+// Status implements service.Balancer.
+func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
+	actual := c.model()
+	if actual == nil || params.Refuses(annotation.ScopeStatus) || !actual.Serves(c.desired) && (!actual.Reused || params.OverridesListeners()) {
+		return service.Shown{Balancer: c}
+	}
+	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
+	c.addresses = addresses
+	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Problems: problems}
+	if len(problems) > 0 {
+		shown.Wake = eipWait
+	}
+	return shown
+}
+
+// statusOf returns what the Service shows of its CLB; external are addresses to show in place of the CLB's own.
+func statusOf(actual *model.Model, params annotation.Params, external []string) *corev1.LoadBalancerStatus {
+	if name := params.Get(annotation.Hostname); name != "" {
+		return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: name}}}
+	}
+	if len(external) == 0 {
+		external = []string{actual.LoadBalancer.Address}
+	}
+	status := &corev1.LoadBalancerStatus{}
+	for _, address := range external {
+		status.Ingress = append(status.Ingress, corev1.LoadBalancerIngress{IP: address})
+	}
+	return status
+}
 
 // externalAddresses returns the addresses that the Service shows in place of the CLB's, nil for the CLB's own, and the elastic
 // addresses as they are known then.
@@ -47,4 +82,13 @@ func (e *engine) readAddresses(ctx context.Context, id string) part[[]string] {
 		read.invalidate(failureText(err))
 	}
 	return read
+}
+
+// failureText is what a failed call said, without what differs from attempt to attempt.
+func failureText(err error) string {
+	var call *alicloud.Error
+	if errors.As(err, &call) && call.Code != "" {
+		return call.Action + ": " + call.Code
+	}
+	return err.Error()
 }

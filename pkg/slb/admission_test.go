@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -206,7 +207,7 @@ func renderAdmissionPolicy(t *testing.T) string {
 		fmt.Fprintf(&validations, "  - expression: size(variables.bad%[1]d) == 0\n    messageExpression: >-\n      variables.bad%[1]d.map(k, k + ': \"' + variables.annotations[k] + '\"').join(', ')\n      + %[2]s\n",
 			i, celString(" is not accepted; accepted: "+group.accepts))
 	}
-	text := fmt.Sprintf(admissionTemplate, Class, annotationClass, celList([]string{annotation.Prefixes[0] + string(annotation.TunnelType), annotation.Prefixes[1] + string(annotation.TunnelType)}),
+	text := fmt.Sprintf(admissionTemplate, Class, service.AnnotationClass, celList([]string{annotation.Prefixes[0] + string(annotation.TunnelType), annotation.Prefixes[1] + string(annotation.TunnelType)}),
 		celString(annotation.Prefixes[0]), celString(annotation.Prefixes[1]), variables.String(), validations.String())
 	if rest := strings.ReplaceAll(text, "{{- ", ""); strings.Count(rest, "{{") != strings.Count(admissionTemplate, "{{")-strings.Count(admissionTemplate, "{{- ") {
 		t.Fatal("an expression holds {{, which Helm would read as its own")

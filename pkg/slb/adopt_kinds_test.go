@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -18,7 +19,7 @@ func (w *world) forgetOurs() {
 	w.t.Helper()
 	w.change("web", func(svc *corev1.Service) {
 		svc.Status.Conditions = nil
-		svc.Labels[labelHash] = "0"
+		svc.Labels[service.LabelHash] = "0"
 	})
 }
 
@@ -171,7 +172,7 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 				w.converge("web")
 				w.forgetOurs()
 				if test.withoutLabel {
-					w.change("web", func(svc *corev1.Service) { delete(svc.Labels, LabelLoadBalancerID) })
+					w.change("web", func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) })
 				}
 				stood := w.state()
 
@@ -185,8 +186,8 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 				}
 				w.drift("web")
 				w.converge("web")
-				if diff := cmp.Diff(stood, w.state()); diff != "" || w.get("web").Labels[labelHash] != "0" {
-					t.Errorf("hash label %q, state (-before +after):\n%s", w.get("web").Labels[labelHash], diff)
+				if diff := cmp.Diff(stood, w.state()); diff != "" || w.get("web").Labels[service.LabelHash] != "0" {
+					t.Errorf("hash label %q, state (-before +after):\n%s", w.get("web").Labels[service.LabelHash], diff)
 				}
 
 				w.change("web", deleteService)

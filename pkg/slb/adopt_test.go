@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -62,15 +63,15 @@ func TestAdoption(t *testing.T) {
 			w := newWorld(t)
 			threeNodes(w)
 			svc := testService("web", 80, 81)
-			svc.Finalizers = []string{Finalizer}
-			svc.Labels = map[string]string{labelHash: "0", LabelLoadBalancerID: "lb-old"}
+			svc.Finalizers = []string{service.Finalizer}
+			svc.Labels = map[string]string{service.LabelHash: "0", service.LabelLoadBalancerID: "lb-old"}
 			w.officialCLB(svc, clusterID)
 			w.put(svc)
 			w.mustPass("web")
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("adoption writes %v", writes)
 			}
-			if w.get("web").Labels[labelHash] != "0" {
+			if w.get("web").Labels[service.LabelHash] != "0" {
 				t.Error("the hash label changed while the Service lives")
 			}
 			w.addNode("d")
@@ -90,7 +91,7 @@ func TestAdoption(t *testing.T) {
 func TestCLBWhoseTagsAreGoneIsFoundByName(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[LabelLoadBalancerID], []string{mark.TagOwner, mark.TagCluster}); err != nil {
+	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[service.LabelLoadBalancerID], []string{mark.TagOwner, mark.TagCluster}); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

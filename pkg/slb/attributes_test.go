@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
@@ -86,11 +87,11 @@ func putAttribute(t *testing.T, w *world, row annotation.Row, protocol, value st
 	if !build.LegalFor(protocol, row.Suffix, value, params) {
 		return
 	}
-	found, err := w.api.DescribeListeners(t.Context(), svc.Labels[LabelLoadBalancerID])
+	found, err := w.api.DescribeListeners(t.Context(), svc.Labels[service.LabelLoadBalancerID])
 	if err != nil {
 		t.Fatal(err)
 	}
-	listeners := found[svc.Labels[LabelLoadBalancerID]]
+	listeners := found[svc.Labels[service.LabelLoadBalancerID]]
 	if len(listeners) != 1 || listeners[0].Protocol != protocol {
 		t.Fatalf("listeners = %v, want one of %s", listeners, protocol)
 	}
@@ -238,7 +239,7 @@ func (w *world) mustPassConfigError(name string) {
 	w.t.Helper()
 	w.told()
 	wait, err := w.Reconcile(w.t.Context(), w.get(name))
-	if err != nil || wait < defaultResyncPeriod {
+	if err != nil || wait < testResyncPeriod {
 		w.t.Errorf("Reconcile = %s, %v; want a long wait", wait, err)
 	}
 	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonSyncFailed) {

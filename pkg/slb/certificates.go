@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// certificateAge is how long what was read of a certificate counts: as long as what is known of a CLB.
-const certificateAge = defaultResyncPeriod
+// certificateAge is how long what was read of a certificate counts: as long as a CLB is trusted by default.
+const certificateAge = 10 * time.Minute
 
 // certificates remembers the certificates of all Services: many share one.
 type certificates struct {

@@ -9,9 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -19,7 +19,7 @@ import (
 // running is a world whose controller runs over real informers.
 type running struct {
 	*world
-	controller *Controller
+	controller *service.Controller
 }
 
 func run(t *testing.T, prepare func(*world), configure ...func(*world)) *running {
@@ -31,7 +31,7 @@ func run(t *testing.T, prepare func(*world), configure ...func(*world)) *running
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
 	opts := w.options()
-	controller, err := NewController(opts, w.Reconciler)
+	controller, err := service.NewController(opts, w.Reconciler)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,31 +181,6 @@ func TestControllerTriesAgain(t *testing.T) {
 	}
 }
 
-func TestHealthFailsWhenAPassDoesNotEnd(t *testing.T) {
-	t.Parallel()
-	h := newHealth()
-	end := h.track(types.NamespacedName{Name: "web"})
-	if err := h.Check(nil); err != nil {
-		t.Errorf("a pass that has just begun: %v", err)
-	}
-	h.started[types.NamespacedName{Name: "web"}] = time.Now().Add(-stuckAfter - time.Second)
-	if h.Check(nil) == nil {
-		t.Error("no error for a pass that does not end")
-	}
-	h.pause(types.NamespacedName{Name: "web"})
-	if err := h.Check(nil); err != nil {
-		t.Errorf("while it waits for the rate limit: %v", err)
-	}
-	h.resume(types.NamespacedName{Name: "web"})
-	if err := h.Check(nil); err != nil {
-		t.Errorf("when it has just gone on: %v", err)
-	}
-	end()
-	if err := h.Check(nil); err != nil {
-		t.Errorf("after its end: %v", err)
-	}
-}
-
 func TestNodeEventsThatDoNotMatter(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -241,7 +216,7 @@ func TestFinalizerStandsBeforeTheFirstWrite(t *testing.T) {
 	if w.pass("web") == nil {
 		t.Fatal("no error")
 	}
-	if !slices.Contains(w.get("web").Finalizers, Finalizer) {
+	if !slices.Contains(w.get("web").Finalizers, service.Finalizer) {
 		t.Error("a CLB may exist and nothing holds the Service")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -27,7 +28,7 @@ func secured(extensions string) *corev1.Service {
 // domains returns the extensions of the https listener as domain:certificate.
 func (w *world) domains(port int) []string {
 	w.t.Helper()
-	found, err := w.api.DescribeDomainExtensions(w.t.Context(), w.get("web").Labels[LabelLoadBalancerID], port)
+	found, err := w.api.DescribeDomainExtensions(w.t.Context(), w.get("web").Labels[service.LabelLoadBalancerID], port)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -164,13 +164,10 @@ func (g goldenWorld) chapter(text *strings.Builder, withModel bool) {
 
 // wanted is what a program that has just started would do.
 func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (*model.Model, model.Plan, error) {
-	if !wantsLoadBalancer(g.config, svc) {
-		plan, err := g.Preview(ctx, svc)
-		return nil, plan, err
-	}
-	goal, problems, err := g.preview(ctx, svc)
-	goal.plan.Problems = problem.ByReason(problems)
-	return goal.desired, goal.plan, err
+	goal, err := g.Preview(ctx, svc)
+	wanted, _ := goal.Plan.(plan) // else nothing is planned
+	wanted.Problems = goal.Problems
+	return wanted.desired, wanted.Plan, err
 }
 
 // carryOut makes passes until nothing is written any more: the second one writes nothing.

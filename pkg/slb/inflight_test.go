@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
@@ -32,15 +33,15 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.api = client
-		dying := NewReconciler(w.options())
+		dying := service.NewReconciler(w.options())
 		go func() { _, _ = dying.Reconcile(t.Context(), w.get("web")) }() // its end is not seen by anybody
 		time.Sleep(time.Second)
 
 		w.api = processClient(t, e)
-		w.Reconciler = NewReconciler(w.options())
+		w.Reconciler = service.NewReconciler(w.options())
 		begun := time.Now()
 		most := 0
-		for time.Since(begun) < 2*longestCall {
+		for time.Since(begun) < 2*testLongestCall {
 			wait, err := w.Reconcile(t.Context(), w.get("web"))
 			if err != nil || wait == 0 {
 				wait = time.Second
@@ -53,7 +54,7 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 		}
 		w.calls()
 		wait, err := w.Reconcile(t.Context(), w.get("web"))
-		if calls := w.calls(); err != nil || len(calls) != 0 || wait < defaultResyncPeriod/2 {
+		if calls := w.calls(); err != nil || len(calls) != 0 || wait < testResyncPeriod/2 {
 			t.Errorf("calls %v, the next look in %s, %v; want rest", calls, wait, err)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
@@ -30,7 +31,7 @@ const (
 // fleet is a controller with many Services over a cloud with published limits, in the time of a synctest bubble.
 type fleet struct {
 	*world
-	controller *Controller
+	controller *service.Controller
 	cancel     context.CancelFunc
 	done       chan struct{}
 }
@@ -48,8 +49,8 @@ func newFleet(t *testing.T) *fleet {
 	opts := w.options()
 	opts.Recorder = &record.FakeRecorder{} // nobody reads that many events
 	opts.ResyncPeriod = 24 * time.Hour     // drift is another test's
-	w.Reconciler = NewReconciler(opts)
-	controller, err := NewController(opts, w.Reconciler)
+	w.Reconciler = service.NewReconciler(opts)
+	controller, err := service.NewController(opts, w.Reconciler)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,11 +150,9 @@ func TestFleetUnderPublishedLimits(t *testing.T) {
 		f.createFleetNode("e")
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		f.controller.health.mu.Lock()
-		if working := len(f.controller.health.started); working != 0 {
+		if working := f.controller.Working(); working != 0 {
 			t.Errorf("%d passes count as at work while all wait for the limits", working)
 		}
-		f.controller.health.mu.Unlock()
 		died := time.Now()
 		if err := f.kube.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

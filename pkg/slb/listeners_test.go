@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -90,7 +91,7 @@ func TestForwarding(t *testing.T) {
 func TestHandsOnTheCLB(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80, 81))
-	id := w.get("web").Labels[LabelLoadBalancerID]
+	id := w.get("web").Labels[service.LabelLoadBalancerID]
 	tcp := func(port int) alicloud.ListenerKey {
 		return alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -16,6 +17,8 @@ func TestMetricsCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
+	all := service.Metrics()
+	passDuration, planSteps, latency, operationResult := all[0].(*metrics.HistogramVec), all[1].(*metrics.CounterVec), all[2].(*metrics.HistogramVec), all[3].(*metrics.CounterVec)
 	interval := func(seconds string) func(*corev1.Service) {
 		return func(svc *corev1.Service) { annotate(svc, annotation.HealthCheckInterval, seconds) }
 	}

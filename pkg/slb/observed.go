@@ -115,9 +115,6 @@ func (o *observed) setObserved(model *model.Model) {
 
 // deployed returns what is known after a plan was carried out.
 func (o observed) deployed(d deployment) observed {
-	if d.model == nil {
-		return o
-	}
 	o.access.value = d.model.Access
 	switch {
 	case d.lost != "" && o.reused():

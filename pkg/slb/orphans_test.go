@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -98,7 +99,7 @@ func TestOrphans(t *testing.T) {
 			w.converge("guest")
 			second := w.makeCLB()
 			w.change("guest", func(svc *corev1.Service) {
-				svc.Labels[LabelLoadBalancerID] = second.ID
+				svc.Labels[service.LabelLoadBalancerID] = second.ID
 				annotate(svc, annotation.LoadBalancerID, second.ID)
 			})
 		}, []string{

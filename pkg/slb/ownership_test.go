@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -47,11 +48,11 @@ func TestTypeBehindGate(t *testing.T) {
 	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
 		t.Errorf("events %q, want one", events)
 	}
-	if got := w.get("web"); hasFinalizer(got) || len(got.Status.Conditions) > 0 {
+	if got := w.get("web"); service.HasFinalizer(got) || len(got.Status.Conditions) > 0 {
 		t.Errorf("the Service was touched: %v", got)
 	}
 	plan, err := w.Preview(t.Context(), w.get("web"))
-	if err != nil || !plan.Empty() || len(plan.Problems) != 1 {
+	if err != nil || len(plan.Plan.Steps()) != 0 || len(plan.Problems) != 1 {
 		t.Errorf("plan %v, problems %v, %v", plan, plan.Problems, err)
 	}
 }
@@ -69,7 +70,7 @@ func TestTypeAddedLater(t *testing.T) {
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls %v, want none", calls)
 	}
-	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], w.get("web").Labels[LabelLoadBalancerID]) {
+	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], w.get("web").Labels[service.LabelLoadBalancerID]) {
 		t.Errorf("events %q, want one that names the CLB", events)
 	}
 	w.change("web", deleteService)

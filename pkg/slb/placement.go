@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -74,7 +75,7 @@ func clusterIDOn(actual *model.Model, svc *corev1.Service, configured string) st
 
 // wasOn reports whether the Service shows that it was on the CLB before.
 func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
-	return svc.Labels[LabelLoadBalancerID] == lb.ID || slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool {
+	return svc.Labels[service.LabelLoadBalancerID] == lb.ID || slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool {
 		return ingress.IP != "" && ingress.IP == lb.Address
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -47,18 +46,12 @@ func (p *preloads) take(owner string) (preload, bool) {
 	return found, ok && time.Since(found.at) < preloadAge
 }
 
-// Preload reads the CLBs of all served Services in pages, and their listeners ten CLBs at a time, which after a start
-// takes a fraction of the calls that reading Service by Service takes. What it misses, a Service reads itself.
-func (r *Reconciler) Preload(ctx context.Context) error {
-	wanted, err := r.wantedOwners()
-	if err != nil || len(wanted) == 0 {
-		return err
+// Preload implements service.Engine. It reads the CLBs in pages, and their listeners ten CLBs at a time.
+func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error {
+	wanted := map[string]bool{}
+	for _, svc := range services {
+		wanted[mark.DefaultName(svc.UID)] = true
 	}
-	return r.clb.preload(ctx, wanted)
-}
-
-// preload reads the CLBs with the given owner tags.
-func (e *engine) preload(ctx context.Context, wanted map[string]bool) error {
 	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
 	if err != nil {
 		return fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagOwner, err)
@@ -84,21 +77,6 @@ func (e *engine) preload(ctx context.Context, wanted map[string]bool) error {
 	defer e.preloads.mu.Unlock()
 	e.preloads.byOwner = found
 	return nil
-}
-
-// wantedOwners are the owner tags of the Services that a CLB is to be read for.
-func (r *Reconciler) wantedOwners() (map[string]bool, error) {
-	services, err := r.opts.Services.Lister().List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("list the Services: %w", err)
-	}
-	wanted := map[string]bool{}
-	for _, svc := range services {
-		if wantsLoadBalancer(r.opts.Config, svc) && hasFinalizer(svc) {
-			wanted[mark.DefaultName(svc.UID)] = true
-		}
-	}
-	return wanted, nil
 }
 
 func (e *engine) preloadListeners(ctx context.Context, found map[string]preload) error {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -68,7 +69,7 @@ func at(lb *alicloud.LoadBalancer, reused bool) location {
 // known comes first, then a CLB of our own, then the CLB that the label names, then the one of the annotation. adopted says
 // that the Service had a CLB before this program saw it.
 func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
-	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.lastID(), svc.Labels[LabelLoadBalancerID])
+	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
 	_, wasThere := known.presence.(present)
 	if wasThere {
 		lb, err := e.read(ctx, lastID)
@@ -101,7 +102,7 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 		}
 		return at(lb, true), nil
 	}
-	return location{presence: gone{lastID: lastID, vanished: wasThere || svc.Labels[LabelLoadBalancerID] != ""}}, nil
+	return location{presence: gone{lastID: lastID, vanished: wasThere || svc.Labels[service.LabelLoadBalancerID] != ""}}, nil
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there: they may be
@@ -115,7 +116,7 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		return at(lb, false), nil
 	}
 	params, _ := annotation.Parse(svc.Annotations)
-	ids := []string{svc.Labels[LabelLoadBalancerID], params.Get(annotation.LoadBalancerID)}
+	ids := []string{svc.Labels[service.LabelLoadBalancerID], params.Get(annotation.LoadBalancerID)}
 	for i, id := range ids {
 		if id == "" || slices.Contains(ids[:i], id) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 )
 
@@ -24,7 +25,7 @@ func TestPreviewWritesNothing(t *testing.T) {
 		if writes := writesOf(w.calls()); len(writes) != 0 {
 			t.Errorf("writes %v", writes)
 		}
-		return planLines(plan)
+		return stepLines(plan.Plan)
 	}
 	if got := preview(); len(got) != 4 {
 		t.Errorf("plan of a new Service: %q, want 4 steps", got)
@@ -43,11 +44,20 @@ func TestPreviewWritesNothing(t *testing.T) {
 func TestStepsHaveAJSONForm(t *testing.T) {
 	t.Parallel()
 	desired, _ := newBuildCase(80).build()
-	text, err := json.Marshal(diff.Diff(desired, nil, testName, testCluster).Steps[3])
+	text, err := json.Marshal(plan{Plan: diff.Diff(desired, nil, testName, testCluster)}.Steps()[3])
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(`{"op":"start listener","target":"tcp:80"}`, string(text)); diff != "" {
 		t.Errorf("JSON (-want +got):\n%s", diff)
 	}
+}
+
+// stepLines returns the steps of a plan, one line each.
+func stepLines(plan service.Plan) []string {
+	var lines []string
+	for _, step := range plan.Steps() {
+		lines = append(lines, step.String())
+	}
+	return lines
 }

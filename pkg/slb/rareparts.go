@@ -5,14 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// mayHaveAccessList reports whether a list of the Service is to be looked for. It is not looked for in vain with every CLB:
-// most Services never had one.
-func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *model.Model, record Record) bool {
+// mayHaveAccessList reports whether an access control list of the Service needs to be read. Most Services never had one.
+func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *model.Model, record service.Record) bool {
 	if len(annotation.SourceRangesOf(svc)) > 0 {
 		return true
 	}
@@ -22,16 +22,16 @@ func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *mo
 	if actual.Reused {
 		return params.OverridesListeners()
 	}
-	return slices.Contains(record.Annotations, recordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool {
+	return slices.Contains(record.Annotations, service.RecordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool {
 		marked, _, ok := mark.Parse(l.Description)
 		return ok && marked == mark.ServiceName(svc) && l.Attributes["AclId"] != "" && !params.Has(annotation.ACLID)
 	})
 }
 
 // mayHaveExtensions reports whether extensions need to be read. Most Services never had any.
-func mayHaveExtensions(params annotation.Params, actual *model.Model, record Record) bool {
+func mayHaveExtensions(params annotation.Params, actual *model.Model, record service.Record, legacyDomains []string) bool {
 	if actual == nil || actual.Reused && !params.OverridesListeners() {
 		return false
 	}
-	return params.Has(annotation.DomainExtensions) || len(record.Domains)+len(record.legacyDomains) > 0
+	return params.Has(annotation.DomainExtensions) || len(record.Domains)+len(legacyDomains) > 0
 }

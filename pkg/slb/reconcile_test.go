@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -70,14 +71,14 @@ func TestServiceShowsItsCLB(t *testing.T) {
 	w.mustPass("web")
 
 	svc := w.get("web")
-	if diff := cmp.Diff([]string{Finalizer}, svc.Finalizers); diff != "" {
+	if diff := cmp.Diff([]string{service.Finalizer}, svc.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
 	if len(svc.Status.LoadBalancer.Ingress) != 1 || svc.Status.LoadBalancer.Ingress[0].IP == "" {
 		t.Errorf("status = %v, want one address", svc.Status.LoadBalancer)
 	}
-	if svc.Labels[LabelLoadBalancerID] == "" {
-		t.Errorf("label %s is missing", LabelLoadBalancerID)
+	if svc.Labels[service.LabelLoadBalancerID] == "" {
+		t.Errorf("label %s is missing", service.LabelLoadBalancerID)
 	}
 	if len(svc.Status.Conditions) != 1 || svc.Status.Conditions[0].Status != metav1.ConditionTrue {
 		t.Errorf("conditions = %v, want one that is true", svc.Status.Conditions)
@@ -219,7 +220,7 @@ func TestDelete(t *testing.T) {
 	}{
 		{"deletion", deleted, func(*world) {}, []string{"SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"type change", retyped, func(*world) {}, []string{"SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
-		{"class annotation", func(svc *corev1.Service) { svc.Annotations[annotationClass] = "other" }, func(*world) {},
+		{"class annotation", func(svc *corev1.Service) { svc.Annotations[service.AnnotationClass] = "other" }, func(*world) {},
 			[]string{"SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"after a restart", deleted, (*world).restart, []string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"CLB gone", deleted, func(w *world) { w.removeCLB() }, []string{"SetLoadBalancerDeleteProtection=InvalidLoadBalancerId.NotFound"}},
@@ -310,11 +311,11 @@ func TestServiceThatComesBackIsProtectedAgain(t *testing.T) {
 func TestLostCLBIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	before := w.get("web").Labels[LabelLoadBalancerID]
+	before := w.get("web").Labels[service.LabelLoadBalancerID]
 	w.removeCLB()
 	w.drift("web")
 	w.mustPass("web")
-	after := w.get("web").Labels[LabelLoadBalancerID]
+	after := w.get("web").Labels[service.LabelLoadBalancerID]
 	if n := len(w.state()); n != 1 || after == before {
 		t.Errorf("%d CLBs, id %s, before %s; want one new", n, after, before)
 	}

@@ -14,6 +14,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -45,7 +46,7 @@ func setOrDelete(svc *corev1.Service, suffix annotation.Suffix, value string) {
 // recorded returns the Record that the Service holds, as text.
 func (w *world) recorded(name string) string {
 	w.t.Helper()
-	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, ConditionWritten)
+	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, service.ConditionWritten)
 	if condition == nil {
 		return ""
 	}
@@ -162,7 +163,7 @@ func TestRecordOfAnotherCLB(t *testing.T) {
 		w := newWorld(t)
 		threeNodes(w)
 		svc := guest(w, "", "")
-		svc.Status.Conditions = []metav1.Condition{{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: reasonWritten, Message: message}}
+		svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: message}}
 		w.put(svc)
 		w.mustPass("web")
 		if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
@@ -273,7 +274,7 @@ func TestAdapterRecordsToo(t *testing.T) {
 	w.put(guest(w, "", "a=1,b=2"))
 	ensure := func() {
 		t.Helper()
-		if _, err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil); err != nil {
+		if _, err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.restart()
@@ -284,7 +285,7 @@ func TestAdapterRecordsToo(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" || !strings.Contains(w.recorded("web"), `"tags":["b"]`) {
 		t.Errorf("the Service records %s, tags (-want +got):\n%s", w.recorded("web"), diff)
 	}
-	if err := NewLoadBalancer(w.Reconciler).EnsureLoadBalancerDeleted(t.Context(), "", w.get("web")); err != nil {
+	if err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancerDeleted(t.Context(), "", w.get("web")); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {

@@ -2,12 +2,16 @@ package slb
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
@@ -15,47 +19,52 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
-// refreshed is what [engine.refresh] found.
+// refreshed is what [clb.Refresh] finds, part by part.
 type refreshed struct {
 	clb observed
 	// record is what was applied to the CLB, nil where the CLB could not be read.
-	record *Record
-	// whole says that the whole CLB was read, so that the next read for drift counts from now; some says that a part was.
+	record *service.Record
+	// whole says that the whole CLB was read, some that a part was.
 	whole, some bool
-	// drift says that nothing but its age made anybody read the CLB.
-	drift bool
-	// unread are the parts that could not be read. Their last values stand; a part without one is an error of refresh.
+	// charge is the internet charge type that was last asked for.
+	charge deploy.PendingCharge
+	// unread are the parts that could not be read. Their last values stand; a part without one is an error.
 	unread map[model.Part]error
 }
 
-// request is what [engine.refresh] needs to know of a Service.
-type request struct {
-	svc    *corev1.Service
-	params annotation.Params
-	// adopted says that the Service may have had a CLB before this program saw it.
-	adopted bool
-	// driftDue says that the CLB was read so long ago that somebody may have changed it.
-	driftDue bool
-	// record is what this process knows to be applied, nil before the first pass.
-	record *Record
-	charge deploy.PendingCharge
+// Refresh implements service.Balancer.
+func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
+	found, err := c.refresh(ctx, of, c.observed, c.charge)
+	if err == nil && found.clb.model() == nil && len(found.unread) > 0 {
+		err = errors.Join(slices.Collect(maps.Values(found.unread))...) // nothing is created while anything is unknown
+	}
+	after := c.with(found.clb)
+	after.unread = found.unread
+	result := service.Refreshed{
+		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some, Drift: of.DriftDue && c.trusted(),
+		Unread: errors.Join(slices.Collect(maps.Values(found.unread))...),
+	}
+	if absent, ok := found.clb.presence.(gone); ok && found.whole && absent.vanished {
+		result.Vanished = absent.lastID
+	}
+	return result, err
 }
 
 // refresh re-reads those parts of the CLB that are in doubt or due for drift detection.
-func (e *engine) refresh(ctx context.Context, of request, known observed) (refreshed, error) {
-	found := refreshed{clb: known, drift: of.driftDue && known.trusted(), unread: map[model.Part]error{}}
-	if of.driftDue {
+func (e *engine) refresh(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
+	found := refreshed{clb: known, charge: charge, unread: map[model.Part]error{}}
+	if of.DriftDue {
 		found.clb = known.invalidate("due for drift detection")
 	}
-	if known.asksForGroups(of.params) {
+	if known.asksForGroups(of.Params) {
 		found.clb.groups.invalidate("an annotation names a group that was not there")
 	}
 	err := e.refreshLoadBalancer(ctx, of, &found)
 	if err == nil {
 		err = e.refreshContents(ctx, of, &found)
 	}
-	if alicloud.HasCode(err, model.CodeLoadBalancerGone) && known.loadBalancer.trusted() && !of.driftDue {
-		return e.refresh(ctx, of, known.invalidate("the CLB is gone"))
+	if alicloud.HasCode(err, model.CodeLoadBalancerGone) && known.loadBalancer.trusted() && !of.DriftDue {
+		return e.refresh(ctx, of, known.invalidate("the CLB is gone"), charge)
 	}
 	if err != nil {
 		return found, err
@@ -64,28 +73,28 @@ func (e *engine) refresh(ctx context.Context, of request, known observed) (refre
 }
 
 // refreshLoadBalancer finds the CLB.
-func (e *engine) refreshLoadBalancer(ctx context.Context, of request, found *refreshed) error {
+func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, found *refreshed) error {
 	if found.clb.loadBalancer.trusted() {
 		return nil
 	}
 	clb := &found.clb
-	if pre, ok := e.preloads.take(mark.DefaultName(of.svc.UID)); ok && clb.model() == nil {
-		model, err := pre.observe(ctx, e.api, of.svc)
+	if pre, ok := e.preloads.take(mark.DefaultName(of.Service.UID)); ok && clb.model() == nil {
+		model, err := pre.observe(ctx, e.api, of.Service)
 		if err != nil {
 			return err
 		}
-		of.charge.Correct(&model.LoadBalancer, time.Now())
+		found.charge.Correct(&model.LoadBalancer, time.Now())
 		clb.setObserved(model)
-		clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.params.Get(annotation.VGroupPort), part[struct{}]{}, part[*alicloud.AccessList]{}, part[[]string]{}
+		clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), part[struct{}]{}, part[*alicloud.AccessList]{}, part[[]string]{}
 		found.whole, found.some = true, true
 		return nil
 	}
-	location, err := e.locate(ctx, of.svc, of.params, *clb, of.adopted)
+	location, err := e.locate(ctx, of.Service, of.Params, *clb, of.Adopted)
 	if err != nil {
 		return err
 	}
 	found.some, found.whole = true, true
-	of.charge.Correct(&location.lb, time.Now())
+	found.charge.Correct(&location.lb, time.Now())
 	if location.lb.ID != clb.loadBalancer.value.ID {
 		*clb = observed{access: clb.access}
 		clb.access.invalidate("the Service is on another CLB")
@@ -97,7 +106,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of request, found *ref
 }
 
 // refreshContents reads the listeners and groups of the CLB.
-func (e *engine) refreshContents(ctx context.Context, of request, found *refreshed) error {
+func (e *engine) refreshContents(ctx context.Context, of service.Request, found *refreshed) error {
 	clb := &found.clb
 	if _, ok := clb.presence.(present); !ok {
 		return nil
@@ -118,7 +127,7 @@ func (e *engine) refreshContents(ctx context.Context, of request, found *refresh
 		}
 	}
 	if !clb.groups.trusted() {
-		observed, err := observe.Groups(ctx, e.api, &model.Model{LoadBalancer: clb.loadBalancer.value, Reused: clb.reused()}, mark.ServiceName(of.svc))
+		observed, err := observe.Groups(ctx, e.api, &model.Model{LoadBalancer: clb.loadBalancer.value, Reused: clb.reused()}, mark.ServiceName(of.Service))
 		if err != nil {
 			if !clb.groups.known() || alicloud.HasCode(err, model.CodeLoadBalancerGone) {
 				return err
@@ -126,20 +135,20 @@ func (e *engine) refreshContents(ctx context.Context, of request, found *refresh
 			found.unread[model.PartGroups] = err
 		} else {
 			clb.groups.set(observed.Groups)
-			clb.groupsAsked, found.some = of.params.Get(annotation.VGroupPort), true
+			clb.groupsAsked, found.some = of.Params.Get(annotation.VGroupPort), true
 		}
 	}
 	return nil
 }
 
 // refreshFewHave reads what few Services have, and only where there may be any.
-func (e *engine) refreshFewHave(ctx context.Context, of request, found *refreshed) error {
+func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) error {
 	clb := &found.clb
-	record := loadRecord(of.record, of.svc, clb.model())
-	if !clb.extensions.trusted() && mayHaveExtensions(of.params, clb.model(), record) {
+	record, legacyDomains := loadRecord(of.Applied, of.Service, clb.model())
+	if !clb.extensions.trusted() && mayHaveExtensions(of.Params, clb.model(), record, legacyDomains) {
 		observed := clb.model()
-		if err := observe.Extensions(ctx, e.api, observed, mark.ServiceName(of.svc)); err != nil {
-			if len(record.legacyDomains) > 0 {
+		if err := observe.Extensions(ctx, e.api, observed, mark.ServiceName(of.Service)); err != nil {
+			if len(legacyDomains) > 0 {
 				return err // which domains were recorded is not known without the extensions
 			}
 			found.unread[model.PartExtensions] = err
@@ -148,9 +157,9 @@ func (e *engine) refreshFewHave(ctx context.Context, of request, found *refreshe
 			clb.extensions.set(struct{}{})
 		}
 	}
-	record = record.resolveDomains(clb.model(), of.params)
+	record = resolveDomains(record, legacyDomains, clb.model(), of.Params)
 	found.record = &record
-	list, err := e.refreshAccess(ctx, of.svc, of.params, *clb, record)
+	list, err := e.refreshAccess(ctx, of.Service, of.Params, *clb, record)
 	if err != nil {
 		found.unread[model.PartAccess] = err
 	}
@@ -159,7 +168,7 @@ func (e *engine) refreshFewHave(ctx context.Context, of request, found *refreshe
 }
 
 // refreshAccess reads the list of the source ranges where there may be one.
-func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record Record) (part[*alicloud.AccessList], error) {
+func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record service.Record) (part[*alicloud.AccessList], error) {
 	access := clb.access
 	if access.trusted() {
 		return access, nil

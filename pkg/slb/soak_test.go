@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -109,8 +110,8 @@ func (s *soak) start() {
 	s.factory = informers.NewSharedInformerFactory(s.kube, 0)
 	opts := s.options()
 	opts.Recorder, opts.ResyncPeriod = &record.FakeRecorder{}, soakResync
-	s.Reconciler = NewReconciler(opts)
-	controller, err := NewController(opts, s.Reconciler)
+	s.Reconciler = service.NewReconciler(opts)
+	controller, err := service.NewController(opts, s.Reconciler)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -281,7 +282,7 @@ func (s *soak) desired() map[string]cloudLB {
 	fresh.factory = informers.NewSharedInformerFactory(fresh.kube, 0)
 	opts := fresh.options()
 	opts.Recorder = &record.FakeRecorder{}
-	fresh.Reconciler = NewReconciler(opts)
+	fresh.Reconciler = service.NewReconciler(opts)
 	for _, name := range slices.Sorted(maps.Keys(s.nodes)) {
 		if _, err := e.PutInstance("i-"+name, emulator.InstanceSpec{}); err != nil {
 			s.t.Fatal(err)
@@ -294,7 +295,7 @@ func (s *soak) desired() map[string]cloudLB {
 	}
 	for i := range services.Items {
 		svc := &services.Items[i]
-		if !WantsLoadBalancer(svc) {
+		if !service.Wants(svc, Class) {
 			continue
 		}
 		made := testService(svc.Name)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -22,9 +23,9 @@ import (
 
 func (w *world) synced(name string) metav1.Condition {
 	w.t.Helper()
-	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, ConditionSynced)
+	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, service.ConditionSynced)
 	if condition == nil {
-		w.t.Fatalf("Service %s has no condition %s", name, ConditionSynced)
+		w.t.Fatalf("Service %s has no condition %s", name, service.ConditionSynced)
 	}
 	return *condition
 }
@@ -70,7 +71,7 @@ func TestDriftPassLeavesAloneWhatNoAnnotationManages(t *testing.T) {
 	svc := testService("web", 80)
 	annotate(svc, annotation.AddressType, "internet")
 	w := settled(t, svc)
-	id := w.get("web").Labels[LabelLoadBalancerID]
+	id := w.get("web").Labels[service.LabelLoadBalancerID]
 	ctx := t.Context()
 	for _, err := range []error{
 		w.api.SetLoadBalancerName(ctx, id, "renamed-by-hand"),
@@ -103,7 +104,7 @@ func TestListenerChangedByHandIsRestored(t *testing.T) {
 	svc := testService("web", 80)
 	annotate(svc, annotation.Scheduler, "wlc")
 	w := settled(t, svc)
-	before, id := w.state(), w.get("web").Labels[LabelLoadBalancerID]
+	before, id := w.state(), w.get("web").Labels[service.LabelLoadBalancerID]
 	listener := map[string]string{"LoadBalancerId": id, "ListenerPort": "80", "ListenerProtocol": "tcp"}
 	w.raw("2014-05-15", "StopLoadBalancerListener", listener, nil)
 	other, err := w.api.CreateVServerGroup(t.Context(), id, "by hand", nil)
@@ -160,7 +161,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 		w := &world{t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{}, config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 10)
-		w.Reconciler = NewReconciler(w.options())
+		w.Reconciler = service.NewReconciler(w.options())
 		threeNodes(w)
 		w.put(testService("web", 80))
 		var waits []time.Duration
@@ -170,7 +171,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 				t.Fatal(err)
 			}
 			waits = append(waits, wait)
-			if wait < defaultResyncPeriod || wait > defaultResyncPeriod*6/5 {
+			if wait < testResyncPeriod || wait > testResyncPeriod*6/5 {
 				t.Errorf("the next look is due in %s, want 10 to 12 minutes", wait)
 			}
 			w.calls()

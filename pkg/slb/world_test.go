@@ -25,6 +25,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -53,7 +54,7 @@ type world struct {
 	transport *mortal
 	// withoutSlices is a role that may not list EndpointSlices.
 	withoutSlices bool
-	*Reconciler
+	*service.Reconciler
 
 	mark int64 // number of the last call that counts no more
 }
@@ -151,16 +152,16 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.api = client
-	w.Reconciler = NewReconciler(w.options())
+	w.Reconciler = service.NewReconciler(w.options())
 }
 
 func testKey() alicloud.StaticCredentials {
 	return alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret}
 }
 
-func (w *world) options() Options {
-	opts := Options{
-		API: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
+func (w *world) options() service.Options {
+	opts := service.Options{
+		Engines: []service.Engine{NewEngine(w.api, w.config, w.factory.Core().V1().Services().Lister())}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
 		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID,
 	}
@@ -296,10 +297,10 @@ func (w *world) mustPass(name string) {
 
 // drift makes the next pass read the cloud.
 func (w *world) drift(name string) {
-	svc := w.get(name)
-	known := w.states.of(svc)
-	known.clb = known.clb.invalidate("the test says so")
-	w.states.commit(svc, known)
+	w.t.Helper()
+	if err := w.Invalidate(w.t.Context(), w.get(name), "the test says so"); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // calls returns the actions since the last time, as "Action" or "Action=Code".

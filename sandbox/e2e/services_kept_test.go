@@ -13,7 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 const (
@@ -27,8 +28,8 @@ func (w *world) unservedCostsNothing() {
 	w.Helper()
 	mark := w.lastCall()
 	w.createService("sctp", nil, corev1.ProtocolSCTP)
-	w.isSynced("sctp", metav1.ConditionFalse, slb.ReasonFeatureNotSupported)
-	w.until("one event", eventDeadline, func(ctx context.Context) string { return w.eventsOf(ctx, "sctp", slb.ReasonFeatureNotSupported, 1) })
+	w.isSynced("sctp", metav1.ConditionFalse, problem.ReasonFeatureNotSupported)
+	w.until("one event", eventDeadline, func(ctx context.Context) string { return w.eventsOf(ctx, "sctp", problem.ReasonFeatureNotSupported, 1) })
 	for _, c := range w.calls(mark) {
 		if c.Kind == "write" {
 			w.Errorf("a Service that cannot be served costs %+v", c)
@@ -37,7 +38,7 @@ func (w *world) unservedCostsNothing() {
 	w.patchWeb("sctp", `{"spec":{"ports":[{"port":80,"protocol":"TCP"}]}}`)
 	address := w.served("sctp").Status.LoadBalancer.Ingress[0].IP
 	w.patchWeb("sctp", `{"spec":{"ports":[{"port":80,"protocol":"SCTP"}]}}`)
-	w.isSynced("sctp", metav1.ConditionFalse, slb.ReasonFeatureNotSupported)
+	w.isSynced("sctp", metav1.ConditionFalse, problem.ReasonFeatureNotSupported)
 	if left := w.balancers(); len(left) != 1 || len(left[0].Listeners) != 0 {
 		w.Errorf("CLBs %+v, want the old one without listeners", left)
 	}
@@ -76,7 +77,7 @@ func (w *world) guestLeavesNothing() {
 	})
 	w.until("nothing is remembered", eventDeadline, func(ctx context.Context) string {
 		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "guest", metav1.GetOptions{})
-		if err != nil || meta.FindStatusCondition(svc.Status.Conditions, slb.ConditionWritten) != nil {
+		if err != nil || meta.FindStatusCondition(svc.Status.Conditions, service.ConditionWritten) != nil {
 			return fmt.Sprintf("%v, %+v", err, svc.Status.Conditions)
 		}
 		return ""
@@ -119,7 +120,7 @@ func (w *world) isSynced(name string, status metav1.ConditionStatus, reason stri
 		if err != nil {
 			return err.Error()
 		}
-		found := meta.FindStatusCondition(svc.Status.Conditions, slb.ConditionSynced)
+		found := meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced)
 		if found == nil || found.Status != status || found.Reason != reason {
 			return fmt.Sprintf("%+v", found)
 		}

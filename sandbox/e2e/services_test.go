@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 const annotationAddressType = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type"
@@ -125,11 +126,11 @@ func (w *world) served(name string) *corev1.Service {
 		if len(svc.Status.LoadBalancer.Ingress) == 0 {
 			return "no address"
 		}
-		if !meta.IsStatusConditionTrue(svc.Status.Conditions, slb.ConditionSynced) {
+		if !meta.IsStatusConditionTrue(svc.Status.Conditions, service.ConditionSynced) {
 			return fmt.Sprintf("conditions %+v", svc.Status.Conditions)
 		}
 		for _, b := range w.balancers() {
-			if b.LoadBalancerID != svc.Labels[slb.LabelLoadBalancerID] {
+			if b.LoadBalancerID != svc.Labels[service.LabelLoadBalancerID] {
 				continue
 			}
 			if len(b.Listeners) == 1 && b.Listeners[0].Status == "running" && len(b.VServerGroups) == 1 && len(b.VServerGroups[0].BackendServers) == 2 {
@@ -137,7 +138,7 @@ func (w *world) served(name string) *corev1.Service {
 			}
 			return fmt.Sprintf("%+v", b)
 		}
-		return "no such CLB: " + svc.Labels[slb.LabelLoadBalancerID]
+		return "no such CLB: " + svc.Labels[service.LabelLoadBalancerID]
 	})
 	return svc
 }
@@ -164,7 +165,7 @@ func (w *world) noBalancers(after string) {
 func (w *world) lostBalancerIsMadeAnew() {
 	w.Helper()
 	w.createWeb("lost")
-	before := w.served("lost").Labels[slb.LabelLoadBalancerID]
+	before := w.served("lost").Labels[service.LabelLoadBalancerID]
 	w.stopManager()
 	for _, action := range []string{"SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"} {
 		w.asPerson("2014-05-15", action, map[string]string{"LoadBalancerId": before, "DeleteProtection": "off"})
@@ -172,13 +173,15 @@ func (w *world) lostBalancerIsMadeAnew() {
 	w.startManager(routed...)
 	w.until("another CLB", eventDeadline, func(ctx context.Context) string {
 		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "lost", metav1.GetOptions{})
-		if err != nil || svc.Labels[slb.LabelLoadBalancerID] == before {
+		if err != nil || svc.Labels[service.LabelLoadBalancerID] == before {
 			return fmt.Sprintf("the old one, %v", err)
 		}
 		return ""
 	})
 	w.served("lost")
-	w.until("the event", eventDeadline, func(ctx context.Context) string { return w.eventsOf(ctx, "lost", slb.ReasonLoadBalancerRecreated, 1) })
+	w.until("the event", eventDeadline, func(ctx context.Context) string {
+		return w.eventsOf(ctx, "lost", problem.ReasonLoadBalancerRecreated, 1)
+	})
 	w.deleteWeb("lost")
 	w.serviceIsGone("lost")
 	w.noBalancers("lost")
@@ -219,7 +222,7 @@ func (w *world) orphansAreFound() {
 	w.createWeb("kept")
 	w.served("kept")
 	w.createWeb("vanished")
-	id := w.served("vanished").Labels[slb.LabelLoadBalancerID]
+	id := w.served("vanished").Labels[service.LabelLoadBalancerID]
 	w.stopManager()
 	if code, out := w.orphans("text"); code != 0 || !strings.HasPrefix(out, "Every resource of cluster") {
 		w.Errorf("orphans while every Service is there: exit code %d, %q", code, out)
@@ -233,7 +236,7 @@ func (w *world) orphansAreFound() {
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		w.Fatalf("%v in %q", err, out)
 	}
-	if code != 2 || len(found.Orphans) != 1 || found.Orphans[0].ID != id || found.Orphans[0].Kind != slb.OrphanLoadBalancer {
+	if code != 2 || len(found.Orphans) != 1 || found.Orphans[0].ID != id || found.Orphans[0].Kind != service.OrphanLoadBalancer {
 		w.Errorf("exit code %d, orphans %+v, want 2 and %s", code, found, id)
 	}
 	for _, c := range w.calls(mark) {

@@ -7,16 +7,13 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-const (
-	// digestLength is the length of a digest of a tag key or a domain.
-	digestLength = 6
-	// codeSourceRanges in tagApplied is [recordedSourceRanges].
-	codeSourceRanges = "sr"
-)
+// digestLength is the length of a digest of a tag key or a domain.
+const digestLength = 6
 
 // hasLegacyTags reports whether the CLB carries tags of an earlier version.
 func hasLegacyTags(lb *alicloud.LoadBalancer) bool {
@@ -26,12 +23,11 @@ func hasLegacyTags(lb *alicloud.LoadBalancer) bool {
 	})
 }
 
-// legacyRecord returns what the tags of an earlier version say. Digests of domains are left for [Record.resolveDomains],
-// because extensions are read later.
-func legacyRecord(lb *alicloud.LoadBalancer) Record {
-	var record Record
+// legacyRecord returns what the tags of an earlier version say. Of domains they have digests, which [resolveDomains] replaces once
+// the extensions are read.
+func legacyRecord(lb *alicloud.LoadBalancer) (record service.Record, digestsOfDomains []string) {
 	codes, _ := lb.Tag(mark.TagApplied)
-	record.Annotations = namesOfCodes(strings.Split(codes, "."))
+	record.Annotations = service.NamesOfCodes(strings.Split(codes, "."))
 	digests, _ := lb.Tag(mark.TagWritten)
 	written := strings.Split(digests, ".")
 	for _, tag := range lb.Tags {
@@ -41,22 +37,9 @@ func legacyRecord(lb *alicloud.LoadBalancer) Record {
 	}
 	domains, _ := lb.Tag(mark.TagDomains)
 	for len(domains) >= digestLength {
-		record.legacyDomains, domains = append(record.legacyDomains, domains[:digestLength]), domains[digestLength:]
+		digestsOfDomains, domains = append(digestsOfDomains, domains[:digestLength]), domains[digestLength:]
 	}
-	return record.sorted()
-}
-
-func namesOfCodes(codes []string) []string {
-	var names []string
-	for _, row := range annotation.Table() {
-		if row.Code != "" && slices.Contains(codes, row.Code) {
-			names = append(names, string(row.Suffix))
-		}
-	}
-	if slices.Contains(codes, codeSourceRanges) {
-		names = append(names, recordedSourceRanges)
-	}
-	return names
+	return record.Sorted(), digestsOfDomains
 }
 
 func digest(name string) string {

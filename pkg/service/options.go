@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"time"
@@ -16,8 +16,11 @@ import (
 
 // Options are what a [Reconciler], a [Controller] and the adapter need.
 type Options struct {
-	API    API
-	Config config.Config
+	// Engines are the products. A Service without a load balancer class has the first.
+	Engines []Engine
+	// Network finds the network interfaces of pods.
+	Network NetworkReader
+	Config  config.Config
 	// Client writes finalizers, labels and status of Services.
 	Client   kubernetes.Interface
 	Recorder record.EventRecorder
@@ -25,11 +28,11 @@ type Options struct {
 	Services coreinformers.ServiceInformer
 	Nodes    coreinformers.NodeInformer
 	// EndpointSlices is nil where the role may not list EndpointSlices. Then Endpoints is required and used in their place;
-	// otherwise Endpoints is not looked at.
+	// otherwise Endpoints is not used.
 	EndpointSlices discoveryinformers.EndpointSliceInformer
 	Endpoints      coreinformers.EndpointsInformer
 
-	// InstanceID returns the id of the ECS instance that a node is, or an error when it is none of our region's, or not
+	// InstanceID returns the id of the ECS instance that a node is, or an error when it is not one of our region, or not
 	// known to be one yet.
 	InstanceID func(*corev1.Node) (string, error)
 
@@ -38,7 +41,7 @@ type Options struct {
 	// NodeDelay collects the events of nodes that come up together into one pass per Service. Nodes that go are not waited
 	// for. Default 1 s.
 	NodeDelay time.Duration
-	// ResyncPeriod is how old the memory of a CLB may grow before it is read again to repair drift. Default 10 minutes;
+	// ResyncPeriod is how old the state of a load balancer may grow before it is read again to repair drift. Default 10 minutes;
 	// up to a fifth is added at random.
 	ResyncPeriod time.Duration
 }

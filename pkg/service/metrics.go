@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"sync"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 const metricsSubsystem = "slb"
@@ -30,15 +29,13 @@ var (
 	}, []string{"operation"})
 )
 
-// The official manager's metrics. Of the types of load balancer only the CLB is ours.
+// The metrics of the official CCM.
 var (
 	latency = instruments.NewOfficialLatency(metricsSubsystem, "reconcile is the time of any pass over a Service, Creation, Update and Deletion "+
 		"that of a pass which wrote for a Service without address, for one with an address, and for one that needs no CLB any more.", "type", "verb")
 	operationResult = instruments.NewOfficialCounter(metricsSubsystem, "operation_result",
 		"Passes that wrote or failed, by verb (Creation, Update, Deletion) and status (Success, Fail).", "type", "verb", "status")
 )
-
-const officialType = "CLBType"
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
@@ -47,7 +44,7 @@ func Metrics() []metrics.Registerable {
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
-// What passes do, in our words and in the official manager's.
+// What passes do, in our words and in those of the official CCM.
 type passKind struct{ operation, verb string }
 
 var (
@@ -56,7 +53,7 @@ var (
 	passUpdate = passKind{"ensure", "Update"}
 )
 
-// ensuring is the kind of a pass for a Service that wants a CLB.
+// ensuring is the kind of a pass for a Service that wants a load balancer.
 func ensuring(svc *corev1.Service) passKind {
 	if len(svc.Status.LoadBalancer.Ingress) == 0 {
 		return passCreate
@@ -67,7 +64,13 @@ func ensuring(svc *corev1.Service) passKind {
 // pass measures one pass over a Service from its start.
 type pass struct {
 	passKind
-	start time.Time
+	product Product
+	start   time.Time
+}
+
+// measure starts to measure a pass.
+func (r *Reconciler) measure(kind passKind, svc *corev1.Service) pass {
+	return pass{passKind: kind, product: r.opts.engineOf(svc).Product(), start: time.Now()}
 }
 
 // end notes how it ended; waiting says that err only means "not now".
@@ -82,17 +85,17 @@ func (p pass) end(err error, waiting, wrote bool) {
 	took := time.Since(p.start)
 	passDuration.WithLabelValues(p.operation, result).Observe(took.Seconds())
 	if result == "waiting" {
-		return // the official manager has no such outcome: a later pass counts
+		return // the official CCM has no such outcome: a later pass counts
 	}
-	latency.WithLabelValues(officialType, "reconcile").Observe(float64(took.Milliseconds()))
+	latency.WithLabelValues(p.product.MetricType, "reconcile").Observe(float64(took.Milliseconds()))
 	if wrote || err != nil {
-		latency.WithLabelValues(officialType, p.verb).Observe(float64(took.Milliseconds()))
-		operationResult.WithLabelValues(officialType, p.verb, status).Inc()
+		latency.WithLabelValues(p.product.MetricType, p.verb).Observe(float64(took.Milliseconds()))
+		operationResult.WithLabelValues(p.product.MetricType, p.verb, status).Inc()
 	}
 }
 
-func observePlan(plan model.Plan) {
-	for _, step := range plan.Steps {
-		planSteps.WithLabelValues(string(step.Op)).Inc()
+func observePlan(plan Plan) {
+	for _, step := range plan.Steps() {
+		planSteps.WithLabelValues(step.Op).Inc()
 	}
 }

@@ -1,4 +1,4 @@
-package slb
+package service
 
 import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 

@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"errors"
@@ -15,11 +15,11 @@ const (
 	maxBusyWait = 5 * time.Second
 	// maxThrottleJitter spreads the Services of a cluster over the start of the new minute.
 	maxThrottleJitter = 3 * time.Second
-	// unresolvedWait is how often a member that is not known in the cloud is asked for again.
+	// unresolvedWait is how often a backend that is not known in the cloud is read again.
 	unresolvedWait = 30 * time.Second
-	// conflictWait is how often a port that belongs to somebody else is looked at again.
+	// conflictWait is how often a port that belongs to somebody else is read again.
 	conflictWait = time.Minute
-	// maxBusyInRow is how often an answer may be busy before what is remembered is no longer trusted. At most 5 s apart,
+	// maxBusyInRow is how often an answer may be busy before what is known is no longer trusted. At most 5 s apart,
 	// that is about a minute; transitions are much shorter.
 	maxBusyInRow = 12
 )
@@ -62,15 +62,6 @@ func leaves(err error) []error {
 		all = append(all, leaves(part)...)
 	}
 	return all
-}
-
-// failureText is what a failed call said, without what differs from attempt to attempt.
-func failureText(err error) string {
-	var call *alicloud.Error
-	if errors.As(err, &call) && call.Code != "" {
-		return call.Action + ": " + call.Code
-	}
-	return err.Error()
 }
 
 // signature is what stays the same when an attempt fails again in the same way: the text without the request id.

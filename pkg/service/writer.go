@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"context"
@@ -67,23 +67,24 @@ func servicePatch(before, after *corev1.Service) ([]byte, error) {
 	return patch, nil
 }
 
-// addFinalizer makes sure that the Service is not gone before its CLB is. What the first pass is about to write goes with it.
-func addFinalizer(svc *corev1.Service) {
-	if hasFinalizer(svc) {
+// addFinalizer makes sure that the Service is not gone before its load balancer is. What the first pass is about to write goes
+// with it.
+func addFinalizer(svc *corev1.Service, engine Engine) {
+	if HasFinalizer(svc) {
 		return
 	}
 	svc.Finalizers = append(svc.Finalizers, Finalizer)
-	storeFirstIntent(svc)
+	storeFirstIntent(svc, engine)
 }
 
-// release removes everything of ours from a Service that no longer has a CLB. The status and the stock finalizer of a
+// release removes everything of ours from a Service that no longer has a load balancer. The status and the stock finalizer of a
 // Service of another class belong to that class.
-func release(svc *corev1.Service) {
+func release(svc *corev1.Service, foreign bool) {
 	unmark(svc)
-	if foreignClass(svc) {
+	if foreign {
 		return
 	}
-	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == stockFinalizer })
+	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == StockFinalizer })
 	svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 }
 
@@ -93,5 +94,5 @@ func unmark(svc *corev1.Service) {
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 	delete(svc.Labels, LabelLoadBalancerID)
-	delete(svc.Labels, labelHash)
+	delete(svc.Labels, LabelHash)
 }

@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -36,7 +35,7 @@ func (l *LoadBalancer) GetLoadBalancerName(_ context.Context, _ string, svc *cor
 // GetLoadBalancer implements cloudprovider.LoadBalancer. As long as it answers that there is something, the stock
 // controller comes back to have it deleted.
 func (l *LoadBalancer) GetLoadBalancer(ctx context.Context, _ string, svc *corev1.Service) (*corev1.LoadBalancerStatus, bool, error) {
-	if foreignClass(svc) {
+	if l.reconciler.opts.foreign(svc) {
 		return nil, false, nil
 	}
 	return l.reconciler.Exists(ctx, svc)
@@ -44,7 +43,7 @@ func (l *LoadBalancer) GetLoadBalancer(ctx context.Context, _ string, svc *corev
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) EnsureLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
-	if !wantsLoadBalancer(l.reconciler.opts.Config, svc) {
+	if !l.reconciler.opts.wants(svc) {
 		return nil, cloudprovider.ImplementedElsewhere
 	}
 	return l.reconciler.Ensure(ctx, svc)
@@ -52,7 +51,7 @@ func (l *LoadBalancer) EnsureLoadBalancer(ctx context.Context, _ string, svc *co
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) UpdateLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) error {
-	if !wantsLoadBalancer(l.reconciler.opts.Config, svc) {
+	if !l.reconciler.opts.wants(svc) {
 		return cloudprovider.ImplementedElsewhere
 	}
 	_, err := l.reconciler.Ensure(ctx, svc)
@@ -61,25 +60,25 @@ func (l *LoadBalancer) UpdateLoadBalancer(ctx context.Context, _ string, svc *co
 
 // EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, svc *corev1.Service) error {
-	if foreignClass(svc) {
+	if l.reconciler.opts.foreign(svc) {
 		return nil
 	}
 	return l.reconciler.Delete(ctx, svc)
 }
 
-// Ensure makes the CLB of a Service as it is wanted and returns what its status shows.
+// Ensure makes the load balancer of a Service as it is wanted and returns what its status shows.
 func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.LoadBalancerStatus, error) {
 	unlock, err := r.lockService(ctx, svc)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	known := r.states.of(svc)
+	known := r.stateOf(svc)
 	defer func() { r.states.commit(svc, known) }()
-	known, done, err := r.ensure(ctx, svc, hasFinalizer(svc) || slices.Contains(svc.Finalizers, stockFinalizer), known)
+	known, done, err := r.ensure(ctx, svc, HasFinalizer(svc) || slices.Contains(svc.Finalizers, StockFinalizer), known)
 	if done.record != nil {
 		if _, storeErr := r.writer.change(ctx, done.service, done.record.store()); storeErr != nil {
-			err = errors.Join(err, fmt.Errorf("record what was applied to CLB %s: %w", done.record.LoadBalancerID, storeErr))
+			err = errors.Join(err, fmt.Errorf("record what was applied to %s: %w", done.record.LoadBalancerID, storeErr))
 		}
 	}
 	wait, retryLater := waitTime(err)
@@ -91,7 +90,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.L
 	case err != nil:
 		return nil, err
 	case done.status == nil:
-		return nil, errors.New("no listener of the CLB runs yet")
+		return nil, errors.New("no listener of the load balancer runs yet")
 	}
 	return done.status, nil
 }
@@ -103,13 +102,13 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) error {
 		return err
 	}
 	defer unlock()
-	known := r.states.of(svc)
+	known := r.stateOf(svc)
 	defer func() { r.states.commit(svc, known) }()
 	if known, _, err = r.remove(ctx, svc, known); err != nil {
 		return err
 	}
 	change := Record{}.store()
-	if hasFinalizer(svc) {
+	if HasFinalizer(svc) {
 		change = unmark // the official CCM served this Service before; the stock controller does not know its finalizer
 	}
 	_, err = r.writer.change(ctx, svc, change)
@@ -123,20 +122,19 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.L
 		return nil, false, err
 	}
 	defer unlock()
-	clb, err := r.clb.refreshForRemoval(ctx, svc, observed{}, nil)
+	balancer, err := r.opts.engineOf(svc).Start().RefreshForRemoval(ctx, svc, nil)
 	if err != nil {
 		return nil, false, err
 	}
-	if clb.model() == nil {
-		return nil, hasFinalizer(svc), nil
+	if balancer.ID() == "" {
+		return nil, HasFinalizer(svc), nil
 	}
-	plan, err := r.clb.removalPlan(svc, clb, nil)
+	removal, err := balancer.PlanRemoval(svc, nil)
 	if err != nil {
 		return nil, false, err
 	}
-	if clb.reused() && plan.Empty() {
-		return nil, hasFinalizer(svc), nil // nothing of ours is on it
+	if removal.Reused && len(removal.Plan.Steps()) == 0 {
+		return nil, HasFinalizer(svc), nil // nothing of ours is on it
 	}
-	params, _ := annotation.Parse(svc.Annotations)
-	return statusOf(clb.model(), params, nil), true, nil
+	return removal.Status, true, nil
 }

@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"errors"
@@ -64,3 +64,10 @@ func (h *health) Check(*http.Request) error {
 
 // HealthChecker implements controller.HealthCheckable.
 func (c *Controller) HealthChecker() healthz.UnnamedHealthChecker { return c.health }
+
+// Working returns how many passes are under way. Those that wait for the rate limit do not count.
+func (c *Controller) Working() int {
+	c.health.mu.Lock()
+	defer c.health.mu.Unlock()
+	return len(c.health.started)
+}

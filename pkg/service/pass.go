@@ -1,10 +1,9 @@
-package slb
+package service
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,26 +12,24 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// provision makes one pass over a Service that wants a CLB: the finalizer, the stages of [Reconciler.ensure], and what the Service
-// shows of them.
+// provision makes one pass over a Service that wants a load balancer: the finalizer, the stages of [Reconciler.ensure], and what
+// the Service shows of them.
 func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service) (time.Duration, error) {
-	adopted := hasFinalizer(cached)
-	known := r.states.of(cached).began(adopted)
+	adopted := HasFinalizer(cached)
+	known := r.stateOf(cached).began(adopted)
 	defer func() { r.states.commit(cached, known) }()
-	svc, err := r.writer.change(ctx, cached, addFinalizer)
+	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) { addFinalizer(svc, r.opts.engineOf(svc)) })
 	if err != nil {
 		err = fmt.Errorf("add the finalizer: %w", err)
 		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
 		return 0, err
 	}
-	if svc == nil || !wantsLoadBalancer(r.opts.Config, svc) {
+	if svc == nil || !r.opts.wants(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
-	measured := pass{ensuring(svc), time.Now()}
+	measured := r.measure(ensuring(svc), svc)
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	known, done, syncErr := r.ensure(turn, svc, adopted, known)
 	known.backoff.waitingSince = end(syncErr)
@@ -48,7 +45,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service) (tim
 		return wait, nil
 	}
 	if syncErr == nil && problem.HasReason(done.problems, problem.ReasonListenerConflict) {
-		known.clb.listeners.invalidate("the other owner may leave the port at any time, without any event")
+		known.balancer = known.balancer.Invalidate("the other owner may leave the port at any time, without any event")
 	}
 	return r.next(known, done, syncErr)
 }
@@ -67,87 +64,75 @@ type ensured struct {
 	wakes []time.Duration
 }
 
-// ensure makes the CLB of a Service as it is wanted, stage by stage. The caller holds the Service's lock and commits the state.
-// adopted says that the Service may have had a CLB before this program saw it.
+// ensure makes the load balancer of a Service as it is wanted, stage by stage. The caller holds the Service's lock and commits the
+// state. adopted says that the Service may have had a load balancer before this program saw it.
 func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bool, known state) (state, ensured, error) {
 	params, problems := annotation.Of(svc)
 	done := ensured{service: svc, problems: problems}
-	unlock, err := r.lockShared(ctx, params, known.clb)
+	unlock, err := r.lockShared(ctx, params, known.balancer)
 	if err != nil {
 		return known, done, err
 	}
 	defer unlock()
 
-	found, err := r.clb.refresh(ctx, known.request(svc, params, adopted), known.clb)
+	found, err := known.balancer.Refresh(ctx, known.request(svc, params, adopted))
 	known = known.refreshed(found, r.opts.ResyncPeriod)
 	if err != nil {
 		return known, done, err
 	}
-	if known.clb.model() == nil && len(found.unread) > 0 {
-		return known, done, errors.Join(slices.Collect(maps.Values(found.unread))...) // nothing is created while anything is unknown
-	}
-	if err = r.clb.refuse(params); err != nil && known.clb.model() == nil {
+	if err = r.opts.engineOf(svc).Refuse(params); err != nil && known.balancer.ID() == "" {
 		return known, done, err
 	}
-	done.problems = append(done.problems, placement(known.clb.model(), params)...)
 
-	goal, err := r.decide(ctx, svc, params, known)
-	known.cache, known.lastValid = goal.inputs.cache, goal.lastValid
-	done.problems = append(done.problems, goal.problems...)
+	inputs, goal, err := r.decide(ctx, svc, params, known)
+	known.cache, known.lastValid = inputs.cache, inputs.lastValid
+	done.problems = append(done.problems, goal.Problems...)
 	if err != nil {
 		return known, done, err
 	}
-	goal.plan = goal.plan.WithoutSteps(found.unread)
-	known.ineffective = logIneffective(ctx, build.Ineffective(params, goal.desired), known.ineffective)
+	known.ineffective = logIneffective(ctx, goal.Ineffective, known.ineffective)
 
-	written, intent, err := r.recordIntent(ctx, svc, *known.record, goal.planned)
+	written, intent, err := r.recordIntent(ctx, svc, *known.record, goal)
 	if written == nil {
 		return known, done, err
 	}
 	known.record, done.service = &intent, written
 
-	deployed := r.clb.deploy(ctx, svc, known.clb, goal.plan, found.drift)
-	done.writes = deployed.writes
-	err = errors.Join(append([]error{deployed.err}, slices.Collect(maps.Values(found.unread))...)...)
-	known = known.deployed(deployed).readAgainOnceSettled(goal.plan)
-	known.record, done.record = recordApply(*known.record, goal.record, deployed, known.clb.model(), err != nil)
+	observePlan(goal.Plan)
+	deployed := goal.Plan.Deploy(ctx, svc, found.Drift)
+	err = errors.Join(deployed.Err, found.Unread)
+	done.writes = deployed.Writes
+	known = known.deployed(deployed).readAgainOnceSettled(goal.Plan)
+	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 
-	gates, gateErr := r.openGates(ctx, svc, goal.inputs.gates, func(address string) bool { return model.IsMember(address, goal.desired, known.clb.model()) })
-	shown, addresses := r.clb.status(ctx, known.clb, goal.desired, params)
-	known.clb.addresses, done.status = addresses, shown.status
-	done.problems = slices.Concat(done.problems, gates.problems, shown.problems)
-	done.wakes = []time.Duration{gates.wait, goal.inputs.readyGraceLeft}
+	gates, gateErr := r.openGates(ctx, svc, inputs.gates, deployed.Registered)
+	shown := known.balancer.Status(ctx, params)
+	known.balancer, done.status = shown.Balancer, shown.Status
+	done.problems = slices.Concat(done.problems, gates.problems, shown.Problems)
+	done.wakes = []time.Duration{gates.wait, inputs.readyGraceLeft, shown.Wake, deployed.Wait}
 	return known, done, errors.Join(err, gateErr)
 }
 
-// decided is the goal of a pass, and what it was made of.
-type decided struct {
-	planned
-	inputs    gathered
-	lastValid *annotation.Params
-}
-
 // decide gathers the inputs and plans. What an annotation says that is not accepted now, it says as it was last accepted.
-func (r *Reconciler) decide(ctx context.Context, svc *corev1.Service, params annotation.Params, known state) (decided, error) {
-	goal := decided{inputs: gathered{cache: known.cache}, lastValid: known.lastValid}
-	clb := known.clb.model()
-	params = params.WithLast(known.lastValid)
-	goal.lastValid = &params
-	var err error
-	if goal.inputs, err = r.gather(ctx, svc, reversal(params, *known.record, clb), clb, known.cache); err != nil {
-		return goal, err
+func (r *Reconciler) decide(ctx context.Context, svc *corev1.Service, params annotation.Params, known state) (gathered, Goal, error) {
+	accepted := params.WithLast(known.lastValid)
+	in := Inputs{Service: svc, Params: accepted, Invalid: params.Invalid, Applied: *known.record, Reclaimed: known.removal.reclaimed}
+	inputs, err := r.gather(ctx, in, known)
+	inputs.lastValid = &accepted
+	if err != nil {
+		return inputs, Goal{}, err
 	}
-	goal.planned, err = r.clb.plan(goal.inputs, params, known.clb, *known.record, known.removal.reclaimed)
-	return goal, err
+	goal, err := known.balancer.Plan(ctx, inputs.Inputs)
+	return inputs, goal, err
 }
 
 // recordIntent writes to the Service the tags and domains that a plan is about to write, before it does. It returns the Service and
 // the Record as they are then; the Service is nil when it is gone.
-func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, applied Record, goal planned) (*corev1.Service, Record, error) {
-	if goal.record == nil || goal.plan.Empty() || applied.covers(goal.record.intent()) {
+func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, applied Record, goal Goal) (*corev1.Service, Record, error) {
+	if goal.Applied == nil || len(goal.Plan.Steps()) == 0 || applied.covers(goal.Applied.Intent()) {
 		return svc, applied, nil
 	}
-	both := applied.and(goal.record.intent())
+	both := applied.and(goal.Applied.Intent())
 	written, err := r.writer.change(ctx, svc, both.store())
 	if err != nil {
 		return nil, applied, fmt.Errorf("record what is about to be written: %w", err)
@@ -156,11 +141,11 @@ func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, appl
 }
 
 // recordApply returns the Record after a plan, and again what the Service is to hold of it, nil to leave that as it is.
-func recordApply(applied Record, wanted *Record, done deployment, clb *model.Model, failed bool) (known, store *Record) {
-	if clb == nil || wanted == nil {
+func recordApply(applied Record, wanted *Record, done Deployment, failed bool) (known, store *Record) {
+	if done.Balancer.ID() == "" || wanted == nil {
 		return &applied, nil
 	}
-	record := applied.after(*wanted, failed, done.refused).of(clb)
+	record := done.Balancer.Recorded(applied.after(*wanted, failed, done.Refused))
 	return &record, &record
 }
 
@@ -178,8 +163,6 @@ func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Durati
 		wait = conflictWait
 	case problem.HasReason(done.problems, problem.ReasonSkipSyncBackends):
 		wait = min(unresolvedWait, wait)
-	case problem.HasReason(done.problems, problem.ReasonFailedSetEIPAddress):
-		wait = min(eipWait, wait)
 	}
 	for _, sooner := range done.wakes {
 		if sooner > 0 {

@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"context"
@@ -15,12 +15,25 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
+// NetworkReader is the part of the cloud that finds what addresses of pods belong to.
+type NetworkReader interface {
+	DescribeNetworkInterfaces(ctx context.Context, query alicloud.NetworkInterfaceQuery) ([]alicloud.NetworkInterface, error)
+	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
+}
+
+// network finds network interfaces.
+type network struct {
+	api    NetworkReader
+	vpcID  string
+	blocks vpcBlocks
+}
+
 // interfaces returns the network interfaces of addresses of pods. An address keeps its interface for as long as it is an
 // endpoint, so only those that are not known are read. blocks are those of the VPC, when an address has no interface and they
 // can be read.
-func (e *engine) interfaces(ctx context.Context, known map[string]string, addresses []string) (current map[string]string, blocks []netip.Prefix, err error) {
+func (n *network) interfaces(ctx context.Context, known map[string]string, addresses []string) (current map[string]string, blocks []netip.Prefix, err error) {
 	current = make(map[string]string, len(addresses))
-	blocks = e.blocks.remembered()
+	blocks = n.blocks.remembered()
 	var unknown []string
 	for _, address := range addresses {
 		if id, ok := known[address]; ok {
@@ -29,25 +42,25 @@ func (e *engine) interfaces(ctx context.Context, known map[string]string, addres
 			unknown = append(unknown, address)
 		}
 	}
-	if err := e.findInterfaces(ctx, unknown, current); err != nil {
+	if err := n.findInterfaces(ctx, unknown, current); err != nil {
 		return nil, nil, err
 	}
 	if len(current) < len(addresses) {
-		blocks = e.blocksOfVPC(ctx)
+		blocks = n.blocksOfVPC(ctx)
 	}
 	return current, blocks, nil
 }
 
 // findInterfaces adds the interfaces of the addresses that have one.
-func (e *engine) findInterfaces(ctx context.Context, addresses []string, into map[string]string) error {
+func (n *network) findInterfaces(ctx context.Context, addresses []string, into map[string]string) error {
 	ipv6, ipv4 := partition(addresses, func(address string) bool { return strings.Contains(address, ":") })
 	for _, query := range []alicloud.NetworkInterfaceQuery{{PrivateIPs: ipv4}, {IPv6s: ipv6}} {
 		wanted := slices.Concat(query.PrivateIPs, query.IPv6s)
 		if len(wanted) == 0 {
 			continue
 		}
-		query.VPCID = e.config.VPCID
-		found, err := e.api.DescribeNetworkInterfaces(ctx, query)
+		query.VPCID = n.vpcID
+		found, err := n.api.DescribeNetworkInterfaces(ctx, query)
 		if err != nil {
 			return fmt.Errorf("find the network interfaces of %d addresses: %w", len(wanted), err)
 		}
@@ -90,17 +103,17 @@ func (v *vpcBlocks) remembered() []netip.Prefix {
 }
 
 // blocksOfVPC returns none where they cannot be read: then every address may still get a network interface.
-func (e *engine) blocksOfVPC(ctx context.Context) []netip.Prefix {
-	if blocks := e.blocks.remembered(); blocks != nil {
+func (n *network) blocksOfVPC(ctx context.Context) []netip.Prefix {
+	if blocks := n.blocks.remembered(); blocks != nil {
 		return blocks
 	}
-	blocks, err := e.api.DescribeVPCBlocks(ctx, e.config.VPCID)
+	blocks, err := n.api.DescribeVPCBlocks(ctx, n.vpcID)
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot read the address blocks of the VPC", "vpc", e.config.VPCID, "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot read the address blocks of the VPC", "vpc", n.vpcID, "err", err)
 		blocks = nil
 	}
-	e.blocks.mu.Lock()
-	defer e.blocks.mu.Unlock()
-	e.blocks.blocks, e.blocks.at = blocks, time.Now()
+	n.blocks.mu.Lock()
+	defer n.blocks.mu.Unlock()
+	n.blocks.blocks, n.blocks.at = blocks, time.Now()
 	return blocks
 }

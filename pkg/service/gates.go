@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
 
 // podReader reads pods one by one, and only those that may have a gate: a watch would hold every pod of the cluster in
@@ -33,9 +32,9 @@ func (p *podReader) mayRead() bool {
 }
 
 // readGates returns the pods with a gate of the Service that are not known to be ready, and those that are known to have no gate.
-func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, known sets.Set[types.UID], in build.Input) (gates []backend.GatedPod, ungated sets.Set[types.UID]) {
+func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, known sets.Set[types.UID], in backend.Input) (gates []backend.GatedPod, ungated sets.Set[types.UID]) {
 	ungated = sets.New[types.UID]()
-	for _, endpoint := range backend.GateEndpoints(in.Backends(), svc.Spec.PublishNotReadyAddresses) {
+	for _, endpoint := range backend.GateEndpoints(in, svc.Spec.PublishNotReadyAddresses) {
 		switch {
 		case !r.pods.mayRead():
 			return nil, known
@@ -54,8 +53,8 @@ func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, known s
 	return gates, ungated
 }
 
-// readGate reads one pod. A failure is no reason to let the other members wait: the pod counts as not ready and is looked
-// at again soon.
+// readGate reads one pod. A failure is no reason to let the other backends wait: the pod counts as not ready and is read
+// again soon.
 func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint backend.GateEndpoint) (backend.GatedPod, bool) {
 	pod, err := r.opts.Client.CoreV1().Pods(svc.Namespace).Get(ctx, endpoint.Name, metav1.GetOptions{})
 	switch {

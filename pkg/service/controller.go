@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func (c *Controller) Run(ctx context.Context) {
 		return // ctx is done
 	}
 	if err := c.reconciler.Preload(ctx); err != nil {
-		logger.Error(err, "Reading the CLBs together failed, each Service reads its own")
+		logger.Error(err, "Cannot read the load balancers together; each Service reads its own")
 	}
 	logger.Info("Started", "workers", c.opts.Workers)
 	done := make(chan struct{})
@@ -120,7 +120,7 @@ func (c *Controller) work(ctx context.Context) {
 	}
 }
 
-// enqueue puts a Service into the queue. A pass over it that waits for the rate limit makes place for one that knows more.
+// enqueue puts a Service into the queue. A pass over it that waits for the rate limit makes room for one that knows more.
 func (c *Controller) enqueue(key types.NamespacedName, delay time.Duration) {
 	c.reconciler.Interrupt(key)
 	c.queue.AddAfter(key, delay)
@@ -165,14 +165,14 @@ func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	}
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
-			if svc, ok := object.(*corev1.Service); ok && needsReconcile(svc) {
+			if svc, ok := object.(*corev1.Service); ok && c.opts.needsReconcile(svc) {
 				enqueue(svc)
 			}
 		},
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Service)
 			svc, also := after.(*corev1.Service)
-			if ok && also && (needsReconcile(old) || needsReconcile(svc)) {
+			if ok && also && (c.opts.needsReconcile(old) || c.opts.needsReconcile(svc)) {
 				enqueue(svc)
 			}
 		},
@@ -187,7 +187,7 @@ func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 			return
 		}
 		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
-		if err == nil && wantsLoadBalancer(c.opts.Config, svc) {
+		if err == nil && c.opts.wants(svc) {
 			c.enqueue(key, 0)
 		}
 	}
@@ -209,10 +209,10 @@ func serviceOf(object any) types.NamespacedName {
 	return types.NamespacedName{}
 }
 
-// nodeEvents looks at what the reconciler makes of a node: a heartbeat or a label that does not matter concerns nobody.
+// nodeEvents compares what the reconciler makes of a node: a heartbeat, or a label that does not matter, concerns nobody.
 func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { c.enqueueServed(c.opts.NodeDelay) },
+		AddFunc: func(any) { c.enqueueAll(c.opts.NodeDelay) },
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Node)
 			node, also := after.(*corev1.Node)
@@ -224,23 +224,23 @@ func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 			switch {
 			case backend.SameNode(was, is):
 			case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
-				c.enqueueServed(0)
+				c.enqueueAll(0)
 			default:
-				c.enqueueServed(c.opts.NodeDelay)
+				c.enqueueAll(c.opts.NodeDelay)
 			}
 		},
-		DeleteFunc: func(any) { c.enqueueServed(0) },
+		DeleteFunc: func(any) { c.enqueueAll(0) },
 	}
 }
 
-// enqueueServed puts every served Service into the queue.
-func (c *Controller) enqueueServed(delay time.Duration) {
+// enqueueAll puts every Service that wants a load balancer into the queue.
+func (c *Controller) enqueueAll(delay time.Duration) {
 	services, err := c.opts.Services.Lister().List(labels.Everything())
 	if err != nil {
 		return // the lister reads memory; it has no way to fail
 	}
 	for _, svc := range services {
-		if wantsLoadBalancer(c.opts.Config, svc) {
+		if c.opts.wants(svc) {
 			c.enqueue(mark.ServiceName(svc), delay)
 		}
 	}

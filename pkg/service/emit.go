@@ -1,22 +1,20 @@
-package slb
+package service
 
 import (
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // emit emits the events of a pass: one per outcome, however many attempts it takes. It returns the signature of the failure, empty
-// after a success, and the id of a CLB whose replacement has no event yet.
+// after a success, and the id of a load balancer whose replacement has no event yet.
 func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncErr error, retryLater bool) (failure, replaced string) {
 	r.emitProblems(svc, done.problems, syncErr)
-	clb := known.clb.model()
+	product := r.opts.engineOf(svc).Product().Name
 	_, isUnmet := unmetWish(done.problems)
 	switch {
 	case retryLater:
@@ -24,12 +22,12 @@ func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncEr
 	case syncErr != nil:
 		r.emitFailure(svc, failureReason(syncErr), signature(syncErr), syncErr)
 		return signature(syncErr), known.replaced
-	case known.replaced != "" && clb != nil:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "CLB %s is gone; %s with address %s takes its place",
-			known.replaced, clb.LoadBalancer.ID, clb.LoadBalancer.Address)
+	case known.replaced != "" && known.balancer.ID() != "":
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "%s %s is gone; %s with address %s takes its place",
+			product, known.replaced, known.balancer.ID(), known.balancer.Address())
 		return "", ""
 	case (done.writes > 0 || known.failure != "") && !isUnmet: // an unmet wish has an event of its own
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "CLB %s is as the Service wants it", known.clb.lastID())
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "%s %s is as the Service wants it", product, known.balancer.ID())
 	}
 	return "", known.replaced
 }
@@ -69,13 +67,4 @@ func failureReason(err error) string {
 		return config.Event
 	}
 	return problem.ReasonSyncFailed
-}
-
-func handedOver(svc *corev1.Service) problem.Problem {
-	kind, _ := annotation.Lookup(svc.Annotations, annotation.Type)
-	text := ""
-	if id := svc.Labels[LabelLoadBalancerID]; id != "" {
-		text = fmt.Sprintf("; CLB %s stays as it is until the Service is deleted", id)
-	}
-	return problem.Newf(problem.ReasonFeatureNotSupported, "%s: %q leaves the Service to another controller (feature gate %s)%s", annotation.Type, kind, annotation.GateLoadBalancerType, text)
 }

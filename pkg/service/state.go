@@ -1,4 +1,4 @@
-package slb
+package service
 
 import (
 	"math/rand/v2"
@@ -12,14 +12,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // state is what is known of one Service between passes. It is a value: a pass works on its own, and [states.commit] alone
 // replaces the one that the next pass starts with. It can be rebuilt from the Service and the cloud.
 type state struct {
 	uid types.UID
-	clb observed
+	// balancer is what is known of the load balancer.
+	balancer Balancer
 	// record is what was applied; nil before it was loaded.
 	record *Record
 	// lastValid are the parameters as they were last accepted, each by itself.
@@ -29,12 +29,12 @@ type state struct {
 	cache     backendCache
 	// charge is the internet charge type that was last asked for.
 	charge deploy.PendingCharge
-	// driftAt is when the CLB is read again to repair drift.
+	// driftAt is when the load balancer is read again to repair drift.
 	driftAt time.Time
 	// settledAt is when every call whose end nobody has seen has come to an end in the cloud: one of a process before this one,
 	// or one without an answer. Zero before the first pass.
 	settledAt time.Time
-	// replaced is the id of a CLB that vanished and whose replacement has no event yet.
+	// replaced is the id of a load balancer that vanished and whose replacement has no event yet.
 	replaced string
 	// failure is the signature of the last failed attempt, empty after a success.
 	failure string
@@ -44,11 +44,11 @@ type state struct {
 
 // removal is how far the tear-down of a Service went.
 type removal struct {
-	// of is the id of a CLB whose removal was begun.
+	// of is the id of a load balancer whose removal was begun.
 	of string
 	// released says that nothing of ours is left on the Service.
 	released bool
-	// reclaimed is the id of a CLB whose removal was begun before its Service wanted it again. Its delete protection is off.
+	// reclaimed is the id of a load balancer whose removal was begun before its Service wanted it again. Its delete protection is off.
 	reclaimed string
 }
 
@@ -75,7 +75,7 @@ type backendCache struct {
 // longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.
 const longestCall = 30 * time.Second
 
-// began returns the state of a Service that wants a CLB. A process before this one may have worked on the Service a moment ago.
+// began returns the state of a Service that wants a load balancer. A process before this one may have worked on the Service a moment ago.
 func (s state) began(adopted bool) state {
 	if s.settledAt.IsZero() {
 		s.settledAt = time.Now()
@@ -90,63 +90,62 @@ func (s state) began(adopted bool) state {
 	return s
 }
 
-// request returns what [engine.refresh] needs to know of the Service.
-func (s state) request(svc *corev1.Service, params annotation.Params, adopted bool) request {
-	return request{svc: svc, params: params, adopted: adopted, driftDue: !time.Now().Before(s.driftAt), record: s.record, charge: s.charge}
+// request returns what [Balancer.Refresh] needs to know of the Service.
+func (s state) request(svc *corev1.Service, params annotation.Params, adopted bool) Request {
+	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt), Applied: s.record}
 }
 
-// refreshed returns the state after the CLB was read.
-func (s state) refreshed(found refreshed, resyncPeriod time.Duration) state {
-	s.clb = found.clb
-	if found.record != nil {
-		s.record = found.record
+// refreshed returns the state after the load balancer was read.
+func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
+	s.balancer = found.Balancer
+	if found.Applied != nil {
+		s.record = found.Applied
 	}
-	if found.some {
+	if found.Some {
 		s.cache.interfaces = nil
 	}
-	if found.whole {
+	if found.Whole {
 		s.driftAt = time.Now().Add(resyncPeriod + rand.N(resyncPeriod/5+1))
-		if absent, ok := s.clb.presence.(gone); ok && absent.vanished {
-			s.replaced = absent.lastID
-		}
+	}
+	if found.Vanished != "" {
+		s.replaced = found.Vanished
 	}
 	return s
 }
 
 // deployed returns the state after a plan was carried out.
-func (s state) deployed(d deployment) state {
-	s.clb = s.clb.deployed(d)
-	if d.charge.Asked != "" {
-		s.charge = d.charge
-	}
-	if d.lost != "" {
-		s.replaced = s.clb.lastID()
+func (s state) deployed(done Deployment) state {
+	s.balancer = done.Balancer
+	if done.Lost != "" {
+		if done.Vanished {
+			s.replaced = done.Lost
+		}
 		return s
 	}
-	if len(d.doubts) > 0 || d.refusedServer {
+	if done.Uncertain || done.RefusedBackend {
 		s.cache.interfaces = nil
 	}
-	if len(d.doubts) > 0 {
+	if done.Uncertain {
 		s.settledAt = time.Now().Add(longestCall)
 	}
 	switch {
-	case d.interrupted:
-	case d.err == nil:
+	case done.Interrupted:
+	case done.Err == nil:
 		s.backoff.busy, s.removal.reclaimed = 0, ""
-	case d.progress:
+	case done.Progress:
 		s.backoff.busy = 0 // a large change takes many calls, and each may find the CLB busy once
 	default:
 		if s.backoff.busy++; s.backoff.busy%maxBusyInRow == 0 {
-			s.clb = s.clb.invalidate("the cloud keeps answering that it is busy")
+			s.balancer = s.balancer.Invalidate("the cloud keeps answering that it is busy")
 		}
 	}
 	return s
 }
 
-// readAgainOnceSettled has the CLB read once more after a plan that was made while an earlier call may still have been under way:
+// readAgainOnceSettled has the load balancer read once more after a plan that was made while an earlier call may still have been under way:
 // what that does in the end, a second group of the same name for example, would else be found by the next read for drift.
-func (s state) readAgainOnceSettled(plan model.Plan) state {
-	if !plan.Empty() && time.Now().Before(s.settledAt) && s.settledAt.Before(s.driftAt) {
+func (s state) readAgainOnceSettled(plan Plan) state {
+	if len(plan.Steps()) > 0 && time.Now().Before(s.settledAt) && s.settledAt.Before(s.driftAt) {
 		s.driftAt = s.settledAt
 	}
 	return s

@@ -1,0 +1,219 @@
+package service
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Engine is one load balancer product. The frame decides when something happens to a Service; the engine knows what that means for
+// the product.
+type Engine interface {
+	Product() Product
+	// Start returns the load balancer of a Service of which nothing is known yet.
+	Start() Balancer
+	// Refuse returns why a Service with these annotations gets no load balancer, nil for nothing.
+	Refuse(params annotation.Params) error
+	// Intent returns what the first pass over a Service is about to write, see [Record].
+	Intent(svc *corev1.Service, params annotation.Params) Record
+	// Preload reads the load balancers of many Services together; what it misses, [Balancer.Refresh] reads.
+	Preload(ctx context.Context, services []*corev1.Service) error
+	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns. It reads only.
+	Orphans(ctx context.Context, services []*corev1.Service) ([]Orphan, error)
+}
+
+// Product says how a product is called.
+type Product struct {
+	// Name is for texts, for example "CLB".
+	Name string
+	// Class is the load balancer class of its Services.
+	Class string
+	// MetricType is the value of the label type in the official CCM's metrics.
+	MetricType string
+}
+
+// Balancer is what an engine knows of the load balancer of one Service. It is a value: no method changes it, and each returns what
+// it found.
+type Balancer interface {
+	// ID is that of the load balancer, empty where none is known.
+	ID() string
+	// Address is where it answers, empty while none is known.
+	Address() string
+	// Reused says that the load balancer is an existing one, which other Services may use, too.
+	Reused() bool
+	// SharedID is the id of a load balancer that other Services may use, too, empty for one of the Service's own.
+	SharedID(params annotation.Params) string
+	// Trusted reports whether nothing of it needs reading.
+	Trusted() bool
+	// Invalidate has it read again before anything relies on it.
+	Invalidate(reason string) Balancer
+
+	// Recorded returns the Record as that of the load balancer.
+	Recorded(applied Record) Record
+
+	// Refresh re-reads those parts that are in doubt or due for drift detection.
+	Refresh(ctx context.Context, of Request) (Refreshed, error)
+	// Backends says what the backends of the Service are made from.
+	Backends(in Inputs) backend.Input
+	// Plan compares what is wanted with what is there.
+	Plan(ctx context.Context, in Inputs) (Goal, error)
+	// Status returns what the Service is to show, after [Plan.Deploy].
+	Status(ctx context.Context, params annotation.Params) Shown
+
+	// RefreshForRemoval reads what is to be removed. What the annotations ask for counts less than what is there: they may be
+	// invalid, and deletion must work all the same.
+	RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *Record) (Balancer, error)
+	// PlanRemoval removes what the Service has on the load balancer.
+	PlanRemoval(svc *corev1.Service, applied *Record) (Removal, error)
+	// PlanLeftovers removes what outlives the load balancer, once that is gone.
+	PlanLeftovers(ctx context.Context, svc *corev1.Service) (Balancer, Plan, error)
+	// Removed returns what is known once a removal was carried out, and whether anything may outlive the load balancer.
+	Removed(removal Removal) (known Balancer, leftovers bool)
+}
+
+// Request is what [Balancer.Refresh] needs to know of a Service.
+type Request struct {
+	Service *corev1.Service
+	Params  annotation.Params
+	// Adopted says that the Service may have had a load balancer before this program saw it.
+	Adopted bool
+	// DriftDue says that the load balancer was read so long ago that somebody may have changed it.
+	DriftDue bool
+	// Applied is what this process knows to be applied, nil before the first pass.
+	Applied *Record
+}
+
+// Refreshed is what [Balancer.Refresh] found.
+type Refreshed struct {
+	Balancer Balancer
+	// Applied is what was applied to the load balancer, nil where that could not be read.
+	Applied *Record
+	// Whole says that everything was read, so that the next read for drift counts from now; Some says that a part was.
+	Whole, Some bool
+	// Drift says that nothing but its age made anybody read the load balancer.
+	Drift bool
+	// Vanished is the id of a load balancer that the Service should have and that is gone.
+	Vanished string
+	// Unread is why parts could not be read. Their last values stand, and block only the steps that depend on them.
+	Unread error
+}
+
+// Inputs are what the wanted state of a Service depends on, whatever the product.
+type Inputs struct {
+	Service *corev1.Service
+	// Params are the annotations as they were last accepted, each by itself; Invalid says that some of this pass were not
+	// accepted.
+	Params  annotation.Params
+	Invalid bool
+	// Applied is what earlier passes applied.
+	Applied Record
+	// Reclaimed is the id of a load balancer whose removal was begun before its Service wanted it again.
+	Reclaimed string
+
+	Nodes  []backend.Node
+	Slices []*discoveryv1.EndpointSlice
+	// Waiting are addresses of pods that wait for nothing but to be backends, see [backend.GatePrefix].
+	Waiting sets.Set[string]
+	// Interfaces maps addresses of pods to the ids of their network interfaces, Blocks are the address blocks of the VPC, none
+	// where they are not known.
+	Interfaces map[string]string
+	Blocks     []netip.Prefix
+	Now        time.Time
+}
+
+// Goal is what a pass wants, and how to get there.
+type Goal struct {
+	Plan Plan
+	// Applied is what is applied once the plan was carried out, nil to leave the Record as it is.
+	Applied  *Record
+	Problems []problem.Problem
+	// Ineffective are annotations that do not act as they read; only the log says so.
+	Ineffective []string
+}
+
+// Plan is a list of steps.
+type Plan interface {
+	// Steps are the steps in their order; without any, the plan writes nothing.
+	Steps() []Step
+	// Deploy carries out the plan as far as possible. drift says that it only repairs what somebody changed in the cloud, which
+	// can wait.
+	Deploy(ctx context.Context, svc *corev1.Service, drift bool) Deployment
+}
+
+// nothing is the plan of a pass that writes nothing.
+type nothing struct{ balancer Balancer }
+
+func (nothing) Steps() []Step { return nil }
+
+func (n nothing) Deploy(context.Context, *corev1.Service, bool) Deployment {
+	return Deployment{Balancer: n.balancer, Registered: func(string) bool { return false }}
+}
+
+// Step is one step of a plan, as people and programs read it.
+type Step struct {
+	Op string `json:"op"`
+	// Target names what changes, for example "tcp:80".
+	Target string `json:"target"`
+	// Before and After show the change; one of them is empty where something is created or removed.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	// Text is the step in one line.
+	Text string `json:"-"`
+}
+
+// String returns the step in one line.
+func (s Step) String() string { return s.Text }
+
+// Deployment is what came of a plan.
+type Deployment struct {
+	// Balancer is what is known afterwards.
+	Balancer Balancer
+	// Writes counts the calls that changed something.
+	Writes int
+	// Progress says that the cloud accepted one of them.
+	Progress bool
+	// Refused are the names of annotations that the cloud refused to apply.
+	Refused []string
+	// Uncertain says that a call may or may not have taken effect, or may do so later.
+	Uncertain bool
+	// RefusedBackend says that a call failed because of a backend in it.
+	RefusedBackend bool
+	// Interrupted says that the plan was given up for one that knows more.
+	Interrupted bool
+	// Lost is the id of a load balancer that a call said does not exist; Vanished says that the Service should have it.
+	Lost     string
+	Vanished bool
+	// Wait is how long a job of the cloud is likely to take that the rest of the plan waits for, 0 for none.
+	Wait time.Duration
+	// Registered reports whether the address of a pod gets traffic in every group that is to have it.
+	Registered func(address string) bool
+	Err        error
+}
+
+// Shown is what a Service shows of its load balancer.
+type Shown struct {
+	Balancer Balancer
+	// Status is nil while the load balancer does not answer, or nobody knows which addresses to show: then the last one stays.
+	Status   *corev1.LoadBalancerStatus
+	Problems []problem.Problem
+	// Wake is after what time the status is due for another look, 0 for none.
+	Wake time.Duration
+}
+
+// Removal is how to remove what a Service has on its load balancer.
+type Removal struct {
+	Plan Plan
+	// ID is that of the load balancer. Reused and Preserved say that the load balancer itself stays.
+	ID                string
+	Reused, Preserved bool
+	// Status is what the Service shows of it.
+	Status *corev1.LoadBalancerStatus
+}

@@ -1,0 +1,55 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+func apiError(code string) error {
+	return fmt.Errorf("attempt: %w", &alicloud.Error{Action: "AddVServerGroupBackendServers", Code: code, Status: 400, RequestID: time.Now().String()})
+}
+
+func TestWaitTime(t *testing.T) {
+	t.Parallel()
+	busy, throttled, failure := "SystemBusy", "Throttling.User", "InternalError"
+	for _, test := range []struct {
+		name     string
+		err      error
+		quiet    bool
+		min, max time.Duration
+	}{
+		{"busy", apiError(busy), true, minBusyWait, maxBusyWait},
+		{"throttled at 20 s past", apiError(throttled), true, 40 * time.Second, 40*time.Second + maxThrottleJitter},
+		{"busy and throttled", errors.Join(apiError(busy), apiError(throttled)), true, 40 * time.Second, 40*time.Second + maxThrottleJitter},
+		{"failure", apiError(failure), false, 0, 0},
+		{"busy and failure", errors.Join(apiError(busy), apiError(failure)), false, 0, 0},
+		{"wrapped", fmt.Errorf("pass: %w", errors.Join(apiError(busy), apiError(failure))), false, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(20 * time.Second) // the bubble's clock starts at a full minute
+				wait, quiet := waitTime(test.err)
+				if quiet != test.quiet || wait < test.min || wait > test.max {
+					t.Errorf("waitTime = %s, %v; want %s to %s, %v", wait, quiet, test.min, test.max, test.quiet)
+				}
+			})
+		})
+	}
+}
+
+func TestSignatureLeavesOutTheRequest(t *testing.T) {
+	t.Parallel()
+	first, second := signature(apiError("InternalError")), signature(apiError("InternalError"))
+	if first != second {
+		t.Errorf("two attempts that fail alike differ: %q, %q", first, second)
+	}
+	if first == signature(apiError("Forbidden.RAM")) {
+		t.Error("two different failures look alike")
+	}
+}

@@ -1,0 +1,134 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Reconciler makes the cloud match the Services. It is the only writer: one pass at a time per Service, whoever asks for it.
+type Reconciler struct {
+	opts       Options
+	writer     serviceWriter
+	events     *events.Recorder
+	states     states
+	services   keyLock // by namespace/name
+	balancers  keyLock // by the id of a load balancer that several Services may share; taken after the Service's
+	interrupts interrupts
+	pods       podReader
+	network    network
+}
+
+// NewReconciler returns a reconciler. It asks for the informers that it reads, which may be started later.
+func NewReconciler(opts Options) *Reconciler {
+	opts = opts.withDefaults()
+	opts.Services.Informer()
+	opts.Nodes.Informer()
+	opts.endpointInformer()
+	registerMetrics()
+	return &Reconciler{
+		opts: opts, writer: serviceWriter{client: opts.Client}, events: events.New(opts.Recorder, 0),
+		network: network{api: opts.Network, vpcID: opts.Config.VPCID},
+	}
+}
+
+// Reconcile makes one pass over a Service: it creates or repairs its load balancer, or tears it down, and shows the result on the
+// Service. It returns after what time the next pass is due without any event, 0 for none.
+//
+// An error that only means "not now" is not returned; the time is then short.
+func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (time.Duration, error) {
+	unlock, err := r.lockService(ctx, svc)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
+	switch {
+	case r.opts.wants(svc):
+		return r.provision(ctx, svc)
+	case r.opts.handedOver(svc):
+		r.emitProblems(svc, []problem.Problem{handOverProblem(svc, r.opts.engineOf(svc).Product())}, nil)
+		return 0, nil
+	case HasFinalizer(svc):
+		return r.tearDown(ctx, svc)
+	default:
+		return 0, nil
+	}
+}
+
+// Forget drops what is known of a Service that is gone.
+func (r *Reconciler) Forget(key types.NamespacedName) { r.states.drop(key) }
+
+// Invalidate has the next pass over a Service read its load balancer before it plans.
+func (r *Reconciler) Invalidate(ctx context.Context, svc *corev1.Service, reason string) error {
+	unlock, err := r.lockService(ctx, svc)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	known := r.stateOf(svc)
+	known.balancer = known.balancer.Invalidate(reason)
+	r.states.commit(svc, known)
+	return nil
+}
+
+// Preload reads the load balancers of all Services that have one together, which after a start takes a fraction of the calls that
+// reading Service by Service takes. What it misses, a Service reads itself.
+func (r *Reconciler) Preload(ctx context.Context) error {
+	services, err := r.opts.Services.Lister().List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("list the Services: %w", err)
+	}
+	for _, engine := range r.opts.Engines {
+		var owned []*corev1.Service
+		for _, svc := range services {
+			if r.opts.wants(svc) && HasFinalizer(svc) && r.opts.engineOf(svc) == engine {
+				owned = append(owned, svc)
+			}
+		}
+		if len(owned) == 0 {
+			continue
+		}
+		if err := engine.Preload(ctx, owned); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateOf returns what is known of a Service.
+func (r *Reconciler) stateOf(svc *corev1.Service) state {
+	known := r.states.of(svc)
+	if known.balancer == nil {
+		known.balancer = r.opts.engineOf(svc).Start()
+	}
+	return known
+}
+
+// lockService keeps other passes from the Service.
+func (r *Reconciler) lockService(ctx context.Context, svc *corev1.Service) (unlock func(), err error) {
+	if unlock, err = r.services.lock(ctx, mark.ServiceName(svc).String()); err != nil {
+		return nil, fmt.Errorf("wait for the Service: %w", err)
+	}
+	return unlock, nil
+}
+
+// lockShared keeps other Services from a load balancer that is not this one's alone.
+func (r *Reconciler) lockShared(ctx context.Context, params annotation.Params, balancer Balancer) (unlock func(), err error) {
+	id := balancer.SharedID(params)
+	if id == "" {
+		return func() {}, nil
+	}
+	if unlock, err = r.balancers.lock(ctx, id); err != nil {
+		return nil, fmt.Errorf("wait for load balancer %s: %w", id, err)
+	}
+	return unlock, nil
+}

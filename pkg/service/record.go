@@ -1,0 +1,79 @@
+package service
+
+import (
+	"slices"
+)
+
+// RecordedSourceRanges stands in [Record.Annotations] for the source ranges of the Service, which may be in its spec. It says that
+// the Service may have an access control list.
+const RecordedSourceRanges = "loadBalancerSourceRanges"
+
+// Record is what was applied to a load balancer for a Service's annotations. It tells what left the annotations from what a user
+// set by hand, also after a restart: the first goes back to its default or is removed, the second stays.
+//
+// Tag keys and domains are recorded before they are written, annotations once they are applied. A crash in between leaves one
+// key too many in the Record, never one too few. While something of a plan failed, the Record only grows.
+type Record struct {
+	// LoadBalancerID is the load balancer that the Record is about; for any other nothing of it counts. It is empty for one that
+	// is about to be created.
+	LoadBalancerID string `json:"loadBalancer"`
+	// Annotations are the names of the annotations that were applied, without prefix, as far as their removal reverts something.
+	Annotations []string `json:"annotations,omitempty"`
+	// TagKeys are the keys that were written for the annotation additional-resource-tags.
+	TagKeys []string `json:"tags,omitempty"`
+	// Domains are those that extensions were created for, in lower case.
+	Domains []string `json:"domains,omitempty"`
+
+	// KeepEmpty says that the load balancer carries tags of an earlier version, which would count again without the Record.
+	KeepEmpty bool `json:"-"`
+}
+
+// Intent returns what must be recorded before it is written.
+func (r Record) Intent() Record {
+	r.Annotations = slices.DeleteFunc(slices.Clone(r.Annotations), func(name string) bool { return name != RecordedSourceRanges })
+	return r
+}
+
+// IsAbout reports whether the Record is about a load balancer; id is empty for one that is about to be created. A Record that was
+// written before the creation is about any load balancer of ours.
+func (r Record) IsAbout(id string, reused bool) bool {
+	return r.LoadBalancerID == id || r.LoadBalancerID == "" && !reused
+}
+
+// Sorted returns the Record in its normal form.
+func (r Record) Sorted() Record {
+	for _, list := range []*[]string{&r.Annotations, &r.TagKeys, &r.Domains} {
+		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
+	}
+	return r
+}
+
+// and returns what either Record holds.
+func (r Record) and(other Record) Record {
+	r.Annotations = slices.Concat(r.Annotations, other.Annotations)
+	r.TagKeys = slices.Concat(r.TagKeys, other.TagKeys)
+	r.Domains = slices.Concat(r.Domains, other.Domains)
+	return r.Sorted()
+}
+
+// covers reports whether everything in other is in the Record.
+func (r Record) covers(other Record) bool {
+	return r.LoadBalancerID == other.LoadBalancerID && containsAll(r.Annotations, other.Annotations) &&
+		containsAll(r.TagKeys, other.TagKeys) && containsAll(r.Domains, other.Domains)
+}
+
+// after returns the Record after a plan that leads to wanted. refused are annotations that the cloud refused to apply: their
+// removal must not set a default that nobody asked for.
+func (r Record) after(wanted Record, failed bool, refused []string) Record {
+	if !failed {
+		return wanted
+	}
+	wanted.Annotations = slices.DeleteFunc(slices.Clone(wanted.Annotations), func(name string) bool { return slices.Contains(refused, name) })
+	return r.and(wanted)
+}
+
+func (r Record) empty() bool { return len(r.Annotations)+len(r.TagKeys)+len(r.Domains) == 0 }
+
+func containsAll(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
+}

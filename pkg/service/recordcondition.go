@@ -1,0 +1,85 @@
+package service
+
+import (
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// ConditionWritten on a Service holds, as JSON in its message, the [Record] of what was applied to its load balancer.
+const ConditionWritten = "service.alibabacloud.com/LoadBalancerWritten"
+
+// ReasonWritten is the reason of the condition that holds a [Record].
+const ReasonWritten = "Remembered"
+
+// codeSourceRanges is [RecordedSourceRanges] in what earlier versions wrote.
+const codeSourceRanges = "sr"
+
+// RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing.
+func RecordOn(svc *corev1.Service) (Record, bool) {
+	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionWritten)
+	if condition == nil {
+		return Record{}, false
+	}
+	var found struct {
+		Record
+		// Applied are codes in place of names: versions before this one wrote them.
+		Applied []string `json:"applied"`
+	}
+	if err := json.Unmarshal([]byte(condition.Message), &found); err != nil {
+		return Record{}, false
+	}
+	found.Annotations = append(found.Annotations, NamesOfCodes(found.Applied)...)
+	return found.Sorted(), true
+}
+
+// NamesOfCodes returns the names of annotations whose codes an earlier version wrote.
+func NamesOfCodes(codes []string) []string {
+	var names []string
+	for _, row := range annotation.Table() {
+		if row.Code != "" && slices.Contains(codes, row.Code) {
+			names = append(names, string(row.Suffix))
+		}
+	}
+	if slices.Contains(codes, codeSourceRanges) {
+		names = append(names, RecordedSourceRanges)
+	}
+	return names
+}
+
+// store returns the change that writes the Record to the Service. An empty one needs no condition, unless the tags of an
+// earlier version would count again without it.
+func (r Record) store() func(*corev1.Service) {
+	return func(svc *corev1.Service) {
+		if r.empty() && !r.KeepEmpty {
+			meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
+			return
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			return // strings can always be encoded
+		}
+		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
+			Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: string(text),
+		})
+	}
+}
+
+// storeFirstIntent records what the first pass over a Service is about to write, in the patch that adds the finalizer.
+func storeFirstIntent(svc *corev1.Service, engine Engine) {
+	if _, ok := RecordOn(svc); ok {
+		return
+	}
+	params, _ := annotation.Of(svc)
+	if params.Invalid {
+		return
+	}
+	if intent := engine.Intent(svc, params); !intent.empty() {
+		intent.store()(svc)
+	}
+}

@@ -1,0 +1,71 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// ConditionSynced on a Service says whether its load balancer is as the Service wants it.
+const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
+
+// updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays.
+func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) error {
+	condition, changed := conditionOf(r.opts.engineOf(done.service).Product(), done.problems, syncErr, retryLater)
+	repeated := syncErr != nil && signature(syncErr) == known.failure
+	_, err := r.writer.change(ctx, done.service, func(svc *corev1.Service) {
+		if id := known.balancer.ID(); id != "" {
+			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, id)
+		}
+		if done.status != nil {
+			svc.Status.LoadBalancer = *done.status
+		}
+		if done.record != nil {
+			done.record.store()(svc)
+		}
+		// The text of a failed call holds a request id and differs every time; writing it each time would make an event of it.
+		old := meta.FindStatusCondition(svc.Status.Conditions, condition.Type)
+		if changed && (old == nil || old.Status != condition.Status || old.Reason != condition.Reason || !repeated) {
+			meta.SetStatusCondition(&svc.Status.Conditions, condition)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("update the status of the Service: %w", err)
+	}
+	return nil
+}
+
+// conditionOf returns the condition after a pass, and false to leave the last one.
+func conditionOf(product Product, problems []problem.Problem, syncErr error, retryLater bool) (metav1.Condition, bool) {
+	condition := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse}
+	unmet, isUnmet := unmetWish(problems)
+	switch {
+	case syncErr == nil && isUnmet:
+		condition.Reason, condition.Message = unmet.Reason, unmet.Message
+	case syncErr == nil:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+" is as the Service wants it"
+	case !retryLater:
+		condition.Reason, condition.Message = failureReason(syncErr), syncErr.Error()
+	default:
+		return condition, false
+	}
+	return condition, true
+}
+
+// unmetWish returns the gravest of the problems that keep the load balancer from being as the Service wants it, until its user changes
+// something.
+func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
+	for _, reason := range []string{problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute} {
+		for _, problem := range problem.ByReason(problems) {
+			if problem.Reason == reason {
+				return problem, true
+			}
+		}
+	}
+	return problem.Problem{}, false
+}

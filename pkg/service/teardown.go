@@ -1,0 +1,106 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// tearDown removes the load balancer, then the finalizer.
+func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service) (time.Duration, error) {
+	known := r.stateOf(svc)
+	if known.removal.released {
+		return 0, nil // the cache has not seen it yet
+	}
+	defer func() { r.states.commit(svc, known) }()
+	measured := r.measure(passDelete, svc)
+	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
+	known, done, err := r.remove(turn, svc, known)
+	known.backoff.waitingSince = end(err)
+	wait, retryLater := waitTime(err)
+	retryLater = retryLater && known.backoff.patient()
+	measured.end(err, retryLater, true)
+	switch {
+	case err != nil && retryLater:
+		return wait, nil
+	case err != nil:
+		known.failure = signature(err)
+		r.emitFailure(svc, problem.ReasonCleanFailed, known.failure, err)
+		return 0, err
+	}
+	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { release(svc, r.opts.foreign(svc)) }); err != nil {
+		err = fmt.Errorf("remove the finalizer: %w", err)
+		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)
+		return 0, err
+	}
+	known.failure, known.removal.released = "", true
+	r.events.Retain(events.Of(svc))
+	r.emitRemoved(svc, done)
+	return 0, nil
+}
+
+func (r *Reconciler) emitRemoved(svc *corev1.Service, done Removal) {
+	product := r.opts.engineOf(svc).Product().Name
+	switch {
+	case done.ID == "":
+	case done.Preserved:
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "%s %s stays with its listeners, as the annotation %s asks",
+			product, done.ID, annotation.PreserveOnDelete)
+	case done.Reused:
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Removed this Service's listeners and vServer groups from %s %s", product, done.ID)
+	default:
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Deleted %s %s", product, done.ID)
+	}
+}
+
+// remove tears down what the Service has in the cloud. It is a success when there is nothing. The caller holds the Service's lock
+// and commits the state.
+func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known state) (state, Removal, error) {
+	if !known.balancer.Trusted() || known.balancer.ID() == "" {
+		balancer, err := known.balancer.RefreshForRemoval(ctx, svc, known.record)
+		known.balancer = balancer
+		if err != nil {
+			return known, Removal{}, err
+		}
+	}
+	if known.balancer.ID() == "" {
+		known, err := r.removeLeftovers(ctx, svc, known)
+		return known, Removal{ID: known.removal.of}, err
+	}
+	removal, err := known.balancer.PlanRemoval(svc, known.record)
+	known.removal.of = removal.ID
+	if err != nil {
+		return known, removal, err
+	}
+	observePlan(removal.Plan)
+	deployed := removal.Plan.Deploy(ctx, svc, false)
+	known = known.deployed(deployed)
+	if deployed.Err != nil && known.balancer.ID() != "" { // empty: a call said that the load balancer is gone
+		return known, removal, deployed.Err
+	}
+	leftovers := false
+	if known.balancer, leftovers = known.balancer.Removed(removal); !leftovers {
+		return known, removal, nil
+	}
+	known, err = r.removeLeftovers(ctx, svc, known)
+	return known, removal, err
+}
+
+// removeLeftovers removes what outlives the load balancer.
+func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, known state) (state, error) {
+	balancer, plan, err := known.balancer.PlanLeftovers(ctx, svc)
+	known.balancer = balancer
+	if err != nil || len(plan.Steps()) == 0 {
+		return known, err
+	}
+	observePlan(plan)
+	deployed := plan.Deploy(ctx, svc, false)
+	return known.deployed(deployed), deployed.Err
+}

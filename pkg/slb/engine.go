@@ -1,0 +1,115 @@
+package slb
+
+import (
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// Class is the load balancer class of Services with a CLB. A Service without a class has one, too.
+const Class = "alibabacloud.com/clb"
+
+// engine reads and writes CLBs.
+type engine struct {
+	api          API
+	config       config.Config
+	services     corelisters.ServiceLister
+	preloads     preloads
+	certificates certificates
+	// answers is what calls of all Services have shown.
+	answers deploy.Memory
+}
+
+var _ service.Engine = (*engine)(nil)
+
+// NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
+func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
+	return &engine{api: api, config: config, services: services}
+}
+
+// Product implements service.Engine.
+func (e *engine) Product() service.Product {
+	return service.Product{Name: "CLB", Class: Class, MetricType: "CLBType"}
+}
+
+// Start implements service.Engine.
+func (e *engine) Start() service.Balancer { return clb{engine: e} }
+
+// Refuse implements service.Engine.
+func (e *engine) Refuse(params annotation.Params) error {
+	if e.config.DisablePublicSLB && !params.Has(annotation.LoadBalancerID) && params.AddressType() == alicloud.AddressInternet {
+		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
+			string(annotation.AddressType) + ": intranet"}
+	}
+	return nil
+}
+
+// Intent implements service.Engine.
+func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
+	id := params.Get(annotation.LoadBalancerID)
+	return recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).Intent()
+}
+
+// wants reports whether a Service is to have a CLB.
+func (e *engine) wants(svc *corev1.Service) bool {
+	return service.Wants(svc, Class) && !service.HandsOver(e.config, svc)
+}
+
+// clb is what is known of the CLB of one Service.
+type clb struct {
+	*engine
+	observed
+	// charge is the internet charge type that was last asked for.
+	charge deploy.PendingCharge
+	// desired is what the last plan led to, nil before there was one.
+	desired *model.Model
+	// unread are the parts that could not be read in this pass.
+	unread map[model.Part]error
+}
+
+var _ service.Balancer = clb{}
+
+// ID implements service.Balancer.
+func (c clb) ID() string {
+	if _, ok := c.presence.(present); !ok {
+		return ""
+	}
+	return c.loadBalancer.value.ID
+}
+
+// Address implements service.Balancer.
+func (c clb) Address() string { return c.loadBalancer.value.Address }
+
+// Reused implements service.Balancer.
+func (c clb) Reused() bool { return c.reused() }
+
+// SharedID implements service.Balancer.
+func (c clb) SharedID(params annotation.Params) string {
+	if c.reused() {
+		return c.lastID()
+	}
+	return params.Get(annotation.LoadBalancerID)
+}
+
+// Trusted implements service.Balancer.
+func (c clb) Trusted() bool { return c.trusted() }
+
+// Invalidate implements service.Balancer.
+func (c clb) Invalidate(reason string) service.Balancer { return c.with(c.invalidate(reason)) }
+
+// Recorded implements service.Balancer.
+func (c clb) Recorded(applied service.Record) service.Record { return recorded(applied, c.model()) }
+
+// with returns the CLB as it is known now.
+func (c clb) with(known observed) clb {
+	c.observed = known
+	return c
+}

@@ -1,0 +1,104 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// Backends implements service.Balancer.
+func (c clb) Backends(in service.Inputs) backend.Input { return c.input(in).Backends() }
+
+// input is what the wanted state depends on, but for certificates and what is to be removed.
+func (c clb) input(in service.Inputs) build.Input {
+	actual := c.model()
+	input := build.Input{
+		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterIDOn(actual, in.Service, c.config.ClusterID),
+		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now,
+	}
+	if actual == nil {
+		return input
+	}
+	input.Observed = actual
+	input.Exists, input.Reused, input.IPVersion, input.HTTPSPorts = true, actual.Reused, actual.LoadBalancer.AddressIPVersion, actual.HttpsPorts()
+	if actual.Reused {
+		input.ForeignGroups = actual.ForeignGroups()
+	}
+	return input
+}
+
+// Plan implements service.Balancer.
+func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) {
+	actual := c.model()
+	goal := service.Goal{Plan: plan{clb: c}, Problems: placement(actual, in.Params)}
+	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.value != nil)
+	record = keeping(record, in.Applied, in.Params)
+	removable, err := c.removableTags(in.Service, in.Applied, record)
+	if err != nil {
+		return goal, err
+	}
+	input := c.input(in)
+	input.Params = reversal(in.Params, in.Applied, actual)
+	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
+	input.Certificates, input.UsedCertificates = c.readCertificates(ctx, in.Params), usedCertificates(actual)
+	desired, problems := build.Build(input)
+	c.protectAgain(desired, in.Reclaimed)
+	if actual == nil && c.access.value != nil {
+		actual = &model.Model{Access: c.access.value}
+	}
+	steps := diff.Diff(desired, actual, mark.ServiceName(in.Service), input.ClusterID)
+	goal.Problems = append(append(goal.Problems, problems...), steps.Problems...)
+	goal.Applied = &record
+	if !in.Invalid {
+		goal.Ineffective = build.Ineffective(in.Params, desired)
+	}
+	goal.Plan = plan{clb: c, desired: desired, Plan: steps.WithoutSteps(c.unread)}
+	return goal, nil
+}
+
+// protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.
+func (c clb) protectAgain(desired *model.Model, reclaimed string) {
+	if !c.reused() && c.ID() != "" && c.ID() == reclaimed && desired.LoadBalancer.DeleteProtection == "" {
+		desired.LoadBalancer.DeleteProtection = desired.Create.DeleteProtection
+	}
+}
+
+// reversal returns the parameters with the values to go back to, for annotations that were applied and are gone. The attributes
+// of an existing CLB whose listeners the Service does not manage are its owner's.
+func reversal(params annotation.Params, applied service.Record, actual *model.Model) annotation.Params {
+	if actual != nil && actual.Reused && !params.OverridesListeners() {
+		return params
+	}
+	return params.Revert(applied.Annotations)
+}
+
+// removableTags returns the keys of tags that left the annotation. On an existing CLB those stay that another Service asks for.
+func (e *engine) removableTags(svc *corev1.Service, applied, wanted service.Record) ([]string, error) {
+	gone := diff.NotIn(applied.TagKeys, wanted.TagKeys)
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	services, err := e.services.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	for _, other := range services {
+		if mark.ServiceName(other) == mark.ServiceName(svc) || !e.wants(other) {
+			continue
+		}
+		if params, _ := annotation.Parse(other.Annotations); params.Get(annotation.LoadBalancerID) == applied.LoadBalancerID {
+			gone = diff.NotIn(gone, recordOf(applied.LoadBalancerID, params, true, false).TagKeys)
+		}
+	}
+	return gone, nil
+}

@@ -1,0 +1,71 @@
+package slb
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// plan leads from what is known of a CLB to what is wanted.
+type plan struct {
+	model.Plan
+	clb clb
+	// desired is nil for a removal.
+	desired *model.Model
+}
+
+var _ service.Plan = plan{}
+
+// Steps implements service.Plan.
+func (p plan) Steps() []service.Step {
+	var steps []service.Step
+	for _, step := range p.Plan.Steps {
+		steps = append(steps, service.Step{Op: string(step.Op), Target: step.Target, Before: step.Before, After: step.After, Text: step.String()})
+	}
+	return steps
+}
+
+// Deploy implements service.Plan.
+func (p plan) Deploy(ctx context.Context, svc *corev1.Service, drift bool) service.Deployment {
+	p.clb.desired = p.desired
+	if p.Empty() {
+		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb)}
+	}
+	observed := p.clb.model()
+	if observed == nil {
+		observed = &model.Model{Access: p.clb.access.value}
+	}
+	absent, _ := p.clb.presence.(gone)
+	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })
+	applier.Drift = drift
+	err := applier.Run(ctx, p.Plan)
+	after := p.clb.with(p.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
+	if applier.Charge.Asked != "" {
+		after.charge = applier.Charge
+	}
+	return service.Deployment{
+		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,
+		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Vanished: !p.clb.reused(),
+		Registered: p.registered(after), Err: err,
+	}
+}
+
+// registered returns whether the address of a pod gets traffic in every group that is to have it.
+func (p plan) registered(after clb) func(address string) bool {
+	return func(address string) bool { return model.IsMember(address, p.desired, after.model()) }
+}
+
+// deployment is what came of a plan, as far as it changes what is known of a CLB.
+type deployment struct {
+	// model is the CLB afterwards.
+	model *model.Model
+	// doubts are the parts that a failed call may or may not have changed, with the reason.
+	doubts map[model.Part]string
+	// lost is the id of a CLB that a call said does not exist.
+	lost string
+}

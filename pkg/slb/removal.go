@@ -1,0 +1,99 @@
+package slb
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
+)
+
+// RefreshForRemoval implements service.Balancer. A CLB of ours goes with everything on it, so that its listeners are not read.
+func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
+	location, err := c.locateForRemoval(ctx, svc, c.observed)
+	if err != nil {
+		return c, err
+	}
+	found := c.with(observed{presence: location.presence, access: part[*alicloud.AccessList]{value: c.access.value}})
+	if found.model() == nil {
+		return found, nil
+	}
+	found.loadBalancer.set(location.lb)
+	if found.reused() {
+		actual, err := observe.All(ctx, c.api, location.lb, mark.ServiceName(svc), true)
+		if err != nil {
+			return found, err
+		}
+		found.setObserved(actual)
+		list, err := observe.AccessList(ctx, c.api, svc)
+		found.access.set(list)
+		return found, err
+	}
+	params, _ := annotation.Parse(svc.Annotations)
+	record, _ := loadRecord(applied, svc, found.model())
+	found.access, err = c.refreshAccess(ctx, svc, params, found.observed, record)
+	return found, err
+}
+
+// PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
+// deletes what carries our mark. A CLB that its user wants to keep only loses what binds it to us.
+func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
+	actual := c.model()
+	params, _ := annotation.Parse(svc.Annotations)
+	removal := service.Removal{
+		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: preserved(svc), Status: statusOf(actual, params, nil),
+	}
+	switch {
+	case actual.Reused && removal.Preserved:
+		return removal, nil
+	case actual.Reused:
+		record, _ := loadRecord(applied, svc, actual)
+		tags, err := c.removableTags(svc, record, service.Record{})
+		nothing := &model.Model{Reused: true, Override: true, RemoveTags: tags}
+		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), clusterIDOn(actual, svc, c.config.ClusterID))}
+		return removal, err
+	case removal.Preserved:
+		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual)}
+	default:
+		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
+	}
+	return removal, nil
+}
+
+// Removed implements service.Balancer.
+func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
+	after := observed{presence: unknown{lastID: removal.ID}, access: c.access}
+	if removal.Reused {
+		after.presence = unknown{}
+	}
+	return c.with(after), c.access.value != nil || c.access.doubt != ""
+}
+
+// PlanLeftovers implements service.Balancer. The access control list outlives its CLB.
+func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
+	if preserved(svc) {
+		return c, plan{clb: c}, nil
+	}
+	list, err := observe.AccessList(ctx, c.api, svc)
+	if err != nil || list == nil {
+		return c, plan{clb: c}, err
+	}
+	c.access.set(list)
+	return c, plan{clb: c, Plan: diff.AccessListDeletion(list)}, nil
+}
+
+// preserved reports whether the user wants to keep the CLB. Any value but "false" and "off" says so, as for the official CCM.
+func preserved(svc *corev1.Service) bool {
+	params, _ := annotation.Parse(svc.Annotations)
+	switch params.Get(annotation.PreserveOnDelete) {
+	case "", "false", "off":
+		return false
+	}
+	return true
+}
