@@ -11,7 +11,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 )
 
 // state is what is known of one Service between passes. It is a value: a pass works on its own, and [states.commit] alone
@@ -27,8 +26,6 @@ type state struct {
 	removal   removal
 	backoff   backoff
 	cache     backendCache
-	// charge is the internet charge type that was last asked for.
-	charge deploy.PendingCharge
 	// driftAt is when the load balancer is read again to repair drift.
 	driftAt time.Time
 	// settledAt is when every call whose end nobody has seen has come to an end in the cloud: one of a process before this one,
