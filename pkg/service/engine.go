@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -24,6 +25,8 @@ type Engine interface {
 	Refuse(params annotation.Params) error
 	// Intent returns what the first pass over a Service is about to write, see [Record].
 	Intent(svc *corev1.Service, params annotation.Params) Record
+	// Forget drops what is known of a Service that is gone.
+	Forget(service types.UID)
 	// Preload reads the load balancers of many Services together; what it misses, [Balancer.Refresh] reads.
 	Preload(ctx context.Context, services []*corev1.Service) error
 	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns. It reads only.
@@ -188,9 +191,9 @@ type Deployment struct {
 	RefusedBackend bool
 	// Interrupted says that the plan was given up for one that knows more.
 	Interrupted bool
-	// Lost is the id of a load balancer that a call said does not exist; Vanished says that the Service should have it.
-	Lost     string
-	Vanished bool
+	// Lost is the id of a load balancer that a call said does not exist. One answer does not prove it: Err is then a
+	// [problem.Wait].
+	Lost string
 	// Wait is how long a job of the cloud is likely to take that the rest of the plan waits for, 0 for none.
 	Wait time.Duration
 	// Registered reports whether the address of a pod gets traffic in every group that is to have it.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // How long a refused call waits. A listener or group is in transition for some seconds.
@@ -30,9 +31,12 @@ func interrupted(err error) bool { return errors.Is(err, alicloud.ErrInterrupted
 // waitTime returns how long to wait before trying again, when err says nothing but that the cloud is not ready for the
 // call: that is no failure, and nobody needs to hear of it.
 func waitTime(err error) (time.Duration, bool) {
-	throttled, gaveUp := false, false
+	throttled, gaveUp, longest := false, false, time.Duration(0)
 	for _, leaf := range leaves(err) {
+		var wait *problem.Wait
 		switch {
+		case errors.As(leaf, &wait):
+			longest = max(longest, wait.For)
 		case interrupted(leaf):
 			gaveUp = true
 		case alicloud.IsThrottled(leaf):
@@ -47,6 +51,9 @@ func waitTime(err error) (time.Duration, bool) {
 	if throttled {
 		now := time.Now()
 		return now.Truncate(time.Minute).Add(time.Minute).Sub(now) + rand.N(maxThrottleJitter), true
+	}
+	if longest > 0 {
+		return longest, true
 	}
 	return minBusyWait + rand.N(maxBusyWait-minBusyWait), true
 }

@@ -65,7 +65,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (time.D
 }
 
 // Forget drops what is known of a Service that is gone.
-func (r *Reconciler) Forget(key types.NamespacedName) { r.states.drop(key) }
+func (r *Reconciler) Forget(key types.NamespacedName) {
+	uid := r.states.drop(key)
+	for _, engine := range r.opts.Engines {
+		engine.Forget(uid)
+	}
+}
 
 // Invalidate has the next pass over a Service read its load balancer before it plans.
 func (r *Reconciler) Invalidate(ctx context.Context, svc *corev1.Service, reason string) error {

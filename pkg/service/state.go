@@ -114,9 +114,6 @@ func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
 func (s state) deployed(done Deployment) state {
 	s.balancer = done.Balancer
 	if done.Lost != "" {
-		if done.Vanished {
-			s.replaced = done.Lost
-		}
 		return s
 	}
 	if done.Uncertain || done.RefusedBackend {
@@ -174,8 +171,11 @@ func (s *states) commit(svc *corev1.Service, known state) {
 	s.byKey[mark.ServiceName(svc)] = known
 }
 
-func (s *states) drop(key types.NamespacedName) {
+// drop returns the UID of the Service whose state it drops.
+func (s *states) drop(key types.NamespacedName) types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	uid := s.byKey[key].uid
 	delete(s.byKey, key)
+	return uid
 }

@@ -82,7 +82,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 	observePlan(removal.Plan)
 	deployed := removal.Plan.Deploy(ctx, svc, false)
 	known = known.deployed(deployed)
-	if deployed.Err != nil && known.balancer.ID() != "" { // empty: a call said that the load balancer is gone
+	if deployed.Err != nil {
 		return known, removal, deployed.Err
 	}
 	leftovers := false

@@ -1,6 +1,9 @@
 package slb
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +22,11 @@ const Class = "alibabacloud.com/clb"
 
 // engine reads and writes CLBs.
 type engine struct {
-	api          API
-	config       config.Config
+	api    API
+	config config.Config
+	// goneOver is how long a CLB must be missing, by id and by tag, before it counts as gone.
+	goneOver     time.Duration
+	missing      absences
 	services     corelisters.ServiceLister
 	preloads     preloads
 	certificates certificates
@@ -32,7 +38,7 @@ var _ service.Engine = (*engine)(nil)
 
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
-	return &engine{api: api, config: config, services: services}
+	return &engine{api: api, config: config, services: services, goneOver: defaultGoneOver}
 }
 
 // Product implements service.Engine.
@@ -42,6 +48,9 @@ func (e *engine) Product() service.Product {
 
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return clb{engine: e} }
+
+// Forget implements service.Engine.
+func (e *engine) Forget(svc types.UID) { e.missing.forget(svc) }
 
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -120,7 +121,7 @@ func (o observed) deployed(d deployment) observed {
 	case d.lost != "" && o.reused():
 		return observed{access: o.access}
 	case d.lost != "":
-		return observed{presence: unknown{lastID: d.lost}, access: o.access}
+		return observed{presence: unknown{lastID: d.lost, missingSince: time.Now()}, access: o.access}
 	}
 	if d.model.LoadBalancer.ID == "" { // none was created, unless the answer is missing
 		if d.doubts[model.PartLoadBalancer] != "" {

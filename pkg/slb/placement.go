@@ -31,6 +31,9 @@ func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotati
 	if params.Has(annotation.Hostname) || params.Has(annotation.ExternalIPType) {
 		return "" // the status does not show the CLB's own address
 	}
+	if svc.Labels[service.LabelLoadBalancerID] == lb.ID {
+		return "" // the Service is on it already, whatever its status showed before
+	}
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {
 		if ingress.IP != "" && ingress.IP != lb.Address {
 			return fmt.Sprintf("has the address %s, the Service shows %s", lb.Address, ingress.IP)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -44,13 +45,16 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, drift bool) servi
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })
 	applier.Drift = drift
 	err := applier.Run(ctx, p.Plan)
+	if applier.Lost != "" {
+		err = &problem.Wait{Reason: "CLB " + applier.Lost + " is missing, which one answer does not prove", For: p.clb.goneOver}
+	}
 	after := p.clb.with(p.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
 	if applier.Charge.Asked != "" {
 		after.charge = applier.Charge
 	}
 	return service.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,
-		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Vanished: !p.clb.reused(),
+		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost,
 		Registered: p.registered(after), Err: err,
 	}
 }

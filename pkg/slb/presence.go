@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,10 @@ type presence interface{ isPresence() }
 type unknown struct {
 	// lastID is the CLB that the Service had, if any.
 	lastID string
+	// missingSince is when the CLB was first missing, both by id and by tag; zero when it was not.
+	missingSince time.Time
+	// deleted says that this process deleted the CLB itself.
+	deleted bool
 }
 
 // present: the Service has a CLB.
@@ -33,9 +38,9 @@ type present struct {
 	reused bool
 }
 
-// gone: the Service has no CLB. Only [engine.locate] and [engine.locateForRemoval] return one, after they asked by id, where the
-// Service names one, and by tag. A search by tag alone may be empty because tags are indexed late, or because somebody removed
-// them.
+// gone: the Service has no CLB. Only [engine.absent] returns one: a Service never had a CLB, this process deleted it, or it was
+// missing by id and by tag, twice over some seconds. One answer proves nothing: a search may be empty because tags are indexed late
+// or were removed, and a replica may not know a CLB yet.
 type gone struct {
 	// lastID is the CLB that the Service had, if any. It is part of the client token of the next one: with the old token the
 	// cloud would answer with the old, deleted CLB.
@@ -59,15 +64,11 @@ type location struct {
 	lb       alicloud.LoadBalancer
 }
 
-func at(lb *alicloud.LoadBalancer, reused bool) location {
-	return location{present{reused: reused}, *lb}
-}
-
 // locate returns the CLB of a Service as it is.
 //
 // A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So what is
 // known comes first, then a CLB of our own, then the CLB that the label names, then the one of the annotation. adopted says
-// that the Service had a CLB before this program saw it.
+// that the Service had a CLB before this program saw it. With an error, the location may say what is known all the same.
 func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
 	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
 	_, wasThere := known.presence.(present)
@@ -77,16 +78,16 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 			return location{}, err
 		}
 		if lb != nil {
-			return at(lb, known.reused()), nil
+			return e.seen(svc, lb, known.reused()), nil
 		}
 	}
 	if asked == "" || adopted {
-		lb, err := observe.Find(ctx, e.api, svc, adopted)
+		lb, err := observe.Find(ctx, e.api, svc, lastID, adopted)
 		if err != nil {
 			return location{}, err
 		}
 		if lb != nil {
-			return at(lb, false), nil
+			return e.seen(svc, lb, false), nil
 		}
 	}
 	if lastID != "" && lastID != asked && !wasThere {
@@ -100,48 +101,102 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 		if err != nil {
 			return location{}, err
 		}
-		return at(lb, true), nil
+		return e.seen(svc, lb, true), nil
 	}
-	return location{presence: gone{lastID: lastID, vanished: wasThere || svc.Labels[service.LabelLoadBalancerID] != ""}}, nil
+	return e.absent(ctx, svc, known, lastID, lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0)
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there: they may be
-// invalid, and deletion must work all the same.
+// invalid, and deletion must work all the same. A CLB without tags that carries marks of the Service counts as an existing one: its
+// owner may have taken it over, so that only what carries the marks goes.
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
-	lb, err := observe.Find(ctx, e.api, svc, true)
+	params, _ := annotation.Parse(svc.Annotations)
+	lastID := cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
+	lb, err := observe.Find(ctx, e.api, svc, lastID, true)
 	if err != nil {
 		return location{}, err
 	}
 	if lb != nil {
-		return at(lb, false), nil
+		return e.seen(svc, lb, false), nil
 	}
-	params, _ := annotation.Parse(svc.Annotations)
-	ids := []string{svc.Labels[service.LabelLoadBalancerID], params.Get(annotation.LoadBalancerID)}
+	missing := lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0
+	ids := []string{lastID, params.Get(annotation.LoadBalancerID)}
 	for i, id := range ids {
 		if id == "" || slices.Contains(ids[:i], id) {
 			continue
 		}
-		if found, err := e.byID(ctx, svc, id, true); err != nil || found.presence != nil {
-			return found, err
+		if lb, err = e.read(ctx, id); err != nil {
+			return location{}, err
 		}
+		if lb == nil {
+			continue
+		}
+		claim, err := e.claimOf(ctx, svc, lb)
+		switch {
+		case err != nil:
+			return location{}, err
+		case claim == claimOwn:
+			return e.seen(svc, lb, false), nil
+		case claim == claimReused, claim == claimMarks:
+			return e.seen(svc, lb, true), nil
+		}
+		missing = false // it exists, and nothing of it is the Service's
 	}
-	return location{presence: gone{lastID: known.lastID()}}, nil
+	return e.absent(ctx, svc, known, lastID, missing)
 }
 
-// byID returns the CLB that the Service names, if it is the Service's: its owner tag says so, although the search by tag did not
-// find it, or it is an existing CLB that the Service was on.
+// byID returns the CLB that the Service names by its label or had a moment ago, if it is the Service's although the search by tag
+// did not find it. A CLB that is there and that nothing gives to the Service or to another one is an error: it may be the Service's,
+// and a second one in its place would change the address.
 func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopted bool) (location, error) {
 	lb, err := e.read(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
-	if owner, ok := lb.Tag(mark.TagOwner); ok && owner == mark.DefaultName(svc.UID) {
-		return at(lb, false), nil
+	claim, err := e.claimOf(ctx, svc, lb)
+	if err != nil {
+		return location{}, err
 	}
-	if _, reused := lb.Tag(mark.TagReused); reused && adopted {
-		return at(lb, true), nil
+	switch {
+	case claim == claimOwn, claim == claimMarks:
+		return e.seen(svc, lb, false), nil
+	case claim == claimReused && adopted:
+		return e.seen(svc, lb, true), nil
+	case claim == claimNone:
+		return location{}, &problem.ConfigError{
+			Field: "label " + service.LabelLoadBalancerID,
+			Reason: fmt.Sprintf("CLB %s exists and carries neither the tag %s nor anything of this Service, so that no other CLB is created; restore the tag %s=%s, or remove the label",
+				id, mark.TagOwner, mark.TagOwner, mark.DefaultName(svc.UID)),
+		}
 	}
 	return location{}, nil
+}
+
+// seen is the location of a CLB that an answer showed.
+func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) location {
+	e.missing.found(svc.UID, lb.ID)
+	return location{present{reused: reused}, *lb}
+}
+
+// absent decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one.
+func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
+	before, _ := known.presence.(unknown)
+	if before.deleted || !missed {
+		return location{presence: gone{lastID: lastID}}, nil
+	}
+	now := time.Now()
+	since := before.missingSince
+	if since.IsZero() {
+		since = now
+	}
+	unconfirmed := location{presence: unknown{lastID: lastID, missingSince: since}}
+	if left := e.goneOver - now.Sub(since); left > 0 || before.missingSince.IsZero() {
+		return unconfirmed, &problem.Wait{Reason: fmt.Sprintf("CLB %s is missing, which one answer does not prove", lastID), For: cmp.Or(max(left, 0), e.goneOver)}
+	}
+	if err := e.missing.confirm(ctx, e, svc.UID, now); err != nil {
+		return unconfirmed, err
+	}
+	return location{presence: gone{lastID: lastID, vanished: true}}, nil
 }
 
 // read returns a CLB by its id, nil when it does not exist.

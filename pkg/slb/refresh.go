@@ -91,6 +91,9 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	}
 	location, err := e.locate(ctx, of.Service, of.Params, *clb, of.Adopted)
 	if err != nil {
+		if location.presence != nil {
+			clb.presence = location.presence
+		}
 		return err
 	}
 	found.some, found.whole = true, true

@@ -18,6 +18,9 @@ import (
 func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
 	location, err := c.locateForRemoval(ctx, svc, c.observed)
 	if err != nil {
+		if location.presence != nil {
+			c.presence = location.presence
+		}
 		return c, err
 	}
 	found := c.with(observed{presence: location.presence, access: part[*alicloud.AccessList]{value: c.access.value}})
@@ -68,9 +71,9 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 
 // Removed implements service.Balancer.
 func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
-	after := observed{presence: unknown{lastID: removal.ID}, access: c.access}
+	after := observed{presence: unknown{lastID: removal.ID, deleted: true}, access: c.access}
 	if removal.Reused {
-		after.presence = unknown{}
+		after.presence = unknown{deleted: true}
 	}
 	return c.with(after), c.access.value != nil || c.access.doubt != ""
 }

@@ -39,6 +39,9 @@ const (
 	testACL         = "acl-1"
 )
 
+// testGoneOver is so short that the next pass confirms that a CLB is gone.
+const testGoneOver = time.Nanosecond
+
 var errDead = errors.New("the process is dead")
 
 // world is one emulated cloud, one fake API server and one reconciler over them. Caches are filled by hand, so that a
@@ -160,8 +163,9 @@ func testKey() alicloud.StaticCredentials {
 }
 
 func (w *world) options() service.Options {
+	engine := &engine{api: w.api, config: w.config, services: w.factory.Core().V1().Services().Lister(), goneOver: testGoneOver}
 	opts := service.Options{
-		Engines: []service.Engine{NewEngine(w.api, w.config, w.factory.Core().V1().Services().Lister())}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
+		Engines: []service.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
 		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID,
 	}
@@ -278,14 +282,17 @@ func (w *world) change(name string, f func(*corev1.Service)) {
 	}
 }
 
-// pass makes one pass over the Service as the API server has it.
+// pass makes one pass over the Service as the API server has it, and the further ones that confirm that its CLB is gone.
 func (w *world) pass(name string) error {
-	svc, err := w.kube.CoreV1().Services(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		return err
+	for {
+		svc, err := w.kube.CoreV1().Services(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if wait, err := w.Reconcile(w.t.Context(), svc); err != nil || wait != testGoneOver {
+			return err
+		}
 	}
-	_, err = w.Reconcile(w.t.Context(), svc)
-	return err
 }
 
 func (w *world) mustPass(name string) {

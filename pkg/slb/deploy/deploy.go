@@ -176,10 +176,7 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error
 	return err
 }
 
+// deleteLoadBalancer: that the CLB does not exist is one answer, which proves nothing; the next pass asks in two ways.
 func (a *Applier) deleteLoadBalancer(ctx context.Context, _ model.Step) error {
-	err := a.call(ctx, func() error { return a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID) })
-	if err != nil && !alicloud.IsNotFound(err) {
-		return err
-	}
-	return nil
+	return a.call(ctx, func() error { return a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID) })
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Find looks for the CLB of a Service by its owner tag, and returns nil when there is none. marked says that the Service
-// may have had one before: then a CLB whose tag somebody removed is found by its name.
-func Find(ctx context.Context, api Reader, svc *corev1.Service, marked bool) (*alicloud.LoadBalancer, error) {
+// Find searches the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
+// CLB that the Service was on. marked says that the Service may have had one before: then a CLB whose tag somebody removed is found
+// by its name.
+func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, marked bool) (*alicloud.LoadBalancer, error) {
 	name := mark.DefaultName(svc.UID)
 	found, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner, Value: name}})
 	if err != nil {
@@ -26,13 +27,18 @@ func Find(ctx context.Context, api Reader, svc *corev1.Service, marked bool) (*a
 			return nil, err
 		}
 	}
+	for i := range found {
+		if found[i].ID == lastID {
+			return &found[i], nil
+		}
+	}
 	switch len(found) {
 	case 0:
 		return nil, nil
 	case 1:
 		return &found[0], nil
 	default:
-		return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs (%s, %s, …) have the value %s; which one is the Service's cannot be told",
+		return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs (%s, %s, …) have the value %s; the label of the Service names none of them; remove the tag from all but one",
 			len(found), found[0].ID, found[1].ID, name)}
 	}
 }

@@ -1,0 +1,15 @@
+package problem
+
+import "time"
+
+// Wait is an error that only means "not now": something is under way or not certain yet, and the pass is made again after the
+// time. Nobody needs an event of it.
+type Wait struct {
+	// Reason says what is waited for.
+	Reason string
+	// For is the time until the next pass.
+	For time.Duration
+}
+
+// Error implements error.
+func (w *Wait) Error() string { return w.Reason }

@@ -1,0 +1,79 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// claim is what gives a CLB that a Service names by id to the Service.
+type claim int
+
+const (
+	// claimNone: nothing on the CLB is anybody's.
+	claimNone claim = iota
+	// claimOther: the CLB is that of another Service or cluster.
+	claimOther
+	// claimOwn: the owner tag names the Service, or the CLB has the name that only a CLB of the Service has.
+	claimOwn
+	// claimReused: the CLB is an existing one that Services of clusters may use.
+	claimReused
+	// claimMarks: the CLB has lost its tags, and its listeners or vServer groups carry marks of the Service.
+	claimMarks
+)
+
+// claimOf reads the listeners and vServer groups only where the tags say nothing: somebody, or a policy, may have removed them.
+func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (claim, error) {
+	if owner, tagged := lb.Tag(mark.TagOwner); tagged {
+		if owner == mark.DefaultName(svc.UID) {
+			return claimOwn, nil
+		}
+		return claimOther, nil
+	}
+	if _, reused := lb.Tag(mark.TagReused); reused {
+		return claimReused, nil
+	}
+	if lb.Name == mark.DefaultName(svc.UID) {
+		return claimOwn, nil
+	}
+	marked, err := e.marksOn(ctx, svc, lb.ID)
+	switch {
+	case err != nil || !marked:
+		return claimNone, err
+	case e.asksFor(svc, lb.ID):
+		return claimReused, nil
+	}
+	return claimMarks, nil
+}
+
+// asksFor reports whether the annotation names the CLB.
+func (e *engine) asksFor(svc *corev1.Service, id string) bool {
+	params, _ := annotation.Parse(svc.Annotations)
+	return params.Get(annotation.LoadBalancerID) == id
+}
+
+// marksOn reports whether a listener or a vServer group of the CLB carries a mark of the Service.
+func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, id string) (bool, error) {
+	isMarked := func(text string) bool {
+		service, _, ok := mark.Parse(text)
+		return ok && service == mark.ServiceName(svc)
+	}
+	listeners, err := e.api.DescribeListeners(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("read the listeners of %s: %w", id, err)
+	}
+	if slices.ContainsFunc(listeners[id], func(l alicloud.Listener) bool { return isMarked(l.Description) }) {
+		return true, nil
+	}
+	groups, err := e.api.DescribeVServerGroups(ctx, id)
+	if err != nil {
+		return false, fmt.Errorf("read the vServer groups of %s: %w", id, err)
+	}
+	return slices.ContainsFunc(groups, func(g alicloud.VServerGroup) bool { return isMarked(g.Name) }), nil
+}
