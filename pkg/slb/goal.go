@@ -30,7 +30,7 @@ func (c clb) input(in service.Inputs) build.Input {
 		return input
 	}
 	input.Observed = actual
-	input.Exists, input.Reused, input.IPVersion, input.HTTPSPorts = true, actual.Reused, actual.LoadBalancer.AddressIPVersion, actual.HttpsPorts()
+	input.Exists, input.Reused, input.IPVersion, input.HTTPSPorts = true, actual.Reused, actual.LoadBalancer.AddressIPVersion, actual.HTTPSPorts()
 	if actual.Reused {
 		input.ForeignGroups = actual.ForeignGroups()
 	}

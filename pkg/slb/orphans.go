@@ -43,7 +43,7 @@ func (e *engine) Orphans(ctx context.Context, services []*corev1.Service) ([]ser
 	return census.found, nil
 }
 
-// orphansOn looks at the marks on a CLB that its user made.
+// orphansOn reads the marks on an existing CLB.
 func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, census *census) error {
 	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
@@ -66,10 +66,10 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 			continue // went between the two reads
 		}
 		if err != nil {
-			return fmt.Errorf("read the members of group %s: %w", group.ID, err)
+			return fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
 		}
-		for _, member := range full.Backends {
-			census.marked(service.Orphan{Kind: service.OrphanMember, ID: member.String(), Name: member.Description, In: group.ID}, member.Description, lb.ID)
+		for _, server := range full.Backends {
+			census.marked(service.Orphan{Kind: service.OrphanMember, ID: server.String(), Name: server.Description, In: group.ID}, server.Description, lb.ID)
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func newCensus(services []*corev1.Service, clusterID string) *census {
 	return c
 }
 
-// tagged looks at a resource that a tag gives to a Service.
+// tagged checks a resource that a tag gives to a Service.
 func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	values := map[string]string{}
 	for _, tag := range tags {
@@ -113,7 +113,7 @@ func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	c.found = append(c.found, orphan)
 }
 
-// marked looks at something on a CLB that its user made; mark gives it to a Service.
+// marked checks something on an existing CLB that a mark gives to a Service.
 func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	name, clusterID, ok := mark.Parse(text)
 	if !ok || clusterID != c.clusterID {

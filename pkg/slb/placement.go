@@ -15,7 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// notReusable says what keeps a Service from using a CLB that its user made, "" for nothing.
+// notReusable says what keeps a Service from using an existing CLB, "" for nothing.
 func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {
 	if slices.Contains(config.APIServerAddresses, lb.Address) {
 		return "is that of the API server (" + lb.Address + "): a mistake on it would cut off the whole cluster"
@@ -54,7 +54,7 @@ func placement(actual *model.Model, params annotation.Params) []problem.Problem 
 	return []problem.Problem{problem.Newf(problem.ReasonImmutableAttribute, "%s cannot change to %s; the Service stays on CLB %s", annotation.LoadBalancerID, asked, actual.LoadBalancer.ID)}
 }
 
-// literalClusterID is what the vendor's own controller writes where no cluster id is configured, in every such cluster.
+// literalClusterID is what the official CCM writes where no cluster id is configured, in every such cluster.
 const literalClusterID = "clusterid"
 
 // clusterIDOn returns the cluster id that a Service's marks on a CLB carry. On a CLB of our own, whose tag names the

@@ -61,7 +61,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, drift bool) servi
 
 // registered returns whether the address of a pod gets traffic in every group that is to have it.
 func (p plan) registered(after clb) func(address string) bool {
-	return func(address string) bool { return model.IsMember(address, p.desired, after.model()) }
+	return func(address string) bool { return model.IsRegistered(address, p.desired, after.model()) }
 }
 
 // deployment is what came of a plan, as far as it changes what is known of a CLB.

@@ -128,7 +128,7 @@ func (p preload) observe(ctx context.Context, api observe.Reader, svc *corev1.Se
 			return observe.Groups(ctx, api, observed, mark.ServiceName(svc))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the members of group %s: %w", id, err)
+			return nil, fmt.Errorf("read the backend servers of group %s: %w", id, err)
 		}
 		if marked, _, ok := mark.Parse(group.Name); ok && marked == mark.ServiceName(svc) {
 			observed.Groups = append(observed.Groups, model.Group{ID: group.ID, Name: group.Name, Backends: group.Backends})

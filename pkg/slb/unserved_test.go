@@ -25,7 +25,7 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 		service     func(*world) *corev1.Service
 		mend        func(*corev1.Service)
 	}{
-		{"SCTP", `"SCTP" of port 90 is not accepted; accepted: TCP, UDP; no port can be served, so that no CLB is made`, func(*world) *corev1.Service {
+		{"SCTP", `"SCTP" of port 90 is not accepted; accepted: TCP, UDP; no port can be served, so that no CLB is created`, func(*world) *corev1.Service {
 			svc := restricted("192.0.2.0/24")
 			onlySCTP(svc)
 			return svc

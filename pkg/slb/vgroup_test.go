@@ -10,7 +10,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
 
 // makeGroup makes a group on the CLB with a member of another cluster.
@@ -178,38 +177,5 @@ func TestPortsOfOneService(t *testing.T) {
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("the next look writes %v", writes)
-	}
-}
-
-func TestDivide(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name   string
-		have   []int
-		weight int
-		want   []int
-	}{
-		{"even", []int{100, 100, 100}, 60, []int{20, 20, 20}},
-		{"by endpoints", []int{1, 3}, 100, []int{25, 75}},
-		{"at least one", []int{1, 99}, 10, []int{1, 9}},
-		{"none", []int{1, 3}, 0, []int{0, 0}},
-		{"members without weight", []int{0, 0}, 10, []int{5, 5}},
-		{"nobody", nil, 10, nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			var members []alicloud.Backend
-			for _, weight := range test.have {
-				members = append(members, alicloud.Backend{Weight: weight})
-			}
-			build.Divide(members, test.weight)
-			var got []int
-			for _, member := range members {
-				got = append(got, member.Weight)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("weights (-want +got):\n%s", diff)
-			}
-		})
 	}
 }

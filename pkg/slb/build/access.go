@@ -11,7 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// AccessListPrefix begins the names of the access control lists of ours.
+// AccessListPrefix begins the names of the access control lists that the manager creates.
 const AccessListPrefix = "k8s-clb-"
 
 // accessList asks for the list of the Service's source ranges.

@@ -47,6 +47,7 @@ func (b *builder) defaultScheduler() string {
 	return "rr"
 }
 
+// Encode returns a value of an annotation as the API spells it.
 func Encode(row annotation.Row, value string) string {
 	if encoded, ok := row.Encode[value]; ok {
 		return encoded
@@ -54,7 +55,7 @@ func Encode(row annotation.Row, value string) string {
 	return value
 }
 
-// LegalFor leaves out values that one protocol does not know, so that the other ports of the Service still get them.
+// LegalFor leaves out values that one protocol does not have, so that the other ports of the Service still get them.
 func LegalFor(protocol string, suffix annotation.Suffix, value string, params annotation.Params) bool {
 	switch suffix {
 	case annotation.Scheduler:

@@ -31,7 +31,7 @@ type Input struct {
 	// Slices are all EndpointSlices of the Service.
 	Slices []*discoveryv1.EndpointSlice
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
-	// yet. Only where members are addresses of pods.
+	// yet. Only where backends are addresses of pods.
 	Interfaces map[string]string
 	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
 	// annotations.
@@ -46,7 +46,7 @@ type Input struct {
 	Exists     bool
 	IPVersion  string
 	HTTPSPorts sets.Set[int]
-	// Waiting are addresses of pods that wait for nothing but to be members, see [backend.GatePrefix].
+	// Waiting are addresses of pods that wait for nothing but to be registered, see [backend.GatePrefix].
 	Waiting sets.Set[string]
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
@@ -93,25 +93,25 @@ func (b *builder) reuse() {
 	b.model.Reused = true
 	b.model.Override = b.in.Params.OverridesListeners()
 	if !b.model.Override {
-		b.problem(problem.ReasonListenersLeftAlone, "the listeners of the CLB are its user's; %s: true would have them managed", annotation.ForceOverrideListeners)
+		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners of an existing CLB; with %s: true it does", annotation.ForceOverrideListeners)
 	}
 }
 
-// unsupported reports fields and annotations that ask for something that is not done.
+// unsupported reports fields and annotations that ask for something that is not supported.
 func (b *builder) unsupported() {
 	spec, params := b.in.Service.Spec, b.in.Params
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
 		b.problem(problem.ReasonFeatureNotSupported, "ipFamilyPolicy RequireDualStack: a CLB has one address family, %s (annotation %s)", b.in.ipVersion(), annotation.IPVersion)
 	}
-	memberFamily := corev1.IPv4Protocol
-	if b.in.ipv6Members() {
-		memberFamily = corev1.IPv6Protocol
+	backendFamily := corev1.IPv4Protocol
+	if b.in.ipv6Backends() {
+		backendFamily = corev1.IPv6Protocol
 	}
-	if len(spec.IPFamilies) > 0 && !slices.Contains(spec.IPFamilies, memberFamily) {
-		b.problem(problem.ReasonFeatureNotSupported, "ipFamilies %v: the members are reached by %s, which the Service does not have; IPv6 members need %s: eni, %s: ipv6 and %s: ipv6",
-			spec.IPFamilies, memberFamily, annotation.BackendType, annotation.IPVersion, annotation.BackendIPVersion)
+	if len(spec.IPFamilies) > 0 && !slices.Contains(spec.IPFamilies, backendFamily) {
+		b.problem(problem.ReasonFeatureNotSupported, "ipFamilies %v: backend servers are reached by %s, which the Service does not have; IPv6 backend servers need %s: eni, %s: ipv6 and %s: ipv6",
+			spec.IPFamilies, backendFamily, annotation.BackendType, annotation.IPVersion, annotation.BackendIPVersion)
 	}
-	if params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && !b.in.ipv6Members() {
+	if params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && !b.in.ipv6Backends() {
 		b.problem(problem.ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", annotation.BackendIPVersion, annotation.BackendType, annotation.IPVersion)
 	}
 }
@@ -136,8 +136,8 @@ func (in Input) ipVersion() string {
 	return in.Params.Or(annotation.IPVersion, annotation.FamilyIPv4)
 }
 
-// ipv6Members reports whether the members are IPv6 addresses of pods.
-func (in Input) ipv6Members() bool {
+// ipv6Backends reports whether the backends are IPv6 addresses of pods.
+func (in Input) ipv6Backends() bool {
 	return in.ipVersion() == annotation.FamilyIPv6 && in.usesInterfaces() && in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6
 }
 
@@ -206,7 +206,7 @@ func (b *builder) unserved() {
 	switch {
 	case len(b.model.Listeners) > 0:
 	case !b.in.Exists:
-		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that no CLB is made")
+		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that no CLB is created")
 	case b.in.Reused:
 		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that the CLB has nothing of the Service")
 	default:
@@ -252,7 +252,7 @@ func serversOf(backends []backend.Backend, mark string) []alicloud.Backend {
 // Backends is what the backends of the Service depend on.
 func (in Input) Backends() backend.Input {
 	family := discoveryv1.AddressTypeIPv4
-	if in.ipv6Members() {
+	if in.ipv6Backends() {
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return backend.Input{
@@ -287,7 +287,7 @@ func targetPort(port corev1.ServicePort) string {
 	return strconv.Itoa(int(port.Port))
 }
 
-// report reports nodes that look like backends and cannot be. One message names them all.
+// report reports nodes that would be backends but have no provider ID yet. One message names them all.
 func (b *builder) report() {
 	var names []string
 	for _, node := range b.in.Nodes {

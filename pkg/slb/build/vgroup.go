@@ -34,7 +34,7 @@ func (b *builder) joinGroups() {
 // everything of the port stays as it is.
 func (b *builder) join(port int32, group model.Group) (joined model.Group, blocked bool) {
 	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
-		Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
+		divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
 	}
 	if b.in.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
 		return b.stay(group)
@@ -73,27 +73,27 @@ func (b *builder) stay(group model.Group) (joined model.Group, blocked bool) {
 	return group, b.in.Observed.Group(group.Name) == nil
 }
 
-// Divide spreads the weight of the Service in a group over its members in proportion to their own weights. A member gets
-// at least 1, or it would get nothing of what the Service is to have.
-func Divide(members []alicloud.Backend, weight int) {
+// divide spreads the weight of the Service in a group over its backend servers in proportion to their own weights. Each gets
+// at least 1: with 0 it would take no traffic.
+func divide(backends []alicloud.Backend, weight int) {
 	total := 0
-	for _, member := range members {
-		total += member.Weight
+	for _, b := range backends {
+		total += b.Weight
 	}
-	for i := range members {
-		share := weight / len(members)
+	for i := range backends {
+		share := weight / len(backends)
 		if total > 0 {
-			share = weight * members[i].Weight / total
+			share = weight * backends[i].Weight / total
 		}
 		if weight > 0 {
 			share = max(1, share)
 		}
-		members[i].Weight = share
+		backends[i].Weight = share
 	}
 }
 
 // addGroup adds the group of a port. Ports that share the node port have the same one; ports that join the same group of
-// others have their members in it together.
+// others have their backend servers in it together.
 func (b *builder) addGroup(group model.Group) {
 	i := slices.IndexFunc(b.model.Groups, func(g model.Group) bool { return g.Name == group.Name })
 	if i < 0 {
@@ -112,11 +112,11 @@ func (b *builder) addGroup(group model.Group) {
 	}
 }
 
-func addMissing(members, more []alicloud.Backend) []alicloud.Backend {
-	for _, member := range more {
-		if !slices.ContainsFunc(members, func(b alicloud.Backend) bool { return b.BackendKey == member.BackendKey }) {
-			members = append(members, member)
+func addMissing(backends, more []alicloud.Backend) []alicloud.Backend {
+	for _, added := range more {
+		if !slices.ContainsFunc(backends, func(b alicloud.Backend) bool { return b.BackendKey == added.BackendKey }) {
+			backends = append(backends, added)
 		}
 	}
-	return members
+	return backends
 }

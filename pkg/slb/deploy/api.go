@@ -54,12 +54,12 @@ type accessListWriter interface {
 
 // groupWriter changes vServer groups and their backend servers.
 type groupWriter interface {
-	// BackendsPerCall is how many members each of the following takes; it may become smaller.
+	// BackendsPerCall is how many backend servers each of the following takes; it may become smaller.
 	BackendsPerCall() int
-	CreateVServerGroup(ctx context.Context, loadBalancerID, name string, members []alicloud.Backend) (string, error)
+	CreateVServerGroup(ctx context.Context, loadBalancerID, name string, backends []alicloud.Backend) (string, error)
 	DeleteVServerGroup(ctx context.Context, id string) error
-	AddBackends(ctx context.Context, groupID string, members []alicloud.Backend) error
-	RemoveBackends(ctx context.Context, groupID string, members []alicloud.Backend) error
-	SetBackends(ctx context.Context, groupID string, members []alicloud.Backend) error
+	AddBackends(ctx context.Context, groupID string, backends []alicloud.Backend) error
+	RemoveBackends(ctx context.Context, groupID string, backends []alicloud.Backend) error
+	SetBackends(ctx context.Context, groupID string, backends []alicloud.Backend) error
 	ReplaceBackends(ctx context.Context, groupID string, remove, add []alicloud.Backend) error
 }

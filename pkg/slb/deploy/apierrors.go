@@ -55,7 +55,7 @@ var chargeRules = []chargeRule{
 }
 
 // sureName is how many characters every cloud takes as a name. Pages of its API differ: 80 in older ones, 256 in newer ones, and the
-// vendor's own controller, whose marks these are, does not count. So longer ones are written, and shortened by the user where refused.
+// official CCM, whose marks these are, does not check. So longer ones are written, and the user shortens them where the cloud refuses.
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancertcplistener.
 const sureName = 80
 

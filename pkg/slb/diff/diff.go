@@ -30,13 +30,13 @@ func Diff(desired, actual *model.Model, service types.NamespacedName, clusterID 
 		// First of all: without the tag a tear-down would not recognise the CLB as one that may have something of the Service.
 		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
-	d.memberSteps(d.clearMembers)
+	d.backendSteps(d.clearBackends)
 	d.accessList()
 	d.createGroups()
-	d.memberSteps(d.growMembers)
+	d.backendSteps(d.addBackends)
 	d.listeners()
 	d.deleteListeners()
-	d.memberSteps(d.shrinkMembers)
+	d.backendSteps(d.removeLastBackends)
 	d.deleteGroups()
 	d.dropAccessList()
 	if !creates {
@@ -45,7 +45,7 @@ func Diff(desired, actual *model.Model, service types.NamespacedName, clusterID 
 	return d.plan
 }
 
-// serves reports whether the Service has, or is to have, anything on a CLB of its user's.
+// serves reports whether the Service has, or is to have, anything on an existing CLB.
 func serves(desired, actual *model.Model) bool {
 	_, marked := actual.LoadBalancer.Tag(mark.TagReused)
 	return marked || len(desired.Listeners) > 0
@@ -83,16 +83,16 @@ func (d *differ) createGroups() {
 	}
 }
 
-// deleteGroups removes groups of ours that nothing wants any more. A group of others, or with members of others, stays.
+// deleteGroups removes groups of ours that nothing wants any more. A group of others, or with their backend servers, stays.
 func (d *differ) deleteGroups() {
 	if slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool { return l.Blocked }) {
-		return // the members of the port that waits may be in any of them
+		return // the backend servers of the port that waits may be in any of them
 	}
 	for i := range d.actual.Groups {
 		group := &d.actual.Groups[i]
 		switch {
 		case d.wanted(group):
-		case group.Foreign(), d.owner.Owns(group.Name) && d.hasForeignMembers(group):
+		case group.Foreign(), d.owner.Owns(group.Name) && d.hasForeignBackends(group):
 			d.leaveGroup(group)
 		case d.owner.Owns(group.Name):
 			d.step(model.Step{
@@ -114,12 +114,12 @@ func (d *differ) usersOf(group *model.Group) []string {
 	return users
 }
 
-// leaveGroup takes our members out of a group in which somebody else has some too.
+// leaveGroup takes our backend servers out of a group in which somebody else has some too.
 func (d *differ) leaveGroup(group *model.Group) {
 	var ours []alicloud.Backend
-	for _, member := range group.Backends {
-		if d.owner.Owns(member.Description) {
-			ours = append(ours, member)
+	for _, b := range group.Backends {
+		if d.owner.Owns(b.Description) {
+			ours = append(ours, b)
 		}
 	}
 	if len(ours) == 0 {
@@ -136,6 +136,6 @@ func (d *differ) wanted(group *model.Group) bool {
 		d.actual.Group(group.Name) == group
 }
 
-func (d *differ) hasForeignMembers(group *model.Group) bool {
+func (d *differ) hasForeignBackends(group *model.Group) bool {
 	return slices.ContainsFunc(group.Backends, func(b alicloud.Backend) bool { return !d.owner.Owns(b.Description) })
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// managesListeners: the listeners of a CLB that its user made are theirs, unless they say otherwise.
+// managesListeners reports whether the listeners are ours to change. Those of an existing CLB are its owner's, unless an annotation says
+// otherwise.
 func (d *differ) managesListeners() bool { return !d.desired.Reused || d.desired.Override }
 
 func (d *differ) listeners() {
@@ -57,7 +58,7 @@ func (d *differ) makeRoom(want *model.Listener) bool {
 	return true
 }
 
-// recreates: whether an http listener forwards can only be said when it is created.
+// recreates reports whether a listener must be created anew: whether an http listener forwards is set only at creation.
 func recreates(want, have *model.Listener) bool {
 	if want.Protocol != alicloud.ProtocolHTTP {
 		return false
@@ -89,7 +90,7 @@ func (d *differ) createListener(want *model.Listener) {
 	d.startListener(want)
 }
 
-// listenerNeeds: a listener cannot be made while its group is missing or another protocol still holds its port.
+// listenerNeeds returns what the creation of a listener needs: its group, and a port that no other protocol uses any more.
 func (d *differ) listenerNeeds(want *model.Listener) []string {
 	needs := d.needsOf(want)
 	for _, key := range d.replaced {
@@ -100,7 +101,7 @@ func (d *differ) listenerNeeds(want *model.Listener) []string {
 	return needs
 }
 
-// needsOf are what every write of a listener needs.
+// needsOf returns what every write of a listener needs.
 func (d *differ) needsOf(want *model.Listener) []string {
 	if want.Group == "" {
 		return []string{model.TargetAccess}
@@ -132,7 +133,7 @@ func (d *differ) updateListener(want, have *model.Listener) {
 		if !have.Attributes.Same(name, attributes) {
 			note(name, have.Attributes[name], attributes[name])
 			if name == alicloud.AttributeProxyProtocol {
-				d.problem(problem.ReasonAnnotationChanged, "listener %s switches the PROXY protocol: connections that are open break, and servers must expect it", have.ListenerKey)
+				d.problem(problem.ReasonAnnotationChanged, "listener %s switches the PROXY protocol: open connections break, and backends must expect the header", have.ListenerKey)
 			}
 		}
 	}
@@ -173,6 +174,7 @@ func (d *differ) standsIn(have *model.Listener) bool {
 	})
 }
 
+// ListenerText shows the attributes of a listener in one line.
 func ListenerText(attributes alicloud.Attributes) string {
 	texts := make([]string, 0, len(attributes))
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {

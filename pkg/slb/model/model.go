@@ -31,7 +31,7 @@ type Model struct {
 	// RemoveTags are the keys of tags that were written for an annotation and left it, RemoveDomains the domains whose
 	// extensions were created for one and left it, in lower case. Desired models only.
 	RemoveTags, RemoveDomains []string
-	// Reused says that the CLB is its user's and not ours: it is neither created nor deleted.
+	// Reused says that the CLB is an existing one (annotation id): it is neither created nor deleted.
 	Reused bool
 	// Override says that the listeners of a reused CLB are ours to manage.
 	Override bool
@@ -73,7 +73,7 @@ type Listener struct {
 	Create alicloud.Attributes
 }
 
-// Group is one vServer group with its members.
+// Group is one vServer group with its backend servers.
 type Group struct {
 	// ID is empty in desired models.
 	ID string
@@ -82,16 +82,17 @@ type Group struct {
 	Name     string
 	Backends []alicloud.Backend
 
-	// Doubt, in a desired model, keeps members from being removed because the set may be incomplete; those whose server
-	// is in Gone are known not to belong and leave all the same.
+	// Doubt, in a desired model, keeps backend servers from being removed because the set may be incomplete; those
+	// whose ServerID is in Gone are known not to belong and are removed all the same.
 	Doubt bool
 	Gone  sets.Set[string]
-	// Draining are members that get weight 0 when they are there and are not added when they are not.
+	// Draining are backend servers that get weight 0 when they are in the group and are not added when they are not.
 	Draining []alicloud.Backend
-	// KeepWeights leaves the weights of members that are there as they are.
+	// KeepWeights leaves the weights of backend servers that are in the group as they are.
 	KeepWeights bool
 }
 
+// Listener returns the listener, nil for none.
 func (m *Model) Listener(key alicloud.ListenerKey) *Listener {
 	for i := range m.Listeners {
 		if m.Listeners[i].ListenerKey == key {
@@ -101,8 +102,8 @@ func (m *Model) Listener(key alicloud.ListenerKey) *Listener {
 	return nil
 }
 
-// HttpsPorts are the ports of the https listeners.
-func (m *Model) HttpsPorts() sets.Set[int] {
+// HTTPSPorts returns the ports of the https listeners.
+func (m *Model) HTTPSPorts() sets.Set[int] {
 	ports := sets.New[int]()
 	for i := range m.Listeners {
 		if m.Listeners[i].Protocol == alicloud.ProtocolHTTPS {
@@ -141,6 +142,7 @@ func (m *Model) ForeignGroups() sets.Set[string] {
 // Foreign reports whether an observed group is somebody else's.
 func (g *Group) Foreign() bool { return g.Name == g.ID }
 
+// GroupByID returns the observed group, nil for none.
 func (m *Model) GroupByID(id string) *Group {
 	for i := range m.Groups {
 		if m.Groups[i].ID == id {
@@ -178,8 +180,8 @@ func (m *Model) Creatable() bool {
 	return !m.CreateBlocked && slices.ContainsFunc(m.Listeners, func(l Listener) bool { return !l.Blocked && !l.UpdateOnly })
 }
 
-// IsMember reports whether the address gets traffic in every group that is to have it.
-func IsMember(address string, desired, actual *Model) bool {
+// IsRegistered reports whether the address of a pod gets traffic in every group that is to have it.
+func IsRegistered(address string, desired, actual *Model) bool {
 	if desired == nil || actual == nil {
 		return false
 	}
@@ -217,8 +219,8 @@ func ClusterIDsOn(actual *Model, service types.NamespacedName) []string {
 	}
 	for _, group := range actual.Groups {
 		note(group.Name)
-		for _, member := range group.Backends {
-			note(member.Description)
+		for _, b := range group.Backends {
+			note(b.Description)
 		}
 	}
 	if id, ok := actual.LoadBalancer.Tag(mark.TagCluster); ok && !slices.Contains(ids, id) {
@@ -227,16 +229,16 @@ func ClusterIDsOn(actual *Model, service types.NamespacedName) []string {
 	return ids
 }
 
-// Put notes that members are in the group.
-func (g *Group) Put(members []alicloud.Backend) { g.Backends = append(g.Backends, members...) }
+// Put notes that backend servers are in the group.
+func (g *Group) Put(backends []alicloud.Backend) { g.Backends = append(g.Backends, backends...) }
 
-// Lacks returns those of the members that are not in the group.
-func (g *Group) Lacks(members []alicloud.Backend) []alicloud.Backend {
+// Lacks returns those of the backend servers that are not in the group.
+func (g *Group) Lacks(backends []alicloud.Backend) []alicloud.Backend {
 	present := make(map[alicloud.BackendKey]bool, len(g.Backends))
-	for _, member := range g.Backends {
-		present[member.BackendKey] = true
+	for _, b := range g.Backends {
+		present[b.BackendKey] = true
 	}
-	return slices.DeleteFunc(slices.Clone(members), func(b alicloud.Backend) bool { return present[b.BackendKey] })
+	return slices.DeleteFunc(slices.Clone(backends), func(b alicloud.Backend) bool { return present[b.BackendKey] })
 }
 
 // ServesWithout reports whether the group takes no less traffic without some of its backend servers: another one takes traffic, or
@@ -251,11 +253,11 @@ func (g *Group) ServesWithout(some []alicloud.Backend) bool {
 	return !serving || slices.ContainsFunc(g.Backends, func(b alicloud.Backend) bool { return b.Weight > 0 && !leaving[b.BackendKey] })
 }
 
-// Drop notes that members are not in the group.
-func (g *Group) Drop(members []alicloud.Backend) {
-	gone := make(map[alicloud.BackendKey]bool, len(members))
-	for _, member := range members {
-		gone[member.BackendKey] = true
+// Drop notes that backend servers are no longer in the group.
+func (g *Group) Drop(backends []alicloud.Backend) {
+	gone := make(map[alicloud.BackendKey]bool, len(backends))
+	for _, b := range backends {
+		gone[b.BackendKey] = true
 	}
 	g.Backends = slices.DeleteFunc(g.Backends, func(b alicloud.Backend) bool { return gone[b.BackendKey] })
 }

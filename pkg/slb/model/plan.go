@@ -56,10 +56,13 @@ const TargetLoadBalancer = "load balancer"
 // TargetAccess is the target of steps on the list of the source ranges.
 const TargetAccess = "source ranges"
 
-func TargetGroup(name string) string                 { return name }
+// TargetGroup is the target of steps on a vServer group.
+func TargetGroup(name string) string { return name }
+
+// TargetListener is the target of steps on a listener and its domain extensions.
 func TargetListener(key alicloud.ListenerKey) string { return key.String() }
 
-// Step is one change: one call of the cloud, or where it has more members of a group than a call takes, a few.
+// Step is one change: one call, or a few where it has more backend servers than a call takes.
 type Step struct {
 	Op Op `json:"op"`
 	// Target names what changes, for example "tcp:80".
@@ -128,15 +131,16 @@ func (p Plan) String() string {
 	return strings.Join(lines, "\n")
 }
 
-func BackendsText(members []alicloud.Backend) string {
-	texts := make([]string, len(members))
-	for i, member := range members {
-		texts[i] = member.String()
+// BackendsText lists backend servers for people.
+func BackendsText(backends []alicloud.Backend) string {
+	texts := make([]string, len(backends))
+	for i, b := range backends {
+		texts[i] = b.String()
 	}
 	return strings.Join(texts, ", ")
 }
 
-// Name is what the step calls a listener, a group or its new members.
+// Name is what the step calls a listener, a group or its new backend servers.
 func (s *Step) Name() string {
 	switch {
 	case s.GroupName != "":

@@ -13,7 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Find searches the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
+// Find finds the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
 // CLB that the Service was on. marked says that the Service may have had one before: then a CLB whose tag somebody removed is found
 // by its name.
 func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, marked bool) (*alicloud.LoadBalancer, error) {
@@ -68,6 +68,7 @@ func All(ctx context.Context, api Reader, lb alicloud.LoadBalancer, service type
 	return Groups(ctx, api, model, service)
 }
 
+// New returns the model of a CLB with its listeners, without groups.
 func New(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *model.Model {
 	observed := &model.Model{LoadBalancer: lb}
 	for _, listener := range listeners {
@@ -79,8 +80,8 @@ func New(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *model.Model {
 	return observed
 }
 
-// Groups adds all groups of the Service with their members, and on a reused CLB those that no controller made: the
-// Service may have members in them.
+// Groups adds all groups of the Service with their backend servers, and on an existing CLB also those that no controller made: the
+// Service may have backend servers in them.
 func Groups(ctx context.Context, api Reader, observed *model.Model, service types.NamespacedName) (*model.Model, error) {
 	lb := &observed.LoadBalancer
 	groups, err := api.DescribeVServerGroups(ctx, lb.ID)
@@ -97,7 +98,7 @@ func Groups(ctx context.Context, api Reader, observed *model.Model, service type
 			continue // went between the two reads
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the members of group %s: %w", group.ID, err)
+			return nil, fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
 		}
 		name := full.Name
 		if !ok {
