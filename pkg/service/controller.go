@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -37,6 +39,7 @@ type Controller struct {
 	opts       Options
 	reconciler *Reconciler
 	queue      workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	order      *urgentFirst
 	synced     []cache.InformerSynced
 	health     *health
 }
@@ -51,10 +54,8 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 	opts = opts.withDefaults()
 	c := &Controller{
 		opts: opts, reconciler: reconciler, health: newHealth(),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minBackoff, maxBackoff),
-			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: ControllerName}),
 	}
+	c.queue, c.order = newQueue()
 	for _, registration := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -68,6 +69,9 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 			return nil, fmt.Errorf("register with an informer: %w", err)
 		}
 		c.synced = append(c.synced, handle.HasSynced)
+		if registration.informer == opts.Nodes.Informer() {
+			reconciler.nodes.follow(handle.HasSynced)
+		}
 	}
 	return c, nil
 }
@@ -121,9 +125,10 @@ func (c *Controller) work(ctx context.Context) {
 }
 
 // enqueue puts a Service into the queue. A pass over it that waits for the rate limit makes room for one that knows more.
-func (c *Controller) enqueue(key types.NamespacedName, delay time.Duration) {
+func (c *Controller) enqueue(key types.NamespacedName, wanted urgency) {
 	c.reconciler.Interrupt(key)
-	c.queue.AddAfter(key, delay)
+	c.order.ask(key, wanted)
+	c.queue.Add(key)
 }
 
 // handle makes one pass and puts the Service back for the next one.
@@ -160,7 +165,7 @@ func (c *Controller) pass(ctx context.Context, key types.NamespacedName) (time.D
 func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if svc, ok := object.(*corev1.Service); ok {
-			c.enqueue(mark.ServiceName(svc), 0)
+			c.enqueue(mark.ServiceName(svc), ownEvent)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -188,7 +193,7 @@ func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 		}
 		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
 		if err == nil && c.opts.wants(svc) {
-			c.enqueue(key, 0)
+			c.enqueue(key, ownEvent)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -209,41 +214,76 @@ func serviceOf(object any) types.NamespacedName {
 	return types.NamespacedName{}
 }
 
-// nodeEvents compares what the reconciler makes of a node: a heartbeat, or a label that does not matter, concerns nobody.
+// nodeEvents compares what the reconciler makes of a node: a heartbeat, or a label that does not matter, concerns nobody. The nodes
+// of the initial list concern nobody either: every Service has an event of its own then, and its pass waits for all nodes.
 func (c *Controller) nodeEvents() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { c.enqueueAll(c.opts.NodeDelay) },
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(_ any, initial bool) {
+			c.reconciler.nodes.changed()
+			if !initial {
+				c.enqueueLater(c.opts.wants)
+			}
+		},
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Node)
 			node, also := after.(*corev1.Node)
-			if !ok || !also {
-				return
-			}
-			now := time.Now()
-			was, is := backend.NodeOf(old, c.opts.InstanceID, now), backend.NodeOf(node, c.opts.InstanceID, now)
-			switch {
-			case backend.SameNode(was, is):
-			case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
-				c.enqueueAll(0)
-			default:
-				c.enqueueAll(c.opts.NodeDelay)
+			if ok && also {
+				c.nodeChanged(old, node)
 			}
 		},
-		DeleteFunc: func(any) { c.enqueueAll(0) },
+		DeleteFunc: func(any) {
+			c.reconciler.nodes.changed()
+			c.enqueueNow(nodeLeft)
+		},
 	}
 }
 
-// enqueueAll puts every Service that wants a load balancer into the queue.
-func (c *Controller) enqueueAll(delay time.Duration) {
+func (c *Controller) nodeChanged(old, node *corev1.Node) {
+	now := time.Now()
+	was, is := backend.NodeOf(old, c.opts.InstanceID, now), backend.NodeOf(node, c.opts.InstanceID, now)
+	if backend.SameNode(was, is) {
+		return
+	}
+	c.reconciler.nodes.changed()
+	was.Labels = is.Labels
+	switch {
+	case backend.SameNode(was, is):
+		c.enqueueLater(func(svc *corev1.Service) bool { return c.opts.wants(svc) && selectsNodes(svc) })
+	case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
+		c.enqueueNow(nodeLeft)
+	default:
+		c.enqueueLater(c.opts.wants)
+	}
+}
+
+// selectsNodes reports whether labels of nodes decide on the backends of the Service.
+func selectsNodes(svc *corev1.Service) bool {
+	_, ok := annotation.Lookup(svc.Annotations, annotation.BackendLabel)
+	return ok
+}
+
+// enqueueNow puts every Service that wants a load balancer into the queue.
+func (c *Controller) enqueueNow(wanted urgency) {
+	for _, svc := range c.services(c.opts.wants) {
+		c.enqueue(mark.ServiceName(svc), wanted)
+	}
+}
+
+// enqueueLater puts the Services into the queue once further nodes may have changed, too.
+func (c *Controller) enqueueLater(concerns func(*corev1.Service) bool) {
+	for _, svc := range c.services(concerns) {
+		key := mark.ServiceName(svc)
+		c.reconciler.Interrupt(key)
+		c.queue.AddAfter(key, c.opts.NodeDelay)
+	}
+}
+
+func (c *Controller) services(concerned func(*corev1.Service) bool) []*corev1.Service {
 	services, err := c.opts.Services.Lister().List(labels.Everything())
 	if err != nil {
-		return // the lister reads memory; it has no way to fail
+		return nil // the lister reads memory; it has no way to fail
 	}
-	for _, svc := range services {
-		if c.opts.wants(svc) {
-			c.enqueue(mark.ServiceName(svc), delay)
-		}
-	}
+	return slices.DeleteFunc(services, func(svc *corev1.Service) bool { return !concerned(svc) })
 }
 
 // undeleted returns the last known object of a delete event that was missed.

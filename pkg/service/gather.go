@@ -8,10 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // gathered is what the wanted state of a Service depends on.
@@ -28,12 +30,11 @@ type gathered struct {
 // gather reads nodes, EndpointSlices, readiness gates and, where backends are addresses of pods, network interfaces.
 func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gathered, error) {
 	found := gathered{Inputs: in, cache: known.cache}
-	nodes, err := r.opts.Nodes.Lister().List(labels.Everything())
-	if err != nil {
-		return found, fmt.Errorf("list the nodes: %w", err)
-	}
 	found.Now = time.Now()
-	found.Nodes = backend.Nodes(nodes, r.opts.InstanceID, found.Now)
+	var err error
+	if found.Nodes, err = r.nodes.get(r.opts.Nodes.Lister(), r.opts.InstanceID, found.Now); err != nil {
+		return found, err
+	}
 	found.readyGraceLeft = backend.UntilSilence(found.Nodes, found.Now)
 	if found.Slices, err = r.slices(in.Service); err != nil {
 		return found, err
@@ -57,12 +58,37 @@ func (r *Reconciler) slices(svc *corev1.Service) ([]*discoveryv1.EndpointSlice, 
 	if r.opts.EndpointSlices == nil {
 		return r.projectedSlices(svc)
 	}
-	selector := labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: svc.Name})
-	found, err := r.opts.EndpointSlices.Lister().EndpointSlices(svc.Namespace).List(selector)
+	objects, err := r.opts.EndpointSlices.Informer().GetIndexer().ByIndex(slicesOfService, mark.ServiceName(svc).String())
 	if err != nil {
 		return nil, fmt.Errorf("list the endpoint slices: %w", err)
 	}
+	found := make([]*discoveryv1.EndpointSlice, 0, len(objects))
+	for _, object := range objects {
+		if slice, ok := object.(*discoveryv1.EndpointSlice); ok {
+			found = append(found, slice)
+		}
+	}
 	return found, nil
+}
+
+// slicesOfService is the index of EndpointSlices by their Service. A namespace may have thousands of slices.
+const slicesOfService = "service"
+
+// indexSlices adds the index to the informer, unless another reconciler has done so.
+func (o Options) indexSlices() {
+	if o.EndpointSlices == nil {
+		return
+	}
+	informer := o.EndpointSlices.Informer()
+	if _, ok := informer.GetIndexer().GetIndexers()[slicesOfService]; ok {
+		return
+	}
+	err := informer.AddIndexers(cache.Indexers{slicesOfService: func(object any) ([]string, error) {
+		return []string{serviceOf(object).String()}, nil
+	}})
+	if err != nil { // the informer was stopped; the passes say that the index is missing
+		klog.Background().Error(err, "Cannot index the EndpointSlices by their Service")
+	}
 }
 
 // projectedSlices returns what the Endpoints object of the Service says; without one nothing is known.

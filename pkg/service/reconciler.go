@@ -26,6 +26,7 @@ type Reconciler struct {
 	interrupts interrupts
 	pods       podReader
 	network    network
+	nodes      nodeSnapshot
 }
 
 // NewReconciler returns a reconciler. It asks for the informers that it reads, which may be started later.
@@ -34,6 +35,7 @@ func NewReconciler(opts Options) *Reconciler {
 	opts.Services.Informer()
 	opts.Nodes.Informer()
 	opts.endpointInformer()
+	opts.indexSlices()
 	registerMetrics()
 	return &Reconciler{
 		opts: opts, writer: serviceWriter{client: opts.Client}, events: events.New(opts.Recorder, 0),

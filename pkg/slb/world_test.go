@@ -47,7 +47,7 @@ var errDead = errors.New("the process is dead")
 // world is one emulated cloud, one fake API server and one reconciler over them. Caches are filled by hand, so that a
 // test decides what has been seen.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	emulator  *emulatortest.Cloud
 	kube      *fake.Clientset
 	factory   informers.SharedInformerFactory
@@ -102,13 +102,13 @@ func (m *mortal) isDead() bool {
 	return m.dead
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	return newWorldWith(t, cloud.Limits{})
 }
 
 // newWorldWith makes a world whose cloud has the given limits in place of the usual ones.
-func newWorldWith(t *testing.T, limits cloud.Limits) *world {
+func newWorldWith(t testing.TB, limits cloud.Limits) *world {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = limits
@@ -116,7 +116,7 @@ func newWorldWith(t *testing.T, limits cloud.Limits) *world {
 }
 
 // newWorldIn makes a world in a cloud with the given settings, and what tests use besides.
-func newWorldIn(t *testing.T, cfg *cloud.Config) *world {
+func newWorldIn(t testing.TB, cfg *cloud.Config) *world {
 	t.Helper()
 	cfg.Certificates = []cloud.CertificateConfig{
 		{ID: testCertificate}, {ID: "cert-2"},

@@ -1,0 +1,109 @@
+package service
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// urgency says which Services go first in the work queue. A change of nodes puts every Service of the cluster into the queue, and
+// most of those passes find nothing to do: whoever has lost an endpoint must not wait for them.
+type urgency int
+
+// The urgencies, the last one first.
+const (
+	// usual is for what nobody waits for: nodes that join, retries, drift.
+	usual urgency = iota
+	// nodeLeft is for all Services after a node left or is no longer ready.
+	nodeLeft
+	// ownEvent is for the event of one Service, or of its endpoints.
+	ownEvent
+	urgencies
+)
+
+// urgentFirst orders the work queue by urgency, and first come, first served within one.
+type urgentFirst struct {
+	mu sync.Mutex // guards asked
+	// asked are the urgencies of Services that are about to be added, or were added while their pass was under way.
+	asked map[types.NamespacedName]urgency
+
+	// lanes hold the Services of each urgency; the work queue calls one method at a time. One that became more urgent stays in its
+	// old lane, too, and is skipped there.
+	lanes   [urgencies]workqueue.Queue[types.NamespacedName]
+	waiting map[types.NamespacedName]urgency
+}
+
+var _ workqueue.Queue[types.NamespacedName] = (*urgentFirst)(nil)
+
+func newUrgentFirst() *urgentFirst {
+	q := &urgentFirst{asked: map[types.NamespacedName]urgency{}, waiting: map[types.NamespacedName]urgency{}}
+	for i := range q.lanes {
+		q.lanes[i] = workqueue.DefaultQueue[types.NamespacedName]()
+	}
+	return q
+}
+
+// ask has the Service queued with at least that urgency when it is added next.
+func (q *urgentFirst) ask(key types.NamespacedName, wanted urgency) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if wanted > q.asked[key] {
+		q.asked[key] = wanted
+	}
+}
+
+// take returns the urgency that was asked for, and forgets it.
+func (q *urgentFirst) take(key types.NamespacedName) urgency {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	wanted := q.asked[key]
+	delete(q.asked, key)
+	return wanted
+}
+
+// Push implements workqueue.Queue.
+func (q *urgentFirst) Push(key types.NamespacedName) {
+	wanted := q.take(key)
+	q.waiting[key] = wanted
+	q.lanes[wanted].Push(key)
+}
+
+// Touch implements workqueue.Queue: the Service is in the queue already.
+func (q *urgentFirst) Touch(key types.NamespacedName) {
+	if wanted := q.take(key); wanted > q.waiting[key] {
+		q.waiting[key] = wanted
+		q.lanes[wanted].Push(key)
+	}
+}
+
+// Len implements workqueue.Queue.
+func (q *urgentFirst) Len() int { return len(q.waiting) }
+
+// Pop implements workqueue.Queue. The queue is not empty.
+func (q *urgentFirst) Pop() types.NamespacedName {
+	for lane := urgencies - 1; lane >= usual; lane-- {
+		for q.lanes[lane].Len() > 0 {
+			key := q.lanes[lane].Pop()
+			if level, ok := q.waiting[key]; ok && level == lane {
+				delete(q.waiting, key)
+				return key
+			}
+		}
+	}
+	return types.NamespacedName{}
+}
+
+// newQueue returns the work queue and its order.
+func newQueue() (workqueue.TypedRateLimitingInterface[types.NamespacedName], *urgentFirst) {
+	order := newUrgentFirst()
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{
+		Name: ControllerName,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{
+			Name: ControllerName, Queue: order,
+		}),
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](minBackoff, maxBackoff),
+		workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: ControllerName, DelayingQueue: delaying}), order
+}

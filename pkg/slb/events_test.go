@@ -1,0 +1,136 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+)
+
+// withoutLister are EndpointSlices that nobody may list: a list with a selector reads all of the namespace.
+type withoutLister struct {
+	discoveryinformers.EndpointSliceInformer
+	t testing.TB
+}
+
+func (w withoutLister) Lister() discoverylisters.EndpointSliceLister {
+	w.t.Error("the EndpointSlices of the namespace are listed")
+	return w.EndpointSliceInformer.Lister()
+}
+
+// TestEndpointSlicesAreReadByIndex: what a pass costs does not depend on how many slices other Services have.
+func TestEndpointSlicesAreReadByIndex(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	w.put(svc)
+	w.putSlice(testSlice(svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@b"))
+	foreign := testSlice(svc.Spec.Ports[0], "10.9.0.3@c")
+	foreign.Labels[discoveryv1.LabelServiceName] = "other"
+	w.putSlice(foreign)
+	opts := w.options()
+	opts.EndpointSlices = withoutLister{opts.EndpointSlices, t}
+	w.Reconciler = service.NewReconciler(opts)
+	w.mustPass("web")
+	for _, lb := range w.state() {
+		if backends := len(lb.Groups["k8s/30080/web/default/c1"]); backends != 2 {
+			t.Errorf("%d backends, want those of the Service's own slices", backends)
+		}
+	}
+}
+
+// A cluster for measurements.
+const (
+	manyNodes    = 1000
+	manyServices = 5000
+	// distinct is how many Services there really are: each has as many backends as there are nodes, and the rate limit makes
+	// more of them take minutes.
+	distinct = 3
+)
+
+// manyNodesWorld has distinct Services that are served by all nodes, and informers that run.
+func manyNodesWorld(b *testing.B) (*world, []*corev1.Service) {
+	b.Helper()
+	w := newWorldWith(b, cloud.Limits{BackendsPerLB: 10 * manyNodes})
+	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+	w.restart()
+	if _, err := service.NewController(w.options(), w.Reconciler); err != nil { // for its handlers
+		b.Fatal(err)
+	}
+	for i := range manyNodes {
+		name := fmt.Sprintf("n%04d", i)
+		if _, err := w.emulator.PutInstance("i-"+name, emulator.InstanceSpec{}); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := w.kube.CoreV1().Nodes().Create(b.Context(), testNode(name), metav1.CreateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	b.Cleanup(func() { cancel(); w.factory.Shutdown() })
+	w.factory.Start(ctx.Done())
+	w.factory.WaitForCacheSync(ctx.Done())
+	services := make([]*corev1.Service, distinct)
+	for i := range services {
+		name := fmt.Sprintf("web-%d", i)
+		w.put(testService(name, 80))
+		w.mustPass(name)
+		services[i] = w.get(name)
+	}
+	w.calls()
+	w.told()
+	return w, services
+}
+
+// BenchmarkUnchangedService: one pass over a Service with 1,000 nodes that finds nothing to do.
+func BenchmarkUnchangedService(b *testing.B) {
+	w, services := manyNodesWorld(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := w.Reconcile(b.Context(), services[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	if calls := w.calls(); len(calls) != 0 {
+		b.Errorf("calls %v, want none", calls)
+	}
+}
+
+// BenchmarkNodeEvent: what a change of one node that concerns nobody costs with 5,000 Services and 1,000 nodes.
+func BenchmarkNodeEvent(b *testing.B) {
+	w, services := manyNodesWorld(b)
+	node, err := w.kube.CoreV1().Nodes().Get(b.Context(), "n0000", metav1.GetOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		node = node.DeepCopy()
+		node.Spec.Unschedulable = !node.Spec.Unschedulable
+		if _, err := w.kube.CoreV1().Nodes().Update(b.Context(), node, metav1.UpdateOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		for i := range manyServices {
+			if _, err := w.Reconcile(b.Context(), services[i%distinct]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.StopTimer()
+	if calls := w.calls(); len(calls) != 0 {
+		b.Errorf("calls %v, want none", calls)
+	}
+}
