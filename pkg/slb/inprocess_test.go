@@ -10,7 +10,7 @@ import (
 )
 
 // processCloud is a cloud without limits of rates, for tests whose time is their own: calls reach it without any network.
-func processCloud(t *testing.T) *emulatortest.Cloud {
+func processCloud(t testing.TB) *emulatortest.Cloud {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
@@ -19,7 +19,7 @@ func processCloud(t *testing.T) *emulatortest.Cloud {
 }
 
 // processClient makes a client of a cloud without a network between.
-func processClient(t *testing.T, e *emulatortest.Cloud) *alicloud.Client {
+func processClient(t testing.TB, e *emulatortest.Cloud) *alicloud.Client {
 	t.Helper()
 	client, err := alicloud.New(alicloud.Options{
 		Region: testRegion, Credentials: testKey(), Transport: e.Transport(),
