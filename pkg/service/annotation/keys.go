@@ -101,13 +101,32 @@ const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
 // Lookup returns the value of the annotation as written. An empty value is an absent annotation: charts render empty values, and
 // the official CCM reads them the same way.
 func Lookup(annotations map[string]string, suffix Suffix) (string, bool) {
-	for _, prefix := range Prefixes {
-		if value := annotations[prefix+string(suffix)]; strings.TrimSpace(value) != "" {
+	if len(annotations) == 0 {
+		return "", false
+	}
+	for i := range Prefixes {
+		if value := annotations[key(i, suffix)]; strings.TrimSpace(value) != "" {
 			return value, true
 		}
 	}
 	return "", false
 }
+
+// key returns the key of an annotation with one of the [Prefixes]. Every pass asks for all of them.
+func key(prefix int, suffix Suffix) string {
+	if known, ok := fullKeys[suffix]; ok {
+		return known[prefix]
+	}
+	return Prefixes[prefix] + string(suffix)
+}
+
+var fullKeys = func() map[Suffix][len(Prefixes)]string {
+	keys := map[Suffix][len(Prefixes)]string{}
+	for suffix := range knownSuffixes {
+		keys[suffix] = [len(Prefixes)]string{Prefixes[0] + string(suffix), Prefixes[1] + string(suffix)}
+	}
+	return keys
+}()
 
 // Scope is what depends on an annotation: while its value is not accepted, exactly that waits.
 type Scope string

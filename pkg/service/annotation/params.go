@@ -119,8 +119,8 @@ func invalidValue(key, text, accepted string) problem.Problem {
 
 // disagreement reports two prefixes with different values.
 func disagreement(annotations map[string]string, suffix Suffix) []problem.Problem {
-	first, hasFirst := annotations[Prefixes[0]+string(suffix)]
-	second, hasSecond := annotations[Prefixes[1]+string(suffix)]
+	first, hasFirst := annotations[key(0, suffix)]
+	second, hasSecond := annotations[key(1, suffix)]
 	if !hasFirst || !hasSecond || first == second || strings.TrimSpace(first) == "" || strings.TrimSpace(second) == "" {
 		return nil
 	}

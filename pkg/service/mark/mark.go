@@ -72,11 +72,15 @@ func (o Owner) OwnedByOther(text string) bool {
 
 // Parse takes a mark apart. Text that is not exactly a mark was written by somebody else.
 func Parse(text string) (service types.NamespacedName, clusterID string, ok bool) {
-	parts := strings.Split(text, "/")
-	if len(parts) != 5 || parts[0] != markPrefix {
+	// A Service with a thousand backends has as many marks, and every pass reads them: nothing is allocated.
+	rest, ok := strings.CutPrefix(text, markPrefix+"/")
+	if !ok || strings.Count(rest, "/") != 3 {
 		return types.NamespacedName{}, "", false
 	}
-	return types.NamespacedName{Name: parts[2], Namespace: parts[3]}, parts[4], true
+	_, rest, _ = strings.Cut(rest, "/")
+	name, rest, _ := strings.Cut(rest, "/")
+	namespace, clusterID, _ := strings.Cut(rest, "/")
+	return types.NamespacedName{Name: name, Namespace: namespace}, clusterID, true
 }
 
 // Tags are the tags of a CLB of ours.

@@ -235,8 +235,12 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 
 // serversOf returns backends as a CLB has them, with the mark of the group as their description.
 func serversOf(backends []backend.Backend, mark string) []alicloud.Backend {
-	var servers []alicloud.Backend
-	for _, b := range backends {
+	if len(backends) == 0 {
+		return nil
+	}
+	servers := make([]alicloud.Backend, 0, len(backends))
+	for i := range backends {
+		b := &backends[i]
 		server := alicloud.Backend{
 			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: b.ID, ServerIP: b.IP, Port: b.Port},
 			Weight:     b.Weight, Description: mark,

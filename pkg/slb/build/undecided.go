@@ -26,6 +26,9 @@ func (b *builder) updateOnly(port int32, protocol string) bool {
 // labels. It reports whether nothing can be said about the group at all.
 func (b *builder) keepUndecided(group *model.Group) (blocked bool) {
 	params := b.in.Params
+	if !params.Invalid {
+		return false
+	}
 	present := b.present(group.Name)
 	if params.Refused(annotation.BackendIPVersion) && b.eni() && b.in.ipVersion() == annotation.FamilyIPv6 {
 		return true // the addresses of the other family would replace all backends

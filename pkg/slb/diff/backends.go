@@ -15,13 +15,26 @@ type backendChange struct {
 	serves bool
 }
 
-// backendSteps lets f make steps of the difference of every group that is there already.
-func (d *differ) backendSteps(f func(name, id string, change backendChange)) {
+// groupChange is the difference of one group.
+type groupChange struct {
+	name, id string
+	backendChange
+}
+
+// compareGroups notes the differences of the groups that are there already.
+func (d *differ) compareGroups() {
 	for i := range d.desired.Groups {
 		want := &d.desired.Groups[i]
 		if have := d.actual.Group(want.Name); have != nil {
-			f(want.Name, have.ID, d.compareBackends(want, have))
+			d.changes = append(d.changes, groupChange{want.Name, have.ID, d.compareBackends(want, have)})
 		}
+	}
+}
+
+// backendSteps lets f make steps of the difference of every group that is there already.
+func (d *differ) backendSteps(f func(name, id string, change backendChange)) {
+	for _, change := range d.changes {
+		f(change.name, change.id, change.backendChange)
 	}
 }
 
@@ -64,34 +77,62 @@ func (d *differ) backendStep(op model.Op, name, id string, old, added []alicloud
 }
 
 func (d *differ) compareBackends(want, have *model.Group) backendChange {
-	present := make(map[alicloud.BackendKey]alicloud.Backend, len(have.Backends))
-	for _, server := range have.Backends {
-		present[server.BackendKey] = server
-	}
+	present := finder{backends: have.Backends}
+	keep := make([]bool, len(have.Backends))
 	var change backendChange
-	keep := make(map[alicloud.BackendKey]bool, len(want.Backends)+len(want.Draining))
-	for _, server := range want.Backends {
-		keep[server.BackendKey] = true
-		current, ok := present[server.BackendKey]
-		if !ok {
-			change.add = append(change.add, server)
+	for i := range want.Backends {
+		server := &want.Backends[i]
+		at := present.find(&server.BackendKey)
+		if at < 0 {
+			change.add = append(change.add, *server)
 			continue
 		}
-		change.serves = change.serves || server.Weight > 0 && current.Weight > 0
-		d.compareBackend(&change, want, server, current)
+		keep[at] = true
+		change.serves = change.serves || server.Weight > 0 && have.Backends[at].Weight > 0
+		d.compareBackend(&change, want, server, &have.Backends[at])
 	}
-	for _, server := range want.Draining {
-		keep[server.BackendKey] = true
-		if current, ok := present[server.BackendKey]; ok {
-			d.compareBackend(&change, want, server, current)
+	for i := range want.Draining {
+		if at := present.find(&want.Draining[i].BackendKey); at >= 0 {
+			keep[at] = true
+			d.compareBackend(&change, want, &want.Draining[i], &have.Backends[at])
 		}
 	}
-	for _, server := range have.Backends {
-		if !keep[server.BackendKey] && d.mayLeave(want, server) {
-			change.remove = append(change.remove, server)
+	for i := range have.Backends {
+		if !keep[i] && d.mayLeave(want, have.Backends[i]) {
+			change.remove = append(change.remove, have.Backends[i])
 		}
 	}
 	return change
+}
+
+// finder finds backend servers by their key. Mostly they are asked for in the order in which they stand; only otherwise there is a
+// map, which costs more than all the rest of a comparison.
+type finder struct {
+	backends []alicloud.Backend
+	next     int
+	byKey    map[alicloud.BackendKey]int
+}
+
+// find returns the index of a backend server, -1 for none.
+func (f *finder) find(key *alicloud.BackendKey) int {
+	for at := f.next; at < min(f.next+2, len(f.backends)); at++ { // one of them may have to leave
+		if f.backends[at].BackendKey == *key {
+			f.next = at + 1
+			return at
+		}
+	}
+	if f.byKey == nil {
+		f.byKey = make(map[alicloud.BackendKey]int, len(f.backends))
+		for at := range f.backends {
+			f.byKey[f.backends[at].BackendKey] = at
+		}
+	}
+	at, ok := f.byKey[*key]
+	if !ok {
+		return -1
+	}
+	f.next = at + 1
+	return at
 }
 
 // mayLeave reports whether a backend server may be removed: only one of ours, and in doubt only one that is known to be gone.
@@ -100,15 +141,16 @@ func (d *differ) mayLeave(group *model.Group, server alicloud.Backend) bool {
 }
 
 // compareBackend notes a backend server that differs. One that somebody else put in stands for ours, and stays as it is.
-func (d *differ) compareBackend(change *backendChange, group *model.Group, want, have alicloud.Backend) {
-	if !d.owner.Owns(have.Description) {
+func (d *differ) compareBackend(change *backendChange, group *model.Group, want, have *alicloud.Backend) {
+	if *want == *have || !d.owner.Owns(have.Description) {
 		return
 	}
+	wanted := *want
 	if group.KeepWeights {
-		want.Weight = have.Weight
+		wanted.Weight = have.Weight
 	}
-	if want != have {
-		change.set = append(change.set, want)
-		change.setBefore = append(change.setBefore, have)
+	if wanted != *have {
+		change.set = append(change.set, wanted)
+		change.setBefore = append(change.setBefore, *have)
 	}
 }

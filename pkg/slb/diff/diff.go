@@ -30,6 +30,7 @@ func Diff(desired, actual *model.Model, service types.NamespacedName, clusterID 
 		// First of all: without the tag a tear-down would not recognise the CLB as one that may have something of the Service.
 		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
+	d.compareGroups()
 	d.backendSteps(d.clearBackends)
 	d.accessList()
 	d.createGroups()
@@ -57,6 +58,8 @@ type differ struct {
 	plan            model.Plan
 	// replaced holds the keys of listeners that a step of the plan deletes to make room for another protocol.
 	replaced []alicloud.ListenerKey
+	// changes are the differences of the groups that are there already, in the order of the desired ones.
+	changes []groupChange
 }
 
 func (d *differ) step(step model.Step) { d.plan.Steps = append(d.plan.Steps, step) }

@@ -219,8 +219,12 @@ func ClusterIDsOn(actual *Model, service types.NamespacedName) []string {
 	}
 	for _, group := range actual.Groups {
 		note(group.Name)
-		for _, b := range group.Backends {
-			note(b.Description)
+		last := group.Name
+		for i := range group.Backends {
+			if text := group.Backends[i].Description; text != last { // most are the same
+				note(text)
+				last = text
+			}
 		}
 	}
 	if id, ok := actual.LoadBalancer.Tag(mark.TagCluster); ok && !slices.Contains(ids, id) {
