@@ -62,17 +62,15 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 	}{
 		{opts.Services.Informer(), c.serviceEvents()},
 		{opts.endpointInformer(), c.endpointEvents()},
-		{opts.Nodes.Informer(), c.nodeEvents()},
+		{opts.Nodes.Informer(), c.nodeEvents()}, // the last, see below
 	} {
 		handle, err := registration.informer.AddEventHandler(registration.handler)
 		if err != nil {
 			return nil, fmt.Errorf("register with an informer: %w", err)
 		}
 		c.synced = append(c.synced, handle.HasSynced)
-		if registration.informer == opts.Nodes.Informer() {
-			reconciler.nodes.follow(handle.HasSynced)
-		}
 	}
+	reconciler.nodes.follow(c.synced[len(c.synced)-1])
 	return c, nil
 }
 

@@ -66,7 +66,8 @@ func manyNodesWorld(b *testing.B) (*world, []*corev1.Service) {
 	w := newWorldWith(b, cloud.Limits{BackendsPerLB: 10 * manyNodes})
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
-	if _, err := service.NewController(w.options(), w.Reconciler); err != nil { // for its handlers
+	controller, err := service.NewController(w.options(), w.Reconciler) // for its handlers
+	if err != nil {
 		b.Fatal(err)
 	}
 	for i := range manyNodes {
@@ -79,7 +80,11 @@ func manyNodesWorld(b *testing.B) (*world, []*corev1.Service) {
 		}
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	b.Cleanup(func() { cancel(); w.factory.Shutdown() })
+	b.Cleanup(func() {
+		cancel()
+		controller.Run(ctx) // ends its queue
+		w.factory.Shutdown()
+	})
 	w.factory.Start(ctx.Done())
 	w.factory.WaitForCacheSync(ctx.Done())
 	services := make([]*corev1.Service, distinct)
