@@ -29,11 +29,13 @@ type ServicePlan struct {
 	Steps   []service.Step `json:"steps"`
 	// Problems are what the Service's events would say.
 	Problems []string `json:"problems,omitempty"`
+	// Error is why the Service cannot be planned; then Steps are empty, and what a pass would write is not known.
+	Error string `json:"error,omitempty"`
 }
 
-// Empty reports whether nothing would be written.
+// Empty reports whether nothing would be written: every Service could be planned, and there are no changes.
 func (p Plan) Empty() bool {
-	return len(p.Routes) == 0 && !slices.ContainsFunc(p.Services, func(s ServicePlan) bool { return len(s.Steps) > 0 })
+	return len(p.Routes) == 0 && !slices.ContainsFunc(p.Services, func(s ServicePlan) bool { return len(s.Steps) > 0 || s.Error != "" })
 }
 
 // String returns the plan for people: one line per change.
@@ -46,6 +48,9 @@ func (p Plan) String() string {
 		}
 		for _, problem := range service.Problems {
 			fmt.Fprintf(&text, "  ! %s\n", problem)
+		}
+		if service.Error != "" {
+			fmt.Fprintf(&text, "  ! cannot be planned: %s\n", service.Error)
 		}
 	}
 	for _, route := range p.Routes {
@@ -71,8 +76,14 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(nameOf(a), nameOf(b)) })
 	for _, svc := range services {
 		preview, previewErr := c.engines.services.Preview(ctx, svc)
-		if previewErr != nil {
+		if previewErr != nil && ctx.Err() != nil {
 			return plan, fmt.Errorf("plan Service %s: %w", nameOf(svc), previewErr)
+		}
+		if previewErr != nil { // one that cannot be planned hides no other
+			unplanned := servicePlanOf(svc, nil, preview.Problems)
+			unplanned.Error = previewErr.Error()
+			plan.Services = append(plan.Services, unplanned)
+			continue
 		}
 		if steps := preview.Plan.Steps(); len(steps)+len(preview.Problems) > 0 {
 			plan.Services = append(plan.Services, servicePlanOf(svc, steps, preview.Problems))

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
@@ -71,6 +72,31 @@ func TestPlan(t *testing.T) {
 	for _, call := range server.Calls(0) {
 		if call.Kind == "write" {
 			t.Errorf("planning wrote: %s", call.Action)
+		}
+	}
+}
+
+// TestPreviewOfBadService: a Service that cannot be planned hides no other, and the plan does not look empty.
+func TestPreviewOfBadService(t *testing.T) {
+	t.Parallel()
+	named := func(name string) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("0f2c3d4e-" + name)},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{
+				{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP},
+			}},
+		}
+	}
+	bad, good := named("a-bad"), named("b-good")
+	bad.Annotations = map[string]string{"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-id": "lb-nowhere"}
+	plan := planned(t, startCloud(t), bad)
+	if len(plan.Services) != 1 || plan.Services[0].Error == "" || plan.Empty() {
+		t.Errorf("plan of the bad Service: %+v", plan)
+	}
+	text := planned(t, startCloud(t), bad, good).String()
+	for _, want := range []string{"Service default/a-bad\n", "  ! cannot be planned: ", "lb-nowhere", "Service default/b-good\n  create load balancer"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
 		}
 	}
 }
