@@ -41,11 +41,16 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 	}
 	gates, ungated := r.readGates(ctx, in.Service, known.cache.ungated, known.balancer.Backends(found.Inputs))
 	found.Waiting, found.cache.ungated = backend.WaitingAddresses(gates), ungated
-	addresses := backend.PodAddresses(known.balancer.Backends(found.Inputs))
-	if found.Interfaces, found.Blocks, err = r.network.interfaces(ctx, known.cache.interfaces, addresses); err != nil {
+	pods := backend.PodAddresses(known.balancer.Backends(found.Inputs))
+	if found.Interfaces, found.Blocks, err = r.network.interfaces(ctx, known.cache.interfaces, pods); err != nil {
 		return found, err
 	}
-	found.cache.interfaces = found.Interfaces
+	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
+	for _, pod := range pods {
+		if id, ok := found.Interfaces[pod.Address]; ok {
+			found.cache.interfaces[pod] = id
+		}
+	}
 	for i := range gates {
 		gates[i].Placed = found.Interfaces[gates[i].Address] != ""
 	}

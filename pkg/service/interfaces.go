@@ -28,24 +28,24 @@ type network struct {
 	blocks vpcBlocks
 }
 
-// interfaces returns the network interfaces of addresses of pods. An address keeps its interface for as long as it is an
-// endpoint, so only those that are not known are read. blocks are those of the VPC, when an address has no interface and they
+// interfaces returns the network interfaces of addresses of pods. A pod keeps its interface for as long as it
+// lives, so only those that are not known are read; another pod may have the same address on another interface. blocks are those of the VPC, when an address has no interface and they
 // can be read.
-func (n *network) interfaces(ctx context.Context, known map[string]string, addresses []string) (current map[string]string, blocks []netip.Prefix, err error) {
-	current = make(map[string]string, len(addresses))
+func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress) (current map[string]string, blocks []netip.Prefix, err error) {
+	current = make(map[string]string, len(pods))
 	blocks = n.blocks.remembered()
 	var unknown []string
-	for _, address := range addresses {
-		if id, ok := known[address]; ok {
-			current[address] = id
-		} else if backend.MayHaveInterface(blocks, address) {
-			unknown = append(unknown, address)
+	for _, pod := range pods {
+		if id, ok := known[pod]; ok {
+			current[pod.Address] = id
+		} else if backend.MayHaveInterface(blocks, pod.Address) {
+			unknown = append(unknown, pod.Address)
 		}
 	}
 	if err := n.findInterfaces(ctx, unknown, current); err != nil {
 		return nil, nil, err
 	}
-	if len(current) < len(addresses) {
+	if len(current) < len(pods) {
 		blocks = n.blocksOfVPC(ctx)
 	}
 	return current, blocks, nil

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -64,7 +65,7 @@ func (b backoff) patient() bool { return b.busy < maxBusyInRow }
 // backendCache holds what never changes of a backend for as long as it is one.
 type backendCache struct {
 	// interfaces maps addresses of pods to their network interfaces.
-	interfaces map[string]string
+	interfaces map[backend.PodAddress]string
 	// ungated are pods that are not ready and have no readiness gate of the Service.
 	ungated sets.Set[types.UID]
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -146,5 +147,35 @@ func TestBackendTypeChange(t *testing.T) {
 	want := []string{"DescribeNetworkInterfaces", "CreateVServerGroup", "SetLoadBalancerTCPListenerAttribute", "DeleteVServerGroup"}
 	if diff := cmp.Diff(want, w.calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// TestAddressMovesToAnotherInterface: a pod may get the address that another pod had on another network interface.
+func TestAddressMovesToAnotherInterface(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	eni(svc)
+	w.put(svc)
+	address := w.addressOf("i-a")
+	put := func(uid types.UID) {
+		slice := testSlice(svc.Spec.Ports[0], address+"@a")
+		slice.Name = "web-1"
+		slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: "p", UID: uid}
+		w.putSlice(slice)
+	}
+	reads := func() int {
+		w.mustPass("web")
+		return len(slices.DeleteFunc(w.calls(), func(action string) bool { return action != "DescribeNetworkInterfaces" }))
+	}
+	for _, step := range []struct {
+		uid  types.UID
+		want int
+	}{{"uid-1", 1}, {"uid-1", 0}, {"uid-2", 1}, {"uid-2", 0}} {
+		put(step.uid)
+		if got := reads(); got != step.want {
+			t.Errorf("pod %s: %d reads of network interfaces, want %d", step.uid, got, step.want)
+		}
 	}
 }

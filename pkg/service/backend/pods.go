@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -113,14 +114,25 @@ func MayHaveInterface(blocks []netip.Prefix, text string) bool {
 	return err == nil && (len(blocks) == 0 || slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Contains(address) }))
 }
 
-// PodAddresses are the addresses whose network interfaces must be known to build the groups of a Service.
-func PodAddresses(in Input) []string {
-	var addresses []string
+// PodAddress is the address of a pod. The UID is empty where the endpoint names no pod.
+type PodAddress struct {
+	Address string
+	UID     types.UID
+}
+
+// PodAddresses are the addresses whose network interfaces must be known to build the groups of a Service, each once.
+func PodAddresses(in Input) []PodAddress {
+	var addresses []PodAddress
 	eachPodAddress(in, func(endpoint discoveryv1.Endpoint) {
-		if backendState(endpoint, in.Waiting) != EndpointGone {
-			addresses = append(addresses, endpoint.Addresses[0])
+		if backendState(endpoint, in.Waiting) == EndpointGone {
+			return
 		}
+		address := PodAddress{Address: endpoint.Addresses[0]}
+		if endpoint.TargetRef != nil {
+			address.UID = endpoint.TargetRef.UID
+		}
+		addresses = append(addresses, address)
 	})
-	slices.Sort(addresses)
-	return slices.Compact(addresses)
+	slices.SortFunc(addresses, func(a, b PodAddress) int { return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.UID, b.UID)) })
+	return slices.CompactFunc(addresses, func(a, b PodAddress) bool { return a.Address == b.Address })
 }
