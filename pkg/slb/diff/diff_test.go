@@ -1,21 +1,52 @@
-package slb
+package diff_test
 
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}
+var webName = types.NamespacedName{Namespace: testkit.Namespace, Name: "web"}
+
+// fixture is a Service and its nodes under construction.
+type fixture struct {
+	svc   *corev1.Service
+	nodes []*corev1.Node
+}
+
+func newFixture(ports ...int32) *fixture {
+	c := &fixture{svc: testkit.Service("web", testkit.TCP(ports...)), nodes: testkit.Nodes("a", "b")}
+	annotate(c.svc, annotation.AddressType, "intranet")
+	return c
+}
+
+// build returns the wanted state.
+func (c *fixture) build() *model.Model {
+	params, _ := annotation.Of(c.svc)
+	desired, _ := build.Build(build.Input{
+		Service: c.svc, Params: params, Config: config.Config{ClusterID: "c1", VSwitchIDs: []string{"vsw-a"}}, ClusterID: "c1",
+		Nodes: backend.Nodes(c.nodes, testkit.InstanceID, time.Now()),
+	})
+	return desired
+}
+
+func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
+	svc.Annotations[annotation.Prefixes[0]+string(suffix)] = value
+}
 
 // reality makes the observed model of what stands when desired was applied.
 func reality(desired *model.Model) *model.Model {
@@ -55,42 +86,42 @@ func planLines(plan model.Plan) []string {
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	const group = "k8s/30080/web/default/c1"
-	member := func(id, description string, weight int) alicloud.Backend {
+	server := func(id, description string, weight int) alicloud.Backend {
 		return alicloud.Backend{
 			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: 30080}, Weight: weight, Description: description,
 		}
 	}
 	for _, test := range []struct {
 		name   string
-		want   func(*buildCase)
+		want   func(*fixture)
 		actual func(*model.Model)
 		steps  []string
 	}{
 		{"equal", nil, nil, nil},
-		{"member missing", nil, func(m *model.Model) { m.Groups[0].Backends = m.Groups[0].Backends[:1] },
+		{"backend server missing", nil, func(m *model.Model) { m.Groups[0].Backends = m.Groups[0].Backends[:1] },
 			[]string{"add members: " + group + ": i-b:30080 weight 100"}},
-		{"member too many", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) },
+		{"backend server too many", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", m.Groups[0].Name, 100)}) },
 			[]string{"remove members: " + group + ": i-z:30080 weight 100"}},
-		{"member replaced", nil, func(m *model.Model) { m.Groups[0].Backends[1].ServerID = "i-z" },
+		{"backend server replaced", nil, func(m *model.Model) { m.Groups[0].Backends[1].ServerID = "i-z" },
 			[]string{"replace members: " + group + ": i-z:30080 weight 100 -> i-b:30080 weight 100"}},
 		{"weight", nil, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 },
 			[]string{"set members: " + group + ": i-a:30080 weight 1 -> i-a:30080 weight 100"}},
-		{"weight left alone", func(c *buildCase) { annotate(c.svc, annotation.IgnoreWeightUpdate, "on") }, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 }, nil},
-		{"somebody else's member", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-z", "mine", 100)}) }, nil},
-		{"our member put in by somebody else", nil, func(m *model.Model) { m.Groups[0].Backends[0] = member("i-a", "mine", 5) }, nil},
-		{"member too many while in doubt", func(c *buildCase) { c.nodes = append(c.nodes, testNode("c", withoutProvider)) },
-			func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-z", m.Groups[0].Name, 100)}) }, nil},
-		{"known member too many while in doubt", func(c *buildCase) {
-			c.nodes = []*corev1.Node{testNode("a"), testNode("b", notReady), testNode("c", withoutProvider)}
-		}, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{member("i-b", m.Groups[0].Name, 100)}) },
+		{"weight left alone", func(c *fixture) { annotate(c.svc, annotation.IgnoreWeightUpdate, "on") }, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 }, nil},
+		{"somebody else's backend server", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", "mine", 100)}) }, nil},
+		{"our backend server put in by somebody else", nil, func(m *model.Model) { m.Groups[0].Backends[0] = server("i-a", "mine", 5) }, nil},
+		{"backend server too many while in doubt", func(c *fixture) { c.nodes = append(c.nodes, testkit.Node("c", testkit.ProviderID(""))) },
+			func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", m.Groups[0].Name, 100)}) }, nil},
+		{"known backend server too many while in doubt", func(c *fixture) {
+			c.nodes = []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.Silent(time.Time{})), testkit.Node("c", testkit.ProviderID(""))}
+		}, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-b", m.Groups[0].Name, 100)}) },
 			[]string{"remove members: " + group + ": i-b:30080 weight 100"}},
 		{"listener missing", nil, func(m *model.Model) { m.Listeners = nil },
 			[]string{`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`, "start listener: tcp:80"}},
 		{"listener stopped", nil, func(m *model.Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: tcp:80"}},
 		{"unmanaged attribute changed by hand", nil, func(m *model.Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" }, nil},
-		{"managed attribute changed by hand", func(c *buildCase) { annotate(c.svc, annotation.Scheduler, "rr") }, func(m *model.Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" },
+		{"managed attribute changed by hand", func(c *fixture) { annotate(c.svc, annotation.Scheduler, "rr") }, func(m *model.Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" },
 			[]string{`set listener: tcp:80: Scheduler="wlc" -> Scheduler="rr"`}},
-		{"health check port by another spelling", func(c *buildCase) { annotate(c.svc, annotation.HealthCheckConnectPort, "-520") },
+		{"health check port by another spelling", func(c *fixture) { annotate(c.svc, annotation.HealthCheckConnectPort, "-520") },
 			func(m *model.Model) { delete(m.Listeners[0].Attributes, "HealthCheckConnectPort") }, nil},
 		{"listener of ours too many", nil, func(m *model.Model) {
 			m.Listeners = append(m.Listeners, model.Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "k8s/99/web/default/c1"})
@@ -99,17 +130,17 @@ func TestDiff(t *testing.T) {
 			m.Listeners = append(m.Listeners, model.Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "by hand"})
 		}, nil},
 		{"listener of another Service on our port", nil, func(m *model.Model) { m.Listeners[0].Description = "k8s/80/other/default/c1" }, nil},
-		{"protocol change", func(c *buildCase) { annotate(c.svc, annotation.ProtocolPort, "http:80") }, func(m *model.Model) {
+		{"protocol change", func(c *fixture) { annotate(c.svc, annotation.ProtocolPort, "http:80") }, func(m *model.Model) {
 			m.Listeners[0].Protocol = alicloud.ProtocolTCP
 			m.Listeners[0].Attributes = alicloud.Attributes{}
 		}, []string{
 			"delete listener: tcp:80",
 			`create listener: http:80: HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: http:80",
 		}},
-		{"forwarding begins", func(c *buildCase) {
-			c.svc.Spec.Ports = append(c.svc.Spec.Ports, testPort(443, corev1.ProtocolTCP))
+		{"forwarding begins", func(c *fixture) {
+			c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(443, corev1.ProtocolTCP))
 			annotate(c.svc, annotation.ProtocolPort, "http:80,https:443")
-			annotate(c.svc, annotation.CertID, testCertificate)
+			annotate(c.svc, annotation.CertID, "cert-1")
 			annotate(c.svc, annotation.ForwardPort, "80:443")
 		},
 			func(m *model.Model) { m.Listeners[1].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
@@ -117,20 +148,20 @@ func TestDiff(t *testing.T) {
 				`create listener: http:80: ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
 				"start listener: http:80",
 			}},
-		{"forwarding stands", func(c *buildCase) {
+		{"forwarding stands", func(c *fixture) {
 			annotate(c.svc, annotation.ProtocolPort, "http:80")
 			annotate(c.svc, annotation.ForwardPort, "80:443")
 		}, nil, nil},
-		{"no word about forwarding", func(c *buildCase) { annotate(c.svc, annotation.ProtocolPort, "http:80") }, nil, nil},
+		{"no annotation about forwarding", func(c *fixture) { annotate(c.svc, annotation.ProtocolPort, "http:80") }, nil, nil},
 		{"group of ours too many", nil, func(m *model.Model) {
-			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "k8s/1/web/default/c1", 1)}})
+			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{server("i-a", "k8s/1/web/default/c1", 1)}})
 		}, []string{"delete group: k8s/1/web/default/c1: rsp-9"}},
 		{"second group of the name", nil, func(m *model.Model) {
 			m.Groups = append([]model.Group{{ID: "rsp-9", Name: m.Groups[0].Name}}, m.Groups...)
 		},
 			[]string{"delete group: " + group + ": rsp-9"}},
-		{"group with somebody else's member", nil, func(m *model.Model) {
-			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{member("i-a", "mine", 1)}})
+		{"group with somebody else's backend server", nil, func(m *model.Model) {
+			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{server("i-a", "mine", 1)}})
 		}, nil},
 		{"group of another Service", nil, func(m *model.Model) {
 			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/other/default/c1"})
@@ -140,23 +171,23 @@ func TestDiff(t *testing.T) {
 			m.LoadBalancer.Tags = append(m.LoadBalancer.Tags, alicloud.Tag{Key: "x", Value: "y"})
 		}, nil},
 		{"unmanaged protection", nil, func(m *model.Model) { m.LoadBalancer.DeleteProtection = "off" }, nil},
-		{"managed protection", func(c *buildCase) { annotate(c.svc, annotation.DeleteProtection, "on") }, func(m *model.Model) { m.LoadBalancer.DeleteProtection = "off" },
+		{"managed protection", func(c *fixture) { annotate(c.svc, annotation.DeleteProtection, "on") }, func(m *model.Model) { m.LoadBalancer.DeleteProtection = "off" },
 			[]string{"set delete protection: off -> on"}},
-		{"modification protection", func(c *buildCase) { annotate(c.svc, annotation.ModificationProtection, "NonProtection") },
+		{"modification protection", func(c *fixture) { annotate(c.svc, annotation.ModificationProtection, "NonProtection") },
 			func(m *model.Model) { m.LoadBalancer.ModificationProtection = "ConsoleProtection" },
 			[]string{"set modification protection: ConsoleProtection -> NonProtection"}},
-		{"name", func(c *buildCase) { annotate(c.svc, annotation.Name, "shop") }, func(m *model.Model) { m.LoadBalancer.Name = "x" }, []string{"set name: x -> shop"}},
+		{"name", func(c *fixture) { annotate(c.svc, annotation.Name, "shop") }, func(m *model.Model) { m.LoadBalancer.Name = "x" }, []string{"set name: x -> shop"}},
 		{"address type cannot change", nil, func(m *model.Model) { m.LoadBalancer.AddressType = "internet" }, nil},
-		{"unknown charge type", func(c *buildCase) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "" }, nil},
-		{"charge type", func(c *buildCase) { annotate(c.svc, annotation.InstanceChargeType, "PayByCLCU") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayBySpec" },
+		{"unknown charge type", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "" }, nil},
+		{"charge type", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayByCLCU") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayBySpec" },
 			[]string{"set instance charge type: PayBySpec -> PayByCLCU"}},
-		{"charge type cannot go back", func(c *buildCase) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayByCLCU" }, nil},
-		{"specification", func(c *buildCase) {
+		{"charge type cannot go back", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayByCLCU" }, nil},
+		{"specification", func(c *fixture) {
 			annotate(c.svc, annotation.InstanceChargeType, "PayBySpec")
 			annotate(c.svc, annotation.Spec, "slb.s2.small")
 		},
 			func(m *model.Model) { m.LoadBalancer.Spec = "slb.s1.small" }, []string{"set specification: slb.s1.small -> slb.s2.small"}},
-		{"bandwidth", func(c *buildCase) {
+		{"bandwidth", func(c *fixture) {
 			annotate(c.svc, annotation.AddressType, "internet")
 			annotate(c.svc, annotation.ChargeType, "paybybandwidth")
 			annotate(c.svc, annotation.Bandwidth, "80")
@@ -165,16 +196,16 @@ func TestDiff(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := newBuildCase(80)
+			c := newFixture(80)
 			if test.want != nil {
 				test.want(c)
 			}
-			desired, _ := c.build()
+			desired := c.build()
 			actual := reality(desired)
 			if test.actual != nil {
 				test.actual(actual)
 			}
-			plan := diff.Diff(desired, actual, testName, testCluster)
+			plan := diff.Diff(desired, actual, webName, "c1")
 			if diff := cmp.Diff(test.steps, planLines(plan)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -184,40 +215,15 @@ func TestDiff(t *testing.T) {
 
 func TestDiffOfNothing(t *testing.T) {
 	t.Parallel()
-	desired, _ := newBuildCase(80).build()
+	desired := newFixture(80).build()
 	want := []string{
 		"create load balancer: intranet a0f5e8a1cweb",
 		"create group: k8s/30080/web/default/c1: i-a:30080 weight 100, i-b:30080 weight 100",
 		`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`,
 		"start listener: tcp:80",
 	}
-	if diff := cmp.Diff(want, planLines(diff.Diff(desired, nil, testName, testCluster))); diff != "" {
+	if diff := cmp.Diff(want, planLines(diff.Diff(desired, nil, webName, "c1"))); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
-	}
-}
-
-func TestMarks(t *testing.T) {
-	t.Parallel()
-	us := mark.Owner{Service: testName, ClusterID: testCluster}
-	for _, test := range []struct {
-		text        string
-		ours, other bool
-	}{
-		{"k8s/80/web/default/c1", true, false},
-		{"k8s/80/web/default/c2", false, true},
-		{"k8s/80/web/prod/c1", false, true},
-		{"k8s/http/web/default/c1", true, false},
-		{"k8s/80/web/default", false, false},
-		{"k8s/80/web/default/c1/x", false, false},
-		{"by hand", false, false},
-		{"", false, false},
-	} {
-		if got := us.Owns(test.text); got != test.ours {
-			t.Errorf("owns(%q) = %v", test.text, got)
-		}
-		if got := us.OwnedByOther(test.text); got != test.other {
-			t.Errorf("ownedByOther(%q) = %v", test.text, got)
-		}
 	}
 }
 
@@ -237,13 +243,13 @@ func TestDiffOfAccessLists(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			desired, _ := newBuildCase(80).build()
+			desired := newFixture(80).build()
 			actual := reality(desired)
 			actual.Access = list
 			for name, value := range test.attributes {
 				actual.Listeners[0].Attributes[name] = value
 			}
-			if diff := cmp.Diff(test.want, planLines(diff.Diff(desired, actual, testName, testCluster))); diff != "" {
+			if diff := cmp.Diff(test.want, planLines(diff.Diff(desired, actual, webName, "c1"))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})

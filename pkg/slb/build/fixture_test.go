@@ -1,0 +1,87 @@
+package build_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// now is the time of a build.
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// fixture is an input under construction.
+type fixture struct {
+	svc    *corev1.Service
+	nodes  []*corev1.Node
+	slices []*discoveryv1.EndpointSlice
+	config config.Config
+	enis   map[string]string
+}
+
+func newFixture(ports ...int32) *fixture {
+	c := &fixture{
+		svc: testkit.Service("web", testkit.TCP(ports...)), nodes: testkit.Nodes("a", "b"),
+		config: config.Config{ClusterID: "c1", VSwitchIDs: []string{"vsw-a"}},
+	}
+	annotate(c.svc, annotation.AddressType, "intranet")
+	return c
+}
+
+func (c *fixture) build() (*model.Model, []problem.Problem) {
+	params, problems := annotation.Of(c.svc)
+	model, more := build.Build(build.Input{
+		Service: c.svc, Params: params, Config: c.config, ClusterID: c.config.ClusterID,
+		Nodes: backend.Nodes(c.nodes, testkit.InstanceID, now), Slices: c.slices, Interfaces: c.enis,
+	})
+	return model, append(problems, more...)
+}
+
+func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
+	svc.Annotations[annotation.Prefixes[0]+string(suffix)] = value
+}
+
+// silentFor makes a Node whose kubelet stopped reporting so long ago.
+func silentFor(d time.Duration) func(*corev1.Node) { return testkit.Silent(now.Add(-d)) }
+
+// backendLines shows the groups of a model for people.
+func backendLines(model *model.Model) []string {
+	var lines []string
+	for _, group := range model.Groups {
+		for _, server := range group.Backends {
+			lines = append(lines, server.String())
+		}
+		for _, server := range group.Draining {
+			lines = append(lines, "draining "+server.String())
+		}
+		if group.Doubt {
+			lines = append(lines, fmt.Sprintf("doubt, gone %v", slices.Sorted(slices.Values(group.Gone.UnsortedList()))))
+		}
+	}
+	return lines
+}
+
+// listenerLines shows the listeners of a model for people.
+func listenerLines(model *model.Model) []string {
+	var lines []string
+	for _, listener := range model.Listeners {
+		line := listener.ListenerKey.String()
+		for _, name := range slices.Sorted(maps.Keys(listener.Attributes)) {
+			line += fmt.Sprintf(" %s=%q", name, listener.Attributes[name])
+		}
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
+}

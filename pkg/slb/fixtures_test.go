@@ -1,0 +1,133 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// testNow is the time of a build.
+var testNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// buildCase is an input under construction.
+type buildCase struct {
+	svc    *corev1.Service
+	nodes  []*corev1.Node
+	slices []*discoveryv1.EndpointSlice
+	config config.Config
+	enis   map[string]string
+}
+
+func newBuildCase(ports ...int32) *buildCase {
+	return &buildCase{
+		svc: testService("web", ports...), config: config.Config{ClusterID: testCluster, VSwitchIDs: []string{"vsw-a"}},
+		nodes: []*corev1.Node{testNode("a"), testNode("b")},
+	}
+}
+
+func (c *buildCase) build() (*model.Model, []problem.Problem) {
+	params, problems := annotation.Of(c.svc)
+	model, more := build.Build(build.Input{
+		Service: c.svc, Params: params, Config: c.config, ClusterID: c.config.ClusterID,
+		Nodes: backend.Nodes(c.nodes, testInstanceID, testNow), Slices: c.slices, Interfaces: c.enis,
+	})
+	return model, append(problems, more...)
+}
+
+// testSlice makes a slice with one ready endpoint per item "address@node"; a "!" in front makes it terminating, a "?" not
+// ready, and no "@" leaves out the node.
+func testSlice(port corev1.ServicePort, items ...string) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "web-" + strings.Join(items, "-"), Namespace: testNamespace, Labels: map[string]string{discoveryv1.LabelServiceName: "web"},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Name: &port.Name, Protocol: &port.Protocol, Port: ptr.To(port.TargetPort.IntVal)}},
+	}
+	for _, item := range items {
+		endpoint := discoveryv1.Endpoint{}
+		switch item[0] {
+		case '!':
+			endpoint.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(true), Terminating: ptr.To(true)}
+			item = item[1:]
+		case '?':
+			endpoint.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)}
+			item = item[1:]
+		}
+		address, node, placed := strings.Cut(item, "@")
+		endpoint.Addresses = []string{address}
+		if placed {
+			endpoint.NodeName = &node
+		}
+		slice.Endpoints = append(slice.Endpoints, endpoint)
+	}
+	return slice
+}
+
+// memberLines shows the groups of a model for people.
+func memberLines(model *model.Model) []string {
+	var lines []string
+	for _, group := range model.Groups {
+		for _, member := range group.Backends {
+			lines = append(lines, member.String())
+		}
+		for _, member := range group.Draining {
+			lines = append(lines, "draining "+member.String())
+		}
+		if group.Doubt {
+			lines = append(lines, fmt.Sprintf("doubt, gone %v", sortedGone(group)))
+		}
+	}
+	return lines
+}
+
+func sortedGone(group model.Group) []string {
+	return slices.Sorted(slices.Values(group.Gone.UnsortedList()))
+}
+
+func labelled(key, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Labels[key] = value }
+}
+
+func taintedBy(key string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key}) }
+}
+
+func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
+func silentFor(d time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(testNow.Add(-d))
+	}
+}
+func failing(n *corev1.Node) {
+	n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(testNow)
+}
+func withoutProvider(n *corev1.Node) { n.Spec.ProviderID = "" }
+func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
+
+// listenerLines shows the listeners of a model for people.
+func listenerLines(model *model.Model) []string {
+	var lines []string
+	for _, listener := range model.Listeners {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s", listener.ListenerKey, diff.ListenerText(listener.Attributes))))
+	}
+	return lines
+}
+
+var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}
