@@ -15,7 +15,7 @@ import (
 
 // LoadBalancer lets the service controller of k8s.io/cloud-provider drive the reconciler, for those who link this
 // provider into a stock cloud controller manager. The nodes that it hands over are not used: the reconciler finds the
-// members itself.
+// backends itself.
 type LoadBalancer struct {
 	reconciler *Reconciler
 }

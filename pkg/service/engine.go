@@ -207,7 +207,7 @@ type Shown struct {
 	// Status is nil while the load balancer does not answer, or nobody knows which addresses to show: then the last one stays.
 	Status   *corev1.LoadBalancerStatus
 	Problems []problem.Problem
-	// Wake is after what time the status is due for another look, 0 for none.
+	// Wake is after what time the status is due again, 0 for none.
 	Wake time.Duration
 }
 

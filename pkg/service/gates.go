@@ -79,7 +79,7 @@ func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint
 // opened is what [Reconciler.openGates] found.
 type opened struct {
 	problems []problem.Problem
-	// wait is when pods that are not registered yet are due for another look, 0 for none.
+	// wait is when pods that are not registered yet are due again, 0 for none.
 	wait time.Duration
 }
 

@@ -8,7 +8,7 @@ import (
 // the Service may have an access control list.
 const RecordedSourceRanges = "loadBalancerSourceRanges"
 
-// Record is what was applied to a load balancer for a Service's annotations. It tells what left the annotations from what a user
+// Record is what was applied to a load balancer for a Service's annotations. It separates what left the annotations from what a user
 // set by hand, also after a restart: the first goes back to its default or is removed, the second stays.
 //
 // Tag keys and domains are recorded before they are written, annotations once they are applied. A crash in between leaves one

@@ -1,9 +1,9 @@
-// Package slb turns Kubernetes Services of type LoadBalancer into Classic Load Balancers (CLB, formerly SLB).
+// Package slb is the engine for Classic Load Balancers (CLB, formerly SLB), see [service.Engine].
 //
-// One direction: the Service, its EndpointSlices and the Nodes are built into a [model.Model] ([build.Build], pure); the cloud is read
-// into the same type; [diff.Diff] (pure) makes a [model.Plan] of the difference; the engine carries the plan out and is the only
-// writer. What was written is remembered, so that most events cost writes only and an unchanged Service costs nothing.
+// What is known of the CLB of a Service is kept part by part ([part]): each part says when it was read and why it is in doubt, and
+// one that cannot be read blocks only the steps that depend on it. A pass reads what is in doubt ([clb.Refresh]), builds the wanted
+// [model.Model] ([build.Build], pure), makes a [model.Plan] of the difference ([diff.Diff], pure), and carries it out
+// ([deploy.Applier]). An unchanged Service costs no call.
 //
-// It does not create nodes, routes or instances, does not decide which ECS instance a Node is (see [service.Options].InstanceID),
-// and never touches a CLB, listener, vServer group or backend server that does not carry the mark of the Service.
+// It never changes a CLB, listener, vServer group or backend server that does not carry the mark of the Service.
 package slb

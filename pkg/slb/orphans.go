@@ -43,7 +43,7 @@ func (e *engine) Orphans(ctx context.Context, services []*corev1.Service) ([]ser
 	return census.found, nil
 }
 
-// orphansOn reads the marks on an existing CLB.
+// orphansOn adds what carries the mark of the cluster on an existing CLB.
 func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, census *census) error {
 	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
@@ -91,7 +91,7 @@ func newCensus(services []*corev1.Service, clusterID string) *census {
 	return c
 }
 
-// tagged checks a resource that a tag gives to a Service.
+// tagged adds a resource whose tag names a Service, unless the Service owns it.
 func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	values := map[string]string{}
 	for _, tag := range tags {
@@ -106,14 +106,14 @@ func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	case svc == nil:
 		orphan.Reason = "the Service with the tag " + values[mark.TagOwner] + " does not exist"
 	case !service.Wants(svc, Class) && !service.HasFinalizer(svc):
-		orphan.Reason = fmt.Sprintf("Service %s is not served here any more", mark.ServiceName(svc))
+		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", mark.ServiceName(svc))
 	default:
 		return
 	}
 	c.found = append(c.found, orphan)
 }
 
-// marked checks something on an existing CLB that a mark gives to a Service.
+// marked adds something on an existing CLB whose mark names a Service, unless the Service owns it.
 func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	name, clusterID, ok := mark.Parse(text)
 	if !ok || clusterID != c.clusterID {
@@ -124,7 +124,7 @@ func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	case svc == nil:
 		orphan.Reason = fmt.Sprintf("Service %s does not exist", name)
 	case !service.Wants(svc, Class) && !service.HasFinalizer(svc):
-		orphan.Reason = fmt.Sprintf("Service %s is not served here any more", name)
+		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", name)
 	case !mayBeOn(svc, loadBalancerID):
 		orphan.Reason = fmt.Sprintf("Service %s is on another CLB", name)
 	default:

@@ -112,7 +112,7 @@ func TestOrphans(t *testing.T) {
 			w.change("web", func(svc *corev1.Service) {
 				svc.Spec.Type, svc.Finalizers = corev1.ServiceTypeClusterIP, nil
 			})
-		}, []string{"load balancer lb (a0f5e8a1cweb): Service default/web is not served here any more"}},
+		}, []string{"load balancer lb (a0f5e8a1cweb): Service default/web no longer wants a load balancer of this manager"}},
 		{"CLBs of another cluster, and of none", func(w *world) {
 			w.officialCLB(testService("theirs", 80), "c9")
 			w.makeCLB(alicloud.Tag{Key: mark.TagCluster, Value: testCluster})

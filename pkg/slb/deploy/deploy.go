@@ -106,7 +106,7 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 	}
 	a.reportRefused(step)
 	if err == nil {
-		klog.FromContext(ctx).V(2).Info("Wrote", "step", step.String(), "lb", a.model.LoadBalancer.ID)
+		klog.FromContext(ctx).V(2).Info("Applied step", "step", step.String(), "lb", a.model.LoadBalancer.ID)
 		return
 	}
 	if overQuota(err) {
