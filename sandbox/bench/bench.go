@@ -41,6 +41,7 @@ func scenarios() []scenario {
 		{"emulator", "emulator", emulatorSpeed},
 		{"initor", "initor", initor},
 		{"initor", "initor-fleet", initorFleet},
+		{"events", "events", events},
 		{"clb", "clb", clb},
 		{"clb", "clb-restart", restartWithServices},
 		{"clb", "clb-handover", handover},
