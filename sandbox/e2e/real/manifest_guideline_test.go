@@ -31,7 +31,10 @@ func TestGuideline(t *testing.T) {
 	master := nodeName(3)
 	order(t, http.MethodPut, "/_emulator/instances/"+instanceID(3),
 		fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-a","RamRoleName":"emulator-role","SourceDestCheck":true}`, master))
-	t.Cleanup(func() { leave(t, 3) })
+	t.Cleanup(func() {
+		leave(t, 3)
+		deleteRoutesOf(t, instanceID(3)) // this manager's cluster id is the one that all clusters share, so that no other removes them
+	})
 	nodeIs(t, master, true)
 	kubectl(t, "", "label", "node", master, "node-role.kubernetes.io/master=")
 	kubectl(t, "", "taint", "node", master, "node-role.kubernetes.io/master=:NoSchedule", "node-role.kubernetes.io/control-plane=:NoSchedule")

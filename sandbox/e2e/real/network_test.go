@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -172,6 +173,27 @@ func deleteRoutes(t *testing.T) {
 	failed, err := client.DeleteRouteEntries(t.Context(), entries)
 	if err := errors.Join(append(failed, err)...); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// deleteRoutesOf removes the route entries that lead to an instance.
+func deleteRoutesOf(t *testing.T, instance string) {
+	t.Helper()
+	client := cloudClient(t)
+	entries, err := client.DescribeRouteEntries(context.Background(), "vtb-emulator", false)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	entries = slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool {
+		return !slices.ContainsFunc(e.NextHops, func(hop alicloud.NextHop) bool { return hop.ID == instance })
+	})
+	if len(entries) == 0 {
+		return
+	}
+	failed, err := client.DeleteRouteEntries(context.Background(), entries)
+	if err := errors.Join(append(failed, err)...); err != nil {
+		t.Error(err)
 	}
 }
 
