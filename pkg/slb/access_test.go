@@ -173,34 +173,3 @@ func TestSourceRangesOfReusedCLBs(t *testing.T) {
 		})
 	}
 }
-
-func TestParseSourceRanges(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, family string
-		ranges       []string
-		want         []string
-		reasons      []string
-	}{
-		{"blocks", "ipv4", []string{"192.0.2.0/24", " 10.1.2.3/8 ", "192.0.2.0/24"}, []string{"10.0.0.0/8", "192.0.2.0/24"}, nil},
-		{"one address", "ipv4", []string{"192.0.2.1"}, []string{"192.0.2.1/32"}, nil},
-		{"everybody", "ipv4", []string{"192.0.2.0/24", "0.0.0.0/0"}, nil, nil},
-		{"the other family", "ipv4", []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"192.0.2.0/24"}, []string{problem.ReasonAnnotationNoEffect}},
-		{"only the other family", "ipv6", []string{"192.0.2.0/24"}, nil, []string{problem.ReasonAnnotationNoEffect, problem.ReasonInvalidAnnotation}},
-		{"IPv6", annotation.FamilyIPv6, []string{"2001:db8::1"}, []string{"2001:db8::1/128"}, nil},
-		{"no block", "ipv4", []string{"office"}, nil, []string{problem.ReasonInvalidAnnotation}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			svc := testService("web", 80)
-			svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] = strings.Join(test.ranges, ",")
-			got, problems := annotation.ParseSourceRanges(svc, test.family)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("ranges (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
-				t.Errorf("reasons (-want +got):\n%s", diff)
-			}
-		})
-	}
-}

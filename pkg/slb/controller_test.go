@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -178,32 +177,6 @@ func TestControllerTriesAgain(t *testing.T) {
 	eventually(t, "both events", func() bool { return len(r.events) == 2 })
 	if events := r.told(); events[0][:len("Warning "+problem.ReasonSyncFailed)] != "Warning "+problem.ReasonSyncFailed {
 		t.Errorf("events = %q", events)
-	}
-}
-
-func TestNodeEventsThatDoNotMatter(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name   string
-		change func(*corev1.Node)
-		same   bool
-	}{
-		{"heartbeat", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }, true},
-		{"capacity", func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{} }, true},
-		{"readiness", notReady, false},
-		{"silence", silentFor(time.Second), false},
-		{"cordon", cordoned, false},
-		{"provider ID", withoutProvider, false},
-		{"label", labelled("pool", "x"), false},
-		{"taint of others", taintedBy("example.com/x"), true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			was, is := backend.NodeOf(testNode("a"), testInstanceID, testNow), backend.NodeOf(testNode("a", test.change), testInstanceID, testNow)
-			if got := backend.SameNode(was, is); got != test.same {
-				t.Errorf("sameNode = %v, want %v", got, test.same)
-			}
-		})
 	}
 }
 

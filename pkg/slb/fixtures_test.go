@@ -131,3 +131,11 @@ func listenerLines(model *model.Model) []string {
 }
 
 var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}
+
+func reasons(problems []problem.Problem) []string {
+	var all []string
+	for _, problem := range problems {
+		all = append(all, problem.Reason)
+	}
+	return all
+}

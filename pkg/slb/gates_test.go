@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -255,23 +254,6 @@ func TestRoleWithoutPods(t *testing.T) {
 				t.Errorf("events %q, want %d %s", events, want, problem.ReasonFailedUpdateGate)
 			}
 		})
-	}
-}
-
-func nobody(string) bool { return false }
-
-func TestGateWait(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for age, want := range map[time.Duration]time.Duration{
-		0: backend.MinGateWait, 5 * time.Second: backend.MinGateWait, time.Minute: 6 * time.Second, time.Hour: backend.MaxGateWait, -time.Minute: backend.MinGateWait,
-	} {
-		if got := backend.GateWait([]backend.GatedPod{{Address: "10.1.0.1", Since: now.Add(-age)}}, nobody, now); got != want {
-			t.Errorf("after %s: %s, want %s", age, got, want)
-		}
-	}
-	if got := backend.GateWait(nil, nobody, now); got != 0 {
-		t.Errorf("without gates: %s", got)
 	}
 }
 

@@ -40,20 +40,3 @@ func TestSilentNodeStaysForAWhile(t *testing.T) {
 		t.Errorf("calls when it has been silent for %s: %v", backend.SilentGrace, calls)
 	}
 }
-
-func TestUntilSilence(t *testing.T) {
-	t.Parallel()
-	in := func(d time.Duration) backend.Node { return backend.Node{Ready: true, ReadyUntil: testNow.Add(d)} }
-	for name, test := range map[string]struct {
-		nodes []backend.Node
-		want  time.Duration
-	}{
-		"all report":           {nodes: []backend.Node{{Ready: true}, {}}},
-		"the first of several": {nodes: []backend.Node{in(20 * time.Second), {Ready: true}, in(10 * time.Second)}, want: 10 * time.Second},
-		"just over":            {nodes: []backend.Node{in(-time.Second)}, want: time.Second},
-	} {
-		if got := backend.UntilSilence(test.nodes, testNow); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
-	}
-}

@@ -252,8 +252,10 @@ func testPort(port int32, protocol corev1.Protocol) corev1.ServicePort {
 	}
 }
 
+func key(suffix annotation.Suffix) string { return annotation.Prefixes[0] + string(suffix) }
+
 func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
-	svc.Annotations[annotation.Prefixes[0]+string(suffix)] = value
+	svc.Annotations[key(suffix)] = value
 }
 
 // apply makes the Service in the API server what f makes of it, or creates it.

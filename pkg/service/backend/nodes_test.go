@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
@@ -22,5 +23,48 @@ func TestOnPremisesNodeIsResolved(t *testing.T) {
 		if got.Unresolved != unresolved || got.Candidate {
 			t.Errorf("on-premises=%q: unresolved = %v, candidate = %v, want %v, false", value, got.Unresolved, got.Candidate, unresolved)
 		}
+	}
+}
+
+func TestUntilSilence(t *testing.T) {
+	t.Parallel()
+	in := func(d time.Duration) backend.Node { return backend.Node{Ready: true, ReadyUntil: now.Add(d)} }
+	for name, test := range map[string]struct {
+		nodes []backend.Node
+		want  time.Duration
+	}{
+		"all report":           {nodes: []backend.Node{{Ready: true}, {}}},
+		"the first of several": {nodes: []backend.Node{in(20 * time.Second), {Ready: true}, in(10 * time.Second)}, want: 10 * time.Second},
+		"just over":            {nodes: []backend.Node{in(-time.Second)}, want: time.Second},
+	} {
+		if got := backend.UntilSilence(test.nodes, now); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func TestNodeEventsThatDoNotMatter(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(*corev1.Node)
+		same   bool
+	}{
+		{"heartbeat", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }, true},
+		{"capacity", func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{} }, true},
+		{"readiness", testkit.NotReady(now), false},
+		{"silence", testkit.Silent(now.Add(-time.Second)), false},
+		{"cordon", testkit.Cordoned, false},
+		{"provider ID", testkit.ProviderID(""), false},
+		{"label", testkit.NodeLabel("pool", "x"), false},
+		{"taint of others", testkit.Taint("example.com/x"), true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			was, is := backend.NodeOf(testkit.Node("a"), testkit.InstanceID, now), backend.NodeOf(testkit.Node("a", test.change), testkit.InstanceID, now)
+			if got := backend.SameNode(was, is); got != test.same {
+				t.Errorf("SameNode = %v, want %v", got, test.same)
+			}
+		})
 	}
 }
