@@ -94,6 +94,7 @@ func (o Options) elect(ctx context.Context) (term *Term, leads chan struct{}, er
 
 // waitUntilReleased returns true when this process leads, and false when ctx ends or somebody has given the Lease back.
 func (o Options) waitUntilReleased(ctx context.Context, leads <-chan struct{}) bool {
+	reader := readerOf(o.Lock)
 	ticker := time.NewTicker(standbyPeriod)
 	defer ticker.Stop()
 	for standby := false; ; {
@@ -104,7 +105,10 @@ func (o Options) waitUntilReleased(ctx context.Context, leads <-chan struct{}) b
 			return false
 		case <-ticker.C:
 		}
-		record, _, err := o.Lock.Get(ctx)
+		if reader == nil {
+			continue
+		}
+		record, _, err := reader.Get(ctx)
 		switch {
 		case err != nil: // the elector says why
 		case record.HolderIdentity == "":
@@ -114,6 +118,16 @@ func (o Options) waitUntilReleased(ctx context.Context, leads <-chan struct{}) b
 			standby = true
 		}
 	}
+}
+
+// readerOf returns a lock for reading alone, nil where there is none. The elector's own may not be read beside it: a lock remembers
+// the Lease that it read last, and would write over the one that another process has just taken.
+func readerOf(lock resourcelock.Interface) resourcelock.Interface {
+	lease, ok := lock.(*resourcelock.LeaseLock)
+	if !ok {
+		return nil
+	}
+	return &resourcelock.LeaseLock{LeaseMeta: lease.LeaseMeta, Client: lease.Client, LockConfig: lease.LockConfig}
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -60,6 +60,7 @@ func TestStockControllers(t *testing.T) {
 		kube := fake.NewClientset(joiningNode(0), service, slice)
 		ctx, cancel := context.WithCancel(t.Context())
 		running := startStockControllers(ctx, t, server, kube)
+		defer time.Sleep(time.Minute) // calls that are under way end by themselves
 		defer running.Wait()
 		defer cancel()
 
