@@ -89,12 +89,14 @@ func TestLostLeaseIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
+		var down atomic.Bool
+		client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return down.Load(), nil, apierrors.NewServiceUnavailable("down")
+		})
 		lost := make(chan time.Time, 1)
 		term := acquire(t, optionsFor(client, "a", func() { lost <- time.Now() }))
 		began := time.Now()
-		client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewServiceUnavailable("down")
-		})
+		down.Store(true)
 		if at := <-lost; at.Sub(began) >= 15*time.Second {
 			t.Errorf("lost after %s, want before the Lease expires", at.Sub(began))
 		}
