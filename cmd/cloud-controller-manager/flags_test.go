@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cloud-provider/options"
@@ -23,6 +24,23 @@ func TestTranslateOldFlags(t *testing.T) {
 	want := []string{"cloud-node-controller", "cloud-node-lifecycle-controller", "route", "service"}
 	if got := opts.Generic.Controllers; !slices.Equal(got, want) {
 		t.Errorf("controllers %q, want %q", got, want)
+	}
+}
+
+// TestRoutePeriodDefault: at the stock default of 10 s, a large cluster reads its route tables with hundreds of calls a minute.
+func TestRoutePeriodDefault(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[time.Duration][]string{5 * time.Minute: nil, 3 * time.Minute: {"--route-reconciliation-period=3m"}} {
+		opts, err := options.NewCloudControllerManagerOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := newCommand(opts, nil).ParseFlags(args); err != nil {
+			t.Fatal(err)
+		}
+		if got := opts.KubeCloudShared.RouteReconciliationPeriod.Duration; got != want {
+			t.Errorf("with %q the period is %s, want %s", args, got, want)
+		}
 	}
 }
 

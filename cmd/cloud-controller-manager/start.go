@@ -58,7 +58,7 @@ func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (
 	if err != nil {
 		return nil, err
 	}
-	if err := s.election.prepare(completed, cloud); err != nil {
+	if err = s.election.prepare(completed, cloud); err != nil {
 		return nil, err
 	}
 	if completed.SecureServing == nil {

@@ -85,12 +85,12 @@ func TestOutcome(t *testing.T) {
 		for range 10 {
 			pass("Invalid a", "Conflict b")
 		}
-		expect(t, recorder, "Warning Invalid Invalid a", "Warning Conflict Conflict b")
+		expect(t, recorder, "Warning Invalid Invalid a", "Warning Conflict Conflict b") //nolint:dupword // the reason, then the message
 		pass("Invalid c", "Conflict b")
-		expect(t, recorder, "Warning Invalid Invalid c")
+		expect(t, recorder, "Warning Invalid Invalid c") //nolint:dupword // the reason, then the message
 		pass("Conflict b")
 		pass("Invalid c", "Conflict b")
-		expect(t, recorder, "Warning Invalid Invalid c")
+		expect(t, recorder, "Warning Invalid Invalid c") //nolint:dupword // the reason, then the message
 	})
 }
 

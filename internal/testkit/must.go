@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 )
 
@@ -29,5 +30,5 @@ func FreePort(tb testing.TB) int {
 	tb.Helper()
 	listener := Must(new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0"))(tb)
 	Check(tb, listener.Close())
-	return listener.Addr().(*net.TCPAddr).Port
+	return int(Must(netip.ParseAddrPort(listener.Addr().String()))(tb).Port())
 }

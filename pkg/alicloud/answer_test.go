@@ -80,7 +80,7 @@ func TestProxyPageIsNamed(t *testing.T) {
 }
 
 // TestNoProxyThatIsNoRegexpFailsNoCall: NO_PROXY is the transport's, by the rules of Go's httpproxy; no item of it fails a call.
-func TestNoProxyThatIsNoRegexpFailsNoCall(t *testing.T) {
+func TestNoProxyThatIsNoRegexpFailsNoCall(t *testing.T) { //nolint:paralleltest // it sets environment variables
 	for _, value := range []string{"**.internal", "+.x", "[fd00::1", "10.0.0.0/8,*.svc"} {
 		t.Setenv("NO_PROXY", value)
 		t.Setenv("HTTP_PROXY", "10.0.0.1:3128")

@@ -149,12 +149,12 @@ func (e *Error) isAmbiguous() bool {
 type Presence int
 
 const (
-	// PresenceUnknown: the read failed or was refused, so nothing is known about the resource.
+	// PresenceUnknown means that the read failed or was refused, so nothing is known about the resource.
 	PresenceUnknown Presence = iota
-	// Present: the cloud answered with the resource.
+	// Present means that the cloud answered with the resource.
 	Present
-	// Absent: the cloud answered, with a RequestId, that there is no such resource. One such answer is no proof that the resource
-	// is gone: a read right after the creation may be answered by a replica that lags, and a key of another account sees nothing.
+	// Absent means that the cloud answered, with a RequestId, that there is no such resource. One such answer is no proof that the
+	// resource is gone: a read right after the creation may be answered by a replica that lags, and a key of another account sees nothing.
 	Absent
 )
 

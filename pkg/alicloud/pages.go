@@ -52,7 +52,7 @@ func pagesOnce[T any](action string, read func(number int) (page[T], error)) ([]
 		if err != nil {
 			return nil, err
 		}
-		if number > 1 && total != nil && (p.total == nil || *p.total != *total) {
+		if number > 1 && total != nil && !equalTotals(p.total, total) {
 			return nil, p.unusable(action, "%w", errListChanged)
 		}
 		all, total = append(all, p.items...), p.total
@@ -64,6 +64,10 @@ func pagesOnce[T any](action string, read func(number int) (page[T], error)) ([]
 			return nil, p.unusable(action, "the pages have %d items and TotalCount is %d", len(all), *total)
 		}
 	}
+}
+
+func equalTotals(a, b *int) bool {
+	return a == b || a != nil && b != nil && *a == *b
 }
 
 // nextPage makes in ask for the page that the token names, and reports whether there is one. A token that comes back would be

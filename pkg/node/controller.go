@@ -143,11 +143,11 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("read node %s from the cache: %w", name, err)
 	}
-	change, err := c.instances.changeOf(ctx, node)
-	if err != nil || change.empty() {
+	diff, err := c.instances.changeOf(ctx, node)
+	if err != nil || diff.empty() {
 		return err
 	}
-	data, err := change.patch(node)
+	data, err := diff.patch(node)
 	if err != nil {
 		return err
 	}
@@ -158,6 +158,6 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("patch node %s: %w", name, err)
 	}
-	klog.FromContext(ctx).Info("Patched a Node", "node", name, "change", change.String())
+	klog.FromContext(ctx).Info("Patched a Node", "node", name, "change", diff.String())
 	return nil
 }

@@ -181,15 +181,16 @@ func TestDeletionCarriesUID(t *testing.T) {
 // is no confirmation.
 func TestOldAnswersDoNotCount(t *testing.T) {
 	t.Parallel()
-	for name, between := range map[string]func(t *testing.T, c *cluster, node *corev1.Node, api *switchable, real API){
+	for name, between := range map[string]func(t *testing.T, c *cluster, node *corev1.Node, api *switchable, cloud API){
 		"ready meanwhile": func(_ *testing.T, c *cluster, node *corev1.Node, _ *switchable, _ API) {
 			well := node.DeepCopy()
 			isReady(well)
 			monitor(c, []*corev1.Node{well}, period)
 		},
-		"seen meanwhile": func(t *testing.T, c *cluster, _ *corev1.Node, api *switchable, real API) {
+		"seen meanwhile": func(t *testing.T, c *cluster, _ *corev1.Node, api *switchable, cloud API) {
+			t.Helper()
 			hidden := api.API
-			api.API = real
+			api.API = cloud
 			if instance, _, err := c.snapshot.ask(t.Context(), "i-0"); instance.ID == "" || err != nil { // by another controller
 				t.Errorf("instance %q, %v", instance.ID, err)
 			}

@@ -119,7 +119,7 @@ func (w *Writer) refused(ctx context.Context, batch []*change, err error) error 
 	case alicloud.IsAmbiguous(err) || ctx.Err() != nil:
 		w.markStale(batch[0].table())
 		fail(batch, err)
-		return nil
+		return nil //nolint:nilerr // each change has the error, and further writes may end otherwise
 	case len(batch) == 1:
 		batch[0].err = w.outcome(batch[0], err)
 		if refusesAll(err) || alicloud.IsQuota(err) {

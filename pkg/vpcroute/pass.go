@@ -71,7 +71,7 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	p.writer.learn(d)
 	plans, removals := p.compare(ctx, d, tables, now)
 	p.emit(d, readings, tables, plans, removals)
-	p.conditions.set(wantedConditions(d, p.view(d, readings, plans)))
+	p.conditions.set(wantedConditions(d, p.view(readings, plans)))
 
 	changes := p.choose(d, tables, plans, removals, now)
 	p.carryOut(ctx, d, changes)
@@ -103,8 +103,8 @@ func (p *pass) check(d *desired) {
 }
 
 // view is what this pass knows about the nodes' networks.
-func (p *pass) view(d *desired, readings []reading, plans []*plan) view {
-	known := p.writer.network.current(context.Background(), neverRead)
+func (p *pass) view(readings []reading, plans []*plan) view {
+	known, _ := p.writer.network.remembered(neverRead)
 	v := view{plans: plans, tableOf: known.tableOf, check: p.checks.state}
 	if p.opts.SkipSourceDestCheck {
 		v.check = func(string) checkState { return checkOff }
@@ -140,7 +140,8 @@ func (p *pass) compare(ctx context.Context, d *desired, tables []*table, now tim
 // emit writes the events and the figures of this pass.
 func (p *pass) emit(d *desired, readings []reading, tables []*table, plans []*plan, removals decision) {
 	newest := d.newest()
-	p.report.problems(problemsOf(d, plans, p.writer.network.current(context.Background(), neverRead)))
+	known, _ := p.writer.network.remembered(neverRead)
+	p.report.problems(problemsOf(d, plans, known))
 	p.report.withoutCIDR(d.withoutCIDR)
 	for _, r := range readings {
 		p.report.reading(r, newest)
@@ -155,11 +156,11 @@ func (p *pass) emit(d *desired, readings []reading, tables []*table, plans []*pl
 // choose takes the next batch of each table: up to one call of deletions and one of creations. More would keep routes
 // waiting that are wanted since.
 func (p *pass) choose(d *desired, tables []*table, plans []*plan, removals decision, now time.Time) []*change {
-	known := p.writer.network.current(context.Background(), neverRead)
+	known, _ := p.writer.network.remembered(neverRead)
 	creations := map[string][]*change{}
 	most := 0
 	for i, plan := range plans {
-		creations[plan.table] = p.chooseCreations(d, tables[i], plan, known, now)
+		creations[plan.table] = p.chooseCreations(tables[i], plan, known, now)
 		most = max(most, len(creations[plan.table]))
 	}
 	held := p.hold(most, p.opts.BatchSize, d.arriving, p.writer.readyAt(), now)
@@ -176,7 +177,7 @@ func (p *pass) choose(d *desired, tables []*table, plans []*plan, removals decis
 	return changes
 }
 
-func (p *pass) chooseCreations(d *desired, t *table, plan *plan, known subnets, now time.Time) []*change {
+func (p *pass) chooseCreations(t *table, plan *plan, known subnets, now time.Time) []*change {
 	var changes []*change
 	room, until := p.quota.room(t, now)
 	for i := range plan.create {

@@ -79,7 +79,7 @@ func controlsOf(d *desired) []string {
 			other = append(other, instance)
 		}
 	}
-	all := append(ready, other...)
+	all := slices.Concat(ready, other)
 	return all[:min(len(all), maxControls)]
 }
 

@@ -65,7 +65,7 @@ func (p *process) tail() []byte {
 	return content[max(0, len(content)-tailSize):]
 }
 
-// whilePaused does something while the program stands still. A manager loses its lease after ten seconds.
+// whilePaused does something while the program stands still. A manager loses its Lease after twenty seconds.
 func (p *process) whilePaused(do func() error) error {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("pause %s: %w", filepath.Base(p.cmd.Path), err)

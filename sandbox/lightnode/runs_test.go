@@ -47,27 +47,27 @@ func TestRunsContainers(t *testing.T) {
 	t.Parallel()
 	bad, good := Exit{Code: 3, Message: "no instance"}, Exit{Message: "done"}
 	for name, test := range map[string]struct {
-		runner       script
+		runner       *script
 		policy       corev1.RestartPolicy
 		wantPhase    corev1.PodPhase
 		wantRestarts int32
 		wantMessage  string // of the last end
 		wantWaiting  bool
 	}{
-		"succeeds":               {runner: script{ends: []Exit{good}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodSucceeded, wantMessage: "done"},
-		"succeeds in the end":    {runner: script{ends: []Exit{bad, bad, good}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodSucceeded, wantRestarts: 2, wantMessage: "done"},
-		"fails":                  {runner: script{ends: []Exit{bad}}, policy: corev1.RestartPolicyNever, wantPhase: corev1.PodFailed, wantMessage: "no instance"},
-		"is under way":           {runner: script{ends: []Exit{bad}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodRunning, wantRestarts: 1, wantMessage: "no instance"},
-		"cannot be started":      {runner: script{fail: errors.New("no program")}, policy: corev1.RestartPolicyNever, wantPhase: corev1.PodFailed, wantMessage: "no program"},
-		"fails again and again":  {runner: script{fail: errors.New("no program")}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodRunning, wantRestarts: 4, wantMessage: "no program", wantWaiting: true},
-		"starts after a success": {runner: script{ends: []Exit{good}}, policy: corev1.RestartPolicyAlways, wantPhase: corev1.PodRunning, wantRestarts: 1, wantMessage: "done"},
+		"succeeds":               {runner: &script{ends: []Exit{good}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodSucceeded, wantMessage: "done"},
+		"succeeds in the end":    {runner: &script{ends: []Exit{bad, bad, good}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodSucceeded, wantRestarts: 2, wantMessage: "done"},
+		"fails":                  {runner: &script{ends: []Exit{bad}}, policy: corev1.RestartPolicyNever, wantPhase: corev1.PodFailed, wantMessage: "no instance"},
+		"is under way":           {runner: &script{ends: []Exit{bad}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodRunning, wantRestarts: 1, wantMessage: "no instance"},
+		"cannot be started":      {runner: &script{fail: errors.New("no program")}, policy: corev1.RestartPolicyNever, wantPhase: corev1.PodFailed, wantMessage: "no program"},
+		"fails again and again":  {runner: &script{fail: errors.New("no program")}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodRunning, wantRestarts: 4, wantMessage: "no program", wantWaiting: true},
+		"starts after a success": {runner: &script{ends: []Exit{good}}, policy: corev1.RestartPolicyAlways, wantPhase: corev1.PodRunning, wantRestarts: 1, wantMessage: "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				pod := testPod("a", nil)
 				pod.UID, pod.Spec.RestartPolicy = "a", test.policy
-				r, stop := startRuns(t, &test.runner, pod)
+				r, stop := startRuns(t, test.runner, pod)
 				time.Sleep(10 * time.Second) // the fifth start is after 0.5+1+2+4 s, the sixth after 15.5 s
 				got, err := r.client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 				if err != nil {
