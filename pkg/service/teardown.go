@@ -85,7 +85,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 	if deployed.Err != nil {
 		return known, removal, deployed.Err
 	}
-	leftovers := false
+	var leftovers bool
 	if known.balancer, leftovers = known.balancer.Removed(removal); !leftovers {
 		return known, removal, nil
 	}

@@ -115,9 +115,6 @@ func silentFor(d time.Duration) func(*corev1.Node) {
 		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(testNow.Add(-d))
 	}
 }
-func failing(n *corev1.Node) {
-	n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(testNow)
-}
 func withoutProvider(n *corev1.Node) { n.Spec.ProviderID = "" }
 func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
 

@@ -232,7 +232,7 @@ func (p Params) Or(suffix Suffix, fallback string) string {
 // AddressType is [alicloud.AddressInternet] or [alicloud.AddressIntranet].
 func (p Params) AddressType() string { return p.Or(AddressType, alicloud.AddressInternet) }
 
-// OverridesListeners says that on a CLB of its user's the Service decides what its listeners are like.
+// OverridesListeners reports whether the Service manages the listeners of an existing CLB.
 func (p Params) OverridesListeners() bool { return p.Get(ForceOverrideListeners) == "true" }
 
 // Revert adds, for the annotations that were applied and are absent now, the values to go back to.

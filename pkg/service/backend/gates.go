@@ -136,7 +136,7 @@ type GateChange struct {
 }
 
 // GateChanges compares the gates with the backends that are registered. A gate that was never opened stays without a condition,
-// which means closed; one without a network interface is told why.
+// which means closed; one without a network interface gets the reason.
 func GateChanges(service string, gates []GatedPod, registered func(address string) bool, now time.Time) []GateChange {
 	var changes []GateChange
 	for _, gate := range gates {

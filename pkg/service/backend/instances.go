@@ -51,7 +51,7 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 	}
 	terminating, more := r.addVirtual(&set, port, weight)
 	if len(set.Backends) == 0 {
-		leaving, silent = append(leaving, silent...), nil
+		leaving = append(leaving, silent...)
 	}
 	set.drain(leaving, terminating)
 	for _, backend := range dead {

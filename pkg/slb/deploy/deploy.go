@@ -178,5 +178,10 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error
 
 // deleteLoadBalancer: that the CLB does not exist is one answer, which proves nothing; the next pass asks in two ways.
 func (a *Applier) deleteLoadBalancer(ctx context.Context, _ model.Step) error {
-	return a.call(ctx, func() error { return a.api.DeleteLoadBalancer(ctx, a.model.LoadBalancer.ID) })
+	id := a.model.LoadBalancer.ID
+	if err := a.call(ctx, func() error { return a.api.DeleteLoadBalancer(ctx, id) }); err != nil {
+		return err
+	}
+	a.memory.forget(id)
+	return nil
 }
