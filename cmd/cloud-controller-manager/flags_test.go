@@ -28,14 +28,10 @@ func TestTranslateOldFlags(t *testing.T) {
 }
 
 // TestRoutePeriodDefault: at the stock default of 10 s, a large cluster reads its route tables with hundreds of calls a minute.
-func TestRoutePeriodDefault(t *testing.T) {
-	t.Parallel()
+func TestRoutePeriodDefault(t *testing.T) { //nolint:paralleltest // see parseFlags
 	for want, args := range map[time.Duration][]string{5 * time.Minute: nil, 3 * time.Minute: {"--route-reconciliation-period=3m"}} {
-		opts, err := options.NewCloudControllerManagerOptions()
+		opts, err := parseFlags(t, args...)
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := newCommand(opts, nil).ParseFlags(args); err != nil {
 			t.Fatal(err)
 		}
 		if got := opts.KubeCloudShared.RouteReconciliationPeriod.Duration; got != want {
@@ -45,8 +41,7 @@ func TestRoutePeriodDefault(t *testing.T) {
 }
 
 // TestOfficialFlagsAreAccepted goes through all flags of the official manager, at the values of its manifests.
-func TestOfficialFlagsAreAccepted(t *testing.T) {
-	t.Parallel()
+func TestOfficialFlagsAreAccepted(t *testing.T) { //nolint:paralleltest // see parseFlags
 	for _, arg := range []string{
 		"--cloud-config=/etc/kubernetes/config/cloud-config.conf", "--cloud-provider=alibabacloud", "--cloud-provider=alicloud",
 		"--cluster-cidr=10.244.0.0/16", "--cluster-name=kubernetes", "--controllers=node,route,service,nlb", "--configure-cloud-routes=true",
@@ -59,14 +54,21 @@ func TestOfficialFlagsAreAccepted(t *testing.T) {
 		"--leader-elect-resource-lock=endpoints", "--leader-elect-resource-name=ccm", "--leader-elect-resource-namespace=kube-system",
 		"--kubeconfig=/etc/kubernetes/cloud-controller-manager.conf", "--feature-gates=", "-v=5", "--v=5", "--vmodule=a=1",
 	} {
-		opts, err := options.NewCloudControllerManagerOptions()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := newCommand(opts, nil).ParseFlags([]string{arg}); err != nil {
+		if _, err := parseFlags(t, arg); err != nil {
 			t.Errorf("%s: %v", arg, err)
 		}
 	}
+}
+
+// parseFlags parses the arguments as the program does. Its tests do not run in parallel: the stock command adds flags to a variable that all
+// commands of a process share.
+func parseFlags(t *testing.T, args ...string) (*options.CloudControllerManagerOptions, error) {
+	t.Helper()
+	opts, err := options.NewCloudControllerManagerOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opts, newCommand(opts, nil).ParseFlags(args)
 }
 
 func TestOwnFlagsRefuse(t *testing.T) {
