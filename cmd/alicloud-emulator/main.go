@@ -131,7 +131,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if err := server.Shutdown(limit); err != nil {
-		// Requests that outlive the limit are cut off: the program was told to end.
+		// Requests that outlive the limit are cut off: the program was asked to end.
 		return server.Close()
 	}
 	return nil

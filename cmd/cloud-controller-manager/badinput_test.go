@@ -268,7 +268,7 @@ func TestAllocateNodeCIDRsIsTold(t *testing.T) {
 		// A mistake ends the program when it has read its flags.
 		result := w.run(t, "--cloud-config="+w.dir+"/none.conf", "--cluster-cidr=10.244.0.0/16", flag)
 		if n := strings.Count(result.Output, "assigned by the kube-controller-manager"); n != want {
-			t.Errorf("%s: told %d times, want %d:\n%s", flag, n, want, result.Output)
+			t.Errorf("%s: logged %d times, want %d:\n%s", flag, n, want, result.Output)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 		"not ECS, but has to be": {
 			metadata: off, args: []string{"--require-ecs"}, wantCode: initor.ExitUnidentified, wantLast: []string{"node-1", "not an ECS instance"},
 		},
-		"told":         {metadata: off, args: []string{"--provider-id=alicloud://cn-hangzhou.i-1"}, wantLast: []string{`source="flag"`}, wantStored: "cn-hangzhou.i-1"},
+		"given":        {metadata: off, args: []string{"--provider-id=alicloud://cn-hangzhou.i-1"}, wantLast: []string{`source="flag"`}, wantStored: "cn-hangzhou.i-1"},
 		"no such node": {metadata: up, args: []string{"--node-name=node-2"}, wantCode: initor.ExitFailed, wantLast: []string{"node-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {

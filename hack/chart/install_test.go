@@ -134,8 +134,8 @@ func (s *sandbox) doctor() {
 	if _, err := pods.Patch(s.Context(), doctorPod, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
 		s.Fatal(err)
 	}
-	if told := <-test; (told.code == 0) != (got.code == 0) {
-		s.Errorf("helm test: exit code %d, %s%s, and the doctor's is %d", told.code, told.stdout, told.stderr, got.code)
+	if hook := <-test; (hook.code == 0) != (got.code == 0) {
+		s.Errorf("helm test: exit code %d, %s%s, and the doctor's is %d", hook.code, hook.stdout, hook.stderr, got.code)
 	}
 }
 

@@ -208,7 +208,7 @@ func TestListenerSettles(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("nobody was told that the listener runs")
+			t.Error("no event says that the listener runs")
 		}
 		wantEqual(t, "running", a.listeners(lb)[0].Status, "running")
 		testkit.Must(0, a.stopListener(lb, 80))(t)

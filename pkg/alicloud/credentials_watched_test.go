@@ -64,7 +64,7 @@ func TestFileCredentialsFollowTheirContent(t *testing.T) {
 		if got := keyOf(ctx, t, provider); got != "id-2" {
 			t.Errorf("key %q after the swap, want id-2", got)
 		}
-		for range 5 { // the same bad content, seen often, is told once
+		for range 5 { // the same bad content, seen often, is logged once
 			mounted.swap(pair("id-3", "s3cret 3"))
 			time.Sleep(rereadAfter)
 			if got := keyOf(ctx, t, provider); got != "id-2" {

@@ -35,23 +35,23 @@ func TestAsk(t *testing.T) {
 		sources []Source
 		want    error // nil: the test ID
 		not     error
-		told    string // part of the error's text
+		text    string // part of the error's text
 	}{
 		"the first that knows":                  {sources: []Source{denies, fails, knows}},
 		"all deny":                              {sources: []Source{denies, denies}, want: ErrNotECS},
 		"one cannot be asked, the others deny":  {sources: []Source{denies, absent}, want: ErrNotECS, not: ErrNotUsable},
 		"one cannot tell, one cannot be asked":  {sources: []Source{fails, absent}, want: ErrNotUsable, not: ErrNotECS},
-		"one is set up badly, the others deny":  {sources: []Source{denies, halved}, want: ErrNotECS, told: "no VPC"},
+		"one is set up badly, the others deny":  {sources: []Source{denies, halved}, want: ErrNotECS, text: "no VPC"},
 		"nobody can be asked":                   {sources: []Source{absent, absent}, want: ErrNotUsable, not: ErrNotECS},
-		"told":                                  {sources: []Source{Given(testID), fails}},
+		"given":                                 {sources: []Source{Given(testID), fails}},
 		"one cannot tell, so nothing is denied": {sources: []Source{denies, fails}, want: errBroken, not: ErrNotECS},
 	} {
 		got, err := ask(t.Context(), test.sources, nodeWithID(""))
 		if !errors.Is(err, test.want) || (test.not != nil && errors.Is(err, test.not)) {
 			t.Errorf("%s: error %v, want %v and not %v", name, err, test.want, test.not)
 		}
-		if test.told != "" && !strings.Contains(fmt.Sprint(err), test.told) {
-			t.Errorf("%s: error %q does not say %q", name, err, test.told)
+		if test.text != "" && !strings.Contains(fmt.Sprint(err), test.text) {
+			t.Errorf("%s: error %q does not say %q", name, err, test.text)
 		}
 		if test.want == nil && got.ProviderID != testID {
 			t.Errorf("%s: got %+v, want %+v", name, got, testID)

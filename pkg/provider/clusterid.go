@@ -24,7 +24,7 @@ func clusterID(ctx context.Context, configured string, kube kubernetes.Interface
 	namespace, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
 		klog.FromContext(ctx).Info("No cluster id: Global.clusterID is not set and the role may not read Namespace kube-system; "+
-			"load balancers of several such clusters in one account cannot be told apart", "using", officialClusterID)
+			"load balancers of several such clusters in one account cannot be distinguished", "using", officialClusterID)
 		return officialClusterID, nil
 	}
 	if err != nil {

@@ -161,9 +161,9 @@ func TestSourceRangesOfReusedCLBs(t *testing.T) {
 			if made := w.entries() != nil; made != (override == "true") {
 				t.Errorf("a list was made: %v", made)
 			}
-			told := strings.Contains(strings.Join(w.told(), "\n"), problem.ReasonFeatureNotSupported)
-			if told != (override == "false") {
-				t.Errorf("told that the ranges do nothing: %v", told)
+			reported := strings.Contains(strings.Join(w.newEvents(), "\n"), problem.ReasonFeatureNotSupported)
+			if reported != (override == "false") {
+				t.Errorf("an event says that the ranges do nothing: %v", reported)
 			}
 			w.change("web", deleteService)
 			w.mustPass("web")

@@ -125,7 +125,7 @@ func TestAdapterAsksToWaitWhileTheCloudIsBusy(t *testing.T) {
 	if !errors.As(err, &retry) {
 		t.Errorf("error %v, want one that names a time", err)
 	}
-	if events := w.told(); len(events) != 0 {
+	if events := w.newEvents(); len(events) != 0 {
 		t.Errorf("events %q, want none", events)
 	}
 }

@@ -93,7 +93,7 @@ func TestNoElasticAddress(t *testing.T) {
 			if err != nil || wait > eipWait {
 				t.Errorf("Reconcile = %s, %v; want another look within %s", wait, err, eipWait)
 			}
-			if events := w.told(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+problem.ReasonFailedSetEIPAddress) }) {
+			if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+problem.ReasonFailedSetEIPAddress) }) {
 				t.Errorf("events = %q, want %s", events, problem.ReasonFailedSetEIPAddress)
 			}
 			if shown := w.shown("web"); len(shown) != 1 || !strings.HasPrefix(shown[0], "10.") {
@@ -101,7 +101,7 @@ func TestNoElasticAddress(t *testing.T) {
 			}
 			w.calls()
 			w.mustPass("web")
-			if calls, events := w.calls(), w.told(); len(calls)+len(events) != 0 {
+			if calls, events := w.calls(), w.newEvents(); len(calls)+len(events) != 0 {
 				t.Errorf("the next pass calls %v and tells %q", calls, events)
 			}
 		})

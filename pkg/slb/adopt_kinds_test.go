@@ -13,7 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// forgetOurs leaves of what the program made only what the official CCM makes, too, see [TestWhatWeMakeIsTheVendorsOwn]: our
+// forgetOurs leaves of what the program made only what the official CCM makes, too, see [TestWhatWeMakeHasTheOfficialMarks]: our
 // conditions go, and its label comes.
 func (w *world) forgetOurs() {
 	w.t.Helper()
@@ -32,7 +32,7 @@ func (w *world) lbs() []alicloud.LoadBalancer {
 	return all
 }
 
-// TestAdoptionOfEveryKind: whatever kind of Service the vendor's own controller served, and with whichever cluster id, the first
+// TestAdoptionOfEveryKind: whatever kind of Service the official CCM served, and with whichever cluster id, the first
 // pass writes nothing to the cloud; a change then goes into what is there, and the tear-down leaves nothing of the Service.
 func TestAdoptionOfEveryKind(t *testing.T) {
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 				w.config.ClusterID = testCluster // what is derived where the other had the literal one
 				w.restart()
 				w.calls()
-				w.told()
+				w.newEvents()
 				w.converge("web")
 				if writes := writesOf(w.calls()); len(writes) != 0 {
 					t.Errorf("adoption writes %v", writes)

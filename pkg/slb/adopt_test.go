@@ -12,7 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// officialCLB makes what the vendor's own controller makes for a Service, in its order and with its marks.
+// officialCLB makes what the official CCM makes for a Service, in its order and with its marks.
 func (w *world) officialCLB(svc *corev1.Service, clusterID string) alicloud.LoadBalancer {
 	w.t.Helper()
 	ctx, must := w.t.Context(), func(err error) {
@@ -53,7 +53,7 @@ func (w *world) officialCLB(svc *corev1.Service, clusterID string) alicloud.Load
 	return lb
 }
 
-// TestAdoption: a CLB that the vendor's own controller made is taken over without one write, and the next node still
+// TestAdoption: a CLB that the official CCM made is taken over without one write, and the next node still
 // goes into the group that is there.
 func TestAdoption(t *testing.T) {
 	t.Parallel()

@@ -139,18 +139,18 @@ func TestCLBAnnotations(t *testing.T) {
 				t.Errorf("writes %v, want %v", writes, test.writes)
 			}
 			if test.reason != "" {
-				events := slices.DeleteFunc(w.told(), func(e string) bool { return strings.HasPrefix(e, "Normal "+problem.ReasonEnsured) })
+				events := slices.DeleteFunc(w.newEvents(), func(e string) bool { return strings.HasPrefix(e, "Normal "+problem.ReasonEnsured) })
 				if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+test.reason) {
 					t.Errorf("events = %q, want one %s", events, test.reason)
 				}
 			}
-			w.told()
+			w.newEvents()
 			w.drift("web")
 			w.mustPass("web")
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("the next look writes %v", writes)
 			}
-			if events := w.told(); len(events) != 0 {
+			if events := w.newEvents(); len(events) != 0 {
 				t.Errorf("the next pass tells again: %q", events)
 			}
 		})
@@ -198,7 +198,7 @@ func TestInvalidAnnotationMakesNoCLB(t *testing.T) {
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("writes %v, want none", writes)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonInvalidAnnotation) {
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonInvalidAnnotation) {
 		t.Errorf("events = %q, want one %s", events, problem.ReasonInvalidAnnotation)
 	}
 	if condition := w.get("web").Status.Conditions[0]; condition.Status != "False" || condition.Reason != problem.ReasonInvalidAnnotation {
@@ -219,7 +219,7 @@ func TestDisablePublicFreezesNoBackends(t *testing.T) {
 	if diff := cmp.Diff([]string{"AddVServerGroupBackendServers"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	w.told()
+	w.newEvents()
 	second := testService("shop", 80)
 	annotate(second, annotation.AddressType, "Internet")
 	w.put(second)
@@ -237,12 +237,12 @@ func TestDisablePublicFreezesNoBackends(t *testing.T) {
 // mustPassConfigError makes a pass that tells of a mistake in the configuration and is not repeated at once.
 func (w *world) mustPassConfigError(name string) {
 	w.t.Helper()
-	w.told()
+	w.newEvents()
 	wait, err := w.Reconcile(w.t.Context(), w.get(name))
 	if err != nil || wait < testResyncPeriod {
 		w.t.Errorf("Reconcile = %s, %v; want a long wait", wait, err)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonSyncFailed) {
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonSyncFailed) {
 		w.t.Errorf("events = %q, want one %s", events, problem.ReasonSyncFailed)
 	}
 }
@@ -273,7 +273,7 @@ func TestProxyProtocolSwitchIsTold(t *testing.T) {
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ProxyProtocol, "on") })
 	w.mustPass("web")
 	w.mustPass("web")
-	if events := w.told(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonAnnotationChanged) {
+	if events := w.newEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonAnnotationChanged) {
 		t.Errorf("events %q, want one %s and the success", events, problem.ReasonAnnotationChanged)
 	}
 }

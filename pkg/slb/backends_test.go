@@ -159,7 +159,7 @@ func TestServiceWithoutSelector(t *testing.T) {
 	if diff := cmp.Diff([]string{"eni 100"}, w.podMembers("k8s/8080/web/default/c1")); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
 	}
-	if events := w.told(); len(events) != 1 {
+	if events := w.newEvents(); len(events) != 1 {
 		t.Errorf("events %q, want the success alone", events)
 	}
 	// With nodes as members, kube-proxy leads to the address; every node is a member.
@@ -170,7 +170,7 @@ func TestServiceWithoutSelector(t *testing.T) {
 	}
 }
 
-// TestNoNodePorts: pods need none; with nodes, the port without one is told and the others are served.
+// TestNoNodePorts: pods need none; with nodes, the port without one gets an event and the others are served.
 func TestNoNodePorts(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"eni", "ecs"} {
@@ -185,7 +185,7 @@ func TestNoNodePorts(t *testing.T) {
 		if diff := cmp.Diff(want, listenerLines(model)); diff != "" {
 			t.Errorf("%s: listeners (-want +got):\n%s", mode, diff)
 		}
-		if told := slices.Contains(reasons(problems), problem.ReasonFeatureNotSupported); told != (mode == "ecs") {
+		if got := slices.Contains(reasons(problems), problem.ReasonFeatureNotSupported); got != (mode == "ecs") {
 			t.Errorf("%s: problems %v", mode, problems)
 		}
 	}

@@ -175,7 +175,7 @@ func TestControllerTriesAgain(t *testing.T) {
 	})
 	eventually(t, "address after a failure", func() bool { return len(r.get("web").Status.LoadBalancer.Ingress) == 1 })
 	eventually(t, "both events", func() bool { return len(r.events) == 2 })
-	if events := r.told(); events[0][:len("Warning "+problem.ReasonSyncFailed)] != "Warning "+problem.ReasonSyncFailed {
+	if events := r.newEvents(); events[0][:len("Warning "+problem.ReasonSyncFailed)] != "Warning "+problem.ReasonSyncFailed {
 		t.Errorf("events = %q", events)
 	}
 }

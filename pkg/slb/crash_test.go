@@ -140,7 +140,7 @@ func survive(t *testing.T, op operation, mishap mishap, k int, want map[string]c
 }
 
 // TestHalfACreationIsTornDown: a Service that goes before its creation has converged, whatever write of that went wrong, leaves
-// nothing in the cloud, or on a CLB of its user's.
+// nothing in the cloud, or on an existing CLB.
 func TestHalfACreationIsTornDown(t *testing.T) {
 	t.Parallel()
 	for _, op := range operations() {

@@ -95,7 +95,7 @@ func manyNodesWorld(b *testing.B) (*world, []*corev1.Service) {
 		services[i] = w.get(name)
 	}
 	w.calls()
-	w.told()
+	w.newEvents()
 	return w, services
 }
 

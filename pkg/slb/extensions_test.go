@@ -147,7 +147,7 @@ func TestCertificates(t *testing.T) {
 			w.mustPass("web")
 			w.mustPass("web")
 			var warnings []string
-			for _, event := range w.told() {
+			for _, event := range w.newEvents() {
 				if strings.HasPrefix(event, "Warning") {
 					warnings = append(warnings, event)
 				}
@@ -182,7 +182,7 @@ func TestUnreadableCertificateIsNotExpired(t *testing.T) {
 	}
 }
 
-// TestExpiredCertificateThatIsServed: a listener keeps what it has; its user is told once.
+// TestExpiredCertificateThatIsServed: a listener keeps what it has; one event says so.
 func TestExpiredCertificateThatIsServed(t *testing.T) {
 	t.Parallel()
 	w := settled(t, secured(""))
@@ -197,10 +197,10 @@ func TestExpiredCertificateThatIsServed(t *testing.T) {
 	w.change("web", func(s *corev1.Service) { s.Annotations = svc.Annotations })
 	w.drift("web")
 	w.addNode("d")
-	w.told()
+	w.newEvents()
 	w.mustPass("web")
 	w.mustPass("web")
-	events := w.told()
+	events := w.newEvents()
 	if len(events) != 2 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonCertificateExpired) {
 		t.Errorf("events %q, want one %s and one of the new member", events, problem.ReasonCertificateExpired)
 	}

@@ -231,7 +231,7 @@ func TestWaitingPodIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestRoleWithoutPods: everything else goes on, and somebody is told once.
+// TestRoleWithoutPods: everything else goes on, and one event says so.
 func TestRoleWithoutPods(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"get", "patch"} {
@@ -246,7 +246,7 @@ func TestRoleWithoutPods(t *testing.T) {
 			w.mustPass("web")
 			w.mustPass("web")
 			members := w.podMembers("k8s/8080/web/default/c1")
-			events := strings.Join(w.told(), "\n")
+			events := strings.Join(w.newEvents(), "\n")
 			if want := map[string]int{"get": 1, "patch": 2}[verb]; len(members) != want {
 				t.Errorf("%d members, want %d", len(members), want)
 			}

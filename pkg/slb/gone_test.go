@@ -23,7 +23,7 @@ func named(t *testing.T) (w *world, id string) {
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Name, "shop") })
 	w.mustPass("web")
 	w.calls()
-	w.told()
+	w.newEvents()
 	return w, w.get("web").Labels[service.LabelLoadBalancerID]
 }
 
@@ -68,7 +68,7 @@ func TestTakenOverCLBIsKept(t *testing.T) {
 	if state := w.state()["shop"]; len(w.lbs()) != 1 || len(state.Listeners) != 0 || len(state.Groups) != 0 {
 		t.Errorf("%d CLBs, %v; want the CLB without listeners and groups", len(w.lbs()), state)
 	}
-	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], "Removed this Service's listeners and vServer groups from CLB "+id) {
+	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], "Removed this Service's listeners and vServer groups from CLB "+id) {
 		t.Errorf("events %q, want one that names what stays", events)
 	}
 }
@@ -97,7 +97,7 @@ func TestCLBWithoutTagsAndMarksMakesNoSecondOne(t *testing.T) {
 	if writes := writesOf(w.calls()); err != nil || len(writes) != 0 {
 		t.Errorf("error %v, writes %v", err, writes)
 	}
-	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], id) || !strings.Contains(events[0], mark.TagOwner) {
+	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], id) || !strings.Contains(events[0], mark.TagOwner) {
 		t.Errorf("events %q, want one with the id and the tag to restore", events)
 	}
 }
@@ -124,14 +124,14 @@ func TestCreateThenNotFoundYet(t *testing.T) {
 	w.drift("web")
 	w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "code": codeGone, "status": 404, "times": 1})
 	w.fault(map[string]any{"action": "DescribeLoadBalancers", "times": 1, "stale": "24h"})
-	w.told()
+	w.newEvents()
 	w.mustPass("web")
 	w.clearFaults()
 	w.mustPass("web")
 	if got := w.get("web").Labels[service.LabelLoadBalancerID]; got != id || len(w.lbs()) != 1 {
 		t.Errorf("on CLB %s of %d, want %s alone", got, len(w.lbs()), id)
 	}
-	if events := w.told(); len(events) != 0 {
+	if events := w.newEvents(); len(events) != 0 {
 		t.Errorf("events %q, want none", events)
 	}
 }
@@ -233,7 +233,7 @@ func TestBrake(t *testing.T) {
 	if n := len(w.lbs()); n != len(names) {
 		t.Errorf("%d CLBs once the VPC could be read, want %d", n, len(names))
 	}
-	if events := w.told(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "miss their CLBs within a minute") }) {
+	if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "miss their CLBs within a minute") }) {
 		t.Errorf("events %q, want one that says what holds", events)
 	}
 }

@@ -28,14 +28,14 @@ func joined(t *testing.T, change ...func(*corev1.Service)) (w *world, group stri
 	w.put(svc)
 	w.converge("web")
 	w.calls()
-	w.told()
+	w.newEvents()
 	return w, group
 }
 
 // mustReport fails unless one Warning of the reason was emitted.
 func (w *world) mustReport(reason string) {
 	w.t.Helper()
-	for _, event := range w.told() {
+	for _, event := range w.newEvents() {
 		if strings.HasPrefix(event, "Warning "+reason) {
 			return
 		}

@@ -20,7 +20,7 @@ func TestNotesAreInTheLogOnce(t *testing.T) {
 	annotate(svc, annotation.HealthCheckFlag, "on")
 	w := settled(t, svc)
 	w.restart()
-	w.told()
+	w.newEvents()
 	lines := &lineCounter{}
 	ctx := klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(lines))))
 	pass := func(want int) {
@@ -36,7 +36,7 @@ func TestNotesAreInTheLogOnce(t *testing.T) {
 	pass(1)
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.HealthCheckMethod, "get") })
 	pass(2)
-	for _, event := range w.told() {
+	for _, event := range w.newEvents() {
 		if !strings.HasPrefix(event, "Normal "+problem.ReasonEnsured) {
 			t.Errorf("event %q, want none but that of the change", event)
 		}

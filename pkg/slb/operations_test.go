@@ -171,7 +171,7 @@ func reuses() []operation {
 	}
 }
 
-// guested makes a world in which a Service has tags and domain extensions on a CLB of its user's.
+// guested makes a world in which a Service has tags and domain extensions on an existing CLB.
 func guested(w *world) {
 	threeNodes(w)
 	w.put(guest(w, "a.example.com:cert-1", "a=1"))

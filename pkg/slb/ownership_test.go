@@ -25,12 +25,12 @@ func TestTypeWithoutGate(t *testing.T) {
 	if len(w.state()) != 1 {
 		t.Error("the Service has no CLB")
 	}
-	if events := w.told(); len(events) != 2 || !strings.Contains(events[0], annotation.GateLoadBalancerType+" is off") {
+	if events := w.newEvents(); len(events) != 2 || !strings.Contains(events[0], annotation.GateLoadBalancerType+" is off") {
 		t.Errorf("events %q, want one about the gate", events)
 	}
 }
 
-// TestTypeBehindGate: a Service of another kind of load balancer is told once and not touched.
+// TestTypeBehindGate: a Service of another kind of load balancer gets one event and is not touched.
 func TestTypeBehindGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -45,7 +45,7 @@ func TestTypeBehindGate(t *testing.T) {
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls %v, want none", calls)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
 		t.Errorf("events %q, want one", events)
 	}
 	if got := w.get("web"); service.HasFinalizer(got) || len(got.Status.Conditions) > 0 {
@@ -70,7 +70,7 @@ func TestTypeAddedLater(t *testing.T) {
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls %v, want none", calls)
 	}
-	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], w.get("web").Labels[service.LabelLoadBalancerID]) {
+	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], w.get("web").Labels[service.LabelLoadBalancerID]) {
 		t.Errorf("events %q, want one that names the CLB", events)
 	}
 	w.change("web", deleteService)

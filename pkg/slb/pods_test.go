@@ -57,7 +57,7 @@ func podWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, put func
 	w.put(svc)
 	w.mustPass("web")
 	w.calls()
-	w.told()
+	w.newEvents()
 	return w, put
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// story is a random sequence of events over one Service, told from a seed.
+// story is a random sequence of events over one Service, derived from a seed.
 type story struct {
 	*world
 	random *rand.Rand
@@ -72,7 +72,7 @@ func (h *story) ports(svc *corev1.Service) {
 	}
 }
 
-// secureWeb makes the Service of a story: its first port is https. On a CLB of its user's, that has a tag of the user's own.
+// secureWeb makes the Service of a story: its first port is https. On an existing CLB, that has a tag of the user's own.
 func (w *world) secureWeb(reused bool) *corev1.Service {
 	w.t.Helper()
 	svc := testService("web", 80)
@@ -85,7 +85,7 @@ func (w *world) secureWeb(reused bool) *corev1.Service {
 }
 
 // TestAnyOrderOfEventsEndsInTheSameState: whatever happened before, the end is what a program that sees only the end
-// makes of it, and nothing is written after that. What left the annotations is gone, on a CLB of its user's, too.
+// makes of it, and nothing is written after that. What left the annotations is gone, on an existing CLB, too.
 func TestAnyOrderOfEventsEndsInTheSameState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {

@@ -83,7 +83,7 @@ func TestServiceShowsItsCLB(t *testing.T) {
 	if len(svc.Status.Conditions) != 1 || svc.Status.Conditions[0].Status != metav1.ConditionTrue {
 		t.Errorf("conditions = %v, want one that is true", svc.Status.Conditions)
 	}
-	events := w.told()
+	events := w.newEvents()
 	if len(events) != 1 || events[0][:len("Normal EnsuredLoadBalancer")] != "Normal EnsuredLoadBalancer" {
 		t.Errorf("events = %q, want one EnsuredLoadBalancer", events)
 	}
@@ -97,7 +97,7 @@ func settled(t *testing.T, svc *corev1.Service) *world {
 	w.put(svc)
 	w.mustPass(svc.Name)
 	w.calls()
-	w.told()
+	w.newEvents()
 	return w
 }
 
@@ -110,7 +110,7 @@ func TestUnchangedServiceCostsNothing(t *testing.T) {
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls = %v, want none", calls)
 	}
-	if events := w.told(); len(events) != 0 {
+	if events := w.newEvents(); len(events) != 0 {
 		t.Errorf("events = %v, want none", events)
 	}
 }
@@ -195,14 +195,14 @@ func TestReleasedInstanceKeepsNoOtherOut(t *testing.T) {
 	if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 1 {
 		t.Errorf("status = %v, want the address although one node is bad", ingress)
 	}
-	w.told()
+	w.newEvents()
 	for range 3 {
 		if err := w.pass("web"); err == nil {
 			t.Error("no error although a node is no member")
 		}
 	}
-	if events := w.told(); len(events) != 0 {
-		t.Errorf("events = %q, want none: the failure was told", events)
+	if events := w.newEvents(); len(events) != 0 {
+		t.Errorf("events = %q, want none: the failure has its event already", events)
 	}
 	w.deleteNode("b")
 	w.mustPass("web")
@@ -324,7 +324,7 @@ func TestLostCLBIsMadeAnew(t *testing.T) {
 	if n := len(w.state()); n != 1 || after == before {
 		t.Errorf("%d CLBs, id %s, before %s; want one new", n, after, before)
 	}
-	events := w.told()
+	events := w.newEvents()
 	if len(events) != 1 || events[0][:len("Warning "+problem.ReasonLoadBalancerRecreated)] != "Warning "+problem.ReasonLoadBalancerRecreated {
 		t.Errorf("events = %q, want one that tells of the new address", events)
 	}

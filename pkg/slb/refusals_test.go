@@ -11,7 +11,7 @@ import (
 )
 
 // TestARefusedChargeNamesItsRule: the cloud answers with a code and the user finds annotation, value and what is accepted,
-// but only where the annotations break the rule. What is mended by that advice is then served.
+// but only where the annotations break the rule. What is corrected by that advice is then served.
 func TestARefusedChargeNamesItsRule(t *testing.T) {
 	t.Parallel()
 	const bySpec, byBandwidth = `loadbalancer-instance-charge-type: "PayBySpec" is no longer sold`, `loadbalancer-charge-type: "paybybandwidth" may be refused`
@@ -41,7 +41,7 @@ func TestARefusedChargeNamesItsRule(t *testing.T) {
 					t.Fatal("the pass does not tell of the refusal")
 				}
 			}
-			events := w.told()
+			events := w.newEvents()
 			if len(events) != 1 || !strings.Contains(events[0], test.code) || !strings.Contains(events[0], "request ") || !strings.Contains(events[0], test.want) {
 				t.Errorf("events %q, want one with code, request and %q", events, test.want)
 			}
@@ -85,7 +85,7 @@ func TestACloudThatRefusesCharges(t *testing.T) {
 }
 
 // TestLongNames: the marks of a Service may have more characters than older pages of the API accept. Where the cloud takes them, as the
-// vendor's own controller relies on, nothing is shortened; where it does not, the user learns what to shorten, once.
+// official CCM relies on, nothing is shortened; where it does not, the user learns what to shorten, once.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", 63)
@@ -106,7 +106,7 @@ func TestLongNames(t *testing.T) {
 				t.Fatal("the pass does not tell of the refusal")
 			}
 		}
-		events := w.told()
+		events := w.newEvents()
 		if len(events) != 1 || !strings.Contains(events[0], long) || !strings.Contains(events[0], "up to 80 are accepted everywhere") {
 			t.Errorf("events %q, want one with the name and what is accepted", events)
 		}

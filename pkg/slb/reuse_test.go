@@ -90,7 +90,7 @@ func TestReuseWithOverride(t *testing.T) {
 	if ip := w.get("web").Status.LoadBalancer.Ingress[0].IP; ip != lb.Address {
 		t.Errorf("status %s, want %s", ip, lb.Address)
 	}
-	if events := strings.Join(w.told(), "\n"); !strings.Contains(events, problem.ReasonListenerConflict) || !strings.Contains(events, "k8s/81/other/default/c9") {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonListenerConflict) || !strings.Contains(events, "k8s/81/other/default/c9") {
 		t.Errorf("events = %q, want one that names the owner of port 81", events)
 	}
 	w.change("web", deleteService)
@@ -123,7 +123,7 @@ func TestReuseWithoutOverride(t *testing.T) {
 	if len(w.get("web").Status.LoadBalancer.Ingress) != 1 {
 		t.Error("the Service shows no address")
 	}
-	if events := w.told(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonListenersLeftAlone) {
+	if events := w.newEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonListenersLeftAlone) {
 		t.Errorf("events = %q", events)
 	}
 	w.change("web", deleteService)
@@ -188,7 +188,7 @@ func TestNotReusable(t *testing.T) {
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("writes %v, want none", writes)
 			}
-			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonLoadBalancerNotReusable) {
+			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonLoadBalancerNotReusable) {
 				t.Errorf("events = %q, want one %s", events, problem.ReasonLoadBalancerNotReusable)
 			}
 			w.change("web", deleteService)
@@ -225,7 +225,7 @@ func TestServiceStaysOnItsCLB(t *testing.T) {
 				threeNodes(w)
 				w.put(test.before(w))
 				w.mustPass("web")
-				w.told()
+				w.newEvents()
 				before := w.get("web").Labels[service.LabelLoadBalancerID]
 				w.change("web", func(svc *corev1.Service) { test.change(w, svc) })
 				if restarted {
@@ -239,7 +239,7 @@ func TestServiceStaysOnItsCLB(t *testing.T) {
 				if after := w.get("web").Labels[service.LabelLoadBalancerID]; after != before {
 					t.Errorf("the Service moved from %s to %s", before, after)
 				}
-				events := w.told()
+				events := w.newEvents()
 				if !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+problem.ReasonImmutableAttribute) }) {
 					t.Errorf("events = %q, want %s", events, problem.ReasonImmutableAttribute)
 				}
@@ -275,7 +275,7 @@ func TestPreservedOnDelete(t *testing.T) {
 			if len(after.Tags) != 0 || after.DeleteProtection != "off" || after.Protection != "NonProtection" {
 				t.Errorf("still bound to us: %v", after)
 			}
-			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonPreservedOnDelete) {
+			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonPreservedOnDelete) {
 				t.Errorf("events = %q, want one %s", events, problem.ReasonPreservedOnDelete)
 			}
 		})
@@ -283,7 +283,7 @@ func TestPreservedOnDelete(t *testing.T) {
 }
 
 // TestPreservedKinds: whatever kind of Service goes, by deletion or by its type, nothing that carries traffic changes: listeners,
-// groups, members, the list of the source ranges, and all of a CLB of its user's.
+// groups, members, the list of the source ranges, and all of an existing CLB.
 func TestPreservedKinds(t *testing.T) {
 	t.Parallel()
 	made := func(f func() *corev1.Service) func(*world) *corev1.Service {

@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestServiceThatCannotBeWritten: which change of the Service the API server refuses is told once, with the reason that the
-// vendor's own controller gives; nothing is made in the cloud before the finalizer stands, and the next pass goes on.
+// TestServiceThatCannotBeWritten: which change of the Service the API server refuses is one event, with the reason that the
+// official CCM gives; nothing is made in the cloud before the finalizer stands, and the next pass goes on.
 func TestServiceThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -38,7 +38,7 @@ func TestServiceThatCannotBeWritten(t *testing.T) {
 			w := newWorld(t)
 			threeNodes(w)
 			test.act(w)
-			w.told()
+			w.newEvents()
 			w.calls()
 			refusing := true
 			w.kube.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -51,7 +51,7 @@ func TestServiceThatCannotBeWritten(t *testing.T) {
 					t.Errorf("error %v, want that of the API server", err)
 				}
 			}
-			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+test.reason) {
+			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+test.reason) {
 				t.Errorf("events %q, want one %s", events, test.reason)
 			}
 			if writes := writesOf(w.calls()); (len(writes) > 0) != test.writes {

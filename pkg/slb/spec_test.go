@@ -66,7 +66,7 @@ func TestLoadBalancerIP(t *testing.T) {
 			if address != test.address {
 				t.Errorf("address %q, want %q", address, test.address)
 			}
-			if events := w.told(); test.reason != "" && !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+test.reason) }) {
+			if events := w.newEvents(); test.reason != "" && !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+test.reason) }) {
 				t.Errorf("events %q, want %s", events, test.reason)
 			}
 		})
@@ -80,9 +80,9 @@ func TestLoadBalancerIPLater(t *testing.T) {
 	have := w.get("web").Status.LoadBalancer.Ingress[0].IP
 	for ip, reason := range map[string]string{have: "", "10.1.77.7": problem.ReasonImmutableAttribute} {
 		w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerIP = ip })
-		w.told()
+		w.newEvents()
 		w.mustPass("web")
-		events := strings.Join(w.told(), "\n")
+		events := strings.Join(w.newEvents(), "\n")
 		if reason == "" && events != "" || !strings.Contains(events, reason) {
 			t.Errorf("%s: events %q, want %q", ip, events, reason)
 		}
@@ -92,7 +92,7 @@ func TestLoadBalancerIPLater(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyANewCLBCouldHave: an annotation that is removed is told like one that changes, and blocks nothing.
+// TestWhatOnlyANewCLBCouldHave: an annotation that is removed gets an event like one that changes, and blocks nothing.
 func TestWhatOnlyANewCLBCouldHave(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
@@ -107,13 +107,13 @@ func TestWhatOnlyANewCLBCouldHave(t *testing.T) {
 	if diff := cmp.Diff([]string{"SetLoadBalancerTCPListenerAttribute"}, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	events := w.told()
+	events := w.newEvents()
 	if len(events) != 1 || !strings.Contains(events[0], "address-type") || !strings.Contains(events[0], "ip-version") {
 		t.Errorf("events %q, want one that names both, and none that says all is as the Service wants it", events)
 	}
 	w.mustPass("web")
-	if events := w.told(); len(events) != 0 {
-		t.Errorf("told again: %q", events)
+	if events := w.newEvents(); len(events) != 0 {
+		t.Errorf("the event is repeated: %q", events)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestNoNodeHasTheLabels(t *testing.T) {
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("writes %v, want the members to stay", writes)
 	}
-	if events := w.told(); len(events) != 1 || !strings.Contains(events[0], "pool=web") {
+	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], "pool=web") {
 		t.Errorf("events %q, want one that names the labels", events)
 	}
 }

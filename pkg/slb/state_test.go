@@ -18,7 +18,7 @@ type cloudLB struct {
 	Groups                                                                    map[string][]string
 }
 
-// state returns the CLBs by name. Groups of one name are told apart, so that a leaked one shows.
+// state returns the CLBs by name. Groups of one name are kept apart, so that a leaked one shows.
 func (w *world) state() map[string]cloudLB {
 	w.t.Helper()
 	var raw rawState

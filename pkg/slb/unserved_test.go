@@ -16,14 +16,14 @@ func onlySCTP(svc *corev1.Service) {
 	svc.Spec.Ports = []corev1.ServicePort{testPort(90, corev1.ProtocolSCTP)}
 }
 
-// TestServiceWithoutAServablePort costs nothing: one event that says what is accepted, no CLB, nothing on a CLB of its
-// user's, and no list of source ranges. What its user mends is served; what never was there is deleted without a write.
+// TestServiceWithoutAServablePort costs nothing: one event that says what is accepted, no CLB, nothing on an existing CLB,
+// and no list of source ranges. What is corrected is served; what never was there is deleted without a write.
 func TestServiceWithoutAServablePort(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, event string
 		service     func(*world) *corev1.Service
-		mend        func(*corev1.Service)
+		repair      func(*corev1.Service)
 	}{
 		{"SCTP", `"SCTP" of port 90 is not accepted; accepted: TCP, UDP; no port can be served, so that no CLB is created`, func(*world) *corev1.Service {
 			svc := restricted("192.0.2.0/24")
@@ -35,7 +35,7 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 			svc.Spec.Ports[0].NodePort = 0
 			return svc
 		}, func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 30080 }},
-		{"SCTP on a CLB of its user's", "so that the CLB has nothing of the Service", func(w *world) *corev1.Service {
+		{"SCTP on an existing CLB", "so that the CLB has nothing of the Service", func(w *world) *corev1.Service {
 			svc := reusing("web", w.makeCLB().ID, "true")
 			annotate(svc, annotation.AdditionalTags, "a=1")
 			onlySCTP(svc)
@@ -54,17 +54,17 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("writes %v, want none", writes)
 			}
-			if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], test.event) {
+			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], test.event) {
 				t.Errorf("events %q, want one %s with %q", events, problem.ReasonFeatureNotSupported, test.event)
 			}
 			if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonFeatureNotSupported || !strings.Contains(condition.Message, test.event) {
 				t.Errorf("condition %+v, want the reason in it", condition)
 			}
 			original := w.get("web").Spec.Ports
-			w.change("web", test.mend)
+			w.change("web", test.repair)
 			w.converge("web")
 			if keys := w.listenerKeys(); len(keys) != 1 || w.synced("web").Status != metav1.ConditionTrue {
-				t.Errorf("listeners %v, condition %+v after the ports were mended", keys, w.synced("web"))
+				t.Errorf("listeners %v, condition %+v after the ports were repaired", keys, w.synced("web"))
 			}
 			w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = original })
 			w.converge("web")
@@ -92,7 +92,7 @@ func TestDeletionOfAServiceThatNeverHadACLB(t *testing.T) {
 	}
 }
 
-// TestServiceThatLosesItsLastServablePort: the CLB keeps its address without listeners, its user is told once, the old port
+// TestServiceThatLosesItsLastServablePort: the CLB keeps its address without listeners, one event says so, the old port
 // comes back with the same address, and a CLB that somebody deletes in the meantime is not made anew.
 func TestServiceThatLosesItsLastServablePort(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestServiceThatLosesItsLastServablePort(t *testing.T) {
 	if len(lb.Listeners)+len(lb.Groups) != 0 || lb.DeleteProtection != "on" {
 		t.Errorf("CLB %+v, want it without listeners and groups", lb)
 	}
-	warnings := strings.Join(w.told(), "\n")
+	warnings := strings.Join(w.newEvents(), "\n")
 	if strings.Count(warnings, "Warning") != 1 || !strings.Contains(warnings, "the CLB keeps its address and has no listener") {
 		t.Errorf("events %q, want one warning that tells of the CLB", warnings)
 	}

@@ -123,7 +123,7 @@ func TestTwoServicesInOneGroup(t *testing.T) {
 	}
 }
 
-// TestGroupThatIsNotThere: the port stays as it is and its user is told; the other ports are served.
+// TestGroupThatIsNotThere: the port stays as it is with an event; the other ports are served.
 func TestGroupThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,7 +135,7 @@ func TestGroupThatIsNotThere(t *testing.T) {
 	if diff := cmp.Diff([]string{"tcp:80", "tcp:82"}, w.listenerKeys()); diff != "" {
 		t.Errorf("listeners (-want +got):\n%s", diff)
 	}
-	if events := strings.Join(w.told(), "\n"); !strings.Contains(events, "rsp-gone") {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "rsp-gone") {
 		t.Errorf("events = %q, want one that names the group", events)
 	}
 	before := w.state()

@@ -30,8 +30,8 @@ func (w *world) synced(name string) metav1.Condition {
 	return *condition
 }
 
-// TestOneBadPortHoldsNoOtherUp: the address shows as soon as one port answers; the bad port is told of once, however often
-// it is tried, stands in the condition, and its success is told, too.
+// TestOneBadPortHoldsNoOtherUp: the address shows as soon as one port answers; the bad port has one event, however often
+// it is tried, stands in the condition, and its success has an event, too.
 func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,7 +51,7 @@ func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
 	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonSyncFailed || !strings.Contains(condition.Message, "udp:53") {
 		t.Errorf("condition %+v, want the bad port in it", condition)
 	}
-	events := w.told()
+	events := w.newEvents()
 	if len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonSyncFailed) || !strings.Contains(events[0], "udp:53") {
 		t.Errorf("events %q, want one that names the port", events)
 	}
@@ -60,7 +60,7 @@ func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
 	if condition := w.synced("web"); condition.Status != metav1.ConditionTrue || condition.Reason != problem.ReasonEnsured {
 		t.Errorf("condition %+v after the success", condition)
 	}
-	if events := w.told(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonEnsured) {
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonEnsured) {
 		t.Errorf("events %q, want that of the success", events)
 	}
 }
@@ -130,8 +130,8 @@ func TestListenerChangedByHandIsRestored(t *testing.T) {
 	}
 }
 
-// TestWhatWeMakeIsTheVendorsOwn: everything by which the vendor's own controller recognises its work is on what we make.
-func TestWhatWeMakeIsTheVendorsOwn(t *testing.T) {
+// TestWhatWeMakeHasTheOfficialMarks: everything by which the official CCM recognises its work is on what we make.
+func TestWhatWeMakeHasTheOfficialMarks(t *testing.T) {
 	t.Parallel()
 	ours := settled(t, testService("web", 80, 81))
 	theirs := newWorld(t)
@@ -188,7 +188,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 	})
 }
 
-// TestFailedPassMakesNothingNews: what was told before a read failed, or was throttled, is not told again after it.
+// TestFailedPassMakesNothingNews: an event from before a failed or throttled read is not repeated after it.
 func TestFailedPassMakesNothingNews(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []map[string]any{
@@ -201,16 +201,16 @@ func TestFailedPassMakesNothingNews(t *testing.T) {
 			annotate(svc, annotation.Bandwidth, "9")
 		})
 		w.mustPass("web")
-		if events := w.told(); len(events) != 2 {
+		if events := w.newEvents(); len(events) != 2 {
 			t.Errorf("events %q, want those of both annotations", events)
 		}
 		w.fault(fault)
 		w.drift("web")
 		_ = w.pass("web") // fails, or is quiet
 		w.mustPass("web")
-		for _, event := range w.told() {
+		for _, event := range w.newEvents() {
 			if strings.Contains(event, "vsw-b") || strings.Contains(event, "bandwidth") {
-				t.Errorf("%v: %q is told again", fault["code"], event)
+				t.Errorf("%v: %q is repeated", fault["code"], event)
 			}
 		}
 	}

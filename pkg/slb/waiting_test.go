@@ -30,7 +30,7 @@ func TestBusyIsQuietAndReadsNothing(t *testing.T) {
 	if reads := len(w.emulator.Calls(w.mark)) - len(writesOf(w.calls())); reads != 0 {
 		t.Errorf("%d reads, want none: a refused call changes nothing", reads)
 	}
-	if events := w.told(); len(events) != 1 {
+	if events := w.newEvents(); len(events) != 1 {
 		t.Errorf("events = %q, want only that of the success", events)
 	}
 }
@@ -53,7 +53,7 @@ func TestBusyForTooLongIsDoubted(t *testing.T) {
 	if calls := w.calls(); len(calls) == len(writesOf(calls)) {
 		t.Errorf("calls = %v, want a look at what is there", calls)
 	}
-	if events := w.told(); len(events) != 1 {
+	if events := w.newEvents(); len(events) != 1 {
 		t.Errorf("events = %q, want one", events)
 	}
 }
@@ -72,7 +72,7 @@ func TestThrottledWaitsForTheNextMinute(t *testing.T) {
 	if at := time.Now().Add(wait); at.Before(next) || at.After(next.Add(testThrottleDelay+time.Second)) {
 		t.Errorf("next pass at %s, want it just after %s", at, next)
 	}
-	if events := w.told(); len(events) != 0 {
+	if events := w.newEvents(); len(events) != 0 {
 		t.Errorf("events = %q, want none", events)
 	}
 }

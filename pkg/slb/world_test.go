@@ -336,8 +336,8 @@ func writesOf(actions []string) []string {
 	return writes
 }
 
-// told returns the events since the last time.
-func (w *world) told() []string {
+// newEvents returns the events since the last time.
+func (w *world) newEvents() []string {
 	var events []string
 	for {
 		select {

@@ -186,7 +186,7 @@ func TestController(t *testing.T) {
 	}
 }
 
-// TestNodesThatJoin: one node, and one batch of them, and everything around it, from the event until each node is told. In a
+// TestNodesThatJoin: one node, and one batch of them, and everything around it, from the event until each node has its condition. In a
 // bubble, so that the time is that of waits alone.
 func TestNodesThatJoin(t *testing.T) {
 	t.Parallel()

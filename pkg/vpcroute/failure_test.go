@@ -109,9 +109,9 @@ func playFailure(t *testing.T, fault string, write int, dies bool) {
 func TestPartialFailure(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		code string
-		told int // nodes that have an event about it
-	}{"busy": {code: "VPC_ROUTE_ENTRY_STATUS_ERROR"}, "refused": {code: "InvalidParameter", told: 3}} {
+		code   string
+		failed int // nodes with an event about the failure
+	}{"busy": {code: "VPC_ROUTE_ENTRY_STATUS_ERROR"}, "refused": {code: "InvalidParameter", failed: 3}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestPartialFailure(t *testing.T) {
 				if !slices.Equal(sizes, []int{50, 3, 3, 3}) {
 					t.Errorf("entries of the batches: %v, want 50 and three times 3", sizes)
 				}
-				if told := c.emitted(); told[reasonCreated] != 50 || told[reasonCreateFailed] != test.told {
-					t.Errorf("events %v, want 50 of creations and %d of failures", told, test.told)
+				if events := c.emitted(); events[reasonCreated] != 50 || events[reasonCreateFailed] != test.failed {
+					t.Errorf("events %v, want 50 of creations and %d of failures", events, test.failed)
 				}
 				c.wantRoutes(testTable, want)
 				if _, no := c.available(); len(no) != 0 {

@@ -145,12 +145,12 @@ func TestNodeWithoutPodCIDR(t *testing.T) {
 		c := newCluster(t, a)
 		c.set(nodeOf(0, withCIDR(), func(node *corev1.Node) { node.CreationTimestamp = metav1.Now() }))
 		c.kickPass()
-		if told := c.emitted(); len(told) != 0 {
-			t.Errorf("events about a node that just joined: %v", told)
+		if events := c.emitted(); len(events) != 0 {
+			t.Errorf("events about a node that just joined: %v", events)
 		}
 		c.converge(time.Minute)
-		if told := c.emitted(); told[reasonNoCIDR] != 1 {
-			t.Errorf("events = %v, want one %s", told, reasonNoCIDR)
+		if events := c.emitted(); events[reasonNoCIDR] != 1 {
+			t.Errorf("events = %v, want one %s", events, reasonNoCIDR)
 		}
 	})
 }

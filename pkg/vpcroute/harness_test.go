@@ -199,7 +199,7 @@ func (c *cluster) available() (yes, no []string) {
 	return yes, no
 }
 
-// told returns how often each reason was told since the last question.
+// emitted returns how often each reason was emitted since the last call.
 func (c *cluster) emitted() map[string]int {
 	reasons := map[string]int{}
 	for {

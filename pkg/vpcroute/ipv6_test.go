@@ -63,8 +63,8 @@ func TestDualStack(t *testing.T) {
 				if _, no := c.available(); !slices.Equal(no, []string{"node-2"}) {
 					t.Errorf("nodes without network: %v, want the one whose IPv6 range leads elsewhere", no)
 				}
-				if told := c.emitted(); told[reasonConflict] != 1 || told[reasonIPv6] != 0 {
-					t.Errorf("events = %v, want one %s", told, reasonConflict)
+				if events := c.emitted(); events[reasonConflict] != 1 || events[reasonIPv6] != 0 {
+					t.Errorf("events = %v, want one %s", events, reasonConflict)
 				}
 
 				c.restart()
@@ -124,8 +124,8 @@ func TestVPCWithoutIPv6(t *testing.T) {
 				if _, no := c.available(); !slices.Equal(no, []string{"node-3"}) {
 					t.Errorf("nodes without network: %v, want node-3", no)
 				}
-				if told := c.emitted(); told[reasonIPv6] != 1 {
-					t.Errorf("events = %v, want one %s", told, reasonIPv6)
+				if events := c.emitted(); events[reasonIPv6] != 1 {
+					t.Errorf("events = %v, want one %s", events, reasonIPv6)
 				}
 				for _, call := range a.Calls(0) {
 					if call.Code != "" {

@@ -148,7 +148,7 @@ func TestWhileDown(t *testing.T) {
 	})
 }
 
-// TestConflict: a foreign entry stays, its node is told and stays without network, the other nodes work.
+// TestConflict: a foreign entry stays, its node has an event and stays without network, the other nodes work.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

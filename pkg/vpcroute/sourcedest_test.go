@@ -12,7 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// TestSourceDestCheck: one read per hundred nodes and one write per interface whose check is on; failures are told once
+// TestSourceDestCheck: one read per hundred nodes and one write per interface whose check is on; a failure is one event
 // and tried again, and do not hold up the others.
 func TestSourceDestCheck(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestSourceDestQuota(t *testing.T) {
 	}
 }
 
-// TestSourceDestForbidden: a key without the permission is told after one call, not after one for each node, and the
+// TestSourceDestForbidden: a key without the permission is reported after one call, not after one for each node, and the
 // permission is used once it is there.
 func TestSourceDestForbidden(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 // handoverWithin is how long a cluster may be without a leader, in seconds, when the leader is stopped cleanly, as in every rolling update.
 const handoverWithin = 2
 
-// handover measures how soon a standby leads after the leader was told to stop, its own shutdown included.
+// handover measures how soon a standby leads after the leader was asked to stop, its own shutdown included.
 func handover(ctx context.Context, r run) (figures []Figure, err error) {
 	e, err := newEnv(ctx, r, envOptions{})
 	if err != nil {

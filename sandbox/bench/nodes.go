@@ -14,7 +14,7 @@ const (
 	joinNodes    = 1000
 	joinSeconds  = 90
 
-	// steadyPeriod is what the calls of the steady state are told for. It is watched at least that long: the addresses of nodes and the
+	// steadyPeriod is what the calls of the steady state are reported for. It is watched at least that long: the addresses of nodes and the
 	// route tables are read again after minutes only.
 	steadyPeriod   = 5 * time.Minute
 	steadyMaxCalls = 10

@@ -34,12 +34,12 @@ func TestDemo(t *testing.T) { //nolint:paralleltest // see above
 	if code := p.wait(demoDeadline); code != 0 {
 		t.Fatalf("exit code is %d; standard error:\n%s", code, p.stderr.String())
 	}
-	told := reportOf(t, p)
-	if !told.OK {
-		t.Errorf("the report says that not all is as told: %+v", told)
+	report := reportOf(t, p)
+	if !report.OK {
+		t.Errorf("the report says that not all went as planned: %+v", report)
 	}
 	var names []string
-	for _, step := range told.Steps {
+	for _, step := range report.Steps {
 		names = append(names, step.Name)
 		if !step.OK || step.Seen == "" {
 			t.Errorf("step %q: %+v", step.Name, step)
@@ -63,9 +63,9 @@ func TestDemoSaysWhyItFails(t *testing.T) {
 	if code := p.wait(stopDeadline); code != 1 {
 		t.Errorf("exit code without programs is %d, want 1", code)
 	}
-	told := reportOf(t, p)
-	if told.OK || len(told.Steps) != 2 || told.Steps[0].OK || told.Steps[0].Seen == "" {
-		t.Errorf("the report is %+v, want a first step that says why it failed, and the clean-up", told)
+	report := reportOf(t, p)
+	if report.OK || len(report.Steps) != 2 || report.Steps[0].OK || report.Steps[0].Seen == "" {
+		t.Errorf("the report is %+v, want a first step that says why it failed, and the clean-up", report)
 	}
 	checkEmpty(t, tmp)
 }

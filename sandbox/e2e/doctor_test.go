@@ -23,7 +23,7 @@ const (
 )
 
 // TestDoctor runs the command under the published role, beside no manager: first nothing has a provider ID, then all is
-// well, then one thing after the other is broken and mended.
+// well, then one thing after the other is broken and repaired.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{nodes: 2})
@@ -39,9 +39,9 @@ func TestDoctor(t *testing.T) {
 	w.wrong("slb:CreateLoadBalancer", "denied")
 	w.admin(http.MethodPut, "accesskeys/"+cluster.AccessKeyID, map[string]any{"permissions": []string{}}, nil)
 
-	mend := w.withoutRight("services/status")
+	restore := w.withoutRight("services/status")
 	w.wrong("may patch services/status", "may not patch")
-	mend()
+	restore()
 
 	w.wrong("pod CIDR of node-1", "outside", "--cluster-cidr=10.250.0.0/16")
 	for field, test := range map[string]struct{ value, subject, detail string }{
@@ -93,8 +93,8 @@ func (w *world) wrong(subject, detail string, args ...string) {
 	})
 }
 
-// withoutRight takes a resource out of the manager's ClusterRole; mend puts it back.
-func (w *world) withoutRight(resource string) (mend func()) {
+// withoutRight takes a resource out of the manager's ClusterRole; restore puts it back.
+func (w *world) withoutRight(resource string) (restore func()) {
 	w.Helper()
 	roles := w.client.RbacV1().ClusterRoles()
 	role, err := roles.Get(w.Context(), "system:"+managerProgram, metav1.GetOptions{})

@@ -93,7 +93,7 @@ func TestForeignNodesAreLeftAlone(t *testing.T) {
 		return w.missing(ctx, slices.Collect(maps.Keys(before)))
 	})
 	w.until("nodes that nothing tells from ours have an event", eventDeadline, func(ctx context.Context) string {
-		return atLeast(w.toldOf(ctx, "InstanceAmbiguous"), fleet)
+		return atLeast(w.countEvents(ctx, "InstanceAmbiguous"), fleet)
 	})
 	if have := w.entries(); len(have) != 2 {
 		t.Errorf("routes %v, want those of the two nodes of ours", have)

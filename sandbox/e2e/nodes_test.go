@@ -118,11 +118,11 @@ func uninitialised(node *corev1.Node, m machine) string {
 func (w *world) wrongIDsAreTold(malformed, unknown int) {
 	w.Helper()
 	w.power("Stopped", malformed, unknown)
-	w.until("the wrong IDs are told", 3*eventDeadline, func(ctx context.Context) string {
+	w.until("the wrong IDs have their events", 3*eventDeadline, func(ctx context.Context) string {
 		switch {
-		case !w.told(ctx, nodeName(malformed), "InvalidProviderID"):
+		case !w.hasEvent(ctx, nodeName(malformed), "InvalidProviderID"):
 			return nodeName(malformed) + " has no event InvalidProviderID"
-		case !w.told(ctx, nodeName(unknown), "InstanceNotFound"):
+		case !w.hasEvent(ctx, nodeName(unknown), "InstanceNotFound"):
 			return nodeName(unknown) + " has no event InstanceNotFound"
 		}
 		return w.unready(ctx, []string{nodeName(malformed), nodeName(unknown)})
@@ -162,12 +162,12 @@ func (w *world) deletionsAreCapped(n int) {
 	for i := 2; i < 2+n; i++ {
 		w.admin(http.MethodDelete, "instances/"+instanceID(i), nil, nil)
 	}
-	w.until("the first ones go and the others are told to wait", eventDeadline, func(ctx context.Context) string {
+	w.until("the first ones go and the others have the event that they wait", eventDeadline, func(ctx context.Context) string {
 		if gone := fleet - len(w.nodes(ctx)); gone < most {
 			return fmt.Sprintf("%d nodes are gone", gone)
 		}
-		if told := w.toldOf(ctx, "NodeDeletionDeferred"); told != n-most {
-			return fmt.Sprintf("%d nodes have the event NodeDeletionDeferred, want %d", told, n-most)
+		if got := w.countEvents(ctx, "NodeDeletionDeferred"); got != n-most {
+			return fmt.Sprintf("%d nodes have the event NodeDeletionDeferred, want %d", got, n-most)
 		}
 		return ""
 	})

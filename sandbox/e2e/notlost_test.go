@@ -170,7 +170,7 @@ func (w *world) keptWhile(what string, took time.Duration, nodes []string, happe
 	}
 }
 
-// untilSeen makes ECS honest and waits until the manager has been told of all instances.
+// untilSeen makes ECS honest and waits until the manager has learned of all instances.
 func (w *world) untilSeen() {
 	w.Helper()
 	mark := w.lastCall()

@@ -164,16 +164,16 @@ func (w *world) setProviderID(node, id string) {
 	}
 }
 
-// told reports whether a Node has an event with the reason.
-func (w *world) told(ctx context.Context, node, reason string) bool {
+// hasEvent reports whether a Node has an event with the reason.
+func (w *world) hasEvent(ctx context.Context, node, reason string) bool {
 	list, err := w.client.CoreV1().Events("").List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.kind": "Node", "involvedObject.name": node, "reason": reason}.String(),
 	})
 	return err == nil && len(list.Items) > 0
 }
 
-// toldOf is how many Nodes have an event with the reason.
-func (w *world) toldOf(ctx context.Context, reason string) int {
+// countEvents is how many Nodes have an event with the reason.
+func (w *world) countEvents(ctx context.Context, reason string) int {
 	list, err := w.client.CoreV1().Events("").List(ctx, metav1.ListOptions{
 		FieldSelector: fields.Set{"involvedObject.kind": "Node", "reason": reason}.String(),
 	})

@@ -52,7 +52,7 @@ func TestRightsAreExact(t *testing.T) {
 		return ""
 	})
 	w.admin(http.MethodPut, "instances/"+instanceID(3), map[string]string{"Status": "Stopped"}, nil)
-	w.until("a stopped instance is told", eventDeadline, func(ctx context.Context) string {
+	w.until("a stopped instance has its event", eventDeadline, func(ctx context.Context) string {
 		if node := w.nodes(ctx)[nodeName(3)]; node == nil || !tainted(node, cloudproviderapi.TaintNodeShutdown) {
 			return "no shutdown taint"
 		}

@@ -185,8 +185,8 @@ func (w *world) asPerson(version, action string, more map[string]string) {
 // conflictIsTold expects an event on the node, the foreign entry as it was, and the node routed once the entry is gone.
 func (w *world) conflictIsTold(node string, foreign entry) {
 	w.Helper()
-	w.until("the conflict is told", eventDeadline, func(ctx context.Context) string {
-		if !w.told(ctx, node, "RouteConflict") {
+	w.until("the conflict has its event", eventDeadline, func(ctx context.Context) string {
+		if !w.hasEvent(ctx, node, "RouteConflict") {
 			return "there is no event RouteConflict"
 		}
 		return ""
@@ -222,8 +222,8 @@ func (w *world) withoutPodCIDR() {
 		return ""
 	})
 	w.admin(http.MethodPut, "instances/"+more, map[string]string{}, nil)
-	w.until("the lack of a pod CIDR is told", eventDeadline, func(ctx context.Context) string {
-		if !w.told(ctx, more, "NoPodCIDR") {
+	w.until("the lack of a pod CIDR has its event", eventDeadline, func(ctx context.Context) string {
+		if !w.hasEvent(ctx, more, "NoPodCIDR") {
 			return "there is no event NoPodCIDR"
 		}
 		return ""

@@ -51,7 +51,7 @@ func (w *world) unservedCostsNothing() {
 	w.noBalancers("sctp")
 }
 
-// guestLeavesNothing: what a Service has written on a CLB of its user's goes when it leaves the annotations while no manager runs;
+// guestLeavesNothing: what a Service has written on an existing CLB goes when it leaves the annotations while no manager runs;
 // the user's own tag stays.
 func (w *world) guestLeavesNothing() {
 	w.Helper()

@@ -47,7 +47,7 @@ func TestProgramsOfAMachine(t *testing.T) {
 		}
 	}
 	if slices.ContainsFunc(args["kubelet"], func(flag string) bool { return strings.HasPrefix(flag, "--provider-id") }) {
-		t.Error("the kubelet is told its provider ID, which is this project's to find")
+		t.Error("the kubelet is given its provider ID, which is this project's to find")
 	}
 }
 
@@ -89,7 +89,7 @@ func TestDiskKeepsItsDataAndLosesRun(t *testing.T) {
 
 func TestToolsThatAreMissing(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Log("not root: only that is told") // the branch below needs root and an empty PATH
+		t.Log("not root: only that is logged") // the branch below needs root and an empty PATH
 		if _, err := FindTools(); err != ErrNotRoot {
 			t.Errorf("got %v", err)
 		}

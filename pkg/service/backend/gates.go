@@ -13,7 +13,7 @@ import (
 )
 
 // GatePrefix and the name of a Service are a readiness gate of pods: a pod that has it in its spec becomes ready only once
-// it is a member of the Service's groups. The words are the vendor's own controller's.
+// it is a member of the Service's groups. The words are the official CCM's.
 // Source: https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/configure-readiness-gates-for-pods-mounted-to-an-slb-instance.
 const GatePrefix = "service.readiness.alibabacloud.com/"
 

@@ -54,7 +54,7 @@ func TestGuideline(t *testing.T) {
 			return ""
 		})
 	})
-	t.Run("its flags are accepted, and what they mean today is told once", func(t *testing.T) {
+	t.Run("its flags are accepted, and what they mean today is logged once", func(t *testing.T) {
 		pods, err := podsOf(t.Context(), metav1.NamespaceSystem, selector)
 		if err != nil || len(pods) != 1 {
 			t.Fatalf("%d pods, %v", len(pods), err)

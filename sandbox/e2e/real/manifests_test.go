@@ -49,7 +49,7 @@ func TestManifestsOfUsers(t *testing.T) {
 			return ""
 		})
 	})
-	t.Run("what today's Kubernetes does differently is told once", func(t *testing.T) { warningsOfLeader(t) })
+	t.Run("what today's Kubernetes does differently is logged once", func(t *testing.T) { warningsOfLeader(t) })
 	t.Run("the liveness probe over plain HTTP passes", func(t *testing.T) {
 		// It begins after 15 s. The kubelet tells of every failure with an event.
 		until(t, "the probe has run", func(ctx context.Context) string {
@@ -102,7 +102,7 @@ func toldOnce(t *testing.T, pod string, texts ...string) {
 	log := kubectl(t, "", "-n", "kube-system", "logs", pod)
 	for _, want := range texts {
 		if times := strings.Count(log, want); times != 1 {
-			t.Errorf("%q is told %d times, want once; the log is\n%s", want, times, log)
+			t.Errorf("%q is logged %d times, want once; the log is\n%s", want, times, log)
 		}
 	}
 }
