@@ -3,10 +3,14 @@ package healthport
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -138,4 +142,59 @@ func TestSilentConnectionHoldsNobodyUp(t *testing.T) {
 	if got := status(t, "http://"+p.address+"/healthz"); got != http.StatusOK {
 		t.Errorf("status %d beside a silent connection, want 200", got)
 	}
+}
+
+// TestIdleConnectionsTakeNothing: more connections than the port holds, each none with a request, keep no probe out, and the oldest end.
+func TestIdleConnectionsTakeNothing(t *testing.T) {
+	t.Parallel()
+	p := startPort(t)
+	var idle []net.Conn
+	for range 3 * maxConnections {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		idle = append(idle, conn)
+	}
+	for _, scheme := range []string{"http", "https"} {
+		if got := status(t, scheme+"://"+p.address+"/healthz"); got != http.StatusOK {
+			t.Errorf("%s: status %d beside %d idle connections, want 200", scheme, got, len(idle))
+		}
+	}
+	// The port closes the oldest at once, and not only after sniffTimeout.
+	if err := idle[0].SetReadDeadline(time.Now().Add(sniffTimeout / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idle[0].Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest connection is open")
+	}
+}
+
+// failing is a listener that fails as many times before it is closed.
+type failing struct {
+	net.Listener
+	left int
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.left == 0 {
+		return nil, net.ErrClosed
+	}
+	f.left--
+	return nil, syscall.EMFILE
+}
+
+// TestFailureToAcceptPauses: without file descriptors, the loop does not spin.
+func TestFailureToAcceptPauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		if _, err := newBounded(&failing{left: 20}, maxConnections).Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("error %v, want that the listener is closed", err)
+		}
+		if passed := time.Since(start); passed != 20*acceptPause {
+			t.Errorf("20 failures took %s, want %s", passed, 20*acceptPause)
+		}
+	})
 }

@@ -2,7 +2,6 @@ package healthport
 
 import (
 	"bufio"
-	"errors"
 	"net"
 	"sync"
 	"time"
@@ -17,12 +16,12 @@ const tlsHandshakeRecord = 0x16
 
 // splitter accepts from one listener and hands each connection on by its first byte.
 type splitter struct {
-	net.Listener
+	*bounded
 	tls, plain *branch
 }
 
-func newSplitter(listener net.Listener) *splitter {
-	return &splitter{Listener: listener, tls: newBranch(listener), plain: newBranch(listener)}
+func newSplitter(listener *bounded) *splitter {
+	return &splitter{bounded: listener, tls: newBranch(listener), plain: newBranch(listener)}
 }
 
 // run hands connections on until the listener is closed.
@@ -31,11 +30,8 @@ func (s *splitter) run() {
 	defer s.plain.Close()
 	for {
 		conn, err := s.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		if err != nil {
 			return
-		}
-		if err != nil { // for example no file descriptor left: the next connection may fare better
-			continue
 		}
 		go s.route(conn)
 	}
