@@ -192,7 +192,7 @@ type Deployment struct {
 	// Interrupted says that the plan was given up for one that knows more.
 	Interrupted bool
 	// Lost is the id of a load balancer that a call said does not exist. One answer does not prove it: Err is then a
-	// [problem.Wait].
+	// [problem.WaitError].
 	Lost string
 	// Wait is how long a job of the cloud is likely to take that the rest of the plan waits for, 0 for none.
 	Wait time.Duration

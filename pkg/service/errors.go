@@ -33,7 +33,7 @@ func interrupted(err error) bool { return errors.Is(err, alicloud.ErrInterrupted
 func waitTime(err error) (time.Duration, bool) {
 	throttled, gaveUp, longest := false, false, time.Duration(0)
 	for _, leaf := range leaves(err) {
-		var wait *problem.Wait
+		var wait *problem.WaitError
 		switch {
 		case errors.As(leaf, &wait):
 			longest = max(longest, wait.For)

@@ -38,16 +38,16 @@ func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, known s
 		switch {
 		case !r.pods.mayRead():
 			return nil, known
-		case known.Has(endpoint.Uid):
-			ungated.Insert(endpoint.Uid) // the gates of a pod never change
+		case known.Has(endpoint.UID):
+			ungated.Insert(endpoint.UID) // the gates of a pod never change
 			continue
 		}
 		gate, found := r.readGate(ctx, svc, endpoint)
 		switch {
 		case found:
 			gates = append(gates, gate)
-		case gate.Uid != "":
-			ungated.Insert(gate.Uid)
+		case gate.UID != "":
+			ungated.Insert(gate.UID)
 		}
 	}
 	return gates, ungated
@@ -58,7 +58,7 @@ func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, known s
 func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint backend.GateEndpoint) (backend.GatedPod, bool) {
 	pod, err := r.opts.Client.CoreV1().Pods(svc.Namespace).Get(ctx, endpoint.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && endpoint.Uid != "" && pod.UID != endpoint.Uid:
+	case apierrors.IsNotFound(err) || err == nil && endpoint.UID != "" && pod.UID != endpoint.UID:
 		return backend.GatedPod{}, false // the slices are behind
 	case apierrors.IsForbidden(err):
 		now := time.Now()
@@ -67,11 +67,11 @@ func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint
 		return backend.GatedPod{}, false
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "A pod that may have a readiness gate cannot be read", "pod", endpoint.Name)
-		return backend.GatedPod{Name: endpoint.Name, Uid: endpoint.Uid, Address: endpoint.Address, Since: time.Now()}, true
+		return backend.GatedPod{Name: endpoint.Name, UID: endpoint.UID, Address: endpoint.Address, Since: time.Now()}, true
 	}
 	gate, found := backend.GateOf(pod, svc.Name, endpoint.Address)
 	if !found {
-		gate.Uid = pod.UID
+		gate.UID = pod.UID
 	}
 	return gate, found
 }
@@ -102,7 +102,7 @@ func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates [
 // setGate writes the condition. The patch names the UID, so that the API server refuses it on a new pod of the same name.
 func (r *Reconciler) setGate(ctx context.Context, namespace string, change backend.GateChange) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": change.Uid},
+		"metadata": map[string]any{"uid": change.UID},
 		"status":   map[string]any{"conditions": []corev1.PodCondition{change.Condition}},
 	})
 	if err != nil {

@@ -71,8 +71,8 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 		}
 	}
 	if known.balancer.ID() == "" {
-		known, err := r.removeLeftovers(ctx, svc, known)
-		return known, Removal{ID: known.removal.of}, err
+		after, err := r.removeLeftovers(ctx, svc, known)
+		return after, Removal{ID: after.removal.of}, err
 	}
 	removal, err := known.balancer.PlanRemoval(svc, known.record)
 	known.removal.of = removal.ID

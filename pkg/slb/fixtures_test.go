@@ -108,14 +108,7 @@ func taintedBy(key string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key}) }
 }
 
-func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
-func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
-func silentFor(d time.Duration) func(*corev1.Node) {
-	return func(n *corev1.Node) {
-		n.Status.Conditions[0].Status, n.Status.Conditions[0].LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(testNow.Add(-d))
-	}
-}
-func withoutProvider(n *corev1.Node) { n.Spec.ProviderID = "" }
+func notReady(n *corev1.Node)        { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
 
 // listenerLines shows the listeners of a model for people.

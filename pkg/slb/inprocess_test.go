@@ -10,23 +10,23 @@ import (
 )
 
 // processCloud is a cloud without limits of rates, for tests whose time is their own: calls reach it without any network.
-func processCloud(t testing.TB) *emulatortest.Cloud {
-	t.Helper()
+func processCloud(tb testing.TB) *emulatortest.Cloud {
+	tb.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
 	config.Certificates = []cloud.CertificateConfig{{ID: testCertificate}}
-	return emulatortest.New(t, emulator.Options{Config: config})
+	return emulatortest.New(tb, emulator.Options{Config: config})
 }
 
 // processClient makes a client of a cloud without a network between.
-func processClient(t testing.TB, e *emulatortest.Cloud) *alicloud.Client {
-	t.Helper()
+func processClient(tb testing.TB, e *emulatortest.Cloud) *alicloud.Client {
+	tb.Helper()
 	client, err := alicloud.New(alicloud.Options{
 		Region: testRegion, Credentials: testKey(), Transport: e.Transport(),
 		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return client
 }

@@ -28,6 +28,11 @@ func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotati
 	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {
 		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, config.VPCID)
 	}
+	return addressDiffers(lb, svc, params)
+}
+
+// addressDiffers says why the CLB cannot be the one whose address the status of the Service shows, "" if it can.
+func addressDiffers(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params) string {
 	if params.Has(annotation.Hostname) || params.Has(annotation.ExternalIPType) {
 		return "" // the status does not show the CLB's own address
 	}

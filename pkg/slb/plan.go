@@ -46,7 +46,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, drift bool) servi
 	applier.Drift = drift
 	err := applier.Run(ctx, p.Plan)
 	if applier.Lost != "" {
-		err = &problem.Wait{Reason: "CLB " + applier.Lost + " is missing, which one answer does not prove", For: p.clb.goneOver}
+		err = &problem.WaitError{Reason: "CLB " + applier.Lost + " is missing, which one answer does not prove", For: p.clb.goneOver}
 	}
 	after := p.clb.with(p.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
 	if applier.Charge.Asked != "" {

@@ -66,44 +66,39 @@ type location struct {
 
 // locate returns the CLB of a Service as it is.
 //
-// A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So what is
-// known comes first, then a CLB of our own, then the CLB that the label names, then the one of the annotation. adopted says
-// that the Service had a CLB before this program saw it. With an error, the location may say what is known all the same.
+// A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So that CLB comes
+// first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
+// location may say what is known all the same.
 func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
 	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
-	_, wasThere := known.presence.(present)
-	if wasThere {
-		lb, err := e.read(ctx, lastID)
-		if err != nil {
-			return location{}, err
-		}
-		if lb != nil {
-			return e.seen(svc, lb, known.reused()), nil
-		}
-	}
-	if asked == "" || adopted {
-		lb, err := observe.Find(ctx, e.api, svc, lastID, adopted)
-		if err != nil {
-			return location{}, err
-		}
-		if lb != nil {
-			return e.seen(svc, lb, false), nil
-		}
-	}
-	if lastID != "" && lastID != asked && !wasThere {
-		found, err := e.byID(ctx, svc, lastID, adopted)
-		if err != nil || found.presence != nil {
-			return found, err
-		}
+	if current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted); err != nil || current.presence != nil {
+		return current, err
 	}
 	if asked != "" {
 		lb, err := e.reusable(ctx, svc, params, asked)
-		if err != nil {
-			return location{}, err
-		}
-		return e.seen(svc, lb, true), nil
+		return e.seen(svc, lb, true), err
 	}
 	return e.absent(ctx, svc, known, lastID, lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0)
+}
+
+// locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one
+// that the label names. Its presence is nil when none of them is there, which proves nothing yet.
+func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
+	_, wasThere := known.presence.(present)
+	if wasThere {
+		if lb, err := e.read(ctx, lastID); err != nil || lb != nil {
+			return e.seen(svc, lb, known.reused()), err
+		}
+	}
+	if asked == "" || adopted {
+		if lb, err := observe.Find(ctx, e.api, svc, lastID, adopted); err != nil || lb != nil {
+			return e.seen(svc, lb, false), err
+		}
+	}
+	if lastID == "" || lastID == asked || wasThere {
+		return location{}, nil
+	}
+	return e.byID(ctx, svc, lastID, adopted)
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there: they may be
@@ -113,11 +108,8 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	params, _ := annotation.Parse(svc.Annotations)
 	lastID := cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
 	lb, err := observe.Find(ctx, e.api, svc, lastID, true)
-	if err != nil {
-		return location{}, err
-	}
-	if lb != nil {
-		return e.seen(svc, lb, false), nil
+	if err != nil || lb != nil {
+		return e.seen(svc, lb, false), err
 	}
 	missing := lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0
 	ids := []string{lastID, params.Get(annotation.LoadBalancerID)}
@@ -172,8 +164,11 @@ func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopt
 	return location{}, nil
 }
 
-// seen is the location of a CLB that an answer showed.
+// seen is the location of a CLB that an answer showed, and none for nil.
 func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) location {
+	if lb == nil {
+		return location{}
+	}
 	e.missing.found(svc.UID, lb.ID)
 	return location{present{reused: reused}, *lb}
 }
@@ -191,7 +186,7 @@ func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed
 	}
 	unconfirmed := location{presence: unknown{lastID: lastID, missingSince: since}}
 	if left := e.goneOver - now.Sub(since); left > 0 || before.missingSince.IsZero() {
-		return unconfirmed, &problem.Wait{Reason: fmt.Sprintf("CLB %s is missing, which one answer does not prove", lastID), For: cmp.Or(max(left, 0), e.goneOver)}
+		return unconfirmed, &problem.WaitError{Reason: fmt.Sprintf("CLB %s is missing, which one answer does not prove", lastID), For: cmp.Or(max(left, 0), e.goneOver)}
 	}
 	if err := e.missing.confirm(ctx, e, svc.UID, now); err != nil {
 		return unconfirmed, err

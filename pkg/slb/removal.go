@@ -29,19 +29,24 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	}
 	found.loadBalancer.set(location.lb)
 	if found.reused() {
-		actual, err := observe.All(ctx, c.api, location.lb, mark.ServiceName(svc), true)
-		if err != nil {
-			return found, err
-		}
-		found.setObserved(actual)
-		list, err := observe.AccessList(ctx, c.api, svc)
-		found.access.set(list)
-		return found, err
+		return found.readForRemoval(ctx, svc)
 	}
 	params, _ := annotation.Parse(svc.Annotations)
 	record, _ := loadRecord(applied, svc, found.model())
 	found.access, err = c.refreshAccess(ctx, svc, params, found.observed, record)
 	return found, err
+}
+
+// readForRemoval reads everything on an existing CLB: only what carries marks of the Service is removed.
+func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+	actual, err := observe.All(ctx, c.api, c.loadBalancer.value, mark.ServiceName(svc), true)
+	if err != nil {
+		return c, err
+	}
+	c.setObserved(actual)
+	list, err := observe.AccessList(ctx, c.api, svc)
+	c.access.set(list)
+	return c, err
 }
 
 // PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it

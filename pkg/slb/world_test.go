@@ -102,31 +102,31 @@ func (m *mortal) isDead() bool {
 	return m.dead
 }
 
-func newWorld(t testing.TB) *world {
-	t.Helper()
-	return newWorldWith(t, cloud.Limits{})
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	return newWorldWith(tb, cloud.Limits{})
 }
 
 // newWorldWith makes a world whose cloud has the given limits in place of the usual ones.
-func newWorldWith(t testing.TB, limits cloud.Limits) *world {
-	t.Helper()
+func newWorldWith(tb testing.TB, limits cloud.Limits) *world {
+	tb.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = limits
-	return newWorldIn(t, config)
+	return newWorldIn(tb, config)
 }
 
 // newWorldIn makes a world in a cloud with the given settings, and what tests use besides.
-func newWorldIn(t testing.TB, cfg *cloud.Config) *world {
-	t.Helper()
+func newWorldIn(tb testing.TB, cfg *cloud.Config) *world {
+	tb.Helper()
 	cfg.Certificates = []cloud.CertificateConfig{
 		{ID: testCertificate}, {ID: "cert-2"},
 		{ID: "cert-expired", Expires: time.Now().Add(-time.Hour)}, {ID: "cert-expiring", Expires: time.Now().Add(time.Hour)},
 	}
 	cfg.VPCs[0].IPv6CIDR, cfg.VSwitches[0].IPv6CIDR = "2001:db8::/56", "2001:db8::/64"
 	cfg.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}, {ID: "acl-2", Entries: []string{"10.0.0.0/8"}}}
-	e := emulatortest.New(t, emulator.Options{Config: cfg})
+	e := emulatortest.New(tb, emulator.Options{Config: cfg})
 	w := &world{
-		t: t, emulator: e, kube: newClientset(), events: make(chan string, 1000),
+		t: tb, emulator: e, kube: newClientset(), events: make(chan string, 1000),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
 	}
 	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -15,6 +15,7 @@ const (
 	MaxDomainLen  = 80
 )
 
+// DomainPattern matches a domain name of at least two labels. The first label may be "*".
 const DomainPattern = `(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)+`
 
 // ParseExtensions reads "domain:certificate,domain2:certificate2", sorted by domain. Letter case of domains does not count.

@@ -174,9 +174,12 @@ var (
 	onOff   = Value{Kind: Enum, Values: []string{"on", "off"}}
 	boolean = map[string]string{"on": "true", "off": "false"}
 
+	// Layer4 are the protocols that the load balancer forwards without reading them.
+	Layer4 = []string{"tcp", "udp"}
+	// Layer7 are the protocols that the load balancer reads.
+	Layer7 = []string{"http", "https"}
+
 	tcpOnly    = []string{"tcp"}
-	Layer4     = []string{"tcp", "udp"}
-	Layer7     = []string{"http", "https"}
 	httpOnly   = []string{"http"}
 	httpsOnly  = []string{"https"}
 	httpChecks = []string{"tcp", "http", "https"}
@@ -203,6 +206,7 @@ func suffixesOf(rows []Row) map[Suffix]bool {
 	return known
 }
 
+// InstanceAnnotations are the rows for the load balancer itself.
 func InstanceAnnotations() []Row {
 	return []Row{
 		{Suffix: AddressType, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true}, Default: "internet"},
@@ -231,6 +235,7 @@ func InstanceAnnotations() []Row {
 	}
 }
 
+// BackendAnnotations are the rows for backends and their weights.
 func BackendAnnotations() []Row {
 	return []Row{
 		{Suffix: BackendLabel, Scope: ScopeBackends, Value: Value{Kind: Selector}},

@@ -21,6 +21,7 @@ const (
 // OwnTags is how many tags of ours a CLB has at most.
 const OwnTags = 5
 
+// ReservedTags are the keys of our own tags, which no annotation can set.
 var ReservedTags = sets.New(mark.TagOwner, mark.TagCluster, mark.TagReused, mark.TagApplied, mark.TagWritten, mark.TagDomains)
 
 // ParseTags reads "k=v,k2=v2". A key without value has the empty one; a value may hold further "=".

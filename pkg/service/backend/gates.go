@@ -34,7 +34,7 @@ const (
 // GatedPod is a pod with a gate of the Service that is an endpoint and not known to be ready.
 type GatedPod struct {
 	Name    string
-	Uid     types.UID
+	UID     types.UID
 	Address string
 	// open is what the condition says now, reason why.
 	open   bool
@@ -53,7 +53,7 @@ func GateOf(pod *corev1.Pod, service, address string) (GatedPod, bool) {
 	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == gate }) {
 		return GatedPod{}, false
 	}
-	gated := GatedPod{Name: pod.Name, Uid: pod.UID, Address: address, Since: pod.CreationTimestamp.Time}
+	gated := GatedPod{Name: pod.Name, UID: pod.UID, Address: address, Since: pod.CreationTimestamp.Time}
 	containers, _ := PodCondition(pod, corev1.ContainersReady)
 	if !containers.LastTransitionTime.IsZero() {
 		gated.Since = containers.LastTransitionTime.Time
@@ -70,6 +70,7 @@ func GateOf(pod *corev1.Pod, service, address string) (GatedPod, bool) {
 	return gated, true
 }
 
+// PodCondition returns a condition of a pod, and false if the pod does not have it.
 func PodCondition(pod *corev1.Pod, name corev1.PodConditionType) (corev1.PodCondition, bool) {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == name })
 	if i < 0 {
@@ -81,7 +82,7 @@ func PodCondition(pod *corev1.Pod, name corev1.PodConditionType) (corev1.PodCond
 // GateEndpoint is an endpoint whose pod may have a closed gate.
 type GateEndpoint struct {
 	Name    string
-	Uid     types.UID
+	UID     types.UID
 	Address string
 }
 
@@ -93,7 +94,7 @@ func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 		terminating := endpoint.Conditions.Terminating != nil && *endpoint.Conditions.Terminating
 		ready := StateOf(endpoint) == EndpointReady && !publishNotReady
 		if pod := endpoint.TargetRef; pod != nil && pod.Kind == "Pod" && !ready && !terminating {
-			found = append(found, GateEndpoint{Name: pod.Name, Uid: pod.UID, Address: endpoint.Addresses[0]})
+			found = append(found, GateEndpoint{Name: pod.Name, UID: pod.UID, Address: endpoint.Addresses[0]})
 		}
 	})
 	slices.SortFunc(found, func(a, b GateEndpoint) int { return cmp.Compare(a.Address, b.Address) })

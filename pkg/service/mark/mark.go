@@ -46,8 +46,9 @@ type Owner struct {
 	ClusterID string
 }
 
+// OwnerOf returns the identity of a Service in the cluster.
 func OwnerOf(svc *corev1.Service, clusterID string) Owner {
-	return Owner{Service: types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name}, ClusterID: clusterID}
+	return Owner{Service: ServiceName(svc), ClusterID: clusterID}
 }
 
 // Mark returns the description of a listener (port is the Service's) or the name of a group (port is the node port, or
@@ -56,6 +57,7 @@ func (o Owner) Mark(port string) string {
 	return strings.Join([]string{markPrefix, port, o.Service.Name, o.Service.Namespace, o.ClusterID}, "/")
 }
 
+// PortMark is [Owner.Mark] for a number.
 func (o Owner) PortMark(port int32) string { return o.Mark(strconv.Itoa(int(port))) }
 
 // Owns reports whether text is one of the owner's marks.

@@ -13,6 +13,7 @@ type Problem struct {
 	Message string
 }
 
+// Newf formats the message of a problem as [fmt.Sprintf] does.
 func Newf(reason, format string, args ...any) Problem {
 	return Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }

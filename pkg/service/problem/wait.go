@@ -2,9 +2,9 @@ package problem
 
 import "time"
 
-// Wait is an error that only means "not now": something is under way or not certain yet, and the pass is made again after the
+// WaitError is an error that only means "not now": something is under way or not certain yet, and the pass is made again after the
 // time. Nobody needs an event of it.
-type Wait struct {
+type WaitError struct {
 	// Reason says what is waited for.
 	Reason string
 	// For is the time until the next pass.
@@ -12,4 +12,4 @@ type Wait struct {
 }
 
 // Error implements error.
-func (w *Wait) Error() string { return w.Reason }
+func (w *WaitError) Error() string { return w.Reason }

@@ -54,26 +54,26 @@ var executors = map[model.Op]executor{
 
 // do makes the calls of a step in its place among those that wait.
 func (a *Applier) do(ctx context.Context, step model.Step) error {
-	executor, ok := executors[step.Op]
+	by, ok := executors[step.Op]
 	if !ok {
 		return fmt.Errorf("operation %q is not known", step.Op)
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	waiting.Priority = a.priority(executor, step)
-	return executor.run(a, alicloud.WithWaiting(ctx, waiting), step)
+	waiting.Priority = a.priority(by, step)
+	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }
 
 // priority of a step. What only repairs drift can wait, but not a backend that no longer answers: one that gets the weight 0
 // is as urgent as one that is removed.
-func (a *Applier) priority(executor executor, step model.Step) alicloud.Priority {
+func (a *Applier) priority(by executor, step model.Step) alicloud.Priority {
 	switch {
 	case step.Op == model.OpSetBackends && slices.ContainsFunc(step.New, func(b alicloud.Backend) bool { return b.Weight == 0 }),
-		executor.priority == alicloud.PriorityRemoval:
+		by.priority == alicloud.PriorityRemoval:
 		return alicloud.PriorityRemoval
 	case a.Drift, step.Op == model.OpSetBackends && onlyShares(step):
 		return alicloud.PriorityDrift
 	default:
-		return executor.priority
+		return by.priority
 	}
 }
 

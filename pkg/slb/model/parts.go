@@ -5,6 +5,7 @@ import "slices"
 // Part names a part of what is known of a CLB.
 type Part string
 
+// Each part is read on its own, and has its own doubt.
 const (
 	PartLoadBalancer Part = "load balancer"
 	PartListeners    Part = "listeners"

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // AccessList returns the list of the Service with its entries, nil when there is none.
