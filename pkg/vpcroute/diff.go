@@ -62,6 +62,8 @@ type evidence struct {
 	former func(route) bool
 	// gone reports whether the cloud has proven that it no longer has the instance.
 	gone func(instance string) bool
+	// stands reports whether a table had an entry for the route when it was last read.
+	stands func(route) bool
 }
 
 // route is a CIDR and the instance that it leads to, in whichever table.
@@ -118,9 +120,7 @@ func (p *plan) compare(t *table, config Config, known evidence, cidr netip.Prefi
 // classify decides about an entry that no node wants.
 func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
 	switch owner := ownerOf(config, e); {
-	case e.Status != alicloud.RouteAvailable || owner == somebodyElse || len(d.instances) == 0:
-		// Without any node nothing proves that a node is gone: the cache may just be empty, or an API server has come back
-		// without its data while all pods still run.
+	case e.Status != alicloud.RouteAvailable || owner == somebodyElse:
 	case waitsForCIDR(d, e.hop):
 		// The Node of this machine has just been registered again, and may get the same pod CIDR.
 	case owner == thisCluster || known.former(e.route()):

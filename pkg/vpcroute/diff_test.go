@@ -91,11 +91,12 @@ func TestDiff(t *testing.T) {
 			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-7", marked)},
 			remove: []string{cidr9}, states: map[string]state{cidr0: stateAvailable},
 		},
-		"no node at all: the cache may be empty": {
-			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1")},
+		"no node at all: the entries are without a node, and whether they go is decided elsewhere": {
+			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1")}, remove: []string{cidr0},
 		},
 		"no node is left, or the API server has lost them all": {
 			former: []route{routeOf(cidr0, "i-0"), routeOf(cidr1, "i-1")}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1", marked)},
+			remove: []string{cidr0, cidr1},
 		},
 		"foreign entry in the way": {
 			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other", described("by hand"))}, states: map[string]state{cidr0: stateConflict},

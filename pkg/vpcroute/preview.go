@@ -51,7 +51,7 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 		p.Problems = append(p.Problems, problem.node.Name+": "+problem.message)
 	}
 	if n := len(removals.withheld); n > 0 {
-		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node stay: more than may go at once, and nothing proves that their instances are gone", n))
+		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node stay: more than may go at once, or there is no node, and nothing proves that their instances are gone", n))
 	}
 	v := view{plans: plans, tableOf: known.tableOf, check: func(string) checkState { return checkOff }}
 	if !w.opts.SkipSourceDestCheck {
@@ -80,7 +80,7 @@ func (g *preview) compare() ([]*plan, decision) {
 	for i, t := range g.tables {
 		plans[i] = diff(g.d, t, g.w.opts.Config, g.evidence)
 	}
-	return plans, g.removals.decide(surplusOf(plans), len(g.d.routes), g.evidence, time.Now())
+	return plans, g.removals.decide(surplusOf(plans), g.d, g.evidence, time.Now())
 }
 
 // prove asks the cloud once for the instances of doubtful entries, and takes it that it would go on to answer the same.

@@ -108,6 +108,9 @@ func (w *Writer) ask(ctx context.Context, d *desired, hops sets.Set[string]) (se
 // prove asks the cloud for the instances of which it is time, and remembers which of them it does not show. It reports whether
 // it asked, and when it is time again.
 func (w *Writer) prove(ctx context.Context, d *desired, hops sets.Set[string], now time.Time) (asked bool, next time.Time) {
+	if len(d.instances) == 0 {
+		return false, time.Time{} // there is nothing to compare an answer with
+	}
 	w.mu.Lock()
 	w.proofs.retain(hops)
 	due := w.proofs.due(hops, now)

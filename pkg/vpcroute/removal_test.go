@@ -251,6 +251,10 @@ func TestRemovals(t *testing.T) {
 	}
 	seen, unseen := func(route) bool { return true }, func(route) bool { return false }
 	none := func(string) bool { return false }
+	wanted := func(n int) *desired {
+		nodes, _ := nodesOf(100 + n)
+		return desiredOf(nodes[100:], testConfig(), instanceOf, start)
+	}
 	for name, test := range map[string]struct {
 		surplus, wanted int
 		known           evidence
@@ -259,16 +263,18 @@ func TestRemovals(t *testing.T) {
 		allowed, held   int
 		waits           bool
 	}{
-		"one, seen":                    {surplus: 1, wanted: 9, known: evidence{seen, none}, allowed: 1},
-		"one, never seen, just now":    {surplus: 1, wanted: 9, known: evidence{unseen, none}, waits: true},
-		"one, never seen, after grace": {surplus: 1, wanted: 9, known: evidence{unseen, none}, after: startGrace, allowed: 1},
-		"many":                         {surplus: 50, wanted: 50, known: evidence{seen, none}, held: 50},
-		"many, gone":                   {surplus: 50, wanted: 50, known: evidence{seen, func(string) bool { return true }}, allowed: 50},
-		"two of three":                 {surplus: 2, wanted: 1, known: evidence{seen, none}, held: 2},
-		"all that the cap allows":      {surplus: 5, wanted: 45, known: evidence{seen, none}, allowed: 5},
-		"the cap is spent":             {surplus: 1, wanted: 45, known: evidence{seen, none}, spent: 5, held: 1},
+		"one, seen":                    {surplus: 1, wanted: 9, known: evidence{former: seen, gone: none}, allowed: 1},
+		"one, never seen, just now":    {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, waits: true},
+		"one, never seen, after grace": {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, after: startGrace, allowed: 1},
+		"many":                         {surplus: 50, wanted: 50, known: evidence{former: seen, gone: none}, held: 50},
+		"many, gone":                   {surplus: 50, wanted: 50, known: evidence{former: seen, gone: func(string) bool { return true }}, allowed: 50},
+		"one, and no node at all":      {surplus: 1, known: evidence{former: seen, gone: none}, held: 1},
+		"one gone, and no node at all": {surplus: 1, known: evidence{former: seen, gone: func(string) bool { return true }}, held: 1},
+		"two of three":                 {surplus: 2, wanted: 1, known: evidence{former: seen, gone: none}, held: 2},
+		"all that the cap allows":      {surplus: 5, wanted: 45, known: evidence{former: seen, gone: none}, allowed: 5},
+		"the cap is spent":             {surplus: 1, wanted: 45, known: evidence{former: seen, gone: none}, spent: 5, held: 1},
 		"one gone, others not": {
-			surplus: 50, wanted: 50, known: evidence{seen, func(id string) bool { return id == "i-7" }}, allowed: 1, held: 49,
+			surplus: 50, wanted: 50, known: evidence{former: seen, gone: func(id string) bool { return id == "i-7" }}, allowed: 1, held: 49,
 		},
 	} {
 		r := newRemovals(start)
@@ -276,12 +282,13 @@ func TestRemovals(t *testing.T) {
 		for i := range test.spent {
 			r.note(routeOf(cidrOf(i+100), "i-old"), now.Add(-time.Minute))
 		}
-		got := r.decide(surplus(test.surplus), test.wanted, test.known, now)
+		test.known.stands = func(route) bool { return true }
+		got := r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now)
 		if len(got.allowed) != test.allowed || len(got.withheld) != test.held || got.until.IsZero() == test.waits {
 			t.Errorf("%s: %d allowed, %d withheld, until %v", name, len(got.allowed), len(got.withheld), got.until)
 		}
 		// Withheld routes stay so while fewer and fewer are surplus.
-		if test.held > 1 && len(r.decide(surplus(1), test.wanted, test.known, now.Add(removalInterval)).allowed) > 0 {
+		if test.held > 1 && len(r.decide(surplus(1), wanted(10), test.known, now.Add(removalInterval)).allowed) > 0 {
 			t.Errorf("%s: the last of the withheld routes goes without a proof", name)
 		}
 	}
@@ -359,7 +366,7 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 		change   func(*Options)
 	}{
 		"nothing there":               {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}},
-		"no node":                     {entries: map[string]map[string]string{marked: {cidrOf(0): "i-0"}}},
+		"no node":                     {entries: map[string]map[string]string{marked: {cidrOf(0): "i-0"}}, problems: 1},
 		"all there":                   {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{"": {cidrOf(0): "i-0"}}},
 		"node went":                   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{marked: {cidrOf(2): "i-2"}}},
 		"nodes swapped":               {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{marked: {cidrOf(0): "i-1", cidrOf(1): "i-0"}}},

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -24,9 +26,9 @@ const (
 // at least 5, but never more than a third.
 func removalCap(routes int) int { return max(1, min(max(5, routes/10), routes/3)) }
 
-// removals decides which entries without a node may go. More of them at once than the cap allows are suspect: all of them stay
-// until a node wants them again, or the cloud proves that the instance is gone. It decides by what it is given and what it
-// remembers alone, and is safe for concurrent use.
+// removals decides which entries without a node may go. More of them at once than the cap allows are suspect, and so are all
+// entries while there is no node at all: they stay until a node wants them again, or the cloud proves that the instance is gone.
+// It decides by what it is given and what it remembers alone, and is safe for concurrent use.
 type removals struct {
 	started time.Time
 
@@ -79,13 +81,41 @@ func (p *plan) removable(d decision) []alicloud.RouteEntry {
 	return all
 }
 
-// decide looks at the surplus routes, beside which nodes have so many. A route that is no longer surplus is no longer suspended
-// either.
-func (r *removals) decide(surplus []route, wanted int, known evidence, now time.Time) decision {
+// decide looks at the surplus routes, beside those that the nodes want.
+func (r *removals) decide(surplus []route, nodes *desired, known evidence, now time.Time) decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d := decision{allowed: map[route]bool{}, withheld: map[route]struct{}{}}
-	var open []route
+	d := decision{allowed: map[route]bool{}, withheld: r.unread(surplus, nodes, known)}
+	open := surplus
+	if len(nodes.instances) > 0 {
+		open = r.open(&d, surplus, known, now)
+	}
+	tooMany := len(nodes.instances) == 0 || len(open) > removalCap(len(nodes.routes)+len(surplus))-r.used(now)
+	for _, candidate := range open {
+		if tooMany {
+			d.withheld[candidate] = struct{}{}
+		} else {
+			d.allowed[candidate] = true
+		}
+	}
+	r.suspended = d.withheld
+	return d
+}
+
+// unread returns the suspended routes of which this pass knows nothing, because their table could not be read. What is wanted
+// again or has no entry any more is suspended no longer.
+func (r *removals) unread(surplus []route, nodes *desired, known evidence) map[route]struct{} {
+	unread, read := map[route]struct{}{}, sets.New(surplus...)
+	for old := range r.suspended {
+		if nodes.routes[old.cidr].instance != old.instance && known.stands(old) && !read.Has(old) {
+			unread[old] = struct{}{}
+		}
+	}
+	return unread
+}
+
+// open decides about the routes of which something is known, and returns the others.
+func (r *removals) open(d *decision, surplus []route, known evidence, now time.Time) (open []route) {
 	for _, candidate := range surplus {
 		_, suspended := r.suspended[candidate]
 		_, begun := r.recent[candidate] // in another table
@@ -100,16 +130,7 @@ func (r *removals) decide(surplus []route, wanted int, known evidence, now time.
 			open = append(open, candidate)
 		}
 	}
-	tooMany := len(open) > removalCap(wanted+len(surplus))-r.used(now)
-	for _, candidate := range open {
-		if tooMany {
-			d.withheld[candidate] = struct{}{}
-		} else {
-			d.allowed[candidate] = true
-		}
-	}
-	r.suspended = d.withheld
-	return d
+	return open
 }
 
 // used counts the removals without a proof within the interval.

@@ -100,6 +100,6 @@ func (r reporter) withheld(n int, newest *corev1.Node) {
 		r.events.Resolve(ofCluster, reasonWithheld)
 		return
 	}
-	r.warnOnce(ofCluster, newest, reasonWithheld, "%d routes of this cluster have no node any more, more than may go at once. They stay until their nodes "+
-		"are back, or the cloud shows for a minute that their instances are gone", n)
+	r.warnOnce(ofCluster, newest, reasonWithheld, "%d routes of this cluster have no node any more: more than may go at once, or all nodes were gone. They stay until "+
+		"their nodes are back, or the cloud shows for a minute that their instances are gone", n)
 }

@@ -130,6 +130,11 @@ func (w *Writer) evidence(now time.Time) evidence {
 			defer w.mu.Unlock()
 			return w.absences.gone(instance, now)
 		},
+		stands: func(r route) bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.hasEntry(r)
+		},
 	}
 }
 
@@ -164,7 +169,7 @@ func (w *Writer) compare(d *desired, tables []*table, now time.Time) ([]*plan, d
 	for i, t := range tables {
 		plans[i] = diff(d, t, w.opts.Config, known)
 	}
-	return plans, w.removals.decide(surplusOf(plans), len(d.routes), known, now)
+	return plans, w.removals.decide(surplusOf(plans), d, known, now)
 }
 
 // noteRemoval remembers a route that went although nothing proves that its instance is gone.

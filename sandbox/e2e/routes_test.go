@@ -33,6 +33,9 @@ const (
 	routablePods = "10.244.0.0/18"
 	// foreigner is an instance that is no node.
 	foreigner = "i-foreigner"
+	// routedWithin is how long the tables may differ from the nodes: in its first minute, a manager removes no route whose node it has
+	// never seen.
+	routedWithin = eventDeadline + time.Minute
 )
 
 // routed are the manager's flags. A short period shows soon that a manager with nothing to do writes nothing.
@@ -125,7 +128,7 @@ func (w *world) wantedEntries(ctx context.Context) []entry {
 // foreign entry holds in the second table.
 func (w *world) untilRouted(what string, conflicting ...string) {
 	w.Helper()
-	w.until(what, eventDeadline, func(ctx context.Context) string {
+	w.until(what, routedWithin, func(ctx context.Context) string {
 		want, nodes := w.wantedEntries(ctx), w.nodes(ctx)
 		for i := range want {
 			for _, name := range conflicting {

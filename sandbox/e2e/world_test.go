@@ -215,8 +215,11 @@ func (w *world) until(what string, deadline time.Duration, see func(ctx context.
 		if err := w.alive(); err != nil {
 			return false, err
 		}
-		missing = see(ctx)
-		return missing == "", nil
+		seen := see(ctx)
+		if ctx.Err() == nil { // what fails because the time is over says nothing
+			missing = seen
+		}
+		return seen == "", nil
 	})
 	if err != nil {
 		w.Fatalf("%s: %s: %v", what, missing, err)
