@@ -75,7 +75,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.L
 	defer unlock()
 	known := r.stateOf(svc)
 	defer func() { r.states.commit(svc, known) }()
-	known, done, err := r.ensure(ctx, svc, HasFinalizer(svc) || slices.Contains(svc.Finalizers, StockFinalizer), known)
+	known, done, err := r.ensureAll(ctx, svc, known)
 	if done.record != nil {
 		if _, storeErr := r.writer.change(ctx, done.service, done.record.store()); storeErr != nil {
 			err = errors.Join(err, fmt.Errorf("record what was applied to %s: %w", done.record.LoadBalancerID, storeErr))
@@ -93,6 +93,21 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.L
 		return nil, errors.New("no listener of the load balancer runs yet")
 	}
 	return done.status, nil
+}
+
+// ensureAll makes the stages of [Reconciler.ensure], once more whenever pods were found to wait for their readiness gates: nobody else
+// has them made again.
+func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known state) (state, ensured, error) {
+	adopted := HasFinalizer(svc) || slices.Contains(svc.Finalizers, StockFinalizer)
+	writes := 0
+	for {
+		after, done, err := r.ensure(ctx, svc, adopted, known)
+		done.writes += writes
+		if err != nil || r.readGates(ctx, svc, after.cache.gates, maxGateReads, done.registered) != atOnce {
+			return after, done, err
+		}
+		svc, known, writes = done.service, after, done.writes
+	}
 }
 
 // Delete tears down what the Service has in the cloud, then removes our marks from the Service.

@@ -142,6 +142,9 @@ func (c *Controller) handle(ctx context.Context, key types.NamespacedName) {
 		logger.Error(err, "Sync failed, will try again", "failures", c.queue.NumRequeues(key)+1)
 		c.queue.AddRateLimited(key)
 		return
+	case next == atOnce: // whoever waits for what the pass has learned has waited long enough
+		c.order.ask(key, ownEvent)
+		c.queue.Add(key)
 	case next > 0:
 		c.queue.AddAfter(key, next)
 	}

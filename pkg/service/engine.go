@@ -125,6 +125,8 @@ type Inputs struct {
 	Slices []*discoveryv1.EndpointSlice
 	// Waiting are addresses of pods that wait for nothing but to be backends, see [backend.GatePrefix].
 	Waiting sets.Set[string]
+	// Held are addresses of pods that stay backends if they are, see [backend.Input].
+	Held sets.Set[string]
 	// Interfaces maps addresses of pods to the ids of their network interfaces, Blocks are the address blocks of the VPC, none
 	// where they are not known.
 	Interfaces map[string]string

@@ -18,6 +18,8 @@ const (
 	maxThrottleJitter = 3 * time.Second
 	// unresolvedWait is how often a backend that is not known in the cloud is read again.
 	unresolvedWait = 30 * time.Second
+	// atOnce is for a pass that the next one follows, with what has been learned.
+	atOnce = time.Millisecond
 	// conflictWait is how often a port that belongs to somebody else is read again.
 	conflictWait = time.Minute
 	// maxBusyInRow is how often an answer may be busy before what is known is no longer trusted. At most 5 s apart,
@@ -46,7 +48,7 @@ func waitTime(err error) (time.Duration, bool) {
 		}
 	}
 	if gaveUp {
-		return time.Millisecond, true // the next pass plans anew, and takes the place in the line
+		return atOnce, true // the next pass plans anew, and takes the place in the line
 	}
 	if throttled {
 		now := time.Now()

@@ -1,10 +1,13 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,14 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// podReader reads pods one by one, and only those that may have a gate: a watch would hold every pod of the cluster in
-// memory.
+// podReader knows whether pods may be read: one by one, and only those that may have a gate. A watch would hold every pod of the
+// cluster in memory.
 type podReader struct {
 	// forbidden is when the API server last said that the role may not get pods. Then no gate is known, and none opens.
 	forbidden atomic.Pointer[time.Time]
@@ -31,83 +33,124 @@ func (p *podReader) mayRead() bool {
 	return at == nil || time.Since(*at) > defaultResyncPeriod
 }
 
-// readGates returns the pods with a gate of the Service that are not known to be ready, and those that are known to have no gate.
-func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, known sets.Set[types.UID], in backend.Input) (gates []backend.GatedPod, ungated sets.Set[types.UID]) {
-	ungated = sets.New[types.UID]()
-	for _, endpoint := range backend.GateEndpoints(in, svc.Spec.PublishNotReadyAddresses) {
-		switch {
-		case !r.pods.mayRead():
-			return nil, known
-		case known.Has(endpoint.UID):
-			ungated.Insert(endpoint.UID) // the gates of a pod never change
-			continue
-		}
-		gate, found := r.readGate(ctx, svc, endpoint)
-		switch {
-		case found:
-			gates = append(gates, gate)
-		case gate.UID != "":
-			ungated.Insert(gate.UID)
-		}
-	}
-	return gates, ungated
+// podGates is what is known of the pods that may have a readiness gate of the Service: those whose endpoints are not ready. A pass
+// works with its own, see [podGates.following].
+type podGates struct {
+	// begun says that a pass has seen the endpoints.
+	begun bool
+	pods  map[backend.GateEndpoint]podGate
 }
 
-// readGate reads one pod. A failure is no reason to let the other backends wait: the pod counts as not ready and is read
-// again soon.
-func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint backend.GateEndpoint) (backend.GatedPod, bool) {
-	pod, err := r.opts.Client.CoreV1().Pods(svc.Namespace).Get(ctx, endpoint.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err) || err == nil && endpoint.UID != "" && pod.UID != endpoint.UID:
-		return backend.GatedPod{}, false // the slices are behind
-	case apierrors.IsForbidden(err):
-		now := time.Now()
-		r.pods.forbidden.Store(&now)
-		klog.FromContext(ctx).Info("Readiness gates of pods stay closed: the role may not get pods", "gate", backend.GatePrefix+svc.Name)
-		return backend.GatedPod{}, false
-	case err != nil:
-		klog.FromContext(ctx).Error(err, "A pod that may have a readiness gate cannot be read", "pod", endpoint.Name)
-		return backend.GatedPod{Name: endpoint.Name, UID: endpoint.UID, Address: endpoint.Address, Since: time.Now()}, true
-	}
-	gate, found := backend.GateOf(pod, svc.Name, endpoint.Address)
-	if !found {
-		gate.UID = pod.UID
-	}
-	return gate, found
+// podGate is what is known of one pod.
+type podGate struct {
+	// held keeps the pod a backend if it is one, until it was read: when this process saw the Service for the first time it was not
+	// ready. A process before this one may have registered it, and it waits for its gate. A pod that is no longer ready later had an
+	// open gate or none, so that it can leave before anybody reads it.
+	held bool
+	// triedAt is when the pod was last read, or a read failed; known says that one succeeded.
+	triedAt time.Time
+	known   bool
+	// gated says that the pod has a gate of the Service, and gate is what it was like. The gates of a pod never change.
+	gated bool
+	gate  backend.GatedPod
 }
 
-// opened is what [Reconciler.openGates] found.
-type opened struct {
-	problems []problem.Problem
-	// wait is when pods that are not registered yet are due again, 0 for none.
-	wait time.Duration
+// following returns what is known of the pods of endpoints that are not ready now. seen says that there are endpoints at all.
+func (p podGates) following(endpoints []backend.GateEndpoint, seen bool) podGates {
+	current := podGates{begun: p.begun || seen}
+	if len(endpoints) > 0 {
+		current.pods = make(map[backend.GateEndpoint]podGate, len(endpoints))
+	}
+	for _, endpoint := range endpoints {
+		gate, ok := p.pods[endpoint]
+		if !ok {
+			gate.held = !p.begun
+		}
+		current.pods[endpoint] = gate
+	}
+	return current
+}
+
+// gateEndpoints returns the endpoints whose pods may have a gate.
+func (r *Reconciler) gateEndpoints(svc *corev1.Service, in backend.Input) []backend.GateEndpoint {
+	if !r.pods.mayRead() {
+		return nil
+	}
+	return backend.GateEndpoints(in, svc.Spec.PublishNotReadyAddresses)
+}
+
+// waiting returns the addresses of pods that wait for nothing but to be backends.
+func (p podGates) waiting(nodes []backend.Node) sets.Set[string] {
+	return p.addresses(func(gate podGate) bool { return gate.gated && gate.gate.Waits(nodes) })
+}
+
+// held returns the addresses of pods that stay backends if they are.
+func (p podGates) held() sets.Set[string] {
+	return p.addresses(func(gate podGate) bool { return gate.held && !gate.known })
+}
+
+func (p podGates) addresses(of func(podGate) bool) sets.Set[string] {
+	found := sets.New[string]()
+	for endpoint, gate := range p.pods {
+		if of(gate) {
+			found.Insert(endpoint.Address)
+		}
+	}
+	return found
+}
+
+// place notes which of the pods that wait have no network interface.
+func (p podGates) place(interfaces map[string]string, waiting sets.Set[string]) {
+	for endpoint, gate := range p.pods {
+		gate.gate.Unplaced = waiting.Has(endpoint.Address) && interfaces[endpoint.Address] == ""
+		p.pods[endpoint] = gate
+	}
+}
+
+// sorted returns the pods in a fixed order.
+func (p podGates) sorted(order func(a, b podGate) int) []backend.GateEndpoint {
+	return slices.SortedFunc(maps.Keys(p.pods), func(a, b backend.GateEndpoint) int {
+		return cmp.Or(order(p.pods[a], p.pods[b]), cmp.Compare(a.Address, b.Address))
+	})
 }
 
 // openGates brings the readiness gates in line with the backends that are registered.
-func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates []backend.GatedPod, registered func(address string) bool) (opened, error) {
+func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates podGates, registered func(address string) bool) ([]problem.Problem, error) {
 	var errs []error
-	for _, change := range backend.GateChanges(svc.Name, gates, registered, time.Now()) {
-		err := r.setGate(ctx, svc.Namespace, change)
-		switch {
+	for _, endpoint := range gates.sorted(func(podGate, podGate) int { return 0 }) {
+		pod := gates.pods[endpoint]
+		if !pod.gated {
+			continue
+		}
+		condition, wanted := pod.gate.Condition(svc.Name, registered(endpoint.Address), time.Now())
+		if !wanted {
+			continue
+		}
+		switch err := r.setGate(ctx, svc.Namespace, pod.gate, condition); {
+		case err == nil:
+			pod.gate = pod.gate.With(condition)
+			gates.pods[endpoint] = pod
+		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+			gates.pods[endpoint] = podGate{known: true, triedAt: time.Now()} // the slices are behind
 		case apierrors.IsForbidden(err):
-			return opened{problems: []problem.Problem{problem.Newf(problem.ReasonFailedUpdateGate,
-				"pods wait for the readiness gate %s%s, and the role may not patch pods/status", backend.GatePrefix, svc.Name)}}, errors.Join(errs...)
-		case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err):
-			errs = append(errs, fmt.Errorf("set the readiness gate of pod %s: %w", change.Name, err))
+			return []problem.Problem{problem.Newf(problem.ReasonFailedUpdateGate,
+				"pods wait for the readiness gate %s%s, and the role may not patch pods/status", backend.GatePrefix, svc.Name)}, errors.Join(errs...)
+		default:
+			errs = append(errs, fmt.Errorf("set the readiness gate of pod %s: %w", endpoint.Name, err))
 		}
 	}
-	return opened{wait: backend.GateWait(gates, registered, time.Now())}, errors.Join(errs...)
+	return nil, errors.Join(errs...)
 }
 
 // setGate writes the condition. The patch names the UID, so that the API server refuses it on a new pod of the same name.
-func (r *Reconciler) setGate(ctx context.Context, namespace string, change backend.GateChange) error {
+func (r *Reconciler) setGate(ctx context.Context, namespace string, pod backend.GatedPod, condition corev1.PodCondition) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": change.UID},
-		"status":   map[string]any{"conditions": []corev1.PodCondition{change.Condition}},
+		"metadata": map[string]any{"uid": pod.UID},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{condition}},
 	})
 	if err != nil {
 		return fmt.Errorf("encode the condition: %w", err)
 	}
-	_, err = r.opts.Client.CoreV1().Pods(namespace).Patch(ctx, change.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = r.opts.Client.CoreV1().Pods(namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }

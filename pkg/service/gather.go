@@ -19,7 +19,6 @@ import (
 // gathered is what the wanted state of a Service depends on.
 type gathered struct {
 	Inputs
-	gates []backend.GatedPod
 	cache backendCache
 	// lastValid are the parameters as they were last accepted, each by itself.
 	lastValid *annotation.Params
@@ -27,7 +26,8 @@ type gathered struct {
 	readyGraceLeft time.Duration
 }
 
-// gather reads nodes, EndpointSlices, readiness gates and, where backends are addresses of pods, network interfaces.
+// gather reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes what
+// earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
 func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gathered, error) {
 	found := gathered{Inputs: in, cache: known.cache}
 	found.Now = time.Now()
@@ -39,8 +39,8 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 	if found.Slices, err = r.slices(in.Service); err != nil {
 		return found, err
 	}
-	gates, ungated := r.readGates(ctx, in.Service, known.cache.ungated, known.balancer.Backends(found.Inputs))
-	found.Waiting, found.cache.ungated = backend.WaitingAddresses(gates), ungated
+	found.cache.gates = known.cache.gates.following(r.gateEndpoints(in.Service, known.balancer.Backends(found.Inputs)), len(found.Slices) > 0)
+	found.Waiting, found.Held = found.cache.gates.waiting(found.Nodes), found.cache.gates.held()
 	pods := backend.PodAddresses(known.balancer.Backends(found.Inputs))
 	if found.Interfaces, found.Blocks, err = r.network.interfaces(ctx, known.cache.interfaces, pods); err != nil {
 		return found, err
@@ -51,10 +51,7 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 			found.cache.interfaces[pod] = id
 		}
 	}
-	for i := range gates {
-		gates[i].Placed = found.Interfaces[gates[i].Address] != ""
-	}
-	found.gates = gates
+	found.cache.gates.place(found.Interfaces, found.Waiting)
 	return found, nil
 }
 

@@ -44,6 +44,9 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service) (tim
 	if retryLater {
 		return wait, nil
 	}
+	if done.registered != nil {
+		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
+	}
 	if syncErr == nil && problem.HasReason(done.problems, problem.ReasonListenerConflict) {
 		known.balancer = known.balancer.Invalidate("the other owner may leave the port at any time, without any event")
 	}
@@ -60,6 +63,8 @@ type ensured struct {
 	// record is what was applied, and status what the Service is to show; nil leaves them as they are.
 	record *Record
 	status *corev1.LoadBalancerStatus
+	// registered reports whether the address of a pod gets traffic, see [Deployment]. It is nil before anything was deployed.
+	registered func(address string) bool
 	// wakes are times after which the Service is due for another pass; 0 is none.
 	wakes []time.Duration
 }
@@ -105,11 +110,12 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	known = known.deployed(deployed).readAgainOnceSettled(goal.Plan)
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 
-	gates, gateErr := r.openGates(ctx, svc, inputs.gates, deployed.Registered)
+	done.registered = deployed.Registered
+	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)
 	shown := known.balancer.Status(ctx, params)
 	known.balancer, done.status = shown.Balancer, shown.Status
-	done.problems = slices.Concat(done.problems, gates.problems, shown.Problems)
-	done.wakes = []time.Duration{gates.wait, inputs.readyGraceLeft, shown.Wake, deployed.Wait}
+	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
+	done.wakes = []time.Duration{inputs.readyGraceLeft, shown.Wake, deployed.Wait}
 	return known, done, errors.Join(err, gateErr)
 }
 

@@ -41,7 +41,12 @@ func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service, known sta
 	if err = r.opts.engineOf(svc).Refuse(params); err != nil && found.Balancer.ID() == "" {
 		return Goal{Plan: nothing{}, Problems: problems}, err
 	}
-	_, goal, err := r.decide(ctx, svc, params, known.refreshed(found, r.opts.ResyncPeriod))
+	known = known.refreshed(found, r.opts.ResyncPeriod)
+	inputs, goal, err := r.decide(ctx, svc, params, known)
+	if err == nil && r.readGates(ctx, svc, inputs.cache.gates, len(inputs.cache.gates.pods), func(string) bool { return true }) == atOnce {
+		known.cache = inputs.cache
+		_, goal, err = r.decide(ctx, svc, params, known)
+	}
 	goal.Problems = append(problems, goal.Problems...)
 	return goal, err
 }

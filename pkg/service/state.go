@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -62,12 +61,11 @@ type backoff struct {
 // patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
 func (b backoff) patient() bool { return b.busy < maxBusyInRow }
 
-// backendCache holds what never changes of a backend for as long as it is one.
+// backendCache holds what was read of single backends.
 type backendCache struct {
 	// interfaces maps addresses of pods to their network interfaces.
 	interfaces map[backend.PodAddress]string
-	// ungated are pods that are not ready and have no readiness gate of the Service.
-	ungated sets.Set[types.UID]
+	gates      podGates
 }
 
 // longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -77,7 +79,7 @@ func (w *world) podRequests() (n int) {
 // gateWorld has a Service in ENI mode with the pods p (address of i-a) and q (address of i-b), neither of them ready.
 func gateWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, ready func(names ...string)) {
 	t.Helper()
-	w = newWorld(t)
+	w = bubbleWorld(t)
 	threeNodes(w)
 	svc := testService("web", 80)
 	eni(svc)
@@ -180,15 +182,18 @@ func TestReadinessGates(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var changes []func(*corev1.Service)
-			if test.change != nil {
-				changes = append(changes, test.change)
-			}
-			w, ready := gateWorld(t, changes...)
-			for i, step := range test.steps {
-				step.act(w, ready)
-				w.check(i+1, step)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var changes []func(*corev1.Service)
+				if test.change != nil {
+					changes = append(changes, test.change)
+				}
+				w, ready := gateWorld(t, changes...)
+				for i, step := range test.steps {
+					step.act(w, ready)
+					w.check(i+1, step)
+					time.Sleep(backend.MinGateWait)
+				}
+			})
 		})
 	}
 }
@@ -226,6 +231,7 @@ func TestWaitingPodIsLookedAtAgain(t *testing.T) {
 	w, _ := gateWorld(t)
 	w.putPod("p", true, webGate)
 	w.putPod("q", false, webGate)
+	w.mustPass("web")
 	if wait, err := w.Reconcile(t.Context(), w.get("web")); err != nil || wait != backend.MinGateWait {
 		t.Errorf("the next look is due in %s, %v; want %s", wait, err, backend.MinGateWait)
 	}

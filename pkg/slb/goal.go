@@ -24,7 +24,7 @@ func (c clb) input(in service.Inputs) build.Input {
 	actual := c.model()
 	input := build.Input{
 		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterIDOn(actual, in.Service, c.config.ClusterID),
-		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now,
+		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now,
 	}
 	if actual == nil {
 		return input

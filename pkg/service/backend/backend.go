@@ -35,6 +35,8 @@ type Set struct {
 	// belong to it and leave all the same.
 	Doubt bool
 	Gone  sets.Set[string]
+	// Held are addresses of backends that stay as they are where they are registered, and are not added where they are not.
+	Held sets.Set[string]
 	// Counted says that the weights are numbers of endpoints. A small difference in a backend's share of the traffic is no reason to
 	// write its weight.
 	Counted bool

@@ -9,51 +9,50 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 )
 
 // GatePrefix and the name of a Service are a readiness gate of pods: a pod that has it in its spec becomes ready only once
-// it is a member of the Service's groups. The words are the official CCM's.
+// it is a backend server in all groups of the Service. The words are the official CCM's.
 // Source: https://www.alibabacloud.com/help/en/ack/ack-managed-and-ack-dedicated/user-guide/configure-readiness-gates-for-pods-mounted-to-an-slb-instance.
 const GatePrefix = "service.readiness.alibabacloud.com/"
 
 // Reasons of the condition that opens a gate.
 const (
-	gateReasonMember      = "ServerRegistered"
+	gateReasonBackend     = "ServerRegistered"
 	gateReasonNoInterface = "ServerInvalidServer"
-	gateReasonNoMember    = "ServerNotRegistered"
+	gateReasonNoBackend   = "ServerNotRegistered"
 )
 
-// How often a pod that waits is looked at: its containers become ready without any event of an EndpointSlice. A tenth of
+// How often a pod that is not ready is read: its containers become ready without any event of an EndpointSlice. A tenth of
 // the time that it has waited already adds little to it.
 const (
 	MinGateWait = time.Second
 	MaxGateWait = 30 * time.Second
 )
 
-// GatedPod is a pod with a gate of the Service that is an endpoint and not known to be ready.
+// GatedPod is a pod with a gate of the Service that is an endpoint and not known to be ready, as it was when it was read.
 type GatedPod struct {
-	Name    string
-	UID     types.UID
-	Address string
+	GateEndpoint
 	// open is what the condition says now, reason why.
 	open   bool
 	reason string
 	// waiting says that nothing but gates of ours keeps the pod from being ready.
 	waiting bool
-	// Placed says that the address has a network interface.
-	Placed bool
+	// Unplaced says that the pod was to be a backend, and that its address has no network interface.
+	Unplaced bool
 	// Since is when its containers became ready or stopped to be.
 	Since time.Time
 }
 
-// GateOf returns what matters about a pod, and false when it has no gate of the Service.
-func GateOf(pod *corev1.Pod, service, address string) (GatedPod, bool) {
+// GateOf returns what matters about the pod of an endpoint, and false when it has no gate of the Service.
+func GateOf(pod *corev1.Pod, service string, endpoint GateEndpoint) (GatedPod, bool) {
 	gate := corev1.PodConditionType(GatePrefix + service)
 	if !slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == gate }) {
 		return GatedPod{}, false
 	}
-	gated := GatedPod{Name: pod.Name, UID: pod.UID, Address: address, Since: pod.CreationTimestamp.Time}
+	endpoint.UID = pod.UID
+	gated := GatedPod{GateEndpoint: endpoint, Since: pod.CreationTimestamp.Time}
 	containers, _ := PodCondition(pod, corev1.ContainersReady)
 	if !containers.LastTransitionTime.IsZero() {
 		gated.Since = containers.LastTransitionTime.Time
@@ -79,14 +78,15 @@ func PodCondition(pod *corev1.Pod, name corev1.PodConditionType) (corev1.PodCond
 	return pod.Status.Conditions[i], true
 }
 
-// GateEndpoint is an endpoint whose pod may have a closed gate.
+// GateEndpoint is an endpoint whose pod may have a closed gate. Its UID and Node are empty where the endpoint does not name them.
 type GateEndpoint struct {
 	Name    string
 	UID     types.UID
 	Address string
+	Node    string
 }
 
-// GateEndpoints returns the endpoints that would be members by their address and are not ready, or are called ready
+// GateEndpoints returns the endpoints that would be backends by their address and are not ready, or are called ready
 // whatever their pod is. The pod of an endpoint that became ready by itself has no closed gate.
 func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 	var found []GateEndpoint
@@ -94,14 +94,14 @@ func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 		terminating := endpoint.Conditions.Terminating != nil && *endpoint.Conditions.Terminating
 		ready := StateOf(endpoint) == EndpointReady && !publishNotReady
 		if pod := endpoint.TargetRef; pod != nil && pod.Kind == "Pod" && !ready && !terminating {
-			found = append(found, GateEndpoint{Name: pod.Name, UID: pod.UID, Address: endpoint.Addresses[0]})
+			found = append(found, GateEndpoint{Name: pod.Name, UID: pod.UID, Address: endpoint.Addresses[0], Node: ptr.Deref(endpoint.NodeName, "")})
 		}
 	})
 	slices.SortFunc(found, func(a, b GateEndpoint) int { return cmp.Compare(a.Address, b.Address) })
 	return slices.CompactFunc(found, func(a, b GateEndpoint) bool { return a.Address == b.Address })
 }
 
-// eachPodAddress calls f for every endpoint whose address, and not its node, is to be a member.
+// eachPodAddress calls f for every endpoint whose address, and not its node, is to be a backend.
 func eachPodAddress(in Input, f func(discoveryv1.Endpoint)) {
 	virtual := virtualNodes(in.Nodes)
 	if !in.Pods && virtual.Len() == 0 {
@@ -119,60 +119,51 @@ func eachPodAddress(in Input, f func(discoveryv1.Endpoint)) {
 	}
 }
 
-// WaitingAddresses are those of pods that wait for nothing but their gate: they become members, and then ready.
-func WaitingAddresses(gates []GatedPod) sets.Set[string] {
-	waiting := sets.New[string]()
-	for _, gate := range gates {
-		if gate.waiting {
-			waiting.Insert(gate.Address)
-		}
+// Waits reports whether the pod waits for nothing but its gate: it becomes a backend, and then ready. Of a pod on a node that is not
+// ready nobody knows that; its containers are still said to be ready.
+func (g GatedPod) Waits(nodes []Node) bool {
+	if !g.waiting {
+		return false
 	}
-	return waiting
+	at, ok := slices.BinarySearchFunc(nodes, g.Node, func(node Node, name string) int { return cmp.Compare(node.Name, name) })
+	return !ok || nodes[at].Ready
 }
 
-// GateChange is a condition that a pod is to get.
-type GateChange struct {
-	GatedPod
-	Condition corev1.PodCondition
+// Matters reports whether a pod that has just been read may have to become a backend, or its condition may have to change.
+func (g GatedPod) Matters() bool { return g.waiting || g.open }
+
+// Same reports whether a pod is as it was before.
+func (g GatedPod) Same(before GatedPod) bool {
+	return g.waiting == before.waiting && g.open == before.open && g.reason == before.reason
 }
 
-// GateChanges compares the gates with the backends that are registered. A gate that was never opened stays without a condition,
-// which means closed; one without a network interface gets the reason.
-func GateChanges(service string, gates []GatedPod, registered func(address string) bool, now time.Time) []GateChange {
-	var changes []GateChange
-	for _, gate := range gates {
-		condition := corev1.PodCondition{
-			Type: corev1.PodConditionType(GatePrefix + service), Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
-		}
-		switch {
-		case registered(gate.Address):
-			condition.Status, condition.Reason = corev1.ConditionTrue, gateReasonMember
-			condition.Message = "The pod is a member of the load balancer's groups"
-		case gate.waiting && !gate.Placed:
-			condition.Reason, condition.Message = gateReasonNoInterface, "No network interface of the VPC has the address "+gate.Address
-		case gate.open:
-			condition.Reason, condition.Message = gateReasonNoMember, "The pod is no member of the load balancer's groups"
-		default:
-			continue
-		}
-		if gate.open != (condition.Status == corev1.ConditionTrue) || gate.reason != condition.Reason {
-			changes = append(changes, GateChange{gate, condition})
-		}
+// Condition returns the condition that a pod is to get, given whether it is registered, and false when it has that already. A gate that
+// was never opened stays without a condition, which means closed; one without a network interface gets the reason.
+func (g GatedPod) Condition(service string, registered bool, now time.Time) (corev1.PodCondition, bool) {
+	condition := corev1.PodCondition{
+		Type: corev1.PodConditionType(GatePrefix + service), Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
 	}
-	return changes
+	switch {
+	case registered:
+		condition.Status, condition.Reason = corev1.ConditionTrue, gateReasonBackend
+		condition.Message = "The pod is a backend server in all groups of the load balancer"
+	case g.Unplaced:
+		condition.Reason, condition.Message = gateReasonNoInterface, "No network interface of the VPC has the address "+g.Address
+	case g.open:
+		condition.Reason, condition.Message = gateReasonNoBackend, "The pod is not a backend server in all groups of the load balancer"
+	default:
+		return condition, false
+	}
+	return condition, g.open != registered || g.reason != condition.Reason
 }
 
-// GateWait returns when the pods that are not members yet are looked at again, 0 for not before the next event.
-func GateWait(gates []GatedPod, registered func(address string) bool, now time.Time) time.Duration {
-	var wait time.Duration
-	for _, gate := range gates {
-		if registered(gate.Address) {
-			continue
-		}
-		next := min(MaxGateWait, max(MinGateWait, now.Sub(gate.Since)/10)) //nolint:mnd // a tenth, see maxGateWait
-		if wait == 0 || next < wait {
-			wait = next
-		}
-	}
-	return wait
+// With returns the pod once it has the condition.
+func (g GatedPod) With(condition corev1.PodCondition) GatedPod {
+	g.open, g.reason = condition.Status == corev1.ConditionTrue, condition.Reason
+	return g
+}
+
+// GateWait returns how long after one read the pod is read again.
+func (g GatedPod) GateWait(now time.Time) time.Duration {
+	return min(MaxGateWait, max(MinGateWait, now.Sub(g.Since)/10)) //nolint:mnd // a tenth, see MaxGateWait
 }

@@ -69,7 +69,7 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 			ready = append(ready, backend)
 		}
 	})
-	set.Doubt = set.Doubt || !withPort || len(missing) > 0
+	set.Doubt, set.Held = set.Doubt || !withPort || len(missing) > 0, r.in.Held
 	byAddress := func(a, b Backend) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) }
 	slices.SortFunc(ready, byAddress)
 	slices.SortFunc(terminating, byAddress)

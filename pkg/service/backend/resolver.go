@@ -33,6 +33,8 @@ type Input struct {
 	Interfaces map[string]string
 	// Waiting are addresses of pods that wait for nothing but to be backends, see [GatePrefix].
 	Waiting sets.Set[string]
+	// Held are addresses of pods that are not ready and may wait for nothing but to be backends: nobody has read them yet.
+	Held sets.Set[string]
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix

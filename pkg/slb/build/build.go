@@ -48,6 +48,8 @@ type Input struct {
 	HTTPSPorts sets.Set[int]
 	// Waiting are addresses of pods that wait for nothing but to be registered, see [backend.GatePrefix].
 	Waiting sets.Set[string]
+	// Held are addresses of pods that stay where they are registered, see [backend.Input].
+	Held sets.Set[string]
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix
@@ -228,7 +230,7 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	set, problems := b.resolver.Backends(port)
 	b.problems = append(b.problems, problems...)
 	return model.Group{
-		Name: mark, Backends: serversOf(set.Backends, mark), Draining: serversOf(set.Draining, mark), Doubt: set.Doubt, Gone: set.Gone,
+		Name: mark, Backends: serversOf(set.Backends, mark), Draining: serversOf(set.Draining, mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
 		KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}, true
 }
@@ -262,7 +264,7 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesInterfaces(),
 		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Blocks: in.Blocks,
+		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks,
 	}
 }
 

@@ -135,9 +135,10 @@ func (f *finder) find(key *alicloud.BackendKey) int {
 	return at
 }
 
-// mayLeave reports whether a backend server may be removed: only one of ours, and in doubt only one that is known to be gone.
+// mayLeave reports whether a backend server may be removed: only one of ours that is not held, and in doubt
+// only one that is known to be gone.
 func (d *differ) mayLeave(group *model.Group, server alicloud.Backend) bool {
-	return d.owner.Owns(server.Description) && (!group.Doubt || group.Gone.Has(server.ServerID))
+	return d.owner.Owns(server.Description) && (!group.Doubt || group.Gone.Has(server.ServerID)) && !group.Held.Has(server.ServerIP)
 }
 
 // compareBackend notes a backend server that differs. One that somebody else put in stands for ours, and stays as it is.

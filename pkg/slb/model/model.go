@@ -86,6 +86,8 @@ type Group struct {
 	// whose ServerID is in Gone are known not to belong and are removed all the same.
 	Doubt bool
 	Gone  sets.Set[string]
+	// Held, in a desired model, are addresses of backend servers that stay in the group when they are in it.
+	Held sets.Set[string]
 	// Draining are backend servers that get weight 0 when they are in the group and are not added when they are not.
 	Draining []alicloud.Backend
 	// KeepWeights leaves the weights of backend servers that are in the group as they are.
