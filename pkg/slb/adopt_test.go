@@ -1,57 +1,19 @@
 package slb
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
-
-// officialCLB makes what the official CCM makes for a Service, in its order and with its marks.
-func (w *world) officialCLB(svc *corev1.Service, clusterID string) alicloud.LoadBalancer {
-	w.t.Helper()
-	ctx, must := w.t.Context(), func(err error) {
-		w.t.Helper()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	name := mark.DefaultName(svc.UID)
-	lb, err := w.api.CreateLoadBalancer(ctx, alicloud.LoadBalancer{
-		Name: name, AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a", InstanceChargeType: "PayByCLCU",
-		DeleteProtection: "on", ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
-		Tags: []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: name}, {Key: "ack.aliyun.com", Value: clusterID}},
-	}, "")
-	must(err)
-	for _, port := range svc.Spec.Ports {
-		mark := func(number string) string {
-			return strings.Join([]string{"k8s", number, svc.Name, svc.Namespace, clusterID}, "/")
-		}
-		group := mark(strings.TrimPrefix(port.Name, "tcp-"))
-		group = strings.Replace(group, "k8s/", "k8s/300", 1)
-		id, err := w.api.CreateVServerGroup(ctx, lb.ID, group, nil)
-		must(err)
-		var members []alicloud.Backend
-		for _, server := range []string{"i-a", "i-b", "i-c"} {
-			members = append(members, alicloud.Backend{
-				BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: server, Port: int(port.NodePort)}, Weight: 100, Description: group,
-			})
-		}
-		must(w.api.AddBackends(ctx, id, members))
-		key := alicloud.ListenerKey{Port: int(port.Port), Protocol: alicloud.ProtocolTCP}
-		must(w.api.CreateListener(ctx, lb.ID, alicloud.Listener{
-			ListenerKey: key, Description: mark(strings.TrimPrefix(port.Name, "tcp-")), VServerGroupID: id, Attributes: alicloud.Attributes{"Scheduler": "rr"},
-		}))
-		must(w.api.StartListener(ctx, lb.ID, key))
-	}
-	w.calls()
-	return lb
-}
 
 // TestAdoption: a CLB that the official CCM made is taken over without one write, and the next node still
 // goes into the group that is there.
@@ -131,5 +93,223 @@ func TestMemberQuota(t *testing.T) {
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"i-a 100", "i-b 100", "i-d 100", "i-e 100"}, short(w.state()["a0f5e8a1cweb"].Groups["k8s/30080/web/default/c1"])); diff != "" {
 		t.Errorf("members (-want +got):\n%s", diff)
+	}
+}
+
+// TestAdoptionOfEveryKind: whatever kind of Service the official CCM served, and with whichever cluster id, plan lists nothing, no pass
+// writes to the cloud, and nothing in it changes. After a node joined and a setting changed and changed back, the official CCM would
+// find everything as it wants it. A tear-down leaves nothing of the Service.
+func TestAdoptionOfEveryKind(t *testing.T) {
+	t.Parallel()
+	marks := slices.Concat(plainKinds(), protocolKinds(), podKinds(), nodeKinds(), reuseKinds())
+	settings := slices.Concat(annotatedKinds(), instanceKinds(), listenerKinds())
+	t.Logf("%d kinds with either cluster ID, %d with one", len(marks), len(settings))
+	for _, test := range []struct {
+		clusterID string
+		kinds     []kind
+	}{{literalClusterID, marks}, {testCluster, slices.Concat(marks, settings)}} {
+		for _, kind := range test.kinds {
+			t.Run(kind.name+", "+test.clusterID, func(t *testing.T) {
+				t.Parallel()
+				adoptAndReturn(t, kind, test.clusterID)
+			})
+		}
+	}
+}
+
+// TestFieldsThatTheOfficialCCMIgnores act at the adoption: plan lists exactly what the first pass writes. The official CCM would
+// change nothing back.
+func TestFieldsThatTheOfficialCCMIgnores(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		change func(*corev1.Service)
+		plan   []string
+		writes []string
+	}{
+		{"sessionAffinity", func(svc *corev1.Service) { svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP },
+			[]string{`set listener: tcp:80: PersistenceTimeout="0" -> PersistenceTimeout="3600"`}, []string{"SetLoadBalancerTCPListenerAttribute"}},
+		{"loadBalancerSourceRanges", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} },
+			[]string{"create access control list: source ranges: k8s-clb-a0f5e8a1cweb", "add entries: source ranges: 192.0.2.0/24", `set listener: tcp:80: AclId="" AclStatus="off" AclType="" -> AclId="(source ranges)" AclStatus="on" AclType="white"`},
+			[]string{"CreateAccessControlList", "AddAccessControlListEntry", "SetLoadBalancerTCPListenerAttribute"}},
+		{"loadBalancerIP", func(svc *corev1.Service) { svc.Spec.LoadBalancerIP = "10.1.9.9" }, nil, nil},
+		{"healthCheckNodePort", func(svc *corev1.Service) { isLocal(svc); svc.Spec.HealthCheckNodePort = 31999 }, nil, nil},
+		{"ipFamilies", func(svc *corev1.Service) {
+			svc.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		}, nil, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			svc := testService("web", 80)
+			test.change(svc)
+			w.endpointsOf(svc)
+			w.official(svc, literalClusterID).make()
+			w.put(svc)
+			plan, err := w.Preview(t.Context(), w.get("web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.plan, stepLines(plan.Plan)); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			w.calls()
+			w.mustPass("web")
+			if diff := cmp.Diff(test.writes, writesOf(w.calls())); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if writes := w.official(w.get("web"), literalClusterID).wouldWrite(); len(writes) != 0 {
+				t.Errorf("the official CCM would write %q", writes)
+			}
+		})
+	}
+}
+
+func adoptAndReturn(t *testing.T, kind kind, clusterID string) {
+	w := newWorld(t)
+	threeNodes(w)
+	svc := kind.service(w)
+	w.endpointsOf(svc)
+	before := w.state()
+	id := w.official(svc, clusterID).make()
+	w.put(svc)
+	if kind.byHand != nil {
+		kind.byHand(w, id)
+	}
+	back := func(when string) {
+		t.Helper()
+		if writes := w.official(w.get("web"), clusterID).wouldWrite(); len(writes) != 0 && !kind.fights {
+			t.Errorf("%s, the official CCM would write:\n%s", when, strings.Join(writes, "\n"))
+		}
+	}
+	back("Before the adoption")
+	stood := w.state()
+	for _, start := range []string{"first start", "restart"} {
+		w.mustAdopt(start)
+		if diff := cmp.Diff(stood, w.state()); diff != "" {
+			t.Errorf("%s: state (-before +after):\n%s", start, diff)
+		}
+	}
+	shown := w.get("web")
+	want := map[string]string{"service.beta.kubernetes.io/hash": "0", "service.k8s.alibaba/loadbalancer-id": id}
+	if diff := cmp.Diff(want, shown.Labels); diff != "" || !slices.Equal(shown.Finalizers, []string{"service.k8s.alibaba/resources"}) {
+		t.Errorf("finalizers %v, labels (-want +got):\n%s", shown.Finalizers, diff)
+	}
+	back("After the adoption")
+	w.editAndUndo()
+	back("After an edit")
+
+	w.deleteNode("d")
+	w.change("web", deleteService)
+	w.converge("web")
+	if kind.stays {
+		return
+	}
+	after := w.state()
+	if lb, ok := after["mine"]; ok {
+		delete(lb.Tags, mark.TagReused)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("after the tear-down (-before +after):\n%s", diff)
+	}
+}
+
+// endpointsOf gives every port of the Service two endpoints on node a and one on b; pods have the addresses of their nodes' interfaces.
+func (w *world) endpointsOf(svc *corev1.Service) {
+	w.t.Helper()
+	for _, port := range svc.Spec.Ports {
+		endpoints := []string{w.addressOf("i-a") + "@a", w.addressOf("i-b") + "@b"}
+		if svc.Annotations[annotation.BackendType] != "eni" {
+			endpoints = append(endpoints, "10.244.1.9@a")
+		}
+		slice := testSlice(port, endpoints...)
+		slice.Name = "web-" + port.Name
+		if port.TargetPort.StrVal != "" {
+			slice.Ports[0].Port = ptr.To(int32(8443))
+		}
+		w.putSlice(slice)
+	}
+}
+
+// mustAdopt begins with a process that remembers nothing: its plan lists nothing, and neither its first pass nor one for drift writes.
+func (w *world) mustAdopt(start string) {
+	w.t.Helper()
+	w.restart()
+	w.calls()
+	plan, err := w.Preview(w.t.Context(), w.get("web"))
+	if err != nil {
+		w.t.Fatalf("%s: preview: %v", start, err)
+	}
+	if lines := stepLines(plan.Plan); len(lines) != 0 {
+		w.t.Errorf("%s: plan lists\n%s", start, strings.Join(lines, "\n"))
+	}
+	w.mustPass("web")
+	w.drift("web")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		w.t.Errorf("%s writes %v", start, writes)
+	}
+}
+
+// editAndUndo has a node join, and a setting change and change back.
+func (w *world) editAndUndo() {
+	w.t.Helper()
+	w.addNode("d")
+	w.converge("web")
+	old, had := w.get("web").Annotations[key(annotation.UnhealthyThreshold)]
+	w.change("web", func(svc *corev1.Service) {
+		if svc.Annotations == nil {
+			svc.Annotations = map[string]string{}
+		}
+		annotate(svc, annotation.UnhealthyThreshold, "7")
+	})
+	w.converge("web")
+	w.change("web", func(svc *corev1.Service) {
+		annotate(svc, annotation.UnhealthyThreshold, old)
+		if !had {
+			delete(svc.Annotations, key(annotation.UnhealthyThreshold))
+		}
+	})
+	w.converge("web")
+}
+
+func (w *world) lbs() []alicloud.LoadBalancer {
+	w.t.Helper()
+	all, err := w.api.DescribeLoadBalancers(w.t.Context(), queryAll())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// TestServerOfAnotherClusterOnAnotherPort: two clusters on the same instances have members in one group; each leaves the other's
+// alone, and none is written again and again.
+func TestServerOfAnotherClusterOnAnotherPort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	id := w.makeCLB().ID
+	theirs := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 31000}, Weight: 7, Description: "k8s/31000/web/default/c9"}
+	group, err := w.api.CreateVServerGroup(t.Context(), id, "shared", []alicloud.Backend{theirs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.put(joining("web", id, group+":80", 80))
+	w.converge("web")
+	want := []string{"i-a 100", "i-a 7", "i-b 100", "i-c 100"}
+	if diff := cmp.Diff(want, short(w.state()["mine"].Groups["shared"])); diff != "" {
+		t.Errorf("members (-want +got):\n%s", diff)
+	}
+	w.restart()
+	w.calls()
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		t.Errorf("the next pass writes %v", writes)
+	}
+	w.change("web", deleteService)
+	w.converge("web")
+	if diff := cmp.Diff([]string{"i-a 7"}, short(w.state()["mine"].Groups["shared"])); diff != "" {
+		t.Errorf("members after the tear-down (-want +got):\n%s", diff)
 	}
 }

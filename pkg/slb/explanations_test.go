@@ -55,7 +55,7 @@ var explanations = map[annotation.Suffix]explanation{
 
 	annotation.ProtocolPort:           {meaning: "The protocols of listeners, by port, whatever protocol the Service declares there. Where it declares both TCP and UDP on a port, the listener of the same family.", change: "yes; the listener is deleted and created again", other: "tcp:80"},
 	annotation.Scheduler:              {meaning: "How connections are distributed to the backends. rr ignores weights; sch, tch and qch select a backend by source address, by connection, and by QUIC ID.", change: "yes; wrr is the default with externalTrafficPolicy Local", other: "wlc"},
-	annotation.PersistenceTimeout:     {meaning: "How long a client address keeps its backend; 0 disables this. Takes precedence over spec.sessionAffinity.", other: "60"},
+	annotation.PersistenceTimeout:     {meaning: "How long a client address keeps its backend; 0 disables this. Takes precedence over spec.sessionAffinity, which also acts on udp listeners; the annotation does not.", other: "60"},
 	annotation.EstablishedTimeout:     {meaning: "The timeout of idle connections.", other: "60"},
 	annotation.IdleTimeout:            {meaning: "The timeout of idle client connections.", other: "20", with: withHTTP},
 	annotation.RequestTimeout:         {meaning: "The time to wait for the response of a backend, before the client gets status 504.", other: "20", with: withHTTP},

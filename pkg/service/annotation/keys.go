@@ -98,15 +98,15 @@ const ExternalEIP = "eip"
 // hands a Service to a controller of another kind of load balancer.
 const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
 
-// Lookup returns the value of the annotation as written. An empty value is an absent annotation: charts render empty values, and
-// the official CCM reads them the same way.
+// Lookup returns the value of the annotation as written. An empty value is an absent annotation, and hides one with the second prefix:
+// charts render empty values, and the official CCM reads them the same way.
 func Lookup(annotations map[string]string, suffix Suffix) (string, bool) {
 	if len(annotations) == 0 {
 		return "", false
 	}
 	for i := range Prefixes {
-		if value := annotations[key(i, suffix)]; strings.TrimSpace(value) != "" {
-			return value, true
+		if value, ok := annotations[key(i, suffix)]; ok {
+			return value, strings.TrimSpace(value) != ""
 		}
 	}
 	return "", false

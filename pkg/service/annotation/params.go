@@ -17,6 +17,8 @@ type Params struct {
 	values map[Suffix]string
 	// BackendType is "ecs", "eni" or "" for the configured default.
 	BackendType string
+	// SessionAffinity says that [PersistenceTimeout] stands for the field of the Service.
+	SessionAffinity bool
 	// Reverted are annotations that were removed and stand in values with the value to go back to.
 	Reverted map[Suffix]bool
 	// Invalid says that at least one annotation was not accepted.

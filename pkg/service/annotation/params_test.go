@@ -60,7 +60,7 @@ func TestParseParams(t *testing.T) {
 		{"classic network of the internet", map[string]string{newKey(NetworkType): "classic"}, NetworkType, "classic", []string{problem.ReasonAnnotationNoEffect}},
 		{"kind of ACL alone", map[string]string{newKey(ACLType): "white"}, ACLType, "white", []string{problem.ReasonAnnotationNoEffect}},
 		{"empty", map[string]string{newKey(Bandwidth): "", newKey(HealthyThreshold): " \t", BackendType: ""}, Bandwidth, "", nil},
-		{"empty before the old prefix", map[string]string{newKey(Scheduler): "", old(Scheduler): "wrr"}, Scheduler, "wrr", nil},
+		{"empty before the old prefix", map[string]string{newKey(Scheduler): "", old(Scheduler): "wrr"}, Scheduler, "", nil},
 		{"cookie as the official CCM's users write it", map[string]string{newKey(Cookie): "route-id"}, Cookie, "route-id", nil},
 		{"backend type", map[string]string{BackendType: "pod"}, Scheduler, "", []string{problem.ReasonInvalidAnnotation}},
 	} {
@@ -129,7 +129,7 @@ func TestParseTags(t *testing.T) {
 		text string
 		want string // "" = refused
 	}{
-		{"a=1,b=2", "a=1 b=2"}, {"a=1=2", "a=1=2"}, {"a", "a="}, {"a=", "a="}, {" a=1 , b=2", "a=1 b=2"},
+		{"a=1,b=2", "a=1 b=2"}, {"a=1=2", "a=1"}, {"a", "a="}, {"a=", "a="}, {" a=1 , b=2", "a=1 b=2"},
 		{"=1", ""}, {"a=1,a=2", ""}, {mark.TagOwner + "=x", ""}, {"acs:x=1", ""}, {"a=aliyunx", ""}, {"a=http://x", ""},
 		{strings.Repeat("标", 64) + "=1", strings.Repeat("标", 64) + "=1"}, {strings.Repeat("k", 65) + "=1", ""}, {"k=" + strings.Repeat("v", 129), ""}, {"", ""},
 	} {

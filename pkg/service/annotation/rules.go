@@ -60,6 +60,7 @@ var rules = []rule{
 		return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
 	}, nil,
 		"loadbalancer-preserve-lb-on-delete: every value other than false and off counts as true; write true"},
+	{cutsTag, nil, "loadbalancer-additional-resource-tags: the value of a tag ends at its first equals sign; what follows has no effect"},
 	{without(Weight, has(VGroupPort)), nil, "loadbalancer-weight has no effect without loadbalancer-vgroup-port"},
 }
 

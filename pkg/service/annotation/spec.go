@@ -26,7 +26,7 @@ func Of(svc *corev1.Service) (Params, []problem.Problem) {
 }
 
 // sessionAffinity stands for the annotation persistence-timeout, so that it also goes back to the default like one.
-func (p Params) sessionAffinity(svc *corev1.Service) {
+func (p *Params) sessionAffinity(svc *corev1.Service) {
 	if _, annotated := Lookup(svc.Annotations, PersistenceTimeout); annotated || svc.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return
 	}
@@ -34,6 +34,7 @@ func (p Params) sessionAffinity(svc *corev1.Service) {
 	if config := svc.Spec.SessionAffinityConfig; config != nil && config.ClientIP != nil && config.ClientIP.TimeoutSeconds != nil {
 		timeout = *config.ClientIP.TimeoutSeconds
 	}
+	p.SessionAffinity = true
 	p.values[PersistenceTimeout] = strconv.Itoa(int(min(timeout, MaxPersistence)))
 }
 

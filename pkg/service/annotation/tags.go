@@ -2,6 +2,7 @@ package annotation
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,13 +19,13 @@ const (
 	MaxTagValueLen = 128
 )
 
-// OwnTags is how many tags of ours a CLB has at most.
-const OwnTags = 5
+// OwnTags is how many tags of ours a CLB has.
+const OwnTags = 2
 
 // ReservedTags are the keys of our own tags, which no annotation can set.
 var ReservedTags = sets.New(mark.TagOwner, mark.TagCluster, mark.TagReused, mark.TagApplied, mark.TagWritten, mark.TagDomains)
 
-// ParseTags reads "k=v,k2=v2". A key without value has the empty one; a value may hold further "=".
+// ParseTags reads "k=v,k2=v2". A key without value has the empty one. As with the official CCM, a value ends at a second "=".
 func ParseTags(text string) ([]alicloud.Tag, error) {
 	var tags []alicloud.Tag
 	seen := sets.New[string]()
@@ -37,6 +38,7 @@ func ParseTags(text string) ([]alicloud.Tag, error) {
 			return nil, fmt.Errorf("tag %q twice", key)
 		}
 		seen.Insert(key)
+		value, _, _ = strings.Cut(value, "=")
 		tags = append(tags, alicloud.Tag{Key: key, Value: value})
 	}
 	if len(tags) > MaxTags-OwnTags {
@@ -55,6 +57,11 @@ func TagsOf(params Params) []alicloud.Tag {
 		return nil
 	}
 	return tags
+}
+
+// cutsTag reports whether a value of a tag holds an "=", at which it ends.
+func cutsTag(p Params) bool {
+	return slices.ContainsFunc(strings.Split(p.Get(AdditionalTags), ","), func(item string) bool { return strings.Count(item, "=") > 1 })
 }
 
 func checkTag(key, value string) error {

@@ -67,6 +67,9 @@ func LegalFor(protocol string, suffix annotation.Suffix, value string, params an
 		}
 	case annotation.HealthCheckURI, annotation.HealthCheckDomain, annotation.HealthCheckHTTPCode:
 		return protocol != alicloud.ProtocolTCP || params.Get(annotation.HealthCheckType) == "http"
+	case annotation.PersistenceTimeout:
+		// As with the official CCM, the annotation is about TCP only.
+		return protocol != alicloud.ProtocolUDP || params.SessionAffinity || params.Reverted[suffix]
 	case annotation.ACLID, annotation.ACLType:
 		return params.Get(annotation.ACLStatus) == "on"
 	case annotation.ConnectionDrainTimeout:
