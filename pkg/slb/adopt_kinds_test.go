@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -288,8 +289,8 @@ func nodeKinds() []kind {
 	}
 	kinds := []kind{
 		{name: "an autoscaler's taint", service: on(taintedBy("ToBeDeletedByClusterAutoscaler"))},
-		{name: "a cordoned node", service: on(cordoned)},
-		{name: "a cordoned node that leaves", service: on(cordoned, annotated(annotation.RemoveUnscheduledBackend, "on"))},
+		{name: "a cordoned node", service: on(testkit.Cordoned)},
+		{name: "a cordoned node that leaves", service: on(testkit.Cordoned, annotated(annotation.RemoveUnscheduledBackend, "on"))},
 		{name: "a node that is not ready", service: on(notReady)},
 		{name: "labels of backends", service: on(labelled("pool", "web"), annotated(annotation.BackendLabel, "pool=web"))},
 		{name: "weights changed by hand", service: made(webService, annotated(annotation.IgnoreWeightUpdate, "on")), byHand: func(w *world, id string) {
