@@ -191,3 +191,56 @@ func TestSilentForLong(t *testing.T) {
 		})
 	}
 }
+
+// TestInitialisationOfHiddenNodes: the stock node controller tries nodes again for ever whose instances ECS does not show, at times
+// of their own. That costs what the lifecycle controller's own passes do.
+func TestInitialisationOfHiddenNodes(t *testing.T) {
+	t.Parallel()
+	for name, with := range map[string]func(*corev1.Node){"with provider ID": func(*corev1.Node) {}, "by address": withoutProviderID} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { playHidden(t, with) })
+		})
+	}
+}
+
+func playHidden(t *testing.T, with func(*corev1.Node)) {
+	t.Helper()
+	a := newAccount(t, emulator.Options{})
+	c := newCluster(t, Options{API: a.Client})
+	var nodes []*corev1.Node
+	for i := range 150 {
+		hidden := emulator.Instance{ID: fmt.Sprintf("i-%03d-hidden", i), PrivateIP: fmt.Sprintf("10.1.9.%d", i+1)}
+		nodes = append(nodes, nodeOf(hidden, tainted, with))
+	}
+	c.add(nodes...)
+	minute := func() int {
+		before := a.Last()
+		for pass := range int(time.Minute / period) {
+			monitor(c, nodes, period-time.Second)
+			for at := range 10 { // one node in a tenth of a second
+				_, _ = c.InstanceMetadata(t.Context(), nodes[(pass*10+at)%len(nodes)])
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		return a.Count(before, "DescribeInstances")
+	}
+	minute()
+	for range 3 {
+		if n := minute(); n > 12 {
+			t.Errorf("%d calls in a minute, want at most 12", n)
+		}
+	}
+	// An instance that appears after all is found within a minute.
+	a.put(1)
+	late := nodeOf(emulator.Instance{ID: "i-late"}, tainted)
+	c.add(late)
+	_, _ = c.InstanceMetadata(t.Context(), late)
+	if _, err := a.PutInstance("i-late", emulator.InstanceSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(missAge + time.Second)
+	if metadata, err := c.InstanceMetadata(t.Context(), late); err != nil || metadata == nil {
+		t.Errorf("a new instance is not found after %s: %v", missAge, err)
+	}
+}

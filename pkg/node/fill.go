@@ -52,9 +52,8 @@ func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
 // candidate ranks one instance; s.mu is locked.
 func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
 	known, seen := s.known[id]
-	miss := s.misses[id]
 	read := known.read
-	if miss != nil && miss.asked.After(read) {
+	if miss := s.misses[id]; miss.lacks(known) {
 		read = miss.asked
 	}
 	_, silent := nodes.Silent(node)
@@ -70,7 +69,7 @@ func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
 	}
 }
 
-// fillAddresses names the addresses of all nodes that wait for a provider ID.
+// fillAddresses names the addresses of nodes that wait for a provider ID, those first about which the last answer is oldest.
 func (s *snapshot) fillAddresses(asked sets.Set[string], room int) []string {
 	addresses := sets.New[string]()
 	for _, node := range s.nodes() {
@@ -80,5 +79,8 @@ func (s *snapshot) fillAddresses(asked sets.Set[string], room int) []string {
 		}
 	}
 	all := sets.List(addresses)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortStableFunc(all, func(a, b string) int { return s.addresses[a].read().Compare(s.addresses[b].read()) })
 	return all[:min(room, len(all))]
 }

@@ -62,7 +62,7 @@ func playMissing(t *testing.T, action alicloud.Action, restarted bool) {
 	checkMissing(t, c, action, append(nodes, joining))
 
 	permit(alicloud.FeatureNodes.Policy())
-	time.Sleep(missAge)
+	time.Sleep(maxMissAge)
 	if _, err := c.InstanceMetadata(t.Context(), joining); err != nil {
 		t.Errorf("with the permission back: %v", err)
 	}

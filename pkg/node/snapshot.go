@@ -21,8 +21,12 @@ const addressAge = 30 * time.Second
 
 // missAge is how long an answer says that ECS shows no instance of an id or address. It is about what a pass over all nodes
 // takes, so that a hundred nodes without instance cost one call and not one each, and is short enough for the list to catch
-// up with new instances.
-const missAge = 5 * time.Second
+// up with new instances. For an instance that has been missing for long it grows up to maxMissAge: the stock node controller
+// tries such nodes again for ever.
+const (
+	missAge    = 5 * time.Second
+	maxMissAge = time.Minute
+)
 
 // forgetAfter is how long an instance is remembered that nobody asks for any more.
 const forgetAfter = time.Hour
@@ -43,9 +47,9 @@ type snapshot struct {
 	known map[string]cachedInstance
 	// misses holds the last answer that lacked an instance, so that a caller that asks for one node after the other does
 	// not make a call for each.
-	misses map[string]*batch
-	// addresses holds the last answer about an address.
-	addresses map[string]*batch
+	misses map[string]miss
+	// addresses holds the last answer about an address, and since when such answers show no instance that has it, zero if one has.
+	addresses map[string]miss
 	// refused are ids that make ECS refuse a call, and when that was found; isolated is when such ids were last searched for.
 	refused  map[string]time.Time
 	isolated time.Time
@@ -58,10 +62,35 @@ type cachedInstance struct {
 	expires  time.Time
 }
 
+// miss is a row of answers that lacked an instance: the last of them, and when the first one was asked for.
+type miss struct {
+	*batch
+	since time.Time
+}
+
+// lacks reports whether the last answer lacked the instance although an earlier one had it, or none had.
+func (m miss) lacks(known cachedInstance) bool { return m.batch != nil && m.asked.After(known.read) }
+
+// read is when the last answer was asked for, the zero time without any.
+func (m miss) read() time.Time {
+	if m.batch == nil {
+		return time.Time{}
+	}
+	return m.asked
+}
+
+// age is how long the last answer of the row is good for.
+func (m miss) age() time.Duration {
+	if m.batch == nil {
+		return missAge
+	}
+	return max(missAge, min(maxMissAge, m.asked.Sub(m.since)/4))
+}
+
 func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.Node) (string, error)) *snapshot {
 	s := &snapshot{
 		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: idOf,
-		known: map[string]cachedInstance{}, misses: map[string]*batch{}, addresses: map[string]*batch{}, refused: map[string]time.Time{},
+		known: map[string]cachedInstance{}, misses: map[string]miss{}, addresses: map[string]miss{}, refused: map[string]time.Time{},
 	}
 	s.byID = newBatcher(opts.Window, opts.BatchSize, s.readByID, s.fillIDs)
 	s.byID.answered = s.rememberMisses
@@ -76,7 +105,7 @@ func (s *snapshot) metadata(ctx context.Context, id string) (alicloud.Instance, 
 	if known, ok := s.remembered(id); ok && time.Now().Before(known.expires) {
 		return known.instance, true, nil
 	}
-	instance, _, err := s.current(ctx, id, missAge)
+	instance, _, err := s.current(ctx, id, s.missed(id).age())
 	return instance, instance.ID != "", err
 }
 
@@ -87,10 +116,10 @@ func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration)
 	}
 	known, ok := s.remembered(id)
 	miss := s.missed(id)
-	lacking := miss != nil && miss.asked.After(known.read)
+	lacking := miss.lacks(known)
 	switch {
 	case lacking && time.Since(miss.asked) < maxAge:
-		return alicloud.Instance{}, miss, nil
+		return alicloud.Instance{}, miss.batch, nil
 	case !lacking && ok && time.Since(known.read) < maxAge:
 		return known.instance, nil, nil
 	}
@@ -151,7 +180,7 @@ func (s *snapshot) recent(other string, n int) []string {
 	defer s.mu.Unlock()
 	instances := make([]cachedInstance, 0, len(s.known))
 	for id, known := range s.known {
-		if miss, missed := s.misses[id]; id == other || (missed && miss.asked.After(known.read)) {
+		if id == other || s.misses[id].lacks(known) {
 			continue
 		}
 		instances = append(instances, known)
@@ -167,7 +196,7 @@ func (s *snapshot) remembered(id string) (cachedInstance, bool) {
 	return known, ok
 }
 
-func (s *snapshot) missed(id string) *batch {
+func (s *snapshot) missed(id string) miss {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.misses[id]
@@ -182,7 +211,11 @@ func (s *snapshot) rememberMisses(answer *batch) {
 	defer s.mu.Unlock()
 	for _, id := range answer.all {
 		if !found.Has(id) {
-			s.misses[id] = answer
+			before, ok := s.misses[id]
+			if !ok {
+				before.since = answer.asked
+			}
+			s.misses[id] = miss{batch: answer, since: before.since}
 		}
 	}
 	for id, miss := range s.misses {
@@ -197,34 +230,44 @@ func (s *snapshot) addressAnswer(address string) *batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer := s.addresses[address]
-	if answer == nil {
+	if answer.batch == nil || time.Since(answer.asked) >= answer.addressAge() {
 		return nil
 	}
-	age := missAge
-	if slices.ContainsFunc(answer.instances, func(instance alicloud.Instance) bool { return slices.Contains(instance.PrivateIPs, address) }) {
-		age = addressAge
+	return answer.batch
+}
+
+// addressAge is how long the last answer about an address is good for.
+func (m miss) addressAge() time.Duration {
+	if m.since.IsZero() {
+		return addressAge
 	}
-	if time.Since(answer.asked) >= age {
-		return nil
-	}
-	return answer
+	return m.age()
 }
 
 func (s *snapshot) rememberAddresses(answer *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for address, old := range s.addresses {
-		if time.Since(old.asked) >= addressAge {
+		if time.Since(old.asked) >= 2*maxMissAge {
 			delete(s.addresses, address)
 		}
 	}
-	for _, address := range answer.all {
-		s.addresses[address] = answer
-	}
+	found := sets.New[string]()
 	for i := range answer.instances {
-		for _, address := range answer.instances[i].PrivateIPs {
-			s.addresses[address] = answer
+		found.Insert(answer.instances[i].PrivateIPs...)
+	}
+	for address := range found {
+		s.addresses[address] = miss{batch: answer}
+	}
+	for _, address := range answer.all {
+		if found.Has(address) {
+			continue
 		}
+		since := s.addresses[address].since
+		if since.IsZero() {
+			since = answer.asked
+		}
+		s.addresses[address] = miss{batch: answer, since: since}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -54,9 +53,6 @@ type envOptions struct {
 
 // newEnv starts an env without nodes. Stop ends it.
 func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
-	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of the scenario: %w", err)
-	}
 	sandbox := cluster.Options{
 		Dir: r.path("sandbox"), PodCIDR: podCIDR, NodeIP: true, ExpectedNodes: opts.nodes,
 		Emulator: cluster.CloudOptions{Config: roomyConfig(opts.routeQuota), Settle: opts.settle, NoListeners: true},
@@ -116,12 +112,6 @@ type run struct {
 	start       time.Time
 	// steadyWindow is how long the steady state is watched, as asked for.
 	steadyWindow time.Duration
-}
-
-// in is the run with a directory of its own, for a scenario that needs several envs.
-func (r run) in(name string) run {
-	r.dir = filepath.Join(r.dir, name)
-	return r
 }
 
 func (r run) path(name string) string { return filepath.Join(r.dir, name) }

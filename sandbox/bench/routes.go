@@ -20,26 +20,9 @@ const (
 	manyMaxCalls = 35
 )
 
-// routes measures the route controller alone, so that the pace at which nodes are initialised does not blur the batches.
-func routes(ctx context.Context, r run) ([]Figure, error) {
-	figures, err := pausedRoutes(ctx, r)
-	for _, settle := range []time.Duration{0, routeSettle} {
-		if err != nil {
-			return figures, err
-		}
-		var more []Figure
-		more, err = joiningRoutes(ctx, r.in("settle-"+settle.String()), settle)
-		figures = append(figures, more...)
-	}
-	if err != nil {
-		return figures, err
-	}
-	more, err := refusedRoutes(ctx, r.in("refused"))
-	return append(figures, more...), err
-}
-
-// pausedRoutes measures nodes that the manager sees all at once.
-func pausedRoutes(ctx context.Context, r run) (figures []Figure, err error) {
+// routes measures nodes that the manager sees all at once. Only the route controller runs, so that the pace at which nodes are
+// initialised does not blur the batches.
+func routes(ctx context.Context, r run) (figures []Figure, err error) {
 	e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: manyNodes})
 	if err != nil {
 		return nil, err

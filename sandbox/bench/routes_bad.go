@@ -24,7 +24,11 @@ const (
 )
 
 // joiningRoutes lets nodes join while the manager runs, few and then many, so that it must collect them by itself.
-func joiningRoutes(ctx context.Context, r run, settle time.Duration) (figures []Figure, err error) {
+func joiningRoutes(settle time.Duration) func(context.Context, run) ([]Figure, error) {
+	return func(ctx context.Context, r run) ([]Figure, error) { return joinRunning(ctx, r, settle) }
+}
+
+func joinRunning(ctx context.Context, r run, settle time.Duration) (figures []Figure, err error) {
 	e, err := newEnv(ctx, r, envOptions{settle: settle, nodes: manyNodes})
 	if err != nil {
 		return nil, err
