@@ -66,7 +66,7 @@ func startNodes(ctx context.Context, completed *config.CompletedConfig, cloud *p
 	if err != nil {
 		return nil, false, err
 	}
-	go ctrl.Run(ctx)
+	cloud.Go(func() { ctrl.Run(ctx) })
 	return ctrl, true, nil
 }
 

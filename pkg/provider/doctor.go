@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/leadership"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
@@ -154,6 +155,7 @@ func (e *examination) cluster(ctx context.Context) {
 		return
 	}
 	e.report.Add(doctor.Rights(ctx, e.kube, e.rights(ctx))...)
+	e.officialManager(ctx)
 	list, err := e.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		e.add("nodes", "list", doctor.NotChecked, err.Error(), "")
@@ -170,6 +172,23 @@ func (e *examination) cluster(ctx context.Context) {
 			_, err := ours(n)
 			return err == nil
 		})...)
+	}
+}
+
+// officialManager checks that no official CCM runs: this program would wait for its end.
+func (e *examination) officialManager(ctx context.Context) {
+	const subject = "official CCM"
+	lease := metav1.NamespaceSystem + "/" + leadership.OfficialLease
+	official, err := leadership.ReadOfficial(ctx, e.kube.CoordinationV1().Leases(metav1.NamespaceSystem))
+	switch {
+	case err != nil:
+		e.add("cluster", subject, doctor.NotChecked, fmt.Sprintf("read Lease %s: %v", lease, err), "")
+	case official.Holder == "":
+		e.add("cluster", subject, doctor.OK, fmt.Sprintf("nobody holds its Lease %s", lease), "")
+	default:
+		e.add("cluster", subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits for its end",
+			official.Holder, lease, official.RenewTime.UTC().Format(time.RFC3339)),
+			"stop the official CCM, see docs/how-to/migrate.md, or start this program with --takeover")
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -26,14 +28,15 @@ import (
 
 // patient is an installation with which nothing is wrong, before a test breaks it.
 type patient struct {
-	server   cloudServer
-	config   Config
-	settings Settings
-	env      Environment
-	nodes    []runtime.Object
-	denied   authorizationv1.ResourceAttributes // what the role lacks
-	role     []rbacv1.PolicyRule                // all that it allows; nil for everything but denied
-	apiError error
+	server    cloudServer
+	config    Config
+	settings  Settings
+	env       Environment
+	nodes     []runtime.Object                   // and other objects of the cluster
+	denied    authorizationv1.ResourceAttributes // what the role lacks
+	role      []rbacv1.PolicyRule                // all that it allows; nil for everything but denied
+	forbidden string                             // a resource that it may not get
+	apiError  error
 }
 
 func newPatient(t *testing.T) *patient {
@@ -62,6 +65,12 @@ func (p *patient) examine(t *testing.T) doctor.Report {
 		denied := asked.Verb == p.denied.Verb && asked.Resource == p.denied.Resource && asked.Subresource == p.denied.Subresource
 		allowed := !denied && (p.role == nil || slices.ContainsFunc(p.role, func(rule rbacv1.PolicyRule) bool { return allows(rule, asked) }))
 		return true, &authorizationv1.SelfSubjectAccessReview{Status: authorizationv1.SubjectAccessReviewStatus{Allowed: allowed}}, nil
+	})
+	kube.PrependReactor("get", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if action.GetResource().Resource != p.forbidden {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("not in the role"))
 	})
 	cloud := New(p.config, p.env)
 	cloud.Configure(p.settings)
@@ -200,8 +209,16 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"no provider ID":      {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "", "10.244.0.0/24") }, "provider ID of n1", []string{"missing", "i-1"}},
 		"other's provider ID": {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-2", "10.244.0.0/24") }, "provider ID of n1", []string{"wrong", "i-2"}},
 		"k3s provider ID":     {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "k3s://n1", "10.244.0.0/24") }, "provider ID of n1", []string{"foreign", "k3s://n1"}},
-		"no pod CIDR":         {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1") }, "pod CIDR of n1", []string{"none"}},
-		"other pod CIDR":      {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1", "10.245.0.0/24") }, "pod CIDR of n1", []string{"10.245.0.0/24"}},
+		"official CCM":        {func(_ *testing.T, p *patient) { p.nodes = append(p.nodes, officialLease()) }, "official CCM", []string{"node-9_official", "kube-system/ccm"}},
+		"route that a node misses": {func(_ *testing.T, p *patient) {
+			networked(p.nodes[0])
+		}, "route table vtb-emulator", []string{"1 pod CIDRs", "n1"}},
+		"unreadable route table": {
+			fault(`{"action":"DescribeRouteEntryList","code":"InvalidRouteTable.NotFound","status":400,"times":0}`), "route table vtb-emulator", []string{"InvalidRouteTable.NotFound"},
+		},
+		"unmanaged route table": {func(_ *testing.T, p *patient) { p.config.RouteTableIDs = []string{"vtb-other"} }, "route table vtb-emulator", []string{"not managed"}},
+		"no pod CIDR":           {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1") }, "pod CIDR of n1", []string{"none"}},
+		"other pod CIDR":        {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1", "10.245.0.0/24") }, "pod CIDR of n1", []string{"10.245.0.0/24"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,6 +243,53 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDoctorWithoutTheOfficialLease: a role that may not read the Lease of the official CCM is no fault, and no proof that none runs.
+func TestDoctorWithoutTheOfficialLease(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.nodes = append(p.nodes, officialLease())
+	p.forbidden = "leases"
+	report := p.examine(t)
+	i := slices.IndexFunc(report.Checks, func(c doctor.Check) bool { return c.Subject == "official CCM" })
+	if i < 0 || report.Checks[i].Status != doctor.NotChecked || !report.Empty() {
+		t.Errorf("want one line that says that it is not checked:\n%s", report)
+	}
+}
+
+// TestDoctorSeesRoutes: the line of a table counts the routes of nodes.
+func TestDoctorSeesRoutes(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	networked(p.nodes[0])
+	route := alicloud.NewRoute{TableID: "vtb-emulator", CIDR: "10.244.0.0/24", InstanceID: "i-1"}
+	if _, err := steadyClient(t, p.server.Cloud).CreateRouteEntries(t.Context(), []alicloud.NewRoute{route}); err != nil {
+		t.Fatal(err)
+	}
+	report := p.examine(t)
+	i := slices.IndexFunc(report.Checks, func(c doctor.Check) bool { return c.Subject == "route table vtb-emulator" })
+	if i < 0 || report.Checks[i].Status != doctor.OK || !strings.Contains(report.Checks[i].Detail, "1 of them routes of nodes") {
+		t.Errorf("the route is not seen:\n%s", report)
+	}
+}
+
+// officialLease is that of an official CCM that runs.
+func officialLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ccm"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("node-9_official"), RenewTime: &metav1.MicroTime{Time: time.Now()}},
+	}
+}
+
+// networked gives the Node the condition of a working network.
+func networked(object runtime.Object) {
+	n := object.(*corev1.Node)
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "RouteCreated"}}
+}
+
+func fault(text string) func(*testing.T, *patient) {
+	return func(_ *testing.T, p *patient) { p.server.Fault(text) }
 }
 
 // without takes one action away from the key.

@@ -163,12 +163,17 @@ func startControllers(ctx context.Context, t *testing.T, server *emulatortest.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
+	ours, err := c.NodeController(addressPeriod)
+	if err != nil {
+		t.Fatal(err)
+	}
 	running := &sync.WaitGroup{}
 	metrics := controllersmetrics.NewControllerManagerMetrics("test")
 	factory.Start(ctx.Done())
 	running.Go(func() { initializer.RunWithContext(ctx, metrics) })
 	running.Go(func() { lifecycle.Run(ctx, metrics) })
 	running.Go(func() { routes.Run(ctx) })
+	running.Go(func() { ours.Run(ctx) })
 	running.Go(func() {
 		<-ctx.Done()
 		factory.Shutdown()
