@@ -10,6 +10,8 @@ const (
 	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each try and each look at
 	// the tables before that is likely to be a wasted call.
 	likelySettle = time.Second
+	// limitPace is the time between two batches that the rate limit of 90 a minute enforces. There is little to gain below it.
+	limitPace = time.Minute / 90
 	// relearn is after how long without writes the learned time is dropped: the cloud may be faster by then.
 	relearn = 2 * time.Minute
 )
@@ -37,8 +39,13 @@ func (p *batchPacer) delay(now time.Time) time.Duration {
 }
 
 func (p *batchPacer) target() time.Duration {
-	// Closer than a fifth is close enough: each further probe may be a refused call, to save a tenth of the time.
-	if p.right-p.short > p.right/5 {
+	// Closer than a fifth is close enough: each further probe may be a refused call, to save a tenth of the time. Between the pace of
+	// the rate limit and what the first guess leads to, closer than a half is.
+	close := p.right / 5
+	if p.right >= limitPace && p.right <= likelySettle*5/4 {
+		close = p.right / 2
+	}
+	if p.right-p.short > close {
 		return (p.right + p.short) / 2
 	}
 	return p.right
@@ -66,4 +73,20 @@ func (p *batchPacer) accepted(now time.Time) {
 		p.right = since
 	}
 	p.last, p.refused = now, false
+}
+
+// observed notes what a read showed after the last batch: whether the cloud was still at work on it. That is known without a refused
+// call.
+func (p *batchPacer) observed(now time.Time, settling bool) {
+	since := now.Sub(p.last)
+	switch {
+	case p.last.IsZero() || since >= relearn:
+	case settling:
+		p.short = max(p.short, since)
+		if p.right <= p.short {
+			p.right = 0
+		}
+	case p.right == 0 && since > p.short && since <= likelySettle*5/4:
+		p.right = since
+	}
 }

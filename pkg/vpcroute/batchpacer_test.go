@@ -30,6 +30,9 @@ func TestPace(t *testing.T) {
 		if refusals > 14 {
 			t.Errorf("settle %s: %d refused calls for %d batches, want at most 14", settle, refusals, batches)
 		}
+		if settle == likelySettle && refusals > 2 {
+			t.Errorf("settle %s: %d refused calls, want at most 2", settle, refusals)
+		}
 		t.Logf("settle %s: %s for %s, %d refusals", settle, now.Sub(start), least, refusals)
 	}
 }
@@ -66,5 +69,25 @@ func TestPaceForgets(t *testing.T) {
 	}
 	if p.short != 0 || p.right != 0 {
 		t.Errorf("learned times are still %s and %s", p.short, p.right)
+	}
+}
+
+// TestPaceOfReads: what reads show of the last batch saves refused calls.
+func TestPaceOfReads(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var p batchPacer
+	p.accepted(now)
+	p.observed(now.Add(firstLook), true)
+	p.observed(now.Add(likelySettle), false)
+	now = now.Add(10 * time.Second)
+	p.delay(now)
+	p.accepted(now)
+	if got := p.delay(now); got < likelySettle/2 || got > likelySettle {
+		t.Errorf("the batch after the next waits %s: a read has shown that the cloud needs at most %s", got, likelySettle)
+	}
+	p.observed(now.Add(3*time.Second), true)
+	if p.right != 0 {
+		t.Errorf("%s is still taken to be enough after a read that showed otherwise", p.right)
 	}
 }

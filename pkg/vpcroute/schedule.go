@@ -9,9 +9,11 @@ import (
 // Times of a pass.
 const (
 	// confirmEvery is how long after a batch its table is read although more batches wait: nodes whose routes work by then need
-	// not wait for the last batch. It counts once for each page of the table, so that large tables are not read more often than
-	// they are written.
-	confirmEvery = 5 * time.Second
+	// not wait for the last batch. A read that confirms a page of entries comes earlier, after confirmPage.
+	confirmEvery = 30 * time.Second
+	// confirmPage counts once for each page of the table, and bounds confirmEvery from below, so that large tables are not read
+	// more often than they are written.
+	confirmPage = 5 * time.Second
 	// pageEntries is how many entries a page has.
 	pageEntries = 500
 	// firstLook is the wait before a read that hopes for a fast cloud.
@@ -126,9 +128,11 @@ func (s *schedule) next(d *desired, tables []*table, plans []*plan, changes int,
 	return due
 }
 
-// confirmDue reports whether the table has unconfirmed entries for so long that they are worth a read.
+// confirmDue reports whether the table has unconfirmed entries for so long, or so many of them, that they are worth a read.
 func (t *table) confirmDue(now time.Time) bool {
-	return !t.unread.IsZero() && now.Sub(t.unread) >= confirmEvery*time.Duration(1+t.custom/pageEntries)
+	least := confirmPage * time.Duration(1+t.custom/pageEntries)
+	age := now.Sub(t.unread)
+	return t.unconfirmed > 0 && (age >= max(least, confirmEvery) || age >= least && t.unconfirmed >= pageEntries)
 }
 
 // confirmAfter is the wait before the next read for an entry that the cloud is at work on, after so many of them. settle

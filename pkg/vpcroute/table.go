@@ -17,6 +17,8 @@ type table struct {
 	custom int
 	// read is when the cloud was asked last; unread is when it accepted the first change since then, zero for none.
 	read, unread time.Time
+	// unconfirmed counts the changes since the last read.
+	unconfirmed int
 	// stale says that a write had an unknown result, so that the table must be read before it is judged.
 	stale bool
 }
@@ -72,6 +74,7 @@ func (t *table) changed(now time.Time) {
 	if t.unread.IsZero() {
 		t.unread = now
 	}
+	t.unconfirmed++
 }
 
 // removed notes that the entry is gone, or will be without further help.
@@ -85,6 +88,16 @@ func (t *table) removed(e alicloud.RouteEntry, now time.Time) {
 		t.custom--
 	}
 	t.changed(now)
+}
+
+// settling reports whether the cloud is at work on an entry.
+func (t *table) settling() bool {
+	for _, e := range t.entries {
+		if e.Status != alicloud.RouteAvailable {
+			return true
+		}
+	}
+	return false
 }
 
 // clone returns a copy that later writes do not change.

@@ -247,6 +247,9 @@ func (w *Writer) readTable(ctx context.Context, id string) reading {
 		}
 		return reading{id: id, err: failed.err, retry: failed.retry}
 	}
+	if before, ok := w.tables[id]; ok && before.unconfirmed > 0 {
+		w.pacer.observed(t.read, t.settling())
+	}
 	delete(w.failed, id)
 	delete(w.vanished, id)
 	w.tables[id] = t
