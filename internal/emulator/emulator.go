@@ -1,4 +1,4 @@
-// Package emulator is Alibaba Cloud in memory, at wire level: the OpenAPI of ECS, VPC, CLB and STS, the metadata service
+// Package emulator is Alibaba Cloud in memory, at wire level: the OpenAPI of ECS, VPC, CLB, NLB and STS, the metadata service
 // of its instances, an admin API to look inside and to break things, and the network that its load balancers and routes
 // make.
 //
@@ -23,6 +23,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/journal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/metadata"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/sts"
@@ -115,7 +116,7 @@ func New(o Options) (*Emulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.table = api.NewTable(slb.Product(store), vpc.Product(store), ecs.Product(store), tokens)
+	e.table = api.NewTable(slb.Product(store), nlb.Product(store), vpc.Product(store), ecs.Product(store), tokens)
 	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses)}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric})

@@ -13,6 +13,7 @@ import (
 
 // faultRule is a fault on the wire of the admin API.
 type faultRule struct {
+	Product string      `json:"product,omitempty"`
 	Action  string      `json:"action"`
 	Kind    api.Kind    `json:"kind,omitempty"`
 	Code    string      `json:"code,omitempty"`
@@ -22,23 +23,24 @@ type faultRule struct {
 	Latency string      `json:"latency,omitempty"`
 	Drop    faults.Drop `json:"drop,omitempty"`
 	// What follows goes beyond the contract: partial failures, reads that lag, answers that are cut off, and chance.
-	FailItems    int     `json:"failItems,omitempty"`
-	Stale        string  `json:"stale,omitempty"`
-	ReplicaLag   string  `json:"replicaLag,omitempty"`
-	TagSearchLag string  `json:"tagSearchLag,omitempty"`
-	Body         *string `json:"body,omitempty"`
-	Probability  float64 `json:"probability,omitempty"`
-	Seed         uint64  `json:"seed,omitempty"`
-	Matched      int     `json:"matched"`
-	Hit          int     `json:"hit"`
+	FailItems    int          `json:"failItems,omitempty"`
+	Stale        string       `json:"stale,omitempty"`
+	ReplicaLag   string       `json:"replicaLag,omitempty"`
+	TagSearchLag string       `json:"tagSearchLag,omitempty"`
+	Body         *string      `json:"body,omitempty"`
+	Job          api.JobFault `json:"job,omitempty"`
+	Probability  float64      `json:"probability,omitempty"`
+	Seed         uint64       `json:"seed,omitempty"`
+	Matched      int          `json:"matched"`
+	Hit          int          `json:"hit"`
 }
 
 // rule reads a fault and reports everything that is wrong with it. Without times a rule hits one call, with 0 every one
 // until it is deleted; the status is 400 by default.
 func (f faultRule) rule() (faults.Rule, error) {
 	r := faults.Rule{
-		Action: f.Action, Kind: f.Kind, Code: f.Code, Status: cmp.Or(f.Status, http.StatusBadRequest), After: f.After, Times: 1,
-		Drop: f.Drop, FailItems: f.FailItems, Body: f.Body, Probability: f.Probability, Seed: f.Seed,
+		Product: f.Product, Action: f.Action, Kind: f.Kind, Code: f.Code, Status: cmp.Or(f.Status, http.StatusBadRequest), After: f.After, Times: 1,
+		Drop: f.Drop, FailItems: f.FailItems, Body: f.Body, Job: f.Job, Probability: f.Probability, Seed: f.Seed,
 	}
 	if f.Times != nil {
 		r.Times = *f.Times
@@ -47,6 +49,7 @@ func (f faultRule) rule() (faults.Rule, error) {
 		readDuration("latency", f.Latency, &r.Latency), readDuration("stale", f.Stale, &r.Stale),
 		readDuration("replicaLag", f.ReplicaLag, &r.ReplicaLag), readDuration("tagSearchLag", f.TagSearchLag, &r.TagSearchLag),
 		oneOf("kind", f.Kind, "", api.Read, api.Write), oneOf("drop", f.Drop, "", faults.DropBefore, faults.DropAfter),
+		oneOf("job", f.Job, "", api.JobFails, api.JobHangs),
 		require(f.Action != "", "action: required, a name or *"),
 		require(r.Status >= 100 && r.Status <= 599, "status: outside 100-599"),
 		require(f.After >= 0 && r.Times >= 0 && f.FailItems >= 0, "after, times and failItems cannot be negative"),
@@ -101,9 +104,9 @@ func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {
 	rules := []faultRule{}
 	for _, s := range e.faults.List() {
 		rules = append(rules, faultRule{
-			Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
+			Product: s.Product, Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
 			Latency: s.Latency.String(), Drop: s.Drop, FailItems: s.FailItems, Stale: s.Stale.String(), ReplicaLag: s.ReplicaLag.String(),
-			TagSearchLag: s.TagSearchLag.String(), Body: s.Body, Probability: s.Probability, Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
+			TagSearchLag: s.TagSearchLag.String(), Body: s.Body, Job: s.Job, Probability: s.Probability, Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
 		})
 	}
 	reply(w, http.StatusOK, map[string]any{"faults": rules})

@@ -95,7 +95,7 @@ func (e *Emulator) process(x *exchange, r *http.Request) (any, *api.Error) {
 	if bad != nil {
 		return nil, bad
 	}
-	x.fault = e.faults.Next(x.action.Name, x.action.Kind)
+	x.fault = e.faults.Next(x.product, x.action.Name, x.action.Kind)
 	switch {
 	case x.fault.Drop == faults.DropBefore && x.fault.Body != nil:
 		// Somebody between the caller and the cloud answers in the cloud's place.
@@ -204,6 +204,7 @@ func (e *Emulator) newCall(x *exchange, denied bool) *api.Call {
 		Now: x.now, Params: x.request.Params, Denied: denied,
 		FailItems: x.fault.FailItems, ItemCode: x.fault.ItemCode,
 		Stale: x.fault.Stale, ReplicaLag: x.fault.ReplicaLag, TagSearchLag: x.fault.TagSearchLag,
+		Job: x.fault.Job,
 	}
 }
 

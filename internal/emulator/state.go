@@ -7,6 +7,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/ecs"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/vpc"
 )
@@ -25,6 +26,7 @@ func (e *Emulator) getState(w http.ResponseWriter, _ *http.Request) {
 		state = append(state, ecs.State(e.store, now, e.fabric.LoopbackAddress)...)
 		state = append(state, vpc.State(e.store, now)...)
 		state = append(state, slb.State(e.store, now, where)...)
+		state = append(state, nlb.State(e.store, now)...)
 	})
 	reply(w, http.StatusOK, state)
 }

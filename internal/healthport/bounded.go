@@ -40,7 +40,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err == nil {
 			return b.hold(conn), nil
 		}
-		time.Sleep(acceptPause)
+		time.Sleep(acceptPause) //nolint:forbidigo // nobody waits for this, and closing the listener ends it
 	}
 }
 

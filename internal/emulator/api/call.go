@@ -25,9 +25,20 @@ type Call struct {
 	ItemCode  string
 	// Stale hides from lists what was created less than this time ago, ReplicaLag also from whoever asks by id.
 	Stale, ReplicaLag time.Duration
+	// Job is how a fault rule ends the asynchronous part of the call.
+	Job JobFault
 	// TagSearchLag makes searches by tag see tags as they were this long ago.
 	TagSearchLag time.Duration
 }
+
+// JobFault is what a fault does to the asynchronous part of a call.
+type JobFault string
+
+// Faults of jobs: one that fails has no effect, one that hangs neither ends nor lets its object go.
+const (
+	JobFails JobFault = "failed"
+	JobHangs JobFault = "stuck"
+)
 
 // Sees reports whether a list shows an object that was created at a moment.
 func (c *Call) Sees(created time.Time) bool {

@@ -28,6 +28,12 @@ type snapshot struct {
 	Certificates  *Table[*Certificate]
 	ACLs          *Table[*ACL]
 	Extensions    *Table[*DomainExtension]
+
+	NLBs           *Table[*NLB]
+	NLBListeners   *Table[*NLBListener]
+	NLBGroups      *Table[*NLBGroup]
+	NLBJobs        *Table[*NLBJob]
+	SecurityGroups *Table[*SecurityGroup]
 }
 
 // snapshotVersion changes when older files can no longer be read.
@@ -40,6 +46,7 @@ func (s *Store) fields() *snapshot {
 		VPCs: &s.VPCs, VSwitches: &s.VSwitches, RouteTables: &s.RouteTables, Instances: &s.Instances, Interfaces: &s.Interfaces,
 		LoadBalancers: &s.LoadBalancers, ServerGroups: &s.ServerGroups, EIPs: &s.EIPs, Certificates: &s.Certificates,
 		ACLs: &s.ACLs, Extensions: &s.Extensions,
+		NLBs: &s.NLBs, NLBListeners: &s.NLBListeners, NLBGroups: &s.NLBGroups, NLBJobs: &s.NLBJobs, SecurityGroups: &s.SecurityGroups,
 	}
 }
 
@@ -109,6 +116,11 @@ func (s *Store) relink() {
 	}
 	for lb := range s.LoadBalancers.All() {
 		s.retake(lb.VSwitchID, lb.Address)
+	}
+	for lb := range s.NLBs.All() {
+		for _, z := range lb.Zones {
+			s.retake(z.VSwitchID, z.PrivateIP)
+		}
 	}
 	for g := range s.ServerGroups.All() {
 		s.attach(g.LoadBalancerID, g.Backends, 1)

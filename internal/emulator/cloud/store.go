@@ -44,6 +44,12 @@ type Store struct {
 	ACLs          Table[*ACL]
 	Extensions    Table[*DomainExtension]
 
+	NLBs           Table[*NLB]
+	NLBListeners   Table[*NLBListener]
+	NLBGroups      Table[*NLBGroup]
+	NLBJobs        Table[*NLBJob]
+	SecurityGroups Table[*SecurityGroup]
+
 	// Tokens remembers the results of calls with a ClientToken.
 	Tokens Tokens
 
@@ -130,11 +136,7 @@ func Steady(status string) Phase { return Phase{then: status} }
 
 // Begin enters the status now and, after the settle time, then. With a settle time of 0 it is then at once.
 func (s *Store) Begin(now, then string, t time.Time) Phase {
-	if s.Settle <= 0 {
-		return Steady(then)
-	}
-	s.announce(s.Settle)
-	return Phase{now: now, then: then, at: t.Add(s.Settle)}
+	return s.BeginFor(now, then, t, s.Settle)
 }
 
 // BusyFrom is when a change that starts now will have settled.

@@ -32,6 +32,14 @@ type Switches struct {
 	TagSearchLag Duration `json:"tagSearchLag,omitzero"`
 	// ReplicaLag makes CLB's reads miss whatever was created less than this time ago, also by id.
 	ReplicaLag Duration `json:"replicaLag,omitzero"`
+	// NLBReadsFailAtFirst makes a read of an NLB by id fail with OperationFailed.GetXipFailed during the first half of its creation.
+	NLBReadsFailAtFirst bool `json:"nlbReadsFailAtFirst,omitempty"`
+	// NLBGroupsRefuseTCPSSL refuses server groups whose protocol is TCPSSL, as the API's page says; clients in production create them.
+	NLBGroupsRefuseTCPSSL bool `json:"nlbGroupsRefuseTCPSSL,omitempty"`
+	// NLBGroupTagsAny makes a search for server groups by several tags find those with one of them, as for load balancers.
+	NLBGroupTagsAny bool `json:"nlbGroupTagsAny,omitempty"`
+	// NLBRangesOverTLS lets a TCPSSL listener have a range of ports. No document says whether it may.
+	NLBRangesOverTLS bool `json:"nlbRangesOverTLS,omitempty"`
 }
 
 // SeveralACLs says where an answer names several access control lists.

@@ -172,8 +172,12 @@ func (s *Store) BeginDeleteTable(t *RouteTable, now time.Time) {
 	s.reapLocked(now)
 }
 
+// Reap drops what has finished its deletion. The caller holds the lock.
+func (s *Store) Reap(now time.Time) { s.reapLocked(now) }
+
 // reapLocked drops what has finished its deletion.
 func (s *Store) reapLocked(now time.Time) {
+	s.reapNLB(now)
 	for _, e := range s.EIPs.Select(func(e *EIP) bool { return e.Phase.At(now) == gone }) {
 		s.EIPs.Delete(e)
 	}

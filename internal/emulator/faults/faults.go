@@ -21,6 +21,8 @@ const (
 
 // Rule is one injected fault.
 type Rule struct {
+	// Product restricts the rule to one product, for example nlb; "" matches all.
+	Product string
 	// Action is the action's name, or * for all.
 	Action string
 	// Kind restricts the rule to reads or writes; "" matches both.
@@ -44,6 +46,8 @@ type Rule struct {
 	// Body takes the place of the body of a successful answer, as from a gateway in between. The action is carried out, unless Drop
 	// is DropBefore. Nil leaves the answer alone.
 	Body *string
+	// Job ends the asynchronous part of the call in another way than success.
+	Job api.JobFault
 	// Probability makes the rule hit only some of the calls that it otherwise would, 0 < p < 1, drawn from Seed so that a run
 	// can be repeated. 0 hits all.
 	Probability float64
@@ -97,25 +101,27 @@ type Outcome struct {
 	// FailItems items of a batch fail with ItemCode.
 	FailItems int
 	ItemCode  string
-	// Stale, ReplicaLag, TagSearchLag and Body are those of the rules.
+	// Stale, ReplicaLag, TagSearchLag, Body and Job are those of the rules.
 	Stale, ReplicaLag, TagSearchLag time.Duration
 	Body                            *string
+	Job                             api.JobFault
 }
 
 // Next counts a call against every rule and returns what the first rule that hits it demands; the latencies of all rules
 // that hit add up.
-func (s *Set) Next(action string, kind api.Kind) Outcome {
+func (s *Set) Next(product, action string, kind api.Kind) Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out Outcome
 	for _, r := range s.rules {
-		if !r.hits(action, kind) {
+		if !r.hits(product, action, kind) {
 			continue
 		}
 		out.Latency += r.Latency
 		out.Stale, out.ReplicaLag = max(out.Stale, r.Stale), max(out.ReplicaLag, r.ReplicaLag)
 		out.TagSearchLag = max(out.TagSearchLag, r.TagSearchLag)
 		out.Body = cmp.Or(out.Body, r.Body)
+		out.Job = cmp.Or(out.Job, r.Job)
 		if r.FailItems > 0 {
 			out.FailItems, out.ItemCode = r.FailItems, r.Code
 		} else if out.Error == nil && r.Code != "" {
@@ -129,8 +135,8 @@ func (s *Set) Next(action string, kind api.Kind) Outcome {
 }
 
 // hits counts the call and reports whether it is one of those to be hit.
-func (r *State) hits(action string, kind api.Kind) bool {
-	if (r.Action != "*" && r.Action != action) || (r.Kind != "" && r.Kind != kind) {
+func (r *State) hits(product, action string, kind api.Kind) bool {
+	if (r.Product != "" && r.Product != product) || (r.Action != "*" && r.Action != action) || (r.Kind != "" && r.Kind != kind) {
 		return false
 	}
 	r.Matched++

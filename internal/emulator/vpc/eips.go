@@ -22,7 +22,7 @@ func (v service) eipActions() []api.Action {
 		{Name: "DescribeEipAddresses", Kind: api.Read, Params: append(api.Numbered(100),
 			api.Str("AllocationId"), api.Str("EipAddress"), api.Str("EipName"),
 			api.Str("Status", api.OneOf(cloud.Available, cloud.InUse, cloud.Associating, cloud.Unassociating, cloud.Releasing)),
-			api.Str("AssociatedInstanceType", api.OneOf(toECS, toSLB, toENI, "Nat", "HaVip")), api.Str("AssociatedInstanceId"),
+			api.Str("AssociatedInstanceType", api.OneOf(toECS, toSLB, toENI, "Nat", "HaVip", "NlbInstance")), api.Str("AssociatedInstanceId"),
 			api.Str("ChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("ResourceGroupId"), tagParams(), api.Flag("DryRun")), Run: v.describeEIPs},
 		{Name: "AllocateEipAddress", Kind: api.Write, Params: []api.Param{
 			api.Num("Bandwidth", 1, 1000), api.Str("InternetChargeType", api.OneOf("PayByTraffic", "PayByBandwidth")),

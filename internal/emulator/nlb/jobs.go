@@ -1,0 +1,51 @@
+package nlb
+
+import (
+	"strconv"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// jobsPerCall is how many ids ListAsynJobs takes; more are assumed to be refused.
+const jobsPerCall = 20
+
+func (s service) jobActions() []api.Action {
+	return []api.Action{
+		{Name: "GetJobStatus", Kind: api.Read, Params: []api.Param{api.Str("JobId", api.Required), api.Str("ClientToken")}, Run: s.jobStatus},
+		{Name: "ListAsynJobs", Kind: api.Read, Params: []api.Param{api.ListOf("JobIds", jobsPerCall, api.Required)}, Run: s.listJobs},
+	}
+}
+
+func (s service) findJob(id string) (*cloud.NLBJob, error) {
+	j, ok := s.NLBJobs.Get(id)
+	if !ok {
+		return nil, api.NotFound("ResourceNotFound.JobId", "The specified job %s is not found.", id)
+	}
+	return j, nil
+}
+
+func (s service) jobStatus(c *api.Call) (any, error) {
+	j, err := s.findJob(c.Str("JobId"))
+	if err != nil {
+		return nil, err
+	}
+	return struct{ Status string }{j.Phase.At(c.Now)}, nil
+}
+
+// listJobs answers without the reason of a failure, and with a count that is text.
+func (s service) listJobs(c *api.Call) (any, error) {
+	type view struct{ Id, Status string } //nolint:revive // names on the wire
+	var jobs []view
+	for _, id := range c.List("JobIds") {
+		j, err := s.findJob(id)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, view{j.ID, j.Phase.At(c.Now)})
+	}
+	return struct {
+		Jobs       []view
+		TotalCount string
+	}{jobs, strconv.Itoa(len(jobs))}, nil
+}
