@@ -116,7 +116,9 @@ func (e *Emulator) process(x *exchange, r *http.Request) (any, *api.Error) {
 	if bad := e.validate(x.call); bad != nil {
 		return nil, bad
 	}
-	return e.run(x.call, e.options.Latency+x.fault.Latency)
+	result, bad := e.run(x.call, e.options.Latency+x.fault.Latency)
+	x.entry.Hidden = x.call.Hidden
+	return result, bad
 }
 
 // resolve finds the product (path prefix, else API version) and the action.

@@ -29,6 +29,8 @@ type Call struct {
 	Job JobFault
 	// TagSearchLag makes searches by tag see tags as they were this long ago.
 	TagSearchLag time.Duration
+	// Hidden says that the answer lacks something because of one of them.
+	Hidden bool
 }
 
 // JobFault is what a fault does to the asynchronous part of a call.
@@ -42,12 +44,18 @@ const (
 
 // Sees reports whether a list shows an object that was created at a moment.
 func (c *Call) Sees(created time.Time) bool {
-	return !created.After(c.Now.Add(-max(c.Stale, c.ReplicaLag))) || c.Stale+c.ReplicaLag == 0
+	return c.shows(created, max(c.Stale, c.ReplicaLag))
 }
 
 // Finds reports whether the call finds an object by its id that was created at a moment.
 func (c *Call) Finds(created time.Time) bool {
-	return c.ReplicaLag == 0 || !created.After(c.Now.Add(-c.ReplicaLag))
+	return c.shows(created, c.ReplicaLag)
+}
+
+func (c *Call) shows(created time.Time, lag time.Duration) bool {
+	shown := lag == 0 || !created.After(c.Now.Add(-lag))
+	c.Hidden = c.Hidden || !shown
+	return shown
 }
 
 // Params are flat parameters as they travel: Tag.1.Key=a, InstanceIds=["i-1"].

@@ -23,6 +23,8 @@ type Call struct {
 	RequestID   string     `json:"requestId"`
 	AccessKeyID string     `json:"accessKeyId"`
 	Dropped     string     `json:"dropped"`
+	// Hidden says that the answer lacks something because of a lag.
+	Hidden bool `json:"hidden,omitempty"`
 }
 
 // DefaultLimit is how many calls are kept in memory; older ones are forgotten. A call takes about 1 KiB.

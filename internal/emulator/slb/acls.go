@@ -65,8 +65,8 @@ func newACLView(a *cloud.ACL) aclView {
 func (s service) describeACLs(c *api.Call) (any, error) {
 	tags := tagsOf(c)
 	p := api.PageOf(c, s.ACLs.Select(func(a *cloud.ACL) bool {
-		return c.Sees(a.Created) && (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
-			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && searched(c, a.Object, a.Tagged).Match(tags)
+		return (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
+			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && searched(c, a.Object, a.Tagged, having(tags)) && c.Sees(a.Created)
 	}), aclPage)
 	var answer struct {
 		PageNumber, PageSize, TotalCount, Count int

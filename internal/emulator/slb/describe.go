@@ -78,7 +78,7 @@ func newFilter(c *api.Call) (filter, error) {
 }
 
 func (f filter) matches(lb *cloud.LoadBalancer, c *api.Call) bool {
-	if !c.Sees(lb.Created) || (len(f.ids) > 0 && !slices.Contains(f.ids, lb.ID)) {
+	if len(f.ids) > 0 && !slices.Contains(f.ids, lb.ID) {
 		return false
 	}
 	equal := []struct{ param, have string }{
@@ -92,11 +92,9 @@ func (f filter) matches(lb *cloud.LoadBalancer, c *api.Call) bool {
 			return false
 		}
 	}
-	if len(f.anyTag)+len(f.allTags) == 0 {
-		return true
-	}
-	tags := searched(c, lb.Object, lb.Tagged)
-	return f.matchesAny(tags) && tags.Match(f.allTags)
+	tagged := len(f.anyTag)+len(f.allTags) == 0 ||
+		searched(c, lb.Object, lb.Tagged, func(tags cloud.Tags) bool { return f.matchesAny(tags) && tags.Match(f.allTags) })
+	return tagged && c.Sees(lb.Created)
 }
 
 // matchesAny combines the tags of the old JSON filter with OR, as clients in production assume; Tag.N combines with AND.

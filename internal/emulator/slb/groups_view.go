@@ -72,7 +72,7 @@ func (s service) describeGroups(c *api.Call) (any, error) {
 	answer.VServerGroups.VServerGroup = make([]groupListView, 0, len(lb.Groups))
 	for _, id := range lb.Groups {
 		g, ok := s.ServerGroups.Get(id)
-		if !ok || !c.Sees(g.Created) || !searched(c, g.Object, g.Tagged).Match(tags) || (c.Has("Description") && c.Str("Description") != g.Name) {
+		if !ok || (c.Has("Description") && c.Str("Description") != g.Name) || !searched(c, g.Object, g.Tagged, having(tags)) || !c.Sees(g.Created) {
 			continue
 		}
 		v := groupListView{

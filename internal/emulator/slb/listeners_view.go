@@ -26,7 +26,7 @@ func (s service) describeListeners(c *api.Call) (any, error) {
 	var all []owned
 	for _, lb := range s.candidates(ids) {
 		for _, l := range lb.SortedListeners() {
-			if c.Sees(l.Created) && listenerMatches(l, c) && l.Tags.Match(tags) {
+			if listenerMatches(l, c) && l.Tags.Match(tags) && c.Sees(l.Created) {
 				all = append(all, owned{lb, l})
 			}
 		}

@@ -57,16 +57,23 @@ func tagViews(tags cloud.Tags) []tag {
 
 type tagList struct{ Tag []tag }
 
-// searched returns the tags of a resource that a search sees.
-func searched(c *api.Call, o cloud.Object, t cloud.Tagged) cloud.Tags {
+// searched reports whether the tags that a search sees of a resource match.
+func searched(c *api.Call, o cloud.Object, t cloud.Tagged, match func(cloud.Tags) bool) bool {
 	if c.TagSearchLag == 0 {
-		return t.Tags
+		return match(t.Tags)
 	}
-	moment := c.Now.Add(-c.TagSearchLag)
-	if o.Created.After(moment) {
-		return nil
+	moment, seen := c.Now.Add(-c.TagSearchLag), cloud.Tags(nil)
+	if !o.Created.After(moment) {
+		seen = t.TagsAt(moment)
 	}
-	return t.TagsAt(moment)
+	found := match(seen)
+	c.Hidden = c.Hidden || !found && match(t.Tags)
+	return found
+}
+
+// having makes a match of those that have all the tags.
+func having(want []cloud.Tag) func(cloud.Tags) bool {
+	return func(tags cloud.Tags) bool { return tags.Match(want) }
 }
 
 // loadBalancer finds the CLB of a call.

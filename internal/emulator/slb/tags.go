@@ -125,7 +125,7 @@ func (s service) listTagResources(c *api.Call) (any, error) {
 	var all []tagResource
 	for _, id := range s.taggedIDs(c.Str("ResourceType"), ids) {
 		resource, ok := s.tagged(c.Str("ResourceType"), id)
-		if !ok || !c.Finds(resource.Created) || len(want) > 0 && !searched(c, resource.Object, *resource.Tagged).Match(want) {
+		if !ok || !c.Finds(resource.Created) || len(want) > 0 && !searched(c, resource.Object, *resource.Tagged, having(want)) {
 			continue
 		}
 		for _, t := range resource.Tags {
