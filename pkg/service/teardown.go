@@ -74,16 +74,15 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 		after, err := r.removeLeftovers(ctx, svc, known)
 		return after, Removal{ID: after.removal.of}, err
 	}
-	removal, err := known.balancer.PlanRemoval(svc, known.record)
-	known.removal.of = removal.ID
+	known, removal, err := r.removeFrom(ctx, svc, known)
+	if err == nil && removal.Reused && !removal.Preserved {
+		// What one answer lacks would stay on the load balancer for good once the Service is released.
+		if known.balancer, err = known.balancer.RefreshForRemoval(ctx, svc, known.record); err == nil && known.balancer.ID() != "" {
+			known, removal, err = r.removeFrom(ctx, svc, known)
+		}
+	}
 	if err != nil {
 		return known, removal, err
-	}
-	observePlan(removal.Plan)
-	deployed := removal.Plan.Deploy(ctx, svc, false)
-	known = known.deployed(deployed)
-	if deployed.Err != nil {
-		return known, removal, deployed.Err
 	}
 	var leftovers bool
 	if known.balancer, leftovers = known.balancer.Removed(removal); !leftovers {
@@ -91,6 +90,18 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 	}
 	known, err = r.removeLeftovers(ctx, svc, known)
 	return known, removal, err
+}
+
+// removeFrom removes what is known to be on the load balancer.
+func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known state) (state, Removal, error) {
+	removal, err := known.balancer.PlanRemoval(svc, known.record)
+	known.removal.of = removal.ID
+	if err != nil {
+		return known, removal, err
+	}
+	observePlan(removal.Plan)
+	deployed := removal.Plan.Deploy(ctx, svc, false)
+	return known.deployed(deployed), removal, deployed.Err
 }
 
 // removeLeftovers removes what outlives the load balancer.

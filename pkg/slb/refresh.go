@@ -179,7 +179,7 @@ func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params 
 	if !mayHaveAccessList(svc, params, clb.model(), record) {
 		return part[*alicloud.AccessList]{value: access.value}, nil
 	}
-	list, err := observe.AccessList(ctx, e.api, svc)
+	list, err := observe.AccessList(ctx, e.api, svc, access.value != nil || clb.model() != nil)
 	if err == nil {
 		access.set(list)
 	}

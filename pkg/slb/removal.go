@@ -2,6 +2,7 @@ package slb
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -44,9 +45,12 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 		return c, err
 	}
 	c.setObserved(actual)
-	list, err := observe.AccessList(ctx, c.api, svc)
+	list, err := observe.AccessList(ctx, c.api, svc, c.access.value != nil)
+	if err != nil {
+		return c.with(c.invalidate("its access control list could not be read")), err
+	}
 	c.access.set(list)
-	return c, err
+	return c, nil
 }
 
 // PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
@@ -74,13 +78,14 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	return removal, nil
 }
 
-// Removed implements service.Balancer.
+// Removed implements service.Balancer. Where there was an access control list, or the search for one found none, it is searched for
+// once more before the Service is released.
 func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
 	after := observed{presence: unknown{lastID: removal.ID, deleted: true}, access: c.access}
 	if removal.Reused {
 		after.presence = unknown{deleted: true}
 	}
-	return c.with(after), c.access.value != nil || c.access.doubt != ""
+	return c.with(after), c.access.value != nil || c.access.doubt != "" || c.access.known()
 }
 
 // PlanLeftovers implements service.Balancer. The access control list outlives its CLB.
@@ -88,7 +93,9 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	if preserved(svc) {
 		return c, plan{clb: c}, nil
 	}
-	list, err := observe.AccessList(ctx, c.api, svc)
+	record, _ := service.RecordOn(svc)
+	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges)
+	list, err := observe.AccessList(ctx, c.api, svc, expected && !c.access.known())
 	if err != nil || list == nil {
 		return c, plan{clb: c}, err
 	}

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -10,22 +11,31 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// AccessList returns the list of the Service with its entries, nil when there is none.
-func AccessList(ctx context.Context, api Reader, svc *corev1.Service) (*alicloud.AccessList, error) {
-	lists, err := api.DescribeAccessLists(ctx, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
-	if err != nil {
-		return nil, fmt.Errorf("find the access control list of the Service: %w", err)
+// AccessList returns the list of the Service with its entries, nil when there is none. expected says that there should be one: then
+// one empty answer does not prove that there is none, and it is asked for again.
+func AccessList(ctx context.Context, api Reader, svc *corev1.Service, expected bool) (*alicloud.AccessList, error) {
+	lists, err := accessListsOf(ctx, api, svc)
+	if err == nil && len(lists) == 0 && expected {
+		lists, err = accessListsOf(ctx, api, svc)
 	}
-	if len(lists) == 0 {
-		return nil, nil
+	if err != nil || len(lists) == 0 {
+		return nil, err
 	}
 	list := lists[0]
 	list.Entries, err = api.DescribeAccessListEntries(ctx, list.ID)
-	if alicloud.IsNotFound(err) {
-		return nil, nil // went between the two reads
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read the access control list %s: %w", list.ID, err)
 	}
 	return &list, nil
+}
+
+// accessListsOf returns the lists of the Service. One in the answer that does not show the tag of the Service does not count: what is
+// written to it changes who is admitted.
+func accessListsOf(ctx context.Context, api Reader, svc *corev1.Service) ([]alicloud.AccessList, error) {
+	owned := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
+	lists, err := api.DescribeAccessLists(ctx, owned)
+	if err != nil {
+		return nil, fmt.Errorf("find the access control list of the Service: %w", err)
+	}
+	return slices.DeleteFunc(lists, func(l alicloud.AccessList) bool { return !slices.Contains(l.Tags, owned) }), nil
 }

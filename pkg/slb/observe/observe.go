@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,13 +16,17 @@ import (
 
 // Find finds the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
 // CLB that the Service was on. marked says that the Service may have had one before: then a CLB whose tag somebody removed is found
-// by its name.
+// by its name. A CLB in the answer that does not show the tag, because it is about something else or the index lags, does not count.
 func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, marked bool) (*alicloud.LoadBalancer, error) {
 	name := mark.DefaultName(svc.UID)
 	found, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner, Value: name}})
 	if err != nil {
 		return nil, fmt.Errorf("find the CLB of the Service: %w", err)
 	}
+	found = slices.DeleteFunc(found, func(lb alicloud.LoadBalancer) bool {
+		owner, _ := lb.Tag(mark.TagOwner)
+		return owner != name
+	})
 	if len(found) == 0 && marked {
 		if found, err = findByName(ctx, api, name); err != nil {
 			return nil, err

@@ -1,0 +1,117 @@
+package slb
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// twoServices makes a world with the Services web and other, both with source ranges, and with a process that remembers nothing.
+func twoServices(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	threeNodes(w)
+	for _, name := range []string{"web", "other"} {
+		svc := testService(name, 80)
+		svc.Spec.LoadBalancerSourceRanges = map[string][]string{"web": {"192.0.2.0/24"}, "other": {"203.0.113.0/24"}}[name]
+		w.put(svc)
+		w.mustPass(name)
+	}
+	w.restart()
+	return w
+}
+
+// answerAboutOther has the next call of the action that searches by tag answer with what the Service other has.
+func (w *world) answerAboutOther(action string) {
+	w.t.Helper()
+	var answer json.RawMessage
+	w.raw(versionSLB, action, map[string]string{"Tag.1.Key": mark.TagOwner, "Tag.1.Value": mark.DefaultName(w.get("other").UID)}, &answer)
+	w.fault(map[string]any{"action": action, "body": string(answer), "times": 1})
+}
+
+// TestAnswerAboutAnotherServiceDeletesNoCLB: a CLB in the answer to a search by tag that does not show the tag is not the Service's.
+func TestAnswerAboutAnotherServiceDeletesNoCLB(t *testing.T) {
+	t.Parallel()
+	w := twoServices(t)
+	other := w.get("other").Labels[service.LabelLoadBalancerID]
+	w.answerAboutOther("DescribeLoadBalancers")
+	w.change("web", deleteService)
+	w.mustPass("web")
+	if left := w.lbs(); len(left) != 1 || left[0].ID != other {
+		t.Errorf("CLBs %v are left, want the one of the other Service, %s", left, other)
+	}
+}
+
+// TestAnswerAboutAnotherServiceChangesNoAccessList: who may reach another Service does not change.
+func TestAnswerAboutAnotherServiceChangesNoAccessList(t *testing.T) {
+	t.Parallel()
+	w := twoServices(t)
+	before := w.state()["k8s-clb-a0f5e8a1cother"]
+	w.answerAboutOther("DescribeAccessControlLists")
+	w.mustPass("web")
+	if after := w.state()["k8s-clb-a0f5e8a1cother"]; fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the list of the other Service is %v, want %v", after, before)
+	}
+}
+
+// TestOneAnswerReleasesNoReusedCLB: what one answer lacks when a Service leaves an existing CLB is removed all the same.
+func TestOneAnswerReleasesNoReusedCLB(t *testing.T) {
+	t.Parallel()
+	const nothing = `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`
+	for name, fault := range map[string]map[string]any{
+		"no listeners":      {"action": "DescribeLoadBalancerListeners", "body": nothing},
+		"no groups":         {"action": "DescribeVServerGroups", "body": nothing},
+		"group not found":   {"action": "DescribeVServerGroupAttribute", "code": "InvalidParameter", "status": 404},
+		"no list":           {"action": "DescribeAccessControlLists", "body": nothing},
+		"list not found":    {"action": "DescribeAccessControlListAttribute", "code": "AclNotExist", "status": 404},
+		"list not readable": {"action": "DescribeAccessControlLists", "code": "InternalError", "status": 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			svc := reusing("web", w.makeCLB().ID, "true", 80)
+			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+			w.put(svc)
+			w.mustPass("web")
+			w.restart()
+			w.fault(fault)
+			w.change("web", deleteService)
+			for range 3 {
+				_ = w.pass("web") //nolint:errcheck // what is left counts
+			}
+			if w.faultHits() != 1 {
+				t.Errorf("the fault has hit %d calls, want 1", w.faultHits())
+			}
+			for name, lb := range w.state() {
+				if name != "mine" || len(lb.Listeners)+len(lb.Groups) > 0 {
+					t.Errorf("%s is left: %v %v", name, lb.Listeners, lb.Groups)
+				}
+			}
+			if service.HasFinalizer(w.get("web")) {
+				t.Error("the Service is still held")
+			}
+		})
+	}
+}
+
+// TestOneAnswerLeavesNoAccessList: the list of a Service outlives its CLB, and one answer does not prove that there is none.
+func TestOneAnswerLeavesNoAccessList(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		w := twoServices(t)
+		if !restarted {
+			w.mustPass("web")
+			w.drift("web")
+		}
+		w.fault(map[string]any{"action": "DescribeAccessControlLists", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`, "times": 1})
+		w.change("web", deleteService)
+		w.mustPass("web")
+		if _, left := w.state()[testListName]; left || w.faultHits() != 1 {
+			t.Errorf("restarted %v: list left %v, %d faults", restarted, left, w.faultHits())
+		}
+	}
+}
