@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
 
@@ -27,23 +28,24 @@ import (
 // What `make soak` makes longer. Real time takes as long as it says; otherwise the time is a synctest bubble's, which is
 // over as soon as the work in it is done.
 var (
-	soakFor      = flag.Duration("soak.for", time.Minute, "how long TestSoak churns")
-	soakServices = flag.Int("soak.services", 25, "how many Services TestSoak churns")
+	soakFor      = flag.Duration("soak.for", 3*time.Minute, "how long TestSoak churns")
+	soakServices = flag.Int("soak.services", 15, "how many Services TestSoak churns")
 	soakSeed     = flag.Uint64("soak.seed", 0, "what TestSoak decides from; 0 takes one of its own")
+	soakPace     = flag.Duration("soak.pace", 400*time.Millisecond, "the mean time between two events of TestSoak")
 	soakReal     = flag.Bool("soak.real", false, "let TestSoak run in real time")
 )
 
 const (
-	// soakPace is the mean time between two events.
-	soakPace = 200 * time.Millisecond
 	// soakResync makes drift passes part of the churn.
 	soakResync = 30 * time.Second
 	// soakPatience is how long the end state may take: a quota of 60 or 90 calls a minute for what is left to do.
 	soakPatience = 30 * time.Minute
 )
 
-// TestSoak churns Services, nodes, the program itself and the cloud under random faults. In the end the cloud is what a
-// program makes of it that sees only the end, nothing is left over, and nothing more is written.
+// TestSoak churns Services, nodes, the program itself and the cloud under random faults. All along, no CLB is lost or doubled, no
+// listener of a live port and no ready backend server goes (see [witness]). In the end the cloud is what a program makes of it that sees
+// only the end, nothing is left over, and nothing more is written. Every fault has hit calls, so that the test does not pass by
+// injecting nothing.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	seed := *soakSeed
@@ -65,8 +67,13 @@ type soak struct {
 	nodes  map[string]*corev1.Node
 	names  []string
 	stop   func()
-	// events and faults count what happened.
-	events, restarts int
+	// witness watches what must hold all along.
+	witness *witness
+	// faults are those injected, and phase what the cloud does for a while.
+	faults soakFaults
+	phase  soakPhase
+	// events counts what happened, and uids the Services that were made.
+	events, uids int
 }
 
 func soakWith(t *testing.T, seed uint64) {
@@ -75,27 +82,63 @@ func soakWith(t *testing.T, seed uint64) {
 	s.start()
 	for end := time.Now().Add(*soakFor); time.Now().Before(end); s.events++ {
 		s.one()
-		time.Sleep(time.Duration(s.random.Int64N(int64(2 * soakPace))))
+		time.Sleep(time.Duration(s.random.Int64N(int64(2 * *soakPace))))
+		s.elapse()
 	}
-	s.clearFaults()
+	s.calm()
 	want := s.desired()
 	s.settle(want)
 	s.stop()
-	calls := s.emulator.Calls(0)
-	t.Logf("%d events, %d restarts, %d calls, %d CLBs in the end", s.events, s.restarts, len(calls), len(want))
+	s.watch()
+	t.Logf("%d events, %d calls, %d CLBs in the end; %s", s.events, s.witness.calls, len(want), s.hits())
+}
+
+// elapse watches, ends what lasts for a while, and removes Services that nothing holds any more.
+func (s *soak) elapse() {
+	s.t.Helper()
+	s.watch()
+	if !s.phase.until.IsZero() && time.Now().After(s.phase.until) {
+		s.endPhase()
+	}
+	s.collect()
+}
+
+// collect removes deleted Services without finalizers, as an API server does.
+func (s *soak) collect() {
+	services := s.kube.CoreV1().Services(testNamespace)
+	all, err := services.List(s.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range all.Items {
+		if svc := &all.Items[i]; svc.DeletionTimestamp != nil && len(svc.Finalizers) == 0 {
+			if err := services.Delete(s.t.Context(), svc.Name, metav1.DeleteOptions{}); err != nil {
+				s.t.Fatal(err)
+			}
+			s.witness.forget(svc.Name)
+		}
+	}
+}
+
+// calm ends everything that disturbs.
+func (s *soak) calm() {
+	s.t.Helper()
+	s.endPhase()
+	s.dismiss(soakBadNode)
+	s.collectHits()
 }
 
 func newSoak(t *testing.T, seed uint64) *soak {
 	t.Helper()
 	s := &soak{
 		world: &world{
-			t: t, emulator: processCloud(t), kube: newClientset(),
+			t: t, emulator: soakCloud(t, seed), kube: newClientset(),
 			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
 		},
-		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{},
+		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}, witness: newWitness(),
 	}
-	for _, name := range []string{"z", "y"} { // two that always stay
-		s.join(name)
+	for _, name := range []string{"z", "y", "x"} { // three that always stay
+		s.join(name, "")
 	}
 	for i := range *soakServices {
 		s.names = append(s.names, fmt.Sprintf("s%03d", i))
@@ -109,6 +152,7 @@ func (s *soak) start() {
 	s.api = processClient(s.t, s.emulator)
 	s.factory = informers.NewSharedInformerFactory(s.kube, 0)
 	opts := s.options()
+	opts.Engines = []service.Engine{NewEngine(s.api, s.config, s.factory.Core().V1().Services().Lister())}
 	opts.Recorder, opts.ResyncPeriod = &record.FakeRecorder{}, soakResync
 	s.Reconciler = service.NewReconciler(opts)
 	controller, err := service.NewController(opts, s.Reconciler)
@@ -134,16 +178,18 @@ func (s *soak) start() {
 func (s *soak) one() {
 	name := s.names[s.random.IntN(len(s.names))]
 	switch n := s.random.IntN(100); {
-	case n < 55:
+	case n < 53:
 		s.churn(name)
-	case n < 75:
-		s.node(string(rune('a' + s.random.IntN(8))))
-	case n < 90:
+	case n < 70:
+		s.node(string(rune('a' + s.random.IntN(6))))
+	case n < 85:
 		s.breakCalls()
+	case n < 90:
+		s.beginPhase()
 	case n < 98:
 		s.meddle()
 	default:
-		s.restarts++
+		s.faults.count("restart of the manager", 1)
 		s.stop()
 		s.start()
 	}
@@ -155,9 +201,11 @@ func (s *soak) churn(name string) {
 	svc, err := services.Get(s.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		made := testService(name, 80)
-		made.UID += "-00000000"
+		made.UID += types.UID(fmt.Sprintf("-%08d", s.uids)) // the API server gives no UID twice
+		s.uids++
 		s.shape(made)
 		s.put(made)
+		s.witness.follow(made)
 		return
 	}
 	switch s.random.IntN(6) {
@@ -172,14 +220,11 @@ func (s *soak) churn(name string) {
 	default:
 		s.shape(svc)
 	}
-	if svc.DeletionTimestamp != nil && len(svc.Finalizers) == 0 {
-		err = services.Delete(s.t.Context(), name, metav1.DeleteOptions{})
-	} else {
-		_, err = services.Update(s.t.Context(), svc, metav1.UpdateOptions{})
-	}
-	if err != nil {
+	s.watch() // what was called so far was about the Service as it was
+	if _, err = services.Update(s.t.Context(), svc, metav1.UpdateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
+	s.witness.follow(svc)
 }
 
 // shape gives a Service some of four ports and some settings.
@@ -200,11 +245,14 @@ func (s *soak) shape(svc *corev1.Service) {
 	}
 }
 
-func (s *soak) join(name string) {
-	if _, err := s.emulator.PutInstance("i-"+name, emulator.InstanceSpec{}); err != nil {
+// join has a node join, whose instance is in the given vSwitch.
+func (s *soak) join(name, vswitch string) {
+	s.t.Helper()
+	if _, err := s.emulator.PutInstance("i-"+name, emulator.InstanceSpec{VSwitchID: vswitch}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.nodes[name] = testNode(name)
+	s.witness.ready("i-"+name, true)
 	if _, err := s.kube.CoreV1().Nodes().Create(s.t.Context(), s.nodes[name], metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -212,65 +260,34 @@ func (s *soak) join(name string) {
 
 // node has a node join, fall ill, get well or leave.
 func (s *soak) node(name string) {
-	nodes := s.kube.CoreV1().Nodes()
-	var err error
+	s.watch() // what was called so far was about the node as it was
 	switch {
 	case s.nodes[name] == nil:
-		s.join(name)
+		s.join(name, "")
 	case s.random.IntN(2) == 0:
-		delete(s.nodes, name)
-		err = nodes.Delete(s.t.Context(), name, metav1.DeleteOptions{})
+		s.dismiss(name)
 	default:
 		s.nodes[name] = testNode(name)
 		if s.random.IntN(2) == 0 {
 			notReady(s.nodes[name])
 		}
-		_, err = nodes.Update(s.t.Context(), s.nodes[name], metav1.UpdateOptions{})
-	}
-	if err != nil {
-		s.t.Fatal(err)
+		s.witness.ready("i-"+name, s.nodes[name].Status.Conditions[0].Status == corev1.ConditionTrue)
+		if _, err := s.kube.CoreV1().Nodes().Update(s.t.Context(), s.nodes[name], metav1.UpdateOptions{}); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 }
 
-// breakCalls makes some calls to come go wrong.
-func (s *soak) breakCalls() {
-	kinds := []map[string]any{
-		{"code": "InternalError", "status": 500}, {"drop": "before"}, {"drop": "after"}, {"code": "SystemBusy"},
-		{"code": "OperationDenied"}, {"latency": "2s"}, {"kind": "write", "drop": "after"}, {"kind": "read", "code": "ServiceUnavailable", "status": 503},
-	}
-	rule := map[string]any{"action": "*", "after": s.random.IntN(5), "times": 1 + s.random.IntN(3)}
-	maps.Copy(rule, kinds[s.random.IntN(len(kinds))])
-	s.fault(rule)
-}
-
-// meddle changes something in the cloud as a person does in the console.
-func (s *soak) meddle() {
-	client, ctx := processClient(s.t, s.emulator), s.t.Context()
-	all, err := client.DescribeLoadBalancers(ctx, queryAll())
-	if err != nil || len(all) == 0 {
-		return // a fault hit this call
-	}
-	id := all[s.random.IntN(len(all))].ID
-	listeners, err := client.DescribeListeners(ctx, id)
-	if err != nil {
+// dismiss has a node leave, if it is there.
+func (s *soak) dismiss(name string) {
+	s.t.Helper()
+	if s.nodes[name] == nil {
 		return
 	}
-	// What a fault does to these calls is one more thing that may happen.
-	switch s.random.IntN(3) {
-	case 0:
-		if err := client.SetDeleteProtection(ctx, id, "off"); err == nil {
-			_ = client.DeleteLoadBalancer(ctx, id)
-		}
-	case 1:
-		for _, listener := range listeners[id] {
-			_ = client.DeleteListener(ctx, id, listener.ListenerKey)
-		}
-	default:
-		groups, _ := client.DescribeVServerGroups(ctx, id)
-		for _, group := range groups {
-			full, _ := client.DescribeVServerGroup(ctx, group.ID)
-			_ = client.RemoveBackends(ctx, group.ID, full.Backends[:min(1, len(full.Backends))])
-		}
+	delete(s.nodes, name)
+	s.witness.ready("i-"+name, false)
+	if err := s.kube.CoreV1().Nodes().Delete(s.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -310,6 +327,7 @@ func (s *soak) desired() map[string]cloudLB {
 func (s *soak) settle(want map[string]cloudLB) {
 	s.t.Helper()
 	for end := time.Now().Add(soakPatience); ; time.Sleep(soakResync) {
+		s.elapse()
 		diff := cmp.Diff(want, s.state(), cmp.Transformer("sorted", sortedMembers))
 		if diff == "" {
 			break
@@ -319,7 +337,7 @@ func (s *soak) settle(want map[string]cloudLB) {
 			return
 		}
 	}
-	time.Sleep(2 * soakResync) // a look at what somebody else's hands did last may still be under way
+	time.Sleep(2 * soakResync) // a pass that reads what somebody changed by hand may still be under way
 	s.calls()
 	time.Sleep(4 * soakResync)
 	calls := s.calls()
