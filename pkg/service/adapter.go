@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -22,8 +25,19 @@ type LoadBalancer struct {
 
 var _ cloudprovider.LoadBalancer = (*LoadBalancer)(nil)
 
-// NewLoadBalancer returns the adapter.
+// syncWait is how long a call of the stock controller waits for the caches before it asks to be made again.
+const syncWait = 30 * time.Second
+
+// NewLoadBalancer returns the adapter. It forgets Services that are gone, which the stock controller does not say.
 func NewLoadBalancer(reconciler *Reconciler) *LoadBalancer {
+	_, err := reconciler.opts.Services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+		if svc, ok := undeleted(object).(*corev1.Service); ok {
+			reconciler.Forget(mark.ServiceName(svc))
+		}
+	}})
+	if err != nil { // the informer was stopped: nothing goes any more
+		klog.Background().Error(err, "Cannot follow the deletion of Services")
+	}
 	return &LoadBalancer{reconciler: reconciler}
 }
 
@@ -67,15 +81,29 @@ func (l *LoadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, 
 }
 
 // Ensure makes the load balancer of a Service as it is wanted and returns what its status shows.
-func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.LoadBalancerStatus, error) {
-	unlock, err := r.lockService(ctx, svc)
+func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *corev1.LoadBalancerStatus, err error) {
+	defer func() {
+		if lost := r.lose(ctx, svc, recover()); lost != nil {
+			status, err = nil, lost
+		}
+	}()
+	if err := r.untilSynced(ctx); err != nil {
+		return nil, err
+	}
+	svc, held, err := r.lock(ctx, svc)
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
+	defer held.release()
+	if held.gone || !r.opts.wants(svc) {
+		return nil, cloudprovider.ImplementedElsewhere // changed while others held the locks; its event is on the way
+	}
 	known := r.stateOf(svc)
-	defer func() { r.states.commit(svc, known) }()
-	known, done, err := r.ensureAll(ctx, svc, known)
+	defer func() { r.keep(svc, known) }()
+	known, done, err := r.ensureAll(ctx, svc, known, held)
+	if err != nil && ctx.Err() != nil {
+		return nil, err // shutting down is no failure
+	}
 	if done.record != nil {
 		if _, storeErr := r.writer.change(ctx, done.service, done.record.store()); storeErr != nil {
 			err = errors.Join(err, fmt.Errorf("record what was applied to %s: %w", done.record.LoadBalancerID, storeErr))
@@ -97,11 +125,11 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (*corev1.L
 
 // ensureAll makes the stages of [Reconciler.ensure], once more whenever pods were found to wait for their readiness gates: nobody else
 // has them made again.
-func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known state) (state, ensured, error) {
+func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, ensured, error) {
 	adopted := HasFinalizer(svc) || slices.Contains(svc.Finalizers, StockFinalizer)
 	writes := 0
 	for {
-		after, done, err := r.ensure(ctx, svc, adopted, known)
+		after, done, err := r.ensure(ctx, svc, adopted, known, held)
 		done.writes += writes
 		if err != nil || r.readGates(ctx, svc, after.cache.gates, maxGateReads, done.registered) != atOnce {
 			return after, done, err
@@ -111,15 +139,20 @@ func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known s
 }
 
 // Delete tears down what the Service has in the cloud, then removes our marks from the Service.
-func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) error {
-	unlock, err := r.lockService(ctx, svc)
+func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) (err error) {
+	defer func() {
+		if lost := r.lose(ctx, svc, recover()); lost != nil {
+			err = lost
+		}
+	}()
+	svc, held, err := r.lock(ctx, svc)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer held.release()
 	known := r.stateOf(svc)
-	defer func() { r.states.commit(svc, known) }()
-	if known, _, err = r.remove(ctx, svc, known); err != nil {
+	defer func() { r.keep(svc, known) }()
+	if known, _, err = r.remove(ctx, svc, known, held); err != nil {
 		return err
 	}
 	change := Record{}.store()
@@ -131,13 +164,18 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) error {
 }
 
 // Exists reports whether the Service has anything in the cloud or carries our marks.
-func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.LoadBalancerStatus, bool, error) {
-	unlock, err := r.lockService(ctx, svc)
+func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (status *corev1.LoadBalancerStatus, exists bool, err error) {
+	defer func() {
+		if lost := r.lose(ctx, svc, recover()); lost != nil {
+			status, exists, err = nil, false, lost
+		}
+	}()
+	unlock, _, err := r.services.lock(ctx, mark.ServiceName(svc).String())
 	if err != nil {
-		return nil, false, err
+		return nil, false, fmt.Errorf("wait for the Service: %w", err)
 	}
 	defer unlock()
-	balancer, err := r.opts.engineOf(svc).Start().RefreshForRemoval(ctx, svc, nil)
+	balancer, err := r.stateOf(svc).engine.Start().RefreshForRemoval(ctx, svc, nil)
 	if err != nil {
 		return nil, false, err
 	}
@@ -152,4 +190,23 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (*corev1.L
 		return nil, HasFinalizer(svc), nil // nothing of ours is on it
 	}
 	return removal.Status, true, nil
+}
+
+// untilSynced waits for the caches that a plan relies on. A stock manager waits for those of its own controllers alone, and backends that
+// are not in the cache yet would leave the load balancer.
+func (r *Reconciler) untilSynced(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, syncWait)
+	defer cancel()
+	if !cache.WaitForCacheSync(waiting.Done(), r.opts.endpointInformer().HasSynced, r.opts.Nodes.Informer().HasSynced) {
+		return api.NewRetryError("the endpoints and nodes of the cluster are not in the cache yet", minBackoff)
+	}
+	return nil
+}
+
+// keep commits the state of a Service, unless the Service is gone: then no event will have it forgotten any more.
+func (r *Reconciler) keep(svc *corev1.Service, known state) {
+	r.states.commit(svc, known)
+	if now, err := r.current(svc); err == nil && now == nil {
+		r.Forget(mark.ServiceName(svc))
+	}
 }

@@ -14,7 +14,7 @@ import (
 // after a success, and the id of a load balancer whose replacement has no event yet.
 func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncErr error, retryLater bool) (failure, replaced string) {
 	r.emitProblems(svc, done.problems, syncErr)
-	product := r.opts.engineOf(svc).Product().Name
+	product := known.engine.Product().Name
 	_, isUnmet := unmetWish(done.problems)
 	switch {
 	case retryLater:

@@ -196,11 +196,20 @@ type Deployment struct {
 	// Lost is the id of a load balancer that a call said does not exist. One answer does not prove it: Err is then a
 	// [problem.WaitError].
 	Lost string
-	// Wait is how long a job of the cloud is likely to take that the rest of the plan waits for, 0 for none.
+	// Wait is how long a job of the cloud is likely to take that the rest of the plan waits for, 0 for none. The pass is made again
+	// after it, and is no success until then.
 	Wait time.Duration
 	// Registered reports whether the address of a pod gets traffic in every group that is to have it.
 	Registered func(address string) bool
 	Err        error
+}
+
+// outcome is the error of the deployment. A job of the cloud that is still under way is one that only means "not now".
+func (d Deployment) outcome() error {
+	if d.Err == nil && d.Wait > 0 {
+		return &problem.WaitError{Reason: "a job of the cloud is under way", For: d.Wait}
+	}
+	return d.Err
 }
 
 // Shown is what a Service shows of its load balancer.

@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"sync"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // keyLock gives one holder at a time per key. The zero value is ready.
@@ -16,18 +18,35 @@ type keyEntry struct {
 	users int           // holders and waiters; the entry goes with the last
 }
 
-// lock waits for key and returns the function that frees it, or ctx's error.
-func (l *keyLock) lock(ctx context.Context, key string) (unlock func(), err error) {
+// lock waits for key and returns the function that frees it, and whether it had to wait, or ctx's error. Whoever waits holds no worker, see
+// [alicloud.Waiting]: the holder may be waiting for the rate limit, which takes minutes.
+func (l *keyLock) lock(ctx context.Context, key string) (unlock func(), waited bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
 	entry := l.enter(key)
+	unlock = func() {
+		entry.token <- struct{}{}
+		l.leave(key, entry)
+	}
 	select {
 	case <-entry.token:
-		return func() {
-			entry.token <- struct{}{}
-			l.leave(key, entry)
-		}, nil
+		return unlock, false, nil
+	default:
+	}
+	waiting := alicloud.WaitingOf(ctx)
+	if waiting.Parked != nil {
+		waiting.Parked()
+	}
+	if waiting.Resumed != nil {
+		defer waiting.Resumed()
+	}
+	select {
+	case <-entry.token:
+		return unlock, true, nil
 	case <-ctx.Done():
 		l.leave(key, entry)
-		return nil, ctx.Err()
+		return nil, true, ctx.Err()
 	}
 }
 

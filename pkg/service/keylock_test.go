@@ -12,23 +12,23 @@ func TestKeyLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var locks keyLock
-		unlock, err := locks.lock(t.Context(), "a")
+		unlock, _, err := locks.lock(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, err := locks.lock(t.Context(), "b"); err != nil {
+		if other, _, err := locks.lock(t.Context(), "b"); err != nil {
 			t.Fatal(err)
 		} else {
 			other()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := locks.lock(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := locks.lock(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("second holder: %v, want it to wait until its context ends", err)
 		}
 		held := make(chan struct{})
 		go func() {
-			again, err := locks.lock(t.Context(), "a")
+			again, _, err := locks.lock(t.Context(), "a")
 			if err == nil {
 				again()
 			}

@@ -27,6 +27,12 @@ var (
 		Help:           "Steps of plans that were begun, by operation.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"operation"})
+
+	passPanics = metrics.NewCounter(&metrics.CounterOpts{
+		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "reconcile_panics_total",
+		Help:           "Passes over Services that a bug of this program ended. The Service gets an event, and the log has the stack.",
+		StabilityLevel: metrics.ALPHA,
+	})
 )
 
 // The metrics of the official CCM.
@@ -39,7 +45,7 @@ var (
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{passDuration, planSteps, latency, operationResult}
+	return []metrics.Registerable{passDuration, planSteps, latency, operationResult, passPanics}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
@@ -69,8 +75,8 @@ type pass struct {
 }
 
 // measure starts to measure a pass.
-func (r *Reconciler) measure(kind passKind, svc *corev1.Service) pass {
-	return pass{passKind: kind, product: r.opts.engineOf(svc).Product(), start: time.Now()}
+func measure(kind passKind, product Product) pass {
+	return pass{passKind: kind, product: product, start: time.Now()}
 }
 
 // end notes how it ended; waiting says that err only means "not now".

@@ -16,11 +16,11 @@ import (
 
 // provision makes one pass over a Service that wants a load balancer: the finalizer, the stages of [Reconciler.ensure], and what
 // the Service shows of them.
-func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service) (time.Duration, error) {
+func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held *locks) (time.Duration, error) {
 	adopted := HasFinalizer(cached)
 	known := r.stateOf(cached).began(adopted)
 	defer func() { r.states.commit(cached, known) }()
-	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) { addFinalizer(svc, r.opts.engineOf(svc)) })
+	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
 	if err != nil {
 		err = fmt.Errorf("add the finalizer: %w", err)
 		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
@@ -29,12 +29,20 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service) (tim
 	if svc == nil || !r.opts.wants(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
-	measured := r.measure(ensuring(svc), svc)
+	measured := measure(ensuring(svc), known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
-	known, done, syncErr := r.ensure(turn, svc, adopted, known)
+	known, done, syncErr := r.ensure(turn, svc, adopted, known, held)
 	known.backoff.waitingSince = end(syncErr)
+	if syncErr != nil && ctx.Err() != nil {
+		return 0, syncErr // shutting down is no failure
+	}
 	wait, retryLater := waitTime(syncErr)
 	retryLater = retryLater && known.backoff.patient()
+	done.writes += known.backoff.writes
+	known.backoff.writes = 0
+	if retryLater {
+		known.backoff.writes = done.writes
+	}
 	measured.end(syncErr, retryLater, done.writes > 0)
 	if err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedUpdateStatus, err)
@@ -69,23 +77,21 @@ type ensured struct {
 	wakes []time.Duration
 }
 
-// ensure makes the load balancer of a Service as it is wanted, stage by stage. The caller holds the Service's lock and commits the
-// state. adopted says that the Service may have had a load balancer before this program saw it.
-func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bool, known state) (state, ensured, error) {
+// ensure makes the load balancer of a Service as it is wanted, stage by stage. The caller holds the locks and commits the state.
+// adopted says that the Service may have had a load balancer before this program saw it. A panic is an error.
+func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bool, known state, held *locks) (after state, done ensured, err error) {
+	defer func() {
+		if lost := caught(ctx, recover()); lost != nil {
+			after, done, err = known.forgotten(), ensured{service: svc}, lost
+		}
+	}()
 	params, problems := annotation.Of(svc)
-	done := ensured{service: svc, problems: problems}
-	unlock, err := r.lockShared(ctx, params, known.balancer)
+	done = ensured{service: svc, problems: problems}
+	known, unread, drift, err := r.refresh(ctx, svc, params, adopted, known, held)
 	if err != nil {
 		return known, done, err
 	}
-	defer unlock()
-
-	found, err := known.balancer.Refresh(ctx, known.request(svc, params, adopted))
-	known = known.refreshed(found, r.opts.ResyncPeriod)
-	if err != nil {
-		return known, done, err
-	}
-	if err = r.opts.engineOf(svc).Refuse(params); err != nil && known.balancer.ID() == "" {
+	if err = known.engine.Refuse(params); err != nil && known.balancer.ID() == "" {
 		return known, done, err
 	}
 
@@ -104,8 +110,8 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	known.record, done.service = &intent, written
 
 	observePlan(goal.Plan)
-	deployed := goal.Plan.Deploy(ctx, svc, found.Drift)
-	err = errors.Join(deployed.Err, found.Unread)
+	deployed := goal.Plan.Deploy(ctx, svc, drift)
+	err = errors.Join(deployed.outcome(), unread)
 	done.writes = deployed.Writes
 	known = known.deployed(deployed).readAgainOnceSettled(goal.Plan)
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
@@ -115,8 +121,22 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	shown := known.balancer.Status(ctx, params)
 	known.balancer, done.status = shown.Balancer, shown.Status
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
-	done.wakes = []time.Duration{inputs.readyGraceLeft, shown.Wake, deployed.Wait}
+	done.wakes = []time.Duration{inputs.readyGraceLeft, shown.Wake}
 	return known, done, errors.Join(err, gateErr)
+}
+
+// refresh reads what is in doubt of the load balancer. It returns why parts could not be read, and whether it was read for drift alone.
+func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool, known state, held *locks) (after state, unread error, drift bool, err error) {
+	var found Refreshed
+	balancer, err := r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
+		known.balancer = balancer
+		var err error
+		found, err = balancer.Refresh(ctx, known.request(svc, params, adopted))
+		known = known.refreshed(found, r.opts.ResyncPeriod)
+		return found.Balancer, err
+	})
+	known.balancer = balancer
+	return known, found.Unread, found.Drift, err
 }
 
 // decide gathers the inputs and plans. What an annotation says that is not accepted now, it says as it was last accepted.

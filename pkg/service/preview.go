@@ -15,7 +15,7 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, er
 	engine := r.opts.engineOf(svc)
 	switch {
 	case r.opts.wants(svc):
-		goal, err := r.preview(ctx, svc, state{uid: svc.UID, balancer: engine.Start()})
+		goal, err := r.preview(ctx, svc, state{uid: svc.UID, engine: engine, balancer: engine.Start()})
 		goal.Problems = problem.ByReason(goal.Problems)
 		return goal, err
 	case r.opts.handedOver(svc):
@@ -38,7 +38,7 @@ func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service, known sta
 	if err != nil {
 		return Goal{Plan: nothing{}, Problems: problems}, err
 	}
-	if err = r.opts.engineOf(svc).Refuse(params); err != nil && found.Balancer.ID() == "" {
+	if err = known.engine.Refuse(params); err != nil && found.Balancer.ID() == "" {
 		return Goal{Plan: nothing{}, Problems: problems}, err
 	}
 	known = known.refreshed(found, r.opts.ResyncPeriod)

@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -47,20 +45,30 @@ func NewReconciler(opts Options) *Reconciler {
 // Service. It returns after what time the next pass is due without any event, 0 for none.
 //
 // An error that only means "not now" is not returned; the time is then short.
-func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (time.Duration, error) {
-	unlock, err := r.lockService(ctx, svc)
+func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next time.Duration, err error) {
+	defer func() {
+		if lost := r.lose(ctx, svc, recover()); lost != nil {
+			next, err = 0, lost
+		}
+	}()
+	if !r.opts.needsReconcile(svc) {
+		return 0, nil
+	}
+	svc, held, err := r.lock(ctx, svc)
 	if err != nil {
 		return 0, err
 	}
-	defer unlock()
+	defer held.release()
 	switch {
+	case held.gone:
+		return 0, nil // its event is on the way
 	case r.opts.wants(svc):
-		return r.provision(ctx, svc)
+		return r.provision(ctx, svc, held)
 	case r.opts.handedOver(svc):
 		r.emitProblems(svc, []problem.Problem{handOverProblem(svc, r.opts.engineOf(svc).Product())}, nil)
 		return 0, nil
 	case HasFinalizer(svc):
-		return r.tearDown(ctx, svc)
+		return r.tearDown(ctx, svc, held)
 	default:
 		return 0, nil
 	}
@@ -76,11 +84,11 @@ func (r *Reconciler) Forget(key types.NamespacedName) {
 
 // Invalidate has the next pass over a Service read its load balancer before it plans.
 func (r *Reconciler) Invalidate(ctx context.Context, svc *corev1.Service, reason string) error {
-	unlock, err := r.lockService(ctx, svc)
+	svc, held, err := r.lock(ctx, svc)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer held.release()
 	known := r.stateOf(svc)
 	known.balancer = known.balancer.Invalidate(reason)
 	r.states.commit(svc, known)
@@ -104,38 +112,32 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 		if len(owned) == 0 {
 			continue
 		}
-		if err := engine.Preload(ctx, owned); err != nil {
+		if err := preload(ctx, engine, owned); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stateOf returns what is known of a Service.
+// preload has an engine read the load balancers of its Services.
+func preload(ctx context.Context, engine Engine, services []*corev1.Service) (err error) {
+	defer func() {
+		if lost := caught(ctx, recover()); lost != nil {
+			err = lost
+		}
+	}()
+	return engine.Preload(ctx, services)
+}
+
+// stateOf returns what is known of a Service. Its engine stays the same until its load balancer is removed.
 func (r *Reconciler) stateOf(svc *corev1.Service) state {
 	known := r.states.of(svc)
-	if known.balancer == nil {
-		known.balancer = r.opts.engineOf(svc).Start()
+	if known.removal.released && known.engine != r.opts.engineOf(svc) {
+		known = state{uid: svc.UID}
+	}
+	if known.engine == nil {
+		known.engine = r.opts.engineOf(svc)
+		known.balancer = known.engine.Start()
 	}
 	return known
-}
-
-// lockService keeps other passes from the Service.
-func (r *Reconciler) lockService(ctx context.Context, svc *corev1.Service) (unlock func(), err error) {
-	if unlock, err = r.services.lock(ctx, mark.ServiceName(svc).String()); err != nil {
-		return nil, fmt.Errorf("wait for the Service: %w", err)
-	}
-	return unlock, nil
-}
-
-// lockShared keeps other Services from a load balancer that is not this one's alone.
-func (r *Reconciler) lockShared(ctx context.Context, params annotation.Params, balancer Balancer) (unlock func(), err error) {
-	id := balancer.SharedID(params)
-	if id == "" {
-		return func() {}, nil
-	}
-	if unlock, err = r.balancers.lock(ctx, id); err != nil {
-		return nil, fmt.Errorf("wait for load balancer %s: %w", id, err)
-	}
-	return unlock, nil
 }

@@ -17,6 +17,8 @@ import (
 // replaces the one that the next pass starts with. It can be rebuilt from the Service and the cloud.
 type state struct {
 	uid types.UID
+	// engine is the one whose load balancer it is.
+	engine Engine
 	// balancer is what is known of the load balancer.
 	balancer Balancer
 	// record is what was applied; nil before it was loaded.
@@ -56,6 +58,8 @@ type backoff struct {
 	waitingSince time.Time
 	// busy counts answers in a row that said "in transition".
 	busy int
+	// writes counts the calls that changed something and that have no event yet, because their pass had to wait.
+	writes int
 }
 
 // patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
@@ -84,6 +88,14 @@ func (s state) began(adopted bool) state {
 	}
 	s.removal.of, s.removal.released = "", false
 	return s
+}
+
+// forgotten returns the state after a panic: what is known may be half of a change, and the next pass reads everything, as that of a new
+// process does.
+func (s state) forgotten() state {
+	return state{
+		uid: s.uid, engine: s.engine, balancer: s.engine.Start(), lastValid: s.lastValid, removal: s.removal, replaced: s.replaced, failure: s.failure,
+	}
 }
 
 // request returns what [Balancer.Refresh] needs to know of the Service.

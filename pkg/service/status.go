@@ -16,7 +16,7 @@ const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 
 // updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays.
 func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) error {
-	condition, changed := conditionOf(r.opts.engineOf(done.service).Product(), done.problems, syncErr, retryLater)
+	condition, changed := conditionOf(known.engine.Product(), done.problems, syncErr, retryLater)
 	repeated := syncErr != nil && signature(syncErr) == known.failure
 	_, err := r.writer.change(ctx, done.service, func(svc *corev1.Service) {
 		if id := known.balancer.ID(); id != "" {

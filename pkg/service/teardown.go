@@ -14,16 +14,19 @@ import (
 )
 
 // tearDown removes the load balancer, then the finalizer.
-func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service) (time.Duration, error) {
+func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *locks) (time.Duration, error) {
 	known := r.stateOf(svc)
 	if known.removal.released {
 		return 0, nil // the cache has not seen it yet
 	}
 	defer func() { r.states.commit(svc, known) }()
-	measured := r.measure(passDelete, svc)
+	measured := measure(passDelete, known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
-	known, done, err := r.remove(turn, svc, known)
+	known, done, err := r.remove(turn, svc, known, held)
 	known.backoff.waitingSince = end(err)
+	if err != nil && ctx.Err() != nil {
+		return 0, err // shutting down is no failure
+	}
 	wait, retryLater := waitTime(err)
 	retryLater = retryLater && known.backoff.patient()
 	measured.end(err, retryLater, true)
@@ -42,12 +45,11 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service) (time.Du
 	}
 	known.failure, known.removal.released = "", true
 	r.events.Retain(events.Of(svc))
-	r.emitRemoved(svc, done)
+	r.emitRemoved(svc, known.engine.Product().Name, done)
 	return 0, nil
 }
 
-func (r *Reconciler) emitRemoved(svc *corev1.Service, done Removal) {
-	product := r.opts.engineOf(svc).Product().Name
+func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Removal) {
 	switch {
 	case done.ID == "":
 	case done.Preserved:
@@ -60,12 +62,19 @@ func (r *Reconciler) emitRemoved(svc *corev1.Service, done Removal) {
 	}
 }
 
-// remove tears down what the Service has in the cloud. It is a success when there is nothing. The caller holds the Service's lock
-// and commits the state.
-func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known state) (state, Removal, error) {
+// remove tears down what the Service has in the cloud. It is a success when there is nothing. The caller holds the locks and commits
+// the state. A panic is an error.
+func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known state, held *locks) (after state, done Removal, err error) {
+	defer func() {
+		if lost := caught(ctx, recover()); lost != nil {
+			after, done, err = known.forgotten(), Removal{}, lost
+		}
+	}()
 	if !known.balancer.Trusted() || known.balancer.ID() == "" {
-		balancer, err := known.balancer.RefreshForRemoval(ctx, svc, known.record)
-		known.balancer = balancer
+		params, _ := annotation.Parse(svc.Annotations)
+		known.balancer, err = r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
+			return balancer.RefreshForRemoval(ctx, svc, known.record)
+		})
 		if err != nil {
 			return known, Removal{}, err
 		}
@@ -101,7 +110,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	}
 	observePlan(removal.Plan)
 	deployed := removal.Plan.Deploy(ctx, svc, false)
-	return known.deployed(deployed), removal, deployed.Err
+	return known.deployed(deployed), removal, deployed.outcome()
 }
 
 // removeLeftovers removes what outlives the load balancer.
@@ -113,5 +122,5 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 	}
 	observePlan(plan)
 	deployed := plan.Deploy(ctx, svc, false)
-	return known.deployed(deployed), deployed.Err
+	return known.deployed(deployed), deployed.outcome()
 }

@@ -114,11 +114,24 @@ func TestAdapterOfServicesThatAreNotOurs(t *testing.T) {
 	}
 }
 
+// startInformers fills the caches from the API server.
+func (w *world) startInformers() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.factory.Start(ctx.Done())
+	w.factory.WaitForCacheSync(ctx.Done())
+	w.t.Cleanup(func() {
+		cancel()
+		w.factory.Shutdown()
+	})
+}
+
 func TestAdapterAsksToWaitWhileTheCloudIsBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	threeNodes(w)
+	w.createNode("a")
 	w.put(testService("web", 80))
+	w.startInformers()
 	w.fault(map[string]any{"action": "CreateVServerGroup", "code": "SystemBusy", "status": 400})
 	_, err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil)
 	var retry *api.RetryError

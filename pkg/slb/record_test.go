@@ -270,8 +270,9 @@ func TestTearDownOnAnExistingCLB(t *testing.T) {
 func TestAdapterRecordsToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	threeNodes(w)
+	w.createNode("a")
 	w.put(guest(w, "", "a=1,b=2"))
+	w.startInformers()
 	ensure := func() {
 		t.Helper()
 		if _, err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil); err != nil {

@@ -1,0 +1,49 @@
+package service
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// TestJobOfTheCloudIsNoSuccess: while the cloud is at work on what the rest of the plan waits for, the pass is neither a success nor a failure.
+// It is made again when the job is likely to be done.
+func TestJobOfTheCloudIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	nlb := newProduct("nlb")
+	nlb.jobs["web"] = 7 * time.Second
+	inFrame(t, []Engine{nlb}, func(t *testing.T, f *frame) {
+		f.put(testService("web"))
+		if events := f.events(); len(events) != 0 {
+			t.Errorf("events %q while the job is under way, want none", events)
+		}
+		if c := meta.FindStatusCondition(f.get("web").Status.Conditions, ConditionSynced); c != nil {
+			t.Errorf("condition %+v while the job is under way, want none", c)
+		}
+		nlb.since()
+		delete(nlb.jobs, "web")
+		time.Sleep(8 * time.Second)
+		if events := withReason(f.events(), problem.ReasonEnsured); len(events) != 1 {
+			t.Errorf("events %q after the job, want that of the success", events)
+		}
+
+		nlb.jobs["web"] = time.Minute
+		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+		if !HasFinalizer(f.get("web")) {
+			t.Error("the finalizer is gone before the cloud has removed the load balancer")
+		}
+		delete(nlb.jobs, "web")
+		time.Sleep(2 * time.Minute)
+		if HasFinalizer(f.get("web")) {
+			t.Error("the finalizer is left after the job")
+		}
+		if events := f.events(); slices.ContainsFunc(events, func(e string) bool { return e[:len("Warning")] == "Warning" }) {
+			t.Errorf("events %q, want no warning", events)
+		}
+	})
+}

@@ -1,0 +1,43 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// panicError is a panic of a pass. It is an error of that Service alone: if it ended the process, it would end the work on all
+// other Services, at each start anew.
+type panicError struct{ value any }
+
+// Error implements error.
+func (e *panicError) Error() string {
+	return fmt.Sprintf("a bug in this program ended the pass: %v; the log of the program has the stack", e.value)
+}
+
+// caught returns a panic as an error; value is what recover returned, nil for no panic.
+func caught(ctx context.Context, value any) error {
+	if value == nil {
+		return nil
+	}
+	passPanics.Inc()
+	err := &panicError{value: value}
+	klog.FromContext(ctx).Error(err, "A pass ended in a panic", "stack", string(debug.Stack()))
+	return err
+}
+
+// lose returns a panic outside of the stages as an error of the Service, and drops its state, which may be half of a change.
+func (r *Reconciler) lose(ctx context.Context, svc *corev1.Service, value any) error {
+	err := caught(ctx, value)
+	if err != nil {
+		r.states.drop(mark.ServiceName(svc))
+		r.emitFailure(svc, problem.ReasonSyncFailed, signature(err), err)
+	}
+	return err
+}
