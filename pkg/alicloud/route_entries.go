@@ -3,7 +3,9 @@ package alicloud
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -69,13 +71,43 @@ func (c *Client) DescribeRouteEntries(ctx context.Context, tableID string, ipv6 
 	return append(entries, more...), nil
 }
 
+// maxRouteCIDRs is how many destinations one list may be asked for.
+// Source: https://www.alibabacloud.com/help/en/vpc/api-describerouteentrylist.
+const maxRouteCIDRs = 20
+
+// DescribeRouteEntriesOf returns the entries of a table for the destinations, of every type: also those that the cloud has made
+// itself or has learned from a CEN or a border router. Without destinations it returns all entries.
+func (c *Client) DescribeRouteEntriesOf(ctx context.Context, tableID string, cidrs []string) ([]RouteEntry, error) {
+	if len(cidrs) == 0 {
+		return c.pagesOfRouteEntries(ctx, tableID, params{})
+	}
+	var all []RouteEntry
+	for chunk := range slices.Chunk(cidrs, maxRouteCIDRs) {
+		in := params{}
+		for i, cidr := range chunk {
+			in[fmt.Sprintf("DestCidrBlockList.%d", i+1)] = cidr
+		}
+		entries, err := c.pagesOfRouteEntries(ctx, tableID, in)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+	}
+	return all, nil
+}
+
 func (c *Client) listRouteEntries(ctx context.Context, tableID, ipVersion string) ([]RouteEntry, error) {
+	return c.pagesOfRouteEntries(ctx, tableID, params{"RouteEntryType": RouteTypeCustom}.set("IpVersion", ipVersion))
+}
+
+// pagesOfRouteEntries reads all pages of the entries that match.
+func (c *Client) pagesOfRouteEntries(ctx context.Context, tableID string, filter params) ([]RouteEntry, error) {
 	large := !c.smallRoutePages.Load()
-	entries, err := c.describeRouteEntries(ctx, tableID, ipVersion, large)
+	entries, err := c.describeRouteEntries(ctx, tableID, maps.Clone(filter), large)
 	if large && HasCode(err, "InvalidParameter", "InvalidParameter.MaxResult", "InvalidMaxResult", "InvalidMaxResults") {
 		c.smallRoutePages.Store(true)
 		observeSize(sizeRoutePage, smallRoutePage)
-		entries, err = c.describeRouteEntries(ctx, tableID, ipVersion, false)
+		entries, err = c.describeRouteEntries(ctx, tableID, maps.Clone(filter), false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list the entries of route table %s: %w", tableID, err)
@@ -83,12 +115,12 @@ func (c *Client) listRouteEntries(ctx context.Context, tableID, ipVersion string
 	return entries, nil
 }
 
-func (c *Client) describeRouteEntries(ctx context.Context, tableID, ipVersion string, large bool) ([]RouteEntry, error) {
+func (c *Client) describeRouteEntries(ctx context.Context, tableID string, in params, large bool) ([]RouteEntry, error) {
 	page := smallRoutePage
 	if large {
 		page = largeRoutePage
 	}
-	in := params{"RouteTableId": tableID, "RouteEntryType": RouteTypeCustom}.setInt("MaxResult", page).set("IpVersion", ipVersion)
+	in.set("RouteTableId", tableID).setInt("MaxResult", page)
 	var all []RouteEntry
 	for {
 		out := &describeRouteEntriesResponse{answer: newAnswer()}

@@ -64,6 +64,8 @@ type evidence struct {
 	gone func(instance string) bool
 	// stands reports whether a table had an entry for the route when it was last read.
 	stands func(route) bool
+	// held returns the entry of another type than Custom that has a destination, see [held].
+	held func(routeKey) (entry, bool)
 }
 
 // route is a CIDR and the instance that it leads to, in whichever table.
@@ -92,6 +94,12 @@ func diff(d *desired, t *table, config Config, known evidence) *plan {
 // compare decides about a desired route.
 func (p *plan) compare(t *table, config Config, known evidence, cidr netip.Prefix, want desiredRoute) state {
 	e, exists := t.entries[cidr]
+	if !exists {
+		if other, taken := known.held(routeKey{t.id, cidr}); taken {
+			p.conflicts[cidr] = other
+			return stateConflict
+		}
+	}
 	switch {
 	case !exists:
 		p.create = append(p.create, alicloud.NewRoute{
@@ -125,7 +133,8 @@ func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
 		// The Node of this machine has just been registered again, and may get the same pod CIDR.
 	case owner == thisCluster || known.former(e.route()):
 		p.surplus = append(p.surplus, e)
-	case !inTheWay(d, e):
+	case !inTheWay(d, e) && !sharedMark(e):
+		// An entry without a mark may be a user's.
 	case known.gone(e.hop):
 		p.replace = append(p.replace, e.RouteEntry)
 	default:

@@ -167,6 +167,7 @@ func TestDiff(t *testing.T) {
 			t.Parallel()
 			d := desiredOf(test.nodes, testConfig(), instanceOf, time.Now())
 			known := evidence{
+				held:   nothingHeld,
 				former: func(r route) bool { return slices.Contains(test.former, r) },
 				gone:   func(instance string) bool { return instance == test.gone },
 			}
@@ -224,7 +225,7 @@ func TestDiffConverges(t *testing.T) {
 			}
 		}
 		d := desiredOf(nodes, testConfig(), instanceOf, time.Now())
-		known := evidence{former: func(route) bool { return false }, gone: func(string) bool { return false }}
+		known := evidence{held: nothingHeld, former: func(route) bool { return false }, gone: func(string) bool { return false }}
 		table := newTable(testTable, entries, testConfig(), time.Now())
 		for range 3 {
 			p := diff(d, table, testConfig(), known)
@@ -272,3 +273,5 @@ func TestParseClusterCIDRs(t *testing.T) {
 		}
 	}
 }
+
+func nothingHeld(routeKey) (entry, bool) { return entry{}, false }

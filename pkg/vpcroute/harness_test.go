@@ -50,12 +50,16 @@ type account struct {
 	t *testing.T
 }
 
+// cenNode is a node whose pod CIDR a CEN has.
+const cenNode = 4000
+
 // newAccount has room for two thousand routes and a second route table, unless the options bring a configuration.
 func newAccount(t *testing.T, opts emulator.Options) *account {
 	t.Helper()
 	if opts.Config == nil {
 		opts.Config = cloud.DefaultConfig()
 		opts.Config.Quotas.RouteEntriesPerTable = 2000
+		opts.Config.RouteTables[0].LearnedRoutes = []cloud.LearnedRouteConfig{{CIDR: cidrOf(cenNode), Type: "CEN", NextHop: "tr-1"}}
 		opts.Config.RouteTables = append(opts.Config.RouteTables, cloud.RouteTableConfig{ID: "vtb-second", VPCID: testVPC})
 	}
 	return &account{testcloud.New(t, opts), t}

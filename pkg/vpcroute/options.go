@@ -20,6 +20,7 @@ import (
 type API interface {
 	DescribeRouteTables(ctx context.Context, vpcID string) ([]alicloud.RouteTable, error)
 	DescribeRouteEntries(ctx context.Context, tableID string, ipv6 bool) ([]alicloud.RouteEntry, error)
+	DescribeRouteEntriesOf(ctx context.Context, tableID string, cidrs []string) ([]alicloud.RouteEntry, error)
 	CreateRouteEntries(ctx context.Context, routes []alicloud.NewRoute) ([]error, error)
 	DeleteRouteEntries(ctx context.Context, entries []alicloud.RouteEntry) ([]error, error)
 	DescribeVSwitches(ctx context.Context, vpcID string) ([]alicloud.VSwitch, error)

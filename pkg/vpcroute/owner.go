@@ -30,20 +30,27 @@ func (c Config) mark() string {
 
 // ownerOf tells who made the entry. One that leads to no single instance is somebody else's.
 func ownerOf(config Config, e entry) owner {
-	id, marked := strings.CutPrefix(e.Description, markPrefix)
-	switch id = strings.TrimPrefix(id, "/"); {
+	switch {
 	case e.hop == "":
 		return somebodyElse
 	case e.Description == "" && config.isClusterCIDR(e.cidr):
 		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
 		return somebodyElse
-	case e.Description == "", marked && (id == "" || id == sharedClusterID):
+	case e.Description == "", sharedMark(e):
 		return nobody
 	case e.Description == config.mark():
 		return thisCluster
 	default:
 		return somebodyElse
 	}
+}
+
+// sharedMark reports whether this program made the entry for a cluster whose own id was not known. The mark does not say which cluster
+// that was, but once its instance is gone the entry is of use to none.
+func sharedMark(e entry) bool {
+	id, marked := strings.CutPrefix(e.Description, markPrefix)
+	id = strings.TrimPrefix(id, "/")
+	return marked && (id == "" || id == sharedClusterID)
 }
 
 // replaceable reports whether an entry in the way of a desired route may be removed.

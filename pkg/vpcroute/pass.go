@@ -202,8 +202,12 @@ func (p *pass) chooseCreations(t *table, plan *plan, known subnets, now time.Tim
 func (p *pass) carryOut(ctx context.Context, d *desired, changes []*change) {
 	began := time.Now()
 	p.writer.apply(ctx, changes)
+	taken := map[string][]string{} // CIDRs by table
 	for _, c := range changes {
 		observeChange(c)
+		if c.create != nil && alicloud.IsDuplicate(c.err) {
+			taken[c.create.TableID] = append(taken[c.create.TableID], c.create.CIDR)
+		}
 		if ctx.Err() != nil {
 			continue
 		}
@@ -224,6 +228,9 @@ func (p *pass) carryOut(ctx context.Context, d *desired, changes []*change) {
 			Object: node, Type: corev1.EventTypeNormal, Reason: reasonCreated, Outcome: fmt.Sprint(began.UnixNano()),
 			Message: fmt.Sprintf("Created route %s to %s in %s", cidr, c.create.InstanceID, c.create.TableID),
 		})
+	}
+	for table, cidrs := range taken {
+		p.writer.lookUp(ctx, table, cidrs)
 	}
 }
 

@@ -43,6 +43,9 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 		p.Problems = append(p.Problems, unread.Error())
 	}
 	known := w.network.current(ctx, neverRead)
+	for _, t := range tables {
+		w.lookUp(ctx, t.id, nil)
+	}
 	game := preview{w: w, d: d, tables: tables, known: known, removals: newRemovals(time.Now().Add(-startGrace)), evidence: w.evidence(time.Now())}
 	game.prove(ctx)
 	writes, plans, removals := game.play()
@@ -50,6 +53,7 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	for _, problem := range problemsOf(d, plans, known) {
 		p.Problems = append(p.Problems, problem.node.Name+": "+problem.message)
 	}
+	p.Problems = append(p.Problems, game.doubts(ctx)...)
 	if n := len(removals.withheld); n > 0 {
 		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node stay: more than may go at once, or there is no node, and nothing proves that their instances are gone", n))
 	}
@@ -110,6 +114,34 @@ func (g *preview) play() (writes []string, plans []*plan, removals decision) {
 		}
 	}
 	return writes, plans, removals
+}
+
+// doubts are why the cloud may refuse what is planned: tables that hold more than they are taken to, and instances that it does not
+// show in the VPC.
+func (g *preview) doubts(ctx context.Context) (lines []string) {
+	for _, t := range g.tables {
+		if nearlyFull(t.custom, g.w.opts.Quota) {
+			lines = append(lines, fmt.Sprintf("route table %s would hold %d custom entries; its quota is taken to be %d", t.id, t.custom, g.w.opts.Quota))
+		}
+	}
+	if len(g.d.instances) == 0 {
+		return lines
+	}
+	ids := slices.Sorted(maps.Keys(g.d.instances))
+	found, err := g.w.opts.API.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: ids, VPCID: g.w.opts.Config.VPCID})
+	if err != nil {
+		return append(lines, fmt.Sprintf("cannot find out whether the nodes' instances are in %s: %v", g.w.opts.Config.VPCID, err))
+	}
+	shown := sets.New[string]()
+	for i := range found {
+		shown.Insert(found[i].ID)
+	}
+	for _, id := range ids {
+		if !shown.Has(id) {
+			lines = append(lines, fmt.Sprintf("%s: ECS does not show instance %s in %s, so the cloud may refuse its route", g.d.instances[id].Name, id, g.w.opts.Config.VPCID))
+		}
+	}
+	return lines
 }
 
 // write changes the copy of a table as a pass would, and as if the cloud accepted everything.

@@ -13,8 +13,8 @@ func problemsOf(d *desired, plans []*plan, known subnets) []problem {
 	for _, plan := range plans {
 		for cidr, e := range plan.conflicts {
 			all = append(all, problem{node: d.routes[cidr].node, reason: reasonConflict, message: fmt.Sprintf(
-				"Route table %s has an entry for the pod CIDR %s that leads to %v and that this cluster does not own; it stays, and the node's pods "+
-					"cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, cidr, e.NextHops)})
+				"Route table %s has an entry of type %s for the pod CIDR %s that leads to %v and that this cluster does not own; it stays, and the "+
+					"node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, e.Type, cidr, e.NextHops)})
 		}
 	}
 	for cidr, want := range d.routes {

@@ -2,6 +2,8 @@ package vpcroute
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +135,40 @@ func TestDuplicateOfInvisibleEntryIsNotSilent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestEntryOfAnotherTypeIsAConflict: an entry that the list of custom ones leaves out, such as one of a CEN, is named in an event at the
+// first refusal, costs no attempt for a period, and keeps no other route waiting.
+func TestEntryOfAnotherTypeIsAConflict(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(2)
+		c := newCluster(t, a)
+		cen := nodeOf(cenNode, withProviderID("cn-hangzhou.i-0"))
+		c.set(cen, nodeOf(1))
+		c.passFor(10 * time.Second)
+		var conflict []string
+		for len(c.events.Events) > 0 {
+			if event := <-c.events.Events; strings.Contains(event, reasonConflict) {
+				conflict = append(conflict, event)
+			}
+		}
+		if len(conflict) != 1 || !strings.Contains(conflict[0], "type CEN") || !strings.Contains(conflict[0], "tr-1") {
+			t.Errorf("events %q, want one that names the entry", conflict)
+		}
+		if yes, no := c.available(); !slices.Equal(yes, []string{"node-1"}) || !slices.Equal(no, []string{cen.Name}) {
+			t.Errorf("with network: %v, without: %v", yes, no)
+		}
+		before := a.Last()
+		c.passFor(time.Hour)
+		if n := a.Count(before, "CreateRouteEntries"); n > 13 {
+			t.Errorf("%d attempts in an hour, want one in five minutes", n)
+		}
+		if n := a.Count(before, "DeleteRouteEntries"); n > 0 {
+			t.Errorf("%d deletions", n)
+		}
+	})
 }
 
 // TestHold: routes that fill no batch wait while the cloud is busy anyway, and for nodes that are about to join.

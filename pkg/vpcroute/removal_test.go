@@ -211,6 +211,36 @@ func TestMarkOfEarlierClusterID(t *testing.T) {
 	})
 }
 
+// TestSharedMarksOfGoneInstances: entries with the literal id do not use up the quota for ever: those whose instances are proven gone
+// go, those of instances that run, of whichever cluster, stay, and so do entries without a mark.
+func TestSharedMarksOfGoneInstances(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"c-1", sharedClusterID} {
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{})
+				a.put(6)
+				a.make(markPrefix+"/"+sharedClusterID, map[string]string{cidrOf(2): "i-2", cidrOf(3): "i-3"})
+				a.make("", map[string]string{cidrOf(4): "i-4", cidrOf(5): "i-5"})
+				a.ReleaseInstance("i-2")
+				a.ReleaseInstance("i-4")
+				c := newCluster(t, a, func(o *Options) { o.Config.ClusterID = id })
+				nodes, want := nodesOf(2)
+				maps.Copy(want, map[string]string{cidrOf(3): "i-3", cidrOf(4): "i-4", cidrOf(5): "i-5"})
+				c.set(nodes...)
+				c.passFor(defaultPeriod)
+				c.wantRoutes(testTable, want)
+				before := a.Last()
+				c.passFor(time.Hour)
+				if n := a.Count(before, "DescribeInstances"); n > 15 {
+					t.Errorf("%d look-ups in an hour for an instance that runs, want about one in five minutes", n)
+				}
+			})
+		})
+	}
+}
+
 // TestFormerRoutesAreForgotten: what was remembered of routes goes with their entries.
 func TestFormerRoutesAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -363,6 +393,7 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 		released []string
 		nodes    []*corev1.Node
 		problems int
+		refused  string // a CIDR whose route the cloud does not accept
 		change   func(*Options)
 	}{
 		"nothing there":               {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}},
@@ -384,6 +415,13 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 		"IPv6 without any in the VPC": {nodes: []*corev1.Node{nodeOf(0, withCIDR(cidrOf(0), ipv6CIDR(0)))}, problems: 1, change: dualStack},
 		"excluded":                    {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, func(n *corev1.Node) { n.Labels["service.alibabacloud.com/exclude-node"] = "" })}, entries: map[string]map[string]string{marked: {cidrOf(1): "i-1"}}},
 		"two tables, one unreadable":  {nodes: []*corev1.Node{nodeOf(0)}, change: func(o *Options) { o.Config.TableIDs = []string{testTable, "vtb-none"} }, problems: 1},
+		"entry of a CEN":              {nodes: []*corev1.Node{nodeOf(cenNode, withProviderID("cn-hangzhou.i-0")), nodeOf(1)}, problems: 1},
+		"literal mark, gone":          {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{"k8s/pod-cidr/clusterid": {cidrOf(5): "i-5", cidrOf(6): "i-6"}}, released: []string{"i-5"}},
+		"literal id of this cluster":  {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{"k8s/pod-cidr/clusterid": {cidrOf(5): "i-5", cidrOf(0): "i-0"}}, change: func(o *Options) { o.Config.ClusterID = sharedClusterID }},
+		"two Nodes of one instance":   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withProviderID("cn-hangzhou.i-0"))}},
+		"without the cluster CIDR":    {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.99.0.0/24"))}, change: func(o *Options) { o.Config.ClusterCIDRs = nil }},
+		"not in the VPC":              {nodes: []*corev1.Node{nodeOf(0), nodeOf(8)}, released: []string{"i-8"}, problems: 1, refused: cidrOf(8)},
+		"more than the table takes":   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1), nodeOf(2)}, change: func(o *Options) { o.Quota = 3 }, problems: 1},
 		"source/destination check on": {nodes: []*corev1.Node{nodeOf(0)}, change: func(o *Options) { o.SkipSourceDestCheck = false }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -413,6 +451,9 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 				}
 				if len(preview.Problems) != test.problems {
 					t.Errorf("problems %q, want %d", preview.Problems, test.problems)
+				}
+				if test.refused != "" {
+					preview.Writes = slices.DeleteFunc(preview.Writes, func(line string) bool { return strings.Contains(line, test.refused) })
 				}
 				happened := routesBefore(a)
 				c.passFor(30 * time.Minute)

@@ -76,10 +76,13 @@ func (r reporter) reading(read reading, node *corev1.Node) {
 	r.warnOnce(ofTable(read.id), node, reasonReadFailed, "Nodes that join get no route in table %s and stay without network, as it cannot be read: %v", read.id, read.err)
 }
 
+// nearlyFull reports whether so many entries are 80 % of the quota.
+func nearlyFull(entries, quota int) bool { return entries*100 >= quota*80 }
+
 // tableQuota warns from 80 % of the configured quota. The event stands on the newest node: it is what used the quota up.
 func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node) {
 	used := t.custom + len(plan.create)
-	if used*100 < r.quota*80 {
+	if !nearlyFull(used, r.quota) {
 		r.events.Resolve(ofTable(t.id), reasonQuota)
 		return
 	}

@@ -39,6 +39,7 @@ type Writer struct {
 	vanished map[string]bool
 	choice   tableChoice
 	former   map[route]struct{} // routes of nodes since the start, while there is an entry for them
+	held     held
 	absences absences
 	proofs   proofs
 	removals *removals
@@ -75,7 +76,7 @@ func NewWriter(opts Options) *Writer {
 	opts.Nodes.Informer()
 	return &Writer{
 		opts: opts.withDefaults(), network: newNetwork(opts), slot: make(chan struct{}, 1), tables: map[string]*table{},
-		failed: map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, absences: absences{}, proofs: proofs{},
+		failed: map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, held: held{}, absences: absences{}, proofs: proofs{},
 		removals: newRemovals(time.Now()),
 	}
 }
@@ -134,6 +135,11 @@ func (w *Writer) evidence(now time.Time) evidence {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return w.hasEntry(r)
+		},
+		held: func(key routeKey) (entry, bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.held.at(key, w.opts.Config.Period, now)
 		},
 	}
 }

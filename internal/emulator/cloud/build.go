@@ -129,6 +129,9 @@ func (s *Store) buildTables(c *Config) error {
 			AssociateType: "VSwitch", Phase: Steady(Available),
 		}
 		s.AddBuiltIn(table, vpc)
+		if err := s.addLearned(table, t.LearnedRoutes); err != nil {
+			errs = append(errs, fmt.Errorf("routeTables[%d]: %w", i, err))
+		}
 		s.RouteTables.Add(table)
 	}
 	for vpc := range s.VPCs.All() {

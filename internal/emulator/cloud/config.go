@@ -59,6 +59,16 @@ type RouteTableConfig struct {
 	ID    string `json:"id"`
 	Name  string `json:"name,omitempty"`
 	VPCID string `json:"vpcId"`
+	// LearnedRoutes are entries that the cloud makes by itself, of a CEN or a border router. Nobody can delete them.
+	LearnedRoutes []LearnedRouteConfig `json:"learnedRoutes,omitempty"`
+}
+
+// LearnedRouteConfig is one entry that a table has learned.
+type LearnedRouteConfig struct {
+	CIDR string `json:"cidr"`
+	// Type is "CEN" or "BGP".
+	Type    string `json:"type"`
+	NextHop string `json:"nextHop"`
 }
 
 // InstanceConfig is one instance.

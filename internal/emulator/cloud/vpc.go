@@ -59,7 +59,9 @@ type RouteEntry struct {
 	NextHopType       string
 	// System entries belong to the VPC and can be neither created nor deleted by a user.
 	System bool
-	Phase  Phase
+	// Learned is the type of a system entry that the table has learned from elsewhere, "" for all others.
+	Learned string
+	Phase   Phase
 }
 
 // Statuses of a route entry.
@@ -82,6 +84,21 @@ func (s *Store) AddBuiltIn(t *RouteTable, n *VPC) {
 	for _, v := range s.VSwitchesOf(n.ID) {
 		s.addLocal(t, v)
 	}
+}
+
+// addLearned gives a new table the entries that it has learned from elsewhere.
+func (s *Store) addLearned(t *RouteTable, routes []LearnedRouteConfig) error {
+	for _, r := range routes {
+		prefix, err := netip.ParsePrefix(r.CIDR)
+		if err != nil || (r.Type != "CEN" && r.Type != "BGP") {
+			return fmt.Errorf("learnedRoutes: %q of type %q: a CIDR, and CEN or BGP are accepted", r.CIDR, r.Type)
+		}
+		t.AddEntry(&RouteEntry{
+			Object: s.NewObject("rte"), CIDR: prefix.Masked(), NextHopID: r.NextHop, NextHopType: "Attachment", System: true, Learned: r.Type,
+			Phase: Steady(Available),
+		})
+	}
+	return nil
 }
 
 func (s *Store) addLocal(t *RouteTable, v *VSwitch) {

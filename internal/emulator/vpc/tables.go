@@ -151,7 +151,10 @@ func ipVersion(e *cloud.RouteEntry) string {
 }
 
 func entryType(e *cloud.RouteEntry) string {
-	if e.System {
+	switch {
+	case e.Learned != "":
+		return e.Learned
+	case e.System:
 		return "System"
 	}
 	return "Custom"
