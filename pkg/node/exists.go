@@ -60,12 +60,18 @@ func (i *Instances) silentAge(node *corev1.Node, since time.Time) time.Duration 
 	longest := min(maxSilentAge, i.opts.Guard.Over/2)
 	age := min(time.Since(since)/8, longest)
 	switch {
-	case i.guard.counts(node.UID):
+	case i.guard.counts(node.UID), i.missing(node):
 		age = i.opts.Guard.spacing()
 	case nodes.ShutDown(node): // why it is silent is known
 		age = longest
 	}
 	return max(age, i.opts.existsTTL())
+}
+
+// missing reports whether the last answer about the node's instance did not show it.
+func (i *Instances) missing(node *corev1.Node) bool {
+	id, err := i.idOf(node)
+	return err == nil && i.snapshot.isMissing(id)
 }
 
 // InstanceShutdown reports whether the node's instance is stopped. Nodes that are none of ours are not, and neither is one

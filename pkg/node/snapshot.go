@@ -174,6 +174,13 @@ func (s *snapshot) onlyEver(id string) bool {
 	return ok && len(s.known) == 1
 }
 
+// isMissing reports whether the last answer about the instance did not show it.
+func (s *snapshot) isMissing(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.misses[id].lacks(s.known[id])
+}
+
 // recent returns up to n ids of other instances that no later answer lacked, those seen last first.
 func (s *snapshot) recent(other string, n int) []string {
 	s.mu.Lock()
