@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -243,4 +244,34 @@ func playHidden(t *testing.T, with func(*corev1.Node)) {
 	if metadata, err := c.InstanceMetadata(t.Context(), late); err != nil || metadata == nil {
 		t.Errorf("a new instance is not found after %s: %v", missAge, err)
 	}
+}
+
+// TestHiddenNodesAtFirst: nodes that have just fallen silent, more than a call names and without one that is shown among them, cost no
+// more than later.
+func TestHiddenNodesAtFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.Client})
+		var nodes []*corev1.Node
+		for _, instance := range a.put(20) {
+			nodes = append(nodes, nodeOf(instance, isReady))
+		}
+		for i := range 150 {
+			nodes = append(nodes, nodeOf(emulator.Instance{ID: fmt.Sprintf("i-%03d-hidden", i)}, tainted))
+		}
+		c.add(nodes...)
+		for _, node := range nodes {
+			_, _ = c.InstanceMetadata(t.Context(), node)
+		}
+		time.Sleep(time.Minute)
+		for _, node := range nodes {
+			node.Status.Conditions[0].LastTransitionTime = metav1.Now()
+		}
+		before := a.Last()
+		monitor(c, nodes, 2*time.Minute)
+		if n := a.Count(before, "DescribeInstances"); n > 2*12 {
+			t.Errorf("%d calls in two minutes, want at most 12 a minute", n)
+		}
+	})
 }
