@@ -98,7 +98,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 	if held.gone || !r.opts.wants(svc) {
 		return nil, cloudprovider.ImplementedElsewhere // changed while others held the locks; its event is on the way
 	}
-	known := r.stateOf(svc)
+	known := r.stateOf(svc).edited(svc)
 	defer func() { r.keep(svc, known) }()
 	known, done, err := r.ensureAll(ctx, svc, known, held)
 	if err != nil && ctx.Err() != nil {

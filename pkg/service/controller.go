@@ -70,6 +70,7 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 		}
 		c.synced = append(c.synced, handle.HasSynced)
 	}
+	reconciler.wake = func(key types.NamespacedName) { c.enqueue(key, ownEvent) }
 	reconciler.nodes.follow(c.synced[len(c.synced)-1])
 	return c, nil
 }

@@ -58,6 +58,9 @@ type Balancer interface {
 	Trusted() bool
 	// Invalidate has it read again before anything relies on it.
 	Invalidate(reason string) Balancer
+	// InvalidateShared has those things read again that have one of the ids, if the Service relies on any; else it says false. See
+	// [Deployment.Shared].
+	InvalidateShared(ids []string, reason string) (after Balancer, relies bool)
 
 	// Recorded returns the Record as that of the load balancer.
 	Recorded(applied Record) Record
@@ -199,6 +202,8 @@ type Deployment struct {
 	// Wait is how long a job of the cloud is likely to take that the rest of the plan waits for, 0 for none. The pass is made again
 	// after it, and is no success until then.
 	Wait time.Duration
+	// Shared are the ids of things on a shared load balancer that the plan wrote to and that other Services may rely on, too.
+	Shared []string
 	// Registered reports whether the address of a pod gets traffic in every group that is to have it.
 	Registered func(address string) bool
 	Err        error

@@ -18,7 +18,7 @@ import (
 // the Service shows of them.
 func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held *locks) (time.Duration, error) {
 	adopted := HasFinalizer(cached)
-	known := r.stateOf(cached).began(adopted)
+	known := r.stateOf(cached).began(adopted).edited(cached)
 	defer func() { r.states.commit(cached, known) }()
 	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
 	if err != nil {
@@ -111,6 +111,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 
 	observePlan(goal.Plan)
 	deployed := goal.Plan.Deploy(ctx, svc, drift)
+	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.outcome(), unread)
 	done.writes = deployed.Writes
 	known = known.deployed(deployed).readAgainOnceSettled(goal.Plan)

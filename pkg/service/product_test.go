@@ -13,7 +13,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // product is an engine whose cloud is a map: load balancers with the ports that each Service has on them. It shows that the frame knows
@@ -23,13 +22,12 @@ type product struct {
 	// step, if not nil, is called at each stage of a pass, before its effect.
 	step func(ctx context.Context, stage string, svc *corev1.Service) error
 
-	mu       sync.Mutex // guards the rest
-	next     int
-	cloud    map[string]map[string][]int32 // by load balancer and Service
-	calls    []string
-	jobs     map[string]time.Duration // how long the cloud is at work on what a Service asked for last
-	forgot   []types.UID
-	shareAll bool // every Service relies on everything on its load balancer
+	mu     sync.Mutex // guards the rest
+	next   int
+	cloud  map[string]map[string][]int32 // by load balancer and Service
+	calls  []string
+	jobs   map[string]time.Duration // how long the cloud is at work on what a Service asked for last
+	forgot []types.UID
 }
 
 var _ Engine = (*product)(nil)
@@ -131,6 +129,13 @@ func (k known) SharedID(params annotation.Params) string {
 func (k known) Invalidate(string) Balancer {
 	k.trusted = false
 	return k
+}
+
+func (k known) InvalidateShared(ids []string, reason string) (Balancer, bool) {
+	if !slices.Contains(ids, k.id) {
+		return k, false
+	}
+	return k.Invalidate(reason), true
 }
 
 func (k known) Recorded(applied Record) Record {
@@ -240,8 +245,8 @@ func (c change) Deploy(ctx context.Context, svc *corev1.Service, _ bool) Deploym
 		c.known.ports = c.ports
 	}
 	done.Balancer, done.Writes, done.Progress = c.known, 1, true
+	if c.removal {
+		done.Shared = []string{c.id}
+	}
 	return done
 }
-
-// owner is the key of a Service that a product knows.
-func owner(name string) types.NamespacedName { return mark.ServiceName(testService(name)) }

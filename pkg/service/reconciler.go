@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -25,6 +26,8 @@ type Reconciler struct {
 	pods       podReader
 	network    network
 	nodes      nodeSnapshot
+	// wake has a pass made over a Service; nil where nobody makes any.
+	wake func(types.NamespacedName)
 }
 
 // NewReconciler returns a reconciler. It asks for the informers that it reads, which may be started later.
@@ -93,6 +96,20 @@ func (r *Reconciler) Invalidate(ctx context.Context, svc *corev1.Service, reason
 	known.balancer = known.balancer.Invalidate(reason)
 	r.states.commit(svc, known)
 	return nil
+}
+
+// doubtOthers has what a plan wrote to on a shared load balancer read again for the other Services that rely on it: what is one's own may
+// be what another Service wants, too, and counted as there.
+func (r *Reconciler) doubtOthers(svc *corev1.Service, held *locks, deployed Deployment) {
+	if held.balancer == "" || len(deployed.Shared) == 0 {
+		return
+	}
+	reason := "another Service has changed it: " + mark.ServiceName(svc).String()
+	for _, key := range r.states.invalidateShared(deployed.Shared, svc.UID, reason) {
+		if r.wake != nil {
+			r.wake(key)
+		}
+	}
 }
 
 // Preload reads the load balancers of all Services that have one together, which after a start takes a fraction of the calls that

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// state is what is known of one Service between passes. It is a value: a pass works on its own, and [states.commit] alone
-// replaces the one that the next pass starts with. It can be rebuilt from the Service and the cloud.
+// state is what is known of one Service between passes. It is a value: a pass works on its own, and commits the one that the
+// next pass starts with. It can be rebuilt from the Service and the cloud.
 type state struct {
 	uid types.UID
 	// engine is the one whose load balancer it is.
@@ -28,8 +28,10 @@ type state struct {
 	removal   removal
 	backoff   backoff
 	cache     backendCache
-	// driftAt is when the load balancer is read again to repair drift.
-	driftAt time.Time
+	// edition is the Service as the last pass saw it.
+	edition edition
+	// readAt is when the whole load balancer was read, driftAt when it is read again to repair drift.
+	readAt, driftAt time.Time
 	// settledAt is when every call whose end nobody has seen has come to an end in the cloud: one of a process before this one,
 	// or one without an answer. Zero before the first pass.
 	settledAt time.Time
@@ -113,7 +115,8 @@ func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
 		s.cache.interfaces = nil
 	}
 	if found.Whole {
-		s.driftAt = time.Now().Add(resyncPeriod + rand.N(resyncPeriod/5+1))
+		s.readAt = time.Now()
+		s.driftAt = s.readAt.Add(resyncPeriod + rand.N(resyncPeriod/5+1))
 	}
 	if found.Vanished != "" {
 		s.replaced = found.Vanished
@@ -172,7 +175,7 @@ func (s *states) of(svc *corev1.Service) state {
 	return state{uid: svc.UID}
 }
 
-// commit is the only writer of states. The caller holds the lock of the Service.
+// commit replaces the state of a Service. The caller holds the lock of the Service.
 func (s *states) commit(svc *corev1.Service, known state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,6 +183,25 @@ func (s *states) commit(svc *corev1.Service, known state) {
 		s.byKey = map[types.NamespacedName]state{}
 	}
 	s.byKey[mark.ServiceName(svc)] = known
+}
+
+// invalidateShared puts things on a shared load balancer in doubt for all Services that rely on them but one. It returns those Services.
+// The caller holds the lock of the load balancer, so that no pass over any of them is under way.
+func (s *states) invalidateShared(ids []string, except types.UID, reason string) []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var doubting []types.NamespacedName
+	for key, known := range s.byKey {
+		if known.uid == except || known.balancer == nil {
+			continue
+		}
+		if after, relies := known.balancer.InvalidateShared(ids, reason); relies {
+			known.balancer = after
+			s.byKey[key] = known
+			doubting = append(doubting, key)
+		}
+	}
+	return doubting
 }
 
 // drop returns the UID of the Service whose state it drops.

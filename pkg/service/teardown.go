@@ -83,11 +83,11 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 		after, err := r.removeLeftovers(ctx, svc, known)
 		return after, Removal{ID: after.removal.of}, err
 	}
-	known, removal, err := r.removeFrom(ctx, svc, known)
+	known, removal, err := r.removeFrom(ctx, svc, known, held)
 	if err == nil && removal.Reused && !removal.Preserved {
 		// What one answer lacks would stay on the load balancer for good once the Service is released.
 		if known.balancer, err = known.balancer.RefreshForRemoval(ctx, svc, known.record); err == nil && known.balancer.ID() != "" {
-			known, removal, err = r.removeFrom(ctx, svc, known)
+			known, removal, err = r.removeFrom(ctx, svc, known, held)
 		}
 	}
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 }
 
 // removeFrom removes what is known to be on the load balancer.
-func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known state) (state, Removal, error) {
+func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, Removal, error) {
 	removal, err := known.balancer.PlanRemoval(svc, known.record)
 	known.removal.of = removal.ID
 	if err != nil {
@@ -110,6 +110,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	}
 	observePlan(removal.Plan)
 	deployed := removal.Plan.Deploy(ctx, svc, false)
+	r.doubtOthers(svc, held, deployed)
 	return known.deployed(deployed), removal, deployed.outcome()
 }
 

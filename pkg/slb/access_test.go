@@ -79,8 +79,8 @@ func TestSourceRanges(t *testing.T) {
 	} {
 		w.change("web", step.change)
 		w.mustPass("web")
-		if diff := cmp.Diff(step.writes, w.calls()); diff != "" {
-			t.Errorf("%s: calls (-want +got):\n%s", step.name, diff)
+		if diff := cmp.Diff(step.writes, writesOf(w.calls())); diff != "" {
+			t.Errorf("%s: writes (-want +got):\n%s", step.name, diff)
 		}
 		if diff := cmp.Diff(step.entries, w.entries()); diff != "" {
 			t.Errorf("%s: entries (-want +got):\n%s", step.name, diff)

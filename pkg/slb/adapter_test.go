@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
@@ -114,9 +116,21 @@ func TestAdapterOfServicesThatAreNotOurs(t *testing.T) {
 	}
 }
 
-// startInformers fills the caches from the API server.
+// startInformers starts the informers, after what their caches hold by hand is in the API server, too.
 func (w *world) startInformers() {
 	w.t.Helper()
+	for _, object := range w.factory.Core().V1().Nodes().Informer().GetIndexer().List() {
+		_, err := w.kube.CoreV1().Nodes().Create(w.t.Context(), object.(*corev1.Node), metav1.CreateOptions{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	for _, object := range w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer().List() {
+		_, err := w.kube.DiscoveryV1().EndpointSlices(testNamespace).Create(w.t.Context(), object.(*discoveryv1.EndpointSlice), metav1.CreateOptions{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.factory.Start(ctx.Done())
 	w.factory.WaitForCacheSync(ctx.Done())
@@ -129,7 +143,7 @@ func (w *world) startInformers() {
 func TestAdapterAsksToWaitWhileTheCloudIsBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.createNode("a")
+	threeNodes(w)
 	w.put(testService("web", 80))
 	w.startInformers()
 	w.fault(map[string]any{"action": "CreateVServerGroup", "code": "SystemBusy", "status": 400})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -41,19 +42,20 @@ func TestServiceShowsTheElasticAddress(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		change func(*corev1.Service)
-		calls  []string
+		reads  []string // of elastic addresses
 		shown  []string
 	}{
 		{"asked for", func(svc *corev1.Service) { annotate(svc, annotation.ExternalIPType, "eip") }, []string{"DescribeEipAddresses"}, []string{address}},
 		{"no call per pass", func(*corev1.Service) {}, nil, []string{address}},
 		{"a host name wins", func(svc *corev1.Service) { annotate(svc, annotation.Hostname, "web.example.com") }, nil, []string{"web.example.com"}},
-		{"and goes", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Hostname)) }, nil, []string{address}},
+		{"and goes", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Hostname)) }, []string{"DescribeEipAddresses"}, []string{address}},
 		{"not asked for", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ExternalIPType)) }, nil, own},
 	} {
 		w.change("web", step.change)
 		w.mustPass("web")
-		if diff := cmp.Diff(step.calls, w.calls()); diff != "" {
-			t.Errorf("%s: calls (-want +got):\n%s", step.name, diff)
+		reads := slices.DeleteFunc(w.calls(), func(action string) bool { return action != "DescribeEipAddresses" })
+		if diff := cmp.Diff(step.reads, reads, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: reads (-want +got):\n%s", step.name, diff)
 		}
 		if diff := cmp.Diff(step.shown, w.shown("web")); diff != "" {
 			t.Errorf("%s: shown (-want +got):\n%s", step.name, diff)

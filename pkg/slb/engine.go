@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -113,6 +114,20 @@ func (c clb) Trusted() bool { return c.trusted() }
 
 // Invalidate implements service.Balancer.
 func (c clb) Invalidate(reason string) service.Balancer { return c.with(c.invalidate(reason)) }
+
+// InvalidateShared implements service.Balancer. Several Services may have backend servers in one vServer group, where each can be only once.
+func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
+	if !c.reused() || c.desired == nil {
+		return c, false
+	}
+	for _, group := range c.groups.value {
+		if slices.Contains(ids, group.ID) && c.desired.Group(group.Name) != nil {
+			c.groups.invalidate(reason)
+			return c, true
+		}
+	}
+	return c, false
+}
 
 // Recorded implements service.Balancer.
 func (c clb) Recorded(applied service.Record) service.Record { return recorded(applied, c.model()) }

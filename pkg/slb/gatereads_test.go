@@ -199,6 +199,7 @@ func TestAdapterReadsGates(t *testing.T) {
 		w, _ := gateWorld(t)
 		w.putPod("p", true, webGate)
 		w.crowd(2 * testGateReads)
+		w.startInformers()
 		if _, err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil); err != nil {
 			t.Fatal(err)
 		}

@@ -119,14 +119,14 @@ func TestPortsChange(t *testing.T) {
 	w := settled(t, testService("web", 80, 81))
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"DeleteLoadBalancerListener", "DeleteVServerGroup"}, w.calls()); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"DeleteLoadBalancerListener", "DeleteVServerGroup"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	// A new node port means a new group: it stands before the listener turns to it, and the old one goes last.
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31111 })
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"CreateVServerGroup", "SetLoadBalancerTCPListenerAttribute", "DeleteVServerGroup"}, w.calls()); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"CreateVServerGroup", "SetLoadBalancerTCPListenerAttribute", "DeleteVServerGroup"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 

@@ -54,9 +54,24 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, drift bool) servi
 	}
 	return service.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,
-		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost,
+		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(),
 		Registered: p.registered(after), Err: err,
 	}
+}
+
+// shared returns the ids of the groups on an existing CLB whose backend servers the plan changes.
+func (p plan) shared() []string {
+	var ids []string
+	if !p.clb.reused() {
+		return nil
+	}
+	for i := range p.Plan.Steps {
+		switch step := &p.Plan.Steps[i]; step.Op {
+		case model.OpAddBackends, model.OpSetBackends, model.OpReplaceBackends, model.OpRemoveBackends:
+			ids = append(ids, step.GroupID)
+		}
+	}
+	return ids
 }
 
 // registered returns whether the address of a pod gets traffic in every group that is to have it.

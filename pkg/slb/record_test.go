@@ -270,7 +270,7 @@ func TestTearDownOnAnExistingCLB(t *testing.T) {
 func TestAdapterRecordsToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.createNode("a")
+	threeNodes(w)
 	w.put(guest(w, "", "a=1,b=2"))
 	w.startInformers()
 	ensure := func() {

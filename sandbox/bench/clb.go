@@ -42,7 +42,7 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	for _, step := range []func(*env, context.Context) ([]Figure, error){
-		(*env).creation, (*env).irrelevantChanges, (*env).nodeAdded, (*env).podReplaced, (*env).deletion,
+		(*env).creation, (*env).edits, (*env).irrelevantChanges, (*env).nodeAdded, (*env).podReplaced, (*env).deletion,
 	} {
 		more, err := step(e, ctx)
 		if err != nil {
@@ -89,6 +89,29 @@ func (e *env) creation(ctx context.Context) ([]Figure, error) {
 	return figures, nil
 }
 
+// edits are changes by users that need no write. Each reads what a pass for drift reads: the load balancer, its listeners, the list of its
+// vServer groups and each of those.
+func (e *env) edits(ctx context.Context) ([]Figure, error) {
+	var figures []Figure
+	for _, s := range []struct {
+		name  string
+		ports int
+	}{{smallService, 1}, {largeService, largePorts}} {
+		operation := fmt.Sprintf("edit of one Service that changes nothing on its load balancer, ports: %d", s.ports)
+		t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+			return e.patchService(ctx, s.name, `{"spec":{"internalTrafficPolicy":"Local"}}`)
+		})
+		if err != nil {
+			return nil, err
+		}
+		const withoutGroups = 3
+		figures = append(figures,
+			atMost(operation, float64(t.reads), "reads", float64(withoutGroups+s.ports)),
+			atMost(operation, float64(t.writes), "writes", 0))
+	}
+	return figures, nil
+}
+
 // irrelevantChanges are those that no load balancer has to follow.
 func (e *env) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
@@ -96,8 +119,13 @@ func (e *env) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 		operation string
 		make      func(context.Context) error
 	}{
-		{"no-op resync of one Service (an annotation of somebody else changes)", func(ctx context.Context) error {
-			return e.patchService(ctx, smallService, `{"metadata":{"annotations":{"example.com/note":"changed"}}}`)
+		{"no-op resync of one Service (its status changes)", func(ctx context.Context) error {
+			patch := []byte(`{"status":{"conditions":[{"type":"example.com/Note","status":"True","reason":"Changed","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
+			_, err := e.client.CoreV1().Services(namespace).Patch(ctx, smallService, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+			if err != nil {
+				return fmt.Errorf("patch the status of a Service: %w", err)
+			}
+			return nil
 		}},
 		{"endpoint change, Cluster policy (two more pods)", func(ctx context.Context) error {
 			return e.scaleApp(ctx, clbNodes+2)

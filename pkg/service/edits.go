@@ -1,0 +1,86 @@
+package service
+
+import (
+	"maps"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+const (
+	// wishDomain begins the keys of all annotations that ask for something.
+	wishDomain = "service.beta.kubernetes.io/"
+	// noteInterval bounds how often changes of labels and of annotations that ask for nothing have the load balancer read. They may be
+	// a user's, who wants it read, or those of a program that writes them again and again, which nothing tells apart.
+	noteInterval = time.Minute
+)
+
+// edition is what users edit of a Service: everything but what this program, the API server and the controllers of Kubernetes write. It
+// shares the memory of the Service, which nobody changes.
+type edition struct {
+	spec                *corev1.ServiceSpec
+	annotations, labels map[string]string
+}
+
+func editionOf(svc *corev1.Service) edition {
+	return edition{spec: &svc.Spec, annotations: svc.Annotations, labels: svc.Labels}
+}
+
+// sameWish reports whether both editions ask for the same.
+func (e edition) sameWish(other edition) bool {
+	return sameValues(e.annotations, other.annotations, isWish) && equality.Semantic.DeepEqual(e.spec, other.spec)
+}
+
+// sameNotes reports whether the rest of both editions is the same.
+func (e edition) sameNotes(other edition) bool {
+	return sameValues(e.annotations, other.annotations, func(key string) bool { return !isWish(key) }) &&
+		sameValues(e.labels, other.labels, func(key string) bool { return key != LabelLoadBalancerID && key != LabelHash })
+}
+
+func isWish(key string) bool { return strings.HasPrefix(key, wishDomain) }
+
+// sameValues reports whether two maps have the same values of the keys that count.
+func sameValues(a, b map[string]string, counts func(key string) bool) bool {
+	if maps.Equal(a, b) {
+		return true
+	}
+	for key, value := range a {
+		if other, ok := b[key]; counts(key) && (!ok || other != value) {
+			return false
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; counts(key) && !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// edited returns the state of a Service that somebody may have edited since the last pass. An edit has the load balancer read before
+// anything is planned, so that touching a Service repairs what was changed by hand in the cloud.
+func (s state) edited(svc *corev1.Service) state {
+	before, now := s.edition, editionOf(svc)
+	s.edition = now
+	switch {
+	case before.spec == nil: // the first pass reads anyway
+	case !now.sameWish(before):
+		s.balancer = s.balancer.Invalidate("the Service was edited")
+	case !now.sameNotes(before):
+		if due := s.readAt.Add(noteInterval); time.Now().Before(due) {
+			s.driftAt = earlier(s.driftAt, due)
+		} else {
+			s.balancer = s.balancer.Invalidate("a label or annotation of the Service was edited")
+		}
+	}
+	return s
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
