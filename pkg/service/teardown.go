@@ -70,14 +70,12 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 			after, done, err = known.forgotten(), Removal{}, lost
 		}
 	}()
-	if !known.balancer.Trusted() || known.balancer.ID() == "" {
-		params, _ := annotation.Parse(svc.Annotations)
-		known.balancer, err = r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
-			return balancer.RefreshForRemoval(ctx, svc, known.record)
-		})
-		if err != nil {
-			return known, Removal{}, err
-		}
+	params, _ := annotation.Parse(svc.Annotations)
+	known.balancer, err = r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
+		return balancer.RefreshForRemoval(ctx, svc, known.record)
+	})
+	if err != nil {
+		return known, Removal{}, err
 	}
 	if known.balancer.ID() == "" {
 		after, err := r.removeLeftovers(ctx, svc, known)

@@ -30,10 +30,10 @@ const (
 
 // claimOf reads the listeners and vServer groups only where the tags say nothing: somebody, or a policy, may have removed them.
 func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (claim, error) {
-	if owner, tagged := lb.Tag(mark.TagOwner); tagged {
-		if owner == mark.DefaultName(svc.UID) {
-			return claimOwn, nil
-		}
+	if isTagged(lb, svc) {
+		return claimOwn, nil
+	}
+	if _, tagged := lb.Tag(mark.TagOwner); tagged {
 		return claimOther, nil
 	}
 	if _, reused := lb.Tag(mark.TagReused); reused {
@@ -50,6 +50,12 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 		return claimReused, nil
 	}
 	return claimMarks, nil
+}
+
+// isTagged reports whether the owner tag of the CLB names the Service.
+func isTagged(lb *alicloud.LoadBalancer, svc *corev1.Service) bool {
+	owner, _ := lb.Tag(mark.TagOwner)
+	return owner == mark.DefaultName(svc.UID)
 }
 
 // asksFor reports whether the annotation names the CLB.

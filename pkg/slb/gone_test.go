@@ -73,6 +73,23 @@ func TestTakenOverCLBIsKept(t *testing.T) {
 	}
 }
 
+// TestTakenOverCLBIsNotDeletedFromMemory: a CLB whose tags are gone is not deleted although this process still knows it as its own, whatever
+// its name.
+func TestTakenOverCLBIsNotDeletedFromMemory(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	w.untagged(w.onlyCLB())
+	w.calls()
+	w.change("web", deleteService)
+	w.mustPass("web")
+	if left := w.state()["a0f5e8a1cweb"]; len(w.lbs()) != 1 || len(left.Listeners)+len(left.Groups) != 0 {
+		t.Errorf("%d CLBs, %v; want the CLB without listeners and groups", len(w.lbs()), left)
+	}
+	if svc := w.get("web"); len(svc.Finalizers) != 0 {
+		t.Errorf("finalizers %v hold the Service", svc.Finalizers)
+	}
+}
+
 // TestCLBWithoutTagsAndMarksMakesNoSecondOne: a CLB that the label names and that shows nothing of the Service is an error that says what
 // to do, and no reason for a second CLB.
 func TestCLBWithoutTagsAndMarksMakesNoSecondOne(t *testing.T) {

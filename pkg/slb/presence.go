@@ -102,14 +102,14 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known o
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there: they may be
-// invalid, and deletion must work all the same. A CLB without tags that carries marks of the Service counts as an existing one: its
-// owner may have taken it over, so that only what carries the marks goes.
+// invalid, and deletion must work all the same. A CLB without the owner tag counts as an existing one, whatever its name: somebody
+// may have taken it over, so that only what carries the marks goes.
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
 	lastID := cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
 	lb, err := observe.Find(ctx, e.api, svc, lastID, true)
 	if err != nil || lb != nil {
-		return e.seen(svc, lb, false), err
+		return e.seen(svc, lb, lb != nil && !isTagged(lb, svc)), err
 	}
 	missing := lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0
 	ids := []string{lastID, params.Get(annotation.LoadBalancerID)}
@@ -127,10 +127,8 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		switch {
 		case err != nil:
 			return location{}, err
-		case claim == claimOwn:
-			return e.seen(svc, lb, false), nil
-		case claim == claimReused, claim == claimMarks:
-			return e.seen(svc, lb, true), nil
+		case claim == claimOwn, claim == claimReused, claim == claimMarks:
+			return e.seen(svc, lb, !isTagged(lb, svc)), nil
 		}
 		missing = false // it exists, and nothing of it is the Service's
 	}

@@ -17,6 +17,9 @@ import (
 
 // RefreshForRemoval implements service.Balancer. A CLB of ours goes with everything on it, so that its listeners are not read.
 func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
+	if known, err := c.confirmForRemoval(ctx, svc); known || err != nil {
+		return c, err
+	}
 	location, err := c.locateForRemoval(ctx, svc, c.observed)
 	if err != nil {
 		if location.presence != nil {
@@ -51,6 +54,19 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 	}
 	c.access.set(list)
 	return c, nil
+}
+
+// confirmForRemoval reports whether a removal can rely on what is known of the CLB. A CLB of ours is read once before it is deleted:
+// somebody may have taken it over. On an existing one, marks say what is removed.
+func (c clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool, error) {
+	if !c.trusted() || c.ID() == "" {
+		return false, nil
+	}
+	if c.reused() {
+		return true, nil
+	}
+	lb, err := c.read(ctx, c.ID())
+	return lb != nil && isTagged(lb, svc), err
 }
 
 // PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
