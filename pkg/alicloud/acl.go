@@ -30,11 +30,7 @@ func (c *Client) DescribeAccessLists(ctx context.Context, tag Tag) ([]AccessList
 		}
 		var found []AccessList
 		for _, wire := range out.Acls.Acl {
-			list := AccessList{ID: wire.AclId, Name: wire.AclName, IPVersion: wire.AddressIPVersion, ResourceGroupID: wire.ResourceGroupId}
-			for _, tag := range wire.Tags.Tag {
-				list.Tags = append(list.Tags, Tag{Key: tag.TagKey, Value: tag.TagValue})
-			}
-			found = append(found, list)
+			found = append(found, wire.list())
 		}
 		return page[AccessList]{out.answer, found, out.TotalCount}, nil
 	})
@@ -43,19 +39,28 @@ func (c *Client) DescribeAccessLists(ctx context.Context, tag Tag) ([]AccessList
 type describeAccessListsResponse struct {
 	answer
 	TotalCount *int
-	Acls       struct {
-		Acl []struct {
-			AclId, AclName, AddressIPVersion, ResourceGroupId string
-			Tags                                              struct {
-				Tag []struct{ TagKey, TagValue string }
-			}
-		}
+	Acls       struct{ Acl []answeredList }
+}
+
+type answeredList struct {
+	AclId, AclName, AddressIPVersion, ResourceGroupId string
+	Tags                                              struct {
+		Tag []struct{ TagKey, TagValue string }
 	}
 }
 
-// DescribeAccessListEntries returns the entries of a list, or an error for which [IsNotFound] holds.
-func (c *Client) DescribeAccessListEntries(ctx context.Context, id string) ([]string, error) {
-	return pages("DescribeAccessControlListAttribute", func(number int) (page[string], error) {
+func (w *answeredList) list() AccessList {
+	list := AccessList{ID: w.AclId, Name: w.AclName, IPVersion: w.AddressIPVersion, ResourceGroupID: w.ResourceGroupId}
+	for _, tag := range w.Tags.Tag {
+		list.Tags = append(list.Tags, Tag{Key: tag.TagKey, Value: tag.TagValue})
+	}
+	return list
+}
+
+// DescribeAccessList returns a list with its entries, or an error for which [IsNotFound] holds.
+func (c *Client) DescribeAccessList(ctx context.Context, id string) (AccessList, error) {
+	var list AccessList
+	entries, err := pages("DescribeAccessControlListAttribute", func(number int) (page[string], error) {
 		in := params{"AclId": id}.setInt("Page", number).setInt("PageSize", MaxAccessListEntries)
 		out := &describeAccessListResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeAccessControlListAttribute", productSLB, in, out); err != nil {
@@ -64,17 +69,20 @@ func (c *Client) DescribeAccessListEntries(ctx context.Context, id string) ([]st
 		if out.AclId != id {
 			return page[string]{}, out.unusable("DescribeAccessControlListAttribute", "asked for %q, got %q", id, out.AclId)
 		}
+		list = out.list()
 		var entries []string
 		for _, entry := range out.AclEntrys.AclEntry {
 			entries = append(entries, entry.AclEntryIP)
 		}
 		return page[string]{out.answer, entries, out.TotalAclEntry}, nil
 	})
+	list.Entries = entries
+	return list, err
 }
 
 type describeAccessListResponse struct {
 	answer
-	AclId         string
+	answeredList
 	TotalAclEntry *int
 	AclEntrys     struct{ AclEntry []struct{ AclEntryIP string } }
 }

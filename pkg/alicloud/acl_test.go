@@ -32,14 +32,14 @@ func TestAccessLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(entries, testkit.Must(c.DescribeAccessListEntries(ctx, id))(t)); diff != "" {
+	if diff := cmp.Diff(entries, testkit.Must(c.DescribeAccessList(ctx, id))(t).Entries); diff != "" {
 		t.Errorf("entries over two pages (-want +got):\n%s", diff)
 	}
 	if err := c.RemoveAccessListEntries(ctx, id, append(slices.Clone(entries[1:40]), "198.51.100.0/24")); err != nil {
 		t.Fatal(err)
 	}
 	left := slices.Concat(entries[:1], entries[40:])
-	if diff := cmp.Diff(left, testkit.Must(c.DescribeAccessListEntries(ctx, id))(t), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(left, testkit.Must(c.DescribeAccessList(ctx, id))(t).Entries, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("entries after a removal (-want +got):\n%s", diff)
 	}
 	if err := c.DeleteAccessList(ctx, id); err != nil {

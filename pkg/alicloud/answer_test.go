@@ -118,7 +118,7 @@ func TestAnswersAboutAnotherResource(t *testing.T) {
 		}},
 		"vServer group": {`{"RequestId":"r"}`, func(c *alicloud.Client) error { _, err := c.DescribeVServerGroup(t.Context(), "rsp-1"); return err }},
 		"access list": {`{"RequestId":"r","TotalAclEntry":0}`, func(c *alicloud.Client) error {
-			_, err := c.DescribeAccessListEntries(t.Context(), "acl-1")
+			_, err := c.DescribeAccessList(t.Context(), "acl-1")
 			return err
 		}},
 		"listeners": {`{"RequestId":"r","Listeners":[{"LoadBalancerId":"lb-2","ListenerPort":80,"ListenerProtocol":"tcp"}]}`, func(c *alicloud.Client) error {

@@ -104,8 +104,6 @@ type Refreshed struct {
 	Applied *Record
 	// Whole says that everything was read, so that the next read for drift counts from now; Some says that a part was.
 	Whole, Some bool
-	// Drift says that nothing but its age made anybody read the load balancer.
-	Drift bool
 	// Vanished is the id of a load balancer that the Service should have and that is gone.
 	Vanished string
 	// Unread is why parts could not be read. Their last values stand, and block only the steps that depend on them.
@@ -151,9 +149,8 @@ type Goal struct {
 type Plan interface {
 	// Steps are the steps in their order; without any, the plan writes nothing.
 	Steps() []Step
-	// Deploy carries out the plan as far as possible. drift says that it only repairs what somebody changed in the cloud, which
-	// can wait.
-	Deploy(ctx context.Context, svc *corev1.Service, drift bool) Deployment
+	// Deploy carries out the plan as far as possible. What only repairs what somebody changed in the cloud can wait.
+	Deploy(ctx context.Context, svc *corev1.Service) Deployment
 }
 
 // nothing is the plan of a pass that writes nothing.
@@ -161,7 +158,7 @@ type nothing struct{ balancer Balancer }
 
 func (nothing) Steps() []Step { return nil }
 
-func (n nothing) Deploy(context.Context, *corev1.Service, bool) Deployment {
+func (n nothing) Deploy(context.Context, *corev1.Service) Deployment {
 	return Deployment{Balancer: n.balancer, Registered: func(string) bool { return false }}
 }
 

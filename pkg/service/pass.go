@@ -87,7 +87,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	}()
 	params, problems := annotation.Of(svc)
 	done = ensured{service: svc, problems: problems}
-	known, unread, drift, err := r.refresh(ctx, svc, params, adopted, known, held)
+	known, unread, err := r.refresh(ctx, svc, params, adopted, known, held)
 	if err != nil {
 		return known, done, err
 	}
@@ -110,7 +110,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	known.record, done.service = &intent, written
 
 	observePlan(goal.Plan)
-	deployed := goal.Plan.Deploy(ctx, svc, drift)
+	deployed := goal.Plan.Deploy(ctx, svc)
 	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.outcome(), unread)
 	done.writes = deployed.Writes
@@ -126,8 +126,8 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	return known, done, errors.Join(err, gateErr)
 }
 
-// refresh reads what is in doubt of the load balancer. It returns why parts could not be read, and whether it was read for drift alone.
-func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool, known state, held *locks) (after state, unread error, drift bool, err error) {
+// refresh reads what is in doubt of the load balancer. It returns why parts could not be read.
+func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool, known state, held *locks) (after state, unread error, err error) {
 	var found Refreshed
 	balancer, err := r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
 		known.balancer = balancer
@@ -137,7 +137,7 @@ func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params an
 		return found.Balancer, err
 	})
 	known.balancer = balancer
-	return known, found.Unread, found.Drift, err
+	return known, found.Unread, err
 }
 
 // decide gathers the inputs and plans. What an annotation says that is not accepted now, it says as it was last accepted.

@@ -216,7 +216,7 @@ func (c change) Steps() []Step {
 	return []Step{{Op: "change", Text: "change"}}
 }
 
-func (c change) Deploy(ctx context.Context, svc *corev1.Service, _ bool) Deployment {
+func (c change) Deploy(ctx context.Context, svc *corev1.Service) Deployment {
 	p, done := c.product, Deployment{Balancer: c.known, Registered: func(string) bool { return false }}
 	p.mu.Lock()
 	done.Wait = p.jobs[svc.Name]

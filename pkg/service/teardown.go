@@ -84,6 +84,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 	known, removal, err := r.removeFrom(ctx, svc, known, held)
 	if err == nil && removal.Reused && !removal.Preserved {
 		// What one answer lacks would stay on the load balancer for good once the Service is released.
+		known.balancer = known.balancer.Invalidate("what is left of the Service on it is to be read once more")
 		if known.balancer, err = known.balancer.RefreshForRemoval(ctx, svc, known.record); err == nil && known.balancer.ID() != "" {
 			known, removal, err = r.removeFrom(ctx, svc, known, held)
 		}
@@ -107,7 +108,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 		return known, removal, err
 	}
 	observePlan(removal.Plan)
-	deployed := removal.Plan.Deploy(ctx, svc, false)
+	deployed := removal.Plan.Deploy(ctx, svc)
 	r.doubtOthers(svc, held, deployed)
 	return known.deployed(deployed), removal, deployed.outcome()
 }
@@ -120,6 +121,6 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 		return known, err
 	}
 	observePlan(plan)
-	deployed := plan.Deploy(ctx, svc, false)
+	deployed := plan.Deploy(ctx, svc)
 	return known.deployed(deployed), deployed.outcome()
 }

@@ -11,10 +11,10 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-const testListName = build.AccessListPrefix + "a0f5e8a1cweb"
+const testListName = model.AccessListPrefix + "a0f5e8a1cweb"
 
 // restricted makes a Service of one port that admits the ranges only.
 func restricted(ranges ...string) *corev1.Service {

@@ -81,6 +81,8 @@ type clb struct {
 	charge deploy.PendingCharge
 	// desired is what the last plan led to, nil before there was one.
 	desired *model.Model
+	// before is what was known of the CLB before it was read only because of its age, nil otherwise.
+	before *model.Model
 	// unread are the parts that could not be read in this pass.
 	unread map[model.Part]error
 }

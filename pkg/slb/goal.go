@@ -56,7 +56,11 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	if actual == nil && c.access.value != nil {
 		actual = &model.Model{Access: c.access.value}
 	}
+	desired.Exact = c.before != nil
 	steps := diff.Diff(desired, actual, mark.ServiceName(in.Service), input.ClusterID)
+	if c.before != nil {
+		steps = steps.Repairing(diff.Diff(desired, c.before, mark.ServiceName(in.Service), input.ClusterID))
+	}
 	goal.Problems = append(append(goal.Problems, problems...), steps.Problems...)
 	goal.Applied = &record
 	if !in.Invalid {

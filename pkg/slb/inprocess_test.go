@@ -1,12 +1,17 @@
 package slb
 
 import (
+	"net/http"
 	"testing"
+
+	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
 // processCloud is a cloud without limits of rates, for tests whose time is their own: calls reach it without any network.
@@ -16,6 +21,24 @@ func processCloud(tb testing.TB) *emulatortest.Cloud {
 	config.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
 	config.Certificates = []cloud.CertificateConfig{{ID: testCertificate}}
 	return emulatortest.New(tb, emulator.Options{Config: config})
+}
+
+// processWorld makes a world in the time of a synctest bubble: its calls reach the cloud through next, without any network.
+func processWorld(t testing.TB, e *emulatortest.Cloud, next http.RoundTripper) *world {
+	t.Helper()
+	client, err := alicloud.New(alicloud.Options{
+		Region: testRegion, Credentials: testKey(), Transport: next, Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, emulator: e, kube: newClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
+		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a"}},
+	}
+	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+	w.Reconciler = service.NewReconciler(w.options())
+	return w
 }
 
 // processClient makes a client of a cloud without a network between.

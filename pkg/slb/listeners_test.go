@@ -1,13 +1,16 @@
 package slb
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -182,6 +185,51 @@ func TestLocalFollowsItsEndpoints(t *testing.T) {
 	w.mustPass("web")
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("empty cache: calls %v, want none", calls)
+	}
+}
+
+// TestOnePodMoreBehindManyLocalServices: where a node runs one endpoint more, its share of the traffic hardly changes, and no weight is
+// written. A node that loses most of its endpoints gets its weight.
+func TestOnePodMoreBehindManyLocalServices(t *testing.T) {
+	t.Parallel()
+	const services = 90
+	w := newWorldWith(t, cloud.Limits{LoadBalancers: services, LBsPerInstance: services})
+	threeNodes(w)
+	names := make([]string, services)
+	place := func(onA int) {
+		for _, name := range names {
+			var items []string
+			for node, n := range map[string]int{"a": onA, "b": 10, "c": 10} {
+				for i := range n {
+					items = append(items, fmt.Sprintf("10.9.%d.%d@%s", node[0], i, node))
+				}
+			}
+			slice := testSlice(testPort(80, corev1.ProtocolTCP), items...)
+			slice.Name, slice.Labels = name, map[string]string{discoveryv1.LabelServiceName: name}
+			w.putSlice(slice)
+		}
+	}
+	writes := func() int {
+		for _, name := range names {
+			w.mustPass(name)
+		}
+		return len(writesOf(w.calls()))
+	}
+	for i := range names {
+		names[i] = fmt.Sprintf("s%02d", i)
+		svc := testService(names[i], 80)
+		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		w.put(svc)
+	}
+	place(10)
+	writes()
+	place(11)
+	if n := writes(); n != 0 {
+		t.Errorf("one endpoint more: %d writes, want none", n)
+	}
+	place(1)
+	if n := writes(); n != services {
+		t.Errorf("most endpoints of a node gone: %d writes, want one per Service", n)
 	}
 }
 

@@ -64,6 +64,14 @@ func (o observed) trusted() bool {
 	return o.loadBalancer.trusted() && o.listeners.trusted() && o.groups.trusted()
 }
 
+// trustedListeners are the listeners, none while they are in doubt.
+func (o observed) trustedListeners() []model.Listener {
+	if !o.listeners.trusted() {
+		return nil
+	}
+	return o.listeners.value
+}
+
 // invalidate has everything read again.
 func (o observed) invalidate(reason string) observed {
 	return o.invalidateParts(map[model.Part]string{

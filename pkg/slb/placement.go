@@ -53,10 +53,19 @@ func placement(actual *model.Model, params annotation.Params) []problem.Problem 
 	if actual == nil || asked == actual.LoadBalancer.ID || asked == "" && !actual.Reused {
 		return nil
 	}
+	wish := "change to " + asked
 	if asked == "" {
-		asked = "none"
+		wish = "be removed"
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonImmutableAttribute, "%s cannot change to %s; the Service stays on CLB %s", annotation.LoadBalancerID, asked, actual.LoadBalancer.ID)}
+	return []problem.Problem{problem.Newf(problem.ReasonImmutableAttribute, "%s cannot %s, because the Service would get another address; accepted: %s", annotation.LoadBalancerID, wish, acceptedID(actual))}
+}
+
+// acceptedID says what the annotation id may be on a Service that is on a CLB.
+func acceptedID(actual *model.Model) string {
+	if actual.Reused {
+		return actual.LoadBalancer.ID + ", the CLB that the Service is on"
+	}
+	return "no " + string(annotation.LoadBalancerID) + ", because the Service has a CLB of its own, " + actual.LoadBalancer.ID
 }
 
 // literalClusterID is what the official CCM writes where no cluster id is configured, in every such cluster.

@@ -32,7 +32,7 @@ func (p plan) Steps() []service.Step {
 }
 
 // Deploy implements service.Plan.
-func (p plan) Deploy(ctx context.Context, svc *corev1.Service, drift bool) service.Deployment {
+func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deployment {
 	p.clb.desired = p.desired
 	if p.Empty() {
 		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb)}
@@ -43,7 +43,6 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, drift bool) servi
 	}
 	absent, _ := p.clb.presence.(gone)
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })
-	applier.Drift = drift
 	err := applier.Run(ctx, p.Plan)
 	if applier.Lost != "" {
 		err = &problem.WaitError{Reason: "CLB " + applier.Lost + " is missing, which one answer does not prove", For: p.clb.goneOver}

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -26,6 +27,28 @@ func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *mo
 		marked, _, ok := mark.Parse(l.Description)
 		return ok && marked == mark.ServiceName(svc) && l.Attributes["AclId"] != "" && !params.Has(annotation.ACLID)
 	})
+}
+
+// accessLists returns the ids that may be those of the Service's access control list: the known one, and those on its listeners.
+func (o observed) accessLists(svc *corev1.Service) []string {
+	var ids []string
+	if o.access.value != nil {
+		ids = append(ids, o.access.value.ID)
+	}
+	params, _ := annotation.Parse(svc.Annotations)
+	asked := alicloud.Attributes{alicloud.AttributeACLIDs: params.Get(annotation.ACLID)}.ACLIDs()
+	for i := range o.listeners.value {
+		listener := &o.listeners.value[i]
+		if marked, _, ok := mark.Parse(listener.Description); !ok || marked != mark.ServiceName(svc) {
+			continue
+		}
+		for _, id := range listener.Attributes.ACLIDs() {
+			if !slices.Contains(asked, id) && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }
 
 // mayHaveExtensions reports whether extensions need to be read. Most Services never had any.

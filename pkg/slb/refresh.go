@@ -39,9 +39,12 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 		err = errors.Join(slices.Collect(maps.Values(found.unread))...) // nothing is created while anything is unknown
 	}
 	after := c.with(found.clb)
-	after.unread = found.unread
+	after.unread, after.before = found.unread, nil
+	if of.DriftDue && c.trusted() {
+		after.before = c.model()
+	}
 	result := service.Refreshed{
-		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some, Drift: of.DriftDue && c.trusted(),
+		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some,
 		Unread: errors.Join(slices.Collect(maps.Values(found.unread))...),
 	}
 	if absent, ok := found.clb.presence.(gone); ok && found.whole && absent.vanished {
@@ -130,7 +133,7 @@ func (e *engine) refreshContents(ctx context.Context, of service.Request, found 
 		}
 	}
 	if !clb.groups.trusted() {
-		observed, err := observe.Groups(ctx, e.api, &model.Model{LoadBalancer: clb.loadBalancer.value, Reused: clb.reused()}, mark.ServiceName(of.Service))
+		observed, err := observe.Groups(ctx, e.api, &model.Model{LoadBalancer: clb.loadBalancer.value, Listeners: clb.trustedListeners(), Reused: clb.reused()}, mark.ServiceName(of.Service))
 		if err != nil {
 			if !clb.groups.known() || alicloud.HasCode(err, model.CodeLoadBalancerGone) {
 				return err
@@ -179,7 +182,7 @@ func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params 
 	if !mayHaveAccessList(svc, params, clb.model(), record) {
 		return part[*alicloud.AccessList]{value: access.value}, nil
 	}
-	list, err := observe.AccessList(ctx, e.api, svc, access.value != nil || clb.model() != nil)
+	list, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.value != nil || clb.model() != nil)
 	if err == nil {
 		access.set(list)
 	}

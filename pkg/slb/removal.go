@@ -48,7 +48,7 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 		return c, err
 	}
 	c.setObserved(actual)
-	list, err := observe.AccessList(ctx, c.api, svc, c.access.value != nil)
+	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.value != nil)
 	if err != nil {
 		return c.with(c.invalidate("its access control list could not be read")), err
 	}
@@ -111,7 +111,7 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	}
 	record, _ := service.RecordOn(svc)
 	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges)
-	list, err := observe.AccessList(ctx, c.api, svc, expected && !c.access.known())
+	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.known())
 	if err != nil || list == nil {
 		return c, plan{clb: c}, err
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // cloudLB is a CLB in the emulator's state, without what differs from run to run.
@@ -42,7 +42,7 @@ func (raw rawState) plain() map[string]cloudLB {
 		all[name] = lb.plain()
 	}
 	for _, list := range raw.Acls {
-		if strings.HasPrefix(list.AclName, build.AccessListPrefix) {
+		if strings.HasPrefix(list.AclName, model.AccessListPrefix) {
 			all[list.AclName] = list.plain()
 		}
 	}

@@ -11,9 +11,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// AccessListPrefix begins the names of the access control lists that the manager creates.
-const AccessListPrefix = "k8s-clb-"
-
 // accessList asks for the list of the Service's source ranges.
 func (b *builder) accessList() {
 	if len(annotation.SourceRangesOf(b.in.Service)) == 0 {
@@ -37,7 +34,7 @@ func (b *builder) accessList() {
 		return
 	}
 	b.model.Access = &alicloud.AccessList{
-		Name: AccessListPrefix + mark.DefaultName(b.in.Service.UID), IPVersion: family, Entries: blocks,
+		Name: model.AccessListName(b.in.Service.UID), IPVersion: family, Entries: blocks,
 		ResourceGroupID: b.in.Params.Or(annotation.ResourceGroupID, b.in.Config.ResourceGroupID), Tags: mark.Tags(b.in.Service, b.in.ClusterID),
 	}
 }

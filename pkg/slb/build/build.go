@@ -231,7 +231,7 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	b.problems = append(b.problems, problems...)
 	return model.Group{
 		Name: mark, Backends: serversOf(set.Backends, mark), Draining: serversOf(set.Draining, mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
-		KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+		Counted: set.Counted, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}, true
 }
 

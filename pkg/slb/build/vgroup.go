@@ -35,6 +35,7 @@ func (b *builder) joinGroups() {
 func (b *builder) join(port int32, group model.Group) (joined model.Group, blocked bool) {
 	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
 		divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
+		group.Counted = false
 	}
 	if b.in.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
 		return b.stay(group)

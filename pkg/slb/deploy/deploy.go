@@ -41,8 +41,6 @@ type Applier struct {
 	Doubts map[model.Part]string
 	// RefusedServer says that a call failed because of a server in it.
 	RefusedServer bool
-	// Drift says that the plan only repairs what somebody changed in the cloud.
-	Drift bool
 	// Interrupted says that the plan was given up for one that is made anew.
 	Interrupted bool
 	// Lost is the id of a CLB that a call said does not exist.

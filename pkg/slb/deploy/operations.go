@@ -59,18 +59,18 @@ func (a *Applier) do(ctx context.Context, step model.Step) error {
 		return fmt.Errorf("operation %q is not known", step.Op)
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	waiting.Priority = a.priority(by, step)
+	waiting.Priority = priority(by, step)
 	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }
 
 // priority of a step. What only repairs drift can wait, but not a backend that no longer answers: one that gets the weight 0
 // is as urgent as one that is removed.
-func (a *Applier) priority(by executor, step model.Step) alicloud.Priority {
+func priority(by executor, step model.Step) alicloud.Priority {
 	switch {
 	case step.Op == model.OpSetBackends && slices.ContainsFunc(step.New, func(b alicloud.Backend) bool { return b.Weight == 0 }),
 		by.priority == alicloud.PriorityRemoval:
 		return alicloud.PriorityRemoval
-	case a.Drift, step.Op == model.OpSetBackends && onlyShares(step):
+	case step.Repairs, step.Op == model.OpSetBackends && onlyShares(step):
 		return alicloud.PriorityDrift
 	default:
 		return by.priority

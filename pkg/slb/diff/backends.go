@@ -97,6 +97,9 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 			d.compareBackend(&change, want, &want.Draining[i], &have.Backends[at])
 		}
 	}
+	if want.Counted && len(change.set) > 0 && onlyShares(change) && !d.sharesDiffer(want, have) {
+		change.set, change.setBefore = nil, nil
+	}
 	for i := range have.Backends {
 		if !keep[i] && d.mayLeave(want, have.Backends[i]) {
 			change.remove = append(change.remove, have.Backends[i])

@@ -5,8 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
+
+// AccessListPrefix begins the names of the access control lists that the manager creates.
+const AccessListPrefix = "k8s-clb-"
+
+// AccessListName is the name of the access control list of a Service. No other list has it.
+func AccessListName(service types.UID) string { return AccessListPrefix + mark.DefaultName(service) }
 
 // OwnAccessList stands for the id of the Service's list, which is known only once the list is made.
 const OwnAccessList = "(source ranges)"

@@ -42,6 +42,9 @@ type Model struct {
 	// they are. Desired models only.
 	KeepAccess bool
 
+	// Exact says that small differences of shares count, too, see [Group.Counted]. Desired models only.
+	Exact bool
+
 	Listeners []Listener
 	Groups    []Group
 
@@ -90,6 +93,9 @@ type Group struct {
 	Held sets.Set[string]
 	// Draining are backend servers that get weight 0 when they are in the group and are not added when they are not.
 	Draining []alicloud.Backend
+	// Counted says that the weights are numbers of endpoints: they are written only where shares of the traffic differ enough.
+	// Desired models only.
+	Counted bool
 	// KeepWeights leaves the weights of backend servers that are in the group as they are.
 	KeepWeights bool
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -71,6 +72,8 @@ type Step struct {
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 
+	// Repairs says that the step only repairs what somebody changed in the cloud.
+	Repairs bool `json:"-"`
 	// Needs are further keys of steps: when one of them failed, this one is not tried.
 	Needs []string `json:"-"`
 
@@ -117,6 +120,16 @@ func (s Step) String() string {
 type Plan struct {
 	Steps    []Step
 	Problems []problem.Problem
+}
+
+// Repairing marks the steps that only repair what somebody changed in the cloud: those on whose target the plan from the CLB as it was
+// known before has no step.
+func (p Plan) Repairing(known Plan) Plan {
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		step.Repairs = !slices.ContainsFunc(known.Steps, func(s Step) bool { return s.Key() == step.Key() })
+	}
+	return p
 }
 
 // Empty reports whether carrying out the plan writes nothing.

@@ -15,7 +15,7 @@ type Reader interface {
 	DescribeVServerGroups(ctx context.Context, loadBalancerID string) ([]alicloud.VServerGroup, error)
 	DescribeVServerGroup(ctx context.Context, id string) (alicloud.VServerGroup, error)
 	DescribeAccessLists(ctx context.Context, tag alicloud.Tag) ([]alicloud.AccessList, error)
-	DescribeAccessListEntries(ctx context.Context, id string) ([]string, error)
+	DescribeAccessList(ctx context.Context, id string) (alicloud.AccessList, error)
 	DescribeServerCertificate(ctx context.Context, id string) (alicloud.Certificate, bool, error)
 	DescribeDomainExtensions(ctx context.Context, loadBalancerID string, port int) ([]alicloud.DomainExtension, error)
 	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)

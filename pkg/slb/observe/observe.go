@@ -85,6 +85,22 @@ func New(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *model.Model {
 	return observed
 }
 
+// complete fails where a list of groups lacks one that a listener of the Service uses. The cloud deletes no such group, so that the list
+// is not all there is, and a second group in its place would take over the listener.
+func complete(observed *model.Model, groups []alicloud.VServerGroup, service types.NamespacedName) error {
+	for i := range observed.Listeners {
+		listener := &observed.Listeners[i]
+		marked, _, ok := mark.Parse(listener.Description)
+		if !ok || marked != service || listener.GroupID == "" {
+			continue
+		}
+		if !slices.ContainsFunc(groups, func(g alicloud.VServerGroup) bool { return g.ID == listener.GroupID }) {
+			return fmt.Errorf("the list of the groups of %s lacks %s, which listener %s uses", observed.LoadBalancer.ID, listener.GroupID, listener.ListenerKey)
+		}
+	}
+	return nil
+}
+
 // Groups adds all groups of the Service with their backend servers, and on an existing CLB also those that no controller made: the
 // Service may have backend servers in them.
 func Groups(ctx context.Context, api Reader, observed *model.Model, service types.NamespacedName) (*model.Model, error) {
@@ -92,6 +108,9 @@ func Groups(ctx context.Context, api Reader, observed *model.Model, service type
 	groups, err := api.DescribeVServerGroups(ctx, lb.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the groups of %s: %w", lb.ID, err)
+	}
+	if err := complete(observed, groups, service); err != nil {
+		return nil, err
 	}
 	for _, group := range groups {
 		marked, _, ok := mark.Parse(group.Name)
