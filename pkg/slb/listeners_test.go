@@ -5,15 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
-	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
 func (w *world) listenerKeys() []string {
@@ -192,8 +191,13 @@ func TestLocalFollowsItsEndpoints(t *testing.T) {
 // written. A node that loses most of its endpoints gets its weight.
 func TestOnePodMoreBehindManyLocalServices(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, onePodMore)
+}
+
+func onePodMore(t *testing.T) {
 	const services = 90
-	w := newWorldWith(t, cloud.Limits{LoadBalancers: services, LBsPerInstance: services})
+	e := processCloud(t)
+	w := processWorld(t, e, e.Transport())
 	threeNodes(w)
 	names := make([]string, services)
 	place := func(onA int) {
