@@ -32,6 +32,7 @@ const (
 	AttributeProxyProtocol          = "ProxyProtocolV2Enabled"
 
 	AttributeServerCertificateID = "ServerCertificateId"
+	AttributeCACertificateID     = "CACertificateId"
 	AttributeTLSCipherPolicy     = "TLSCipherPolicy"
 	AttributeHTTP2               = "EnableHttp2"
 	AttributeGzip                = "Gzip"

@@ -91,6 +91,9 @@ func (l *limiter) wait(ctx context.Context, action string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if l.useReserved(ctx, action) {
+		return nil
+	}
 	waiting := WaitingOf(ctx)
 	w := l.enter(action, waiting.rank(start))
 	if w == nil {

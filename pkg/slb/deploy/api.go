@@ -33,6 +33,8 @@ type loadBalancerWriter interface {
 type listenerWriter interface {
 	CreateListener(ctx context.Context, loadBalancerID string, listener alicloud.Listener) error
 	SetListener(ctx context.Context, loadBalancerID string, listener alicloud.Listener) error
+	// ReserveReplacement waits until the calls that replace a listener can follow one another without a wait.
+	ReserveReplacement(ctx context.Context, old, wanted alicloud.ListenerKey) (context.Context, error)
 	StartListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
 	DeleteListener(ctx context.Context, loadBalancerID string, key alicloud.ListenerKey) error
 }

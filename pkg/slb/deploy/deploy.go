@@ -86,13 +86,13 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 	case a.Interrupted:
 		return
 	case a.failed[step.Key()], a.failed[model.TargetLoadBalancer], slices.ContainsFunc(step.Needs, func(t string) bool { return a.failed[t] }):
-		a.failed[step.Key()] = true
+		a.block(step)
 		return
 	case a.throttled[step.Op]:
-		a.failed[step.Key()] = true // trying again would only keep the worker waiting for the next minute
+		a.block(step) // trying again would only keep the worker waiting for the next minute
 		return
 	case ctx.Err() != nil:
-		a.failed[step.Key()] = true
+		a.block(step)
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
@@ -113,8 +113,17 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 	a.fail(step, err)
 }
 
+// block keeps steps from being tried that build on this one.
+func (a *Applier) block(step model.Step) {
+	for _, key := range step.Keys() {
+		a.failed[key] = true
+	}
+}
+
 func (a *Applier) fail(step model.Step, err error) {
-	a.failed[step.Key()] = step.Op != model.OpTag || !isTagQuota(err)
+	if step.Op != model.OpTag || !isTagQuota(err) {
+		a.block(step)
+	}
 	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
 	switch {
@@ -122,6 +131,8 @@ func (a *Applier) fail(step model.Step, err error) {
 		a.Interrupted = true
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true
+	case errors.As(err, &remembered{}):
+		// No call was made.
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:

@@ -16,13 +16,19 @@ func (a *Applier) createListener(ctx context.Context, step model.Step) error {
 		return err
 	}
 	if err := a.call(ctx, func() error { return a.api.CreateListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
-		return err
+		return a.putBack(ctx, listener, err)
 	}
+	a.memory.occupy(a.vacancy(listener.ListenerKey), false)
+	a.noteListener(listener)
+	return nil
+}
+
+// noteListener adds a listener that was just created.
+func (a *Applier) noteListener(listener alicloud.Listener) {
 	a.model.Listeners = append(a.model.Listeners, model.Listener{
 		ListenerKey: listener.ListenerKey, Description: listener.Description, GroupID: listener.VServerGroupID,
 		Status: alicloud.ListenerStopped, Attributes: maps.Clone(listener.Attributes),
 	})
-	return nil
 }
 
 func (a *Applier) setListener(ctx context.Context, step model.Step) error {
@@ -65,6 +71,7 @@ func (a *Applier) startListener(ctx context.Context, step model.Step) error {
 		return err
 	}
 	a.model.Listener(key).Status = alicloud.ListenerRunning
+	a.memory.occupy(a.vacancy(key), true)
 	return nil
 }
 

@@ -33,6 +33,8 @@ var executors = map[model.Op]executor{
 	model.OpRemoveBackends:  {alicloud.PriorityRemoval, (*Applier).removeBackends},
 	model.OpDeleteGroup:     {alicloud.PriorityListener, (*Applier).deleteGroup},
 
+	model.OpReplaceListener: {alicloud.PriorityListener, (*Applier).replaceListener},
+
 	model.OpCreateListener: {alicloud.PriorityListener, (*Applier).createListener},
 	model.OpSetListener:    {alicloud.PriorityListener, (*Applier).setListener},
 	model.OpStartListener:  {alicloud.PriorityListener, (*Applier).startListener},
@@ -60,6 +62,9 @@ func (a *Applier) do(ctx context.Context, step model.Step) error {
 	}
 	waiting := alicloud.WaitingOf(ctx)
 	waiting.Priority = priority(by, step)
+	if a.portIsVacant(step) {
+		waiting = urgent(waiting)
+	}
 	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }
 

@@ -2,9 +2,11 @@ package deploy
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // After a write a CLB is busy for a time that no document gives and that grows with it. Calls that come sooner are refused, and count
@@ -85,6 +87,7 @@ func (m *Memory) forget(loadBalancerID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.paces, loadBalancerID)
+	maps.DeleteFunc(m.vacancies, func(place vacancy, _ *model.Listener) bool { return place.loadBalancerID == loadBalancerID })
 }
 
 // pause waits until the CLB has settled as far as its answers have shown. It holds no worker meanwhile.

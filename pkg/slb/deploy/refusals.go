@@ -64,6 +64,9 @@ type Memory struct {
 	mu       sync.Mutex // guards the rest
 	refusals map[change]refusal
 	paces    map[string]pace
+	// vacancies are ports that nothing serves because their listeners were deleted to make room for others.
+	vacancies    map[vacancy]*model.Listener
+	replacements map[replacement]refusal
 	// settle is the settle time of the CLB that was last written to: the first guess for others.
 	settle time.Duration
 }
@@ -98,16 +101,22 @@ func (m *Memory) refuse(c change, err error, now time.Time) {
 	if m.refusals == nil {
 		m.refusals = map[change]refusal{}
 	}
+	refuseAgain(m.refusals, c, err, maxRefusedFor, now)
+}
+
+// refuseAgain notes a refusal: the next attempt may come at once after the first one, and later at intervals that double up to the
+// longest.
+func refuseAgain[K comparable](refusals map[K]refusal, what K, err error, longest time.Duration, now time.Time) {
 	wait := time.Duration(0)
-	if before, ok := m.refusals[c]; ok {
-		wait = min(max(minRefusedFor, 2*before.wait), maxRefusedFor) //nolint:mnd // doubled
+	if before, ok := refusals[what]; ok {
+		wait = min(max(minRefusedFor, 2*before.wait), longest) //nolint:mnd // doubled
 	}
-	for other, old := range m.refusals {
-		if now.Sub(old.until) > maxRefusedFor {
-			delete(m.refusals, other) // nothing has asked for it since
+	for other, old := range refusals {
+		if now.Sub(old.until) > longest {
+			delete(refusals, other) // nothing has asked for it since
 		}
 	}
-	m.refusals[c] = refusal{err: err, until: now.Add(wait), wait: wait}
+	refusals[what] = refusal{err: err, until: now.Add(wait), wait: wait}
 }
 
 func (m *Memory) accept(c change) {

@@ -56,7 +56,9 @@ func (d *differ) dropAccessList() {
 			continue
 		}
 		target := model.TargetListener(d.actual.Listeners[i].ListenerKey)
-		if !slices.ContainsFunc(d.plan.Steps, func(s model.Step) bool { return s.Op == model.OpDeleteListener && s.Target == target }) {
+		if !slices.ContainsFunc(d.plan.Steps, func(s model.Step) bool {
+			return s.Op == model.OpDeleteListener && s.Target == target || s.Replaced == &d.actual.Listeners[i]
+		}) {
 			return
 		}
 		step.Needs = append(step.Needs, target)

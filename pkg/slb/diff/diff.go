@@ -56,7 +56,7 @@ type differ struct {
 	desired, actual *model.Model
 	owner           mark.Owner
 	plan            model.Plan
-	// replaced holds the keys of listeners that a step of the plan deletes to make room for another protocol.
+	// replaced holds the keys of listeners that a step of the plan replaces by another one on their ports.
 	replaced []alicloud.ListenerKey
 	// changes are the differences of the groups that are there already, in the order of the desired ones.
 	changes []groupChange

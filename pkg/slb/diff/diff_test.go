@@ -134,8 +134,7 @@ func TestDiff(t *testing.T) {
 			m.Listeners[0].Protocol = alicloud.ProtocolTCP
 			m.Listeners[0].Attributes = alicloud.Attributes{}
 		}, []string{
-			"delete listener: tcp:80",
-			`create listener: http:80: HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: http:80",
+			`replace listener: http:80: tcp:80 -> HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: http:80",
 		}},
 		{"forwarding begins", func(c *fixture) {
 			c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(443, corev1.ProtocolTCP))
@@ -144,8 +143,7 @@ func TestDiff(t *testing.T) {
 			annotate(c.svc, annotation.ForwardPort, "80:443")
 		},
 			func(m *model.Model) { m.Listeners[1].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
-				`delete listener: http:80: ListenerForward="off"`,
-				`create listener: http:80: ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
+				`replace listener: http:80: http:80 ListenerForward="off" -> ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
 				"start listener: http:80",
 			}},
 		{"forwarding stands", func(c *fixture) {

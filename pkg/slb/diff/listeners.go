@@ -25,15 +25,14 @@ func (d *differ) listeners() {
 		switch {
 		case want.Blocked, want.UpdateOnly && (have == nil || recreates(want, have)):
 		case have == nil:
-			if d.makeRoom(want) {
-				d.createListener(want)
+			if old, free := d.inTheWay(want); free {
+				d.createOrReplace(want, old)
 				d.extensions(want, nil)
 			}
 		case d.owner.OwnedByOther(have.Description):
 			d.problem(problem.ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey, have.Description)
 		case recreates(want, have):
-			d.deleteForReplacement(have)
-			d.createListener(want)
+			d.createOrReplace(want, have)
 		default:
 			d.updateListener(want, have)
 			d.extensions(want, have)
@@ -41,9 +40,9 @@ func (d *differ) listeners() {
 	}
 }
 
-// makeRoom deletes our listener of another protocol on the port. Layer 7 shares its ports with TCP. A listener without our mark was
-// made by hand, also on a CLB of ours: nobody asked to have it deleted.
-func (d *differ) makeRoom(want *model.Listener) bool {
+// inTheWay returns our listener of another protocol on the port, and false where somebody else's is there. Layer 7 shares its ports with
+// TCP. A listener without our mark was made by hand, also on a CLB of ours: nobody asked to have it deleted.
+func (d *differ) inTheWay(want *model.Listener) (ours *model.Listener, free bool) {
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]
 		if have.Port != want.Port || have.Protocol == alicloud.ProtocolUDP || want.Protocol == alicloud.ProtocolUDP {
@@ -51,11 +50,11 @@ func (d *differ) makeRoom(want *model.Listener) bool {
 		}
 		if !d.owner.Owns(have.Description) {
 			d.problem(problem.ReasonListenerConflict, "port %d is in use by listener %s (%s)", want.Port, have.ListenerKey, have.Description)
-			return false
+			return nil, false
 		}
-		d.deleteForReplacement(have)
+		ours = have
 	}
-	return true
+	return ours, true
 }
 
 // recreates reports whether a listener must be created anew: whether an http listener forwards is set only at creation.
@@ -67,15 +66,8 @@ func recreates(want, have *model.Listener) bool {
 		want.Attributes[alicloud.AttributeForwardPort] != "" && want.Attributes[alicloud.AttributeForwardPort] != have.Attributes[alicloud.AttributeForwardPort]
 }
 
-func (d *differ) deleteForReplacement(have *model.Listener) {
-	d.replaced = append(d.replaced, have.ListenerKey)
-	d.step(model.Step{
-		Op: model.OpDeleteListener, Target: model.TargetListener(have.ListenerKey), Before: ListenerText(have.Attributes),
-		Listener: alicloud.Listener{ListenerKey: have.ListenerKey},
-	})
-}
-
-func (d *differ) createListener(want *model.Listener) {
+// createOrReplace makes the steps that create a listener, in the place of an old one if there is one.
+func (d *differ) createOrReplace(want, old *model.Listener) {
 	attributes := maps.Clone(want.Create)
 	if attributes == nil {
 		attributes = alicloud.Attributes{}
@@ -83,22 +75,15 @@ func (d *differ) createListener(want *model.Listener) {
 	maps.Copy(attributes, model.WithAccessList(want.Attributes, d.actual.Access))
 	step := model.Step{
 		Op: model.OpCreateListener, Target: model.TargetListener(want.ListenerKey), After: ListenerText(attributes),
-		Needs: d.listenerNeeds(want), GroupName: want.Group,
+		Needs: d.needsOf(want), GroupName: want.Group,
 		Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
+	}
+	if old != nil {
+		step.Op, step.Before, step.Replaced = model.OpReplaceListener, strings.TrimSpace(old.String()+" "+ListenerText(old.Attributes)), old
+		d.replaced = append(d.replaced, old.ListenerKey)
 	}
 	d.step(step)
 	d.startListener(want)
-}
-
-// listenerNeeds returns what the creation of a listener needs: its group, and a port that no other protocol uses any more.
-func (d *differ) listenerNeeds(want *model.Listener) []string {
-	needs := d.needsOf(want)
-	for _, key := range d.replaced {
-		if key.Port == want.Port {
-			needs = append(needs, model.TargetListener(key))
-		}
-	}
-	return needs
 }
 
 // needsOf returns what every write of a listener needs.

@@ -22,7 +22,7 @@ func (s *Step) Parts() []Part {
 		return []Part{PartGroups}
 	case OpDeleteGroup:
 		return []Part{PartGroups, PartListeners}
-	case OpCreateListener, OpSetListener, OpStartListener, OpDeleteListener:
+	case OpReplaceListener, OpCreateListener, OpSetListener, OpStartListener, OpDeleteListener:
 		if s.Listener.Attributes["AclStatus"] != "" || s.Listener.Attributes["AclId"] != "" {
 			return []Part{PartListeners, PartGroups, PartAccess}
 		}
@@ -47,7 +47,9 @@ func (p Plan) WithoutSteps(unread map[Part]error) Plan {
 	for _, step := range p.Steps {
 		inDoubt := slices.ContainsFunc(step.Parts(), func(name Part) bool { return unread[name] != nil })
 		if inDoubt || blocked[step.Key()] || slices.ContainsFunc(step.Needs, func(target string) bool { return blocked[target] }) {
-			blocked[step.Key()] = true
+			for _, key := range step.Keys() {
+				blocked[key] = true
+			}
 			continue
 		}
 		kept.Steps = append(kept.Steps, step)

@@ -24,6 +24,7 @@ const (
 	OpAddBackends        Op = "add members"
 	OpReplaceBackends    Op = "replace members"
 	OpSetBackends        Op = "set members"
+	OpReplaceListener    Op = "replace listener"
 	OpCreateListener     Op = "create listener"
 	OpSetListener        Op = "set listener"
 	OpStartListener      Op = "start listener"
@@ -80,6 +81,7 @@ type Step struct {
 	LoadBalancer alicloud.LoadBalancer    `json:"-"`
 	VSwitchIDs   []string                 `json:"-"`
 	Listener     alicloud.Listener        `json:"-"`
+	Replaced     *Listener                `json:"-"` // what goes to make room for Listener
 	Extension    alicloud.DomainExtension `json:"-"`
 	Access       alicloud.AccessList      `json:"-"`
 	GroupName    string                   `json:"-"`
@@ -99,6 +101,14 @@ func (s *Step) Key() string {
 		return "backend servers of " + s.Target // a group that lacks some still serves a listener
 	}
 	return s.Target
+}
+
+// Keys are those of which a failure of the step is one: its own, and that of a listener that stays where it was to be replaced.
+func (s *Step) Keys() []string {
+	if s.Replaced == nil {
+		return []string{s.Key()}
+	}
+	return []string{s.Key(), TargetListener(s.Replaced.ListenerKey)}
 }
 
 // String returns the step in one line.

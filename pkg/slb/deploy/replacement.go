@@ -1,0 +1,164 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// maxReplaceWait is how long a replacement is not tried again that the cloud refused several times. Each attempt takes the port down for
+// the time of four calls.
+const maxReplaceWait = time.Hour
+
+// vacancy is a port whose listener was deleted to make room for another one. UDP has ports of its own, and its listeners are never
+// replaced.
+type vacancy struct {
+	loadBalancerID string
+	port           int
+}
+
+// replacement is a listener that is to take the place of another one.
+type replacement struct {
+	vacancy
+	wanted string
+}
+
+// remembered is the refusal of a replacement that was not tried again.
+type remembered struct{ error }
+
+func (e remembered) Unwrap() error { return e.error }
+
+func (a *Applier) vacancy(key alicloud.ListenerKey) vacancy {
+	if key.Protocol == alicloud.ProtocolUDP {
+		return vacancy{}
+	}
+	return vacancy{a.model.LoadBalancer.ID, key.Port}
+}
+
+func (a *Applier) replacement(wanted alicloud.Listener) replacement {
+	return replacement{a.vacancy(wanted.ListenerKey), fmt.Sprintf("%s %s %s", wanted.ListenerKey, wanted.VServerGroupID, wanted.Attributes)}
+}
+
+// replaceListener deletes a listener and creates another one on its port. The cloud has no call for both, so that nothing serves the
+// port in between: everything that the creation needs is there before the deletion, also its place under the rate limit. One that is
+// refused all the same leaves the old listener as it was.
+func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
+	wanted, err := a.resolve(step)
+	if err != nil {
+		return err
+	}
+	if err := a.memory.refusedReplacement(a.replacement(wanted), time.Now()); err != nil {
+		return remembered{err}
+	}
+	old := *step.Replaced
+	if ctx, err = a.api.ReserveReplacement(ctx, old.ListenerKey, wanted.ListenerKey); err != nil {
+		return err
+	}
+	if err := a.deleteListener(ctx, model.Step{Listener: alicloud.Listener{ListenerKey: old.ListenerKey}}); err != nil {
+		return err
+	}
+	a.memory.vacate(a.vacancy(old.ListenerKey), old)
+	return a.createListener(alicloud.WithWaiting(ctx, urgent(alicloud.WaitingOf(ctx))), step)
+}
+
+// portIsVacant reports whether a step is to bring back a port that this process took down.
+func (a *Applier) portIsVacant(step model.Step) bool {
+	if step.Op != model.OpCreateListener && step.Op != model.OpStartListener {
+		return false
+	}
+	_, vacant := a.memory.vacated(a.vacancy(step.Listener.ListenerKey))
+	return vacant
+}
+
+// urgent has a call go first, and to its end: nothing serves its port.
+func urgent(waiting alicloud.Waiting) alicloud.Waiting {
+	waiting.Priority, waiting.Interrupt = alicloud.PriorityRemoval, nil
+	return waiting
+}
+
+// putBack creates the listener again that was deleted to make room for one that the cloud refuses. It returns the refusal.
+func (a *Applier) putBack(ctx context.Context, wanted alicloud.Listener, refusal error) error {
+	place := a.vacancy(wanted.ListenerKey)
+	old, vacant := a.memory.vacated(place)
+	if !vacant || old == nil || !refusesListener(refusal) {
+		return refusal
+	}
+	listener := old.Restored()
+	if err := a.call(ctx, func() error { return a.api.CreateListener(ctx, place.loadBalancerID, listener) }); err != nil {
+		return errors.Join(refusal, fmt.Errorf("put listener %s back: %w", old.ListenerKey, err))
+	}
+	if !alicloud.IsThrottled(refusal) { // that has its own time
+		a.memory.refuseReplacement(a.replacement(wanted), refusal, time.Now())
+	}
+	a.memory.occupy(place, false)
+	a.noteListener(listener)
+	for _, extension := range old.Extensions {
+		a.followUp = append(a.followUp, model.Step{
+			Op: model.OpCreateExtension, Target: model.TargetListener(old.ListenerKey) + " " + extension.Domain, After: extension.CertificateID,
+			Listener: alicloud.Listener{ListenerKey: old.ListenerKey}, Extension: extension,
+		})
+	}
+	if err := a.startListener(ctx, model.Step{Listener: listener}); err != nil {
+		return errors.Join(refusal, fmt.Errorf("start listener %s again: %w", old.ListenerKey, err))
+	}
+	return fmt.Errorf("%w; listener %s stays in its place", refusal, old.ListenerKey)
+}
+
+// refusesListener reports whether the cloud refused to create a listener and will for a while.
+func refusesListener(err error) bool {
+	var refused *alicloud.Error
+	return errors.As(err, &refused) && refused.Code != "" && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone)
+}
+
+// vacate notes that the listener of a port was deleted, and what it was.
+func (m *Memory) vacate(place vacancy, old model.Listener) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.vacancies == nil {
+		m.vacancies = map[vacancy]*model.Listener{}
+	}
+	m.vacancies[place] = &old
+}
+
+// vacated reports whether nothing serves a port because its listener was deleted to make room for another one. The listener is nil once
+// there is one, which only has to be started.
+func (m *Memory) vacated(place vacancy) (*model.Listener, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, ok := m.vacancies[place]
+	return old, ok
+}
+
+// occupy notes that a port has a listener again, and whether it serves.
+func (m *Memory) occupy(place vacancy, serves bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, vacant := m.vacancies[place]; !vacant {
+		return
+	}
+	if m.vacancies[place] = nil; serves {
+		delete(m.vacancies, place)
+	}
+}
+
+func (m *Memory) refusedReplacement(r replacement, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before, ok := m.replacements[r]; ok && now.Before(before.until) {
+		return before.err
+	}
+	return nil
+}
+
+func (m *Memory) refuseReplacement(r replacement, err error, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.replacements == nil {
+		m.replacements = map[replacement]refusal{}
+	}
+	refuseAgain(m.replacements, r, err, maxReplaceWait, now)
+}
