@@ -115,8 +115,8 @@ func TestControllerFollowsServiceAndNodes(t *testing.T) {
 			reads++
 		}
 	}
-	if reads != 1 {
-		t.Errorf("%d reads in the whole life of the Service, want the one that looks for its CLB", reads)
+	if reads != 2 {
+		t.Errorf("%d reads in the whole life of the Service, want the one that looks for its CLB and the one before its deletion", reads)
 	}
 }
 

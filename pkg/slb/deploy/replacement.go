@@ -43,7 +43,7 @@ func (a *Applier) replacement(wanted alicloud.Listener) replacement {
 	return replacement{a.vacancy(wanted.ListenerKey), fmt.Sprintf("%s %s %s", wanted.ListenerKey, wanted.VServerGroupID, wanted.Attributes)}
 }
 
-// replaceListener deletes a listener and creates another one on its port. The cloud has no call for both, so that nothing serves the
+// replaceListener deletes a listener, and creates and starts another one on its port. The cloud has no call for both, so that nothing serves the
 // port in between: everything that the creation needs is there before the deletion, also its place under the rate limit. One that is
 // refused all the same leaves the old listener as it was.
 func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
@@ -62,7 +62,11 @@ func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
 		return err
 	}
 	a.memory.vacate(a.vacancy(old.ListenerKey), old)
-	return a.createListener(alicloud.WithWaiting(ctx, urgent(alicloud.WaitingOf(ctx))), step)
+	ctx = alicloud.WithWaiting(ctx, urgent(alicloud.WaitingOf(ctx)))
+	if err := a.createListener(ctx, step); err != nil {
+		return err
+	}
+	return a.startListener(ctx, model.Step{Listener: wanted})
 }
 
 // portIsVacant reports whether a step is to bring back a port that this process took down.

@@ -134,7 +134,7 @@ func TestDiff(t *testing.T) {
 			m.Listeners[0].Protocol = alicloud.ProtocolTCP
 			m.Listeners[0].Attributes = alicloud.Attributes{}
 		}, []string{
-			`replace listener: http:80: tcp:80 -> HealthCheck="off" Scheduler="rr" StickySession="off"`, "start listener: http:80",
+			`replace listener: http:80: tcp:80 -> HealthCheck="off" Scheduler="rr" StickySession="off"`,
 		}},
 		{"forwarding begins", func(c *fixture) {
 			c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(443, corev1.ProtocolTCP))
@@ -144,7 +144,6 @@ func TestDiff(t *testing.T) {
 		},
 			func(m *model.Model) { m.Listeners[1].Attributes = alicloud.Attributes{"ListenerForward": "off"} }, []string{
 				`replace listener: http:80: http:80 ListenerForward="off" -> ForwardPort="443" HealthCheck="off" ListenerForward="on" Scheduler="rr" StickySession="off"`,
-				"start listener: http:80",
 			}},
 		{"forwarding stands", func(c *fixture) {
 			annotate(c.svc, annotation.ProtocolPort, "http:80")

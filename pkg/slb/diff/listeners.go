@@ -81,6 +81,8 @@ func (d *differ) createOrReplace(want, old *model.Listener) {
 	if old != nil {
 		step.Op, step.Before, step.Replaced = model.OpReplaceListener, strings.TrimSpace(old.String()+" "+ListenerText(old.Attributes)), old
 		d.replaced = append(d.replaced, old.ListenerKey)
+		d.step(step)
+		return
 	}
 	d.step(step)
 	d.startListener(want)

@@ -24,7 +24,7 @@ const (
 	OpAddBackends        Op = "add members"
 	OpReplaceBackends    Op = "replace members"
 	OpSetBackends        Op = "set members"
-	OpReplaceListener    Op = "replace listener"
+	OpReplaceListener    Op = "replace listener" // the new one is started, too
 	OpCreateListener     Op = "create listener"
 	OpSetListener        Op = "set listener"
 	OpStartListener      Op = "start listener"
