@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,7 +24,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, id)
 		}
 		if done.status != nil {
-			svc.Status.LoadBalancer = *done.status
+			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
 		}
 		if done.record != nil {
 			done.record.store()(svc)
@@ -38,6 +39,19 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 		return fmt.Errorf("update the status of the Service: %w", err)
 	}
 	return nil
+}
+
+// withModes keeps the modes of addresses: the API server adds them, and without them every pass would write the status anew.
+func withModes(wanted, have corev1.LoadBalancerStatus) corev1.LoadBalancerStatus {
+	wanted = *wanted.DeepCopy()
+	for i := range wanted.Ingress {
+		ingress := &wanted.Ingress[i]
+		at := slices.IndexFunc(have.Ingress, func(h corev1.LoadBalancerIngress) bool { return h.IP == ingress.IP })
+		if ingress.IPMode == nil && ingress.IP != "" && at >= 0 {
+			ingress.IPMode = have.Ingress[at].IPMode
+		}
+	}
+	return wanted
 }
 
 // conditionOf returns the condition after a pass, and false to leave the last one.

@@ -27,6 +27,12 @@ func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
 	c.addresses = addresses
 	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Problems: problems}
+	if c.desired != nil && (!actual.Reused || params.OverridesListeners()) {
+		ports := portStatuses(c.ports, c.desired, actual, c.refused)
+		for i := range shown.Status.Ingress {
+			shown.Status.Ingress[i].Ports = ports
+		}
+	}
 	if len(problems) > 0 {
 		shown.Wake = eipWait
 	}

@@ -83,6 +83,10 @@ type clb struct {
 	desired *model.Model
 	// before is what was known of the CLB before it was read only because of its age, nil otherwise.
 	before *model.Model
+	// ports are those of the Service when the last plan was made, and refused the targets of steps that the cloud refused since the
+	// Service was last changed.
+	ports   []corev1.ServicePort
+	refused map[string]bool
 	// unread are the parts that could not be read in this pass.
 	unread map[model.Part]error
 }

@@ -3,6 +3,7 @@ package slb
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -40,6 +41,7 @@ func (c clb) input(in service.Inputs) build.Input {
 // Plan implements service.Balancer.
 func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) {
 	actual := c.model()
+	c = c.serving(in.Service.Spec.Ports)
 	goal := service.Goal{Plan: plan{clb: c}, Problems: placement(actual, in.Params)}
 	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.value != nil)
 	record = keeping(record, in.Applied, in.Params)
@@ -68,6 +70,14 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	}
 	goal.Plan = plan{clb: c, desired: desired, Plan: steps.WithoutSteps(c.unread)}
 	return goal, nil
+}
+
+// serving takes note of the ports that a plan is for.
+func (c clb) serving(ports []corev1.ServicePort) clb {
+	if !slices.Equal(ports, c.ports) {
+		c.ports, c.refused = ports, nil
+	}
+	return c
 }
 
 // protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.

@@ -48,6 +48,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = &problem.WaitError{Reason: "CLB " + applier.Lost + " is missing, which one answer does not prove", For: p.clb.goneOver}
 	}
 	after := p.clb.with(p.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
+	after.refused = applier.Denied(p.clb.refused)
 	if applier.Charge.Asked != "" {
 		after.charge = applier.Charge
 	}

@@ -41,6 +41,14 @@ func (w *world) makeListener(id string, port int, description string) {
 	w.calls()
 }
 
+func (w *world) deleteListener(id string, port int) {
+	w.t.Helper()
+	if err := w.api.DeleteListener(w.t.Context(), id, alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.calls()
+}
+
 // lb reads a CLB.
 func (w *world) lb(id string) alicloud.LoadBalancer {
 	w.t.Helper()

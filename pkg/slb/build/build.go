@@ -192,6 +192,7 @@ func (b *builder) port(port corev1.ServicePort) {
 		ListenerKey: key,
 		Description: b.owner.PortMark(port.Port),
 		Group:       group.Name,
+		ServicePort: port.Protocol,
 		Blocked:     blocked,
 		UpdateOnly:  b.updateOnly(port.Port, protocol),
 		Attributes:  attributes,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/klog/v2"
@@ -24,6 +25,7 @@ type Applier struct {
 
 	failed    map[string]bool   // targets with a failed step
 	refused   map[model.Op]bool // operations that the cloud refused: nothing of them was done
+	denied    map[string]bool   // targets with a step that the cloud refused for what it asks, and those that build on them
 	throttled map[model.Op]bool // operations that the cloud refuses until the next minute
 	deferred  []model.Step      // additions that wait for removals to make room
 	followUp  []model.Step      // what the step just carried out leaves to be done at once
@@ -54,7 +56,7 @@ type Applier struct {
 func New(api Writer, memory *Memory, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
 	return &Applier{
 		api: api, memory: memory, model: observed, token: token,
-		failed: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, Doubts: map[model.Part]string{},
+		failed: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, Doubts: map[model.Part]string{},
 	}
 }
 
@@ -87,6 +89,9 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 		return
 	case a.failed[step.Key()], a.failed[model.TargetLoadBalancer], slices.ContainsFunc(step.Needs, func(t string) bool { return a.failed[t] }):
 		a.block(step)
+		if slices.ContainsFunc(step.Needs, func(t string) bool { return a.denied[t] }) {
+			a.deny(step)
+		}
 		return
 	case a.throttled[step.Op]:
 		a.block(step) // trying again would only keep the worker waiting for the next minute
@@ -120,11 +125,27 @@ func (a *Applier) block(step model.Step) {
 	}
 }
 
+func (a *Applier) deny(step model.Step) {
+	for _, key := range step.Keys() {
+		a.denied[key] = true
+	}
+}
+
+// Denied returns the targets that the cloud refuses, with those that it refused before: a plan that ends early has not tried all.
+func (a *Applier) Denied(before map[string]bool) map[string]bool {
+	all := maps.Clone(a.denied)
+	maps.Copy(all, before)
+	return all
+}
+
 func (a *Applier) fail(step model.Step, err error) {
 	if step.Op != model.OpTag || !isTagQuota(err) {
 		a.block(step)
 	}
 	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
+	if refusesListener(err) && !alicloud.IsThrottled(err) {
+		a.deny(step)
+	}
 	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):

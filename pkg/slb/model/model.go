@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -58,6 +59,8 @@ type Listener struct {
 	Description string
 	// Group is the name of the vServer group, empty for a listener that redirects. Desired models only.
 	Group string
+	// ServicePort is the protocol of the Service's port. Desired models only.
+	ServicePort corev1.Protocol
 	// GroupID is the id of the vServer group. Observed models only.
 	GroupID string
 	// Status is one of alicloud's listener states. Observed models only.
