@@ -24,7 +24,7 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 		trouble, end func(w *world, id string)
 		reason       string
 	}{
-		{"conflict", func(w *world, id string) { w.makeListener(id, 81, "mine") },
+		{"conflict", func(w *world, id string) { w.makeListener(id, 81, "k8s/81/other/default/c1") },
 			func(w *world, id string) { w.deleteListener(id, 81) }, "ListenerConflict"},
 		{"refused listener", func(w *world, _ string) {
 			w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "ListenerNumberOverLimit", "status": 400, "after": 1, "times": 0})
