@@ -42,7 +42,7 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	if lb.Name == mark.DefaultName(svc.UID) {
 		return claimOwn, nil
 	}
-	marked, err := e.marksOn(ctx, svc, lb.ID)
+	marked, err := e.marksOn(ctx, svc, lb)
 	switch {
 	case err != nil || !marked:
 		return claimNone, err
@@ -64,11 +64,13 @@ func (e *engine) asksFor(svc *corev1.Service, id string) bool {
 	return params.Get(annotation.LoadBalancerID) == id
 }
 
-// marksOn reports whether a listener or a vServer group of the CLB carries a mark of the Service.
-func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, id string) (bool, error) {
+// marksOn reports whether a listener or a vServer group of the CLB carries a mark of the Service. Marks of another cluster count where the
+// Service shows that it was on the CLB.
+func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (bool, error) {
+	id, was := lb.ID, wasOn(svc, lb)
 	isMarked := func(text string) bool {
-		service, _, ok := mark.Parse(text)
-		return ok && service == mark.ServiceName(svc)
+		service, clusterID, ok := mark.Parse(text)
+		return ok && service == mark.ServiceName(svc) && (was || clusterID == e.config.ClusterID && clusterID != literalClusterID)
 	}
 	listeners, err := e.api.DescribeListeners(ctx, id)
 	if err != nil {

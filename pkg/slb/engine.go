@@ -81,6 +81,8 @@ type clb struct {
 	charge deploy.PendingCharge
 	// desired is what the last plan led to, nil before there was one.
 	desired *model.Model
+	// marking is the cluster id of the marks as the last plan took it.
+	marking marking
 	// before is what was known of the CLB before it was read only because of its age, nil otherwise.
 	before *model.Model
 	// ports are those of the Service when the last plan was made, and refused the targets of steps that the cloud refused since the

@@ -23,8 +23,9 @@ func (c clb) Backends(in service.Inputs) backend.Input { return c.input(in).Back
 // input is what the wanted state depends on, but for certificates and what is to be removed.
 func (c clb) input(in service.Inputs) build.Input {
 	actual := c.model()
+	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	input := build.Input{
-		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterIDOn(actual, in.Service, c.config.ClusterID),
+		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterID,
 		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now,
 	}
 	if actual == nil {
@@ -43,6 +44,13 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	actual := c.model()
 	c = c.serving(in.Service.Spec.Ports)
 	goal := service.Goal{Plan: plan{clb: c}, Problems: placement(actual, in.Params)}
+	if c.reused() {
+		id, proven := c.markedOn(in.Service, serverOf(in))
+		if !proven {
+			return goal, errUnproven(in.Service, c.ID())
+		}
+		c.marking = marking{c.ID(), id}
+	}
 	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.value != nil)
 	record = keeping(record, in.Applied, in.Params)
 	removable, err := c.removableTags(in.Service, in.Applied, record)

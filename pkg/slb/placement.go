@@ -67,32 +67,3 @@ func acceptedID(actual *model.Model) string {
 	}
 	return "no " + string(annotation.LoadBalancerID) + ", because the Service has a CLB of its own, " + actual.LoadBalancer.ID
 }
-
-// literalClusterID is what the official CCM writes where no cluster id is configured, in every such cluster.
-const literalClusterID = "clusterid"
-
-// clusterIDOn returns the cluster id that a Service's marks on a CLB carry. On a CLB of our own, whose tag names the
-// Service, any mark of its name is its; on one that several clusters may share, only the configured id proves that, and
-// the literal one when the Service shows that it was there before.
-func clusterIDOn(actual *model.Model, svc *corev1.Service, configured string) string {
-	if actual == nil {
-		return configured
-	}
-	marks := model.ClusterIDsOn(actual, mark.ServiceName(svc))
-	switch {
-	case actual.Reused:
-		if slices.Contains(marks, literalClusterID) && !slices.Contains(marks, configured) && wasOn(svc, &actual.LoadBalancer) {
-			return literalClusterID
-		}
-	case len(marks) > 0:
-		return marks[0]
-	}
-	return configured
-}
-
-// wasOn reports whether the Service shows that it was on the CLB before.
-func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
-	return svc.Labels[service.LabelLoadBalancerID] == lb.ID || slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool {
-		return ingress.IP != "" && ingress.IP == lb.Address
-	})
-}

@@ -81,10 +81,14 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case actual.Reused && removal.Preserved:
 		return removal, nil
 	case actual.Reused:
+		clusterID, proven := c.markedOn(svc, nil)
+		if !proven {
+			return removal, nil // what is there may be another cluster's
+		}
 		record, _ := loadRecord(applied, svc, actual)
 		tags, err := c.removableTags(svc, record, service.Record{})
 		nothing := &model.Model{Reused: true, Override: true, RemoveTags: tags}
-		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), clusterIDOn(actual, svc, c.config.ClusterID))}
+		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), clusterID)}
 		return removal, err
 	case removal.Preserved:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual)}
