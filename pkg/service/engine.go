@@ -122,7 +122,7 @@ type Inputs struct {
 	// Reclaimed is the id of a load balancer whose removal was begun before its Service wanted it again.
 	Reclaimed string
 
-	Nodes  []backend.Node
+	Nodes  *backend.NodeSet
 	Slices []*discoveryv1.EndpointSlice
 	// Waiting are addresses of pods that wait for nothing but to be backends, see [backend.GatePrefix].
 	Waiting sets.Set[string]

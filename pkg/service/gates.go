@@ -80,7 +80,7 @@ func (r *Reconciler) gateEndpoints(svc *corev1.Service, in backend.Input) []back
 }
 
 // waiting returns the addresses of pods that wait for nothing but to be backends.
-func (p podGates) waiting(nodes []backend.Node) sets.Set[string] {
+func (p podGates) waiting(nodes *backend.NodeSet) sets.Set[string] {
 	return p.addresses(func(gate podGate) bool { return gate.gated && gate.gate.Waits(nodes) })
 }
 

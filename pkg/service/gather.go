@@ -35,7 +35,7 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 	if found.Nodes, err = r.nodes.get(r.opts.Nodes.Lister(), r.opts.InstanceID, found.Now); err != nil {
 		return found, err
 	}
-	found.readyGraceLeft = backend.UntilSilence(found.Nodes, found.Now)
+	found.readyGraceLeft = found.Nodes.UntilSilence(found.Now)
 	if found.Slices, err = r.slices(in.Service); err != nil {
 		return found, err
 	}

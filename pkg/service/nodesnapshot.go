@@ -29,7 +29,7 @@ type nodeSnapshot struct {
 	mu    sync.Mutex // guards the rest, and makes others wait for the pass that reads
 	of    uint64
 	until time.Time
-	nodes []backend.Node
+	nodes *backend.NodeSet
 }
 
 // follow says that changed is called for every change once synced says so.
@@ -39,8 +39,8 @@ func (s *nodeSnapshot) follow(synced func() bool) { s.followed.Store(&synced) }
 func (s *nodeSnapshot) changed() { s.generation.Add(1) }
 
 // get returns the nodes at a time. Nobody may change what it returns.
-func (s *nodeSnapshot) get(lister corelisters.NodeLister, instanceID func(*corev1.Node) (string, error), now time.Time) ([]backend.Node, error) {
-	read := func() ([]backend.Node, error) {
+func (s *nodeSnapshot) get(lister corelisters.NodeLister, instanceID func(*corev1.Node) (string, error), now time.Time) (*backend.NodeSet, error) {
+	read := func() (*backend.NodeSet, error) {
 		objects, err := lister.List(labels.Everything())
 		if err != nil {
 			return nil, fmt.Errorf("list the nodes: %w", err)
@@ -61,7 +61,7 @@ func (s *nodeSnapshot) get(lister corelisters.NodeLister, instanceID func(*corev
 		return nil, err
 	}
 	valid := maxSnapshotAge
-	if left := backend.UntilSilence(nodes, now); left > 0 {
+	if left := nodes.UntilSilence(now); left > 0 {
 		valid = min(valid, left)
 	}
 	s.nodes, s.of, s.until = nodes, generation, now.Add(valid)

@@ -28,6 +28,8 @@ type Backend struct {
 
 // Set is the backends of one port, and what is known of backends that are missing from it.
 type Set struct {
+	// Alike are nodes, and Backends the other backends; see [Set.All].
+	Alike    Alike
 	Backends []Backend
 	// Draining are backends that get weight 0 where they are registered, and are not added where they are not.
 	Draining []Backend
@@ -42,11 +44,42 @@ type Set struct {
 	Counted bool
 }
 
+// Alike are nodes that take traffic at the same port with the same weight. Most Services have all nodes of the cluster: they share one
+// list, and a pass makes no other of it.
+type Alike struct {
+	nodes  []*Node
+	port   int32
+	weight int
+}
+
+func (a Alike) each(yield func(Backend) bool) {
+	for _, node := range a.nodes {
+		if !yield(nodeBackend(node, a.port, a.weight)) {
+			return
+		}
+	}
+}
+
+// Len is the number of backends.
+func (s *Set) Len() int { return len(s.Alike.nodes) + len(s.Backends) }
+
+// All goes over the backends.
+func (s *Set) All(yield func(Backend) bool) {
+	goesOn := true
+	s.Alike.each(func(b Backend) bool {
+		goesOn = yield(b)
+		return goesOn
+	})
+	for i := 0; goesOn && i < len(s.Backends); i++ {
+		goesOn = yield(s.Backends[i])
+	}
+}
+
 // drain puts what leaves into the set, the most able first. While nothing else takes traffic, the first of them that are any keep
 // their weight: a connection that is about to end is better than one that is refused.
 func (s *Set) drain(leaving ...[]Backend) {
 	for _, backends := range leaving {
-		if len(s.Backends) == 0 {
+		if s.Len() == 0 {
 			s.Backends = append(s.Backends, backends...)
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -103,7 +104,10 @@ func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 
 // eachPodAddress calls f for every endpoint whose address, and not its node, is to be a backend.
 func eachPodAddress(in Input, f func(discoveryv1.Endpoint)) {
-	virtual := virtualNodes(in.Nodes)
+	var virtual sets.Set[string]
+	if in.Nodes != nil {
+		virtual = in.Nodes.virtual
+	}
 	if !in.Pods && virtual.Len() == 0 {
 		return
 	}
@@ -121,12 +125,12 @@ func eachPodAddress(in Input, f func(discoveryv1.Endpoint)) {
 
 // Waits reports whether the pod waits for nothing but its gate: it becomes a backend, and then ready. Of a pod on a node that is not
 // ready nobody knows that; its containers are still said to be ready.
-func (g GatedPod) Waits(nodes []Node) bool {
+func (g GatedPod) Waits(nodes *NodeSet) bool {
 	if !g.waiting {
 		return false
 	}
-	at, ok := slices.BinarySearchFunc(nodes, g.Node, func(node Node, name string) int { return cmp.Compare(node.Name, name) })
-	return !ok || nodes[at].Ready
+	node := nodes.named(g.Node)
+	return node == nil || node.Ready
 }
 
 // Matters reports whether a pod that has just been read may have to become a backend, or its condition may have to change.

@@ -1,13 +1,11 @@
 package backend
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -18,43 +16,32 @@ func nodeBackend(node *Node, port int32, weight int) Backend {
 	return Backend{Kind: KindInstance, ID: node.InstanceID, Port: int(port), Weight: weight, Zone: node.Zone}
 }
 
-func (r *Resolver) leaving(node *Node) bool {
-	return node.Leaving || node.Cordoned && r.in.Params.Get(annotation.RemoveUnscheduledBackend) == "on"
+// cordonedLeave reports whether a cordoned node takes no new connections.
+func (r *Resolver) cordonedLeave() bool {
+	return r.in.Params.Get(annotation.RemoveUnscheduledBackend) == "on"
 }
 
 // cluster returns the backends of externalTrafficPolicy Cluster: every node that is ready, at the node port. Without one, those that
 // may still take traffic stay or come back: nodes that are about to go, and nodes whose kubelets are silent.
 func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
-	set := Set{Backends: make([]Backend, 0, len(r.eligible))}
 	weight := r.in.Params.Int(annotation.DefaultWeight, alicloud.MaxWeight)
-	var leaving, dead, silent []Backend
-	for _, node := range r.eligible {
-		backend := nodeBackend(node, port.NodePort, weight)
-		switch {
-		case r.leaving(node) && node.Ready:
-			leaving = append(leaving, backend)
-		case r.leaving(node):
-			dead = append(dead, backend)
-		case node.Ready:
-			set.Backends = append(set.Backends, backend)
-		case node.Silent:
-			silent = append(silent, backend)
-		}
-	}
+	set := Set{Alike: Alike{nodes: r.nodes.ready, port: port.NodePort, weight: weight}}
 	var problems []problem.Problem
-	if len(set.Backends) > 0 {
+	if set.Len() > 0 {
 		r.doubtUnresolved(&set)
 	} else {
 		// All nodes at once: more likely a fault of what we see than of the nodes.
 		set.Doubt = true
 		problems = r.unselected()
 	}
+	backends := func(nodes []*Node) []Backend { return slices.Collect(Alike{nodes, port.NodePort, weight}.each) }
 	terminating, more := r.addVirtual(&set, port, weight)
-	if len(set.Backends) == 0 {
-		leaving = append(leaving, silent...)
+	leaving := backends(r.nodes.leaving)
+	if set.Len() == 0 {
+		leaving = append(leaving, backends(r.nodes.silent)...)
 	}
 	set.drain(leaving, terminating)
-	for _, backend := range dead {
+	for _, backend := range backends(r.nodes.dead) {
 		backend.Weight = 0
 		set.Draining = append(set.Draining, backend)
 	}
@@ -65,7 +52,7 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 // endpoint is ready, kube-proxy serves with those that terminate, and so does the load balancer.
 // Source: https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/1669-proxy-terminating-endpoints.
 func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
-	set := Set{Backends: []Backend{}, Counted: true}
+	set := Set{Counted: true}
 	if len(r.in.Slices) == 0 {
 		set.Doubt = true // an informer that has seen no slice yet looks like a Service without endpoints
 		return set, nil
@@ -73,10 +60,10 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 	counts := r.count(port)
 	var leaving, terminating []Backend
 	mostReady, mostTerminating := highest(counts.ready), highest(counts.terminating)
-	for _, node := range r.eligible {
+	for _, node := range r.nodes.all {
 		ready := counts.ready[node.Name]
 		switch {
-		case ready > 0 && r.leaving(node):
+		case ready > 0 && node.leaves(r.cordonedLeave()):
 			leaving = append(leaving, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
 		case ready > 0:
 			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
@@ -114,19 +101,9 @@ func scaled(count, highest int) int {
 // doubtUnresolved: a node whose instance is not known yet may be the very backend that looks unwanted. Backends that are known to be
 // other nodes leave all the same.
 func (r *Resolver) doubtUnresolved(set *Set) {
-	if slices.ContainsFunc(r.in.Nodes, func(node Node) bool { return node.InDoubt }) {
-		set.Doubt, set.Gone = true, instanceIDs(r.in.Nodes)
+	if r.in.Nodes != nil && r.in.Nodes.inDoubt {
+		set.Doubt, set.Gone = true, r.in.Nodes.ids()
 	}
-}
-
-func instanceIDs(nodes []Node) sets.Set[string] {
-	ids := sets.New[string]()
-	for i := range nodes {
-		if nodes[i].InstanceID != "" {
-			ids.Insert(nodes[i].InstanceID)
-		}
-	}
-	return ids
 }
 
 // endpointCounts are numbers of endpoints by node name; unplaced counts those without a node. withoutPort says that there are
@@ -156,20 +133,13 @@ func (r *Resolver) count(port corev1.ServicePort) endpointCounts {
 
 // missingNodes reports endpoints that no backend stands for. A node that is not in the cache may still come, so removals wait.
 func (r *Resolver) missingNodes(counts endpointCounts, set *Set) []problem.Problem {
-	reachable := make(map[string]bool, len(r.in.Nodes))
-	for i := range r.in.Nodes {
-		node := &r.in.Nodes[i]
-		reachable[node.Name] = node.Virtual || node.Unresolved || node.TwinOf != "" // reported elsewhere, if at all
-	}
-	for _, node := range r.eligible {
-		reachable[node.Name] = true
-	}
 	var unknown, ineligible []string
 	for _, name := range slices.Sorted(maps.Keys(counts.ready)) {
-		switch ok, known := reachable[name]; {
-		case !known:
+		switch node := r.in.Nodes.named(name); {
+		case node == nil:
 			unknown = append(unknown, name)
-		case !ok:
+		case node.Virtual || node.Unresolved || node.TwinOf != "": // reported elsewhere, if at all
+		case !r.nodes.has(node):
 			ineligible = append(ineligible, name)
 		}
 	}
@@ -191,7 +161,7 @@ func (r *Resolver) missingNodes(counts endpointCounts, set *Set) []problem.Probl
 
 // unselected reports that no node has the labels of the annotation backend-label.
 func (r *Resolver) unselected() []problem.Problem {
-	if r.selector == nil || slices.ContainsFunc(r.in.Nodes, func(node Node) bool { return r.selector.Matches(node.Labels) }) {
+	if r.selector == nil || r.in.Nodes != nil && slices.ContainsFunc(r.in.Nodes.all, func(node Node) bool { return r.selector.Matches(node.Labels) }) {
 		return nil
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends,
@@ -200,12 +170,10 @@ func (r *Resolver) unselected() []problem.Problem {
 
 // twins reports Nodes whose instance another Node stands for.
 func (r *Resolver) twins() []problem.Problem {
-	var twins []string
-	for i := range r.in.Nodes {
-		if node := &r.in.Nodes[i]; node.TwinOf != "" {
-			twins = append(twins, fmt.Sprintf("%s (%s is older)", node.Name, node.TwinOf))
-		}
+	if r.in.Nodes == nil {
+		return nil
 	}
+	twins := r.in.Nodes.twins
 	if len(twins) == 0 {
 		return nil
 	}

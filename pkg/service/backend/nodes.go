@@ -60,9 +60,9 @@ const SilentGrace = 30 * time.Second
 // sets the provider ID within seconds; a Node that never gets one must not keep the backends of deleted Nodes for ever.
 const UnresolvedGrace = 15 * time.Minute
 
-// Nodes reduces the nodes to what matters at a time, sorted by name. instanceID returns the id of a node's ECS instance, or an error
+// Nodes reduces the nodes to what matters at a time. instanceID returns the id of a node's ECS instance, or an error
 // when it has none of ours. Of several nodes of one instance the oldest stands for it.
-func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) []Node {
+func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) *NodeSet {
 	reduced := make([]Node, 0, len(objects))
 	owners := make(map[string]*corev1.Node, len(objects))
 	for _, object := range objects {
@@ -77,8 +77,7 @@ func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error)
 			reduced[i].TwinOf, reduced[i].Candidate = owner.Name, false
 		}
 	}
-	slices.SortFunc(reduced, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	return reduced
+	return NewNodeSet(reduced)
 }
 
 func older(a, b *corev1.Node) bool {
@@ -119,21 +118,6 @@ func (n *Node) readiness(object *corev1.Node, now time.Time) {
 	}
 }
 
-// UntilSilence returns how long it takes until the first node no longer counts as ready because its kubelet is silent, 0
-// when all report.
-func UntilSilence(all []Node, now time.Time) time.Duration {
-	first := time.Duration(0)
-	for i := range all {
-		if all[i].ReadyUntil.IsZero() {
-			continue
-		}
-		if left := max(all[i].ReadyUntil.Sub(now), time.Second); first == 0 || left < first {
-			first = left
-		}
-	}
-	return first
-}
-
 // eligible returns the nodes that may be backends: the candidates without the control plane, where the policy says so.
 func eligible(all []Node, policy ControlPlanePolicy) []*Node {
 	candidates := make([]*Node, 0, len(all))
@@ -152,7 +136,10 @@ func eligible(all []Node, policy ControlPlanePolicy) []*Node {
 	return slices.DeleteFunc(candidates, func(node *Node) bool { return node.ControlPlane })
 }
 
-// SameNode reports whether two states of a node are the same for membership.
+// leaves reports whether the node gets no new connections.
+func (n *Node) leaves(cordonedLeave bool) bool { return n.Leaving || cordonedLeave && n.Cordoned }
+
+// SameNode reports whether two states of a node are the same for all backends.
 func SameNode(a, b Node) bool {
 	labelsEqual := labels.Equals(a.Labels, b.Labels)
 	a.Labels, b.Labels = nil, nil

@@ -37,7 +37,7 @@ func TestUntilSilence(t *testing.T) {
 		"the first of several": {nodes: []backend.Node{in(20 * time.Second), {Ready: true}, in(10 * time.Second)}, want: 10 * time.Second},
 		"just over":            {nodes: []backend.Node{in(-time.Second)}, want: time.Second},
 	} {
-		if got := backend.UntilSilence(test.nodes, now); got != test.want {
+		if got := backend.NewNodeSet(test.nodes).UntilSilence(now); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

@@ -27,12 +27,12 @@ func (r *Resolver) pods(port corev1.ServicePort) (Set, []problem.Problem) {
 // addVirtual adds the pods on virtual nodes, which have no node port, to a set whose other backends are nodes. It returns those that
 // terminate.
 func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) ([]Backend, []problem.Problem) {
-	virtual := virtualNodes(r.in.Nodes)
-	if virtual.Len() == 0 {
+	if r.in.Nodes == nil || r.in.Nodes.virtual.Len() == 0 {
 		return nil, nil
 	}
+	virtual := r.in.Nodes.virtual
 	if len(r.in.Slices) == 0 && !set.Doubt {
-		set.Doubt, set.Gone = true, instanceIDs(r.in.Nodes)
+		set.Doubt, set.Gone = true, r.in.Nodes.ids()
 	}
 	return r.addPods(set, port, weight, func(endpoint discoveryv1.Endpoint) bool {
 		return endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName)
@@ -96,16 +96,6 @@ func backendState(endpoint discoveryv1.Endpoint, waiting sets.Set[string]) Endpo
 		return state
 	}
 	return EndpointReady
-}
-
-func virtualNodes(nodes []Node) sets.Set[string] {
-	virtual := sets.New[string]()
-	for i := range nodes {
-		if nodes[i].Virtual {
-			virtual.Insert(nodes[i].Name)
-		}
-	}
-	return virtual
 }
 
 // MayHaveInterface reports whether a network interface of the VPC may have the address; without blocks every one may.

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"net/netip"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -17,7 +16,7 @@ import (
 // Input is everything that the backends of a Service depend on.
 type Input struct {
 	Params annotation.Params
-	Nodes  []Node
+	Nodes  *NodeSet
 	// Slices are all EndpointSlices of the Service.
 	Slices []*discoveryv1.EndpointSlice
 	// Pods makes the addresses of pods the backends, at the target port; otherwise they are nodes, at the node port.
@@ -45,8 +44,8 @@ type Resolver struct {
 	in Input
 	// selector is what the annotation backend-label asks for, nil for every node.
 	selector labels.Selector
-	// eligible are the nodes that may be backends.
-	eligible []*Node
+	// nodes are those that may be backends.
+	nodes *candidates
 }
 
 // NewResolver returns a resolver.
@@ -61,10 +60,7 @@ func NewResolver(in Input) *Resolver {
 	if in.Pods {
 		return r
 	}
-	r.eligible = eligible(in.Nodes, in.ControlPlane)
-	if r.selector != nil {
-		r.eligible = slices.DeleteFunc(r.eligible, func(node *Node) bool { return !r.selector.Matches(node.Labels) })
-	}
+	r.nodes = in.Nodes.candidatesOf(candidatesKey{policy: in.ControlPlane, cordonedLeave: r.cordonedLeave()}, r.selector)
 	return r
 }
 

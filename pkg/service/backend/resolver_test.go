@@ -63,7 +63,7 @@ func endpointsOf(items ...string) []*discoveryv1.EndpointSlice {
 // text shows a set for people.
 func text(set backend.Set) []string {
 	var lines []string
-	for _, b := range set.Backends {
+	for b := range set.All {
 		lines = append(lines, fmt.Sprintf("%s:%d %d", b.ID, b.Port, b.Weight))
 	}
 	for _, b := range set.Draining {
@@ -214,8 +214,8 @@ func BenchmarkBackends(b *testing.B) {
 	in := backend.Input{Nodes: reduced, Slices: endpointsOf("10.9.0.1@n0001"), Params: annotation.Params{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if set, _ := backend.NewResolver(in).Backends(port80); len(set.Backends) != 1000 {
-			b.Fatal(len(set.Backends))
+		if set, _ := backend.NewResolver(in).Backends(port80); set.Len() != 1000 {
+			b.Fatal(set.Len())
 		}
 	}
 }

@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ type Input struct {
 	Config  config.Config
 	// ClusterID is the one that the marks carry: that of the CLB which is there already, else the configured one.
 	ClusterID string
-	Nodes     []backend.Node
+	Nodes     *backend.NodeSet
 	// Slices are all EndpointSlices of the Service.
 	Slices []*discoveryv1.EndpointSlice
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
@@ -231,29 +232,55 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	set, problems := b.resolver.Backends(port)
 	b.problems = append(b.problems, problems...)
 	return model.Group{
-		Name: mark, Backends: serversOf(set.Backends, mark), Draining: serversOf(set.Draining, mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
+		Name: mark, Backends: b.servers(&set, mark), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
 		Counted: set.Counted, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}, true
 }
 
-// serversOf returns backends as a CLB has them, with the mark of the group as their description.
-func serversOf(backends []backend.Backend, mark string) []alicloud.Backend {
-	if len(backends) == 0 {
+// servers returns the backends of a group. While they are those that the group has, both share their memory: a group may have thousands,
+// and most passes change none.
+func (b *builder) servers(set *backend.Set, mark string) []alicloud.Backend {
+	changesAny := b.in.Params.Invalid || b.sharesGroups() // see join and keepUndecided
+	if b.in.Observed != nil && !changesAny {
+		if have := b.in.Observed.Group(mark); have != nil && len(have.Backends) == set.Len() && sameServers(set, have.Backends, mark) {
+			return slices.Clip(have.Backends)
+		}
+	}
+	return serversOf(set.All, set.Len(), mark)
+}
+
+func sameServers(set *backend.Set, have []alicloud.Backend, mark string) bool {
+	i := 0
+	for b := range set.All {
+		if have[i] != serverOf(b, mark) {
+			return false
+		}
+		i++
+	}
+	return true
+}
+
+// serversOf returns n backends as a CLB has them, with the mark of the group as their description.
+func serversOf(backends iter.Seq[backend.Backend], n int, mark string) []alicloud.Backend {
+	if n == 0 {
 		return nil
 	}
-	servers := make([]alicloud.Backend, 0, len(backends))
-	for i := range backends {
-		b := &backends[i]
-		server := alicloud.Backend{
-			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: b.ID, ServerIP: b.IP, Port: b.Port},
-			Weight:     b.Weight, Description: mark,
-		}
-		if b.Kind == backend.KindInterface {
-			server.Type = alicloud.BackendENI
-		}
-		servers = append(servers, server)
+	servers := make([]alicloud.Backend, 0, n)
+	for b := range backends {
+		servers = append(servers, serverOf(b, mark))
 	}
 	return servers
+}
+
+func serverOf(b backend.Backend, mark string) alicloud.Backend {
+	server := alicloud.Backend{
+		BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: b.ID, ServerIP: b.IP, Port: b.Port},
+		Weight:     b.Weight, Description: mark,
+	}
+	if b.Kind == backend.KindInterface {
+		server.Type = alicloud.BackendENI
+	}
+	return server
 }
 
 // Backends is what the backends of the Service depend on.
@@ -296,12 +323,7 @@ func targetPort(port corev1.ServicePort) string {
 
 // report reports nodes that would be backends but have no provider ID yet. One message names them all.
 func (b *builder) report() {
-	var names []string
-	for _, node := range b.in.Nodes {
-		if node.Unresolved {
-			names = append(names, node.Name)
-		}
-	}
+	names := b.in.Nodes.Unresolved()
 	if len(names) > 0 {
 		b.problem(problem.ReasonSkipSyncBackends, "nodes without provider ID are no backends yet: %s", problem.Some(names))
 	}

@@ -77,6 +77,9 @@ func (d *differ) backendStep(op model.Op, name, id string, old, added []alicloud
 }
 
 func (d *differ) compareBackends(want, have *model.Group) backendChange {
+	if len(want.Draining) == 0 && sameMemory(want.Backends, have.Backends) {
+		return backendChange{}
+	}
 	present := finder{backends: have.Backends}
 	keep := make([]bool, len(have.Backends))
 	var change backendChange
@@ -106,6 +109,11 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 		}
 	}
 	return change
+}
+
+// sameMemory reports whether two lists are one. Build returns that of the CLB while nothing in it changes.
+func sameMemory(a, b []alicloud.Backend) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
 }
 
 // finder finds backend servers by their key. Mostly they are asked for in the order in which they stand; only otherwise there is a

@@ -1,0 +1,149 @@
+package backend
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// NodeSet is the nodes of a cluster, and what they are to all Services. After a change of one node every Service has a pass, and each
+// would come to the same. Nobody may change it. nil has no nodes.
+type NodeSet struct {
+	// all are sorted by name.
+	all []Node
+	// virtual are the names of virtual nodes, unresolved those of nodes whose instance is not known yet.
+	virtual    sets.Set[string]
+	unresolved []string
+	inDoubt    bool
+	// twins name the Nodes whose instance another Node stands for, with that.
+	twins []string
+	// firstSilence is when the first node no longer counts as ready because its kubelet is silent, zero when all report.
+	firstSilence time.Time
+
+	// candidates are those of Services without the annotation backend-label.
+	candidates map[candidatesKey]*candidates
+}
+
+// NewNodeSet returns a set of nodes.
+func NewNodeSet(all []Node) *NodeSet {
+	slices.SortFunc(all, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	s := &NodeSet{all: all, virtual: sets.New[string](), candidates: map[candidatesKey]*candidates{}}
+	for i := range all {
+		node := &all[i]
+		if node.Virtual {
+			s.virtual.Insert(node.Name)
+		}
+		if node.Unresolved {
+			s.unresolved = append(s.unresolved, node.Name)
+		}
+		if node.TwinOf != "" {
+			s.twins = append(s.twins, fmt.Sprintf("%s (%s is older)", node.Name, node.TwinOf))
+		}
+		s.inDoubt = s.inDoubt || node.InDoubt
+		if until := node.ReadyUntil; !until.IsZero() && (s.firstSilence.IsZero() || until.Before(s.firstSilence)) {
+			s.firstSilence = until
+		}
+	}
+	for _, policy := range []ControlPlanePolicy{ControlPlaneAuto, ControlPlaneAlways, ControlPlaneNever} {
+		for _, cordonedLeave := range []bool{false, true} {
+			s.candidates[candidatesKey{policy, cordonedLeave}] = newCandidates(eligible(all, policy), cordonedLeave)
+		}
+	}
+	return s
+}
+
+// ids returns the instances.
+func (s *NodeSet) ids() sets.Set[string] {
+	ids := sets.New[string]()
+	for i := range s.all {
+		if id := s.all[i].InstanceID; id != "" {
+			ids.Insert(id)
+		}
+	}
+	return ids
+}
+
+// Unresolved returns the names of nodes that would be backends and whose instance is not known yet.
+func (s *NodeSet) Unresolved() []string {
+	if s == nil {
+		return nil
+	}
+	return s.unresolved
+}
+
+// UntilSilence returns how long it takes until the first node no longer counts as ready because its kubelet is silent, 0
+// when all report.
+func (s *NodeSet) UntilSilence(now time.Time) time.Duration {
+	if s == nil || s.firstSilence.IsZero() {
+		return 0
+	}
+	return max(s.firstSilence.Sub(now), time.Second)
+}
+
+// named returns a node, nil when there is none of that name.
+func (s *NodeSet) named(name string) *Node {
+	if s == nil {
+		return nil
+	}
+	at, ok := slices.BinarySearchFunc(s.all, name, func(node Node, name string) int { return cmp.Compare(node.Name, name) })
+	if !ok {
+		return nil
+	}
+	return &s.all[at]
+}
+
+// candidatesKey is what the candidates depend on beside the nodes.
+type candidatesKey struct {
+	policy ControlPlanePolicy
+	// cordonedLeave says that a cordoned node takes no new connections.
+	cordonedLeave bool
+}
+
+// candidates are the nodes that may be backends, sorted by name: all of them, and those that take traffic, that are about to go and do
+// or do not work, and whose kubelets are silent.
+type candidates struct {
+	all, ready, leaving, dead, silent []*Node
+}
+
+// has reports whether a node may be a backend.
+func (c *candidates) has(node *Node) bool {
+	_, ok := slices.BinarySearchFunc(c.all, node, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	return ok
+}
+
+func newCandidates(all []*Node, cordonedLeave bool) *candidates {
+	found := &candidates{all: all}
+	for _, node := range all {
+		leaves := node.leaves(cordonedLeave)
+		switch {
+		case leaves && node.Ready:
+			found.leaving = append(found.leaving, node)
+		case leaves:
+			found.dead = append(found.dead, node)
+		case node.Ready:
+			found.ready = append(found.ready, node)
+		case node.Silent:
+			found.silent = append(found.silent, node)
+		}
+	}
+	return found
+}
+
+// candidatesOf returns the candidates, which all Services without a selector have in common.
+func (s *NodeSet) candidatesOf(key candidatesKey, selector labels.Selector) *candidates {
+	if key.policy != ControlPlaneAlways && key.policy != ControlPlaneNever {
+		key.policy = ControlPlaneAuto
+	}
+	switch {
+	case s == nil:
+		return &candidates{}
+	case selector == nil:
+		return s.candidates[key]
+	}
+	selected := slices.DeleteFunc(eligible(s.all, key.policy), func(node *Node) bool { return !selector.Matches(node.Labels) })
+	return newCandidates(selected, key.cordonedLeave)
+}

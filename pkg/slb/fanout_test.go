@@ -1,0 +1,202 @@
+package slb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+)
+
+// watchedServices reports each Service that a pass begins with.
+type watchedServices struct {
+	coreinformers.ServiceInformer
+	begins func(name string)
+}
+
+func (w watchedServices) Lister() corelisters.ServiceLister {
+	return watchedLister{w.ServiceInformer.Lister(), w.begins}
+}
+
+type watchedLister struct {
+	corelisters.ServiceLister
+	begins func(name string)
+}
+
+func (w watchedLister) Services(namespace string) corelisters.ServiceNamespaceLister {
+	return watchedNamespace{w.ServiceLister.Services(namespace), w.begins}
+}
+
+type watchedNamespace struct {
+	corelisters.ServiceNamespaceLister
+	begins func(name string)
+}
+
+func (w watchedNamespace) Get(name string) (*corev1.Service, error) {
+	w.begins(name)
+	return w.ServiceNamespaceLister.Get(name)
+}
+
+// fanOut is a controller with one worker in a synctest bubble, and the Services of its passes in their order.
+type fanOut struct {
+	*world
+	passes []string
+	// during is called in each pass.
+	during func()
+}
+
+// newFanOut starts the controller over three nodes and what prepare makes, and lets it come to rest.
+func newFanOut(t *testing.T, services int, prepare func(*world)) *fanOut {
+	t.Helper()
+	w := unstartedWorld(t, cloud.DefaultConfig())
+	w.inProcess = true
+	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
+	w.restart()
+	f := &fanOut{world: w, during: func() {}}
+	opts := w.options()
+	opts.Workers, opts.ResyncPeriod = 1, 24*time.Hour
+	opts.Services = watchedServices{opts.Services, func(name string) {
+		f.passes = append(f.passes, name)
+		f.during()
+	}}
+	w.Reconciler = service.NewReconciler(opts)
+	controller, err := service.NewController(opts, w.Reconciler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		w.createNode(name)
+	}
+	for i := range services {
+		w.put(testService(fmt.Sprintf("web-%d", i), 80))
+	}
+	prepare(w)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	w.factory.Start(ctx.Done())
+	go func() {
+		defer close(done)
+		controller.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		w.factory.Shutdown()
+	})
+	return f
+}
+
+// since lets time pass and returns the Services of the passes meanwhile.
+func (f *fanOut) since(d time.Duration) []string {
+	time.Sleep(d)
+	synctest.Wait()
+	passes := f.passes
+	f.passes = nil
+	return passes
+}
+
+func (w *world) changeNode(name string, change func(*corev1.Node)) {
+	w.t.Helper()
+	node, err := w.kube.CoreV1().Nodes().Get(w.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	change(node)
+	if _, err := w.kube.CoreV1().Nodes().Update(w.t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestNodesThatConcernNobody: the nodes of the initial list have no pass made, and labels only of Services that choose nodes by label.
+func TestNodesThatConcernNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFanOut(t, 3, func(w *world) {
+			chooser := testService("chooser", 80)
+			annotate(chooser, annotation.BackendLabel, "pool=x")
+			w.put(chooser)
+			w.changeNode("b", func(n *corev1.Node) { n.Labels["pool"] = "x" })
+		})
+		if early := f.since(900 * time.Millisecond); len(early) < 4 {
+			t.Fatalf("passes %v, want all Services", early)
+		}
+		if late := f.since(20 * time.Second); len(late) != 0 {
+			t.Errorf("the initial list of nodes makes passes over %v", late)
+		}
+		f.since(5 * time.Minute) // whatever the start has left to do
+		for _, test := range []struct {
+			name string
+			act  func()
+			want int
+		}{
+			{"a heartbeat", func() {
+				f.changeNode("a", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })
+			}, 0},
+			{"a label", func() { f.changeNode("a", func(n *corev1.Node) { n.Labels["pool"] = "x" }) }, 1},
+			{"a cordon", func() { f.changeNode("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, 4},
+			{"a new node", func() { f.createNode("d") }, 4},
+		} {
+			test.act()
+			concerned := f.since(20 * time.Second)
+			slices.Sort(concerned)
+			if concerned = slices.Compact(concerned); len(concerned) != test.want || test.want == 1 && concerned[0] != "chooser" {
+				t.Errorf("%s: passes over %v, want %d Services", test.name, concerned, test.want)
+			}
+		}
+	})
+}
+
+// TestEndpointEventOvertakesAFanOut: while every Service waits for a pass that finds nothing to do, the next pass is that of the Service
+// with an event of its own; and so is the one after it, which adds the pod that the first one has found to wait for its gate.
+func TestEndpointEventOvertakesAFanOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const others = 30
+		pods := testService("pods", 80)
+		eni(pods)
+		var slice *discoveryv1.EndpointSlice
+		f := newFanOut(t, others, func(w *world) {
+			w.put(pods)
+			w.putPod("p", true, backend.GatePrefix+"pods")
+			slice = testSlice(pods.Spec.Ports[0], w.addressOf("i-a")+"@a")
+			slice.Labels[discoveryv1.LabelServiceName] = "pods"
+			slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: "q", UID: "uid-q"}
+			if _, err := w.kube.DiscoveryV1().EndpointSlices(testNamespace).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		f.since(5 * time.Minute)
+		f.during = func() {
+			f.during = func() {}
+			waiting := slice.DeepCopy()
+			waiting.Endpoints = append(waiting.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{f.addressOf("i-b")}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)},
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p", UID: "uid-p"},
+			})
+			if _, err := f.kube.DiscoveryV1().EndpointSlices(testNamespace).Update(t.Context(), waiting, metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Millisecond) // the informer sees it
+			f.passes = f.passes[:1]      // its handler asks for the Service, too
+		}
+		f.changeNode("c", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		passes := f.since(20 * time.Second)
+		if len(passes) < others || passes[1] != "pods" || passes[2] != "pods" {
+			t.Errorf("passes over %v, want pods in the second and the third place", passes)
+		}
+	})
+}
