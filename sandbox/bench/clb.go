@@ -55,7 +55,7 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 
 // readyForServices brings up nodes, manager and pods.
 func (e *env) readyForServices(ctx context.Context, n int) error {
-	if _, err := e.addMachines(n, false); err != nil {
+	if err := e.addMachines(n, false); err != nil {
 		return err
 	}
 	if err := e.startManager(ctx, fastClient...); err != nil {
@@ -152,7 +152,7 @@ func (e *env) nodeAdded(ctx context.Context) ([]Figure, error) {
 	const ports = 1 + largePorts
 	operation := fmt.Sprintf("node added, for each Service and port (of %d)", ports)
 	t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
-		if _, err := e.addMachines(1, false); err != nil {
+		if err := e.addMachines(1, false); err != nil {
 			return err
 		}
 		return e.untilNodes(ctx, clbNodes+1, "schedulable", schedulable)
@@ -194,10 +194,10 @@ func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 		members, spare = append(slices.Clone(members[1:]), spare), members[0]
 		e.begin()
 		changed := time.Now()
-		if _, err := slicesAPI.Update(ctx, endpointSlice(service, members), metav1.UpdateOptions{}); err != nil {
+		if _, err = slicesAPI.Update(ctx, endpointSlice(service, members), metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("replace an endpoint: %w", err)
 		}
-		if err := e.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
+		if err = e.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
 			return nil, err
 		}
 		delays = append(delays, e.since(writes(ofProduct("slb")))[0].Time.Sub(changed))

@@ -27,9 +27,9 @@ func (t tally) String() string {
 		}
 		return strings.Compare(a, b)
 	})
-	parts := make([]string, len(actions))
-	for i, action := range actions {
-		parts[i] = fmt.Sprintf("%d %s", t.byAction[action], action)
+	parts := make([]string, 0, len(actions)+1)
+	for _, action := range actions {
+		parts = append(parts, fmt.Sprintf("%d %s", t.byAction[action], action))
 	}
 	if len(parts) == 0 {
 		return "no call"

@@ -54,7 +54,7 @@ func emulatorSpeed(ctx context.Context, r run) (figures []Figure, err error) {
 	defer func() { err = errors.Join(err, p.stop(ctx)) }()
 	c := newCaller("http://"+listen, "bench-", connections)
 	defer c.close()
-	if err := untilHealthy(ctx, p, c); err != nil {
+	if err = untilHealthy(ctx, p, c); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
@@ -97,8 +97,8 @@ func speeds(ctx context.Context, c *caller, groups []group) ([]Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atLeast(fmt.Sprintf("emulator: %s over %d connections, signatures verified, client included",
-			kind.action, connections), perSecond, "calls/s", kind.goal))
+		figures = append(figures, rateAtLeast(fmt.Sprintf("emulator: %s over %d connections, signatures verified, client included",
+			kind.action, connections), perSecond, kind.goal))
 	}
 	return figures, nil
 }

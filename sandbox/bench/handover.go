@@ -21,7 +21,7 @@ func handover(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if err := e.startManager(ctx); err != nil {
+	if err = e.startManager(ctx); err != nil {
 		return nil, err
 	}
 	leases := e.client.CoordinationV1().Leases(metav1.NamespaceSystem)
@@ -34,32 +34,38 @@ func handover(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, standby.stop(ctx)) }()
-	if err := e.until(ctx, "the second manager stands by", func(context.Context) (string, error) {
-		log, err := os.ReadFile(standby.log.Name())
-		if err == nil && !bytes.Contains(log, []byte("Standing by")) {
-			return "it does not say so", standby.ended()
-		}
-		return "", err
-	}); err != nil {
+	if err = e.untilStandingBy(ctx, standby); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
-	if err := e.stopManager(ctx); err != nil {
+	if err = e.stopManager(ctx); err != nil {
 		return nil, err
 	}
 	var took time.Duration
-	if err := e.until(ctx, "the standby leads", func(ctx context.Context) (string, error) {
-		lease, err := leases.Get(ctx, managerProgram, metav1.GetOptions{})
-		if err != nil {
-			return "", fmt.Errorf("read the standby's lease: %w", err)
+	err = e.until(ctx, "the standby leads", func(ctx context.Context) (string, error) {
+		lease, failed := leases.Get(ctx, managerProgram, metav1.GetOptions{})
+		if failed != nil {
+			return "", fmt.Errorf("read the standby's lease: %w", failed)
 		}
 		if !isHeld(lease) || *lease.Spec.HolderIdentity == *before.Spec.HolderIdentity {
 			return "it does not", standby.ended()
 		}
 		took = lease.Spec.AcquireTime.Sub(begin)
 		return "", nil
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	return []Figure{atMost("standby leads after a clean stop of the leader", took.Seconds(), "s", handoverWithin)}, nil
+}
+
+// untilStandingBy waits until a second manager waits for the Lease.
+func (e *env) untilStandingBy(ctx context.Context, standby *process) error {
+	return e.until(ctx, "the second manager stands by", func(context.Context) (string, error) {
+		log, err := os.ReadFile(standby.log.Name())
+		if err == nil && !bytes.Contains(log, []byte("Standing by")) {
+			return "it does not say so", standby.ended()
+		}
+		return "", err
+	})
 }

@@ -24,10 +24,10 @@ func initor(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if _, err := e.addMachines(initorRuns, false); err != nil {
+	if err = e.addMachines(initorRuns, false); err != nil {
 		return nil, err
 	}
-	if err := e.untilNodes(ctx, initorRuns, "joined", joined); err != nil {
+	if err = e.untilNodes(ctx, initorRuns, "joined", joined); err != nil {
 		return nil, err
 	}
 	kubeconfig, err := e.identify(ctx, "provider-initor.yaml")
@@ -62,7 +62,7 @@ func initorFleet(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if _, err := e.addMachines(initorFleetSize, false); err != nil {
+	if err := e.addMachines(initorFleetSize, false); err != nil {
 		return nil, err
 	}
 	if err := e.untilNodes(ctx, initorFleetSize, "joined", joined); err != nil {

@@ -21,19 +21,17 @@ import (
 // writers is how many requests the preparation of a scenario has under way.
 const writers = 16
 
-// addMachines puts instances into the cloud, whose nodes then join, and returns their ids. With checked, their source/destination check
-// is on, as on new instances of ECS.
-func (e *env) addMachines(n int, checked bool) ([]string, error) {
-	ids := make([]string, n)
-	for i := range ids {
+// addMachines puts instances into the cloud, whose nodes then join. With checked, their source/destination check is on, as on new instances of ECS.
+func (e *env) addMachines(n int, checked bool) error {
+	for range n {
 		e.added++
-		ids[i] = fmt.Sprintf("i-bench%d", e.added)
+		id := fmt.Sprintf("i-bench%d", e.added)
 		spec := emulator.InstanceSpec{Name: nodeName(e.added), VSwitchID: []string{"vsw-a", "vsw-b"}[e.added%2], SourceDestCheck: checked}
-		if _, err := e.cloud.PutInstance(ids[i], spec); err != nil {
-			return nil, fmt.Errorf("put instance %s: %w", ids[i], err)
+		if _, err := e.cloud.PutInstance(id, spec); err != nil {
+			return fmt.Errorf("put instance %s: %w", id, err)
 		}
 	}
-	return ids, nil
+	return nil
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }

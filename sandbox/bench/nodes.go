@@ -31,8 +31,8 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
 	for _, scenario := range []func(*env, context.Context) (Figure, error){(*env).initialise, (*env).join} {
-		figure, err := scenario(e, ctx)
-		if err != nil {
+		var figure Figure
+		if figure, err = scenario(e, ctx); err != nil {
 			return nil, err
 		}
 		figures = append(figures, figure)
@@ -49,7 +49,7 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 // avoided and takes longer than anyone wants to watch under the quota, so these are left out.
 func (e *env) initialise(ctx context.Context) (Figure, error) {
 	operation := fmt.Sprintf("initialise %d nodes: calls of ECS beyond one %s for each", initNodes, switchCheckOff)
-	if _, err := e.addMachines(initNodes, true); err != nil {
+	if err := e.addMachines(initNodes, true); err != nil {
 		return Figure{}, err
 	}
 	if err := e.untilNodes(ctx, initNodes, "joined", joined); err != nil {
@@ -81,7 +81,7 @@ func (e *env) join(ctx context.Context) (Figure, error) {
 	}
 	operation := fmt.Sprintf("%d nodes join at once: initialised, routed and schedulable", joinNodes)
 	begin := time.Now()
-	if _, err := e.addMachines(joinNodes, false); err != nil {
+	if err := e.addMachines(joinNodes, false); err != nil {
 		return Figure{}, err
 	}
 	for _, state := range []struct {

@@ -66,7 +66,7 @@ func (e *env) hidden(ctx context.Context) (Figure, error) {
 	silent := func(node *corev1.Node) bool {
 		return strings.HasPrefix(node.Name, hiddenPrefix) && len(node.Status.Conditions) > 0 && condition(node, corev1.NodeReady) == corev1.ConditionUnknown
 	}
-	if err := e.untilNodes(ctx, hiddenNodes, "silent", silent); err != nil {
+	if err = e.untilNodes(ctx, hiddenNodes, "silent", silent); err != nil {
 		return Figure{}, err
 	}
 	operation := fmt.Sprintf("%d silent nodes whose instances ECS does not show: %s a minute", hiddenNodes, readInstances)

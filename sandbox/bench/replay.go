@@ -131,7 +131,7 @@ func (t *template) publish(ctx context.Context, e *env, service *corev1.Service,
 	if err != nil {
 		return fmt.Errorf("encode the metadata of Service %s: %w", service.Name, err)
 	}
-	if err := e.patchService(ctx, service.Name, string(patch)); err != nil {
+	if err = e.patchService(ctx, service.Name, string(patch)); err != nil {
 		return err
 	}
 	if service, err = e.service(ctx, service.Name); err != nil {

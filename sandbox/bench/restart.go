@@ -28,16 +28,11 @@ func restartWithServices(ctx context.Context, r run) (figures []Figure, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if err := e.serveMany(ctx, clbNodes); err != nil {
+	if err = e.serveMany(ctx, clbNodes); err != nil {
 		return nil, err
 	}
 	operation := fmt.Sprintf("restart with %d unchanged Services of %d ports", manyServiceCount, manyServicePorts)
-	t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
-		if err := e.startManager(ctx); err != nil {
-			return err
-		}
-		return e.untilCalled(ctx, ofProduct("slb"))
-	})
+	t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error { return e.startCalling(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -76,17 +71,12 @@ func manyServices(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if err := e.serveMany(ctx, scaleServiceNodes); err != nil {
+	if err = e.serveMany(ctx, scaleServiceNodes); err != nil {
 		return nil, err
 	}
 	operation := fmt.Sprintf("%d Services of %d ports, %d nodes: resident memory after a restart",
 		manyServiceCount, manyServicePorts, scaleServiceNodes)
-	if _, err := e.during(ctx, operation, everything, func(ctx context.Context) error {
-		if err := e.startManager(ctx, fastClient...); err != nil {
-			return err
-		}
-		return e.untilCalled(ctx, ofProduct("slb"))
-	}); err != nil {
+	if _, err = e.during(ctx, operation, everything, func(ctx context.Context) error { return e.startCalling(ctx, fastClient...) }); err != nil {
 		return nil, err
 	}
 	mib, err := residentMiB(e.manager.pid())
@@ -94,6 +84,14 @@ func manyServices(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	return []Figure{atMost(operation, mib, "MiB", scaleServiceMiB)}, nil
+}
+
+// startCalling starts a manager and waits until it has called CLB.
+func (e *env) startCalling(ctx context.Context, flags ...string) error {
+	if err := e.startManager(ctx, flags...); err != nil {
+		return err
+	}
+	return e.untilCalled(ctx, ofProduct("slb"))
 }
 
 // serveMany makes the cloud and the cluster such as a manager leaves them that has served many Services, and stops the manager.
@@ -107,7 +105,7 @@ func (e *env) serveMany(ctx context.Context, nodes int) error {
 	if err != nil {
 		return err
 	}
-	if err := e.stopManager(ctx); err != nil {
+	if err = e.stopManager(ctx); err != nil {
 		return err
 	}
 	services := make([]*corev1.Service, manyServiceCount-1)
@@ -116,11 +114,11 @@ func (e *env) serveMany(ctx context.Context, nodes int) error {
 	}
 	begin := time.Now()
 	err = each(ctx, services, func(ctx context.Context, service *corev1.Service) error {
-		service, err := e.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{})
-		if err != nil {
-			return fmt.Errorf("create a Service: %w", err)
+		created, failed := e.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{})
+		if failed != nil {
+			return fmt.Errorf("create a Service: %w", failed)
 		}
-		return first.copyTo(ctx, e, c, service)
+		return first.copyTo(ctx, e, c, created)
 	})
 	e.say("%d Services after %.1f s", manyServiceCount, time.Since(begin).Seconds())
 	return err

@@ -29,17 +29,17 @@ func routes(ctx context.Context, r run) (figures []Figure, err error) {
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
 	onlyRoutes := append([]string{"--controllers=node-route-controller"}, fastClient...)
-	if err := e.startManager(ctx, onlyRoutes...); err != nil {
+	if err = e.startManager(ctx, onlyRoutes...); err != nil {
 		return nil, err
 	}
 	for _, step := range []struct{ nodes, maxCalls int }{{fewNodes, fewMaxCalls}, {manyNodes, manyMaxCalls}} {
-		more, err := e.newRoutes(ctx, step.nodes, step.maxCalls)
-		if err != nil {
+		var more []Figure
+		if more, err = e.newRoutes(ctx, step.nodes, step.maxCalls); err != nil {
 			return nil, err
 		}
 		figures = append(figures, more...)
 		if step.nodes != manyNodes {
-			if err := e.removeRoutedMachines(ctx); err != nil {
+			if err = e.removeRoutedMachines(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -51,7 +51,7 @@ func routes(ctx context.Context, r run) (figures []Figure, err error) {
 // newRoutes lets nodes join and then gives them their provider IDs while the manager is paused, so that it sees all of them at once: writing
 // thousands of them takes seconds, in which it would begin with small batches.
 func (e *env) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) {
-	if _, err := e.addMachines(n, false); err != nil {
+	if err := e.addMachines(n, false); err != nil {
 		return nil, err
 	}
 	if err := e.untilNodes(ctx, n, "joined", joined); err != nil {

@@ -40,7 +40,7 @@ func joinRunning(ctx context.Context, r run, settle time.Duration) (figures []Fi
 	nodes := 0
 	for _, more := range []int{fewNodes, manyNodes - fewNodes} {
 		nodes += more
-		if _, err := e.addMachines(more, false); err != nil {
+		if err := e.addMachines(more, false); err != nil {
 			return nil, err
 		}
 		if err := e.untilNodes(ctx, nodes, "joined", joined); err != nil {
@@ -70,15 +70,15 @@ func refusedRoutes(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if err := e.startManager(ctx, append([]string{"--controllers=node-route-controller"}, fastClient...)...); err != nil {
+	if err = e.startManager(ctx, append([]string{"--controllers=node-route-controller"}, fastClient...)...); err != nil {
 		return nil, err
 	}
-	if err := e.addUnroutable(ctx); err != nil {
+	if err = e.addUnroutable(ctx); err != nil {
 		return nil, err
 	}
 	operation := fmt.Sprintf("%d nodes whose instances are not in the VPC", unroutableNodes)
 	e.begin()
-	if err := e.watch(ctx, badWindow); err != nil {
+	if err = e.watch(ctx, badWindow); err != nil {
 		return nil, err
 	}
 	t := count(e.since(ofProduct("vpc")), ofProduct("vpc"))
@@ -88,7 +88,7 @@ func refusedRoutes(ctx context.Context, r run) (figures []Figure, err error) {
 	if err := e.removeMachines(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := e.addMachines(fullTableNodes, false); err != nil {
+	if err := e.addMachines(fullTableNodes, false); err != nil {
 		return nil, err
 	}
 	if err := e.untilNodes(ctx, fullTableNodes, "joined", joined); err != nil {

@@ -21,7 +21,7 @@ func idleNodes(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if _, err := e.addMachines(idleCount, false); err != nil {
+	if err := e.addMachines(idleCount, false); err != nil {
 		return nil, err
 	}
 	if err := e.untilNodes(ctx, idleCount, "joined", joined); err != nil {
@@ -54,7 +54,7 @@ func (e *env) idle(ctx context.Context) ([]Figure, error) {
 	}
 	begin := time.Now()
 	e.begin()
-	if err := e.watch(ctx, idleWindow); err != nil {
+	if err = e.watch(ctx, idleWindow); err != nil {
 		return nil, err
 	}
 	after, err := processorTime(pid)

@@ -100,7 +100,7 @@ type Cluster struct {
 	podCIDR  string              // of all nodes
 	kubelets *errgroup.Group
 	stop     context.CancelFunc
-	failed   context.Context // ends when the kubelets do
+	failed   context.Context //nolint:containedctx // not for calls: it ends when the kubelets do
 }
 
 // Start brings a sandbox up and returns when its nodes are Ready. ctx bounds the start only; Stop ends what was started and removes
@@ -124,7 +124,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	}
 	url, trouble := opts.Cloud, &controlplane.Trouble{}
 	if url == "" {
-		if err := c.startCloud(ctx, opts); err != nil {
+		if err = c.startCloud(ctx, opts); err != nil {
 			return err
 		}
 		url, trouble = c.Cloud.URL, &c.Cloud.outages.controlPlane
@@ -142,11 +142,11 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	}
 	c.Config = c.plane.RESTConfig()
 	progress.say("Kubernetes API at %s", c.Config.Host)
-	if err := c.startNodes(ctx, heartbeat); err != nil {
+	if err = c.startNodes(ctx, heartbeat); err != nil {
 		return err
 	}
 	joining := opts.Nodes + opts.WindowsNodes + opts.OnPremises + opts.VirtualNodes
-	if err := waitUsable(ctx, c.Client, joining); err != nil {
+	if err = waitUsable(ctx, c.Client, joining); err != nil {
 		return err
 	}
 	progress.say("%d nodes ready", joining)

@@ -42,10 +42,10 @@ func openDir(dir string) (*files, error) {
 		return nil, fmt.Errorf("open the sandbox's directory: %w", err)
 	}
 	f := &files{dir: dir, state: filepath.Join(dir, stateDir)}
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+	if _, err = os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		f.made = true
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the sandbox's directory: %w", err)
 	}
 	f.lock, err = fileutil.TryLockFile(f.path(lockFile), os.O_WRONLY|os.O_CREATE, 0o600)

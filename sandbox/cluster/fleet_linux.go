@@ -51,12 +51,12 @@ func newMachines(opts Options, files *files) (*machines, error) {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	m := &machines{opts: opts, files: files, tools: tools, self: self, name: NameOf(files.dir)}
-	if _, err := Clean(); err != nil {
+	if _, err = Clean(); err != nil {
 		fmt.Fprintf(files.log, "real machines: %v\n", err) // what others have left does not keep this one from running
 	}
 	archive := files.statePath("images.tar")
 	m.archives = append([]string{archive}, opts.Images...)
-	if err := writeImages(archive, cmp.Or(opts.BinDir, filepath.Dir(self))); err != nil {
+	if err = writeImages(archive, cmp.Or(opts.BinDir, filepath.Dir(self))); err != nil {
 		return nil, err
 	}
 	m.record, err = takeRecord(m.name, files.dir)

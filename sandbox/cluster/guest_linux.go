@@ -127,10 +127,10 @@ func (n *guestNodes) refresh(ctx context.Context) error {
 		return err
 	}
 	var state struct {
-		Instances []struct { //nolint:revive // names on the wire
-			InstanceId, InstanceName, Status string
+		Instances []struct {
+			InstanceId, InstanceName, Status string //nolint:revive // names on the wire
 			VpcAttributes                    struct {
-				PrivateIpAddress struct{ IpAddress []string }
+				PrivateIpAddress struct{ IpAddress []string } //nolint:revive // names on the wire
 			}
 			Tags struct{ Tag []struct{ Key, Value string } }
 		} `json:"instances"`

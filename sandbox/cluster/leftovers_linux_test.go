@@ -11,6 +11,8 @@ import (
 )
 
 // TestClean needs root, as what it removes does. Without root, sandboxes leave nothing of the kind.
+//
+//nolint:paralleltest // it removes what other sandboxes left
 func TestClean(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: network namespaces")

@@ -85,7 +85,7 @@ func (n *realNodes) join(ctx context.Context, c *Cloud) error {
 	}
 	n.server = &http.Server{Handler: c.Emulator.Handler(), ReadHeaderTimeout: requestTimeout}
 	go func() { _ = n.server.Serve(listener) }() // ends with close
-	if err := n.serveImages(ctx); err != nil {
+	if err = n.serveImages(ctx); err != nil {
 		return err
 	}
 	n.clients = map[string]*vpcnet.Namespace{}

@@ -124,7 +124,7 @@ func (cp *ControlPlane) startAll(ctx, serverCtx, clientCtx context.Context, opts
 	}
 	// Not broken off by ctx: an API server that is stopped while its start-up hooks run ends the whole process, and nothing is
 	// cleaned up.
-	if err := waitReady(serverCtx, cp.config, failed); err != nil {
+	if err = waitReady(serverCtx, cp.config, failed); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -46,7 +46,7 @@ func writeFiles(opts Options) (*files, error) {
 		return nil, err
 	}
 	f.ca = f.path("ca.crt")
-	if err := write(f.ca, authority.CertPEM()); err != nil {
+	if err = write(f.ca, authority.CertPEM()); err != nil {
 		return nil, err
 	}
 	for _, pair := range []struct {
@@ -65,7 +65,7 @@ func writeFiles(opts Options) (*files, error) {
 		}, &f.kubeletCert, &f.kubeletKey},
 	} {
 		*pair.cert, *pair.key = f.path(pair.name+".crt"), f.path(pair.name+".key")
-		if err := writePair(authority, pair.subject, *pair.cert, *pair.key); err != nil {
+		if err = writePair(authority, pair.subject, *pair.cert, *pair.key); err != nil {
 			return nil, err
 		}
 	}

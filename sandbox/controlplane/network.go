@@ -85,7 +85,7 @@ func (m *manyListeners) Addr() net.Addr { return m.listeners[0].Addr() }
 
 // listenAlso serves the API in the network, too, under the port that it has on this host: endpoints name one port only.
 func (n *Network) listenAlso(ctx context.Context, here net.Listener) (net.Listener, error) {
-	port := here.Addr().(*net.TCPAddr).Port
+	port := here.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it serves TCP
 	there, err := n.Listen(ctx, net.JoinHostPort(n.Address.String(), strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("listen for the API server in the machines' network: %w", err)

@@ -70,7 +70,7 @@ func TestEgressGoesThroughTheNetwork(t *testing.T) {
 			return (&net.Dialer{}).DialContext(ctx, network, machine.Listener.Addr().String())
 		},
 	}
-	dir, err := os.MkdirTemp("", "egress") // t.TempDir is too long for the name of a socket
+	dir, err := os.MkdirTemp("", "egress") //nolint:usetesting // t.TempDir is too long for the name of a socket
 	if err != nil {
 		t.Fatal(err)
 	}

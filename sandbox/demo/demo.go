@@ -124,7 +124,7 @@ func (s *story) runStep(ctx context.Context, report *Report, step step) error {
 		seen = err.Error()
 		err = fmt.Errorf("step %q: %w", step.name, err)
 	}
-	reads, writes := s.countCalls(ctx)
+	reads, writes := s.countCalls()
 	report.Steps = append(report.Steps, Result{
 		Name: step.name, OK: err == nil, Seen: seen, Seconds: time.Since(start).Seconds(), Reads: reads, Writes: writes,
 	})

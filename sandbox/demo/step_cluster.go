@@ -82,7 +82,7 @@ func cloudConfigIsMade(ctx context.Context, s *story) (string, error) {
 	}
 	environment = append(environment,
 		"ACCESS_KEY_ID="+cluster.AccessKeyID, "ACCESS_KEY_SECRET="+cluster.AccessKeySecret, "REGION="+cluster.Region)
-	if _, err := runProgram(ctx, "bash", []string{script}, environment, nil); err != nil {
+	if _, err = runProgram(ctx, "bash", []string{script}, environment, nil); err != nil {
 		return "", err
 	}
 	config, err := s.cluster.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cloud-config", metav1.GetOptions{})

@@ -104,9 +104,9 @@ func podsReachEachOther(ctx context.Context, s *story) (string, error) {
 				if nodeName == from.NodeName {
 					continue
 				}
-				answer, err := s.cluster.Cloud.Get(ctx, from.ID, probe.Status.PodIP+httpPort)
-				if err != nil {
-					return fmt.Sprintf("from node %s to pod %s on %s: %v", from.NodeName, probe.Name, nodeName, err), nil
+				answer, unreachable := s.cluster.Cloud.Get(ctx, from.ID, probe.Status.PodIP+httpPort)
+				if unreachable != nil {
+					return fmt.Sprintf("from node %s to pod %s on %s: %v", from.NodeName, probe.Name, nodeName, unreachable), nil
 				}
 				if answer != probe.Name {
 					return "", fmt.Errorf("from node %s to pod %s: %q answers", from.NodeName, probe.Name, answer)

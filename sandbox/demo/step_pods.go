@@ -62,7 +62,7 @@ func managerStartsInPods(ctx context.Context, s *story) (string, error) {
 	}
 	manifest = managerImage.ReplaceAll(manifest, []byte("image: "+cluster.ManagerImage))
 	manifest = managerFlag.ReplaceAll(manifest, []byte("$0${1}"+goneFlag))
-	if _, err := s.runKubectl(ctx, manifest, "apply", "-f", "-"); err != nil {
+	if _, err = s.runKubectl(ctx, manifest, "apply", "-f", "-"); err != nil {
 		return "", err
 	}
 	s.manager = &podManager{s}
@@ -71,9 +71,9 @@ func managerStartsInPods(ctx context.Context, s *story) (string, error) {
 		if holder = s.leader(ctx); holder == "" {
 			return noLeader, nil
 		}
-		deployment, err := s.cluster.Client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, managerProgram, metav1.GetOptions{})
-		if err != nil || deployment.Status.ReadyReplicas < *deployment.Spec.Replicas {
-			return fmt.Sprintf("%d pods of the cloud controller manager are ready", deployment.Status.ReadyReplicas), err
+		deployment, failed := s.cluster.Client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, managerProgram, metav1.GetOptions{})
+		if failed != nil || deployment.Status.ReadyReplicas < *deployment.Spec.Replicas {
+			return fmt.Sprintf("%d pods of the cloud controller manager are ready", deployment.Status.ReadyReplicas), failed
 		}
 		return "", nil
 	})
@@ -139,9 +139,9 @@ func (m *podManager) stop(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("delete the cloud controller manager: %w", err)
 	}
 	err = m.until(ctx, func(ctx context.Context) (string, error) {
-		pods, err := m.cluster.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: managerSelector})
-		if err != nil {
-			return "", errors.Join(errors.New("wait for the end of the cloud controller manager"), err)
+		pods, failed := m.cluster.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: managerSelector})
+		if failed != nil {
+			return "", errors.Join(errors.New("wait for the end of the cloud controller manager"), failed)
 		}
 		for _, pod := range pods.Items {
 			// That of the released machine ended with it, though the API server hears of it later.

@@ -111,12 +111,12 @@ func releasedNodeLeaves(ctx context.Context, s *story) (string, error) {
 		return "", fmt.Errorf("the cloud has no instance %s to release", gone.ID)
 	}
 	err = s.until(ctx, func(ctx context.Context) (string, error) {
-		_, err := s.cluster.Client.CoreV1().Nodes().Get(ctx, gone.NodeName, metav1.GetOptions{})
-		if err == nil {
+		_, missing := s.cluster.Client.CoreV1().Nodes().Get(ctx, gone.NodeName, metav1.GetOptions{})
+		if missing == nil {
 			return "Node " + gone.NodeName + " is still there", nil
 		}
-		if !apierrors.IsNotFound(err) {
-			return "", fmt.Errorf("read node %s: %w", gone.NodeName, err)
+		if !apierrors.IsNotFound(missing) {
+			return "", fmt.Errorf("read node %s: %w", gone.NodeName, missing)
 		}
 		return s.tracesOf(ctx, gone.ID)
 	})

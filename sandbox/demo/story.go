@@ -66,7 +66,7 @@ func (s *story) until(ctx context.Context, check func(ctx context.Context) (miss
 }
 
 // countCalls counts the OpenAPI calls since it was called last.
-func (s *story) countCalls(ctx context.Context) (reads, writes int) {
+func (s *story) countCalls() (reads, writes int) {
 	if s.cluster == nil {
 		return 0, 0
 	}

@@ -79,31 +79,6 @@ func (w *initorWorld) patch(name, patch string) {
 	}
 }
 
-// metadata lets the metadata service of an instance fail, or work again.
-func (w *initorWorld) metadata(name string, works bool) {
-	w.Helper()
-	method := http.MethodPut
-	if works {
-		method = http.MethodDelete
-	}
-	admin(w.T, w.up, method, "../_sandbox/outages/i-"+name, "")
-}
-
-func (w *initorWorld) providerID(ctx context.Context, name string) string {
-	n, err := w.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err.Error()
-	}
-	return n.Spec.ProviderID
-}
-
-func (w *initorWorld) untilInitialised(name string) {
-	w.Helper()
-	w.p.until("node "+name+" has its ID", eventDeadline, func(ctx context.Context) bool {
-		return w.providerID(ctx, name) == "cn-hangzhou.i-"+name
-	})
-}
-
 // initor runs provider-initor as an administrator does.
 func (w *initorWorld) initor(args ...string) (code int, stdout, stderr string) {
 	w.Helper()

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -206,4 +207,29 @@ func TestOpenKruiseDiesWithTheSandbox(t *testing.T) {
 	if err != nil {
 		t.Errorf("processes of the sandbox are left: %v", err)
 	}
+}
+
+// metadata lets the metadata service of an instance fail, or work again.
+func (w *initorWorld) metadata(name string, works bool) {
+	w.Helper()
+	method := http.MethodPut
+	if works {
+		method = http.MethodDelete
+	}
+	admin(w.T, w.up, method, "../_sandbox/outages/i-"+name, "")
+}
+
+func (w *initorWorld) providerID(ctx context.Context, name string) string {
+	n, err := w.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	return n.Spec.ProviderID
+}
+
+func (w *initorWorld) untilInitialised(name string) {
+	w.Helper()
+	w.p.until("node "+name+" has its ID", eventDeadline, func(ctx context.Context) bool {
+		return w.providerID(ctx, name) == "cn-hangzhou.i-"+name
+	})
 }

@@ -9,14 +9,13 @@ import (
 )
 
 // Find returns different ports of 127.0.0.1 that nobody listened on a moment ago.
-func Find(ctx context.Context, n int) (_ []int, err error) {
-	var ports []int
+func Find(ctx context.Context, n int) (ports []int, err error) {
 	for range n {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
+		listener, failed := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if failed != nil {
+			return nil, fmt.Errorf("find a free port: %w", failed)
 		}
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)  //nolint:forcetypeassert // it listens on TCP
 		defer func() { err = errors.Join(err, listener.Close()) }() // together, so that they differ
 	}
 	return ports, nil

@@ -59,7 +59,7 @@ func Grant(ctx context.Context, opts Options) (Identity, error) {
 	}
 	var first *corev1.ServiceAccount
 	for _, object := range objects {
-		if err := create(ctx, opts.Client, object); err != nil {
+		if err = create(ctx, opts.Client, object); err != nil {
 			return Identity{}, fmt.Errorf("apply the identity of a program: %w", err)
 		}
 		if sa, ok := object.(*corev1.ServiceAccount); ok && first == nil {

@@ -50,8 +50,8 @@ func Write(path string, images []Image) error {
 	archive := tar.NewWriter(out)
 	manifests := make([]manifest, 0, len(images))
 	for _, image := range images {
-		entry, err := image.write(archive)
-		if err != nil {
+		var entry manifest
+		if entry, err = image.write(archive); err != nil {
 			return fmt.Errorf("write the image of %s: %w", image.Binary, err)
 		}
 		manifests = append(manifests, entry)

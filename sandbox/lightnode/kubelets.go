@@ -191,10 +191,10 @@ func deleted[T any](obj any) (T, bool) {
 }
 
 // enqueue puts an item for every added or changed object into queue.
-func enqueue(queue workqueue.TypedRateLimitingInterface[item], make func(key string) item) cache.ResourceEventHandler {
+func enqueue(queue workqueue.TypedRateLimitingInterface[item], itemOf func(key string) item) cache.ResourceEventHandler {
 	add := func(obj any) {
 		if key, err := cache.MetaNamespaceKeyFunc(obj); err == nil {
-			queue.Add(make(key))
+			queue.Add(itemOf(key))
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, obj any) { add(obj) }}

@@ -17,7 +17,7 @@ type Dialer func(ctx context.Context, from, network, addr string) (net.Conn, err
 // Network is the network side of the machines: it opens connections to what runs on them. It implements fabric.Machines.
 type Network struct {
 	server *podServer
-	life   context.Context // ends with Close; every machine's life is inside it
+	life   context.Context //nolint:containedctx // ends with Close; every machine's life is inside it
 	end    context.CancelFunc
 
 	mu       sync.RWMutex
@@ -35,7 +35,7 @@ type machine struct {
 	nodeName   string
 	addr       netip.Addr
 
-	running context.Context // ends when the machine is switched off, and with it every connection to it
+	running context.Context //nolint:containedctx // ends when the machine is switched off, and with it every connection to it
 	stop    context.CancelFunc
 
 	mu   sync.Mutex
@@ -51,7 +51,7 @@ type runningPod struct {
 	hostNetwork bool
 	ports       []int32 // declared TCP ports; none declared means that the pod answers on all, as containerPort only informs
 
-	running context.Context // ends with the pod or its machine
+	running context.Context //nolint:containedctx // ends with the pod or its machine
 	stop    context.CancelFunc
 }
 

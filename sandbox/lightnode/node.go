@@ -24,7 +24,7 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) error {
 	}
 	k.leases.add(node)
 	if node.Spec.PodCIDR != "" {
-		if err := k.enqueuePodsOf(name); err != nil {
+		if err = k.enqueuePodsOf(name); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (k *Kubelets) register(ctx context.Context, machine *machine) (*corev1.Node
 	k.mu.Unlock()
 	if object, found, err := k.nodes.GetStore().GetByKey(machine.nodeName); found && err == nil {
 		k.setRegistered(machine)
-		return object.(*corev1.Node), nil
+		return object.(*corev1.Node), nil //nolint:forcetypeassert // the informer's type
 	}
 	if registered {
 		return nil, nil
@@ -105,7 +105,7 @@ func newNode(machine *machine, version string, nodeIP bool) *corev1.Node {
 			NodeInfo: corev1.NodeSystemInfo{
 				// The serial number that the virtual machine reports names the instance, as on ECS.
 				MachineID: machine.instanceID, SystemUUID: machine.instanceID, BootID: machine.instanceID,
-				KubeletVersion: version, KubeProxyVersion: "", ContainerRuntimeVersion: "light://1",
+				KubeletVersion: version, ContainerRuntimeVersion: "light://1",
 				OSImage: "Light node", KernelVersion: "none", OperatingSystem: "linux", Architecture: runtime.GOARCH,
 			},
 		},

@@ -56,7 +56,7 @@ func (k *Kubelets) syncPod(ctx context.Context, key string) error {
 	if err != nil || !found {
 		return wrap(err, "look up pod %s", key)
 	}
-	pod := object.(*corev1.Pod)
+	pod := object.(*corev1.Pod) //nolint:forcetypeassert // the informer's type
 	machine := k.Network.machineOf(pod.Spec.NodeName)
 	if machine == nil {
 		return nil // no kubelet, no news

@@ -76,12 +76,12 @@ func (c *serviceCache) nodePort(port int32, nodeName string) (forwarding, error)
 	}
 	endpointSlices := make([]*discoveryv1.EndpointSlice, 0, len(objects))
 	for _, object := range objects {
-		endpointSlices = append(endpointSlices, object.(*discoveryv1.EndpointSlice))
+		endpointSlices = append(endpointSlices, object.(*discoveryv1.EndpointSlice)) //nolint:forcetypeassert // the informer's type
 	}
 	return forwardingOf(service, port, nodeName, endpointSlices), nil
 }
 
-// forwardingOf decides, as kube-proxy does, where connections to node port port of service go on the node nodeName.
+// forwardingOf decides, as kube-proxy does, where connections to a node port of service go on the node nodeName.
 func forwardingOf(service *corev1.Service, port int32, nodeName string, endpointSlices []*discoveryv1.EndpointSlice) forwarding {
 	local := service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 	result := forwarding{name: fmt.Sprintf("%s/%s:%d", service.Namespace, service.Name, port)}

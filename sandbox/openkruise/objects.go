@@ -110,21 +110,21 @@ func (o *objects) install(ctx context.Context, config *rest.Config) error {
 	}
 	var noCRDs []error
 	for _, crd := range o.crds {
-		_, err := crds.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
-		noCRDs = append(noCRDs, err)
+		_, noCRD := crds.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+		noCRDs = append(noCRDs, noCRD)
 	}
 	_, noNamespace := kube.CoreV1().Namespaces().Create(ctx,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	_, noMutating := kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, o.mutating, metav1.CreateOptions{})
 	_, noValidating := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, o.validating, metav1.CreateOptions{})
-	for _, err := range append(noCRDs, noNamespace, noMutating, noValidating) {
+	for _, err = range append(noCRDs, noNamespace, noMutating, noValidating) {
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("install OpenKruise: %w", err)
 		}
 	}
 	err = wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		list, err := crds.CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
-		if err != nil {
+		list, failed := crds.CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
+		if failed != nil {
 			return false, nil // the deadline ends it
 		}
 		return !slices.ContainsFunc(list.Items, func(crd apiextensionsv1.CustomResourceDefinition) bool { return !established(&crd) }), nil

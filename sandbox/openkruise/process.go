@@ -19,6 +19,7 @@ type process struct {
 }
 
 func startProcess(program string, log io.Writer, args, env []string) (*process, error) {
+	//nolint:noctx // stop ends it, with its own grace
 	p := &process{cmd: exec.Command(program, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +77,7 @@ func (r *Runner) Run(ctx context.Context, pod *corev1.Pod, instanceID string) (_
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	c := &container{Container: pod.Spec.Containers[0], pod: pod, dir: dir}
-	if err := r.mount(ctx, c); err != nil {
+	if err = r.mount(ctx, c); err != nil {
 		return lightnode.Exit{}, err
 	}
 	kubeconfig, err := r.kubeconfig(ctx, pod, dir)
@@ -89,11 +90,13 @@ func (r *Runner) Run(ctx context.Context, pod *corev1.Pod, instanceID string) (_
 	}
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, filepath.Join(r.opts.BinDir, programs[c.Command[0]]))
-	cmd.Args = append(append([]string(nil), c.Command...), c.arguments()...)
+	cmd.Args = slices.Concat(c.Command, c.arguments())
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.Env = append(env, "KUBECONFIG="+kubeconfig, "METADATA_ENDPOINT="+r.opts.Metadata(instanceID),
-		"ECS_ENDPOINT="+r.opts.CloudURL, "ALICLOUD_CLIENT_SCHEME=HTTP")
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+	cmd.Env = slices.Concat(env, []string{
+		"KUBECONFIG=" + kubeconfig, "METADATA_ENDPOINT=" + r.opts.Metadata(instanceID),
+		"ECS_ENDPOINT=" + r.opts.CloudURL, "ALICLOUD_CLIENT_SCHEME=HTTP",
+	})
+	if err = cmd.Run(); err != nil && cmd.ProcessState == nil {
 		return lightnode.Exit{}, fmt.Errorf("run %s: %w", c.Command[0], err)
 	}
 	code := cmd.ProcessState.ExitCode()

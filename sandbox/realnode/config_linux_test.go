@@ -1,6 +1,7 @@
 package realnode
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -90,7 +91,7 @@ func TestDiskKeepsItsDataAndLosesRun(t *testing.T) {
 func TestToolsThatAreMissing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("not root: only that is logged") // the branch below needs root and an empty PATH
-		if _, err := FindTools(); err != ErrNotRoot {
+		if _, err := FindTools(); !errors.Is(err, ErrNotRoot) {
 			t.Errorf("got %v", err)
 		}
 		return

@@ -33,7 +33,7 @@ func Init() error {
 		if err != nil {
 			reply.Error = err.Error()
 		}
-		if err := out.Encode(reply); err != nil {
+		if err = out.Encode(reply); err != nil {
 			return fmt.Errorf("answer: %w", err)
 		}
 		var o order

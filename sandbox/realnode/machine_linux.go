@@ -60,7 +60,7 @@ func Boot(opts Options) (*Machine, error) {
 	m := &Machine{opts: opts, off: make(chan struct{})}
 	err := m.start()
 	if err == nil {
-		_, err = m.exchange(opts.bootSpec())
+		err = m.exchange(opts.bootSpec())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("boot %s: %w", opts.Node.Name, err), m.PowerOff())
@@ -70,7 +70,7 @@ func Boot(opts Options) (*Machine, error) {
 
 // start runs the first process in fresh namespaces, in the network of the machine.
 func (m *Machine) start() error {
-	m.cmd = exec.Command(m.opts.Self, InitCommand)
+	m.cmd = exec.Command(m.opts.Self, InitCommand) //nolint:noctx // it runs until PowerOff
 	m.cmd.Stderr = m.opts.Console
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
@@ -107,32 +107,30 @@ func (m *Machine) start() error {
 }
 
 // exchange sends a line and reads the answer.
-func (m *Machine) exchange(message any) (answer, error) {
+func (m *Machine) exchange(message any) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var reply answer
 	if err := json.NewEncoder(m.orders).Encode(message); err != nil {
-		return reply, fmt.Errorf("send an order to the first process of %s: %w", m.opts.Node.Name, err)
+		return fmt.Errorf("send an order to the first process of %s: %w", m.opts.Node.Name, err)
 	}
 	if err := readLine(m.answers, &reply); err != nil {
-		return reply, fmt.Errorf("hear from the first process of %s: %w", m.opts.Node.Name, err)
+		return fmt.Errorf("hear from the first process of %s: %w", m.opts.Node.Name, err)
 	}
 	if reply.Error != "" {
-		return reply, fmt.Errorf("machine %s: %s", m.opts.Node.Name, reply.Error)
+		return fmt.Errorf("machine %s: %s", m.opts.Node.Name, reply.Error)
 	}
-	return reply, nil
+	return nil
 }
 
 // StopProgram ends a program ("kubelet") of the machine for good and waits for its end.
 func (m *Machine) StopProgram(name string) error {
-	_, err := m.exchange(order{Stop: name})
-	return err
+	return m.exchange(order{Stop: name})
 }
 
 // StartProgram lets a stopped program run again.
 func (m *Machine) StartProgram(name string) error {
-	_, err := m.exchange(order{Start: name})
-	return err
+	return m.exchange(order{Start: name})
 }
 
 // Off is closed when the machine has lost its power, by PowerOff or by itself.

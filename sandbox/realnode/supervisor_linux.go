@@ -135,7 +135,7 @@ func (s *supervisor) runOnce(u *unit) {
 		} else if err := os.WriteFile(done, nil, 0o600); err == nil {
 			return
 		}
-		time.Sleep(restartDelay)
+		time.Sleep(restartDelay) //nolint:forbidigo // the first process of a machine ends with it
 	}
 }
 
@@ -160,7 +160,7 @@ func (s *supervisor) keepRunning(u *unit) {
 		u.changed.L.Unlock()
 		if wanted {
 			complain(u.Name, err)
-			time.Sleep(restartDelay)
+			time.Sleep(restartDelay) //nolint:forbidigo // the first process of a machine ends with it
 		}
 	}
 }
@@ -202,11 +202,11 @@ func (u *unit) stop() {
 // waitSocket returns when somebody accepts connections on a Unix socket.
 func waitSocket(path string) {
 	for path != "" {
-		if c, err := net.Dial("unix", path); err == nil {
+		if c, err := net.Dial("unix", path); err == nil { //nolint:noctx // a local socket answers at once
 			_ = c.Close() // it was opened only to see that it can be
 			return
 		}
-		time.Sleep(socketPoll)
+		time.Sleep(socketPoll) //nolint:forbidigo // the first process of a machine ends with it
 	}
 }
 

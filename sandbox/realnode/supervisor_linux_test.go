@@ -17,6 +17,7 @@ func shell(name, script string) program {
 	return program{Name: name, Args: []string{"sh", "-c", script}}
 }
 
+//nolint:paralleltest // it reaps the children of this process
 func TestSupervisor(t *testing.T) {
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")

@@ -171,8 +171,10 @@ func (s *Namespace) sysctl(values map[string]string) error {
 	entered := s.Do(func() {
 		for path, value := range values {
 			err := os.WriteFile(filepath.Join("/proc/sys/net", path), []byte(value), 0)
-			// A kernel without IPv6 has nothing to switch off.
-			if err != nil && !(os.IsNotExist(err) && strings.HasPrefix(path, "ipv6/")) {
+			if os.IsNotExist(err) && strings.HasPrefix(path, "ipv6/") {
+				continue // a kernel without IPv6 has nothing to switch off
+			}
+			if err != nil {
 				errs = append(errs, fmt.Errorf("namespace %s: %w", s.Name, err))
 			}
 		}

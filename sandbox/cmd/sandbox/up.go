@@ -23,7 +23,7 @@ func newUpCommand() *cobra.Command {
 		Long: `Runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler, an emulated Alibaba Cloud, and nodes on its instances:
 light nodes in this process on loopback addresses, or real machines with containers. Writes these files to DIR:
 
-  kubeconfig         kubeconfig of the administrator
+  kubeconfig         for clients, as administrator
   emulator           the URL of the emulated cloud
   cloud-config.conf  for cloud-controller-manager --cloud-config
 

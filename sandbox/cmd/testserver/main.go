@@ -78,7 +78,7 @@ func (s *server) run(ctx context.Context, plain, proxied []string, udp string, d
 		})
 	}
 	for i, address := range append(plain, proxied...) {
-		l, err := net.Listen("tcp", address)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
 			return err
 		}
@@ -90,12 +90,12 @@ func (s *server) run(ctx context.Context, plain, proxied []string, udp string, d
 		}
 		serve(l)
 	}
-	datagrams, err := s.serveUDP(&group, udp)
+	datagrams, err := s.serveUDP(ctx, &group, udp)
 	if err != nil {
 		return err
 	}
 	select {
-	case err := <-failed:
+	case err = <-failed:
 		return err
 	case <-ctx.Done():
 	}
@@ -141,11 +141,11 @@ func (s *server) report(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveUDP answers datagrams until the returned socket is closed.
-func (s *server) serveUDP(group *sync.WaitGroup, address string) (net.PacketConn, error) {
+func (s *server) serveUDP(ctx context.Context, group *sync.WaitGroup, address string) (net.PacketConn, error) {
 	if address == "" {
 		return nil, nil
 	}
-	conn, err := net.ListenPacket("udp", address)
+	conn, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp", address)
 	if err != nil {
 		return nil, err
 	}
