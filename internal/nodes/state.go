@@ -11,22 +11,22 @@ import (
 // TaintToBeDeleted is the cluster autoscaler's, on nodes that it is about to remove.
 const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
 
-// HasTaint reports whether the node has a taint with the key, whatever its value and effect.
-func HasTaint(node *corev1.Node, key string) bool {
+// hasTaint reports whether the node has a taint with the key, whatever its value and effect.
+func hasTaint(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == key })
 }
 
 // Uninitialized reports whether the node still waits for its cloud provider.
 func Uninitialized(node *corev1.Node) bool {
-	return HasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
+	return hasTaint(node, cloudproviderapi.TaintExternalCloudProvider)
 }
 
 // ShutDown reports whether the node-lifecycle controller found the node's instance stopped.
-func ShutDown(node *corev1.Node) bool { return HasTaint(node, cloudproviderapi.TaintNodeShutdown) }
+func ShutDown(node *corev1.Node) bool { return hasTaint(node, cloudproviderapi.TaintNodeShutdown) }
 
 // Leaving reports whether the node is about to go: its object is being deleted, or the cluster autoscaler removes it.
 func Leaving(node *corev1.Node) bool {
-	return node.DeletionTimestamp != nil || HasTaint(node, TaintToBeDeleted)
+	return node.DeletionTimestamp != nil || hasTaint(node, TaintToBeDeleted)
 }
 
 // Condition returns the condition of the type, nil when the node has none.

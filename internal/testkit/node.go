@@ -78,15 +78,6 @@ func PodCIDRs(cidrs ...string) func(*corev1.Node) {
 	}
 }
 
-// InternalIP adds addresses of type InternalIP.
-func InternalIP(addresses ...string) func(*corev1.Node) {
-	return func(node *corev1.Node) {
-		for _, address := range addresses {
-			node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
-		}
-	}
-}
-
 // Cordoned makes the Node unschedulable.
 func Cordoned(node *corev1.Node) { node.Spec.Unschedulable = true }
 

@@ -34,15 +34,10 @@ func Port(port int32, protocol corev1.Protocol) corev1.ServicePort {
 }
 
 // TCP adds TCP ports, each as [Port] makes it.
-func TCP(ports ...int32) func(*corev1.Service) { return addPorts(corev1.ProtocolTCP, ports) }
-
-// UDP adds UDP ports, each as [Port] makes it.
-func UDP(ports ...int32) func(*corev1.Service) { return addPorts(corev1.ProtocolUDP, ports) }
-
-func addPorts(protocol corev1.Protocol, ports []int32) func(*corev1.Service) {
+func TCP(ports ...int32) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		for _, port := range ports {
-			svc.Spec.Ports = append(svc.Spec.Ports, Port(port, protocol))
+			svc.Spec.Ports = append(svc.Spec.Ports, Port(port, corev1.ProtocolTCP))
 		}
 	}
 }
@@ -50,19 +45,4 @@ func addPorts(protocol corev1.Protocol, ports []int32) func(*corev1.Service) {
 // Annotation sets an annotation, by its whole key.
 func Annotation(key, value string) func(*corev1.Service) {
 	return func(svc *corev1.Service) { svc.Annotations[key] = value }
-}
-
-// ServiceLabel sets a label.
-func ServiceLabel(key, value string) func(*corev1.Service) {
-	return func(svc *corev1.Service) { svc.Labels[key] = value }
-}
-
-// Class sets spec.loadBalancerClass.
-func Class(class string) func(*corev1.Service) {
-	return func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = &class }
-}
-
-// LocalTraffic sets externalTrafficPolicy Local.
-func LocalTraffic(svc *corev1.Service) {
-	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 }

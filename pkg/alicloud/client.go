@@ -48,7 +48,7 @@ type Client struct {
 	limiter *limiter
 	// smallRoutePages remembers that the cloud refused the large page of route entries.
 	smallRoutePages atomic.Bool
-	// smallBackendCalls remembers that the cloud refused the larger number of members in a call.
+	// smallBackendCalls remembers that the cloud refused the larger number of backend servers in a call.
 	smallBackendCalls atomic.Bool
 }
 

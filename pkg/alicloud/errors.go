@@ -145,30 +145,6 @@ func (e *Error) isAmbiguous() bool {
 	return e.Code == "" || ambiguousCodes.Has(e.Code) || e.Status >= http.StatusInternalServerError
 }
 
-// Presence is what one read by id says about a resource.
-type Presence int
-
-const (
-	// PresenceUnknown means that the read failed or was refused, so nothing is known about the resource.
-	PresenceUnknown Presence = iota
-	// Present means that the cloud answered with the resource.
-	Present
-	// Absent means that the cloud answered, with a RequestId, that there is no such resource. One such answer is no proof that the
-	// resource is gone: a read right after the creation may be answered by a replica that lags, and a key of another account sees nothing.
-	Absent
-)
-
-// PresenceOf returns what the error of a read by id, which may be nil, says about the resource.
-func PresenceOf(err error) Presence {
-	switch {
-	case err == nil:
-		return Present
-	case IsNotFound(err):
-		return Absent
-	}
-	return PresenceUnknown
-}
-
 // HasCode reports whether err is an [Error] with one of the codes.
 func HasCode(err error, codes ...string) bool { return hasCode(err, sets.New(codes...)) }
 

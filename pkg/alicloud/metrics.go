@@ -35,7 +35,7 @@ var (
 
 	callSize = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Namespace: instruments.Namespace, Name: "api_call_size",
-		Help: "Elements per OpenAPI call that the client asks for, by kind: members of a vServer group in a call (\"backends\", 40 or 20), " +
+		Help: "Elements per OpenAPI call that the client asks for, by kind: backend servers of a vServer group in a call (\"backends\", 40 or 20), " +
 			"route entries in a page (\"route_entries\", 500 or 100). It goes down for good when the cloud refuses the larger size.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"kind"})

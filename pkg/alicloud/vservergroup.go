@@ -6,7 +6,7 @@ import (
 	"unique"
 )
 
-// How many members one vServer group call takes. Documents say 20; the official CCM sends 40 in production. The client
+// How many backend servers one vServer group call takes. Documents say 20; the official CCM sends 40 in production. The client
 // starts with the larger number and stays with the smaller one as soon as the cloud refuses it.
 // Source: https://www.alibabacloud.com/help/en/slb/api-addvservergroupbackendservers.
 const (
@@ -14,7 +14,7 @@ const (
 	smallBackendCall = 20
 )
 
-// codeTooManyBackends answers a call with more members than the cloud takes. It changed nothing.
+// codeTooManyBackends answers a call with more backend servers than the cloud takes. It changed nothing.
 const codeTooManyBackends = "TooManyBackendServers"
 
 // Backend types.
@@ -35,7 +35,7 @@ type VServerGroup struct {
 	Backends []Backend
 }
 
-// BackendKey identifies a member within its vServer group: one server may be a member under several ports.
+// BackendKey identifies a backend server within its vServer group: one server may be registered under several ports.
 type BackendKey struct {
 	// Type is [BackendECS] or [BackendENI].
 	Type string
@@ -46,7 +46,7 @@ type BackendKey struct {
 	Port     int
 }
 
-// Backend is one member of a vServer group.
+// Backend is one backend server of a vServer group.
 type Backend struct {
 	BackendKey
 	// Weight is 0 to [MaxWeight].
@@ -63,7 +63,7 @@ func (b Backend) String() string {
 	return fmt.Sprintf("%s:%d weight %d", server, b.Port, b.Weight)
 }
 
-// DescribeVServerGroups returns the groups of a CLB without their members.
+// DescribeVServerGroups returns the groups of a CLB without their backend servers.
 func (c *Client) DescribeVServerGroups(ctx context.Context, loadBalancerID string) ([]VServerGroup, error) {
 	out := &describeGroupsResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeVServerGroups", productSLB, params{"LoadBalancerId": loadBalancerID}, out); err != nil {
@@ -83,7 +83,7 @@ type describeGroupsResponse struct {
 	}
 }
 
-// DescribeVServerGroup returns a group with its members, or an error for which [IsNotFound] holds.
+// DescribeVServerGroup returns a group with its backend servers, or an error for which [IsNotFound] holds.
 func (c *Client) DescribeVServerGroup(ctx context.Context, id string) (VServerGroup, error) {
 	out := &describeGroupResponse{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeVServerGroupAttribute", productSLB, params{"VServerGroupId": id}, out); err != nil {
@@ -93,9 +93,9 @@ func (c *Client) DescribeVServerGroup(ctx context.Context, id string) (VServerGr
 		return VServerGroup{}, out.unusable("DescribeVServerGroupAttribute", "asked for %q, got %q", id, out.VServerGroupId)
 	}
 	group := VServerGroup{ID: out.VServerGroupId, Name: out.VServerGroupName, LoadBalancerID: out.LoadBalancerId}
-	members := out.BackendServers.BackendServer
-	group.Backends = make([]Backend, len(members))
-	for i, wire := range members {
+	backends := out.BackendServers.BackendServer
+	group.Backends = make([]Backend, len(backends))
+	for i, wire := range backends {
 		group.Backends[i] = wire.backend()
 	}
 	return group, nil
@@ -112,7 +112,7 @@ type answeredBackend struct {
 	Port, Weight                          int
 }
 
-// backend keeps one copy of each text: the same servers are members of every Service's groups, and the caller remembers them all.
+// backend keeps one copy of each text: the same servers are backend servers of every Service's groups, and the caller remembers them all.
 func (w answeredBackend) backend() Backend {
 	b := Backend{
 		BackendKey: BackendKey{Type: shared(w.Type), ServerID: shared(w.ServerId), ServerIP: shared(w.ServerIp), Port: w.Port},
@@ -129,8 +129,8 @@ func (w answeredBackend) backend() Backend {
 
 func shared(s string) string { return unique.Make(s).Value() }
 
-// BackendsPerCall is how many members one call of the vServer group actions takes: 40 or 20, or what [Options] say if that is
-// less. It may become smaller, never larger: a call of more members than it says by then was refused for that (see
+// BackendsPerCall is how many backend servers one call of the vServer group actions takes: 40 or 20, or what [Options] say if that is
+// less. It may become smaller, never larger: a call of more backend servers than it says by then was refused for that (see
 // [IsTooManyBackends]) and changed nothing.
 func (c *Client) BackendsPerCall() int {
 	if c.smallBackendCalls.Load() {
@@ -139,28 +139,28 @@ func (c *Client) BackendsPerCall() int {
 	return c.opts.MaxBackendsPerCall
 }
 
-// IsTooManyBackends reports whether a call was refused for the number of members in it. It changed nothing.
+// IsTooManyBackends reports whether a call was refused for the number of backend servers in it. It changed nothing.
 func IsTooManyBackends(err error) bool { return HasCode(err, codeTooManyBackends) }
 
-// sizedCall makes a call with a number of members and takes note when the cloud refuses so many.
-func (c *Client) sizedCall(members int, call func() error) error {
+// sizedCall makes a call with a number of backend servers and takes note when the cloud refuses so many.
+func (c *Client) sizedCall(backends int, call func() error) error {
 	err := call()
-	if members > smallBackendCall && IsTooManyBackends(err) {
+	if backends > smallBackendCall && IsTooManyBackends(err) {
 		c.smallBackendCalls.Store(true)
 		observeSize(sizeBackends, smallBackendCall)
 	}
 	return err
 }
 
-// CreateVServerGroup makes a group with up to [Client.BackendsPerCall] first members and returns its id. The action takes
+// CreateVServerGroup makes a group with up to [Client.BackendsPerCall] first backend servers and returns its id. The action takes
 // no client token: after an ambiguous error the group may exist.
-func (c *Client) CreateVServerGroup(ctx context.Context, loadBalancerID, name string, members []Backend) (string, error) {
+func (c *Client) CreateVServerGroup(ctx context.Context, loadBalancerID, name string, backends []Backend) (string, error) {
 	in := params{"LoadBalancerId": loadBalancerID, "VServerGroupName": name}
-	if len(members) > 0 {
-		in.setJSON("BackendServers", wireBackends(members))
+	if len(backends) > 0 {
+		in.setJSON("BackendServers", wireBackends(backends))
 	}
 	out := &describeGroupResponse{answer: newAnswer()}
-	err := c.sizedCall(len(members), func() error { return c.call(ctx, "CreateVServerGroup", productSLB, in, out) })
+	err := c.sizedCall(len(backends), func() error { return c.call(ctx, "CreateVServerGroup", productSLB, in, out) })
 	if err != nil {
 		return "", err
 	}
@@ -172,34 +172,34 @@ func (c *Client) DeleteVServerGroup(ctx context.Context, id string) error {
 	return c.slbWrite(ctx, "DeleteVServerGroup", params{"VServerGroupId": id})
 }
 
-// AddBackends adds up to [Client.BackendsPerCall] members. One bad server fails the whole call.
-func (c *Client) AddBackends(ctx context.Context, groupID string, members []Backend) error {
-	return c.backendWrite(ctx, "AddVServerGroupBackendServers", groupID, members)
+// AddBackends adds up to [Client.BackendsPerCall] backend servers. One bad server fails the whole call.
+func (c *Client) AddBackends(ctx context.Context, groupID string, backends []Backend) error {
+	return c.backendWrite(ctx, "AddVServerGroupBackendServers", groupID, backends)
 }
 
-// RemoveBackends removes up to [Client.BackendsPerCall] members; those that are not in the group are ignored.
-func (c *Client) RemoveBackends(ctx context.Context, groupID string, members []Backend) error {
-	return c.backendWrite(ctx, "RemoveVServerGroupBackendServers", groupID, members)
+// RemoveBackends removes up to [Client.BackendsPerCall] backend servers; those that are not in the group are ignored.
+func (c *Client) RemoveBackends(ctx context.Context, groupID string, backends []Backend) error {
+	return c.backendWrite(ctx, "RemoveVServerGroupBackendServers", groupID, backends)
 }
 
-// SetBackends changes weight and description of up to [Client.BackendsPerCall] members and leaves the others as they are.
-func (c *Client) SetBackends(ctx context.Context, groupID string, members []Backend) error {
-	return c.backendWrite(ctx, "SetVServerGroupAttribute", groupID, members)
+// SetBackends changes weight and description of up to [Client.BackendsPerCall] backend servers and leaves the others as they are.
+func (c *Client) SetBackends(ctx context.Context, groupID string, backends []Backend) error {
+	return c.backendWrite(ctx, "SetVServerGroupAttribute", groupID, backends)
 }
 
-// ReplaceBackends swaps up to [Client.BackendsPerCall] members for as many others in one call.
+// ReplaceBackends swaps up to [Client.BackendsPerCall] backend servers for as many others in one call.
 func (c *Client) ReplaceBackends(ctx context.Context, groupID string, remove, add []Backend) error {
 	in := params{"VServerGroupId": groupID}.
 		setJSON("OldBackendServers", wireBackends(remove)).setJSON("NewBackendServers", wireBackends(add))
 	return c.sizedCall(max(len(remove), len(add)), func() error { return c.slbWrite(ctx, "ModifyVServerGroupBackendServers", in) })
 }
 
-func (c *Client) backendWrite(ctx context.Context, action, groupID string, members []Backend) error {
-	in := params{"VServerGroupId": groupID}.setJSON("BackendServers", wireBackends(members))
-	return c.sizedCall(len(members), func() error { return c.slbWrite(ctx, action, in) })
+func (c *Client) backendWrite(ctx context.Context, action, groupID string, backends []Backend) error {
+	in := params{"VServerGroupId": groupID}.setJSON("BackendServers", wireBackends(backends))
+	return c.sizedCall(len(backends), func() error { return c.slbWrite(ctx, action, in) })
 }
 
-// wireBackend is a member as the calls that write take it. All values are strings, which every version of the API reads.
+// wireBackend is a backend server as the calls that write take it. All values are strings, which every version of the API reads.
 type wireBackend struct {
 	ServerID    string `json:"ServerId"`
 	ServerIP    string `json:"ServerIp,omitempty"`
@@ -209,12 +209,12 @@ type wireBackend struct {
 	Description string `json:"Description,omitempty"`
 }
 
-func wireBackends(members []Backend) []wireBackend {
-	wire := make([]wireBackend, len(members))
-	for i, member := range members {
+func wireBackends(backends []Backend) []wireBackend {
+	wire := make([]wireBackend, len(backends))
+	for i, b := range backends {
 		wire[i] = wireBackend{
-			ServerID: member.ServerID, ServerIP: member.ServerIP, Type: member.Type,
-			Port: fmt.Sprint(member.Port), Weight: fmt.Sprint(member.Weight), Description: member.Description,
+			ServerID: b.ServerID, ServerIP: b.ServerIP, Type: b.Type,
+			Port: fmt.Sprint(b.Port), Weight: fmt.Sprint(b.Weight), Description: b.Description,
 		}
 	}
 	return wire

@@ -32,7 +32,7 @@ func mayListEndpointSlices(ctx context.Context, kube kubernetes.Interface) (bool
 			return false, err
 		}
 		if !allowed {
-			klog.FromContext(ctx).Info("Members of load balancers are read from Endpoints: the role may not read EndpointSlices, "+
+			klog.FromContext(ctx).Info("Backends of load balancers are read from Endpoints: the role may not read EndpointSlices, "+
 				"and Endpoints hold at most 1,000 addresses of a Service", "verb", verb)
 			return false, nil
 		}

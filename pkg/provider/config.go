@@ -15,6 +15,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -204,7 +205,7 @@ func (f fileConfig) check() (Config, error) {
 	}
 	gates := problems.featureGates(g.FeatureGates)
 	config.NodeIPv6, config.TypeAnnotation = gates["IPv6DualStack"], gates[annotation.GateLoadBalancerType]
-	return config, oneLine(problems.err(), config.Endpoints.check("Global.endpoints.%s", strings.ToLower))
+	return config, initor.OneLine(problems.err(), config.Endpoints.check("Global.endpoints.%s", strings.ToLower))
 }
 
 // problemList collects what is wrong, so that a user sees all of it at once.

@@ -18,7 +18,7 @@ func (e *examination) rights(ctx context.Context) []rights.Set {
 	}
 	// Where this cannot be asked, the questions about the other rights say so.
 	if slices, err := mayListEndpointSlices(ctx, e.kube); err == nil && !slices {
-		instead := rights.ToWatch("", "endpoints", "members of load balancers, as EndpointSlices may not be read")
+		instead := rights.ToWatch("", "endpoints", "backends of load balancers, as EndpointSlices may not be read")
 		needed = append(needed, rights.Set{Feature: "services", Rights: []rights.Right{instead}})
 	}
 	if e.settings.ControllerIdentities {

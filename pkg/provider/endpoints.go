@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
 // Endpoints replace the default addresses, by product: "slb", "vpc", "ecs" and "sts" ("host", "host:port" or a URL, of which
@@ -73,16 +74,5 @@ func (e Endpoints) ForClient(network string, plainHTTP bool) alicloud.Endpoints 
 
 // checkSettings returns what is wrong with environment and flags.
 func (c *Cloud) checkSettings() error {
-	return oneLine(c.env.Check(), c.settings.Endpoints.check("--endpoints: %s", strings.ToLower))
-}
-
-// oneLine joins errors as [problemList] does.
-func oneLine(errs ...error) error {
-	var problems problemList
-	for _, err := range errs {
-		if err != nil {
-			problems = append(problems, err.Error())
-		}
-	}
-	return problems.err()
+	return initor.OneLine(c.env.Check(), c.settings.Endpoints.check("--endpoints: %s", strings.ToLower))
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
 // Environment holds the settings that come from environment variables, by the names of the official CCM and of the vendor's
@@ -109,7 +111,7 @@ func (e Environment) Check() error {
 	if name := e.Role.SessionName; name != "" && (len(name) < 2 || len(name) > maxSessionName || strings.ContainsFunc(name, notInSessionName)) {
 		problems.addf("environment %s: %q, accepted: 2 to %d letters, digits and .@_-", envSessionName, name, maxSessionName)
 	}
-	return oneLine(problems.err(), e.Endpoints.check("environment %s_ENDPOINT", strings.ToUpper))
+	return initor.OneLine(problems.err(), e.Endpoints.check("environment %s_ENDPOINT", strings.ToUpper))
 }
 
 func (p *problemList) checkARN(name, arn, kind string) {

@@ -27,7 +27,7 @@ func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncEr
 			product, known.replaced, known.balancer.ID(), known.balancer.Address())
 		return "", ""
 	case (done.writes > 0 || known.failure != "") && !isUnmet: // an unmet wish has an event of its own
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "%s %s is as the Service wants it", product, known.balancer.ID())
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "%s %s matches the Service", product, known.balancer.ID())
 	}
 	return "", known.replaced
 }

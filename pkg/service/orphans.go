@@ -14,7 +14,7 @@ const (
 	OrphanAccessList   = "access control list"
 	OrphanListener     = "listener"
 	OrphanGroup        = "vServer group"
-	OrphanMember       = "member"
+	OrphanBackend      = "backend server"
 )
 
 // Orphan is something of this cluster's in the cloud that no Service owns. It costs money or takes up a quota.

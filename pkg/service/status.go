@@ -12,7 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// ConditionSynced on a Service says whether its load balancer is as the Service wants it.
+// ConditionSynced on a Service says whether its load balancer matches it.
 const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 
 // updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays.
@@ -62,7 +62,7 @@ func conditionOf(product Product, problems []problem.Problem, syncErr error, ret
 	case syncErr == nil && isUnmet:
 		condition.Reason, condition.Message = unmet.Reason, unmet.Message
 	case syncErr == nil:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+" is as the Service wants it"
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+" matches the Service"
 	case !retryLater:
 		condition.Reason, condition.Message = failureReason(syncErr), syncErr.Error()
 	default:
@@ -71,7 +71,7 @@ func conditionOf(product Product, problems []problem.Problem, syncErr error, ret
 	return condition, true
 }
 
-// unmetWish returns the gravest of the problems that keep the load balancer from being as the Service wants it, until its user changes
+// unmetWish returns the gravest of the problems that keep the load balancer from matching the Service, until its user changes
 // something.
 func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
 	for _, reason := range []string{problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute} {

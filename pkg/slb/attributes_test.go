@@ -254,7 +254,7 @@ func TestFullVSwitchIsNotTheEnd(t *testing.T) {
 	w.put(testService("web", 80))
 	w.fault(map[string]any{"action": "CreateLoadBalancer", "code": "VSwitchAvailableIpNotExist", "status": 400})
 	w.mustPass("web")
-	calls := w.emulator.Calls(w.mark)
+	calls := w.emulator.Unread()
 	last := ""
 	for _, call := range calls {
 		if call.Action == "CreateLoadBalancer" {

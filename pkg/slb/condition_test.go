@@ -11,9 +11,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestConditionSaysWhatIsToBeMended: as long as something keeps the CLB from being as the Service wants it, the condition is
+// TestConditionSaysWhatToChange: as long as something keeps the CLB from matching the Service, the condition is
 // false and names it, also when one thing takes the place of another; then it is true again.
-func TestConditionSaysWhatIsToBeMended(t *testing.T) {
+func TestConditionSaysWhatToChange(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		change         func(*world, *corev1.Service)

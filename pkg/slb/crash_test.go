@@ -30,7 +30,7 @@ func (w *world) converge(name string) {
 	w.t.Helper()
 	var err error
 	for range maxPasses {
-		before := len(w.emulator.Calls(w.mark))
+		before := len(w.emulator.Unread())
 		if err = w.pass(name); err == nil && len(writesIn(w, before)) == 0 {
 			return
 		}
@@ -41,7 +41,7 @@ func (w *world) converge(name string) {
 // writesIn returns the writes that arrived after the first skip calls.
 func writesIn(w *world, skip int) []string {
 	var actions []string
-	for _, call := range w.emulator.Calls(w.mark)[skip:] {
+	for _, call := range w.emulator.Unread()[skip:] {
 		actions = append(actions, call.Action)
 	}
 	return writesOf(actions)

@@ -8,10 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -52,31 +51,7 @@ func (c *buildCase) build() (*model.Model, []problem.Problem) {
 // testSlice makes a slice with one ready endpoint per item "address@node"; a "!" in front makes it terminating, a "?" not
 // ready, and no "@" leaves out the node.
 func testSlice(port corev1.ServicePort, items ...string) *discoveryv1.EndpointSlice {
-	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: "web-" + strings.Join(items, "-"), Namespace: testNamespace, Labels: map[string]string{discoveryv1.LabelServiceName: "web"},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &port.Name, Protocol: &port.Protocol, Port: ptr.To(port.TargetPort.IntVal)}},
-	}
-	for _, item := range items {
-		endpoint := discoveryv1.Endpoint{}
-		switch item[0] {
-		case '!':
-			endpoint.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(true), Terminating: ptr.To(true)}
-			item = item[1:]
-		case '?':
-			endpoint.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)}
-			item = item[1:]
-		}
-		address, node, placed := strings.Cut(item, "@")
-		endpoint.Addresses = []string{address}
-		if placed {
-			endpoint.NodeName = &node
-		}
-		slice.Endpoints = append(slice.Endpoints, endpoint)
-	}
-	return slice
+	return testkit.EndpointSlice("web", port, items...)
 }
 
 // memberLines shows the groups of a model for people.

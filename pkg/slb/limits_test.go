@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -42,7 +43,7 @@ func newFleet(t *testing.T) *fleet {
 	cfg.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
 	e := emulatortest.New(t, emulator.Options{Config: cfg, RateLimits: emulator.RateLimitsPublished})
 	w := &world{
-		t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{},
+		t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{},
 		config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
@@ -74,20 +75,20 @@ func (f *fleet) stop() {
 func (f *fleet) rest() {
 	f.t.Helper()
 	for quiet := 0; quiet < 2; quiet++ {
-		before := len(f.emulator.Calls(f.mark))
+		before := len(f.emulator.Unread())
 		time.Sleep(65 * time.Second)
 		synctest.Wait()
-		if len(f.emulator.Calls(f.mark)) > before {
+		if len(f.emulator.Unread()) > before {
 			quiet = -1
 		}
 	}
 }
 
-// writes returns the writes of some actions since the mark, and fails on any that the cloud throttled.
+// writes returns the writes of some actions that were not read yet, and fails on any that the cloud throttled.
 func (f *fleet) writes(actions ...string) []emulator.Call {
 	f.t.Helper()
 	var found []emulator.Call
-	for _, call := range f.emulator.Calls(f.mark) {
+	for _, call := range f.emulator.Unread() {
 		if strings.HasPrefix(call.Code, "Throttling") {
 			f.t.Fatalf("%s was throttled at %s", call.Action, call.Time)
 		}

@@ -69,7 +69,7 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 			return fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
 		}
 		for _, server := range full.Backends {
-			census.marked(service.Orphan{Kind: service.OrphanMember, ID: server.String(), Name: server.Description, In: group.ID}, server.Description, lb.ID)
+			census.marked(service.Orphan{Kind: service.OrphanBackend, ID: server.String(), Name: server.Description, In: group.ID}, server.Description, lb.ID)
 		}
 	}
 	return nil

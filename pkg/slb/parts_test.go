@@ -16,8 +16,7 @@ import (
 func (w *world) memberCalls() []string {
 	w.t.Helper()
 	var found []string
-	for _, call := range w.emulator.Calls(w.mark) {
-		w.mark = call.Seq
+	for _, call := range w.emulator.NewCalls() {
 		for _, parameter := range []string{"BackendServers", "NewBackendServers"} {
 			var members []any
 			if text := call.Parameters[parameter]; text == "" || json.Unmarshal([]byte(text), &members) != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -132,7 +133,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	t.Helper()
 	s := &soak{
 		world: &world{
-			t: t, emulator: soakCloud(t, seed), kube: newClientset(),
+			t: t, emulator: soakCloud(t, seed), kube: testkit.NewClientset(),
 			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
 		},
 		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}, witness: newWitness(),
@@ -295,7 +296,7 @@ func (s *soak) dismiss(name string) {
 func (s *soak) desired() map[string]cloudLB {
 	s.t.Helper()
 	e := processCloud(s.t)
-	fresh := &world{t: s.t, emulator: e, api: processClient(s.t, e), kube: newClientset(), config: s.config, transport: &mortal{}}
+	fresh := &world{t: s.t, emulator: e, api: processClient(s.t, e), kube: testkit.NewClientset(), config: s.config, transport: &mortal{}}
 	fresh.factory = informers.NewSharedInformerFactory(fresh.kube, 0)
 	opts := fresh.options()
 	opts.Recorder = &record.FakeRecorder{}

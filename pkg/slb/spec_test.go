@@ -109,7 +109,7 @@ func TestWhatOnlyANewCLBCouldHave(t *testing.T) {
 	}
 	events := w.newEvents()
 	if len(events) != 1 || !strings.Contains(events[0], "address-type") || !strings.Contains(events[0], "ip-version") {
-		t.Errorf("events %q, want one that names both, and none that says all is as the Service wants it", events)
+		t.Errorf("events %q, want one that names both, and none that says that all matches the Service", events)
 	}
 	w.mustPass("web")
 	if events := w.newEvents(); len(events) != 0 {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -158,7 +159,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := processCloud(t)
-		w := &world{t: t, emulator: e, kube: newClientset(), api: processClient(t, e), transport: &mortal{}, config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
+		w := &world{t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{}, config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 10)
 		w.Reconciler = service.NewReconciler(w.options())

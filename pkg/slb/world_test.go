@@ -14,8 +14,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -24,6 +22,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -60,8 +59,6 @@ type world struct {
 	// inProcess reaches the cloud without a network, for tests whose time is their own.
 	inProcess bool
 	*service.Reconciler
-
-	mark int64 // number of the last call that counts no more
 }
 
 // mortal kills its process after a number of writes: nothing gets out any more.
@@ -144,7 +141,7 @@ func unstartedWorld(tb testing.TB, cfg *cloud.Config) *world {
 	cfg.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}, {ID: "acl-2", Entries: []string{"10.0.0.0/8"}}}
 	e := emulatortest.New(tb, emulator.Options{Config: cfg})
 	w := &world{
-		t: tb, emulator: e, kube: newClientset(), events: make(chan string, 1000),
+		t: tb, emulator: e, kube: testkit.NewClientset(), events: make(chan string, 1000),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
 	}
 	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -152,12 +149,6 @@ func unstartedWorld(tb testing.TB, cfg *cloud.Config) *world {
 	})
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	return w
-}
-
-// newClientset returns an API server without managed fields: with them every write would build a table of all types anew,
-// which is most of what thousands of worlds cost.
-func newClientset() *fake.Clientset {
-	return fake.NewSimpleClientset() //nolint:staticcheck // see above; nothing here applies on the server's side
 }
 
 // restart begins anew with a process that remembers nothing.
@@ -242,37 +233,18 @@ func (w *world) putSlice(slice *discoveryv1.EndpointSlice) {
 }
 
 func testNode(name string, change ...func(*corev1.Node)) *corev1.Node {
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1", Labels: map[string]string{}},
-		Spec:       corev1.NodeSpec{ProviderID: testRegion + ".i-" + name},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-	}
-	for _, f := range change {
-		f(node)
-	}
-	return node
+	return testkit.Node(name, change...)
 }
 
 // testService makes a Service with the given TCP ports; the node port is 30000 higher.
 func testService(name string, ports ...int32) *corev1.Service {
-	svc := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: testNamespace, UID: types.UID("0f5e8a1c-" + name), ResourceVersion: "1", Annotations: map[string]string{},
-		},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyCluster},
-	}
+	svc := testkit.Service(name, testkit.TCP(ports...))
 	annotate(svc, annotation.AddressType, "intranet")
-	for _, port := range ports {
-		svc.Spec.Ports = append(svc.Spec.Ports, testPort(port, corev1.ProtocolTCP))
-	}
 	return svc
 }
 
 func testPort(port int32, protocol corev1.Protocol) corev1.ServicePort {
-	return corev1.ServicePort{
-		Name: fmt.Sprintf("%s-%d", strings.ToLower(string(protocol)), port), Protocol: protocol, Port: port,
-		TargetPort: intstr.FromInt32(port + 8000), NodePort: port + 30000,
-	}
+	return testkit.Port(port, protocol)
 }
 
 func key(suffix annotation.Suffix) string { return annotation.Prefixes[0] + string(suffix) }
@@ -337,28 +309,9 @@ func (w *world) drift(name string) {
 }
 
 // calls returns the actions since the last time, as "Action" or "Action=Code".
-func (w *world) calls() []string {
-	var actions []string
-	for _, call := range w.emulator.Calls(w.mark) {
-		w.mark = call.Seq
-		text := call.Action
-		if call.Code != "" {
-			text += "=" + call.Code
-		}
-		actions = append(actions, text)
-	}
-	return actions
-}
+func (w *world) calls() []string { return w.emulator.NewActions() }
 
-func writesOf(actions []string) []string {
-	var writes []string
-	for _, action := range actions {
-		if !strings.HasPrefix(action, "Describe") {
-			writes = append(writes, action)
-		}
-	}
-	return writes
-}
+func writesOf(actions []string) []string { return emulatortest.Writes(actions) }
 
 // newEvents returns the events since the last time.
 func (w *world) newEvents() []string {
@@ -384,26 +337,9 @@ func (w *world) fault(rule map[string]any) {
 }
 
 // faultHits counts the calls that the injected faults hit.
-func (w *world) faultHits() int {
-	w.t.Helper()
-	var answer struct{ Faults []struct{ Hit int } }
-	w.read("faults", &answer)
-	hits := 0
-	for _, fault := range answer.Faults {
-		hits += fault.Hit
-	}
-	return hits
-}
+func (w *world) faultHits() int { return w.emulator.FaultHits() }
 
-func (w *world) clearFaults() {
-	w.t.Helper()
-	w.emulator.Admin(http.MethodDelete, "/_emulator/faults", "")
-}
+func (w *world) clearFaults() { w.emulator.ClearFaults() }
 
 // read asks the emulator's admin API.
-func (w *world) read(path string, into any) {
-	w.t.Helper()
-	if err := json.Unmarshal(w.emulator.Admin(http.MethodGet, "/_emulator/"+path, ""), into); err != nil {
-		w.t.Fatal(err)
-	}
-}
+func (w *world) read(page string, into any) { w.emulator.Read(page, into) }

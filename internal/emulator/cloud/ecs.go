@@ -68,8 +68,8 @@ type InstanceSpec struct {
 	Tags            map[string]string
 }
 
-// DefaultInstanceType is the type of instances that name none.
-const DefaultInstanceType = "ecs.g7.large"
+// defaultInstanceType is the type of instances that name none.
+const defaultInstanceType = "ecs.g7.large"
 
 // AddInstance creates an instance with its primary interface. An empty id gets a fresh one. The caller holds the lock.
 func (s *Store) AddInstance(id string, spec InstanceSpec, phase Phase) (*Instance, error) {
@@ -135,7 +135,7 @@ func (s *Store) ipv6Addresses(vsw *VSwitch, texts []string) ([]string, error) {
 func (i *Instance) fillDefaults() {
 	setDefault(&i.Name, i.ID)
 	setDefault(&i.HostName, i.Name)
-	setDefault(&i.Type, DefaultInstanceType)
+	setDefault(&i.Type, defaultInstanceType)
 	setDefault(&i.ImageID, "aliyun_3_x64_20G_alibase_20240528.vhd")
 	setDefault(&i.ChargeType, "PostPaid")
 	setDefault(&i.SpotStrategy, "NoSpot")

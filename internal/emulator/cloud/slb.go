@@ -110,11 +110,6 @@ type Backend struct {
 	Description              string
 }
 
-// SameServer reports whether two entries name the same backend server.
-func (b Backend) SameServer(o Backend) bool {
-	return b.ServerID == o.ServerID && b.Port == o.Port && b.ServerIP == o.ServerIP
-}
-
 // UsedBy returns the listeners that send to a group.
 func (lb *LoadBalancer) UsedBy(groupID string) []*Listener {
 	var users []*Listener

@@ -43,11 +43,6 @@ func (t Tags) Set(key, value string) Tags {
 	return append(out, Tag{key, value})
 }
 
-// Without returns the tags without a key. The receiver is not changed.
-func (t Tags) Without(key string) Tags {
-	return slices.DeleteFunc(slices.Clone(t), func(tag Tag) bool { return tag.Key == key })
-}
-
 // Match reports whether the tags hold every wanted one; an empty wanted value matches any value.
 func (t Tags) Match(want []Tag) bool {
 	for _, w := range want {

@@ -31,7 +31,7 @@ type Cloud struct {
 	t       testing.TB
 	handler http.Handler
 	serve   func() string
-	seen    int64 // number of the last call that NewActions has returned
+	seen    int64 // number of the last call that NewCalls has returned
 }
 
 // New starts an emulator. Without [Cloud.URL] it needs no network, so that it also works inside a synctest bubble.
@@ -161,11 +161,22 @@ func (c *Cloud) Count(since int64, actions ...string) int {
 	return n
 }
 
-// NewActions returns the calls since the last time, each as "Action" or "Action=Code". One goroutine at a time uses it.
+// Unread returns the calls that [Cloud.NewCalls] has not returned yet.
+func (c *Cloud) Unread() []emulator.Call { return c.Calls(c.seen) }
+
+// NewCalls returns the calls since the last time. One goroutine at a time uses it.
+func (c *Cloud) NewCalls() []emulator.Call {
+	calls := c.Unread()
+	if len(calls) > 0 {
+		c.seen = calls[len(calls)-1].Seq
+	}
+	return calls
+}
+
+// NewActions is [Cloud.NewCalls] with each call as "Action" or "Action=Code".
 func (c *Cloud) NewActions() []string {
 	var actions []string
-	for _, call := range c.Calls(c.seen) {
-		c.seen = call.Seq
+	for _, call := range c.NewCalls() {
 		text := call.Action
 		if call.Code != "" {
 			text += "=" + call.Code

@@ -27,8 +27,8 @@ type Call struct {
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// DefaultLimit is how many calls are kept in memory; older ones are forgotten. A call takes about 1 KiB.
-const DefaultLimit = 100_000
+// defaultLimit is how many calls are kept in memory; older ones are forgotten. A call takes about 1 KiB.
+const defaultLimit = 100_000
 
 // Journal keeps the last calls. It is safe for concurrent use.
 type Journal struct {
@@ -41,10 +41,10 @@ type Journal struct {
 	out   *json.Encoder
 }
 
-// New makes a journal of at most limit calls (0 = DefaultLimit) that also writes each as a line of JSON to out unless nil.
+// New makes a journal of at most limit calls (0 = defaultLimit) that also writes each as a line of JSON to out unless nil.
 func New(limit int, out io.Writer) *Journal {
 	if limit <= 0 {
-		limit = DefaultLimit
+		limit = defaultLimit
 	}
 	j := &Journal{limit: limit}
 	if out != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 )
 
-// Algorithm3 is the name of the header signature.
-const Algorithm3 = "ACS3-HMAC-SHA256"
+// algorithm3 is the name of the header signature.
+const algorithm3 = "ACS3-HMAC-SHA256"
 
 // Authorization is the content of an ACS3 Authorization header.
 type Authorization struct {
@@ -21,11 +21,11 @@ type Authorization struct {
 	Signature     string
 }
 
-// ParseAuthorization reads "ACS3-HMAC-SHA256 Credential=...,SignedHeaders=a;b,Signature=...".
-func ParseAuthorization(value string) (Authorization, *api.Error) {
-	incomplete := api.BadRequest("IncompleteSignature", "The Authorization header does not conform to %s.", Algorithm3)
+// parseAuthorization reads "ACS3-HMAC-SHA256 Credential=...,SignedHeaders=a;b,Signature=...".
+func parseAuthorization(value string) (Authorization, *api.Error) {
+	incomplete := api.BadRequest("IncompleteSignature", "The Authorization header does not conform to %s.", algorithm3)
 	algorithm, rest, ok := strings.Cut(value, " ")
-	if !ok || algorithm != Algorithm3 {
+	if !ok || algorithm != algorithm3 {
 		return Authorization{}, incomplete
 	}
 	var a Authorization
@@ -61,15 +61,15 @@ func CanonicalRequest(method, path string, query api.Params, header http.Header,
 	return b.String()
 }
 
-// StringToSign3 is what the ACS3 key signs: the algorithm and the digest of the canonical request.
-func StringToSign3(canonicalRequest string) string {
-	return Algorithm3 + "\n" + digest([]byte(canonicalRequest))
+// stringToSign3 is what the ACS3 key signs: the algorithm and the digest of the canonical request.
+func stringToSign3(canonicalRequest string) string {
+	return algorithm3 + "\n" + digest([]byte(canonicalRequest))
 }
 
 // Sign3 computes the ACS3 signature of a canonical request.
 func Sign3(secret, canonicalRequest string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(StringToSign3(canonicalRequest)))
+	mac.Write([]byte(stringToSign3(canonicalRequest)))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 

@@ -67,7 +67,7 @@ func (v *Verifier) verify1(r *Request, now time.Time) (string, *api.Error) {
 }
 
 func (v *Verifier) verify3(r *Request, now time.Time) (string, *api.Error) {
-	auth, bad := ParseAuthorization(r.Header.Get("Authorization"))
+	auth, bad := parseAuthorization(r.Header.Get("Authorization"))
 	if bad != nil {
 		return "", bad
 	}
@@ -88,7 +88,7 @@ func (v *Verifier) verify3(r *Request, now time.Time) (string, *api.Error) {
 		ok = ok || equal(Sign3(key.Secret, text), auth.Signature)
 	}
 	if !ok {
-		return key.ID, v.mismatch(StringToSign3(text))
+		return key.ID, v.mismatch(stringToSign3(text))
 	}
 	return key.ID, v.fresh(key.ID, r.Header.Get("x-acs-signature-nonce"), r.Header.Get("x-acs-date"), now)
 }

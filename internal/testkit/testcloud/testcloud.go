@@ -3,7 +3,6 @@
 package testcloud
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
@@ -56,14 +55,6 @@ func (a *Account) ClientOf(id, secret string) *alicloud.Client {
 // RootKey is the access key of the built-in configuration, which has all permissions.
 func RootKey() alicloud.StaticCredentials {
 	return alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret}
-}
-
-// OverHTTP makes a client reach the emulator through a socket and the transport.
-func (a *Account) OverHTTP(transport http.RoundTripper) func(*alicloud.Options) {
-	return func(o *alicloud.Options) {
-		url := a.URL()
-		o.Endpoints.SLB, o.Endpoints.VPC, o.Endpoints.ECS, o.Transport = url, url, url, transport
-	}
 }
 
 // Routes returns the custom entries of a route table as a map from CIDR to instance.

@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
-// HasOpenKruise says whether the API server knows BroadcastJobs.
-func HasOpenKruise(api discovery.DiscoveryInterface) (bool, error) {
+// hasOpenKruise says whether the API server knows BroadcastJobs.
+func hasOpenKruise(api discovery.DiscoveryInterface) (bool, error) {
 	version := kruise.SchemeGroupVersion.String()
 	list, err := api.ServerResourcesForGroupVersion(version)
 	if apierrors.IsNotFound(err) {

@@ -91,7 +91,7 @@ func (r *Rollout) checkDriver() error {
 	if r.opts.Config.Driver != DriverBroadcastJob {
 		return nil
 	}
-	installed, err := HasOpenKruise(r.opts.Kube.Discovery())
+	installed, err := hasOpenKruise(r.opts.Kube.Discovery())
 	if err == nil && !installed {
 		err = ErrNoOpenKruise
 	}

@@ -133,13 +133,13 @@ func TestParseTags(t *testing.T) {
 		{"=1", ""}, {"a=1,a=2", ""}, {mark.TagOwner + "=x", ""}, {"acs:x=1", ""}, {"a=aliyunx", ""}, {"a=http://x", ""},
 		{strings.Repeat("标", 64) + "=1", strings.Repeat("标", 64) + "=1"}, {strings.Repeat("k", 65) + "=1", ""}, {"k=" + strings.Repeat("v", 129), ""}, {"", ""},
 	} {
-		tags, err := ParseTags(test.text)
+		tags, err := parseTags(test.text)
 		var texts []string
 		for _, tag := range tags {
 			texts = append(texts, tag.Key+"="+tag.Value)
 		}
 		if got := strings.Join(texts, " "); got != test.want || (err == nil) != (test.want != "") {
-			t.Errorf("ParseTags(%q) = %q, %v, want %q", test.text, got, err, test.want)
+			t.Errorf("parseTags(%q) = %q, %v, want %q", test.text, got, err, test.want)
 		}
 	}
 }

@@ -54,7 +54,7 @@ var rules = []rule{
 	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, "loadbalancer-force-override-listeners has no effect without loadbalancer-id"},
 	{without(VGroupPort, has(LoadBalancerID)), nil, "loadbalancer-vgroup-port has no effect without loadbalancer-id"},
 	{has(Type), nil, "loadbalancer-type is not read: the feature gate " + GateLoadBalancerType + " is off"},
-	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == NetworkVPC }), nil,
+	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), nil,
 		"loadbalancer-network-type: classic has no effect without loadbalancer-address-type: intranet"},
 	{func(p Params) bool {
 		return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))

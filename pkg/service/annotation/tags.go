@@ -25,8 +25,8 @@ const OwnTags = 2
 // ReservedTags are the keys of our own tags, which no annotation can set.
 var ReservedTags = sets.New(mark.TagOwner, mark.TagCluster, mark.TagReused, mark.TagApplied, mark.TagWritten, mark.TagDomains)
 
-// ParseTags reads "k=v,k2=v2". A key without value has the empty one. As with the official CCM, a value ends at a second "=".
-func ParseTags(text string) ([]alicloud.Tag, error) {
+// parseTags reads "k=v,k2=v2". A key without value has the empty one. As with the official CCM, a value ends at a second "=".
+func parseTags(text string) ([]alicloud.Tag, error) {
 	var tags []alicloud.Tag
 	seen := sets.New[string]()
 	for item := range strings.SplitSeq(text, ",") {
@@ -52,7 +52,7 @@ func TagsOf(params Params) []alicloud.Tag {
 	if !params.Has(AdditionalTags) {
 		return nil
 	}
-	tags, err := ParseTags(params.Get(AdditionalTags))
+	tags, err := parseTags(params.Get(AdditionalTags))
 	if err != nil {
 		return nil
 	}

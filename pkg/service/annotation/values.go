@@ -16,7 +16,7 @@ import (
 const (
 	// DefaultSpec is the specification of a pay-by-specification CLB where no annotation gives one.
 	DefaultSpec    = "slb.s1.small"
-	NetworkVPC     = "vpc"
+	networkVPC     = "vpc"
 	NetworkClassic = "classic"
 )
 
@@ -86,7 +86,7 @@ func (v Value) acceptsPairs(text string) bool {
 	var err error
 	switch v.Kind {
 	case Tags:
-		_, err = ParseTags(text)
+		_, err = parseTags(text)
 	case Domains:
 		_, err = ParseExtensions(text)
 	case Selector:

@@ -41,11 +41,11 @@ func TestEndpointsAreProjectedToSlices(t *testing.T) {
 
 func sliceLine(slice *discoveryv1.EndpointSlice, port corev1.ServicePort) string {
 	line := string(slice.AddressType)
-	if number, ok := PortOf(slice, port); ok {
+	if number, ok := portOf(slice, port); ok {
 		line += fmt.Sprintf(" %s:%d", port.Name, number)
 	}
 	for _, endpoint := range slice.Endpoints {
-		state := map[EndpointState]string{EndpointGone: "gone", EndpointReady: "ready", EndpointTerminating: "terminating"}[StateOf(endpoint)]
+		state := map[endpointState]string{endpointGone: "gone", endpointReady: "ready", endpointTerminating: "terminating"}[stateOf(endpoint)]
 		line += fmt.Sprintf(" %s@%s %s", endpoint.Addresses[0], *endpoint.NodeName, state)
 	}
 	return line

@@ -117,12 +117,12 @@ type endpointCounts struct {
 func (r *Resolver) count(port corev1.ServicePort) endpointCounts {
 	counts := endpointCounts{ready: map[string]int{}, terminating: map[string]int{}}
 	counts.withoutPort = !r.each(port, func(endpoint discoveryv1.Endpoint, _ int32) {
-		state := StateOf(endpoint)
+		state := stateOf(endpoint)
 		switch {
-		case state == EndpointGone:
+		case state == endpointGone:
 		case endpoint.NodeName == nil:
 			counts.unplaced++
-		case state == EndpointReady:
+		case state == endpointReady:
 			counts.ready[*endpoint.NodeName]++
 		default:
 			counts.terminating[*endpoint.NodeName]++

@@ -46,7 +46,7 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 	var outside, missing []string
 	withPort := r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
 		state := backendState(endpoint, r.in.Waiting)
-		if state == EndpointGone || !wanted(endpoint) {
+		if state == endpointGone || !wanted(endpoint) {
 			return
 		}
 		address := endpoint.Addresses[0]
@@ -63,7 +63,7 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 		if endpoint.Zone != nil {
 			backend.Zone = *endpoint.Zone
 		}
-		if state == EndpointTerminating {
+		if state == endpointTerminating {
 			terminating = append(terminating, backend)
 		} else {
 			ready = append(ready, backend)
@@ -91,11 +91,11 @@ func interfaceProblems(outside, missing []string) []problem.Problem {
 }
 
 // backendState is the state of an endpoint whose address is to be a backend.
-func backendState(endpoint discoveryv1.Endpoint, waiting sets.Set[string]) EndpointState {
-	if state := StateOf(endpoint); state != EndpointGone || !waiting.Has(endpoint.Addresses[0]) {
+func backendState(endpoint discoveryv1.Endpoint, waiting sets.Set[string]) endpointState {
+	if state := stateOf(endpoint); state != endpointGone || !waiting.Has(endpoint.Addresses[0]) {
 		return state
 	}
-	return EndpointReady
+	return endpointReady
 }
 
 // MayHaveInterface reports whether a network interface of the VPC may have the address; without blocks every one may.
@@ -114,7 +114,7 @@ type PodAddress struct {
 func PodAddresses(in Input) []PodAddress {
 	var addresses []PodAddress
 	eachPodAddress(in, func(endpoint discoveryv1.Endpoint) {
-		if backendState(endpoint, in.Waiting) == EndpointGone {
+		if backendState(endpoint, in.Waiting) == endpointGone {
 			return
 		}
 		address := PodAddress{Address: endpoint.Addresses[0]}

@@ -76,29 +76,29 @@ func (r *Resolver) Backends(port corev1.ServicePort) (Set, []problem.Problem) {
 	}
 }
 
-// EndpointState is what an endpoint can do.
-type EndpointState int
+// endpointState is what an endpoint can do.
+type endpointState int
 
-// The values of [EndpointState].
+// The values of [endpointState].
 const (
-	EndpointGone EndpointState = iota
-	EndpointReady
-	// EndpointTerminating still serves the connections it has.
-	EndpointTerminating
+	endpointGone endpointState = iota
+	endpointReady
+	// endpointTerminating still serves the connections it has.
+	endpointTerminating
 )
 
-// StateOf reads the conditions; a missing condition means ready (documented in the EndpointSlice API).
-func StateOf(endpoint discoveryv1.Endpoint) EndpointState {
+// stateOf reads the conditions; a missing condition means ready (documented in the EndpointSlice API).
+func stateOf(endpoint discoveryv1.Endpoint) endpointState {
 	conditions := endpoint.Conditions
 	terminating := conditions.Terminating != nil && *conditions.Terminating
 	serving := conditions.Serving == nil || *conditions.Serving
 	switch {
 	case terminating && serving:
-		return EndpointTerminating
+		return endpointTerminating
 	case !terminating && (conditions.Ready == nil || *conditions.Ready):
-		return EndpointReady
+		return endpointReady
 	}
-	return EndpointGone
+	return endpointGone
 }
 
 // endpointKey identifies an endpoint of a port. Pods with the host's network share its address, each with a number of its own.
@@ -118,7 +118,7 @@ func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.End
 			continue
 		}
 		endpoints = true
-		number, found := PortOf(slice, port)
+		number, found := portOf(slice, port)
 		if !found {
 			continue
 		}
@@ -134,9 +134,9 @@ func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.End
 	return ok || !endpoints
 }
 
-// PortOf finds the number of the Service's port in a slice: by its name, because the number may differ from slice to slice, or else
+// portOf finds the number of the Service's port in a slice: by its name, because the number may differ from slice to slice, or else
 // by a numeric target port. Slices follow a renamed port a moment later, and those that people write may have another name.
-func PortOf(slice *discoveryv1.EndpointSlice, port corev1.ServicePort) (int32, bool) {
+func portOf(slice *discoveryv1.EndpointSlice, port corev1.ServicePort) (int32, bool) {
 	byNumber := false
 	for _, candidate := range slice.Ports {
 		protocol := corev1.ProtocolTCP

@@ -17,7 +17,7 @@ type Config struct {
 	// DisablePublicSLB refuses Services that ask for a public address. Existing CLBs are left as they are, and their
 	// deletion works.
 	DisablePublicSLB bool
-	// DefaultBackendENI makes addresses of pods the members where no annotation says otherwise. It needs pods whose
+	// DefaultBackendENI makes addresses of pods the backends where no annotation says otherwise. It needs pods whose
 	// addresses belong to network interfaces of the VPC.
 	DefaultBackendENI bool
 	// Region is the region of the CLBs. The zones of a CLB must be in it.
@@ -26,7 +26,7 @@ type Config struct {
 	TypeAnnotation bool
 	// APIServerAddresses are those by which this program reaches the API server. A CLB with one of them is never reused.
 	APIServerAddresses []string
-	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are members. Default
+	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are backends. Default
 	// [backend.ControlPlaneAuto].
 	ControlPlaneNodes backend.ControlPlanePolicy
 }

@@ -52,7 +52,7 @@ func OwnerOf(svc *corev1.Service, clusterID string) Owner {
 }
 
 // Mark returns the description of a listener (port is the Service's) or the name of a group (port is the node port, or
-// the target port where members are addresses of pods).
+// the target port where backends are addresses of pods).
 func (o Owner) Mark(port string) string {
 	return strings.Join([]string{markPrefix, port, o.Service.Name, o.Service.Namespace, o.ClusterID}, "/")
 }

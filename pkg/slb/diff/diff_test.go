@@ -99,13 +99,13 @@ func TestDiff(t *testing.T) {
 	}{
 		{"equal", nil, nil, nil},
 		{"backend server missing", nil, func(m *model.Model) { m.Groups[0].Backends = m.Groups[0].Backends[:1] },
-			[]string{"add members: " + group + ": i-b:30080 weight 100"}},
+			[]string{"add backends: " + group + ": i-b:30080 weight 100"}},
 		{"backend server too many", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", m.Groups[0].Name, 100)}) },
-			[]string{"remove members: " + group + ": i-z:30080 weight 100"}},
+			[]string{"remove backends: " + group + ": i-z:30080 weight 100"}},
 		{"backend server replaced", nil, func(m *model.Model) { m.Groups[0].Backends[1].ServerID = "i-z" },
-			[]string{"replace members: " + group + ": i-z:30080 weight 100 -> i-b:30080 weight 100"}},
+			[]string{"replace backends: " + group + ": i-z:30080 weight 100 -> i-b:30080 weight 100"}},
 		{"weight", nil, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 },
-			[]string{"set members: " + group + ": i-a:30080 weight 1 -> i-a:30080 weight 100"}},
+			[]string{"set backends: " + group + ": i-a:30080 weight 1 -> i-a:30080 weight 100"}},
 		{"weight left alone", func(c *fixture) { annotate(c.svc, annotation.IgnoreWeightUpdate, "on") }, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 }, nil},
 		{"somebody else's backend server", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", "mine", 100)}) }, nil},
 		{"our backend server put in by somebody else", nil, func(m *model.Model) { m.Groups[0].Backends[0] = server("i-a", "mine", 5) }, nil},
@@ -114,7 +114,7 @@ func TestDiff(t *testing.T) {
 		{"known backend server too many while in doubt", func(c *fixture) {
 			c.nodes = []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.Silent(time.Time{})), testkit.Node("c", testkit.ProviderID(""))}
 		}, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-b", m.Groups[0].Name, 100)}) },
-			[]string{"remove members: " + group + ": i-b:30080 weight 100"}},
+			[]string{"remove backends: " + group + ": i-b:30080 weight 100"}},
 		{"listener missing", nil, func(m *model.Model) { m.Listeners = nil },
 			[]string{`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`, "start listener: tcp:80"}},
 		{"listener stopped", nil, func(m *model.Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: tcp:80"}},

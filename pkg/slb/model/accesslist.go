@@ -3,7 +3,6 @@ package model
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -32,5 +31,5 @@ func WithAccessList(attributes alicloud.Attributes, list *alicloud.AccessList) a
 
 // UsesAccessList reports whether an observed listener refers to the list.
 func UsesAccessList(listener *Listener, list *alicloud.AccessList) bool {
-	return list != nil && slices.Contains(strings.Split(listener.Attributes[alicloud.AttributeACLIDs], ","), list.ID)
+	return list != nil && slices.Contains(listener.Attributes.ACLIDs(), list.ID)
 }
