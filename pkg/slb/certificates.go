@@ -5,12 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // certificateAge is how long what was read of a certificate counts: as long as a CLB is trusted by default.
@@ -58,19 +56,4 @@ func (e *engine) readCertificates(ctx context.Context, params annotation.Params)
 		states[id] = state
 	}
 	return states
-}
-
-// usedCertificates are those of the listeners that are there.
-func usedCertificates(actual *model.Model) sets.Set[string] {
-	used := sets.New[string]()
-	if actual == nil {
-		return used
-	}
-	for i := range actual.Listeners {
-		used.Insert(actual.Listeners[i].Attributes["ServerCertificateId"])
-		for _, extension := range actual.Listeners[i].Extensions {
-			used.Insert(extension.CertificateID)
-		}
-	}
-	return used
 }

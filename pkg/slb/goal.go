@@ -24,19 +24,10 @@ func (c clb) Backends(in service.Inputs) backend.Input { return c.input(in).Back
 func (c clb) input(in service.Inputs) build.Input {
 	actual := c.model()
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
-	input := build.Input{
-		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterID,
+	return build.Input{
+		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterID, Observed: actual,
 		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now,
 	}
-	if actual == nil {
-		return input
-	}
-	input.Observed = actual
-	input.Exists, input.Reused, input.IPVersion, input.HTTPSPorts = true, actual.Reused, actual.LoadBalancer.AddressIPVersion, actual.HTTPSPorts()
-	if actual.Reused {
-		input.ForeignGroups = actual.ForeignGroups()
-	}
-	return input
 }
 
 // Plan implements service.Balancer.
@@ -60,7 +51,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	input := c.input(in)
 	input.Params = reversal(in.Params, in.Applied, actual)
 	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
-	input.Certificates, input.UsedCertificates = c.readCertificates(ctx, in.Params), usedCertificates(actual)
+	input.Certificates = c.readCertificates(ctx, in.Params)
 	desired, problems := build.Build(input)
 	c.protectAgain(desired, in.Reclaimed)
 	if actual == nil && c.access.value != nil {

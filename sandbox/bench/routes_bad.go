@@ -85,19 +85,19 @@ func refusedRoutes(ctx context.Context, r run) (figures []Figure, err error) {
 	e.say("%s: %s in %s", operation, t, badWindow)
 	figures = append(figures, atMost(operation+": calls a minute", float64(t.calls())/badWindow.Minutes(), "calls", unroutableMaxCalls))
 
-	if err := e.removeMachines(ctx); err != nil {
+	if err = e.removeMachines(ctx); err != nil {
 		return nil, err
 	}
-	if err := e.addMachines(fullTableNodes, false); err != nil {
+	if err = e.addMachines(fullTableNodes, false); err != nil {
 		return nil, err
 	}
-	if err := e.untilNodes(ctx, fullTableNodes, "joined", joined); err != nil {
+	if err = e.untilNodes(ctx, fullTableNodes, "joined", joined); err != nil {
 		return nil, err
 	}
 	operation = fmt.Sprintf("%d nodes, and a table that takes %d routes", fullTableNodes, fullTableQuota)
 	t, err = e.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
-		if err := e.setProviderIDs(ctx); err != nil {
-			return err
+		if failed := e.setProviderIDs(ctx); failed != nil {
+			return failed
 		}
 		return e.untilNodes(ctx, fullTableQuota, "routed", routed)
 	})

@@ -44,7 +44,7 @@ func newAPIServer(ctx context.Context, opts Options, files *files, etcd string) 
 	listener = &troubledListener{Listener: listener, trouble: opts.Trouble}
 	// Handing over the open listener leaves no moment in which somebody else can take the port.
 	options.SecureServing.Listener = listener
-	if err := setUpProcess(options, opts); err != nil {
+	if err = setUpProcess(options, opts); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	completed, err := options.Complete(ctx)

@@ -100,7 +100,7 @@ func (k *Kubelets) podAddresses(pod *corev1.Pod, machine *machine) ([]netip.Addr
 		return nil, wrap(err, "look up node %s", pod.Spec.NodeName)
 	}
 	var addrs []netip.Addr
-	for _, cidr := range object.(*corev1.Node).Spec.PodCIDRs {
+	for _, cidr := range object.(*corev1.Node).Spec.PodCIDRs { //nolint:forcetypeassert // the informer's type
 		addr, err := k.ipam.claim(pod.UID, cidr)
 		if err != nil {
 			return nil, err

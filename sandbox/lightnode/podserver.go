@@ -48,7 +48,7 @@ func newPodServer() *podServer {
 		Handler:           http.HandlerFunc(answer),
 		ReadHeaderTimeout: headerTimeout,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			return context.WithValue(ctx, visitorKey{}, conn.(*pipeConn).visitor)
+			return context.WithValue(ctx, visitorKey{}, conn.(*pipeConn).visitor) //nolint:forcetypeassert // its listener accepts nothing else
 		},
 	}
 	go func() { s.done <- s.http.Serve(s) }()

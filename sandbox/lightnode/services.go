@@ -69,7 +69,7 @@ func (c *serviceCache) nodePort(port int32, nodeName string) (forwarding, error)
 	if len(found) == 0 {
 		return forwarding{}, syscall.ECONNREFUSED
 	}
-	service := found[0].(*corev1.Service)
+	service := found[0].(*corev1.Service) //nolint:forcetypeassert // the informer's type
 	objects, err := c.slices.ByIndex(indexByService, service.Namespace+"/"+service.Name)
 	if err != nil {
 		return forwarding{}, fmt.Errorf("look up the endpoints of %s/%s: %w", service.Namespace, service.Name, err)

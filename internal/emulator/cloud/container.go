@@ -21,7 +21,7 @@ func (s *Store) AddContainer(id string, spec ContainerSpec) (*Interface, error) 
 		object.ID = id
 	}
 	if spec.InstanceID == "" {
-		spec.InstanceID = newID("eci")
+		spec.InstanceID = NewID("eci")
 	}
 	ip, err := s.TakeAddress(vsw, spec.PrivateIP)
 	if err != nil {

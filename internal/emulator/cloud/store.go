@@ -115,15 +115,15 @@ func (s *Store) Close() {
 }
 
 // NewObject makes the identity of a resource created now.
-func (s *Store) NewObject(prefix string) Object { return s.objectWithID(newID(prefix)) }
+func (s *Store) NewObject(prefix string) Object { return s.objectWithID(NewID(prefix)) }
 
 func (s *Store) objectWithID(id string) Object {
 	s.seq++
 	return Object{ID: id, Seq: s.seq, Created: time.Now()}
 }
 
-// newID makes an id like lb-7k2m….
-func newID(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:20]) }
+// NewID makes an id like lb-7k2m….
+func NewID(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:20]) }
 
 // Phase is a status that changes by itself once its time has come.
 type Phase struct {

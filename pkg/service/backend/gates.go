@@ -29,7 +29,7 @@ const (
 // the time that it has waited already adds little to it.
 const (
 	MinGateWait = time.Second
-	maxGateWait = 30 * time.Second
+	MaxGateWait = 30 * time.Second
 )
 
 // GatedPod is a pod with a gate of the Service that is an endpoint and not known to be ready, as it was when it was read.
@@ -169,5 +169,5 @@ func (g GatedPod) With(condition corev1.PodCondition) GatedPod {
 
 // GateWait returns how long after one read the pod is read again.
 func (g GatedPod) GateWait(now time.Time) time.Duration {
-	return min(maxGateWait, max(MinGateWait, now.Sub(g.Since)/10)) //nolint:mnd // a tenth, see maxGateWait
+	return min(MaxGateWait, max(MinGateWait, now.Sub(g.Since)/10)) //nolint:mnd // a tenth, see MaxGateWait
 }

@@ -17,7 +17,7 @@ func (b *builder) accessList() {
 		b.model.KeepAccess = slices.ContainsFunc(accessAnnotations, b.in.Params.Refused)
 		return
 	}
-	if b.in.Reused && !b.model.Override {
+	if b.observed.Reused && !b.model.Override {
 		b.problem(problem.ReasonFeatureNotSupported, "loadBalancerSourceRanges are not supported here: the listeners of the CLB are managed by its owner")
 		return
 	}

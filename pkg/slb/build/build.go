@@ -37,16 +37,10 @@ type Input struct {
 	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
 	// annotations.
 	RemoveTags, RemoveDomains []string
-	// Certificates are those that the annotations name, by id; UsedCertificates are the ids that listeners have already.
-	Certificates     map[string]Certificate
-	UsedCertificates sets.Set[string]
+	// Certificates are those that the annotations name, by id.
+	Certificates map[string]Certificate
 	// Now is when certificates are compared with.
 	Now time.Time
-	// Exists says that there is a CLB already, IPVersion is its address family, and HTTPSPorts are the ports of its https
-	// listeners.
-	Exists     bool
-	IPVersion  string
-	HTTPSPorts sets.Set[int]
 	// Waiting are addresses of pods that wait for nothing but to be registered, see [backend.GatePrefix].
 	Waiting sets.Set[string]
 	// Held are addresses of pods that stay where they are registered, see [backend.Input].
@@ -54,18 +48,17 @@ type Input struct {
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix
-	// Reused says that the Service is on an existing CLB (annotation id), ForeignGroups are the ids of the groups on it that no
-	// controller made.
-	Reused        bool
-	ForeignGroups sets.Set[string]
-	// Observed is what the Service has on its CLB, nil where there is no CLB. What an annotation that is not accepted decides on
-	// stays as it is there.
+	// Observed is what the Service has on its CLB, nil where there is no CLB. What cannot change is taken from there, and what an
+	// annotation that is not accepted decides on stays as it is there.
 	Observed *model.Model
 }
 
 // Build returns the wanted state of a Service. A port that cannot be served is left out and reported; the others are served.
 func Build(in Input) (*model.Model, []problem.Problem) {
-	b := &builder{in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()), model: &model.Model{}}
+	b := &builder{
+		in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()),
+		observed: cmp.Or(in.Observed, &model.Model{}), model: &model.Model{},
+	}
 	b.loadBalancer()
 	b.reuse()
 	b.unsupported()
@@ -90,7 +83,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 
 // reuse marks the model of an existing CLB (annotation id).
 func (b *builder) reuse() {
-	if !b.in.Reused {
+	if !b.observed.Reused {
 		return
 	}
 	b.model.Reused = true
@@ -133,8 +126,8 @@ func (b *builder) otherModes() {
 
 // ipVersion is the address family of the CLB.
 func (in Input) ipVersion() string {
-	if in.IPVersion != "" {
-		return in.IPVersion
+	if in.Observed != nil && in.Observed.LoadBalancer.AddressIPVersion != "" {
+		return in.Observed.LoadBalancer.AddressIPVersion
 	}
 	return in.Params.Or(annotation.IPVersion, annotation.FamilyIPv4)
 }
@@ -148,6 +141,8 @@ type builder struct {
 	in       Input
 	owner    mark.Owner
 	resolver *backend.Resolver
+	// observed is that of the input, empty where there is no CLB.
+	observed *model.Model
 	model    *model.Model
 	problems []problem.Problem
 	// joined are the groups of others that ports join, by port; joinedTwice are ports that the annotation gives two.
@@ -209,9 +204,9 @@ func (b *builder) port(port corev1.ServicePort) {
 func (b *builder) unserved() {
 	switch {
 	case len(b.model.Listeners) > 0:
-	case !b.in.Exists:
+	case b.in.Observed == nil:
 		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that no CLB is created")
-	case b.in.Reused:
+	case b.observed.Reused:
 		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that the CLB has nothing of the Service")
 	default:
 		b.problem(problem.ReasonFeatureNotSupported, "no port can be served; the CLB keeps its address and has no listener until one can, and goes with the Service")

@@ -43,8 +43,9 @@ func (b *builder) certificates() {
 	if !slices.ContainsFunc(b.model.Listeners, func(l model.Listener) bool { return l.Protocol == alicloud.ProtocolHTTPS }) {
 		return
 	}
+	inUse := b.observed.Certificates()
 	for _, id := range NamedCertificates(b.in.Params) {
-		state, used := b.in.Certificates[id], b.in.UsedCertificates.Has(id)
+		state, used := b.in.Certificates[id], inUse.Has(id)
 		switch {
 		case !state.Read:
 		case !state.Found && !used:

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -59,7 +60,7 @@ func (b *builder) network() {
 // checkPlace reports what a new CLB cannot have.
 func (b *builder) checkPlace() {
 	params := b.in.Params
-	if b.in.Exists {
+	if b.in.Observed != nil {
 		return // a value that differs from that of the CLB is reported as one that cannot change
 	}
 	for _, suffix := range []annotation.Suffix{annotation.MasterZoneID, annotation.SlaveZoneID} {
@@ -90,7 +91,7 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		ModificationProtection: params.Get(annotation.ModificationProtection),
 		Tags:                   mark.Tags(b.in.Service, b.in.ClusterID),
 	}
-	if b.in.Reused {
+	if b.observed.Reused {
 		lb.Tags = []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
 	} else {
 		// What only a new CLB could have is compared even when its annotation was removed.
@@ -120,10 +121,7 @@ func (b *builder) decided(suffix annotation.Suffix, fallback string) string {
 
 // spec sets the specification, which only a CLB that pays by it has: by its annotation, else as it is.
 func (b *builder) spec(lb *alicloud.LoadBalancer) {
-	effective := lb.InstanceChargeType
-	if effective == "" && b.in.Observed != nil {
-		effective = b.in.Observed.LoadBalancer.InstanceChargeType
-	}
+	effective := cmp.Or(lb.InstanceChargeType, b.observed.LoadBalancer.InstanceChargeType)
 	switch {
 	case strings.EqualFold(effective, model.PayBySpec):
 		lb.Spec = b.in.Params.Get(annotation.Spec)
@@ -150,8 +148,8 @@ func (b *builder) internet(lb *alicloud.LoadBalancer) {
 // usualBandwidth is the bandwidth where no annotation gives one: what the CLB has if it pays by bandwidth, because its user may have
 // raised it by hand, and the default where that is only switched on.
 func (b *builder) usualBandwidth() int {
-	if b.in.Observed != nil && b.in.Observed.LoadBalancer.InternetChargeType == model.PayByBandwidth {
-		return b.in.Observed.LoadBalancer.Bandwidth
+	if b.observed.LoadBalancer.InternetChargeType == model.PayByBandwidth {
+		return b.observed.LoadBalancer.Bandwidth
 	}
 	return defaultBandwidth
 }

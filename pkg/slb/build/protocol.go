@@ -62,11 +62,8 @@ func (b *builder) protocol(port corev1.ServicePort) string {
 
 // observedProtocol is that of our listener of the port, "" where there is none.
 func (b *builder) observedProtocol(port corev1.ServicePort) string {
-	if b.in.Observed == nil {
-		return ""
-	}
-	for i := range b.in.Observed.Listeners {
-		listener := &b.in.Observed.Listeners[i]
+	for i := range b.observed.Listeners {
+		listener := &b.observed.Listeners[i]
 		if listener.Port == int(port.Port) && b.owner.Owns(listener.Description) && b.mayHave(port, listener.Protocol) {
 			return listener.Protocol
 		}

@@ -40,7 +40,7 @@ func (b *builder) checkForwards() {
 		if listener == nil {
 			b.problem(problem.ReasonInvalidAnnotation, "%s: %d:%d needs an http listener of the Service on port %d (%s)", annotation.ForwardPort, source, target, source, annotation.ProtocolPort)
 		}
-		if b.listenerAt(target, alicloud.ProtocolHTTPS) == nil && !b.in.HTTPSPorts.Has(target) {
+		if b.listenerAt(target, alicloud.ProtocolHTTPS) == nil && !b.observed.HTTPSPorts().Has(target) {
 			if listener != nil {
 				listener.UpdateOnly = true
 			}

@@ -53,10 +53,7 @@ func (b *builder) keepUndecided(group *model.Group) (blocked bool) {
 // present are our backends in the observed group.
 func (b *builder) present(name string) map[alicloud.BackendKey]int {
 	present := map[alicloud.BackendKey]int{}
-	if b.in.Observed == nil {
-		return present
-	}
-	if group := b.in.Observed.Group(name); group != nil {
+	if group := b.observed.Group(name); group != nil {
 		for _, server := range group.Backends {
 			if b.owner.Owns(server.Description) {
 				present[server.BackendKey] = server.Weight

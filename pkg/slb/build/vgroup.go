@@ -14,7 +14,7 @@ import (
 
 // joinGroups notes which ports join groups of others.
 func (b *builder) joinGroups() {
-	if !b.in.Reused {
+	if !b.observed.Reused {
 		return
 	}
 	ids, twice := annotation.VGroupsOf(b.in.Params)
@@ -37,14 +37,14 @@ func (b *builder) join(port int32, group model.Group) (joined model.Group, block
 		divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
 		group.Counted = false
 	}
-	if b.in.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
+	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
 		return b.stay(group)
 	}
 	id, ok := b.joined[port]
 	if !ok {
 		return group, false
 	}
-	if !b.in.ForeignGroups.Has(id) {
+	if !b.observed.ForeignGroups().Has(id) {
 		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d waits: %s is no group of the CLB that others may join", annotation.VGroupPort, port, id)
 		return group, true
 	}
@@ -55,23 +55,20 @@ func (b *builder) join(port int32, group model.Group) (joined model.Group, block
 // sharesGroups reports whether the annotation weight counts: on an existing CLB once a port joins a group of others, and then for all
 // ports, as with the official CCM.
 func (b *builder) sharesGroups() bool {
-	return b.in.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
+	return b.observed.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
 }
 
 // stay keeps a port in the group that it is in while nobody knows which one its user wants: the one of others that has backends with
 // the mark of the port, else one of our own. Without either the port is blocked.
 func (b *builder) stay(group model.Group) (joined model.Group, blocked bool) {
-	if b.in.Observed == nil {
-		return group, true
-	}
-	for i := range b.in.Observed.Groups {
-		have := &b.in.Observed.Groups[i]
+	for i := range b.observed.Groups {
+		have := &b.observed.Groups[i]
 		if have.Foreign() && slices.ContainsFunc(have.Backends, func(server alicloud.Backend) bool { return server.Description == group.Name }) {
 			group.Name = have.Name
 			return group, false
 		}
 	}
-	return group, b.in.Observed.Group(group.Name) == nil
+	return group, b.observed.Group(group.Name) == nil
 }
 
 // divide spreads the weight of the Service in a group over its backend servers in proportion to their own weights. Each gets

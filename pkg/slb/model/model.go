@@ -124,6 +124,18 @@ func (m *Model) HTTPSPorts() sets.Set[int] {
 	return ports
 }
 
+// Certificates returns the ids of the server certificates of the listeners and their domain extensions.
+func (m *Model) Certificates() sets.Set[string] {
+	used := sets.New[string]()
+	for i := range m.Listeners {
+		used.Insert(m.Listeners[i].Attributes[alicloud.AttributeServerCertificateID])
+		for _, extension := range m.Listeners[i].Extensions {
+			used.Insert(extension.CertificateID)
+		}
+	}
+	return used
+}
+
 // Group returns the observed group of that name. Of several (a creation whose answer was lost and that was repeated) it
 // is the one that a listener uses.
 func (m *Model) Group(name string) *Group {
