@@ -32,8 +32,8 @@ type Official struct {
 	Duration  time.Duration
 }
 
-// readOfficial reads the Lease of the official CCM. A Lease that does not exist is no error.
-func readOfficial(ctx context.Context, leases coordinationclient.LeaseInterface) (Official, error) {
+// ReadOfficial reads the Lease of the official CCM. A Lease that does not exist is no error.
+func ReadOfficial(ctx context.Context, leases coordinationclient.LeaseInterface) (Official, error) {
 	lease, err := leases.Get(ctx, OfficialLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return Official{}, nil
@@ -65,7 +65,7 @@ func WaitForOfficial(ctx context.Context, leases coordinationclient.LeaseInterfa
 	var seen Official
 	var since time.Time
 	for {
-		now, err := readOfficial(ctx, leases)
+		now, err := ReadOfficial(ctx, leases)
 		switch {
 		case apierrors.IsForbidden(err):
 			logger.Info("Cannot check whether the official CCM runs: the role may not read its Lease", "lease", OfficialLease)

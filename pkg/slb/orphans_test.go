@@ -86,12 +86,12 @@ func TestOrphans(t *testing.T) {
 			}
 		}, []string{
 			"access control list acl (k8s-clb-a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
+			"backend server i-a:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+			"backend server i-b:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
+			"backend server i-c:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
 			"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest does not exist",
 			"listener tcp:83 (k8s/83/joined/default/c1) in lb: Service default/joined does not exist",
 			"load balancer lb (a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
-			"member i-a:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
-			"member i-b:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
-			"member i-c:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
 			"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest does not exist",
 		}},
 		{"a Service that is on another CLB now", func(w *world) {

@@ -188,5 +188,11 @@ func (c *Cloud) NewActions() []string {
 
 // Writes returns those of the actions that change something.
 func Writes(actions []string) []string {
-	return slices.DeleteFunc(slices.Clone(actions), func(action string) bool { return strings.HasPrefix(action, "Describe") })
+	var writes []string
+	for _, action := range actions {
+		if !strings.HasPrefix(action, "Describe") {
+			writes = append(writes, action)
+		}
+	}
+	return writes
 }
