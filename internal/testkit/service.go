@@ -46,3 +46,8 @@ func TCP(ports ...int32) func(*corev1.Service) {
 func Annotation(key, value string) func(*corev1.Service) {
 	return func(svc *corev1.Service) { svc.Annotations[key] = value }
 }
+
+// LocalTraffic sets externalTrafficPolicy Local.
+func LocalTraffic(svc *corev1.Service) {
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+}

@@ -69,12 +69,7 @@ func serverOf(in service.Inputs) func(alicloud.Backend) bool {
 		if b.Type == alicloud.BackendENI {
 			return in.Interfaces[b.ServerIP] == b.ServerID
 		}
-		for i := range in.Nodes {
-			if in.Nodes[i].InstanceID == b.ServerID {
-				return true
-			}
-		}
-		return false
+		return in.Nodes.HasInstance(b.ServerID)
 	}
 }
 

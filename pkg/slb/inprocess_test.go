@@ -9,6 +9,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -33,7 +34,7 @@ func processWorld(t testing.TB, e *emulatortest.Cloud, next http.RoundTripper) *
 		t.Fatal(err)
 	}
 	w := &world{
-		t: t, emulator: e, kube: newClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
+		t: t, emulator: e, kube: testkit.NewClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a"}},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)

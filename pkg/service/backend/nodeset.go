@@ -67,6 +67,11 @@ func (s *NodeSet) ids() sets.Set[string] {
 	return ids
 }
 
+// HasInstance reports whether an instance is one of the nodes.
+func (s *NodeSet) HasInstance(id string) bool {
+	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.InstanceID == id })
+}
+
 // Unresolved returns the names of nodes that would be backends and whose instance is not known yet.
 func (s *NodeSet) Unresolved() []string {
 	if s == nil {
