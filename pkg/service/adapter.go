@@ -175,8 +175,11 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (status *c
 		return nil, false, fmt.Errorf("wait for the Service: %w", err)
 	}
 	defer unlock()
-	balancer, err := r.stateOf(svc).engine.Start().RefreshForRemoval(ctx, svc, nil)
+	known := r.stateOf(svc)
+	balancer, err := known.balancer.RefreshForRemoval(ctx, svc, known.record)
 	if err != nil {
+		known.balancer = balancer // since when it is missing
+		r.states.commit(svc, known)
 		return nil, false, err
 	}
 	if balancer.ID() == "" {

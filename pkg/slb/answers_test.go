@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -113,5 +116,60 @@ func TestOneAnswerLeavesNoAccessList(t *testing.T) {
 		if _, left := w.state()[testListName]; left || w.faultHits() != 1 {
 			t.Errorf("restarted %v: list left %v, %d faults", restarted, left, w.faultHits())
 		}
+	}
+}
+
+// TestLostCreationAndLaggingSearchLeaveNoCLB: a CLB whose creation was not answered, or by a process that ended, is not left behind although
+// a search by tag does not show it yet.
+func TestLostCreationAndLaggingSearchLeaveNoCLB(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			w.put(testService("web", 80))
+			w.fault(map[string]any{"action": "CreateLoadBalancer", "drop": "after"})
+			if err := w.pass("web"); err == nil {
+				t.Fatal("the creation was answered")
+			}
+			if restarted {
+				w.restart()
+			}
+			w.fault(map[string]any{"action": "DescribeLoadBalancers", "stale": "1h", "times": 2})
+			w.change("web", deleteService)
+			for range 3 {
+				_ = w.pass("web") //nolint:errcheck // what is left counts
+			}
+			if left := w.lbs(); len(left) != 0 || service.HasFinalizer(w.get("web")) {
+				t.Errorf("CLBs %v are left, finalizers %v", left, w.get("web").Finalizers)
+			}
+		})
+	}
+}
+
+// TestLostCreationAndLaggingSearchMakeNoSecondCLB: the annotations change while the CLB that was created does not show in a search by tag.
+func TestLostCreationAndLaggingSearchMakeNoSecondCLB(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			w.put(testService("web", 80))
+			w.fault(map[string]any{"action": "CreateLoadBalancer", "drop": "after"})
+			if err := w.pass("web"); err == nil {
+				t.Fatal("the creation was answered")
+			}
+			if restarted {
+				w.restart()
+			}
+			w.fault(map[string]any{"action": "DescribeLoadBalancers", "stale": "1h", "times": 2})
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DeleteProtection, "off") })
+			w.converge("web")
+			if all := w.lbs(); len(all) != 1 {
+				t.Errorf("%d CLBs, want 1", len(all))
+			}
+		})
 	}
 }

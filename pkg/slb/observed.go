@@ -37,6 +37,13 @@ func (o observed) model() *model.Model {
 	}
 }
 
+// maybeCreated reports whether the Service may have a CLB whose id nobody knows: its creation was not answered, or a process before this
+// one may have begun it. adopted says that the Service was there before this process.
+func (o observed) maybeCreated(adopted bool) bool {
+	doubt, ok := o.presence.(unknown)
+	return o.presence == nil && adopted || ok && doubt.created
+}
+
 // reused reports whether the CLB is an existing one that the Service names by id.
 func (o observed) reused() bool {
 	found, ok := o.presence.(present)
@@ -133,7 +140,7 @@ func (o observed) deployed(d deployment) observed {
 	}
 	if d.model.LoadBalancer.ID == "" { // none was created, unless the answer is missing
 		if d.doubts[model.PartLoadBalancer] != "" {
-			o.presence = unknown{lastID: o.lastID()}
+			o.presence = unknown{lastID: o.lastID(), created: true}
 		}
 		return o.invalidateParts(d.doubts)
 	}

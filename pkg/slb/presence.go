@@ -30,6 +30,8 @@ type unknown struct {
 	missingSince time.Time
 	// deleted says that this process deleted the CLB itself.
 	deleted bool
+	// created says that there may be a CLB whose id is not known.
+	created bool
 }
 
 // present: the Service has a CLB.
@@ -38,8 +40,8 @@ type present struct {
 	reused bool
 }
 
-// gone: the Service has no CLB. Only [engine.absent] returns one: a Service never had a CLB, this process deleted it, or it was
-// missing by id and by tag, twice over some seconds. One answer proves nothing: a search may be empty because tags are indexed late
+// gone: the Service has no CLB. Only [engine.absent] returns one: nobody has ever begun to create one, this process deleted it, or it
+// was missing by id and by tag, twice over some seconds. One answer proves nothing: a search may be empty because tags are indexed late
 // or were removed, and a replica may not know a CLB yet.
 type gone struct {
 	// lastID is the CLB that the Service had, if any. It is part of the client token of the next one: with the old token the
@@ -78,7 +80,7 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 		lb, err := e.reusable(ctx, svc, params, asked)
 		return e.seen(svc, lb, true), err
 	}
-	return e.absent(ctx, svc, known, lastID, lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0)
+	return e.absent(ctx, svc, known, lastID, lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || known.maybeCreated(adopted))
 }
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one
@@ -111,7 +113,7 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	if err != nil || lb != nil {
 		return e.seen(svc, lb, lb != nil && !isTagged(lb, svc)), err
 	}
-	missing := lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0
+	missing := lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || known.maybeCreated(params.Get(annotation.LoadBalancerID) == "")
 	ids := []string{lastID, params.Get(annotation.LoadBalancerID)}
 	for i, id := range ids {
 		if id == "" || slices.Contains(ids[:i], id) {
@@ -171,7 +173,7 @@ func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused boo
 	return location{present{reused: reused}, *lb}
 }
 
-// absent decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one.
+// absent decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one, or may.
 func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
 	before, _ := known.presence.(unknown)
 	if before.deleted || !missed {
@@ -182,9 +184,9 @@ func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed
 	if since.IsZero() {
 		since = now
 	}
-	unconfirmed := location{presence: unknown{lastID: lastID, missingSince: since}}
+	unconfirmed := location{presence: unknown{lastID: lastID, missingSince: since, created: lastID == ""}}
 	if left := e.goneOver - now.Sub(since); left > 0 || before.missingSince.IsZero() {
-		return unconfirmed, &problem.WaitError{Reason: fmt.Sprintf("CLB %s is missing, which one answer does not prove", lastID), For: cmp.Or(max(left, 0), e.goneOver)}
+		return unconfirmed, &problem.WaitError{Reason: fmt.Sprintf("CLB %s is missing, which one answer does not prove", cmp.Or(lastID, "of the Service")), For: cmp.Or(max(left, 0), e.goneOver)}
 	}
 	if err := e.missing.confirm(ctx, e, svc.UID, now); err != nil {
 		return unconfirmed, err
