@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,6 +63,9 @@ func checkPods(t *testing.T, what, manifest string) {
 		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: the pods of the %s run with %+v", what, w.Kind, s)
 		}
+		if pod.ServiceAccountName == "cloud-controller-manager" && !inTheCloud(pod.Affinity) {
+			t.Errorf("%s: the pods of the %s may run on machines on premises, which reach neither the endpoints of a VPC nor the metadata service", what, w.Kind)
+		}
 		for _, container := range pod.Containers {
 			s := container.SecurityContext
 			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
@@ -73,6 +77,19 @@ func checkPods(t *testing.T, what, manifest string) {
 			}
 		}
 	}
+}
+
+// inTheCloud reports whether each alternative of the node affinity leaves out nodes on premises.
+func inTheCloud(affinity *corev1.Affinity) bool {
+	if affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return false
+	}
+	terms := affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	return len(terms) > 0 && !slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == "node.alibabacloud.com/on-premises" && e.Operator == corev1.NodeSelectorOpNotIn && slices.Contains(e.Values, "true")
+		})
+	})
 }
 
 // TestCustomResources decodes what Kubernetes' own schemas do not know with the types of those who define it.
