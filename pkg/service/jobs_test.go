@@ -16,7 +16,7 @@ import (
 func TestJobOfTheCloudIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	nlb := newProduct("nlb")
-	nlb.jobs["web"] = 7 * time.Second
+	nlb.work("web", 7*time.Second)
 	inFrame(t, []Engine{nlb}, func(t *testing.T, f *frame) {
 		f.put(testService("web"))
 		if events := f.events(); len(events) != 0 {
@@ -26,18 +26,18 @@ func TestJobOfTheCloudIsNoSuccess(t *testing.T) {
 			t.Errorf("condition %+v while the job is under way, want none", c)
 		}
 		nlb.since()
-		delete(nlb.jobs, "web")
+		nlb.work("web", 0)
 		time.Sleep(8 * time.Second)
 		if events := withReason(f.events(), problem.ReasonEnsured); len(events) != 1 {
 			t.Errorf("events %q after the job, want that of the success", events)
 		}
 
-		nlb.jobs["web"] = time.Minute
+		nlb.work("web", time.Minute)
 		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
 		if !HasFinalizer(f.get("web")) {
 			t.Error("the finalizer is gone before the cloud has removed the load balancer")
 		}
-		delete(nlb.jobs, "web")
+		nlb.work("web", 0)
 		time.Sleep(2 * time.Minute)
 		if HasFinalizer(f.get("web")) {
 			t.Error("the finalizer is left after the job")

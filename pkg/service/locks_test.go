@@ -39,12 +39,12 @@ func parked(ctx context.Context, until <-chan struct{}) error {
 // holding makes the passes over a Service wait at a stage until the channel is closed.
 func holding(p *product, name, stage string) (release func()) {
 	until := make(chan struct{})
-	p.step = func(ctx context.Context, at string, svc *corev1.Service) error {
+	p.atStage(func(ctx context.Context, at string, svc *corev1.Service) error {
 		if at == stage && svc.Name == name {
 			return parked(ctx, until)
 		}
 		return nil
-	}
+	})
 	return func() { close(until) }
 }
 
@@ -206,12 +206,12 @@ func TestShutdownTellsUsers(t *testing.T) {
 				}))
 				for _, name := range []string{"web", "leaving"} {
 					ctx, cancel := context.WithCancel(t.Context())
-					clb.step = func(ctx context.Context, at string, _ *corev1.Service) error {
+					clb.atStage(func(ctx context.Context, at string, _ *corev1.Service) error {
 						if at == stage {
 							cancel()
 						}
 						return ctx.Err()
-					}
+					})
 					if _, err := f.Reconcile(ctx, f.get(name)); ctx.Err() != nil && !errors.Is(err, context.Canceled) {
 						t.Errorf("%s: error %v, want that of the context", name, err)
 					}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,14 +15,20 @@ import (
 )
 
 // panicking makes a product panic at a stage of the passes over a Service, as long as on says so.
-func panicking(p *product, name, stage string, on *bool) {
-	p.step = func(_ context.Context, at string, svc *corev1.Service) error {
-		if *on && at == stage && svc.Name == name {
+func panicking(p *product, name, stage string, on *atomic.Bool) {
+	p.atStage(func(_ context.Context, at string, svc *corev1.Service) error {
+		if on.Load() && at == stage && svc.Name == name {
 			var nobody *corev1.Service
 			_ = nobody.Spec.Ports // the nil pointer of the day
 		}
 		return nil
-	}
+	})
+}
+
+func switchedOn() *atomic.Bool {
+	on := new(atomic.Bool)
+	on.Store(true)
+	return on
 }
 
 func panicCount(t *testing.T) float64 {
@@ -36,8 +43,8 @@ func panicCount(t *testing.T) float64 {
 func TestPanicIsTheErrorOfOneService(t *testing.T) {
 	for _, stage := range []string{"Refresh", "Plan", "Deploy"} {
 		t.Run(stage, func(t *testing.T) {
-			clb, on := newProduct("clb"), true
-			panicking(clb, "bad", stage, &on)
+			clb, on := newProduct("clb"), switchedOn()
+			panicking(clb, "bad", stage, on)
 			inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
 				before := panicCount(t)
 				f.put(testService("bad"))
@@ -55,7 +62,7 @@ func TestPanicIsTheErrorOfOneService(t *testing.T) {
 				if c := meta.FindStatusCondition(f.get("bad").Status.Conditions, ConditionSynced); c == nil || c.Reason != problem.ReasonSyncFailed {
 					t.Errorf("condition %+v, want %s", c, problem.ReasonSyncFailed)
 				}
-				on = false
+				on.Store(false)
 				time.Sleep(time.Minute)
 				if id, _ := clb.of("bad"); id == "" {
 					t.Error("no load balancer although the bug is gone")
@@ -70,11 +77,11 @@ func TestPanicIsTheErrorOfOneService(t *testing.T) {
 
 // TestPanicInATearDown: the finalizer stays until the load balancer is gone.
 func TestPanicInATearDown(t *testing.T) {
-	clb, on := newProduct("clb"), false
-	panicking(clb, "web", "Deploy", &on)
+	clb, on := newProduct("clb"), new(atomic.Bool)
+	panicking(clb, "web", "Deploy", on)
 	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
 		f.put(testService("web"))
-		on = true
+		on.Store(true)
 		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
 		if id, _ := clb.of("web"); id == "" || !HasFinalizer(f.get("web")) {
 			t.Fatalf("load balancer %q, finalizers %v: want both to stand", id, f.get("web").Finalizers)
@@ -82,7 +89,7 @@ func TestPanicInATearDown(t *testing.T) {
 		if failed := withReason(f.events(), problem.ReasonCleanFailed); len(failed) != 1 {
 			t.Errorf("events %q, want one of the failed tear-down", failed)
 		}
-		on = false
+		on.Store(false)
 		time.Sleep(5 * time.Second)
 		if id, _ := clb.of("web"); id != "" || HasFinalizer(f.get("web")) {
 			t.Errorf("load balancer %q, finalizers %v: want neither", id, f.get("web").Finalizers)
@@ -92,25 +99,25 @@ func TestPanicInATearDown(t *testing.T) {
 
 // TestPanicInTheAdapter: a stock manager that this provider is linked into gets an error.
 func TestPanicInTheAdapter(t *testing.T) {
-	clb, on := newProduct("clb"), true
+	clb, on := newProduct("clb"), switchedOn()
 	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
 		adapter := NewLoadBalancer(f.Reconciler)
 		svc := testService("web")
 		for _, stage := range []string{"Refresh", "Plan", "Deploy"} {
-			panicking(clb, "web", stage, &on)
+			panicking(clb, "web", stage, on)
 			if _, err := adapter.EnsureLoadBalancer(t.Context(), "", svc, nil); err == nil {
 				t.Errorf("%s: no error of the creation", stage)
 			}
 		}
-		on = false
+		on.Store(false)
 		if _, err := adapter.EnsureLoadBalancer(t.Context(), "", svc, nil); err != nil {
 			t.Fatalf("after the panics: %v", err)
 		}
-		on = true
+		on.Store(true)
 		if err := adapter.EnsureLoadBalancerDeleted(t.Context(), "", svc); err == nil {
 			t.Error("no error of the deletion")
 		}
-		panicking(clb, "web", "Refresh", &on)
+		panicking(clb, "web", "Refresh", on)
 		if _, _, err := adapter.GetLoadBalancer(t.Context(), "", svc); err == nil {
 			t.Error("no error of the question whether there is one")
 		}
@@ -120,12 +127,12 @@ func TestPanicInTheAdapter(t *testing.T) {
 // TestPanicAtTheStart: what one engine reads for all Services together, each reads itself then.
 func TestPanicAtTheStart(t *testing.T) {
 	clb := newProduct("clb")
-	clb.step = func(_ context.Context, stage string, _ *corev1.Service) error {
+	clb.atStage(func(_ context.Context, stage string, _ *corev1.Service) error {
 		if stage == "Preload" {
 			panic("of the engine")
 		}
 		return nil
-	}
+	})
 	f := newFrame(t, []Engine{clb})
 	testkit.Fill(t, f.opts.Services.Informer(), testService("web", func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} }))
 	if err := f.Preload(t.Context()); err == nil {

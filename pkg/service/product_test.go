@@ -40,10 +40,27 @@ func (p *product) class() string { return "example.com/" + p.name }
 
 // stage notes a stage of a pass over a Service.
 func (p *product) stage(ctx context.Context, stage string, svc *corev1.Service) error {
-	if p.step != nil {
-		return p.step(ctx, stage, svc)
+	p.mu.Lock()
+	step := p.step
+	p.mu.Unlock()
+	if step == nil {
+		return nil
 	}
-	return nil
+	return step(ctx, stage, svc)
+}
+
+// atStage has f called at each stage of a pass, before its effect.
+func (p *product) atStage(f func(ctx context.Context, stage string, svc *corev1.Service) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.step = f
+}
+
+// work has the cloud be at work on what a Service asked for, for so long.
+func (p *product) work(name string, job time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.jobs[name] = job
 }
 
 // called notes a call of the cloud. The caller holds mu.
