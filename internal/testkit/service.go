@@ -51,3 +51,8 @@ func Annotation(key, value string) func(*corev1.Service) {
 func LocalTraffic(svc *corev1.Service) {
 	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 }
+
+// Class sets spec.loadBalancerClass.
+func Class(class string) func(*corev1.Service) {
+	return func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = &class }
+}

@@ -46,11 +46,10 @@ func TestProtocolChangeWhileThrottled(t *testing.T) {
 				_ = w.api.CreateListener(t.Context(), id, alicloud.Listener{ListenerKey: byHand}) //nolint:errcheck // refused, or without a group
 				_ = w.api.StartListener(t.Context(), id, byHand)                                  //nolint:errcheck // the same
 				w.calls()
-				mark := w.mark
 				w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ProtocolPort, "http:80") })
 				begun := time.Now()
 				w.mustPass("web")
-				calls := w.emulator.Calls(mark)
+				calls := w.emulator.NewCalls()
 				gone, back := callOf(t, calls, "DeleteLoadBalancerListener"), callOf(t, calls, "StartLoadBalancerListener")
 				if down := back.Time.Sub(gone.Time); down > time.Second {
 					t.Errorf("nothing served the port for %s", down)
