@@ -4,9 +4,7 @@ package e2e
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,10 +18,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
 )
 
 const (
@@ -169,18 +166,7 @@ func (w *world) byHand(action string, e entry) {
 // asPerson makes a call of the cloud as a person does, and not the manager.
 func (w *world) asPerson(version, action string, more map[string]string) {
 	w.Helper()
-	params := api.Params{
-		"Action": action, "Version": version, "RegionId": cluster.Region, "Format": "JSON",
-		"AccessKeyId": cluster.AccessKeyID, "SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": rand.Text(),
-		"Timestamp": time.Now().UTC().Format(time.RFC3339),
-	}
-	maps.Copy(params, more)
-	params["Signature"] = rpc.Sign(cluster.AccessKeySecret, http.MethodGet, params)
-	query := url.Values{}
-	for key, value := range params {
-		query.Set(key, value)
-	}
-	if _, err := w.get(w.Context(), "/?"+query.Encode()); err != nil {
+	if _, err := clouds.Call(w.Context(), w.url, version, action, more); err != nil {
 		w.Fatal(err)
 	}
 }

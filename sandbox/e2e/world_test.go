@@ -29,6 +29,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/identity"
 )
 
@@ -53,8 +54,8 @@ type world struct {
 	// as is the manager's identity and settings are its cloud config besides the access key.
 	as       identity.Identity
 	settings map[string]string
-	// ecs stands between the manager and ECS.
-	ecs *crossing
+	// ecs stands between the manager and ECS, cloud between the manager and the other products.
+	ecs, cloud *clouds.Gateway
 }
 
 // worldOptions say how a world differs from others.
@@ -86,7 +87,7 @@ func newWorld(t *testing.T, opts worldOptions) *world {
 		t.Fatal(err)
 	}
 	w.url = strings.TrimSpace(string(url))
-	w.ecs = newCrossing(t, w.url)
+	w.ecs, w.cloud = clouds.NewGateway(t, w.url), clouds.NewGateway(t, w.url)
 	if w.config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(w.dir, "kubeconfig")); err != nil {
 		t.Fatal(err)
 	}
@@ -165,9 +166,8 @@ func (w *world) startManager(args ...string) {
 // launchManager runs a manager and waits for nothing.
 func (w *world) launchManager(args ...string) *program {
 	w.Helper()
-	endpoint := strings.TrimPrefix(w.url, "http://")
 	return launch(w.T, managerProgram, []string{
-		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + w.ecs.address, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + w.cloud.Address, "VPC_ENDPOINT=" + w.cloud.Address, "ECS_ENDPOINT=" + w.ecs.Address, "ALICLOUD_CLIENT_SCHEME=HTTP",
 	}, append([]string{
 		"--cloud-provider=alicloud", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig, "--leader-elect=true",
 		"--cluster-cidr=" + cluster.PodCIDR, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(w.T)),

@@ -10,14 +10,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// guestPodCIDR is the range of the second cluster's pods.
-const guestPodCIDR = "10.245.0.0/16"
+// guestPodCIDR is the range of the second cluster's pods. It is inside that of the first cluster, which both managers have as cluster CIDR.
+const guestPodCIDR = "172.17.128.0/17"
 
 // sharedPort is that of the listener which the owner of the shared load balancer has made; each cluster has one of its own beside.
 const sharedPort = 80
@@ -28,7 +31,8 @@ type guest struct {
 }
 
 // TestSecondCluster lets two clusters share a load balancer that is neither's: each has a listener of its own on it, and backend servers in a
-// vServer group of the load balancer's owner. When one cluster leaves, requests to the other go on.
+// vServer group of the load balancer's owner. When one cluster leaves, requests to the other go on. Both have the literal cluster ID of the
+// official CCM and one cluster CIDR, so that each finds the other's routes among those that it might take for its own: it removes none.
 func TestSecondCluster(t *testing.T) {
 	manifestOfUsers(t)
 	apply(t, pods)
@@ -43,6 +47,7 @@ func TestSecondCluster(t *testing.T) {
 	second.kubectl(t, sharingServices(lb.ID, group, 82), "apply", "-f", "-")
 	t.Cleanup(func() { kubectl(t, first, "delete", "--ignore-not-found", "--timeout=90s", "-f", "-") })
 	instances := []string{instanceID(1), instanceID(2)}
+	routes := bothRouted(t, second)
 
 	for port, want := range map[int]string{81: "node-", 82: "guest-"} {
 		if r := answers(t, outside, url(port)); !strings.HasPrefix(r.Node, want) {
@@ -70,6 +75,13 @@ func TestSecondCluster(t *testing.T) {
 		gone(t, outside, url(81))
 		own.wantNone()
 		shared.wantNone()
+	})
+	t.Run("routes of both clusters stay", func(t *testing.T) {
+		time.Sleep(time.Until(routes.restarted.Add(startGrace + spell)))
+		for _, requests := range routes.requests {
+			requests.wantNone()
+		}
+		routes.watch.report(t)
 	})
 	t.Run("what is its owner's stays", func(t *testing.T) {
 		second.kubectl(t, sharingServices(lb.ID, group, 82), "delete", "--timeout=90s", "-f", "-")
@@ -103,12 +115,17 @@ func joinSecond(t *testing.T) guest {
 			t.Errorf("the second cluster has left behind:\n%s", strings.Join(left, "\n"))
 		}
 	})
-	g.kubectl(t, "", "-n", "kube-system", "create", "configmap", "cloud-config", "--from-file="+filepath.Join(dir, "cloud-config.conf"))
+	config, err := os.ReadFile(filepath.Join(dir, "cloud-config.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	literal := strings.Replace(string(config), `"Global": {`, `"Global": {"clusterID": "clusterid",`, 1)
+	g.kubectl(t, "", "-n", "kube-system", "create", "configmap", "cloud-config", "--from-literal=cloud-config.conf="+literal)
 	manifest, err := deploy.Files.ReadFile("ccm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.kubectl(t, strings.Replace(replaceImage(string(manifest), cluster.ManagerImage), cluster.PodCIDR, guestPodCIDR, 1), "apply", "-f", "-")
+	g.kubectl(t, strings.Replace(replaceImage(string(manifest), cluster.ManagerImage), cluster.PodCIDR, podCIDR, 1), "apply", "-f", "-")
 	until(t, "the second cluster's node is initialised", func(context.Context) string {
 		id := g.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].spec.providerID}")
 		_, instance, ok := strings.Cut(id, cluster.Region+".")
@@ -118,6 +135,38 @@ func joinSecond(t *testing.T) guest {
 		return ""
 	})
 	return g
+}
+
+// bothRoutes are requests over the routes of both clusters, and the routes.
+type bothRoutes struct {
+	requests  []*stream
+	watch     *watch
+	restarted time.Time
+}
+
+// startGrace is how long a manager leaves routes alone whose node it has never seen.
+const startGrace = time.Minute
+
+// bothRouted sends requests from a pod of the first cluster to its other one, and to one of the second cluster, and starts both managers
+// anew, which then have seen nothing of what they find in the route table.
+func bothRouted(t *testing.T, second guest) bothRoutes {
+	t.Helper()
+	list, err := podsOf(t.Context(), metav1.NamespaceDefault, "app=net")
+	if err != nil || len(list) != nodeCount {
+		t.Fatalf("%d pods, %v", len(list), err)
+	}
+	from, both := inPod(t, list[0]), bothRoutes{watch: newWatch(t)}
+	addresses := strings.Fields(second.kubectl(t, "", "get", "pods", "-l", "app=net", "-o", "jsonpath={.items[*].status.podIP}"))
+	for _, ip := range append(addresses, list[1].Status.PodIP) {
+		answers(t, from, "http://"+ip+":8080")
+		both.requests = append(both.requests, from.stream(t, "http://"+ip+":8080"))
+	}
+	both.watch.expect(t, nodeName(1), nodeName(2))
+	both.watch.alsoRoute(second.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].spec.podCIDR}"), second.instance)
+	kubectl(t, "", "-n", "kube-system", "rollout", "restart", "daemonset/cloud-controller-manager")
+	second.kubectl(t, "", "-n", "kube-system", "rollout", "restart", "deployment/cloud-controller-manager")
+	both.restarted = time.Now()
+	return both
 }
 
 func (g guest) kubectl(t *testing.T, stdin string, args ...string) string {

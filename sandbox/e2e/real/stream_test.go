@@ -153,6 +153,13 @@ func (s *stream) send(ctx context.Context, p place, url string) {
 	}
 }
 
+// soFar is how many requests were answered or have failed, and how many of them have failed.
+func (s *stream) soFar() (sent, failed int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent, len(s.failures)
+}
+
 // end stops the stream and returns the requests that failed.
 func (s *stream) end() []failure {
 	s.stop()

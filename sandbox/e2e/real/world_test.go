@@ -37,11 +37,16 @@ func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
 // ask makes a request to the sandbox's URL.
 func ask(ctx context.Context, method, path, body string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, method, sandbox.url+path, strings.NewReader(body))
+	return request(ctx, method, sandbox.url+path, body)
+}
+
+// request makes a request and returns the answer.
+func request(ctx context.Context, method, url, body string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +55,7 @@ func ask(ctx context.Context, method, path, body string) (string, error) {
 		return "", err
 	}
 	if response.StatusCode/100 != 2 {
-		return "", fmt.Errorf("%s %s: %s: %s", method, path, response.Status, answer)
+		return "", fmt.Errorf("%s %s: %s: %s", method, url, response.Status, answer)
 	}
 	return string(answer), nil
 }

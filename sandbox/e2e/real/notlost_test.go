@@ -1,0 +1,345 @@
+//go:build linux && real
+
+package real
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
+)
+
+// spell is how long nothing may go while something is wrong: twice as long as a released instance's Node stays.
+const spell = 5 * time.Second
+
+// vpcVersion is that of the OpenAPI of VPC.
+const vpcVersion = "2016-04-28"
+
+// story is a cluster whose manager is told wrong things, with requests under way all the time.
+type story struct {
+	*testing.T
+	*manager
+	watch   *watch
+	pairs   []*stream // from each of the two machines to a pod on the other
+	web     *stream   // from the internet
+	service string    // the address of the load balancer
+	table   string    // a custom route table
+}
+
+// TestNothingIsLost lets the manager meet what has cost other clusters their nodes and routes, one after the other: a route table deleted while
+// nodes join, keys that are not its own, wrong answers of the whole cloud while kubelets are silent, an API server without Nodes. No Node that
+// has a machine and no route that works is lost at any time, and no request between pods fails.
+func TestNothingIsLost(t *testing.T) {
+	s := newStory(t)
+	s.trap("a route table is deleted while nodes join", s.tableDeleted)
+	s.trap("the cloud-config is cut off", s.configCutOff)
+	s.trap("key of another account", s.strangersKey)
+	s.trap("kubelets fall silent", s.silence)
+	for i, answer := range clouds.Answers(t, sandbox.url, "*") {
+		if answer.Least == 0 { // late answers take too long here; light nodes have them
+			s.trap(answer.Name, func(t *testing.T) {
+				if i == 0 {
+					s.release(t, 3, 4)
+				}
+				s.lead(t, answer.URL, answer.Faults...)
+				s.asks(t, 1)
+				time.Sleep(spell)
+			})
+		}
+	}
+	s.trap("two machines are really gone", s.scaleIn)
+	s.trap("a new manager sees nothing", func(t *testing.T) {
+		s.kill(t)
+		s.lead(t, s.denied)
+		s.start(t)
+		s.asks(t, 5)
+		time.Sleep(spell)
+	})
+	s.trap("an API server without Nodes gets them back one by one", s.emptied)
+	for _, requests := range s.pairs {
+		requests.wantNone()
+	}
+	s.watch.report(t)
+}
+
+// newStory starts the manager and waits until the pods reach each other over its routes.
+func newStory(t *testing.T) *story {
+	t.Helper()
+	s := &story{T: t, manager: newManager(t)}
+	t.Cleanup(func() { order(t, http.MethodDelete, "/_emulator/faults", "") })
+	s.dropRoutes()
+	answer, err := clouds.Call(t.Context(), sandbox.url, vpcVersion, "CreateRouteTable", map[string]string{"VpcId": "vpc-emulator", "RouteTableName": "pods"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct {
+		RouteTableID string `json:"RouteTableId"`
+	}
+	if err := json.Unmarshal(answer, &made); err != nil {
+		t.Fatal(err)
+	}
+	s.table = made.RouteTableID
+	t.Cleanup(func() { s.deleteTable(context.WithoutCancel(t.Context())) })
+	s.configure(t, cluster.AccessKeyID, cluster.AccessKeySecret, systemTable+","+s.table)
+	s.start(t)
+	t.Cleanup(func() { s.end(t) })
+
+	apply(t, pods)
+	apply(t, serviceOf("kept", "{port: 80, targetPort: 8080}", "", ""))
+	kubectl(t, "", "rollout", "status", "deployment/net", "--timeout=90s")
+	s.service = vipOf(t, "kept")
+	answers(t, at(t, internetClient), "http://"+s.service)
+	byNode := map[string]corev1.Pod{}
+	list, err := podsOf(t.Context(), metav1.NamespaceDefault, "app=net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range list {
+		byNode[pod.Spec.NodeName] = pod
+	}
+	for _, way := range [][2]int{{1, 2}, {2, 1}} {
+		from, to := inPod(t, byNode[nodeName(way[0])]), "http://"+byNode[nodeName(way[1])].Status.PodIP+":8080"
+		answers(t, from, to)
+		s.pairs = append(s.pairs, from.stream(t, to))
+	}
+	s.web = at(t, internetClient).stream(t, "http://"+s.service)
+	s.watch = newWatch(t)
+	s.watch.expect(t, nodeName(1), nodeName(2))
+	return s
+}
+
+// trap lets something happen, and says what it has cost.
+func (s *story) trap(name string, happen func(t *testing.T)) {
+	s.Helper()
+	type count struct{ sent, failed int }
+	counts := func() (all []count) {
+		for _, requests := range append(slices.Clone(s.pairs), s.web) {
+			sent, failed := requests.soFar()
+			all = append(all, count{sent, failed})
+		}
+		return all
+	}
+	before := counts()
+	nodes, routes := s.watch.now(name)
+	s.Run(name, func(t *testing.T) {
+		happen(t)
+		lostNodes, lostRoutes := s.watch.now(name)
+		after := counts()
+		sent, failed := 0, 0
+		for i := range s.pairs {
+			sent, failed = sent+after[i].sent-before[i].sent, failed+after[i].failed-before[i].failed
+		}
+		t.Logf("%s: %d Nodes and %d routes lost, %d of %d requests between pods failed, %d of %d from the internet", name, lostNodes-nodes, lostRoutes-routes,
+			failed, sent, after[2].failed-before[2].failed, after[2].sent-before[2].sent)
+		if lostNodes > nodes || lostRoutes > routes {
+			t.Errorf("%d Nodes and %d routes were lost", lostNodes-nodes, lostRoutes-routes)
+		}
+	})
+	if s.Failed() {
+		s.FailNow()
+	}
+}
+
+// tableDeleted lets two machines join while one of the managed route tables is deleted.
+func (s *story) tableDeleted(t *testing.T) {
+	for i, zone := range map[int]string{3: "vsw-a", 4: "vsw-b"} {
+		order(t, http.MethodPut, "/_emulator/instances/"+instanceID(i), fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":%q,"SourceDestCheck":true}`, nodeName(i), zone))
+		s.Cleanup(func() { s.forget(i) })
+	}
+	s.deleteTable(t.Context())
+	for _, name := range []string{nodeName(3), nodeName(4)} {
+		nodeIs(t, name, true)
+		until(t, name+" has a network", func(ctx context.Context) string {
+			n := node(t, name)
+			if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeNetworkUnavailable && c.Status == corev1.ConditionFalse
+			}) {
+				return fmt.Sprintf("its conditions are %+v", n.Status.Conditions)
+			}
+			return routeOf(ctx, t, n.Spec.PodCIDR, instanceOf(n))
+		})
+	}
+	s.watch.expect(t, nodeName(1), nodeName(2), nodeName(3), nodeName(4))
+	time.Sleep(spell)
+}
+
+// configCutOff changes the cloud-config as a write does that is interrupted. The manager goes on with its key.
+func (s *story) configCutOff(t *testing.T) {
+	for _, content := range []string{"", `{"Global": {"accessKeyID": "ZW11bGF`, "{}"} {
+		s.write(t, content)
+		time.Sleep(spell) // a changed file is read within five seconds
+		s.asks(t, 2)
+	}
+}
+
+// strangersKey puts the key of another account into the cloud-config, in which nothing of the cluster exists, and has the Service compared
+// with that account.
+func (s *story) strangersKey(t *testing.T) {
+	const key = "stranger"
+	stranger := clouds.Serve(t, clouds.Stranger(key, "secret"), "i-stranger1")
+	s.gateway.LeadKey(t, key, stranger)
+	s.configure(t, key, "secret", systemTable)
+	asked := func(action string) {
+		until(t, "the other account is asked to "+action, func(ctx context.Context) string {
+			if text, err := request(ctx, http.MethodGet, stranger+"/_emulator/calls", ""); err != nil || !strings.Contains(text, action) {
+				return fmt.Sprintf("it is not (%v)", err)
+			}
+			return ""
+		})
+	}
+	asked("Describe")
+	kubectl(t, "", "annotate", "service", "kept", "touched=yes", "--overwrite")
+	asked("DescribeLoadBalancerAttribute")
+	time.Sleep(2 * spell)
+	if got := vipOf(t, "kept"); got != s.service {
+		t.Errorf("the Service has the address %s instead of %s", got, s.service)
+	}
+	s.configure(t, cluster.AccessKeyID, cluster.AccessKeySecret, systemTable)
+	time.Sleep(spell)
+	s.asks(t, 2)
+}
+
+// silence stops the kubelets of the two machines. Kubernetes then takes their pods for unready, so no load balancer has backends; the pods
+// themselves run on.
+func (s *story) silence(t *testing.T) {
+	s.web.wantNone()
+	for i := 1; i <= nodeCount; i++ {
+		order(t, http.MethodPost, "/_sandbox/machines/"+instanceID(i)+"/stop/kubelet", "")
+		s.Cleanup(func() {
+			order(t, http.MethodPost, "/_sandbox/machines/"+instanceID(i)+"/start/kubelet", "")
+			nodeIs(s.T, nodeName(i), true)
+		})
+	}
+	for i := 1; i <= nodeCount; i++ {
+		nodeIs(t, nodeName(i), false)
+	}
+	time.Sleep(spell)
+}
+
+// release takes two machines away, while the cloud hides that. Their Nodes and routes may go from now on.
+func (s *story) release(t *testing.T, instances ...int) {
+	s.lead(t, s.denied)
+	s.watch.expect(t, nodeName(1), nodeName(2))
+	for _, i := range instances {
+		order(t, http.MethodDelete, "/_emulator/instances/"+instanceID(i), "")
+	}
+	for _, i := range instances {
+		nodeIs(t, nodeName(i), false)
+	}
+}
+
+// scaleIn lets the cloud be itself again: it has released two of four machines. A third of the Nodes may go per interval, which is one.
+func (s *story) scaleIn(t *testing.T) {
+	s.lead(t, sandbox.url)
+	left := func(ctx context.Context) (left []string) {
+		for _, name := range []string{nodeName(3), nodeName(4)} {
+			if _, err := sandbox.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}); err == nil {
+				left = append(left, name)
+			}
+		}
+		return left
+	}
+	var first time.Time
+	until(t, "the Nodes of both go, one after the other", func(ctx context.Context) string {
+		names := left(ctx)
+		if len(names) < 2 && first.IsZero() {
+			first = time.Now()
+		}
+		if len(names) > 0 {
+			return fmt.Sprintf("%v are left", names)
+		}
+		return ""
+	})
+	if took := time.Since(first); took < 5*time.Second {
+		t.Errorf("both Nodes went within %s", took)
+	}
+	until(t, "their routes go", func(ctx context.Context) string {
+		if routes, err := routesOf(ctx, systemTable); err != nil || len(routes) != nodeCount {
+			return fmt.Sprintf("%v, %v", routes, err)
+		}
+		return ""
+	})
+}
+
+// emptied deletes all Nodes with a machine behind the manager's back, which then sees them go at once like those of an API server that was
+// restored without data, and makes them again one by one. What the API server knows of pods is left: their kubelets would end the pods.
+func (s *story) emptied(t *testing.T) {
+	s.lead(t, sandbox.url)
+	s.asks(t, 5)
+	s.watch.expectRoutesOnly()
+	var saved []*corev1.Node
+	s.signal(t, syscall.SIGSTOP)
+	for i := 1; i <= nodeCount; i++ {
+		n := node(t, nodeName(i))
+		n.ResourceVersion, n.UID = "", ""
+		saved = append(saved, n)
+		if err := sandbox.client.CoreV1().Nodes().Delete(t.Context(), n.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.signal(t, syscall.SIGCONT)
+	s.asks(t, 5)
+	time.Sleep(spell)
+	for _, n := range saved {
+		if _, err := sandbox.client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.asks(t, 5)
+		time.Sleep(spell)
+	}
+	s.watch.expect(t, nodeName(1), nodeName(2))
+}
+
+// deleteTable deletes the custom route table as a person does: entry by entry, faster than the manager makes them again.
+func (s *story) deleteTable(ctx context.Context) {
+	s.Helper()
+	for deadline := time.Now().Add(eventDeadline); ; {
+		routes, err := routesOf(ctx, s.table)
+		for cidr, instance := range routes {
+			_, err = clouds.Call(ctx, sandbox.url, vpcVersion, "DeleteRouteEntry", map[string]string{"RouteTableId": s.table, "DestinationCidrBlock": cidr, "NextHopId": instance})
+		}
+		if err == nil {
+			_, err = clouds.Call(ctx, sandbox.url, vpcVersion, "DeleteRouteTable", map[string]string{"RouteTableId": s.table})
+		}
+		if err == nil || strings.Contains(err.Error(), "InvalidRouteTableId.NotFound") {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Errorf("the route table cannot be deleted: %v", err)
+			return
+		}
+	}
+}
+
+// dropRoutes deletes what other managers have left, whose routes would not be this one's.
+func (s *story) dropRoutes() {
+	s.Helper()
+	client := cloudClient(s.T)
+	entries, err := client.DescribeRouteEntries(s.Context(), systemTable, false)
+	if err == nil && len(entries) > 0 {
+		_, err = client.DeleteRouteEntries(s.Context(), slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool { return e.Type != "Custom" }))
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// forget removes what is left of a machine that joined.
+func (s *story) forget(i int) {
+	ctx := context.WithoutCancel(s.Context())
+	_, _ = ask(ctx, http.MethodDelete, "/_emulator/instances/"+instanceID(i), "")        // it may be gone
+	_ = sandbox.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}) // so may this
+	deleteRoutesOf(s.T, instanceID(i))
+}
