@@ -67,7 +67,7 @@ e2e: build ## Run the end-to-end tests only, including fleets of 50 nodes and, a
 .PHONY: e2e-real
 e2e-real: build ## Run the end-to-end tests on real machines: kubelets, containers, a VPC in the kernel (REAL=regexp of tests; root on Linux)
 	hack/kruise/build.sh $(BIN)/kruise
-	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 20m -tags real -v -run '$(REAL)' ./e2e/real
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 40m -tags real -v -run '$(REAL)' ./e2e/real
 
 .PHONY: e2e-k8s
 e2e-k8s: build ## Run the load balancer specs of Kubernetes on real machines (SPECS=regexp of specs; root on Linux; 15 minutes)

@@ -55,6 +55,27 @@ func playEmptied(t *testing.T, n int, restart bool) {
 	c.wantRoutes(testTable, want)
 }
 
+// TestNodesGoneOneByOne: nodes that go within a moment are too many, also when the first pass sees only one to be gone.
+func TestNodesGoneOneByOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(20)
+		c := newCluster(t, a)
+		nodes, want := nodesOf(20)
+		c.set(nodes...)
+		c.converge(time.Minute)
+		for _, node := range nodes[:10] {
+			c.unset(node)
+			c.passFor(100 * time.Millisecond)
+		}
+		c.passFor(defaultPeriod)
+		if diff := cmp.Diff(want, a.Routes(testTable)); diff != "" {
+			t.Errorf("routes (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestUnreadTableKeepsRoutesWithheld: routes that stay because too many have no node stay also after a pass that could not read
 // their table.
 func TestUnreadTableKeepsRoutesWithheld(t *testing.T) {

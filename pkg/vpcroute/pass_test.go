@@ -102,6 +102,7 @@ func TestEverything(t *testing.T) {
 		c.set(nodeOf(4, withProviderID("cn-hangzhou.i-14"))) // and one is another machine now.
 		want[cidrOf(4)] = "i-14"
 		c.converge(time.Minute)
+		time.Sleep(time.Second) // until the last entries are deleted
 		c.wantRoutes("vtb-second", want)
 		maps.Copy(want, foreign)
 		c.wantRoutes(testTable, want)

@@ -46,7 +46,7 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	for _, t := range tables {
 		w.lookUp(ctx, t.id, nil)
 	}
-	game := preview{w: w, d: d, tables: tables, known: known, removals: newRemovals(time.Now().Add(-startGrace)), evidence: w.evidence(time.Now())}
+	game := preview{w: w, d: d, tables: tables, known: known, removals: newRemovals(time.Now().Add(-startGrace)), evidence: w.evidence(time.Now()), now: time.Now()}
 	game.prove(ctx)
 	writes, plans, removals := game.play()
 	p.Writes = writes
@@ -77,6 +77,7 @@ type preview struct {
 	known    subnets
 	removals *removals
 	evidence evidence
+	now      time.Time
 }
 
 func (g *preview) compare() ([]*plan, decision) {
@@ -84,7 +85,7 @@ func (g *preview) compare() ([]*plan, decision) {
 	for i, t := range g.tables {
 		plans[i] = diff(g.d, t, g.w.opts.Config, g.evidence)
 	}
-	return plans, g.removals.decide(surplusOf(plans), g.d, g.evidence, time.Now())
+	return plans, g.removals.decide(surplusOf(plans), g.d, g.evidence, g.now)
 }
 
 // prove asks the cloud once for the instances of doubtful entries, and takes it that it would go on to answer the same.
@@ -104,12 +105,13 @@ func (g *preview) prove(ctx context.Context) {
 // play makes passes until nothing is left to write.
 func (g *preview) play() (writes []string, plans []*plan, removals decision) {
 	for range previewRounds {
+		g.now = g.now.Add(surplusGrace)
 		plans, removals = g.compare()
 		written := len(writes)
 		for i, plan := range plans {
 			writes = append(writes, g.write(g.tables[i], plan, removals)...)
 		}
-		if len(writes) == written {
+		if len(writes) == written && removals.until.IsZero() {
 			break
 		}
 	}

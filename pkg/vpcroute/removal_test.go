@@ -253,7 +253,7 @@ func TestFormerRoutesAreForgotten(t *testing.T) {
 			c.set(nodeOf(i))
 			c.converge(time.Minute)
 			c.unset(nodeOf(i))
-			c.passFor(removalInterval)
+			c.passFor(removalInterval + surplusGrace)
 		}
 		if n := len(c.writer.former); n > 2 {
 			t.Errorf("%d routes are remembered, want those of the one node that is there", n)
@@ -313,6 +313,7 @@ func TestRemovals(t *testing.T) {
 			r.note(routeOf(cidrOf(i+100), "i-old"), now.Add(-time.Minute))
 		}
 		test.known.stands = func(route) bool { return true }
+		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now.Add(-surplusGrace))
 		got := r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now)
 		if len(got.allowed) != test.allowed || len(got.withheld) != test.held || got.until.IsZero() == test.waits {
 			t.Errorf("%s: %d allowed, %d withheld, until %v", name, len(got.allowed), len(got.withheld), got.until)

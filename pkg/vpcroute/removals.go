@@ -18,6 +18,9 @@ const (
 	// startGrace is how long after its start this program leaves entries alone whose node it has never seen: a node may be
 	// about to register.
 	startGrace = time.Minute
+	// surplusGrace is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some
+	// to be gone.
+	surplusGrace = 5 * time.Second
 	// removalInterval is the time in which at most [removalCap] routes go.
 	removalInterval = 10 * time.Minute
 )
@@ -35,12 +38,14 @@ type removals struct {
 	mu sync.Mutex // guards the fields below
 	// suspended are routes that only a proof releases.
 	suspended map[route]struct{}
+	// since is when a route was first seen without a node.
+	since map[route]time.Time
 	// recent are the routes that went without a proof, and when.
 	recent map[route]time.Time
 }
 
 func newRemovals(started time.Time) *removals {
-	return &removals{started: started, suspended: map[route]struct{}{}, recent: map[route]time.Time{}}
+	return &removals{started: started, suspended: map[route]struct{}{}, since: map[route]time.Time{}, recent: map[route]time.Time{}}
 }
 
 // decision is what may go now, and what has to wait.
@@ -49,7 +54,7 @@ type decision struct {
 	allowed map[route]bool
 	// withheld are suspended routes.
 	withheld map[route]struct{}
-	// until is when routes that wait for the grace may go; zero for none.
+	// until is when the first routes that wait for a grace may go; zero for none.
 	until time.Time
 }
 
@@ -90,16 +95,40 @@ func (r *removals) decide(surplus []route, nodes *desired, known evidence, now t
 	if len(nodes.instances) > 0 {
 		open = r.open(&d, surplus, known, now)
 	}
-	tooMany := len(nodes.instances) == 0 || len(open) > removalCap(len(nodes.routes)+len(surplus))-r.used(now)
+	r.count(surplus, now)
+	tooMany := len(nodes.instances) == 0 || len(open)+len(d.withheld) > removalCap(len(nodes.routes)+len(surplus))-r.used(now)
 	for _, candidate := range open {
-		if tooMany {
+		grace := r.since[candidate].Add(surplusGrace)
+		switch {
+		case tooMany:
 			d.withheld[candidate] = struct{}{}
-		} else {
+		case now.Before(grace):
+			d.wait(grace)
+		default:
 			d.allowed[candidate] = true
 		}
 	}
 	r.suspended = d.withheld
 	return d
+}
+
+// count notes since when routes have been without a node.
+func (r *removals) count(surplus []route, now time.Time) {
+	since := make(map[route]time.Time, len(surplus))
+	for _, candidate := range surplus {
+		since[candidate] = now
+		if before, ok := r.since[candidate]; ok {
+			since[candidate] = before
+		}
+	}
+	r.since = since
+}
+
+// wait notes that a route may go at a time.
+func (d *decision) wait(until time.Time) {
+	if d.until.IsZero() || until.Before(d.until) {
+		d.until = until
+	}
 }
 
 // unread returns the suspended routes of which this pass knows nothing, because their table could not be read. What is wanted
@@ -125,7 +154,7 @@ func (r *removals) open(d *decision, surplus []route, known evidence, now time.T
 		case suspended:
 			d.withheld[candidate] = struct{}{}
 		case !known.former(candidate) && now.Before(r.started.Add(startGrace)):
-			d.until = r.started.Add(startGrace)
+			d.wait(r.started.Add(startGrace))
 		default:
 			open = append(open, candidate)
 		}

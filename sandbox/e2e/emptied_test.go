@@ -26,6 +26,7 @@ func TestRoutesAreNotLost(t *testing.T) {
 	t.Parallel()
 	w := newRoutedWorld(t)
 	w.startManager(hasty...)
+	w.nodesAreInitialised(names(1, fleet))
 	w.untilRouted("routed in both tables")
 	before := w.entries()
 

@@ -206,11 +206,11 @@ func sharedLoadBalancer(t *testing.T) (lb alicloud.LoadBalancer, group string) {
 	return lb, group
 }
 
-// sharingServices are two Services: one with a listener of its own on a shared load balancer, one whose backend servers join a shared group.
+// sharingServices are two Services, whose names no other cluster with the same cluster ID has: one with a listener of its own on a shared load balancer, one whose backend servers join a shared group.
 func sharingServices(lb, group string, port int) string {
 	id := annotations + "id: " + lb
-	return serviceOf("own", fmt.Sprintf("{port: %d, targetPort: 8080}", port), id+"\n    "+annotations+`force-override-listeners: "true"`, "") +
-		"---" + serviceOf("sharing", fmt.Sprintf("{port: %d, targetPort: 8080}", sharedPort),
+	return serviceOf(fmt.Sprintf("own-%d", port), fmt.Sprintf("{port: %d, targetPort: 8080}", port), id+"\n    "+annotations+`force-override-listeners: "true"`, "") +
+		"---" + serviceOf(fmt.Sprintf("sharing-%d", port), fmt.Sprintf("{port: %d, targetPort: 8080}", sharedPort),
 		id+"\n    "+annotations+fmt.Sprintf("vgroup-port: %q", fmt.Sprintf("%s:%d", group, sharedPort))+"\n    "+annotations+`weight: "50"`, "")
 }
 
