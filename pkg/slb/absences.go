@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 const (
@@ -46,23 +48,36 @@ func (m *absences) forget(service types.UID) {
 	delete(m.since, service)
 }
 
-// confirm agrees that the CLB of a Service is gone. When several Services lose theirs within a minute, it first reads an object
-// that must exist: another Service's CLB, or where all are missing the VPC.
+// confirm agrees that the CLB of a Service is gone. It first reads an object that must exist: another Service's CLB, or the VPC, which
+// the account of a wrong access key does not have. When several Services lose theirs within a minute, nothing else will do.
 func (m *absences) confirm(ctx context.Context, e *engine, service types.UID, now time.Time) error {
 	count, witness := m.note(service, now)
-	if count < brakeServices {
-		return nil
-	}
+	several := count >= brakeServices
 	var err error
 	if witness != "" {
-		_, err = e.api.DescribeLoadBalancer(ctx, witness)
-	} else {
-		_, err = e.api.DescribeVPCBlocks(ctx, e.config.VPCID)
+		if _, err = e.api.DescribeLoadBalancer(ctx, witness); err == nil {
+			return nil
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("%d Services miss their CLBs within a minute, and no other object can be read either: nothing is created in their place: %w", count, err)
+	if !several || witness == "" {
+		err = e.ownAccount(ctx)
 	}
-	return nil
+	if err == nil || !several && alicloud.IsForbidden(err) {
+		return nil
+	}
+	return fmt.Errorf("%d Services miss their CLBs within a minute, and no other object can be read either: nothing is created in their place: %w", count, err)
+}
+
+// ownAccount fails if the VPC of the cluster cannot be read.
+func (e *engine) ownAccount(ctx context.Context) error {
+	if e.config.VPCID == "" {
+		return nil
+	}
+	blocks, err := e.api.DescribeVPCBlocks(ctx, e.config.VPCID)
+	if err == nil && len(blocks) == 0 {
+		return fmt.Errorf("the account of the access key does not have the VPC %s", e.config.VPCID)
+	}
+	return err
 }
 
 // note returns how many Services lost their CLBs within [brakeWindow], and a CLB of another one.

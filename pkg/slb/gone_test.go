@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -213,6 +215,36 @@ func TestEIPAnnotationRemovedAfterRestart(t *testing.T) {
 	w.mustPass("web")
 	if got := w.get("web").Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IP != w.lb(id).Address {
 		t.Errorf("the Service shows %v, want the address of the CLB", got)
+	}
+}
+
+// TestKeyOfAnotherAccount: one Service whose CLB does not exist in the account of a changed access key gets none there, and keeps its
+// address.
+func TestKeyOfAnotherAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(testService("web", 80))
+	w.mustPass("web")
+	before := w.get("web").Status.LoadBalancer.Ingress
+	w.removeCLB()
+	w.fault(map[string]any{"action": "DescribeVpcs", "times": 0, "body": `{"RequestId":"1","TotalCount":0,"PageNumber":1,"PageSize":10,"Vpcs":{"Vpc":[]}}`})
+	w.calls()
+	w.drift("web")
+	for range 5 {
+		_ = w.pass("web") //nolint:errcheck // whether it fails does not matter
+		time.Sleep(2 * testGoneOver)
+	}
+	if calls := w.calls(); slices.Contains(calls, "CreateLoadBalancer") {
+		t.Errorf("a CLB was created in another account: %v", calls)
+	}
+	if diff := cmp.Diff(before, w.get("web").Status.LoadBalancer.Ingress); diff != "" {
+		t.Errorf("the addresses changed (-want +got):\n%s", diff)
+	}
+	w.clearFaults()
+	w.converge("web")
+	if n := len(w.lbs()); n != 1 {
+		t.Errorf("%d CLBs once the VPC can be read, want 1", n)
 	}
 }
 

@@ -30,9 +30,10 @@ const (
 	routablePods = "10.244.0.0/18"
 	// foreigner is an instance that is no node.
 	foreigner = "i-foreigner"
-	// routedWithin is how long the tables may differ from the nodes: in its first minute, a manager removes no route whose node it has
+	// routedWithin is how long the tables may differ from the nodes: a proof that an instance is gone takes more than a minute, and in its
+	// first minute, a manager removes no route whose node it has
 	// never seen.
-	routedWithin = eventDeadline + time.Minute
+	routedWithin = eventDeadline + 3*time.Minute
 )
 
 // routed are the manager's flags. A short period shows soon that a manager with nothing to do writes nothing.
