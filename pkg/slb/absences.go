@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 const (
@@ -52,17 +50,16 @@ func (m *absences) forget(service types.UID) {
 // the account of a wrong access key does not have. When several Services lose theirs within a minute, nothing else will do.
 func (m *absences) confirm(ctx context.Context, e *engine, service types.UID, now time.Time) error {
 	count, witness := m.note(service, now)
-	several := count >= brakeServices
 	var err error
 	if witness != "" {
 		if _, err = e.api.DescribeLoadBalancer(ctx, witness); err == nil {
 			return nil
 		}
 	}
-	if !several || witness == "" {
+	if count < brakeServices || witness == "" {
 		err = e.ownAccount(ctx)
 	}
-	if err == nil || !several && alicloud.IsForbidden(err) {
+	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%d Services miss their CLBs within a minute, and no other object can be read either: nothing is created in their place: %w", count, err)

@@ -227,12 +227,12 @@ func TestDelete(t *testing.T) {
 			"DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
-			"DescribeAccessControlLists",
+			"DescribeVpcs", "DescribeAccessControlLists",
 		}},
 		{"CLB gone, after a restart", deleted, func(w *world) { w.removeCLB(); w.restart() }, []string{
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
-			"DescribeAccessControlLists", // nobody is left to say that there is none
+			"DescribeVpcs", "DescribeAccessControlLists", // nobody is left to say that there is none
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
