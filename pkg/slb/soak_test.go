@@ -329,7 +329,9 @@ func (s *soak) settle(want map[string]cloudLB) {
 	s.t.Helper()
 	for end := time.Now().Add(soakPatience); ; time.Sleep(soakResync) {
 		s.elapse()
-		diff := cmp.Diff(want, s.state(), cmp.Transformer("sorted", sortedMembers))
+		have := s.state()
+		maps.DeleteFunc(have, func(_ string, lb cloudLB) bool { return lb.released() })
+		diff := cmp.Diff(want, have, cmp.Transformer("sorted", sortedMembers))
 		if diff == "" {
 			break
 		}

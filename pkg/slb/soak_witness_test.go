@@ -269,6 +269,9 @@ func (s *soak) take() (listeners map[string]served, owners map[string][]string) 
 	listeners, owners = map[string]served{}, map[string][]string{}
 	for _, lb := range raw.LoadBalancers {
 		owner := lb.LoadBalancerName
+		if lb.plain().released() {
+			continue
+		}
 		owners[owner] = append(owners[owner], lb.LoadBalancerId)
 		listeners[lb.LoadBalancerId+" "] = served{owner: owner}
 		for _, listener := range lb.Listeners {
@@ -278,6 +281,11 @@ func (s *soak) take() (listeners map[string]served, owners map[string][]string) 
 		}
 	}
 	return listeners, owners
+}
+
+// released reports whether the deletion of a Service left the CLB to whoever had removed its owner tag: it has nothing of the Service.
+func (lb cloudLB) released() bool {
+	return lb.Tags[mark.TagOwner] == "" && len(lb.Listeners) == 0 && len(lb.Groups) == 0
 }
 
 // serversOf returns the servers of a group that get traffic.
