@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -67,7 +66,6 @@ func TestNothingIsLost(t *testing.T) {
 		s.asks(t, 5)
 		time.Sleep(spell)
 	})
-	s.trap("an API server without Nodes gets them back one by one", s.emptied)
 	for _, requests := range s.pairs {
 		requests.wantNone()
 	}
@@ -265,42 +263,6 @@ func (s *story) scaleIn(t *testing.T) {
 	if took := time.Since(first); took < 5*time.Second {
 		t.Errorf("both Nodes went within %s", took)
 	}
-	// That of the second waits for a proof, as the cap of a cluster of this size is one.
-	until(t, "the route of the first one goes", func(ctx context.Context) string {
-		if routes, err := routesOf(ctx, systemTable); err != nil || len(routes) > nodeCount+1 {
-			return fmt.Sprintf("%v, %v", routes, err)
-		}
-		return ""
-	})
-}
-
-// emptied deletes all Nodes with a machine behind the manager's back, which then sees them go at once like those of an API server that was
-// restored without data, and makes them again one by one. What the API server knows of pods is left: their kubelets would end the pods.
-func (s *story) emptied(t *testing.T) {
-	s.lead(t, sandbox.url)
-	s.asks(t, 5)
-	s.watch.expectRoutesOnly()
-	var saved []*corev1.Node
-	s.signal(t, syscall.SIGSTOP)
-	for i := 1; i <= nodeCount; i++ {
-		n := node(t, nodeName(i))
-		n.ResourceVersion, n.UID = "", ""
-		saved = append(saved, n)
-		if err := sandbox.client.CoreV1().Nodes().Delete(t.Context(), n.Name, metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.signal(t, syscall.SIGCONT)
-	s.asks(t, 5)
-	time.Sleep(spell)
-	for _, n := range saved {
-		if _, err := sandbox.client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		s.asks(t, 5)
-		time.Sleep(spell)
-	}
-	s.watch.expect(t, nodeName(1), nodeName(2))
 }
 
 // deleteTable deletes the custom route table as a person does: entry by entry, faster than the manager makes them again.
