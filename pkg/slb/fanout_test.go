@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,9 +55,38 @@ func (w watchedNamespace) Get(name string) (*corev1.Service, error) {
 // fanOut is a controller with one worker in a synctest bubble, and the Services of its passes in their order.
 type fanOut struct {
 	*world
-	passes []string
-	// during is called in each pass.
+	mu     sync.Mutex
+	passes []string // guarded by mu: handlers of events ask for a Service, too
+	// during is called in each pass. Guarded by mu.
 	during func()
+}
+
+// begins notes a pass.
+func (f *fanOut) begins(name string) {
+	f.mu.Lock()
+	f.passes = append(f.passes, name)
+	during := f.during
+	f.mu.Unlock()
+	during()
+}
+
+// atNextPass has f called once, in the next pass.
+func (f *fanOut) atNextPass(call func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.during = func() {
+		f.mu.Lock()
+		f.during = func() {}
+		f.mu.Unlock()
+		call()
+	}
+}
+
+// keep drops all passes but the first n.
+func (f *fanOut) keep(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.passes = f.passes[:n]
 }
 
 // newFanOut starts the controller over three nodes and what prepare makes, and lets it come to rest.
@@ -69,10 +99,7 @@ func newFanOut(t *testing.T, services int, prepare func(*world)) *fanOut {
 	f := &fanOut{world: w, during: func() {}}
 	opts := w.options()
 	opts.Workers, opts.ResyncPeriod = 1, 24*time.Hour
-	opts.Services = watchedServices{opts.Services, func(name string) {
-		f.passes = append(f.passes, name)
-		f.during()
-	}}
+	opts.Services = watchedServices{opts.Services, f.begins}
 	w.Reconciler = service.NewReconciler(opts)
 	controller, err := service.NewController(opts, w.Reconciler)
 	if err != nil {
@@ -104,6 +131,8 @@ func newFanOut(t *testing.T, services int, prepare func(*world)) *fanOut {
 func (f *fanOut) since(d time.Duration) []string {
 	time.Sleep(d)
 	synctest.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	passes := f.passes
 	f.passes = nil
 	return passes
@@ -180,8 +209,7 @@ func TestEndpointEventOvertakesAFanOut(t *testing.T) {
 			}
 		})
 		f.since(5 * time.Minute)
-		f.during = func() {
-			f.during = func() {}
+		f.atNextPass(func() {
 			waiting := slice.DeepCopy()
 			waiting.Endpoints = append(waiting.Endpoints, discoveryv1.Endpoint{
 				Addresses: []string{f.addressOf("i-b")}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)},
@@ -191,8 +219,8 @@ func TestEndpointEventOvertakesAFanOut(t *testing.T) {
 				t.Error(err)
 			}
 			time.Sleep(time.Millisecond) // the informer sees it
-			f.passes = f.passes[:1]      // its handler asks for the Service, too
-		}
+			f.keep(1)                    // its handler asks for the Service, too
+		})
 		f.changeNode("c", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		passes := f.since(20 * time.Second)
 		if len(passes) < others || passes[1] != "pods" || passes[2] != "pods" {

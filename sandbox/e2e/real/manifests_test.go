@@ -89,7 +89,7 @@ func warningsOfLeader(t *testing.T) {
 	for _, pod := range pods {
 		if pod.Spec.NodeName == leader {
 			toldOnce(t, pod.Name, "the lock type of --leader-elect-resource-lock no longer exists",
-				"All controllers use the identity of this process", "Members of load balancers are read from Endpoints")
+				"All controllers use the identity of this process", "Backends of load balancers are read from Endpoints")
 			return
 		}
 	}
