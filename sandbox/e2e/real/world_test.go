@@ -137,7 +137,8 @@ func until(t *testing.T, what string, see func(ctx context.Context) string) {
 	t.Helper()
 	missing := ""
 	begin := time.Now()
-	err := wait.PollUntilContextTimeout(t.Context(), look, eventDeadline, true, func(ctx context.Context) (bool, error) {
+	// Clean-ups wait, too, when the test's context has ended.
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), look, eventDeadline, true, func(ctx context.Context) (bool, error) {
 		seen := see(ctx)
 		if ctx.Err() == nil { // what fails because the time is over says nothing
 			missing = seen
