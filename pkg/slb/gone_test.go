@@ -173,6 +173,29 @@ func TestOneNotFoundAtTearDownLeaksNothing(t *testing.T) {
 	}
 }
 
+// TestAnotherCLBInTheAnnotationProvesNoAbsence: that the CLB of the annotation exists and has nothing of the Service says nothing about the
+// CLB that the Service is on, which answers do not show for a moment.
+func TestAnotherCLBInTheAnnotationProvesNoAbsence(t *testing.T) {
+	t.Parallel()
+	w := settled(t, testService("web", 80))
+	another := w.makeCLB().ID
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, another) })
+	w.mustPass("web")
+	w.restart()
+	w.fault(map[string]any{"action": "DescribeLoadBalancers", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`, "times": 2})
+	w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "code": codeGone, "status": 404, "times": 1})
+	w.change("web", deleteService)
+	for range 3 {
+		w.mustPass("web")
+	}
+	if left := w.lbs(); len(left) != 1 || left[0].ID != another || w.faultHits() != 3 {
+		t.Errorf("CLBs %v are left after %d faults, want %s", left, w.faultHits(), another)
+	}
+	if service.HasFinalizer(w.get("web")) {
+		t.Error("the Service is still held")
+	}
+}
+
 // TestReuseTagRemovedLeaksNoListener: marks are proof enough on an existing CLB whose tag was removed.
 func TestReuseTagRemovedLeaksNoListener(t *testing.T) {
 	t.Parallel()

@@ -132,7 +132,8 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		case claim == claimOwn, claim == claimReused, claim == claimMarks:
 			return e.seen(svc, lb, !isTagged(lb, svc)), nil
 		}
-		missing = false // it exists, and nothing of it is the Service's
+		// It exists, and nothing of it is the Service's. That says nothing about a CLB of the Service's own.
+		missing = missing && id != lastID && (lastID != "" || known.maybeCreated(false))
 	}
 	return e.absent(ctx, svc, known, lastID, missing)
 }
