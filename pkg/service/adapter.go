@@ -126,7 +126,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 // ensureAll makes the stages of [Reconciler.ensure], once more whenever pods were found to wait for their readiness gates: nobody else
 // has them made again.
 func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, ensured, error) {
-	adopted := HasFinalizer(svc) || slices.Contains(svc.Finalizers, StockFinalizer)
+	adopted := known.has(svc) || slices.Contains(svc.Finalizers, StockFinalizer)
 	writes := 0
 	for {
 		after, done, err := r.ensure(ctx, svc, adopted, known, held)
@@ -156,8 +156,8 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) (err error
 		return err
 	}
 	change := Record{}.store()
-	if HasFinalizer(svc) {
-		change = unmark // the official CCM served this Service before; the stock controller does not know its finalizer
+	if product := known.engine.Product(); known.has(svc) {
+		change = func(svc *corev1.Service) { unmark(svc, product) } // the official CCM served this Service before; the stock controller does not know its finalizer
 	}
 	_, err = r.writer.change(ctx, svc, change)
 	return err
@@ -183,14 +183,14 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (status *c
 		return nil, false, err
 	}
 	if balancer.ID() == "" {
-		return nil, HasFinalizer(svc), nil
+		return nil, known.has(svc), nil
 	}
 	removal, err := balancer.PlanRemoval(svc, nil)
 	if err != nil {
 		return nil, false, err
 	}
 	if removal.Reused && len(removal.Plan.Steps()) == 0 {
-		return nil, HasFinalizer(svc), nil // nothing of ours is on it
+		return nil, known.has(svc), nil // nothing of ours is on it
 	}
 	return removal.Status, true, nil
 }

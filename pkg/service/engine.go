@@ -39,6 +39,9 @@ type Product struct {
 	Name string
 	// Class is the load balancer class of its Services.
 	Class string
+	// Finalizer keeps a Service until its load balancer of this product is gone. It also says, after a restart, too, that this product
+	// has a load balancer for the Service, whatever the Service's class says by now. No two products have the same.
+	Finalizer string
 	// MetricType is the value of the label type in the official CCM's metrics.
 	MetricType string
 }

@@ -26,6 +26,7 @@ type frame struct {
 	factory    informers.SharedInformerFactory
 	recorder   *record.FakeRecorder
 	controller *Controller
+	stop       func()
 	*Reconciler
 }
 
@@ -43,28 +44,50 @@ func inFrame(t *testing.T, engines []Engine, test func(*testing.T, *frame)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFrame(t, engines)
-		controller, err := NewController(f.opts, f.Reconciler)
-		testkit.Check(t, err)
-		f.controller = controller
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		f.factory.Start(ctx.Done())
-		go func() {
-			defer close(done)
-			controller.Run(ctx)
-		}()
-		time.Sleep(time.Second) // the controller waits for its caches
+		f.start()
 		test(t, f)
+		f.stop()
+	})
+}
+
+// start has the controller run until stop.
+func (f *frame) start() {
+	f.t.Helper()
+	controller, err := NewController(f.opts, f.Reconciler)
+	testkit.Check(f.t, err)
+	f.controller = controller
+	ctx, cancel := context.WithCancel(f.t.Context())
+	done := make(chan struct{})
+	f.factory.Start(ctx.Done())
+	go func() {
+		defer close(done)
+		controller.Run(ctx)
+	}()
+	f.stop = func() {
 		cancel()
 		<-done
 		f.factory.Shutdown()
-	})
+	}
+	time.Sleep(time.Second) // the controller waits for its caches
+}
+
+// again starts a program that knows nothing of the one before it, which was stopped.
+func (f *frame) again() {
+	f.t.Helper()
+	f.open(f.opts.Engines)
+	f.start()
 }
 
 // newFrame returns a frame without a controller, whose informers have not been started.
 func newFrame(t *testing.T, engines []Engine) *frame {
 	t.Helper()
 	f := &frame{t: t, kube: testkit.NewClientset(), recorder: record.NewFakeRecorder(100)}
+	f.open(engines)
+	return f
+}
+
+// open makes the reconciler and its informers.
+func (f *frame) open(engines []Engine) {
 	f.factory = informers.NewSharedInformerFactory(f.kube, 0)
 	f.Reconciler = NewReconciler(Options{
 		Engines: engines, Network: noNetwork{}, Client: f.kube, Recorder: f.recorder, Workers: 3,
@@ -72,7 +95,6 @@ func newFrame(t *testing.T, engines []Engine) *frame {
 		EndpointSlices: f.factory.Discovery().V1().EndpointSlices(),
 		InstanceID:     func(*corev1.Node) (string, error) { return "", nil },
 	})
-	return f
 }
 
 func testService(name string, change ...func(*corev1.Service)) *corev1.Service {

@@ -2,9 +2,6 @@ package service
 
 // Finalizers and labels on the Service.
 const (
-	// Finalizer keeps a Service until its load balancer is gone. It is that of the official CCM, so that a user can go back to
-	// that at any time.
-	Finalizer = "service.k8s.alibaba/resources"
 	// StockFinalizer is that of the service controller of k8s.io/cloud-provider. It is never written.
 	StockFinalizer = "service.kubernetes.io/load-balancer-cleanup"
 	// LabelLoadBalancerID holds the id of the load balancer; other programs find the load balancer by it.

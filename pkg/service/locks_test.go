@@ -79,14 +79,14 @@ func TestTearDownLocksWhatOnlyAReadShows(t *testing.T) {
 		release := holding(clb, "new", "Deploy")
 		f.put(testService("new", sharing(sharedCLB)))
 		f.put(testService("old", func(svc *corev1.Service) {
-			svc.Finalizers, svc.Spec.Type = []string{Finalizer}, corev1.ServiceTypeClusterIP
+			svc.Finalizers, svc.Spec.Type = []string{clb.finalizer()}, corev1.ServiceTypeClusterIP
 		}))
 		if calls := clb.since(); slices.Contains(calls, "remove old") {
 			t.Errorf("calls %v while another Service writes to the load balancer", calls)
 		}
 		release()
 		f.rest()
-		if calls := clb.since(); !slices.Contains(calls, "remove old") || HasFinalizer(f.get("old")) {
+		if calls := clb.since(); !slices.Contains(calls, "remove old") || f.opts.held(f.get("old")) {
 			t.Errorf("calls %v, finalizers %v, want the tear-down", calls, f.get("old").Finalizers)
 		}
 	})
@@ -202,7 +202,7 @@ func TestShutdownTellsUsers(t *testing.T) {
 					clb.set("clb-7", "leaving", 80)
 				}
 				f.put(testService("leaving", func(svc *corev1.Service) {
-					svc.Finalizers, svc.Spec.Type = []string{Finalizer}, corev1.ServiceTypeClusterIP
+					svc.Finalizers, svc.Spec.Type = []string{clb.finalizer()}, corev1.ServiceTypeClusterIP
 				}))
 				for _, name := range []string{"web", "leaving"} {
 					ctx, cancel := context.WithCancel(t.Context())

@@ -34,8 +34,10 @@ func HandsOver(config config.Config, svc *corev1.Service) bool {
 	return config.TypeAnnotation && typed
 }
 
-// HasFinalizer reports whether the Service must be torn down before it may go.
-func HasFinalizer(svc *corev1.Service) bool { return slices.Contains(svc.Finalizers, Finalizer) }
+// HasFinalizer reports whether the product with this finalizer must tear the Service down before it may go.
+func HasFinalizer(svc *corev1.Service, finalizer string) bool {
+	return slices.Contains(svc.Finalizers, finalizer)
+}
 
 // foreignClass reports whether the Service belongs to another load balancer class, so that its status is not ours.
 func foreignClass(svc *corev1.Service, classes []string) bool {
@@ -51,8 +53,21 @@ func (o Options) classes() []string {
 	return classes
 }
 
-// engineOf returns the engine of a Service. One without a class, or of another class than any engine's, has the first.
+// engineOf returns the engine that the next pass over a Service is for: one whose finalizer says that it has a load balancer for the
+// Service, although the class has changed, before the one of the class. That way nothing of the old product is left behind, even if the
+// class changed while this program did not run.
 func (o Options) engineOf(svc *corev1.Service) Engine {
+	wanted := o.engineOfClass(svc)
+	for _, engine := range o.Engines {
+		if engine != wanted && HasFinalizer(svc, engine.Product().Finalizer) {
+			return engine
+		}
+	}
+	return wanted
+}
+
+// engineOfClass returns the engine that a Service asks for. One without a class, or of another class than any engine's, has the first.
+func (o Options) engineOfClass(svc *corev1.Service) Engine {
 	for _, engine := range o.Engines {
 		if class := svc.Spec.LoadBalancerClass; class != nil && *class == engine.Product().Class {
 			return engine
@@ -63,6 +78,16 @@ func (o Options) engineOf(svc *corev1.Service) Engine {
 
 // foreign reports whether the Service belongs to another load balancer class.
 func (o Options) foreign(svc *corev1.Service) bool { return foreignClass(svc, o.classes()) }
+
+// changesProduct reports whether another product than the one that the Service asks for has a load balancer for it. That one goes first.
+func (o Options) changesProduct(svc *corev1.Service) bool {
+	return o.engineOf(svc) != o.engineOfClass(svc)
+}
+
+// held reports whether the Service must be torn down before it may go.
+func (o Options) held(svc *corev1.Service) bool {
+	return slices.ContainsFunc(o.Engines, func(e Engine) bool { return HasFinalizer(svc, e.Product().Finalizer) })
+}
 
 // wants reports whether the Service is to have a load balancer.
 func (o Options) wants(svc *corev1.Service) bool {
@@ -76,7 +101,7 @@ func (o Options) handedOver(svc *corev1.Service) bool {
 
 // needsReconcile reports whether the Service needs a pass at all.
 func (o Options) needsReconcile(svc *corev1.Service) bool {
-	return Wants(svc, o.classes()...) || HasFinalizer(svc)
+	return Wants(svc, o.classes()...) || o.held(svc)
 }
 
 func handOverProblem(svc *corev1.Service, product Product) problem.Problem {

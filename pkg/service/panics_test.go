@@ -83,7 +83,7 @@ func TestPanicInATearDown(t *testing.T) {
 		f.put(testService("web"))
 		on.Store(true)
 		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
-		if id, _ := clb.of("web"); id == "" || !HasFinalizer(f.get("web")) {
+		if id, _ := clb.of("web"); id == "" || !f.opts.held(f.get("web")) {
 			t.Fatalf("load balancer %q, finalizers %v: want both to stand", id, f.get("web").Finalizers)
 		}
 		if failed := withReason(f.events(), problem.ReasonCleanFailed); len(failed) != 1 {
@@ -91,7 +91,7 @@ func TestPanicInATearDown(t *testing.T) {
 		}
 		on.Store(false)
 		time.Sleep(5 * time.Second)
-		if id, _ := clb.of("web"); id != "" || HasFinalizer(f.get("web")) {
+		if id, _ := clb.of("web"); id != "" || f.opts.held(f.get("web")) {
 			t.Errorf("load balancer %q, finalizers %v: want neither", id, f.get("web").Finalizers)
 		}
 	})
@@ -134,7 +134,7 @@ func TestPanicAtTheStart(t *testing.T) {
 		return nil
 	})
 	f := newFrame(t, []Engine{clb})
-	testkit.Fill(t, f.opts.Services.Informer(), testService("web", func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} }))
+	testkit.Fill(t, f.opts.Services.Informer(), testService("web", func(svc *corev1.Service) { svc.Finalizers = []string{clb.finalizer()} }))
 	if err := f.Preload(t.Context()); err == nil {
 		t.Error("no error")
 	}

@@ -17,8 +17,9 @@ import (
 // provision makes one pass over a Service that wants a load balancer: the finalizer, the stages of [Reconciler.ensure], and what
 // the Service shows of them.
 func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held *locks) (time.Duration, error) {
-	adopted := HasFinalizer(cached)
-	known := r.stateOf(cached).began(adopted).edited(cached)
+	known := r.stateOf(cached)
+	adopted := known.has(cached)
+	known = known.began(adopted).edited(cached)
 	defer func() { r.states.commit(cached, known) }()
 	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
 	if err != nil {
@@ -26,7 +27,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
 		return 0, err
 	}
-	if svc == nil || !r.opts.wants(svc) {
+	if svc == nil || !r.opts.wants(svc) || r.opts.changesProduct(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
 	measured := measure(ensuring(svc), known.engine.Product())

@@ -14,13 +14,13 @@ import (
 func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, error) {
 	engine := r.opts.engineOf(svc)
 	switch {
-	case r.opts.wants(svc):
+	case r.opts.wants(svc) && !r.opts.changesProduct(svc):
 		goal, err := r.preview(ctx, svc, state{uid: svc.UID, engine: engine, balancer: engine.Start()})
 		goal.Problems = problem.ByReason(goal.Problems)
 		return goal, err
 	case r.opts.handedOver(svc):
 		return Goal{Plan: nothing{}, Problems: []problem.Problem{handOverProblem(svc, engine.Product())}}, nil
-	case HasFinalizer(svc):
+	case r.opts.held(svc):
 		balancer, err := engine.Start().RefreshForRemoval(ctx, svc, nil)
 		if err != nil || balancer.ID() == "" {
 			return Goal{Plan: nothing{}}, err
@@ -34,7 +34,7 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, er
 // preview makes the stages of [Reconciler.ensure] up to the plan.
 func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service, known state) (Goal, error) {
 	params, problems := annotation.Of(svc)
-	found, err := known.balancer.Refresh(ctx, known.request(svc, params, HasFinalizer(svc)))
+	found, err := known.balancer.Refresh(ctx, known.request(svc, params, known.has(svc)))
 	if err != nil {
 		return Goal{Plan: nothing{}, Problems: problems}, err
 	}

@@ -36,7 +36,8 @@ func newProduct(name string) *product {
 	return &product{name: name, cloud: map[string]map[string][]int32{}, jobs: map[string]time.Duration{}}
 }
 
-func (p *product) class() string { return "example.com/" + p.name }
+func (p *product) finalizer() string { return "example.com/keeps-" + p.name }
+func (p *product) class() string     { return "example.com/" + p.name }
 
 // stage notes a stage of a pass over a Service.
 func (p *product) stage(ctx context.Context, stage string, svc *corev1.Service) error {
@@ -104,7 +105,7 @@ func (p *product) set(id, name string, ports ...int32) {
 }
 
 func (p *product) Product() Product {
-	return Product{Name: strings.ToUpper(p.name), Class: p.class(), MetricType: p.name}
+	return Product{Name: strings.ToUpper(p.name), Class: p.class(), Finalizer: p.finalizer(), MetricType: p.name}
 }
 func (p *product) Start() Balancer                                  { return known{product: p} }
 func (p *product) Refuse(annotation.Params) error                   { return nil }

@@ -65,12 +65,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 	switch {
 	case held.gone:
 		return 0, nil // its event is on the way
-	case r.opts.wants(svc):
+	case r.opts.wants(svc) && !r.opts.changesProduct(svc):
 		return r.provision(ctx, svc, held)
 	case r.opts.handedOver(svc):
 		r.emitProblems(svc, []problem.Problem{handOverProblem(svc, r.opts.engineOf(svc).Product())}, nil)
 		return 0, nil
-	case HasFinalizer(svc):
+	case r.opts.held(svc):
 		return r.tearDown(ctx, svc, held)
 	default:
 		return 0, nil
@@ -122,7 +122,7 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 	for _, engine := range r.opts.Engines {
 		var owned []*corev1.Service
 		for _, svc := range services {
-			if r.opts.wants(svc) && HasFinalizer(svc) && r.opts.engineOf(svc) == engine {
+			if r.opts.wants(svc) && r.opts.engineOf(svc) == engine && HasFinalizer(svc, engine.Product().Finalizer) {
 				owned = append(owned, svc)
 			}
 		}
@@ -146,15 +146,11 @@ func preload(ctx context.Context, engine Engine, services []*corev1.Service) (er
 	return engine.Preload(ctx, services)
 }
 
-// stateOf returns what is known of a Service. Its engine stays the same until its load balancer is removed.
+// stateOf returns what is known of a Service. What is known of the load balancer of one product says nothing about that of another.
 func (r *Reconciler) stateOf(svc *corev1.Service) state {
-	known := r.states.of(svc)
-	if known.removal.released && known.engine != r.opts.engineOf(svc) {
-		known = state{uid: svc.UID}
-	}
-	if known.engine == nil {
-		known.engine = r.opts.engineOf(svc)
-		known.balancer = known.engine.Start()
+	known, engine := r.states.of(svc), r.opts.engineOf(svc)
+	if known.engine != engine {
+		return state{uid: svc.UID, engine: engine, balancer: engine.Start()}
 	}
 	return known
 }

@@ -77,6 +77,11 @@ type backendCache struct {
 // longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.
 const longestCall = 30 * time.Second
 
+// has reports whether the Service carries the finalizer of its engine: it may have a load balancer of that product.
+func (s state) has(svc *corev1.Service) bool {
+	return HasFinalizer(svc, s.engine.Product().Finalizer)
+}
+
 // began returns the state of a Service that wants a load balancer. A process before this one may have worked on the Service a moment ago.
 func (s state) began(adopted bool) state {
 	if s.settledAt.IsZero() {

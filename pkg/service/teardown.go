@@ -38,7 +38,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		r.emitFailure(svc, problem.ReasonCleanFailed, known.failure, err)
 		return 0, err
 	}
-	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { release(svc, r.opts.foreign(svc)) }); err != nil {
+	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { release(svc, known.engine.Product(), r.opts.foreign(svc)) }); err != nil {
 		err = fmt.Errorf("remove the finalizer: %w", err)
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)
 		return 0, err

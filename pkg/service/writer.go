@@ -70,17 +70,18 @@ func servicePatch(before, after *corev1.Service) ([]byte, error) {
 // addFinalizer makes sure that the Service is not gone before its load balancer is. What the first pass is about to write goes
 // with it.
 func addFinalizer(svc *corev1.Service, engine Engine) {
-	if HasFinalizer(svc) {
+	finalizer := engine.Product().Finalizer
+	if HasFinalizer(svc, finalizer) {
 		return
 	}
-	svc.Finalizers = append(svc.Finalizers, Finalizer)
+	svc.Finalizers = append(svc.Finalizers, finalizer)
 	storeFirstIntent(svc, engine)
 }
 
 // release removes everything of ours from a Service that no longer has a load balancer. The status and the stock finalizer of a
 // Service of another class belong to that class.
-func release(svc *corev1.Service, foreign bool) {
-	unmark(svc)
+func release(svc *corev1.Service, product Product, foreign bool) {
+	unmark(svc, product)
 	if foreign {
 		return
 	}
@@ -89,8 +90,8 @@ func release(svc *corev1.Service, foreign bool) {
 }
 
 // unmark removes our own marks and leaves those that a stock service controller works with.
-func unmark(svc *corev1.Service) {
-	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == Finalizer })
+func unmark(svc *corev1.Service, product Product) {
+	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == product.Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 	delete(svc.Labels, LabelLoadBalancerID)

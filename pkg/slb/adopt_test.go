@@ -25,7 +25,7 @@ func TestAdoption(t *testing.T) {
 			w := newWorld(t)
 			threeNodes(w)
 			svc := testService("web", 80, 81)
-			svc.Finalizers = []string{service.Finalizer}
+			svc.Finalizers = []string{Finalizer}
 			svc.Labels = map[string]string{service.LabelHash: "0", service.LabelLoadBalancerID: "lb-old"}
 			w.officialCLB(svc, clusterID)
 			w.put(svc)

@@ -94,7 +94,7 @@ func TestOneAnswerReleasesNoReusedCLB(t *testing.T) {
 					t.Errorf("%s is left: %v %v", name, lb.Listeners, lb.Groups)
 				}
 			}
-			if service.HasFinalizer(w.get("web")) {
+			if service.HasFinalizer(w.get("web"), Finalizer) {
 				t.Error("the Service is still held")
 			}
 		})
@@ -141,7 +141,7 @@ func TestLostCreationAndLaggingSearchLeaveNoCLB(t *testing.T) {
 			for range 3 {
 				_ = w.pass("web") //nolint:errcheck // what is left counts
 			}
-			if left := w.lbs(); len(left) != 0 || service.HasFinalizer(w.get("web")) {
+			if left := w.lbs(); len(left) != 0 || service.HasFinalizer(w.get("web"), Finalizer) {
 				t.Errorf("CLBs %v are left, finalizers %v", left, w.get("web").Finalizers)
 			}
 		})

@@ -189,7 +189,7 @@ func TestFinalizerStandsBeforeTheFirstWrite(t *testing.T) {
 	if w.pass("web") == nil {
 		t.Fatal("no error")
 	}
-	if !slices.Contains(w.get("web").Finalizers, service.Finalizer) {
+	if !slices.Contains(w.get("web").Finalizers, Finalizer) {
 		t.Error("a CLB may exist and nothing holds the Service")
 	}
 }

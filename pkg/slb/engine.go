@@ -21,6 +21,9 @@ import (
 // Class is the load balancer class of Services with a CLB. A Service without a class has one, too.
 const Class = "alibabacloud.com/clb"
 
+// Finalizer keeps a Service until its CLB is gone. It is that of the official CCM, so that a user can go back to that at any time.
+const Finalizer = "service.k8s.alibaba/resources"
+
 // engine reads and writes CLBs.
 type engine struct {
 	api    API
@@ -44,7 +47,7 @@ func NewEngine(api API, config config.Config, services corelisters.ServiceLister
 
 // Product implements service.Engine.
 func (e *engine) Product() service.Product {
-	return service.Product{Name: "CLB", Class: Class, MetricType: "CLBType"}
+	return service.Product{Name: "CLB", Class: Class, Finalizer: Finalizer, MetricType: "CLBType"}
 }
 
 // Start implements service.Engine.

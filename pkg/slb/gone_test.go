@@ -191,7 +191,7 @@ func TestAnotherCLBInTheAnnotationProvesNoAbsence(t *testing.T) {
 	if left := w.lbs(); len(left) != 1 || left[0].ID != another || w.faultHits() != 3 {
 		t.Errorf("CLBs %v are left after %d faults, want %s", left, w.faultHits(), another)
 	}
-	if service.HasFinalizer(w.get("web")) {
+	if service.HasFinalizer(w.get("web"), Finalizer) {
 		t.Error("the Service is still held")
 	}
 }

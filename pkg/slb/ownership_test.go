@@ -48,7 +48,7 @@ func TestTypeBehindGate(t *testing.T) {
 	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
 		t.Errorf("events %q, want one", events)
 	}
-	if got := w.get("web"); service.HasFinalizer(got) || len(got.Status.Conditions) > 0 {
+	if got := w.get("web"); service.HasFinalizer(got, Finalizer) || len(got.Status.Conditions) > 0 {
 		t.Errorf("the Service was touched: %v", got)
 	}
 	plan, err := w.Preview(t.Context(), w.get("web"))

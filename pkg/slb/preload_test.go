@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -79,7 +78,7 @@ func TestPreloadLeavesTwoCLBsOfOneServiceAlone(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	svc := testService("web", 80)
-	svc.Finalizers = []string{service.Finalizer}
+	svc.Finalizers = []string{Finalizer}
 	w.officialCLB(svc, testCluster)
 	w.officialCLB(svc, testCluster)
 	w.put(svc)

@@ -71,7 +71,7 @@ func TestServiceShowsItsCLB(t *testing.T) {
 	w.mustPass("web")
 
 	svc := w.get("web")
-	if diff := cmp.Diff([]string{service.Finalizer}, svc.Finalizers); diff != "" {
+	if diff := cmp.Diff([]string{Finalizer}, svc.Finalizers); diff != "" {
 		t.Errorf("finalizers (-want +got):\n%s", diff)
 	}
 	if len(svc.Status.LoadBalancer.Ingress) != 1 || svc.Status.LoadBalancer.Ingress[0].IP == "" {

@@ -311,7 +311,7 @@ func (s *soak) wantHeld(owners map[string][]string) {
 		}
 		names := map[string]bool{}
 		for i := range all.Items {
-			names[mark.DefaultName(all.Items[i].UID)] = service.HasFinalizer(&all.Items[i])
+			names[mark.DefaultName(all.Items[i].UID)] = service.HasFinalizer(&all.Items[i], Finalizer)
 		}
 		return names
 	}

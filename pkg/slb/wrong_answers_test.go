@@ -258,7 +258,7 @@ func (w *world) outcome() outcome {
 	w.t.Helper()
 	var raw rawState
 	w.read("state", &raw)
-	now := outcome{clbs: raw.plain(), ids: map[string]string{}, held: service.HasFinalizer(w.get("web"))}
+	now := outcome{clbs: raw.plain(), ids: map[string]string{}, held: service.HasFinalizer(w.get("web"), Finalizer)}
 	for _, lb := range raw.LoadBalancers {
 		now.ids[lb.LoadBalancerName] = lb.LoadBalancerId
 	}
