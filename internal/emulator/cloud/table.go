@@ -50,6 +50,16 @@ func (t *Table[T]) Delete(v T) {
 // Len returns the number of resources.
 func (t *Table[T]) Len() int { return len(t.order) }
 
+// IDs returns the ids of all resources, in the order of creation.
+func (t *Table[T]) IDs() []string {
+	ids := make([]string, 0, len(t.order))
+	for _, v := range t.order {
+		id, _ := v.Key()
+		ids = append(ids, id)
+	}
+	return ids
+}
+
 // All yields the resources in the order of creation.
 func (t *Table[T]) All() iter.Seq[T] { return slices.Values(t.order) }
 

@@ -43,8 +43,16 @@ func (t Tags) Set(key, value string) Tags {
 	return append(out, Tag{key, value})
 }
 
+// With returns the tags with more of them, as [Tags.Set] sets each.
+func (t Tags) With(more Tags) Tags {
+	for _, tag := range more {
+		t = t.Set(tag.Key, tag.Value)
+	}
+	return t
+}
+
 // Match reports whether the tags hold every wanted one; an empty wanted value matches any value.
-func (t Tags) Match(want []Tag) bool {
+func (t Tags) Match(want Tags) bool {
 	for _, w := range want {
 		v, ok := t.Get(w.Key)
 		if !ok || (w.Value != "" && v != w.Value) {

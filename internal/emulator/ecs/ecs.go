@@ -41,19 +41,6 @@ func paging() []api.Param {
 	return append(api.Numbered(pageLimit), api.Tokened("MaxResults", pageLimit)...)
 }
 
-// tagParams are the rules of a tag filter.
-func tagParams() api.Param {
-	return api.ObjectsOf("Tag", 20, api.Str("Key", api.Len(0, 128)), api.Str("Value", api.Len(0, 128)))
-}
-
-func tagsOf(c *api.Call) []cloud.Tag {
-	var tags []cloud.Tag
-	for _, o := range c.Objects("Tag") {
-		tags = append(tags, cloud.Tag{Key: o.Str("Key"), Value: o.Str("Value")})
-	}
-	return tags
-}
-
 // page holds the fields that every ECS list answers with. PageSize echoes the requested size in both ways of paging:
 // clients stop when it is below what they asked for.
 type page struct {

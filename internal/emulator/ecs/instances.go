@@ -14,7 +14,7 @@ func describeInstancesParams() []api.Param {
 		api.Str("InstanceName"), api.Str("VpcId"), api.Str("VSwitchId"), api.Str("ZoneId"), api.Str("InstanceType"),
 		api.Str("Status", api.OneOf(cloud.Pending, cloud.Running, cloud.Starting, cloud.Stopping, cloud.Stopped)),
 		api.Str("InstanceNetworkType", api.OneOf("classic", "vpc")), api.Str("ResourceGroupId"),
-		api.ListOf("AdditionalAttributes", 20), api.Flag("DryRun"), tagParams())
+		api.ListOf("AdditionalAttributes", 20), api.Flag("DryRun"), cloud.TagParams(cloud.MaxTags))
 }
 
 func (e service) describeInstances(c *api.Call) (any, error) {
@@ -100,7 +100,7 @@ func inOrder(found []*cloud.Instance) []*cloud.Instance {
 
 // filter reads the filters of a call once, for thousands of instances.
 func (e service) filter(c *api.Call) func(*cloud.Instance) bool {
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	ips, byIP := askedIPs(c)
 	eips, byEIP := c.Params.JSONStrings("EipAddresses")
 	return func(i *cloud.Instance) bool {

@@ -12,7 +12,7 @@ func describeInterfacesParams() []api.Param {
 	return append(paging(),
 		api.ListOf("NetworkInterfaceId", pageLimit), api.ListOf("PrivateIpAddress", pageLimit), api.ListOf("Ipv6Address", pageLimit),
 		api.Str("PrimaryIpAddress"), api.Str("InstanceId"), api.Str("VpcId"), api.Str("VSwitchId"), api.Str("SecurityGroupId"),
-		api.Str("Status"), api.Str("Type", api.OneOf("Primary", "Secondary")), tagParams())
+		api.Str("Status"), api.Str("Type", api.OneOf("Primary", "Secondary")), cloud.TagParams(cloud.MaxTags))
 }
 
 func (e service) describeInterfaces(c *api.Call) (any, error) {
@@ -50,7 +50,7 @@ func (e service) findInterfaces(c *api.Call) []*cloud.Interface {
 }
 
 func (e service) interfaceFilter(c *api.Call) func(*cloud.Interface) bool {
-	ids, ips, v6, tags := c.List("NetworkInterfaceId"), c.List("PrivateIpAddress"), canonical(c.List("Ipv6Address")), tagsOf(c)
+	ids, ips, v6, tags := c.List("NetworkInterfaceId"), c.List("PrivateIpAddress"), canonical(c.List("Ipv6Address")), cloud.TagsIn(c)
 	return func(eni *cloud.Interface) bool {
 		equal := []struct{ param, have string }{
 			{"PrimaryIpAddress", eni.PrimaryIP}, {"InstanceId", eni.InstanceID}, {"VpcId", eni.VPCID},
@@ -102,7 +102,7 @@ type networkInterface struct { //nolint:revive // names on the wire
 	Ipv6Sets                                              struct{ Ipv6Set []ipv6 }
 	SecurityGroupIds                                      struct{ SecurityGroupId []string }
 	Attachment                                            attachment
-	Tags                                                  struct{ Tag []tag }
+	Tags                                                  struct{ Tag []cloud.TagView }
 }
 
 type attachment struct { //nolint:revive // names on the wire
@@ -121,7 +121,7 @@ func interfaceView(eni *cloud.Interface) networkInterface {
 	v.PrivateIpSets.PrivateIpSet = privateIPs(eni)
 	v.Ipv6Sets.Ipv6Set = ipv6s(eni)
 	v.SecurityGroupIds.SecurityGroupId = append([]string{}, eni.SecurityGroups...)
-	v.Tags.Tag = tagViews(eni.Tags)
+	v.Tags.Tag = eni.Tags.Views()
 	return v
 }
 

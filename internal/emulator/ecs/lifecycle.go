@@ -18,7 +18,7 @@ func runInstancesParams() []api.Param {
 		api.Num("Amount", 1, maxAmount), api.Num("MinAmount", 1, maxAmount), api.Str("PrivateIpAddress"),
 		api.Str("InstanceChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("SpotStrategy", api.OneOf("NoSpot", "SpotWithPriceLimit", "SpotAsPriceGo")),
 		api.Str("RamRoleName", api.Len(1, 64)), api.Str("HttpTokens", api.OneOf("optional", "required")), api.Str("HttpEndpoint", api.OneOf("enabled", "disabled")),
-		api.Str("UserData", api.Len(0, 32768)), tagParams(), api.ObjectsOf("NetworkInterface", 2, api.Flag("SourceDestCheck"), api.Str("VSwitchId")),
+		api.Str("UserData", api.Len(0, 32768)), cloud.TagParams(cloud.MaxTags), api.ObjectsOf("NetworkInterface", 2, api.Flag("SourceDestCheck"), api.Str("VSwitchId")),
 		api.Str("ClientToken", api.Len(1, 64)), api.Flag("DryRun"),
 	}
 }
@@ -91,7 +91,7 @@ func (e service) spec(c *api.Call) cloud.InstanceSpec {
 	for _, o := range c.Objects("NetworkInterface") {
 		s.SourceDestCheck = s.SourceDestCheck || o.Bool("SourceDestCheck", false)
 	}
-	for _, t := range tagsOf(c) {
+	for _, t := range cloud.TagsIn(c) {
 		s.Tags[t.Key] = t.Value
 	}
 	return s

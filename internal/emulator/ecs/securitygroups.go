@@ -34,11 +34,11 @@ func (e service) securityGroupActions() []api.Action {
 	api.Required(&needed)
 	return []api.Action{
 		{Name: "CreateSecurityGroup", Kind: api.Write, Params: []api.Param{
-			name, description, api.Str("VpcId", api.Required), api.Str("SecurityGroupType", api.OneOf(basicGroup, enterpriseGroup)), api.Str("ResourceGroupId"), tagParams(), token,
+			name, description, api.Str("VpcId", api.Required), api.Str("SecurityGroupType", api.OneOf(basicGroup, enterpriseGroup)), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags), token,
 		}, Run: e.createSecurityGroup},
 		{Name: "DeleteSecurityGroup", Kind: api.Write, Params: []api.Param{id}, Run: e.deleteSecurityGroup},
 		{Name: "DescribeSecurityGroups", Kind: api.Read, Params: append(paging(),
-			api.Str("SecurityGroupId"), api.JSONList("SecurityGroupIds", pageLimit), api.Str("SecurityGroupName"), api.Str("VpcId"), api.Str("SecurityGroupType"), tagParams()),
+			api.Str("SecurityGroupId"), api.JSONList("SecurityGroupIds", pageLimit), api.Str("SecurityGroupName"), api.Str("VpcId"), api.Str("SecurityGroupType"), cloud.TagParams(cloud.MaxTags)),
 			Run: e.describeSecurityGroups},
 		{Name: "DescribeSecurityGroupAttribute", Kind: api.Read, Params: []api.Param{id, api.Str("Direction", api.OneOf("ingress", "egress", "all"))}, Run: e.describeSecurityGroup},
 		{Name: "AuthorizeSecurityGroup", Kind: api.Write, Params: []api.Param{id, needed, token}, Run: e.authorizeSecurityGroup},
@@ -58,9 +58,7 @@ func (e service) createSecurityGroup(c *api.Call) (any, error) {
 			Object: e.NewObject("sg"), Name: c.Str("SecurityGroupName"), Description: c.Str("Description"), VPCID: c.Str("VpcId"),
 			Type: c.Or("SecurityGroupType", basicGroup), ResourceGroupID: c.Str("ResourceGroupId"),
 		}
-		for _, t := range tagsOf(c) {
-			g.Tags = g.Tags.Set(t.Key, t.Value)
-		}
+		g.Tags = g.Tags.With(cloud.TagsIn(c))
 		e.SecurityGroups.Add(g)
 		return struct{ SecurityGroupId string }{g.ID}, nil //nolint:revive // name on the wire
 	})
@@ -92,12 +90,12 @@ func (e service) deleteSecurityGroup(c *api.Call) (any, error) {
 type securityGroupView struct { //nolint:revive // names on the wire
 	SecurityGroupId, SecurityGroupName, Description, VpcId, SecurityGroupType, ResourceGroupId, CreationTime string
 
-	Tags struct{ Tag []tag }
+	Tags struct{ Tag []cloud.TagView }
 }
 
 func (e service) describeSecurityGroups(c *api.Call) (any, error) {
 	ids, _ := c.Params.JSONStrings("SecurityGroupIds")
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	all := e.SecurityGroups.Select(func(g *cloud.SecurityGroup) bool {
 		return (len(ids) == 0 || slices.Contains(ids, g.ID)) && c.Or("SecurityGroupId", g.ID) == g.ID && c.Or("SecurityGroupName", g.Name) == g.Name &&
 			c.Or("VpcId", g.VPCID) == g.VPCID && c.Or("SecurityGroupType", g.Type) == g.Type && c.Sees(g.Created) && g.Tags.Match(tags)
@@ -116,7 +114,7 @@ func (e service) describeSecurityGroups(c *api.Call) (any, error) {
 			SecurityGroupId: g.ID, SecurityGroupName: g.Name, Description: g.Description, VpcId: g.VPCID, SecurityGroupType: g.Type,
 			ResourceGroupId: g.ResourceGroupID, CreationTime: cloud.Timestamp(g.Created),
 		}
-		v.Tags.Tag = tagViews(g.Tags)
+		v.Tags.Tag = g.Tags.Views()
 		answer.SecurityGroups.SecurityGroup = append(answer.SecurityGroups.SecurityGroup, v)
 	}
 	return answer, nil

@@ -30,7 +30,7 @@ type instance struct { //nolint:revive // names on the wire
 	NetworkInterfaces                                    struct{ NetworkInterface []instanceInterface }
 	SecurityGroupIds                                     struct{ SecurityGroupId []string }
 	MetadataOptions                                      metadataOptions
-	Tags                                                 struct{ Tag []tag }
+	Tags                                                 struct{ Tag []cloud.TagView }
 	OperationLocks                                       struct{ LockReason []struct{ LockReason string } }
 }
 
@@ -59,17 +59,6 @@ type ipv6 struct{ Ipv6Address string }
 
 type metadataOptions struct{ HttpTokens, HttpEndpoint string } //nolint:revive // names on the wire
 
-// tag carries both spellings: answers of ECS use TagKey, clients of other products read Key.
-type tag struct{ TagKey, TagValue, Key, Value string }
-
-func tagViews(tags cloud.Tags) []tag {
-	views := make([]tag, 0, len(tags))
-	for _, t := range tags {
-		views = append(views, tag{t.Key, t.Value, t.Key, t.Value})
-	}
-	return views
-}
-
 func (e service) view(i *cloud.Instance, c *api.Call) instance {
 	v := instance{
 		InstanceId: i.ID, InstanceName: i.Name, HostName: i.HostName, RegionId: e.Region, ZoneId: i.ZoneID,
@@ -85,7 +74,7 @@ func (e service) view(i *cloud.Instance, c *api.Call) instance {
 		MetadataOptions: metadataOptions{i.HTTPTokens, i.HTTPEndpoint},
 	}
 	v.SecurityGroupIds.SecurityGroupId = append([]string{}, i.SecurityGroups...)
-	v.Tags.Tag = tagViews(i.Tags)
+	v.Tags.Tag = i.Tags.Views()
 	v.OperationLocks.LockReason = []struct{ LockReason string }{}
 	if eip, ok := e.EIPOf(i.ID, c.Now); ok {
 		v.EipAddress = eipAddress{eip.Address, eip.ID, eip.Bandwidth}

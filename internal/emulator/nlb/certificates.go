@@ -40,17 +40,16 @@ func (s service) listCertificates(c *api.Call) (any, error) {
 	}
 	kind := c.Or("CertType", "Server")
 	views = slices.DeleteFunc(views, func(v view) bool { return v.CertificateType != kind })
-	total, ids := len(views), make([]string, 0, len(views))
-	for _, v := range views {
+	size := c.Int("MaxResults", defaultPage)
+	items, next, err := pageInPlace(c, views, size)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, 0, len(items))
+	for _, v := range items {
 		ids = append(ids, v.CertificateId)
 	}
-	size := min(c.Int("MaxResults", defaultPage), total)
-	return struct {
-		Certificates   []view
-		CertificateIds []string
-		NextToken      string
-		TotalCount     int
-	}{views[:size:size], ids[:size:size], "", total}, nil
+	return append(listAnswer("Certificates", items, next, len(views), size), api.Field{Name: "CertificateIds", Value: ids}), nil
 }
 
 // certificatesOf counts the additional certificates of an instance, which share one quota.

@@ -32,11 +32,11 @@ func (s service) groupActions() []api.Action {
 	create := append(groupSettings(),
 		api.Str("ServerGroupName", api.Required), api.Str("VpcId", api.Required), api.Str("ServerGroupType", api.OneOf(instanceGroup, ipGroup)),
 		api.Str("Protocol", api.OneOf(tcp, udp, "TCP_UDP", tcpSSL)), api.Str("AddressIPVersion", api.OneOf(ipv4, dualStack)),
-		api.Str("IpVersionAffinityMode", api.OneOf("Affinity", "NonAffinity")), api.Flag("AnyPortEnabled"), api.Str("ResourceGroupId"), tagParams(maxTags))
+		api.Str("IpVersionAffinityMode", api.OneOf("Affinity", "NonAffinity")), api.Flag("AnyPortEnabled"), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags))
 	return []api.Action{
 		{Name: "CreateServerGroup", Kind: api.Write, Params: write(create...), Run: s.createGroup},
 		{Name: "ListServerGroups", Kind: api.Read, Params: list(
-			api.ListOf("ServerGroupIds", 20), api.ListOf("ServerGroupNames", 20), api.Str("VpcId"), api.Str("ServerGroupType"), api.Str("ResourceGroupId"), tagParams(10),
+			api.ListOf("ServerGroupIds", 20), api.ListOf("ServerGroupNames", 20), api.Str("VpcId"), api.Str("ServerGroupType"), api.Str("ResourceGroupId"), cloud.TagParams(10),
 		), Run: s.listGroups},
 		{Name: "UpdateServerGroupAttribute", Kind: api.Write, Params: write(append(groupSettings(), groupID(), api.Str("ServerGroupName"))...), Run: s.updateGroup},
 		{Name: "DeleteServerGroup", Kind: api.Write, Params: write(groupID()), Run: s.deleteGroup},
@@ -61,7 +61,7 @@ func (s service) createGroup(c *api.Call) (any, error) {
 		}
 		// Addresses of clients cannot be kept where TLS ends at the load balancer, nor for servers known by their address.
 		g.PreserveClientIP = g.Protocol != tcpSSL && g.Type != ipGroup
-		g.Tags = tagsOf(c)
+		g.Tags = g.Tags.With(cloud.TagsIn(c))
 		setGroup(c, g)
 		if bad := s.checkNewGroup(g); bad != nil {
 			return nil, bad
@@ -255,31 +255,17 @@ func (s service) groupView(c *api.Call, g *cloud.NLBGroup) groupView {
 }
 
 func (s service) listGroups(c *api.Call) (any, error) {
-	tags := tagsOf(c)
-	match := func(g *cloud.NLBGroup) bool {
-		have := searched(c, g.Object, g.Tagged)
-		if s.NLBGroupTagsAny {
-			return matchAny(have, tags)
-		}
-		return have.Match(tags)
+	having := cloud.HavingAll
+	if s.NLBGroupTagsAny {
+		having = cloud.HavingAny
 	}
+	wanted := having(cloud.TagsIn(c))
 	all := s.NLBGroups.Select(func(g *cloud.NLBGroup) bool {
 		return g.Phase.At(c.Now) != "" && c.Sees(g.Created) && passes(c.List("ServerGroupIds"), g.ID) && passes(c.List("ServerGroupNames"), g.Name) &&
-			c.Or("VpcId", g.VPCID) == g.VPCID && c.Or("ServerGroupType", g.Type) == g.Type && c.Or("ResourceGroupId", g.ResourceGroupID) == g.ResourceGroupID && match(g)
+			c.Or("VpcId", g.VPCID) == g.VPCID && c.Or("ServerGroupType", g.Type) == g.Type && c.Or("ResourceGroupId", g.ResourceGroupID) == g.ResourceGroupID &&
+			cloud.Searched(c, g.Object, g.Tagged, wanted)
 	})
-	items, next, err := page(c, all)
-	if err != nil {
-		return nil, err
-	}
-	views := make([]groupView, 0, len(items))
-	for _, g := range items {
-		views = append(views, s.groupView(c, g))
-	}
-	return struct {
-		ServerGroups           []groupView
-		NextToken              string
-		TotalCount, MaxResults int
-	}{views, next, len(all), c.Int("MaxResults", defaultPage)}, nil
+	return listed(c, "ServerGroups", all, func(g *cloud.NLBGroup) groupView { return s.groupView(c, g) })
 }
 
 // isPublic reports whether an address is none that a VPC can reach.

@@ -41,11 +41,11 @@ func (s service) instanceActions() []api.Action {
 			api.Str("BandwidthPackageId"), api.Str("ResourceGroupId"), api.ListOf("SecurityGroupIds", 0),
 			api.Flag("DeletionProtectionConfig.Enabled"), api.Str("DeletionProtectionConfig.Reason", api.Len(2, 128)),
 			api.Str("ModificationProtectionConfig.Status", api.OneOf(consoleProtection, nonProtection)), api.Str("ModificationProtectionConfig.Reason", api.Len(2, 128)),
-			tagParams(maxTags),
+			cloud.TagParams(cloud.MaxTags),
 		), Run: s.create},
 		{Name: "GetLoadBalancerAttribute", Kind: api.Read, Params: []api.Param{lbID()}, Run: s.get},
 		{Name: "ListLoadBalancers", Kind: api.Read, Params: list(
-			api.ListOf("LoadBalancerIds", 20), api.ListOf("LoadBalancerNames", 20), api.ListOf("VpcIds", 10), tagParams(20),
+			api.ListOf("LoadBalancerIds", 20), api.ListOf("LoadBalancerNames", 20), api.ListOf("VpcIds", 10), cloud.TagParams(20),
 			api.Str("LoadBalancerStatus"), api.Str("AddressType"), api.Str("AddressIpVersion"), api.Str("ZoneId"),
 		), Run: s.list},
 		{Name: "DeleteLoadBalancer", Kind: api.Write, Params: write(lbID()), Run: s.delete},
@@ -90,7 +90,7 @@ func (s service) add(c *api.Call) (any, error) {
 		ModificationProtection:   c.Or("ModificationProtectionConfig.Status", nonProtection),
 		ModificationProtected:    c.Str("ModificationProtectionConfig.Reason"),
 	}
-	lb.Tags = tagsOf(c)
+	lb.Tags = lb.Tags.With(cloud.TagsIn(c))
 	// Default names of this form are CNAME targets: https://www.alibabacloud.com/help/en/slb/product-overview/alb-and-nlb-domain-name-upgrade
 	lb.DNSName = fmt.Sprintf("%s.%s.nlb.aliyuncsslb.com", lb.ID, s.Region)
 	for _, want := range c.Objects("ZoneMappings") {
@@ -236,42 +236,18 @@ func attributeTags(tags cloud.Tags) []attributeTag {
 }
 
 func (s service) list(c *api.Call) (any, error) {
-	tags := tagsOf(c)
+	wanted := cloud.HavingAny(cloud.TagsIn(c)) // a search for load balancers by several tags combines them with OR
 	all := s.NLBs.Select(func(lb *cloud.NLB) bool {
 		status := lb.Phase.At(c.Now)
 		return status != "" && c.Sees(lb.Created) && passes(c.List("LoadBalancerIds"), lb.ID) && passes(c.List("LoadBalancerNames"), lb.Name) &&
 			passes(c.List("VpcIds"), lb.VPCID) && c.Or("LoadBalancerStatus", status) == status && c.Or("AddressType", lb.AddressType) == lb.AddressType &&
-			c.Or("AddressIpVersion", lb.AddressVersion) == lb.AddressVersion && matchAny(searched(c, lb.Object, lb.Tagged), tags)
+			c.Or("AddressIpVersion", lb.AddressVersion) == lb.AddressVersion && cloud.Searched(c, lb.Object, lb.Tagged, wanted)
 	})
-	items, next, err := page(c, all)
-	if err != nil {
-		return nil, err
-	}
 	type view struct {
 		instanceView
 		Tags []tag
 	}
-	views := make([]view, 0, len(items))
-	for _, lb := range items {
-		views = append(views, view{s.view(c, lb), tagViews(lb.Tags)})
-	}
-	return struct {
-		LoadBalancers          []view
-		NextToken              string
-		TotalCount, MaxResults int
-	}{views, next, len(all), c.Int("MaxResults", defaultPage)}, nil
-}
-
-// searched returns the tags of a resource that a search sees.
-func searched(c *api.Call, o cloud.Object, t cloud.Tagged) cloud.Tags {
-	switch moment := c.Now.Add(-c.TagSearchLag); {
-	case c.TagSearchLag == 0:
-		return t.Tags
-	case o.Created.After(moment):
-		return nil
-	default:
-		return t.TagsAt(moment)
-	}
+	return listed(c, "LoadBalancers", all, func(lb *cloud.NLB) view { return view{s.view(c, lb), tagViews(lb.Tags)} })
 }
 
 // delete needs an instance that is neither protected nor being changed. It takes the listeners along; server groups stay.

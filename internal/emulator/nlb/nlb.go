@@ -25,15 +25,6 @@ func Product(s *cloud.Store) api.Product {
 	)}
 }
 
-// Pages of lists by token.
-const (
-	pageLimit   = 100
-	defaultPage = 20
-)
-
-// maxTags is how many tags one resource may have.
-const maxTags = 20
-
 func lbID() api.Param       { return api.Str("LoadBalancerId", api.Required) }
 func listenerID() api.Param { return api.Str("ListenerId", api.Required) }
 func groupID() api.Param    { return api.Str("ServerGroupId", api.Required) }
@@ -41,23 +32,6 @@ func groupID() api.Param    { return api.Str("ServerGroupId", api.Required) }
 // write are the parameters of a write: its own and those of every write.
 func write(params ...api.Param) []api.Param {
 	return append(params, api.Str("ClientToken", api.Len(1, 64)), api.Flag("DryRun"), api.Str("RegionId"))
-}
-
-// read are the parameters of a list.
-func list(params ...api.Param) []api.Param {
-	return append(append(params, api.Tokened("MaxResults", pageLimit)...), api.Str("RegionId"))
-}
-
-func tagParams(limit int) api.Param {
-	return api.ObjectsOf("Tag", limit, api.Str("Key", api.Len(0, 128)), api.Str("Value", api.Len(0, 128)))
-}
-
-func tagsOf(c *api.Call) cloud.Tags {
-	var tags cloud.Tags
-	for _, o := range c.Objects("Tag") {
-		tags = tags.Set(o.Str("Key"), o.Str("Value"))
-	}
-	return tags
 }
 
 // tag has the spelling of lists, attributeTag that of GetLoadBalancerAttribute.
@@ -74,19 +48,9 @@ func tagViews(tags cloud.Tags) []tag {
 	return views
 }
 
-// matchAny reports whether the tags hold one of the wanted: a search for load balancers by several tags combines them with OR.
-func matchAny(tags cloud.Tags, want []cloud.Tag) bool {
-	return len(want) == 0 || slices.ContainsFunc(want, func(w cloud.Tag) bool { return tags.Match([]cloud.Tag{w}) })
-}
-
 // passes reports whether a list filter lets a value through.
 func passes(filter []string, value string) bool {
 	return len(filter) == 0 || slices.Contains(filter, value)
-}
-
-// page cuts one page of a list by token.
-func page[T cloud.Resource](c *api.Call, all []T) (items []T, next string, err error) {
-	return api.TokenPage(c, all, c.Int("MaxResults", defaultPage), cloud.Seq[T])
 }
 
 // once runs a write whose ClientToken was not used before; with DryRun it answers that the call would succeed, and changes nothing.

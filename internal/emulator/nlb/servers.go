@@ -246,12 +246,6 @@ func viewOfServer(c *api.Call, g *cloud.NLBGroup, v *cloud.NLBServer) serverView
 	}
 }
 
-// placed is a server with its place in the order of a list.
-type placed struct {
-	seq int64
-	serverView
-}
-
 func (s service) listServers(c *api.Call) (any, error) {
 	groups := s.NLBGroups.Select(func(g *cloud.NLBGroup) bool {
 		return g.Phase.At(c.Now) != "" && c.Finds(g.Created) && c.Or("ServerGroupId", g.ID) == g.ID
@@ -259,26 +253,14 @@ func (s service) listServers(c *api.Call) (any, error) {
 	if c.Has("ServerGroupId") && len(groups) == 0 {
 		return nil, notFound("serverGroup", c.Str("ServerGroupId"))
 	}
-	var all []placed
+	var all []serverView
 	for _, g := range groups {
 		for _, v := range g.LiveServers(c.Now) {
 			if !passes(c.List("ServerIds"), v.ID) || !passes(c.List("ServerIps"), v.IP) {
 				continue
 			}
-			all = append(all, placed{int64(len(all)) + 1, viewOfServer(c, g, v)})
+			all = append(all, viewOfServer(c, g, v))
 		}
 	}
-	items, next, err := api.TokenPage(c, all, c.Int("MaxResults", defaultPage), func(p placed) int64 { return p.seq })
-	if err != nil {
-		return nil, err
-	}
-	views := make([]serverView, 0, len(items))
-	for _, p := range items {
-		views = append(views, p.serverView)
-	}
-	return struct {
-		Servers                []serverView
-		NextToken              string
-		TotalCount, MaxResults int
-	}{views, next, len(all), c.Int("MaxResults", defaultPage)}, nil
+	return listedInPlace(c, "Servers", all, c.Int("MaxResults", defaultPage))
 }

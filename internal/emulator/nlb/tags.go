@@ -17,11 +17,11 @@ const (
 func (s service) tagActions() []api.Action {
 	kind := api.Str("ResourceType", api.Required, api.OneOf("loadbalancer", "servergroup", "listener", "securitypolicy"))
 	ids := api.ListOf("ResourceId", maxTagged)
-	tags := required(api.ObjectsOf("Tag", maxTags, api.Str("Key", api.Required, api.Len(1, 64)), api.Str("Value", api.Len(0, 128))))
+	tags := required(api.ObjectsOf("Tag", cloud.MaxTags, api.Str("Key", api.Required, api.Len(1, 64)), api.Str("Value", api.Len(0, 128))))
 	return []api.Action{
 		{Name: "TagResources", Kind: api.Write, Params: write(kind, required(ids), tags), Run: s.tagResources},
-		{Name: "UntagResources", Kind: api.Write, Params: write(kind, required(ids), api.ListOf("TagKey", maxTags), api.Flag("All")), Run: s.untagResources},
-		{Name: "ListTagResources", Kind: api.Read, Params: append(api.Tokened("MaxResults", tagPage), kind, ids, tagParams(maxTags)), Run: s.listTagResources},
+		{Name: "UntagResources", Kind: api.Write, Params: write(kind, required(ids), api.ListOf("TagKey", cloud.MaxTags), api.Flag("All")), Run: s.untagResources},
+		{Name: "ListTagResources", Kind: api.Read, Params: append(api.Tokened("MaxResults", tagPage), kind, ids, cloud.TagParams(cloud.MaxTags)), Run: s.listTagResources},
 	}
 }
 
@@ -52,8 +52,8 @@ func (s service) retag(c *api.Call, change func(cloud.Tags) cloud.Tags) (any, er
 		if !ok {
 			return nil, notFound("ResourceId", id)
 		}
-		if len(change(r.Tags)) > maxTags {
-			return nil, api.BadRequest("QuotaExceeded.TagsPerResource", "A resource has at most %d tags.", maxTags)
+		if len(change(r.Tags)) > cloud.MaxTags {
+			return nil, api.BadRequest("QuotaExceeded.TagsPerResource", "A resource has at most %d tags.", cloud.MaxTags)
 		}
 		resources = append(resources, r)
 	}
@@ -65,9 +65,7 @@ func (s service) retag(c *api.Call, change func(cloud.Tags) cloud.Tags) (any, er
 
 func (s service) tagResources(c *api.Call) (any, error) {
 	return s.retag(c, func(tags cloud.Tags) cloud.Tags {
-		for _, t := range tagsOf(c) {
-			tags = tags.Set(t.Key, t.Value)
-		}
+		tags = tags.With(cloud.TagsIn(c))
 		return tags
 	})
 }
@@ -83,59 +81,34 @@ func (s service) listTagResources(c *api.Call) (any, error) {
 	type view struct { //nolint:revive // names on the wire
 		ResourceId, ResourceType, TagKey, TagValue string
 	}
-	ids, want := c.List("ResourceId"), tagsOf(c)
+	ids, want := c.List("ResourceId"), cloud.TagsIn(c)
 	if len(ids) == 0 && len(want) == 0 {
 		return nil, api.Missing("ResourceId.N")
 	}
 	if len(ids) == 0 {
 		ids = s.taggedIDs(c.Str("ResourceType"))
 	}
-	type item struct {
-		seq int64
-		view
-	}
-	var all []item
+	var all []view
 	for _, id := range ids {
 		r, ok := s.tagged(c, id)
 		if !ok || !r.Tags.Match(want) {
 			continue
 		}
 		for _, t := range r.Tags {
-			all = append(all, item{int64(len(all)) + 1, view{id, c.Str("ResourceType"), t.Key, t.Value}})
+			all = append(all, view{id, c.Str("ResourceType"), t.Key, t.Value})
 		}
 	}
-	items, next, err := api.TokenPage(c, all, c.Int("MaxResults", tagPage), func(i item) int64 { return i.seq })
-	if err != nil {
-		return nil, err
-	}
-	views := make([]view, 0, len(items))
-	for _, i := range items {
-		views = append(views, i.view)
-	}
-	return struct {
-		TagResources           []view
-		NextToken              string
-		TotalCount, MaxResults int
-	}{views, next, len(all), c.Int("MaxResults", tagPage)}, nil
+	return listedInPlace(c, "TagResources", all, c.Int("MaxResults", tagPage))
 }
 
 func (s service) taggedIDs(kind string) []string {
 	switch kind {
 	case "loadbalancer":
-		return idsOf(&s.NLBs)
+		return s.NLBs.IDs()
 	case "servergroup":
-		return idsOf(&s.NLBGroups)
+		return s.NLBGroups.IDs()
 	case "listener":
-		return idsOf(&s.NLBListeners)
+		return s.NLBListeners.IDs()
 	}
 	return nil
-}
-
-func idsOf[T cloud.Resource](t *cloud.Table[T]) []string {
-	ids := make([]string, 0, t.Len())
-	for v := range t.All() {
-		id, _ := v.Key()
-		ids = append(ids, id)
-	}
-	return ids
 }

@@ -17,8 +17,8 @@ func (s service) aclActions() []api.Action {
 	id, version := api.Str("AclId", api.Required), api.Str("AddressIPVersion", api.OneOf("ipv4", "ipv6"))
 	entries := []api.Param{id, api.JSONArray("AclEntrys", api.Required)}
 	return []api.Action{
-		{Name: "CreateAccessControlList", Kind: api.Write, Params: []api.Param{api.Str("AclName", api.Required, api.Len(1, 80)), version, api.Str("ResourceGroupId"), tagParams(maxTags)}, Run: s.createACL},
-		{Name: "DescribeAccessControlLists", Kind: api.Read, Params: append(api.Numbered(aclPage), api.Str("AclName"), version, api.Str("ResourceGroupId"), tagParams(maxTags)), Run: s.describeACLs},
+		{Name: "CreateAccessControlList", Kind: api.Write, Params: []api.Param{api.Str("AclName", api.Required, api.Len(1, 80)), version, api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags)}, Run: s.createACL},
+		{Name: "DescribeAccessControlLists", Kind: api.Read, Params: append(api.Numbered(aclPage), api.Str("AclName"), version, api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags)), Run: s.describeACLs},
 		{Name: "DescribeAccessControlListAttribute", Kind: api.Read, Params: []api.Param{id, api.Str("AclEntryComment"), api.Num("Page", 1, 0), api.Num("PageSize", 1, aclPage)}, Run: s.describeACL},
 		{Name: "AddAccessControlListEntry", Kind: api.Write, Params: entries, Run: s.addACLEntries},
 		{Name: "RemoveAccessControlListEntry", Kind: api.Write, Params: entries, Run: s.removeACLEntries},
@@ -46,9 +46,7 @@ func (s service) createACL(c *api.Call) (any, error) {
 		Object: s.NewObject("acl"), Name: c.Str("AclName"), IPVersion: c.Or("AddressIPVersion", "ipv4"),
 		ResourceGroupID: c.Or("ResourceGroupId", "rg-emulator"),
 	}
-	for _, t := range tagsOf(c) {
-		a.Tags = a.Tags.Set(t.Key, t.Value)
-	}
+	a.Tags = a.Tags.With(cloud.TagsIn(c))
 	s.ACLs.Add(a)
 	return struct{ AclId string }{a.ID}, nil //nolint:revive // names on the wire
 }
@@ -59,14 +57,14 @@ type aclView struct { //nolint:revive // names on the wire
 }
 
 func newACLView(a *cloud.ACL) aclView {
-	return aclView{a.ID, a.Name, a.IPVersion, a.ResourceGroupID, cloud.Timestamp(a.Created), tagList{tagViews(a.Tags)}}
+	return aclView{a.ID, a.Name, a.IPVersion, a.ResourceGroupID, cloud.Timestamp(a.Created), tagList{a.Tags.Views()}}
 }
 
 func (s service) describeACLs(c *api.Call) (any, error) {
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	p := api.PageOf(c, s.ACLs.Select(func(a *cloud.ACL) bool {
 		return (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
-			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && searched(c, a.Object, a.Tagged, having(tags)) && c.Sees(a.Created)
+			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && cloud.Searched(c, a.Object, a.Tagged, cloud.HavingAll(tags)) && c.Sees(a.Created)
 	}), aclPage)
 	var answer struct {
 		PageNumber, PageSize, TotalCount, Count int
@@ -110,7 +108,7 @@ func (s service) aclDetail(a *cloud.ACL, comment string) aclDetail {
 		d.RelatedListeners.RelatedListener = append(d.RelatedListeners.RelatedListener,
 			relatedListener{b.LoadBalancer.ID, b.Port, b.Protocol, b.Attributes["AclType"]})
 	}
-	d.Tags.Tag = tagViews(a.Tags)
+	d.Tags.Tag = a.Tags.Views()
 	return d
 }
 

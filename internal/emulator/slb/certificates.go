@@ -9,14 +9,14 @@ import (
 
 func (s service) certificateActions() []api.Action {
 	list := func(id string) []api.Param {
-		return []api.Param{api.Str(id), api.Str("ResourceGroupId"), tagParams(maxTags)}
+		return []api.Param{api.Str(id), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags)}
 	}
 	return []api.Action{
 		{Name: "DescribeServerCertificates", Kind: api.Read, Params: list("ServerCertificateId"), Run: s.describeServerCertificates},
 		{Name: "DescribeCACertificates", Kind: api.Read, Params: list("CACertificateId"), Run: s.describeCACertificates},
 		{Name: "UploadServerCertificate", Kind: api.Write, Params: []api.Param{
 			api.Str("ServerCertificate"), api.Str("PrivateKey"), api.Str("ServerCertificateName", api.Len(1, 80)), api.Str("ResourceGroupId"),
-			api.Str("AliCloudCertificateId"), api.Str("AliCloudCertificateName"), api.Str("AliCloudCertificateRegionId"), api.Str("StandardType"), tagParams(maxTags),
+			api.Str("AliCloudCertificateId"), api.Str("AliCloudCertificateName"), api.Str("AliCloudCertificateRegionId"), api.Str("StandardType"), cloud.TagParams(cloud.MaxTags),
 		}, Run: s.uploadServerCertificate},
 	}
 }
@@ -50,7 +50,7 @@ func (s service) certificateView(c *cloud.Certificate) certificateView {
 		v.IsAliCloudCertificate = 1
 	}
 	v.SubjectAlternativeNames.SubjectAlternativeName = append([]string{}, c.SANs...)
-	v.Tags.Tag = tagViews(c.Tags)
+	v.Tags.Tag = c.Tags.Views()
 	return v
 }
 
@@ -91,7 +91,7 @@ func (s service) describeCACertificates(c *api.Call) (any, error) {
 }
 
 func (s service) certificates(c *api.Call, ca bool, id string) []*cloud.Certificate {
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	return s.Certificates.Select(func(cert *cloud.Certificate) bool {
 		return cert.CA == ca && (id == "" || cert.ID == id) && cert.Tags.Match(tags) &&
 			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == cert.ResourceGroupID)
@@ -116,9 +116,7 @@ func (s service) uploadServerCertificate(c *api.Call) (any, error) {
 			return nil, api.BadRequest("CertificateAndPrivateKeyIsRefused", "%v.", err)
 		}
 	}
-	for _, t := range tagsOf(c) {
-		cert.Tags = cert.Tags.Set(t.Key, t.Value)
-	}
+	cert.Tags = cert.Tags.With(cloud.TagsIn(c))
 	s.Certificates.Add(cert)
 	return s.certificateView(cert), nil
 }

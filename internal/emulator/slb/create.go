@@ -28,7 +28,7 @@ func createParams() []api.Param {
 		api.Str("InternetChargeType", api.OneOf(payByTraffic, payByBandwidth)), api.Num("Bandwidth", 1, maxBandwidth, api.Also(-1)),
 		api.Str("MasterZoneId"), api.Str("SlaveZoneId"), api.Str("ResourceGroupId"), onOff("DeleteProtection"),
 		api.Str("ModificationProtectionStatus", api.OneOf("ConsoleProtection", "NonProtection")),
-		api.Str("ModificationProtectionReason", api.Len(0, 80)), api.Str("ClientToken", api.Len(1, 64)), tagParams(maxTags),
+		api.Str("ModificationProtectionReason", api.Len(0, 80)), api.Str("ClientToken", api.Len(1, 64)), cloud.TagParams(cloud.MaxTags),
 		api.Str("PayType", api.OneOf(payOnDemand, payPrepaid)), api.Str("PricingCycle", api.OneOf("month", "year")),
 		api.Num("Duration", 1, 9), api.Flag("AutoPay"), api.Flag("SupportPrivateLink"),
 	}
@@ -89,9 +89,7 @@ func (s service) newLoadBalancer(c *api.Call) *cloud.LoadBalancer {
 	if lb.ModificationProtection == "ConsoleProtection" {
 		lb.ModificationProtectionReason = c.Str("ModificationProtectionReason")
 	}
-	for _, t := range tagsOf(c) {
-		lb.Tags = lb.Tags.Set(t.Key, t.Value)
-	}
+	lb.Tags = lb.Tags.With(cloud.TagsIn(c))
 	return lb
 }
 

@@ -23,7 +23,7 @@ func describeParams() []api.Param {
 		api.Str("NetworkType", api.OneOf("vpc", "classic")), api.Str("ServerId"),
 		api.Str("LoadBalancerStatus", api.OneOf(cloud.Active, cloud.Inactive, cloud.Locked)), api.Str("InternetChargeType"),
 		api.Str("InstanceChargeType", api.OneOf(payBySpec, payByCLCU)), api.Str("MasterZoneId"), api.Str("SlaveZoneId"),
-		api.Str("ResourceGroupId"), api.JSONArray("Tags"), tagParams(maxFilter), api.Str("Fuzzy"))
+		api.Str("ResourceGroupId"), api.JSONArray("Tags"), cloud.TagParams(maxFilter), api.Str("Fuzzy"))
 }
 
 func (s service) describe(c *api.Call) (any, error) {
@@ -49,13 +49,14 @@ func (s service) describe(c *api.Call) (any, error) {
 
 // filter holds the list filters of one call, read once.
 type filter struct {
-	ids     []string
-	anyTag  []cloud.Tag
-	allTags []cloud.Tag
+	ids []string
+	// A CLB has one of anyTag, the tags of the old JSON filter, as clients in production assume, and all of allTags, those of Tag.N.
+	anyTag  cloud.Tags
+	allTags cloud.Tags
 }
 
 func newFilter(c *api.Call) (filter, error) {
-	f := filter{allTags: tagsOf(c)}
+	f := filter{allTags: cloud.TagsIn(c)}
 	if c.Has("LoadBalancerId") {
 		f.ids = strings.Split(c.Str("LoadBalancerId"), ",")
 	}
@@ -93,13 +94,8 @@ func (f filter) matches(lb *cloud.LoadBalancer, c *api.Call) bool {
 		}
 	}
 	tagged := len(f.anyTag)+len(f.allTags) == 0 ||
-		searched(c, lb.Object, lb.Tagged, func(tags cloud.Tags) bool { return f.matchesAny(tags) && tags.Match(f.allTags) })
+		cloud.Searched(c, lb.Object, lb.Tagged, func(tags cloud.Tags) bool { return cloud.HavingAny(f.anyTag)(tags) && tags.Match(f.allTags) })
 	return tagged && c.Sees(lb.Created)
-}
-
-// matchesAny combines the tags of the old JSON filter with OR, as clients in production assume; Tag.N combines with AND.
-func (f filter) matchesAny(tags cloud.Tags) bool {
-	return len(f.anyTag) == 0 || slices.ContainsFunc(f.anyTag, func(t cloud.Tag) bool { return tags.Match([]cloud.Tag{t}) })
 }
 
 func (s service) hasServer(lb *cloud.LoadBalancer, id string) bool {

@@ -14,9 +14,9 @@ func (s service) groupActions() []api.Action {
 		return api.Action{Name: name, Kind: api.Write, Params: params, Hold: holdGroup, Busy: groupBusy[0], Run: run}
 	}
 	return []api.Action{
-		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), tagParams(maxTags)}, Run: s.describeGroups},
+		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), cloud.TagParams(cloud.MaxTags)}, Run: s.describeGroups},
 		{Name: "DescribeVServerGroupAttribute", Kind: api.Read, Params: []api.Param{id}, Run: s.describeGroup},
-		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers"), tagParams(maxTags)}, Run: s.createGroup},
+		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers"), cloud.TagParams(cloud.MaxTags)}, Run: s.createGroup},
 		write("AddVServerGroupBackendServers", members("BackendServers"), s.changing(s.addBackends)),
 		write("RemoveVServerGroupBackendServers", members("BackendServers"), s.changing(s.removeBackends)),
 		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers")}, s.changing(s.setGroup)),
@@ -73,9 +73,7 @@ func (s service) createGroup(c *api.Call) (any, error) {
 			return nil, bad
 		}
 	}
-	for _, t := range tagsOf(c) {
-		g.Tags = g.Tags.Set(t.Key, t.Value)
-	}
+	g.Tags = g.Tags.With(cloud.TagsIn(c))
 	s.ServerGroups.Add(g)
 	lb.Groups = append(lb.Groups, g.ID)
 	return s.membersAnswer(g, lb), nil

@@ -32,7 +32,7 @@ func (s service) membersAnswer(g *cloud.ServerGroup, lb *cloud.LoadBalancer) gro
 			Description: b.Description, VpcId: lb.VPCID, ServerRegionId: s.Region,
 		})
 	}
-	a.Tags.Tag = tagViews(g.Tags)
+	a.Tags.Tag = g.Tags.Views()
 	return a
 }
 
@@ -65,19 +65,19 @@ func (s service) describeGroups(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	var answer struct {
 		VServerGroups struct{ VServerGroup []groupListView }
 	}
 	answer.VServerGroups.VServerGroup = make([]groupListView, 0, len(lb.Groups))
 	for _, id := range lb.Groups {
 		g, ok := s.ServerGroups.Get(id)
-		if !ok || (c.Has("Description") && c.Str("Description") != g.Name) || !searched(c, g.Object, g.Tagged, having(tags)) || !c.Sees(g.Created) {
+		if !ok || (c.Has("Description") && c.Str("Description") != g.Name) || !cloud.Searched(c, g.Object, g.Tagged, cloud.HavingAll(tags)) || !c.Sees(g.Created) {
 			continue
 		}
 		v := groupListView{
 			VServerGroupId: g.ID, VServerGroupName: g.Name, ServerCount: len(g.Backends),
-			CreateTime: cloud.Timestamp(g.Created), ServiceManagedMode: "Unmanaged", Tags: tagList{tagViews(g.Tags)},
+			CreateTime: cloud.Timestamp(g.Created), ServiceManagedMode: "Unmanaged", Tags: tagList{g.Tags.Views()},
 		}
 		v.AssociatedObjects.Listeners.Listener = []listenerRef{}
 		v.AssociatedObjects.Rules.Rule = []struct{ RuleId string }{} //nolint:revive // names on the wire

@@ -19,7 +19,7 @@ func (s service) listenerActions() []api.Action {
 	for _, p := range protocols {
 		key := []api.Param{lbID(), api.Num("ListenerPort", 1, 65535, api.Required)}
 		shared := append(slices.Clone(key), api.Str("VServerGroupId"), api.Str("Description", api.Len(1, s.Limits.NameCharacters)))
-		create := slices.Concat(shared, p.params(func(a attribute) string { return a.create }), []api.Param{tagParams(maxTags)})
+		create := slices.Concat(shared, p.params(func(a attribute) string { return a.create }), []api.Param{cloud.TagParams(cloud.MaxTags)})
 		set := slices.Concat(shared, p.params(func(a attribute) string { return a.set }), []api.Param{onOff("VServerGroup")})
 		actions = append(actions,
 			api.Action{Name: "CreateLoadBalancer" + p.title + "Listener", Kind: api.Write, Params: create, Hold: holdListener, Busy: busy, Run: s.createListener(p)},
@@ -56,9 +56,7 @@ func (s service) createListener(p protocol) func(*api.Call) (any, error) {
 		if bad := s.checkAttributes(lb, p, nil, l.Attributes); bad != nil {
 			return nil, bad
 		}
-		for _, t := range tagsOf(c) {
-			l.Tags = l.Tags.Set(t.Key, t.Value)
-		}
+		l.Tags = l.Tags.With(cloud.TagsIn(c))
 		lb.Listeners[key] = l
 		return done()
 	}

@@ -12,7 +12,7 @@ import (
 
 func describeListenersParams() []api.Param {
 	return append(api.Tokened("MaxResults", pageLimit), api.ListOf("LoadBalancerId", maxFilter), api.Num("ListenerPort", 1, 65535),
-		api.Str("ListenerProtocol", api.OneOf("tcp", "udp", "http", "https")), api.Str("Description"), tagParams(maxTags))
+		api.Str("ListenerProtocol", api.OneOf("tcp", "udp", "http", "https")), api.Str("Description"), cloud.TagParams(cloud.MaxTags))
 }
 
 // owned is a listener with the load balancer that it belongs to.
@@ -22,7 +22,7 @@ type owned struct {
 }
 
 func (s service) describeListeners(c *api.Call) (any, error) {
-	ids, tags := c.List("LoadBalancerId"), tagsOf(c)
+	ids, tags := c.List("LoadBalancerId"), cloud.TagsIn(c)
 	var all []owned
 	for _, lb := range s.candidates(ids) {
 		for _, l := range lb.SortedListeners() {
@@ -93,7 +93,7 @@ func (s service) listenerListView(lb *cloud.LoadBalancer, l *cloud.Listener, c *
 	}
 	config = append(config, switchTwin(l)...)
 	return slices.Concat(listenerHead(lb, l, c), top, api.Object{
-		{Name: "AclIds", Value: aclIDs(l)}, {Name: "Tags", Value: tagViews(l.Tags)},
+		{Name: "AclIds", Value: aclIDs(l)}, {Name: "Tags", Value: l.Tags.Views()},
 		{Name: p.title + "ListenerConfig", Value: config},
 	})
 }
@@ -153,7 +153,7 @@ func (s service) describeListener(p protocol) func(*api.Call) (any, error) {
 		}
 		return slices.Concat(o, switchTwin(l), api.Object{
 			{Name: "AclIds", Value: api.Object{{Name: "AclId", Value: aclIDs(l)}}},
-			{Name: "Tags", Value: tagList{tagViews(l.Tags)}},
+			{Name: "Tags", Value: tagList{l.Tags.Views()}},
 		}, s.layer7(lb, l)), nil
 	}
 }

@@ -29,52 +29,7 @@ func onOff(name string, opts ...func(*api.Param)) api.Param {
 
 func lbID() api.Param { return api.Str("LoadBalancerId", api.Required) }
 
-func tagParams(limit int) api.Param {
-	return api.ObjectsOf("Tag", limit, api.Str("Key", api.Len(0, 128)), api.Str("Value", api.Len(0, 128)))
-}
-
-// maxTags is how many tags one resource, and one filter by tags, may have.
-const maxTags = 20
-
-func tagsOf(c *api.Call) []cloud.Tag {
-	var tags []cloud.Tag
-	for _, o := range c.Objects("Tag") {
-		tags = append(tags, cloud.Tag{Key: o.Str("Key"), Value: o.Str("Value")})
-	}
-	return tags
-}
-
-// tag carries both spellings: answers of CLB use TagKey, clients of other products read Key.
-type tag struct{ TagKey, TagValue, Key, Value string }
-
-func tagViews(tags cloud.Tags) []tag {
-	views := make([]tag, 0, len(tags))
-	for _, t := range tags {
-		views = append(views, tag{t.Key, t.Value, t.Key, t.Value})
-	}
-	return views
-}
-
-type tagList struct{ Tag []tag }
-
-// searched reports whether the tags that a search sees of a resource match.
-func searched(c *api.Call, o cloud.Object, t cloud.Tagged, match func(cloud.Tags) bool) bool {
-	if c.TagSearchLag == 0 {
-		return match(t.Tags)
-	}
-	moment, seen := c.Now.Add(-c.TagSearchLag), cloud.Tags(nil)
-	if !o.Created.After(moment) {
-		seen = t.TagsAt(moment)
-	}
-	found := match(seen)
-	c.Hidden = c.Hidden || !found && match(t.Tags)
-	return found
-}
-
-// having makes a match of those that have all the tags.
-func having(want []cloud.Tag) func(cloud.Tags) bool {
-	return func(tags cloud.Tags) bool { return tags.Match(want) }
-}
+type tagList struct{ Tag []cloud.TagView }
 
 // loadBalancer finds the CLB of a call.
 func (s service) loadBalancer(c *api.Call) (*cloud.LoadBalancer, error) {

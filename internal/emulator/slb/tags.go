@@ -17,12 +17,12 @@ const tagPage = 50
 func (s service) tagActions() []api.Action {
 	kind := api.Str("ResourceType", api.Required, api.OneOf("instance", "vservergroup", "certificate", "acl"))
 	ids := api.ListOf("ResourceId", maxTagged, api.Required)
-	tags := api.ObjectsOf("Tag", maxTags, api.Str("Key", api.Required, api.Len(1, 128)), api.Str("Value", api.Len(0, 128)))
+	tags := api.ObjectsOf("Tag", cloud.MaxTags, api.Str("Key", api.Required, api.Len(1, 128)), api.Str("Value", api.Len(0, 128)))
 	api.Required(&tags)
 	return []api.Action{
 		{Name: "TagResources", Kind: api.Write, Params: []api.Param{kind, ids, tags}, Run: s.tagResources},
-		{Name: "UntagResources", Kind: api.Write, Params: []api.Param{kind, ids, api.ListOf("TagKey", maxTags), api.Flag("All")}, Run: s.untagResources},
-		{Name: "ListTagResources", Kind: api.Read, Params: []api.Param{kind, api.ListOf("ResourceId", maxTagged), tagParams(maxTags), api.Str("NextToken")}, Run: s.listTagResources},
+		{Name: "UntagResources", Kind: api.Write, Params: []api.Param{kind, ids, api.ListOf("TagKey", cloud.MaxTags), api.Flag("All")}, Run: s.untagResources},
+		{Name: "ListTagResources", Kind: api.Read, Params: []api.Param{kind, api.ListOf("ResourceId", maxTagged), cloud.TagParams(cloud.MaxTags), api.Str("NextToken")}, Run: s.listTagResources},
 	}
 }
 
@@ -84,11 +84,9 @@ func (s service) tagResources(c *api.Call) (any, error) {
 	updated := make([]cloud.Tags, len(targets))
 	for i, t := range targets {
 		updated[i] = t.Tags
-		for _, tag := range tagsOf(c) {
-			updated[i] = updated[i].Set(tag.Key, tag.Value)
-		}
-		if len(updated[i]) > maxTags {
-			return nil, api.BadRequest("TooManyTags", "A resource has at most %d tags.", maxTags)
+		updated[i] = updated[i].With(cloud.TagsIn(c))
+		if len(updated[i]) > cloud.MaxTags {
+			return nil, api.BadRequest("TooManyTags", "A resource has at most %d tags.", cloud.MaxTags)
 		}
 	}
 	for i, t := range targets {
@@ -118,14 +116,14 @@ type tagResource struct { //nolint:revive // names on the wire
 }
 
 func (s service) listTagResources(c *api.Call) (any, error) {
-	ids, want := c.List("ResourceId"), tagsOf(c)
+	ids, want := c.List("ResourceId"), cloud.TagsIn(c)
 	if len(ids) == 0 && len(want) == 0 {
 		return nil, api.Missing("ResourceId.N")
 	}
 	var all []tagResource
 	for _, id := range s.taggedIDs(c.Str("ResourceType"), ids) {
 		resource, ok := s.tagged(c.Str("ResourceType"), id)
-		if !ok || !c.Finds(resource.Created) || len(want) > 0 && !searched(c, resource.Object, *resource.Tagged, having(want)) {
+		if !ok || !c.Finds(resource.Created) || len(want) > 0 && !cloud.Searched(c, resource.Object, *resource.Tagged, cloud.HavingAll(want)) {
 			continue
 		}
 		for _, t := range resource.Tags {
@@ -166,21 +164,12 @@ func (s service) taggedIDs(kind string, ids []string) []string {
 	}
 	switch kind {
 	case "vservergroup":
-		return idsOf(&s.ServerGroups)
+		return s.ServerGroups.IDs()
 	case "certificate":
-		return idsOf(&s.Certificates)
+		return s.Certificates.IDs()
 	case "acl":
-		return idsOf(&s.ACLs)
+		return s.ACLs.IDs()
 	default:
-		return idsOf(&s.LoadBalancers)
+		return s.LoadBalancers.IDs()
 	}
-}
-
-func idsOf[T cloud.Resource](t *cloud.Table[T]) []string {
-	ids := make([]string, 0, t.Len())
-	for v := range t.All() {
-		id, _ := v.Key()
-		ids = append(ids, id)
-	}
-	return ids
 }

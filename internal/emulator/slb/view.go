@@ -70,7 +70,7 @@ func (s service) view(lb *cloud.LoadBalancer) view {
 		BusinessStatus: "Normal", ServiceManagedMode: "Unmanaged", SupportPrivateLink: lb.SupportPrivateLink,
 		CreateTime: cloud.Timestamp(lb.Created), CreateTimeStamp: lb.Created.UnixMilli(),
 	}
-	v.Tags.Tag = tagViews(lb.Tags)
+	v.Tags.Tag = lb.Tags.Views()
 	return v
 }
 

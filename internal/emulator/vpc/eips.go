@@ -23,7 +23,7 @@ func (v service) eipActions() []api.Action {
 			api.Str("AllocationId"), api.Str("EipAddress"), api.Str("EipName"),
 			api.Str("Status", api.OneOf(cloud.Available, cloud.InUse, cloud.Associating, cloud.Unassociating, cloud.Releasing)),
 			api.Str("AssociatedInstanceType", api.OneOf(toECS, toSLB, toENI, "Nat", "HaVip", "NlbInstance")), api.Str("AssociatedInstanceId"),
-			api.Str("ChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("ResourceGroupId"), tagParams(), api.Flag("DryRun")), Run: v.describeEIPs},
+			api.Str("ChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags), api.Flag("DryRun")), Run: v.describeEIPs},
 		{Name: "AllocateEipAddress", Kind: api.Write, Params: []api.Param{
 			api.Num("Bandwidth", 1, 1000), api.Str("InternetChargeType", api.OneOf("PayByTraffic", "PayByBandwidth")),
 			api.Str("InstanceChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("Name", api.Len(1, 128)), api.Str("Description", api.Len(2, 256)),
@@ -48,7 +48,7 @@ type eipView struct { //nolint:revive // names on the wire
 	InternetChargeType, ChargeType, RegionId   string
 	ResourceGroupId, AllocationTime            string
 	OperationLocks                             struct{ LockReason []struct{ LockReason string } }
-	Tags                                       struct{ Tag []tag }
+	Tags                                       struct{ Tag []cloud.TagView }
 }
 
 func (v service) eipView(e *cloud.EIP, now time.Time) eipView {
@@ -61,12 +61,12 @@ func (v service) eipView(e *cloud.EIP, now time.Time) eipView {
 		view.InstanceId, view.InstanceType, view.InstanceRegionId = holder, e.InstanceType, v.Region
 	}
 	view.OperationLocks.LockReason = []struct{ LockReason string }{}
-	view.Tags.Tag = tagViews(e.Tags)
+	view.Tags.Tag = e.Tags.Views()
 	return view
 }
 
 func (v service) describeEIPs(c *api.Call) (any, error) {
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	all := v.EIPs.Select(func(e *cloud.EIP) bool {
 		view := v.eipView(e, c.Now)
 		return view.Status != "" && passes(c, []filter{

@@ -7,7 +7,7 @@ import (
 
 func describeVpcsParams() []api.Param {
 	return append(api.Numbered(pageLimit), api.Str("VpcId"), api.Str("VpcName"), api.Flag("IsDefault"),
-		api.Str("ResourceGroupId"), api.Flag("DryRun"), tagParams())
+		api.Str("ResourceGroupId"), api.Flag("DryRun"), cloud.TagParams(cloud.MaxTags))
 }
 
 type vpcView struct { //nolint:revive // names on the wire
@@ -21,7 +21,7 @@ type vpcView struct { //nolint:revive // names on the wire
 		Ipv6CidrBlock []ipv6Block
 	}
 	VSwitchIds struct{ VSwitchId []string }
-	Tags       struct{ Tag []tag }
+	Tags       struct{ Tag []cloud.TagView }
 }
 
 type ipv6Block struct{ Ipv6CidrBlock string }
@@ -32,7 +32,7 @@ type vpcListView struct {
 }
 
 func (v service) describeVpcs(c *api.Call) (any, error) {
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	all := v.VPCs.Select(func(n *cloud.VPC) bool {
 		return passes(c, []filter{{"VpcId", n.ID}, {"VpcName", n.Name}}) &&
 			(!c.Has("IsDefault") || c.Bool("IsDefault", false) == n.IsDefault) && n.Tags.Match(tags)
@@ -69,7 +69,7 @@ func (v service) vpcView(n *cloud.VPC) vpcView {
 	for _, s := range v.VSwitchesOf(n.ID) {
 		view.VSwitchIds.VSwitchId = append(view.VSwitchIds.VSwitchId, s.ID)
 	}
-	view.Tags.Tag = tagViews(n.Tags)
+	view.Tags.Tag = n.Tags.Views()
 	return view
 }
 
@@ -100,7 +100,7 @@ func vpcNotFound(id string) *api.Error {
 
 func describeVSwitchesParams() []api.Param {
 	return append(api.Numbered(pageLimit), api.Str("VSwitchId"), api.Str("VpcId"), api.Str("ZoneId"), api.Str("VSwitchName"),
-		api.Str("RouteTableId"), api.Str("ResourceGroupId"), api.Flag("IsDefault"), api.Flag("DryRun"), tagParams())
+		api.Str("RouteTableId"), api.Str("ResourceGroupId"), api.Flag("IsDefault"), api.Flag("DryRun"), cloud.TagParams(cloud.MaxTags))
 }
 
 type routeTableRef struct{ RouteTableId, RouteTableType string } //nolint:revive // names on the wire
@@ -113,11 +113,11 @@ type vSwitchView struct { //nolint:revive // names on the wire
 	IsDefault                                        bool
 	RouteTable                                       routeTableRef
 	ResourceGroupId, CreationTime                    string
-	Tags                                             struct{ Tag []tag }
+	Tags                                             struct{ Tag []cloud.TagView }
 }
 
 func (v service) describeVSwitches(c *api.Call) (any, error) {
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	all := v.VSwitches.Select(func(s *cloud.VSwitch) bool {
 		return passes(c, []filter{
 			{"VSwitchId", s.ID}, {"VpcId", s.VPCID}, {"ZoneId", s.ZoneID}, {"VSwitchName", s.Name}, {"RouteTableId", s.RouteTableID},
@@ -146,6 +146,6 @@ func (v service) vSwitchView(s *cloud.VSwitch) vSwitchView {
 	if t, ok := v.RouteTables.Get(s.RouteTableID); ok {
 		view.RouteTable = routeTableRef{t.ID, t.Type}
 	}
-	view.Tags.Tag = tagViews(s.Tags)
+	view.Tags.Tag = s.Tags.Views()
 	return view
 }

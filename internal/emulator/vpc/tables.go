@@ -11,7 +11,7 @@ import (
 func describeTablesParams() []api.Param {
 	return append(api.Numbered(pageLimit), api.Str("VpcId"), api.Str("RouteTableId"), api.Str("RouteTableName"),
 		api.Str("RouteTableType", api.OneOf("System", "Custom")), api.Str("RouterId"),
-		api.Str("RouterType", api.OneOf("VRouter", "VBR")), api.Str("ResourceGroupId"), tagParams())
+		api.Str("RouterType", api.OneOf("VRouter", "VBR")), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags))
 }
 
 type tableView struct { //nolint:revive // names on the wire
@@ -19,11 +19,11 @@ type tableView struct { //nolint:revive // names on the wire
 	VpcId, Status, AssociateType, ResourceGroupId                      string
 	Description, CreationTime                                          string
 	VSwitchIds                                                         struct{ VSwitchId []string }
-	Tags                                                               struct{ Tag []tag }
+	Tags                                                               struct{ Tag []cloud.TagView }
 }
 
 func (v service) describeTables(c *api.Call) (any, error) {
-	tags := tagsOf(c)
+	tags := cloud.TagsIn(c)
 	all := v.RouteTables.Select(func(t *cloud.RouteTable) bool {
 		return passes(c, []filter{
 			{"VpcId", t.VPCID}, {"RouteTableId", t.ID}, {"RouteTableName", t.Name}, {"RouteTableType", t.Type},
@@ -56,7 +56,7 @@ func (v service) tableView(t *cloud.RouteTable, c *api.Call) tableView {
 			view.VSwitchIds.VSwitchId = append(view.VSwitchIds.VSwitchId, s.ID)
 		}
 	}
-	view.Tags.Tag = tagViews(t.Tags)
+	view.Tags.Tag = t.Tags.Views()
 	return view
 }
 

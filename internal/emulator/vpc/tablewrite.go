@@ -9,7 +9,7 @@ func (v service) tableActions() []api.Action {
 	return []api.Action{
 		{Name: "CreateRouteTable", Kind: api.Write, Params: []api.Param{
 			api.Str("VpcId", api.Required), api.Str("RouteTableName", api.Len(1, 128)), api.Str("Description", api.Len(1, 256)),
-			api.Str("AssociateType", api.OneOf("VSwitch", "Gateway")), api.Str("ClientToken", api.Len(1, 64)), tagParams(),
+			api.Str("AssociateType", api.OneOf("VSwitch", "Gateway")), api.Str("ClientToken", api.Len(1, 64)), cloud.TagParams(cloud.MaxTags),
 		}, Run: v.createTable},
 		{Name: "DeleteRouteTable", Kind: api.Write, Params: []api.Param{api.Str("RouteTableId", api.Required)}, Run: v.deleteTable},
 	}
@@ -37,9 +37,7 @@ func (v service) createTable(c *api.Call) (any, error) {
 			Object: v.NewObject("vtb"), Name: c.Str("RouteTableName"), Description: c.Str("Description"), VPCID: n.ID, RouterID: n.RouterID,
 			Type: "Custom", AssociateType: c.Or("AssociateType", "VSwitch"), Phase: v.Begin(cloud.Pending, cloud.Available, c.Now),
 		}
-		for _, tag := range tagsOf(c) {
-			t.Tags = t.Tags.Set(tag.Key, tag.Value)
-		}
+		t.Tags = t.Tags.With(cloud.TagsIn(c))
 		v.AddBuiltIn(t, n)
 		v.RouteTables.Add(t)
 		return struct{ RouteTableId string }{t.ID}, nil //nolint:revive // names on the wire

@@ -38,18 +38,6 @@ func Product(s *cloud.Store) api.Product {
 	})}
 }
 
-func tagParams() api.Param {
-	return api.ObjectsOf("Tag", 20, api.Str("Key", api.Len(0, 128)), api.Str("Value", api.Len(0, 128)))
-}
-
-func tagsOf(c *api.Call) []cloud.Tag {
-	var tags []cloud.Tag
-	for _, o := range c.Objects("Tag") {
-		tags = append(tags, cloud.Tag{Key: o.Str("Key"), Value: o.Str("Value")})
-	}
-	return tags
-}
-
 // filter is one equality filter of a list: a parameter that is absent lets everything pass.
 type filter struct{ param, have string }
 
@@ -60,17 +48,6 @@ func passes(c *api.Call, filters []filter) bool {
 		}
 	}
 	return true
-}
-
-// tag carries both spellings: VPC answers with Key, clients of other products read TagKey.
-type tag struct{ Key, Value, TagKey, TagValue string }
-
-func tagViews(tags cloud.Tags) []tag {
-	views := make([]tag, 0, len(tags))
-	for _, t := range tags {
-		views = append(views, tag{t.Key, t.Value, t.Key, t.Value})
-	}
-	return views
 }
 
 type paging struct{ PageNumber, PageSize, TotalCount int }
