@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -22,6 +23,11 @@ func NewClientset(objects ...runtime.Object) *fake.Clientset {
 // RoomForWatchers keeps the fake API server from a panic ("channel full") when an informer falls behind by more than 100 events, as
 // it does on a busy machine. A TestMain calls it before the tests run.
 func RoomForWatchers() { watch.DefaultChanSize = 1 << 13 }
+
+// ErrorsDoNotWait keeps controllers from waiting after an error for decades: Kubernetes waits until a
+// millisecond has passed since the last error of the process, which in a bubble with virtual time lies decades ahead. A TestMain
+// calls it before the tests run.
+func ErrorsDoNotWait() { utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] }
 
 // Fill puts objects into an informer's cache, as the watch of a real API server would. An object that is there is replaced.
 func Fill[T any](tb testing.TB, informer cache.SharedIndexInformer, objects ...T) {

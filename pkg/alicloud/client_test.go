@@ -232,7 +232,8 @@ func TestInstancesAndInterfaces(t *testing.T) {
 	}
 	want := alicloud.Instance{
 		ID: "i-1", Name: "n1", Type: "ecs.g7.large", RegionID: "cn-hangzhou", ZoneID: "cn-hangzhou-b", VPCID: "vpc-emulator", VSwitchID: "vsw-b",
-		Status: alicloud.InstanceRunning, PrivateIPs: []string{"10.2.0.9"}, Tags: map[string]string{"k": "v"},
+		Status: alicloud.InstanceRunning, PrivateIPs: []string{"10.2.0.9"}, InterfaceIPs: []string{"10.2.0.9"},
+		Tags: map[string]string{"k": "v"},
 	}
 	ignored := cmpopts.IgnoreFields(alicloud.Instance{}, "HostName", "ChargeType", "SpotStrategy", "PrimaryInterfaceID")
 	if diff := cmp.Diff(want, got[0], ignored, cmpopts.EquateEmpty()); diff != "" {

@@ -42,6 +42,8 @@ type Instance struct {
 	PublicIPs []string
 	EIP       string
 	IPv6      []string
+	// InterfaceIPs are all IPv4 and IPv6 addresses of all attached network interfaces. Some network plugins give them to pods.
+	InterfaceIPs []string
 	// PrimaryInterfaceID is the id of the primary network interface.
 	PrimaryInterfaceID string
 	Tags               map[string]string
@@ -145,7 +147,10 @@ type wireInstance struct {
 
 type wireInterfaceOfInstance struct {
 	NetworkInterfaceId, Type string
-	Ipv6Sets                 struct {
+	PrivateIpSets            struct {
+		PrivateIpSet []struct{ PrivateIpAddress string }
+	}
+	Ipv6Sets struct {
 		Ipv6Set []struct{ Ipv6Address string }
 	}
 }
@@ -161,16 +166,24 @@ func (w *wireInstance) instance() Instance {
 	for _, tag := range w.Tags.Tag {
 		instance.Tags[tag.TagKey] = tag.TagValue
 	}
-	for _, eni := range w.NetworkInterfaces.NetworkInterface {
-		if eni.Type != "Primary" {
-			continue
-		}
-		instance.PrimaryInterfaceID = eni.NetworkInterfaceId
-		for _, address := range eni.Ipv6Sets.Ipv6Set {
-			instance.IPv6 = append(instance.IPv6, address.Ipv6Address)
-		}
+	for i := range w.NetworkInterfaces.NetworkInterface {
+		w.NetworkInterfaces.NetworkInterface[i].addTo(&instance)
 	}
 	return instance
+}
+
+func (w *wireInterfaceOfInstance) addTo(instance *Instance) {
+	var ipv6 []string
+	for _, set := range w.Ipv6Sets.Ipv6Set {
+		ipv6 = append(ipv6, set.Ipv6Address)
+	}
+	if w.Type == "Primary" {
+		instance.PrimaryInterfaceID, instance.IPv6 = w.NetworkInterfaceId, ipv6
+	}
+	for _, set := range w.PrivateIpSets.PrivateIpSet {
+		instance.InterfaceIPs = append(instance.InterfaceIPs, set.PrivateIpAddress)
+	}
+	instance.InterfaceIPs = append(instance.InterfaceIPs, ipv6...)
 }
 
 // NetworkInterface is an elastic network interface (ENI).

@@ -27,6 +27,7 @@ const (
 
 func TestMain(m *testing.M) {
 	testkit.RoomForWatchers()
+	testkit.ErrorsDoNotWait()
 	goleak.VerifyTestMain(m)
 }
 

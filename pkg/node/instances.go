@@ -26,6 +26,7 @@ type Instances struct {
 	lister   corelisters.NodeLister // nil where there is no cache of nodes
 	snapshot *snapshot
 	guard    *deletionGuard
+	writes   *addressWrites
 	events   *events.Recorder
 }
 
@@ -34,7 +35,7 @@ func NewInstances(opts Options) *Instances {
 	registerMetrics()
 	opts = opts.withDefaults()
 	i := &Instances{
-		opts: opts, guard: newDeletionGuard(opts.Guard), events: events.New(opts.Recorder, eventInterval),
+		opts: opts, guard: newDeletionGuard(opts.Guard), writes: newAddressWrites(), events: events.New(opts.Recorder, eventInterval),
 	}
 	i.idOf = i.opts.instanceID()
 	if opts.Nodes != nil {

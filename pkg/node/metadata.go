@@ -30,7 +30,7 @@ func (i *Instances) metadataOf(node *corev1.Node, instance alicloud.Instance) *c
 		InstanceType:     instance.Type,
 		Zone:             instance.ZoneID,
 		Region:           instance.RegionID,
-		NodeAddresses:    addressesOf(instance, i.opts.IPv6),
+		NodeAddresses:    i.addressesFor(node, instance),
 		AdditionalLabels: labelsOf(instance),
 	}
 }
@@ -41,26 +41,6 @@ func (i *Instances) newProviderID(instance alicloud.Instance) string {
 		return id.Prefixed()
 	}
 	return id.String()
-}
-
-// addressesOf lists the instance's addresses in a stable order: private, public, elastic. All private ones are there,
-// because the kubelet's --node-ip must be among them or the node is never initialised.
-func addressesOf(instance alicloud.Instance, ipv6 bool) []corev1.NodeAddress {
-	var addresses []corev1.NodeAddress
-	add := func(kind corev1.NodeAddressType, values ...string) {
-		for _, value := range values {
-			if value != "" {
-				addresses = append(addresses, corev1.NodeAddress{Type: kind, Address: value})
-			}
-		}
-	}
-	add(corev1.NodeInternalIP, instance.PrivateIPs...)
-	if ipv6 {
-		add(corev1.NodeInternalIP, instance.IPv6...)
-	}
-	add(corev1.NodeExternalIP, instance.PublicIPs...)
-	add(corev1.NodeExternalIP, instance.EIP)
-	return addresses
 }
 
 // labelsOf leaves out what would be no label value: the API server would refuse the whole node for it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,9 +37,9 @@ func TestInstanceMetadata(t *testing.T) {
 		want     *cloudprovider.InstanceMetadata
 	}{
 		"provider ID there":                {node: nodeOf(instance, tainted), want: want},
-		"prefixed provider ID there":       {node: nodeOf(instance, withProviderID("alicloud://cn-hangzhou.i-1")), want: &prefixed},
+		"prefixed provider ID there":       {node: nodeOf(instance, tainted, withProviderID("alicloud://cn-hangzhou.i-1")), want: &prefixed},
 		"found by address":                 {node: nodeOf(instance, tainted, withProviderID("")), want: want},
-		"found by address, prefixed":       {node: nodeOf(instance, withProviderID("")), prefixed: true, want: &prefixed},
+		"found by address, prefixed":       {node: nodeOf(instance, tainted, withProviderID("")), prefixed: true, want: &prefixed},
 		"found by the kubelet's --node-ip": {node: nodeOf(instance, withProviderID(""), providedIP(instance.PrivateIP), noAddress), want: want},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,24 +145,6 @@ func TestAmbiguousAddress(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{reasonInstanceAmbiguous}, c.eventReasons()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
-	}
-}
-
-func TestAddresses(t *testing.T) {
-	t.Parallel()
-	instance := alicloud.Instance{
-		PrivateIPs: []string{"10.1.0.9", "10.1.0.10"}, PublicIPs: []string{"47.0.0.1"}, EIP: "8.8.8.8", IPv6: []string{"2408::9"},
-	}
-	internal, external := corev1.NodeInternalIP, corev1.NodeExternalIP
-	want := []corev1.NodeAddress{
-		{Type: internal, Address: "10.1.0.9"}, {Type: internal, Address: "10.1.0.10"}, {Type: internal, Address: "2408::9"},
-		{Type: external, Address: "47.0.0.1"}, {Type: external, Address: "8.8.8.8"},
-	}
-	if diff := cmp.Diff(want, addressesOf(instance, true)); diff != "" {
-		t.Errorf("with IPv6 (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(slices.Delete(slices.Clone(want), 2, 3), addressesOf(instance, false)); diff != "" {
-		t.Errorf("without IPv6 (-want +got):\n%s", diff)
 	}
 }
 

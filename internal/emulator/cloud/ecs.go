@@ -32,6 +32,8 @@ type Instance struct {
 	Tags                     Tags
 	Phase                    Phase
 	PrimaryInterface         *Interface `json:"-"`
+	// SecondaryInterfaces were attached later.
+	SecondaryInterfaces []*Interface `json:"-"`
 }
 
 // Status returns the state of the instance at a moment.
@@ -192,6 +194,9 @@ func (s *Store) addInterface(eni *Interface) {
 func (s *Store) indexInterface(eni *Interface) {
 	for _, ip := range slices.Concat(eni.PrivateIPs, eni.IPv6s) {
 		s.byIP[eni.VPCID+"/"+ip] = eni
+	}
+	if i, ok := s.Instances.Get(eni.InstanceID); ok && eni.Type == "Secondary" {
+		i.SecondaryInterfaces = append(i.SecondaryInterfaces, eni)
 	}
 }
 

@@ -82,6 +82,9 @@ func (e service) view(i *cloud.Instance, c *api.Call) instance {
 	if eni := i.PrimaryInterface; eni != nil {
 		v.NetworkInterfaces.NetworkInterface = []instanceInterface{interfaceOfInstance(eni)}
 	}
+	for _, eni := range i.SecondaryInterfaces {
+		v.NetworkInterfaces.NetworkInterface = append(v.NetworkInterfaces.NetworkInterface, interfaceOfInstance(eni))
+	}
 	return v
 }
 

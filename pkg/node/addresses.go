@@ -1,0 +1,177 @@
+package node
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	cloudproviderapi "k8s.io/cloud-provider/api"
+	cloudnodeutil "k8s.io/cloud-provider/node/helpers"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// addressesFor returns what the stock node controller is to write into the status of the Node; that controller adds the host
+// name. With the kubelet's --node-ip it keeps, of each type, only the addresses named there, and does not initialise a node
+// one of whose named addresses is missing.
+//
+// Where nothing is to be written, the result is empty, which that controller takes for "leave them". It compares lists in their
+// order and by the last address of each type, so that it would write again and again to a node with several addresses, and
+// whenever ECS lists them in another order.
+func (i *Instances) addressesFor(node *corev1.Node, instance alicloud.Instance) []corev1.NodeAddress {
+	addresses := addressesOf(instance, i.opts.IPv6)
+	for _, named := range namedAddresses(node) {
+		if !contains(addresses, named) && slices.ContainsFunc(instance.InterfaceIPs, func(ip string) bool { return sameIP(ip, named) }) {
+			addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: named.String()})
+		}
+	}
+	if nodes.Uninitialized(node) {
+		return addresses
+	}
+	written, err := statusAddresses(node, addresses)
+	if err != nil {
+		return addresses // the stock controller says so
+	}
+	if sameAddresses(node.Status.Addresses, written) {
+		i.writes.settled(node.UID)
+		return nil
+	}
+	allowed, refused := i.writes.allow(node.UID, written, time.Now())
+	if refused {
+		klog.InfoS("The node's kubelet keeps setting the node's addresses itself, as one without --cloud-provider=external does; they are left to it",
+			"node", node.Name, "pause", addressPause)
+	}
+	if !allowed {
+		return nil
+	}
+	return addresses
+}
+
+// addressesOf lists the instance's addresses in a stable order: private, public, elastic. Addresses of further network interfaces
+// are not among them, because network plugins give those to pods.
+func addressesOf(instance alicloud.Instance, ipv6 bool) []corev1.NodeAddress {
+	var addresses []corev1.NodeAddress
+	add := func(kind corev1.NodeAddressType, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				addresses = append(addresses, corev1.NodeAddress{Type: kind, Address: value})
+			}
+		}
+	}
+	add(corev1.NodeInternalIP, instance.PrivateIPs...)
+	if ipv6 {
+		add(corev1.NodeInternalIP, instance.IPv6...)
+	}
+	add(corev1.NodeExternalIP, instance.PublicIPs...)
+	add(corev1.NodeExternalIP, instance.EIP)
+	return addresses
+}
+
+// namedAddresses are those of the kubelet's --node-ip.
+func namedAddresses(node *corev1.Node) []netip.Addr {
+	var named []netip.Addr
+	for text := range strings.SplitSeq(node.Annotations[cloudproviderapi.AnnotationAlphaProvidedIPAddr], ",") {
+		if address, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {
+			named = append(named, address)
+		}
+	}
+	return named
+}
+
+func contains(addresses []corev1.NodeAddress, want netip.Addr) bool {
+	return slices.ContainsFunc(addresses, func(a corev1.NodeAddress) bool { return sameIP(a.Address, want) })
+}
+
+func sameIP(text string, want netip.Addr) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && address == want
+}
+
+// statusAddresses is what the stock node controller makes of the addresses of an initialised node.
+func statusAddresses(node *corev1.Node, addresses []corev1.NodeAddress) ([]corev1.NodeAddress, error) {
+	all := slices.Clone(addresses)
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeHostName {
+			all = append(all, address)
+		}
+	}
+	if named, ok := node.Annotations[cloudproviderapi.AnnotationAlphaProvidedIPAddr]; ok {
+		return cloudnodeutil.GetNodeAddressesFromNodeIP(named, all)
+	}
+	return all, nil
+}
+
+// sameAddresses reports whether both lists have the same addresses, in any order.
+func sameAddresses(a, b []corev1.NodeAddress) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(address corev1.NodeAddress) bool { return !slices.Contains(b, address) })
+}
+
+const (
+	// addressAttempts is how often addresses are written that somebody else takes back, before they are left to them.
+	addressAttempts = 2
+	// addressPause is when it is tried again: the kubelet may have been restarted with other flags.
+	addressPause = time.Hour
+)
+
+// addressWrites knows what the stock node controller was to write into the status of Nodes. A kubelet without
+// --cloud-provider=external sets the addresses that it finds itself, every few seconds: writing others in each pass would
+// change them back and forth.
+type addressWrites struct {
+	mu    sync.Mutex // guards the fields below
+	nodes map[types.UID]*addressWrite
+	swept time.Time
+}
+
+type addressWrite struct {
+	addresses []corev1.NodeAddress
+	attempts  int
+	last      time.Time
+}
+
+func newAddressWrites() *addressWrites { return &addressWrites{nodes: map[types.UID]*addressWrite{}} }
+
+// settled notes that a Node has the addresses that it is to have.
+func (w *addressWrites) settled(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.nodes, uid)
+}
+
+// allow reports whether to write the addresses, which the Node does not have. refused is true when they are left to somebody else
+// from now on.
+func (w *addressWrites) allow(uid types.UID, addresses []corev1.NodeAddress, now time.Time) (allowed, refused bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sweep(now)
+	write := w.nodes[uid]
+	if write == nil || !sameAddresses(write.addresses, addresses) || now.Sub(write.last) > addressPause {
+		write = &addressWrite{addresses: addresses}
+		w.nodes[uid] = write
+	}
+	if write.attempts == addressAttempts {
+		write.attempts++
+		return false, true
+	}
+	if write.attempts > addressAttempts {
+		return false, false
+	}
+	write.attempts++
+	write.last = now
+	return true, false
+}
+
+// sweep forgets Nodes that are gone; w.mu is locked.
+func (w *addressWrites) sweep(now time.Time) {
+	if now.Sub(w.swept) < time.Minute {
+		return
+	}
+	w.swept = now
+	maps.DeleteFunc(w.nodes, func(_ types.UID, write *addressWrite) bool { return now.Sub(write.last) > 2*addressPause })
+}
