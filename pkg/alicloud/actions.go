@@ -18,6 +18,8 @@ const (
 	FeatureRoutes Feature = "routes"
 	// FeatureNodes is nodes, and finding the VPC at the start.
 	FeatureNodes Feature = "nodes"
+	// FeatureNLB is load balancers for Services of the NLB class, in addition to [FeatureServices].
+	FeatureNLB Feature = "nlb"
 	// FeatureInitializer is provider-initor where it looks instances up by address.
 	FeatureInitializer Feature = "initializer"
 )
@@ -27,7 +29,7 @@ var Features = []Feature{FeatureServices, FeatureRoutes, FeatureNodes, FeatureIn
 
 // Action is one operation of the OpenAPI that this package calls.
 type Action struct {
-	// Product is the RAM name of the product: "slb", "vpc" or "ecs".
+	// Product is the RAM name of the product: "slb", "nlb", "vpc" or "ecs".
 	Product string
 	// Name is the action, for example "CreateLoadBalancer".
 	Name string
@@ -75,7 +77,7 @@ func onLoadBalancer(more ...string) params {
 
 // Actions are all that this package calls with a key, by product and name. A test holds the package to it.
 func Actions() []Action {
-	return append(slbActions(), otherActions()...)
+	return slices.Concat(slbActions(), nlbActions(), otherActions())
 }
 
 // ActionsOf are those that any of the features needs.
@@ -202,7 +204,7 @@ const (
 // Probe finds out whether the key may call an action, without an effect. The error is the reason for
 // [PermissionDenied] and [PermissionUnknown].
 func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
-	p := map[string]product{"slb": productSLB, "vpc": productVPC, "ecs": productECS}[action.Product]
+	p := map[string]product{"slb": productSLB, "nlb": productNLB, "vpc": productVPC, "ecs": productECS}[action.Product]
 	in := params{"RegionId": c.opts.Region}
 	for name, value := range action.probe {
 		in[name] = value

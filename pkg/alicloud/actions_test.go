@@ -30,20 +30,36 @@ func TestActionsAreThoseOfTheCode(t *testing.T) {
 				return true
 			}
 			if method, ok := call.Fun.(*ast.SelectorExpr); ok && (method.Sel.Name == "call" || strings.HasSuffix(method.Sel.Name, "Write")) {
-				called = append(called, namesIn(call.Args[1])...)
+				for _, name := range namesIn(call.Args[1]) {
+					called = append(called, productOf(call, method)+":"+name)
+				}
 			}
 			return true
 		})
 	}
 	var declared []string
 	for _, action := range Actions() {
-		declared = append(declared, action.Name)
+		declared = append(declared, action.RAM())
 	}
 	slices.Sort(called)
 	slices.Sort(declared)
 	if diff := cmp.Diff(slices.Compact(called), declared); diff != "" {
 		t.Errorf("actions of the code (-) and of the table in actions.go (+) differ:\n%s", diff)
 	}
+}
+
+// productOf returns the product of a call: an argument, or the beginning of the method's name. The other methods are of CLB.
+func productOf(call *ast.CallExpr, method *ast.SelectorExpr) string {
+	name := method.Sel.Name
+	if p, ok := call.Args[min(2, len(call.Args)-1)].(*ast.Ident); ok && name == "call" {
+		name = strings.TrimPrefix(p.Name, "product")
+	}
+	for _, product := range []string{"nlb", "vpc", "ecs"} {
+		if strings.HasPrefix(strings.ToLower(name), product) {
+			return product
+		}
+	}
+	return "slb"
 }
 
 // namesIn returns the actions that an argument can be: a literal, or one with the protocol of a listener in its middle. What

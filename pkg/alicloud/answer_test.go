@@ -23,7 +23,7 @@ func answering(t *testing.T, handle http.HandlerFunc) *alicloud.Client {
 	t.Cleanup(transport.CloseIdleConnections)
 	return testkit.Must(alicloud.New(alicloud.Options{
 		Region: emulatortest.Region, Credentials: alicloud.StaticCredentials{AccessKeyID: "a", AccessKeySecret: "b"},
-		Endpoints: alicloud.Endpoints{SLB: server.URL, VPC: server.URL, ECS: server.URL, PlainHTTP: true}, Transport: transport,
+		Endpoints: alicloud.Endpoints{SLB: server.URL, NLB: server.URL, VPC: server.URL, ECS: server.URL, PlainHTTP: true}, Transport: transport,
 	}))(t)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -50,6 +51,8 @@ type Client struct {
 	smallRoutePages atomic.Bool
 	// smallBackendCalls remembers that the cloud refused the larger number of backend servers in a call.
 	smallBackendCalls atomic.Bool
+	// smallServerCalls remembers the same of backend servers of NLB.
+	smallServerCalls atomic.Bool
 }
 
 // New returns a client. It makes no call.
@@ -71,6 +74,7 @@ func New(opts Options) (*Client, error) {
 	}
 	registerMetrics()
 	observeSize(sizeBackends, opts.MaxBackendsPerCall)
+	observeSize(sizeServers, largeServerCall)
 	observeSize(sizeRoutePage, largeRoutePage)
 	return &Client{opts: opts, limiter: newLimiter(publishedQuotas)}, nil
 }
@@ -112,14 +116,15 @@ func (c *Client) call(ctx context.Context, action string, p product, in params, 
 
 // attempt makes the call once.
 func (c *Client) attempt(ctx context.Context, action string, p product, keys Credentials, in params, out responses.AcsResponse) error {
-	if err := c.limiter.wait(ctx, action); err != nil {
+	operation := p.operation(action)
+	if err := c.limiter.wait(ctx, operation); err != nil {
 		return fmt.Errorf("%s: wait for the rate limit: %w", action, err)
 	}
 	start := time.Now()
 	err := asError(action, c.send(ctx, action, p, keys, in, out))
-	observeCall(action, err, time.Since(start))
+	observeCall(operation, err, time.Since(start))
 	if IsThrottled(err) {
-		c.limiter.throttled(action)
+		c.limiter.throttled(operation)
 	}
 	return err
 }
@@ -163,9 +168,12 @@ func (c *Client) send(ctx context.Context, action string, p product, keys Creden
 	request.Method = requests.POST
 	request.SetReadTimeout(c.opts.Timeout)
 	request.SetConnectTimeout(c.opts.Timeout)
-	for key, value := range in {
-		request.QueryParams[key] = value
+	// The servers of one call of NLB have some 60 kB, too many for a URL.
+	into := request.QueryParams
+	if p == productNLB && !isRead(action) {
+		into = request.FormParams
 	}
+	maps.Copy(into, in)
 	return client.DoAction(request, out)
 }
 

@@ -18,8 +18,21 @@ var (
 	productSLB = product{name: "Slb", version: "2014-05-15", host: "slb"}
 	productVPC = product{name: "Vpc", version: "2016-04-28", host: "vpc"}
 	productECS = product{name: "Ecs", version: "2014-05-26", host: "ecs"}
+	productNLB = product{name: "Nlb", version: "2022-04-30", host: "nlb"}
 	productSTS = product{name: "Sts", version: "2015-04-01", host: "sts"}
 )
+
+// operation names an action among those of all products, for its rate limit and for metrics. NLB has actions with the names of
+// actions of CLB, which the cloud counts apart.
+func (p product) operation(action string) string {
+	if p == productNLB {
+		return p.host + operationSeparator + action
+	}
+	return action
+}
+
+// operationSeparator is the one in the names of actions in RAM policies.
+const operationSeparator = ":"
 
 // Endpoints says where the products are reached.
 type Endpoints struct {
@@ -28,9 +41,9 @@ type Endpoints struct {
 	Network string
 	// PlainHTTP sends calls unencrypted. For emulators and tests.
 	PlainHTTP bool
-	// SLB, VPC, ECS and STS replace the default host of one product: "host", "host:port" or a URL, of which only host and
+	// SLB, NLB, VPC, ECS and STS replace the default host of one product: "host", "host:port" or a URL, of which only host and
 	// port count. Empty means the default.
-	SLB, VPC, ECS, STS string
+	SLB, NLB, VPC, ECS, STS string
 }
 
 func (e Endpoints) scheme() string {
@@ -41,7 +54,7 @@ func (e Endpoints) scheme() string {
 }
 
 func (e Endpoints) host(p product, region string) string {
-	override := map[string]string{productSLB.host: e.SLB, productVPC.host: e.VPC, productECS.host: e.ECS, productSTS.host: e.STS}[p.host]
+	override := map[string]string{productSLB.host: e.SLB, productNLB.host: e.NLB, productVPC.host: e.VPC, productECS.host: e.ECS, productSTS.host: e.STS}[p.host]
 	if override != "" {
 		return hostPort(override)
 	}

@@ -60,13 +60,13 @@ var (
 		"InvalidAccessKeyId.NotFound", "InvalidAccessKeyId.Inactive",
 	)
 
-	forbiddenCodes = sets.New("Forbidden", "Forbidden.RAM", "Forbidden.RiskControl", "Forbbiden.SubUser", "NoPermission")
+	forbiddenCodes = sets.New("Forbidden", "Forbidden.RAM", "Forbidden.RiskControl", "Forbbiden.SubUser", "Forbidden.NoPermission", "NoPermission")
 
 	notFoundCodes = sets.New(
 		"InvalidLoadBalancerId.NotFound", "ListenerNotFound", "CheckedListenerNotFound", "ResourceNotFound.VServerGroup",
 		"InvalidRouteEntry.NotFound", "InvalidRouteEntryId.NotFound", "VPC_ROUTER_ENTRY_NOT_EXIST",
 		"InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound", "InvalidVpcId.NotFound",
-		"InvalidInstanceId.NotFound", "InvalidAllocationId.NotFound", "AclNotExist",
+		"InvalidInstanceId.NotFound", "InvalidAllocationId.NotFound", "AclNotExist", "InvalidSecurityGroupId.NotFound",
 	)
 
 	busyCodes = sets.New(
@@ -76,12 +76,12 @@ var (
 		"TaskConflict", "IncorrectRouteEntryStatus", "IncorrcetRouteEntryStatus", "IncorrectVpcStatus",
 		"IncorrectInstanceStatus", "IncorrectStatus.VpcRouteEntry", "IncorrectStatus.RouteTableStatus",
 		"IncorrectVSwitchStatus", "OperationFailed.DistibuteLock", "OperationConflict", "LastTokenProcessing",
-		"VPC_ROUTE_ENTRY_STATUS_ERROR", "InvalidOperation.Conflict",
+		"VPC_ROUTE_ENTRY_STATUS_ERROR", "InvalidOperation.Conflict", "DependencyViolation",
 	)
 
 	quotaCodes = sets.New(
 		"ListenerNumberOverLimit", "VipTooManyListeners", "InstanceBackendServerNumberOverLimit", "OverQuota",
-		"ORDER.QUOTA_EXCEEDED", "ORDER.QUANTITY_INVALID", "TooManyBackendServers", "VSwitchAvailableIpNotExist",
+		"ORDER.QUOTA_EXCEEDED", "ORDER.QUANTITY_INVALID", "TooManyBackendServers", "VSwitchAvailableIpNotExist", "AuthorizationLimitExceed",
 	)
 
 	duplicateCodes = sets.New(
@@ -101,12 +101,15 @@ func vServerGroupGone(e *Error) bool {
 // IsNotFound reports whether the cloud answered that there is no such resource.
 func IsNotFound(err error) bool {
 	e, ok := asAPIError(err)
-	return ok && (notFoundCodes.Has(e.Code) || vServerGroupGone(e))
+	return ok && (notFoundCodes.Has(e.Code) || hasNLBCode(e, nlbNotFoundCodes) || vServerGroupGone(e))
 }
 
 // IsBusy reports whether the resource is in transition: the call was refused, changed nothing, and may be repeated after
 // a few seconds.
-func IsBusy(err error) bool { return hasCode(err, busyCodes) }
+func IsBusy(err error) bool {
+	e, ok := asAPIError(err)
+	return ok && (busyCodes.Has(e.Code) || isNLBBusy(e))
+}
 
 // IsThrottled reports whether the action's rate was exceeded: nothing was changed, and the action stays closed until the
 // next minute begins.
@@ -126,7 +129,10 @@ func IsQuota(err error) bool {
 }
 
 // IsDuplicate reports whether what the call should create is there already, made by whomever.
-func IsDuplicate(err error) bool { return hasCode(err, duplicateCodes) }
+func IsDuplicate(err error) bool {
+	e, ok := asAPIError(err)
+	return ok && (duplicateCodes.Has(e.Code) || hasNLBCode(e, nlbDuplicateCodes))
+}
 
 // IsAuth reports whether the access key, its signature or the clock that signed was refused. It says nothing about any resource.
 func IsAuth(err error) bool { return hasCode(err, authCodes) }
@@ -142,7 +148,7 @@ func IsAmbiguous(err error) bool {
 }
 
 func (e *Error) isAmbiguous() bool {
-	return e.Code == "" || ambiguousCodes.Has(e.Code) || e.Status >= http.StatusInternalServerError
+	return e.Code == "" || ambiguousCodes.Has(e.Code) || hasNLBCode(e, nlbAmbiguousCodes) || e.Status >= http.StatusInternalServerError
 }
 
 // HasCode reports whether err is an [Error] with one of the codes.

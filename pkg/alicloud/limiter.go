@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -22,12 +23,18 @@ var publishedQuotas = map[string]quota{
 	"SetLoadBalancerModificationProtection": {400, time.Minute},
 	"ListTagResources":                      {10, time.Second},
 	"UntagResources":                        {5, time.Second},
+
+	// https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-quota
+	"nlb:UpdateLoadBalancerProtection": {300, time.Minute},
 }
 
 var (
 	// writeQuota is the quota of most CLB writes, and the assumed one of every write whose quota is not published.
 	writeQuota = quota{90, time.Minute}
 	readQuota  = quota{3000, time.Minute}
+	// nlbWriteQuota and nlbReadQuota are those of nearly all actions of NLB, and assumed for those whose quota is not published.
+	nlbWriteQuota = quota{200, time.Minute}
+	nlbReadQuota  = quota{20, time.Second}
 )
 
 // unknownQuotas are the first guesses for actions whose quota is only shown on the account's own quota page:
@@ -68,7 +75,12 @@ func (l *limiter) quota(action string) quota {
 	if unknown, ok := unknownQuotas[action]; ok {
 		return unknown
 	}
-	if isRead(action) {
+	switch isNLB := strings.HasPrefix(action, productNLB.host+operationSeparator); {
+	case isNLB && isRead(action):
+		return nlbReadQuota
+	case isNLB:
+		return nlbWriteQuota
+	case isRead(action):
 		return readQuota
 	}
 	return writeQuota

@@ -15,7 +15,7 @@ import (
 var (
 	callDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Namespace: instruments.Namespace, Name: "api_request_duration_seconds",
-		Help:           "Duration of OpenAPI calls by action and error code; the code is empty on success and \"none\" when no answer arrived.",
+		Help:           "Duration of OpenAPI calls by action and error code; actions of NLB are spelled as in RAM policies (\"nlb:CreateListener\"); the code is empty on success and \"none\" when no answer arrived.",
 		Buckets:        []float64{.02, .05, .1, .2, .5, 1, 2, 5, 10, 20},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action", "code"})
@@ -35,7 +35,7 @@ var (
 
 	callSize = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Namespace: instruments.Namespace, Name: "api_call_size",
-		Help: "Elements per OpenAPI call that the client asks for, by kind: backend servers of a vServer group in a call (\"backends\", 40 or 20), " +
+		Help: "Elements per OpenAPI call that the client asks for, by kind: backend servers of a vServer group in a call (\"backends\", 40 or 20), of a server group of NLB (\"servers\", 200 or 40), " +
 			"route entries in a page (\"route_entries\", 500 or 100). It goes down for good when the cloud refuses the larger size.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"kind"})
@@ -44,6 +44,7 @@ var (
 // Kinds of [callSize].
 const (
 	sizeBackends  = "backends"
+	sizeServers   = "servers"
 	sizeRoutePage = "route_entries"
 )
 
@@ -79,7 +80,13 @@ func observeCredentials(source string, err error) {
 	credentialsFetched.WithLabelValues(source, result).Inc()
 }
 
-// isRead reports whether the action only reads. The OpenAPI has no other reading verbs.
-func isRead(action string) bool {
-	return strings.HasPrefix(action, "Describe") || strings.HasPrefix(action, "List") || strings.HasPrefix(action, "Check")
+// isRead reports whether the action or operation only reads. The OpenAPI has no other reading verbs.
+func isRead(operation string) bool {
+	action := operation[strings.Index(operation, operationSeparator)+1:]
+	for _, verb := range []string{"Describe", "List", "Check", "Get"} {
+		if strings.HasPrefix(action, verb) {
+			return true
+		}
+	}
+	return false
 }

@@ -22,6 +22,28 @@ func (p params) setInt(name string, value int) params {
 	return p
 }
 
+// setText, setNumber and setBool write a value that is given; nil leaves what it is about as it is.
+func (p params) setText(name string, value *string) params {
+	if value != nil {
+		p.set(name, *value)
+	}
+	return p
+}
+
+func (p params) setNumber(name string, value *int) params {
+	if value != nil {
+		p.setInt(name, *value)
+	}
+	return p
+}
+
+func (p params) setBool(name string, value *bool) params {
+	if value != nil {
+		p[name] = strconv.FormatBool(*value)
+	}
+	return p
+}
+
 // setList writes values as name.1, name.2, …, the flattened form of a list parameter.
 func (p params) setList(name string, values []string) params {
 	for i, value := range values {

@@ -56,7 +56,7 @@ features are below. ` + "`cloud-controller-manager doctor`" + ` checks which of 
 | action | feature | purpose |
 | --- | --- | --- |
 `)
-	for _, action := range Actions() {
+	for _, action := range ActionsOf(Features...) {
 		names := make([]string, len(action.Features))
 		for i, feature := range action.Features {
 			names[i] = string(feature)

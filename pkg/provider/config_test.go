@@ -93,7 +93,7 @@ func TestReadConfigRefuses(t *testing.T) {
 		"token service":   {`{"Global": {"uid": "123"}}`, []string{"Global.uid"}},
 		"feature gates":   {`{"Global": {"featureGates": "IPv6DualStack"}}`, []string{`Global.featureGates: "IPv6DualStack"`, "accepted: "}},
 		"endpoint":        {`{"Global": {"endpoints": {"slb": "a b"}}}`, []string{`Global.endpoints.slb: "a b"`, "host:port"}},
-		"endpoint of":     {`{"Global": {"endpoints": {"ros": "a"}}}`, []string{`Global.endpoints.ros`, "slb, vpc, ecs"}},
+		"endpoint of":     {`{"Global": {"endpoints": {"ros": "a"}}}`, []string{`Global.endpoints.ros`, "slb, nlb, vpc, ecs"}},
 		"unused, type":    {`{"Global": {"nodeMonitorPeriod": "5m"}}`, []string{"Global.nodeMonitorPeriod", "string", "int64"}},
 		"all at once":     {`{"Global": {"region": "X", "vpcid": "Y"}}`, []string{"Global.region", "Global.vpcid"}},
 		"workers":         {`{"Global": {"serviceMaxConcurrentReconciles": -1}}`, []string{"Global.serviceMaxConcurrentReconciles: -1"}},

@@ -11,12 +11,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
-// Endpoints replace the default addresses, by product: "slb", "vpc", "ecs" and "sts" ("host", "host:port" or a URL, of which
+// Endpoints replace the default addresses, by product: "slb", "nlb", "vpc", "ecs" and "sts" ("host", "host:port" or a URL, of which
 // only host and port count), and "metadata" (a URL). Empty values mean the default.
 type Endpoints map[string]string
 
 // endpointNames are the keys of [Endpoints].
-var endpointNames = []string{"slb", "vpc", "ecs", "sts", "metadata"}
+var endpointNames = []string{"slb", "nlb", "vpc", "ecs", "sts", "metadata"}
 
 // check names the places as place says, with the key spelled by spell.
 func (e Endpoints) check(place string, spell func(string) string) error {
@@ -68,7 +68,7 @@ func (c *Cloud) clientEndpoints() alicloud.Endpoints {
 // ForClient is what the cloud client takes, see [alicloud.Endpoints].
 func (e Endpoints) ForClient(network string, plainHTTP bool) alicloud.Endpoints {
 	return alicloud.Endpoints{
-		Network: network, PlainHTTP: plainHTTP, SLB: e["slb"], VPC: e["vpc"], ECS: e["ecs"], STS: e["sts"],
+		Network: network, PlainHTTP: plainHTTP, SLB: e["slb"], NLB: e["nlb"], VPC: e["vpc"], ECS: e["ecs"], STS: e["sts"],
 	}
 }
 

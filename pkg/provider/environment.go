@@ -66,7 +66,7 @@ func EnvironmentFrom(getenv func(string) string) Environment {
 		Profile:         getenv("ALIBABA_CLOUD_PROFILE"),
 		RoleDisabled:    strings.EqualFold(getenv(envRoleDisabled), "true"),
 		Endpoints: Endpoints{
-			"slb": getenv("SLB_ENDPOINT"), "vpc": getenv("VPC_ENDPOINT"), "ecs": getenv("ECS_ENDPOINT"),
+			"slb": getenv("SLB_ENDPOINT"), "nlb": getenv("NLB_ENDPOINT"), "vpc": getenv("VPC_ENDPOINT"), "ecs": getenv("ECS_ENDPOINT"),
 			"sts":      cmp.Or(getenv("STS_ENDPOINT"), getenv("ALIBABA_CLOUD_STS_ENDPOINT")),
 			"metadata": getenv("METADATA_ENDPOINT"),
 		},
