@@ -96,6 +96,8 @@ type Request struct {
 	Adopted bool
 	// DriftDue says that the load balancer was read so long ago that somebody may have changed it.
 	DriftDue bool
+	// DueSoon returns what is known of the load balancers that are due for drift detection within a time, the next first. It may be nil.
+	DueSoon func(within time.Duration) []Balancer
 	// Applied is what this process knows to be applied, nil before the first pass.
 	Applied *Record
 }
@@ -107,6 +109,8 @@ type Refreshed struct {
 	Applied *Record
 	// Whole says that everything was read, so that the next read for drift counts from now; Some says that a part was.
 	Whole, Some bool
+	// Together says that it was read with the load balancers of all other Services, see [Engine.Preload].
+	Together bool
 	// Vanished is the id of a load balancer that the Service should have and that is gone.
 	Vanished string
 	// Unread is why parts could not be read. Their last values stand, and block only the steps that depend on them.

@@ -133,7 +133,9 @@ func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params an
 	balancer, err := r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
 		known.balancer = balancer
 		var err error
-		found, err = balancer.Refresh(ctx, known.request(svc, params, adopted))
+		request := known.request(svc, params, adopted)
+		request.DueSoon = r.states.dueSoon
+		found, err = balancer.Refresh(ctx, request)
 		known = known.refreshed(found, r.opts.ResyncPeriod)
 		return found.Balancer, err
 	})

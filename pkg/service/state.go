@@ -2,6 +2,7 @@ package service
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,12 +122,20 @@ func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
 	}
 	if found.Whole {
 		s.readAt = time.Now()
-		s.driftAt = s.readAt.Add(resyncPeriod + rand.N(resyncPeriod/5+1))
+		s.driftAt = s.readAt.Add(driftWait(resyncPeriod, found.Together))
 	}
 	if found.Vanished != "" {
 		s.replaced = found.Vanished
 	}
 	return s
+}
+
+// driftWait is after what time a load balancer is due for drift detection. Those that were read together become due one after the other.
+func driftWait(resyncPeriod time.Duration, together bool) time.Duration {
+	if together {
+		return rand.N(resyncPeriod + 1)
+	}
+	return resyncPeriod + rand.N(resyncPeriod/5+1)
 }
 
 // deployed returns the state after a plan was carried out.
@@ -207,6 +216,24 @@ func (s *states) invalidateShared(ids []string, except types.UID, reason string)
 		}
 	}
 	return doubting
+}
+
+// dueSoon returns what is known of the load balancers that are due for drift detection within a time, the next first.
+func (s *states) dueSoon(within time.Duration) []Balancer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var due []state
+	for _, known := range s.byKey {
+		if known.balancer != nil && !known.driftAt.IsZero() && time.Until(known.driftAt) < within {
+			due = append(due, known)
+		}
+	}
+	slices.SortFunc(due, func(a, b state) int { return a.driftAt.Compare(b.driftAt) })
+	balancers := make([]Balancer, 0, len(due))
+	for i := range due {
+		balancers = append(balancers, due[i].balancer)
+	}
+	return balancers
 }
 
 // drop returns the UID of the Service whose state it drops.

@@ -33,6 +33,7 @@ type engine struct {
 	missing      absences
 	services     corelisters.ServiceLister
 	preloads     preloads
+	readings     preloads // by id, for drift detection
 	certificates certificates
 	// answers is what calls of all Services have shown.
 	answers deploy.Memory

@@ -21,6 +21,8 @@ type observed struct {
 	access part[*alicloud.AccessList]
 	// addresses are the elastic addresses of the CLB, sorted.
 	addresses part[[]string]
+	// comparisons is how often drift is detected by comparison before everything is read again.
+	comparisons int
 	// groupsAsked is the annotation vgroup-port as it was when groups was read.
 	groupsAsked string
 }
@@ -129,9 +131,19 @@ func (o *observed) setObserved(model *model.Model) {
 	o.groups.set(model.Groups)
 }
 
+// compared returns what is known after a comparison showed no drift. What few Services have is read again.
+func (o observed) compared() observed {
+	o.loadBalancer.set(o.loadBalancer.value)
+	o.listeners.set(o.listeners.value)
+	o.extensions, o.addresses = part[struct{}]{}, part[[]string]{}
+	o.access.invalidate("due for drift detection")
+	o.comparisons--
+	return o
+}
+
 // deployed returns what is known after a plan was carried out.
 func (o observed) deployed(d deployment) observed {
-	o.access.value = d.model.Access
+	o.access.value, o.comparisons = d.model.Access, 0
 	switch {
 	case d.lost != "" && o.reused():
 		return observed{access: o.access}

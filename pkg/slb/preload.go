@@ -3,6 +3,7 @@ package slb
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -32,18 +33,38 @@ type preload struct {
 	at        time.Time
 }
 
-// preloads are those that no Service has asked for yet, by the value of the owner tag.
+// preloads are those that no Service has asked for yet, by the value of the owner tag or the id.
 type preloads struct {
-	mu      sync.Mutex // guards byOwner
-	byOwner map[string]preload
+	mu    sync.Mutex // guards byKey
+	byKey map[string]preload
 }
 
-func (p *preloads) take(owner string) (preload, bool) {
+// take returns a preload that is not too old, and drops it.
+func (p *preloads) take(key string) (preload, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	found, ok := p.byOwner[owner]
-	delete(p.byOwner, owner)
+	found, ok := p.byKey[key]
+	delete(p.byKey, key)
 	return found, ok && time.Since(found.at) < preloadAge
+}
+
+// has reports whether there is a preload that is not too old.
+func (p *preloads) has(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.byKey[key]
+	return ok && time.Since(found.at) < preloadAge
+}
+
+// add adds preloads, and drops those that are too old.
+func (p *preloads) add(found map[string]preload) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byKey == nil {
+		p.byKey = map[string]preload{}
+	}
+	maps.DeleteFunc(p.byKey, func(_ string, old preload) bool { return time.Since(old.at) >= preloadAge })
+	maps.Copy(p.byKey, found)
 }
 
 // Preload implements service.Engine. It reads the CLBs in pages, and their listeners ten CLBs at a time.
@@ -73,9 +94,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	if err := e.preloadListeners(ctx, found); err != nil {
 		return err
 	}
-	e.preloads.mu.Lock()
-	defer e.preloads.mu.Unlock()
-	e.preloads.byOwner = found
+	e.preloads.add(found)
 	return nil
 }
 
@@ -114,7 +133,7 @@ func (e *engine) preloadListeners(ctx context.Context, found map[string]preload)
 }
 
 // observe completes the model with the groups. Where every port has its listener, the groups are those that the listeners
-// name, and a list of all groups is not needed: a group that nothing uses any more is found by the next drift pass.
+// name, and a list of all groups is not needed: a group that nothing uses any more is found by the first detection of drift.
 func (p preload) observe(ctx context.Context, api observe.Reader, svc *corev1.Service) (*model.Model, error) {
 	observed := observe.New(p.lb, p.listeners)
 	ids, complete := groupsInUse(observed, svc)

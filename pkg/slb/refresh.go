@@ -26,6 +26,8 @@ type refreshed struct {
 	record *service.Record
 	// whole says that the whole CLB was read, some that a part was.
 	whole, some bool
+	// together says that the CLB was read with those of all other Services, at a start.
+	together bool
 	// charge is the internet charge type that was last asked for.
 	charge deploy.PendingCharge
 	// unread are the parts that could not be read. Their last values stand; a part without one is an error.
@@ -44,7 +46,7 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 		after.before = c.model()
 	}
 	result := service.Refreshed{
-		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some,
+		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some, Together: found.together,
 		Unread: errors.Join(slices.Collect(maps.Values(found.unread))...),
 	}
 	if absent, ok := found.clb.presence.(gone); ok && found.whole && absent.vanished {
@@ -56,6 +58,10 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 // refresh re-reads those parts of the CLB that are in doubt or due for drift detection.
 func (e *engine) refresh(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
 	found := refreshed{clb: known, charge: charge, unread: map[model.Part]error{}}
+	if of.DriftDue && e.unchanged(ctx, of, known, charge) {
+		found.clb, found.whole, found.some = known.compared(), true, true
+		return found, e.refreshFewHave(ctx, of, &found)
+	}
 	if of.DriftDue {
 		found.clb = known.invalidate("due for drift detection")
 	}
@@ -63,7 +69,7 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 		found.clb.groups.invalidate("an annotation names a group that was not there")
 	}
 	err := e.refreshLoadBalancer(ctx, of, &found)
-	if err == nil {
+	if err == nil && !found.together {
 		err = e.refreshContents(ctx, of, &found)
 	}
 	if alicloud.HasCode(err, model.CodeLoadBalancerGone) && known.loadBalancer.trusted() && !of.DriftDue {
@@ -71,6 +77,9 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 	}
 	if err != nil {
 		return found, err
+	}
+	if found.whole && !found.together {
+		found.clb.comparisons = someComparisons()
 	}
 	return found, e.refreshFewHave(ctx, of, &found)
 }
@@ -89,7 +98,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		found.charge.Correct(&model.LoadBalancer, time.Now())
 		clb.setObserved(model)
 		clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), part[struct{}]{}, part[*alicloud.AccessList]{}, part[[]string]{}
-		found.whole, found.some = true, true
+		found.whole, found.some, found.together = true, true, true
 		return nil
 	}
 	location, err := e.locate(ctx, of.Service, of.Params, *clb, of.Adopted)

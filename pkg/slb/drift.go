@@ -1,0 +1,110 @@
+package slb
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
+)
+
+const (
+	// driftWindow is within which time the CLBs of other Services become due that are read together with one that is.
+	driftWindow = 2 * time.Minute
+	// driftCycle is about in how many periods everything of a CLB is read on its own. Nothing else shows a group that no listener uses.
+	driftCycle = 10
+)
+
+// someComparisons returns how often a CLB is only compared after everything of it was read. It varies, so that a period costs as much as
+// any other.
+func someComparisons() int { return driftCycle/2 + rand.N(driftCycle) }
+
+// unchanged detects drift by comparison: it reports whether a CLB is as it is known. It reads ten CLBs with their listeners together, and
+// the backend servers in every second period. What it reads replaces nothing that is known: where it says false, everything of the CLB is
+// to be read on its own, be it because something differs, could not be read, or is not part of the comparison.
+func (e *engine) unchanged(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) bool {
+	if known.comparisons == 0 || known.model() == nil || !known.trusted() || known.asksForGroups(of.Params) {
+		return false
+	}
+	read, ok := e.readTogether(ctx, of, known.lastID())
+	if !ok {
+		return false
+	}
+	charge.Correct(&read.lb, time.Now())
+	return sameAttributes(read.lb, known.loadBalancer.value) &&
+		sameListeners(observe.New(read.lb, read.listeners).Listeners, known.listeners.value) &&
+		(known.comparisons%2 == 0 || e.sameBackends(ctx, known.groups.value))
+}
+
+// readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
+func (e *engine) readTogether(ctx context.Context, of service.Request, id string) (preload, bool) {
+	if read, ok := e.readings.take(id); ok {
+		return read, true
+	}
+	ids := []string{id}
+	if of.DueSoon != nil {
+		for _, balancer := range of.DueSoon(driftWindow) {
+			other, ok := balancer.(clb)
+			if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.readings.has(other.ID()) {
+				ids = append(ids, other.ID())
+			}
+		}
+	}
+	at := time.Now()
+	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{IDs: ids})
+	if err != nil {
+		return preload{}, false
+	}
+	listeners, err := e.api.DescribeListeners(ctx, ids...)
+	if err != nil {
+		return preload{}, false
+	}
+	read := make(map[string]preload, len(all))
+	for _, lb := range all {
+		read[lb.ID] = preload{lb: lb, listeners: listeners[lb.ID], at: at}
+	}
+	e.readings.add(read)
+	return e.readings.take(id)
+}
+
+// sameBackends reports whether groups have the backend servers that are known.
+func (e *engine) sameBackends(ctx context.Context, groups []model.Group) bool {
+	for i := range groups {
+		read, err := e.api.DescribeVServerGroup(ctx, groups[i].ID)
+		if err != nil || !groups[i].Foreign() && read.Name != groups[i].Name || !sets.New(read.Backends...).Equal(sets.New(groups[i].Backends...)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameAttributes compares CLBs; the order of tags does not count.
+func sameAttributes(read, known alicloud.LoadBalancer) bool {
+	sameTags := sets.New(read.Tags...).Equal(sets.New(known.Tags...))
+	read.Tags, known.Tags = nil, nil
+	return sameTags && reflect.DeepEqual(read, known)
+}
+
+// sameListeners compares listeners but for their domain extensions, which have reads of their own.
+func sameListeners(read, known []model.Listener) bool {
+	byKey := make(map[alicloud.ListenerKey]model.Listener, len(known))
+	for _, listener := range known {
+		byKey[listener.ListenerKey] = listener
+	}
+	for _, r := range read {
+		k, ok := byKey[r.ListenerKey]
+		if !ok || r.Description != k.Description || r.GroupID != k.GroupID || r.Status != k.Status || !maps.Equal(r.Attributes, k.Attributes) {
+			return false
+		}
+	}
+	return len(read) == len(known)
+}
