@@ -23,6 +23,8 @@ const failurePause = 2 * time.Second
 type batcher struct {
 	window time.Duration
 	size   int // keys per call
+	// reserve is how many of them are left to fill.
+	reserve int
 	// query reads all keys in one call.
 	query func(ctx context.Context, keys []string) ([]alicloud.Instance, error)
 	// fill names further keys worth reading in the room that is left in the call.
@@ -79,7 +81,7 @@ func (b *batcher) join(ctx context.Context, key string) *batch {
 	call := b.open
 	call.keys.Insert(key)
 	b.running[key] = call
-	if call.keys.Len() == b.size {
+	if call.keys.Len() == b.size-b.reserve {
 		close(call.full)
 		b.open = nil
 	}

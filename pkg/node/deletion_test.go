@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -385,4 +386,61 @@ func TestFailedDeletionKeepsItsSlot(t *testing.T) {
 	if got := g.grant("b", 3, now.Add(opts.spacing())); got != notDue {
 		t.Errorf("b, not confirmed: %v, want %v", got, notDue)
 	}
+}
+
+// TestManyInstancesAreGone: more instances are gone than one call names. Every call has one that exists among those that it names, so
+// that its answer proves something: else none of the Nodes would ever go.
+func TestManyInstancesAreGone(t *testing.T) {
+	t.Parallel()
+	const all, released, batch = 60, 50, 20
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		c := newCluster(t, Options{API: a.Client, BatchSize: batch})
+		var nodes []*corev1.Node
+		for i, instance := range a.put(all) {
+			node := nodeOf(instance)
+			if i >= released {
+				isReady(node)
+			}
+			nodes = append(nodes, node)
+		}
+		c.add(nodes...)
+		monitor(c, nodes, time.Minute)
+		for _, node := range nodes {
+			_, _ = c.InstanceMetadata(t.Context(), node)
+		}
+		for i := range released {
+			a.ReleaseInstance(fmt.Sprintf("i-%d", i))
+		}
+		monitor(c, nodes, time.Minute)
+		before, most := a.Last(), c.opts.Guard.limit(all)
+		left := nodes
+		for begin := time.Now(); time.Since(begin) < 14*time.Minute; time.Sleep(period) {
+			left = slices.DeleteFunc(left, func(node *corev1.Node) bool {
+				exists, err := c.InstanceExists(t.Context(), node)
+				if err == nil && !exists {
+					testkit.Check(t, c.nodes.Core().V1().Nodes().Informer().GetIndexer().Delete(node))
+				}
+				return err == nil && !exists
+			})
+		}
+		if gone := all - len(left); gone < 2*most {
+			t.Errorf("%d nodes were called gone in 14 minutes, want at least %d", gone, 2*most)
+		}
+		for _, call := range a.Calls(before) {
+			if ids := call.Parameters["InstanceIds"]; call.Action == "DescribeInstances" && !namesAny(ids, released, all) {
+				t.Fatalf("a call names no instance that exists: %s", ids)
+			}
+		}
+	})
+}
+
+// namesAny reports whether a list of ids names one of i-first, …
+func namesAny(ids string, first, end int) bool {
+	for i := first; i < end; i++ {
+		if strings.Contains(ids, fmt.Sprintf("%q", fmt.Sprintf("i-%d", i))) {
+			return true
+		}
+	}
+	return false
 }

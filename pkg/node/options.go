@@ -48,8 +48,8 @@ type Options struct {
 	// Window is how long the first request waits for others, so that nodes that join together are read together.
 	// Default 100 ms.
 	Window time.Duration
-	// BatchSize is how many instances or addresses one call reads, 1 to [alicloud.MaxInstancesPerCall], which is also the
-	// default.
+	// BatchSize is how many instances or addresses one call reads, 2 to [alicloud.MaxInstancesPerCall], which is also the
+	// default. Less is raised to 2, because a call about an instance that may be gone names another one too.
 	BatchSize int
 	// OnPremises are the addresses of machines outside of Alibaba Cloud. A node without provider ID whose addresses are all among
 	// them is treated as if it had the label [nodes.LabelOnPremises].
@@ -103,7 +103,7 @@ func (o Options) withDefaults() Options {
 	o.MonitorPeriod = cmp.Or(o.MonitorPeriod, 5*time.Second)
 	o.MetadataTTL = cmp.Or(o.MetadataTTL, 9*time.Minute)
 	o.Window = cmp.Or(o.Window, 100*time.Millisecond)
-	o.BatchSize = min(cmp.Or(o.BatchSize, alicloud.MaxInstancesPerCall), alicloud.MaxInstancesPerCall)
+	o.BatchSize = max(2, min(cmp.Or(o.BatchSize, alicloud.MaxInstancesPerCall), alicloud.MaxInstancesPerCall))
 	o.Permits = cmp.Or(o.Permits, NewDeletionPermits())
 	o.Guard.Confirmations = cmp.Or(o.Guard.Confirmations, 3)
 	o.Guard.Over = cmp.Or(o.Guard.Over, 2*time.Minute)

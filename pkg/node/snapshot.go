@@ -93,6 +93,7 @@ func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.No
 		known: map[string]cachedInstance{}, misses: map[string]miss{}, addresses: map[string]miss{}, refused: map[string]time.Time{},
 	}
 	s.byID = newBatcher(opts.Window, opts.BatchSize, s.readByID, s.fillIDs)
+	s.byID.reserve = 1 // see withControl
 	s.byID.answered = s.rememberMisses
 	s.byAddress = newBatcher(opts.Window, opts.BatchSize, s.readByAddress, s.fillAddresses)
 	s.byAddress.answered = s.rememberAddresses
@@ -185,6 +186,10 @@ func (s *snapshot) isMissing(id string) bool {
 func (s *snapshot) recent(other string, n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.recentLocked(other, n)
+}
+
+func (s *snapshot) recentLocked(other string, n int) []string {
 	instances := make([]cachedInstance, 0, len(s.known))
 	for id, known := range s.known {
 		if id == other || s.misses[id].lacks(known) {

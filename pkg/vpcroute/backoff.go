@@ -48,11 +48,12 @@ func (b backoff) failed(key routeKey, instance string, err error, now time.Time)
 	if failed.instance != instance {
 		failed = failure{instance: instance}
 	}
-	longest := maxBackoff
+	wait := min(maxBackoff, firstBackoff<<min(failed.attempts, 10))
 	if badNextHop(err) {
-		longest = permanentRetry
+		// The cloud shows a new instance within seconds, and one of another VPC never. Each attempt costs a call per batch, and another
+		// to find out which instances it was refused for.
+		wait = min(permanentRetry, firstBackoff<<min(2*failed.attempts, 10))
 	}
-	wait := min(longest, firstBackoff<<min(failed.attempts, 10))
 	if alicloud.IsDuplicate(err) {
 		failed.duplicates++
 	} else {
