@@ -16,7 +16,7 @@ const (
 	maxBusyWait = 5 * time.Second
 	// maxThrottleJitter spreads the Services of a cluster over the start of the new minute.
 	maxThrottleJitter = 3 * time.Second
-	// unresolvedWait is how often a backend that is not known in the cloud is read again.
+	// unresolvedWait is how soon a backend that is not known in the cloud is read again; it grows, see [skipped].
 	unresolvedWait = 30 * time.Second
 	// atOnce is for a pass that the next one follows, with what has been learned.
 	atOnce = time.Millisecond

@@ -59,6 +59,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	if syncErr == nil && problem.HasReason(done.problems, problem.ReasonListenerConflict) {
 		known.balancer = known.balancer.Invalidate("the other owner may leave the port at any time, without any event")
 	}
+	known = known.skipping(done.problems)
 	return r.next(known, done, syncErr)
 }
 
@@ -192,7 +193,7 @@ func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Durati
 	case problem.HasReason(done.problems, problem.ReasonListenerConflict):
 		wait = conflictWait
 	case problem.HasReason(done.problems, problem.ReasonSkipSyncBackends):
-		wait = min(unresolvedWait, wait)
+		wait = min(known.skipped.wait(), wait)
 	}
 	for _, sooner := range done.wakes {
 		if sooner > 0 {

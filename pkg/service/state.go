@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // state is what is known of one Service between passes. It is a value: a pass works on its own, and commits the one that the
@@ -29,6 +30,7 @@ type state struct {
 	removal   removal
 	backoff   backoff
 	cache     backendCache
+	skipped   skipped
 	// edition is the Service as the last pass saw it.
 	edition edition
 	// readAt is when the whole load balancer was read, driftAt when it is read again to repair drift.
@@ -74,6 +76,30 @@ type backendCache struct {
 	interfaces map[backend.PodAddress]string
 	gates      podGates
 }
+
+// skipped is why backends are not all in line, as users read it, and since when.
+type skipped struct {
+	why   string
+	since time.Time
+}
+
+// skipping returns the state after a pass that found problems.
+func (s state) skipping(problems []problem.Problem) state {
+	why := ""
+	for _, found := range problems {
+		if found.Reason == problem.ReasonSkipSyncBackends {
+			why += found.Message + "\n"
+		}
+	}
+	if why != s.skipped.why {
+		s.skipped = skipped{why: why, since: time.Now()}
+	}
+	return s
+}
+
+// wait returns after what time the backends are read again: soon at first, and then twice as long after the start each time. What does
+// not change for long most likely never will.
+func (s skipped) wait() time.Duration { return max(unresolvedWait, time.Since(s.since)) }
 
 // longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.
 const longestCall = 30 * time.Second
