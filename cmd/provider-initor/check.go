@@ -9,7 +9,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/audit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/rollout"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
@@ -40,11 +39,7 @@ func runCheck(command *cobra.Command, w *workstation, cloudConfig string) error 
 	if err := checkOutput(w.output); err != nil {
 		return err
 	}
-	kube, _, err := w.clients()
-	if err != nil {
-		return err
-	}
-	nodes, err := rollout.Machines(command.Context(), kube.CoreV1().Nodes())
+	nodes, err := w.machines(command.Context())
 	if err != nil {
 		return err
 	}

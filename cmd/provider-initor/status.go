@@ -67,11 +67,7 @@ func runManifest(command *cobra.Command, w *workstation) error {
 		return err
 	}
 	if w.config.Driver == rollout.DriverJob {
-		kube, _, err := w.clients()
-		if err != nil {
-			return err
-		}
-		nodes, err := rollout.Machines(command.Context(), kube.CoreV1().Nodes())
+		nodes, err := w.machines(command.Context())
 		if err != nil {
 			return err
 		}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/version"
 
@@ -72,6 +74,15 @@ func (w *workstation) clients() (kubernetes.Interface, kruiseclient.Interface, e
 		return nil, nil, fmt.Errorf("API server %s: %w", config.Host, err)
 	}
 	return kube, kruise, nil
+}
+
+// machines returns the Nodes that run on machines.
+func (w *workstation) machines(ctx context.Context) ([]*corev1.Node, error) {
+	kube, _, err := w.clients()
+	if err != nil {
+		return nil, err
+	}
+	return rollout.Machines(ctx, kube.CoreV1().Nodes())
 }
 
 // rollout builds what the flags describe; progress may be nil.

@@ -93,6 +93,10 @@ var rules = []rule{
 		why: "every feature emits events through it, so it knows none of them",
 	},
 	{
+		who: []string{"./internal/workers"}, must: []string{"."}, but: []string{"./internal/workers"}, tests: true,
+		why: "every feature has queues, so what works them off knows no feature",
+	},
+	{
 		who: []string{"./pkg", "./internal", "./deploy"}, must: []string{"./cmd", "k8s.io/cloud-provider/app"},
 		why: "only the commands build the manager, so that everything else can be linked into somebody else's",
 	},

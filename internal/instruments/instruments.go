@@ -9,6 +9,30 @@ const Namespace = "alicloud"
 // officialNamespace begins the names of the official manager's metrics.
 const officialNamespace = "ccm"
 
+// NewCounter returns a counter without labels, which is 0 from the start.
+func NewCounter(subsystem, name, help string) *metrics.Counter {
+	return metrics.NewCounter(&metrics.CounterOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA})
+}
+
+// NewCounterVec returns a counter with labels.
+func NewCounterVec(subsystem, name, help string, labels ...string) *metrics.CounterVec {
+	opts := metrics.CounterOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
+	return metrics.NewCounterVec(&opts, labels)
+}
+
+// NewGaugeVec returns a gauge with labels.
+func NewGaugeVec(subsystem, name, help string, labels ...string) *metrics.GaugeVec {
+	opts := metrics.GaugeOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}
+	return metrics.NewGaugeVec(&opts, labels)
+}
+
+// NewHistogramVec returns a histogram with labels.
+func NewHistogramVec(subsystem, name, help string, buckets []float64, labels ...string) *metrics.HistogramVec {
+	return metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, Buckets: buckets, StabilityLevel: metrics.ALPHA,
+	}, labels)
+}
+
 // NewOfficialLatency returns one of the official manager's histograms, ccm_SUBSYSTEM_latencies_duration_milliseconds, with its name, labels
 // and buckets, so that dashboards made for it go on. Help says what each verb measures.
 func NewOfficialLatency(subsystem, help string, labels ...string) *metrics.HistogramVec {

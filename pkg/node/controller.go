@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 )
 
 const (
@@ -99,39 +100,23 @@ func (c *Controller) Run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return
 	}
-	var workers sync.WaitGroup
-	for range controllerWorkers {
-		workers.Go(func() {
-			for c.next(ctx) {
-			}
-		})
-	}
+	var group sync.WaitGroup
+	group.Go(func() { workers.Run(ctx, c.queue, controllerWorkers, c.handle) })
 	wait.UntilWithContext(ctx, func(context.Context) {
 		for _, node := range c.instances.nodes() {
 			c.queue.Add(node.Name)
 		}
 	}, c.period)
-	c.queue.ShutDown()
-	workers.Wait()
+	group.Wait()
 }
 
-func (c *Controller) next(ctx context.Context) bool {
-	name, shutdown := c.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer c.queue.Done(name)
+// handle reconciles a Node. The log has the first of several failures in a row.
+func (c *Controller) handle(ctx context.Context, name string) error {
 	err := c.reconcile(ctx, name)
-	switch {
-	case err == nil, ctx.Err() != nil:
-		c.queue.Forget(name)
-	default:
-		if c.queue.NumRequeues(name) == 0 && !apierrors.IsConflict(err) {
-			klog.FromContext(ctx).Error(err, "Reconciling a Node with its instance failed; it is tried again", "node", name)
-		}
-		c.queue.AddRateLimited(name)
+	if err != nil && ctx.Err() == nil && c.queue.NumRequeues(name) == 0 && !apierrors.IsConflict(err) {
+		klog.FromContext(ctx).Error(err, "Reconciling a Node with its instance failed; it is tried again", "node", name)
 	}
-	return true
+	return err
 }
 
 // reconcile patches the Node if it differs from what it is to be.

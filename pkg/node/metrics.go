@@ -13,16 +13,10 @@ import (
 )
 
 var (
-	deletionsConfirmed = metrics.NewCounter(&metrics.CounterOpts{
-		Namespace: instruments.Namespace, Subsystem: "node", Name: "deletions_confirmed_total",
-		Help:           "Times that a node's instance was reported as gone, after which Kubernetes deletes the Node.",
-		StabilityLevel: metrics.ALPHA,
-	})
-	deletionsRefused = metrics.NewCounterVec(&metrics.CounterOpts{
-		Namespace: instruments.Namespace, Subsystem: "node", Name: "deletions_refused_total",
-		Help:           "Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"reason"})
+	deletionsConfirmed = instruments.NewCounter("node", "deletions_confirmed_total",
+		"Times that a node's instance was reported as gone, after which Kubernetes deletes the Node.")
+	deletionsRefused = instruments.NewCounterVec("node", "deletions_refused_total",
+		"Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed.", "reason")
 )
 
 // latency has no metric of ours beside it that measures the same.

@@ -14,25 +14,15 @@ import (
 const metricsSubsystem = "slb"
 
 var (
-	passDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "reconcile_duration_seconds",
-		Help: "Duration of passes over Services by operation (ensure, delete) and result (ok, waiting, failed). " +
-			"Waiting means that the cloud was busy or the rate limit used up.",
-		Buckets:        []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300},
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"operation", "result"})
+	passDuration = instruments.NewHistogramVec(metricsSubsystem, "reconcile_duration_seconds",
+		"Duration of passes over Services by operation (ensure, delete) and result (ok, waiting, failed). "+
+			"Waiting means that the cloud was busy or the rate limit used up.", []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300}, "operation", "result")
 
-	planSteps = metrics.NewCounterVec(&metrics.CounterOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "plan_steps_total",
-		Help:           "Steps of plans that were begun, by operation.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"operation"})
+	planSteps = instruments.NewCounterVec(metricsSubsystem, "plan_steps_total",
+		"Steps of plans that were begun, by operation.", "operation")
 
-	passPanics = metrics.NewCounter(&metrics.CounterOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "reconcile_panics_total",
-		Help:           "Passes over Services that a bug of this program ended. The Service gets an event, and the log has the stack.",
-		StabilityLevel: metrics.ALPHA,
-	})
+	passPanics = instruments.NewCounter(metricsSubsystem, "reconcile_panics_total",
+		"Passes over Services that a bug of this program ended. The Service gets an event, and the log has the stack.")
 )
 
 // The metrics of the official CCM.

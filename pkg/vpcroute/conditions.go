@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 )
 
 // Reasons of the NetworkUnavailable condition. The first two are the stock route controller's and the official CCM's, so
@@ -105,31 +106,13 @@ func (c *conditions) require(joining []*corev1.Node) {
 
 // run writes until the context ends.
 func (c *conditions) run(ctx context.Context) {
-	var workers sync.WaitGroup
-	for range conditionWorkers {
-		workers.Go(func() {
-			for c.next(ctx) {
-			}
-		})
-	}
-	<-ctx.Done()
-	c.queue.ShutDown()
-	workers.Wait()
-}
-
-func (c *conditions) next(ctx context.Context) bool {
-	name, shutdown := c.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer c.queue.Done(name)
-	if err := c.write(ctx, name); err != nil && ctx.Err() == nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Writing the NetworkUnavailable condition", "node", name)
-		c.queue.AddRateLimited(name)
-		return true
-	}
-	c.queue.Forget(name)
-	return true
+	workers.Run(ctx, c.queue, conditionWorkers, func(ctx context.Context, name string) error {
+		err := c.write(ctx, name)
+		if err != nil && ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Writing the NetworkUnavailable condition", "node", name)
+		}
+		return err
+	})
 }
 
 func (c *conditions) write(ctx context.Context, name string) error {

@@ -15,47 +15,23 @@ import (
 const metricsSubsystem = "route"
 
 var (
-	entriesGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_entries",
-		Help:           "Custom entries of a managed route table, foreign ones included, as read last.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"table"})
-	quotaGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_entries_quota",
-		Help:           "Custom entries that a managed route table may hold, as configured.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"table"})
-	conflictsGauge = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_conflicts",
-		Help:           "Pod CIDRs of nodes that a foreign entry of a managed route table holds.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"table"})
-	missingRoutes = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_missing_routes",
-		Help:           "Routes of nodes that are not available in a managed route table.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"table"})
-	tableReadable = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "table_readable",
-		Help:           "Whether a managed route table could be read at the last attempt: 1 or 0.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"table"})
-	withheldRemovals = metrics.NewGaugeVec(&metrics.GaugeOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "withheld_removals",
-		Help: "Routes without a node that are not removed, because there are too many of them at once and nothing proves that their " +
-			"instances are gone.",
-		StabilityLevel: metrics.ALPHA,
-	}, nil)
-	changes = metrics.NewCounterVec(&metrics.CounterOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "changes_total",
-		Help:           "Route entries that were to be created or deleted, by operation and error code; the code is empty on success.",
-		StabilityLevel: metrics.ALPHA,
-	}, []string{"operation", "code"})
-	passErrors = metrics.NewCounter(&metrics.CounterOpts{
-		Namespace: instruments.Namespace, Subsystem: metricsSubsystem, Name: "pass_errors_total",
-		Help:           "Comparisons of nodes and route tables that ended in an error.",
-		StabilityLevel: metrics.ALPHA,
-	})
+	entriesGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries",
+		"Custom entries of a managed route table, foreign ones included, as read last.", "table")
+	quotaGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries_quota",
+		"Custom entries that a managed route table may hold, as configured.", "table")
+	conflictsGauge = instruments.NewGaugeVec(metricsSubsystem, "table_conflicts",
+		"Pod CIDRs of nodes that a foreign entry of a managed route table holds.", "table")
+	missingRoutes = instruments.NewGaugeVec(metricsSubsystem, "table_missing_routes",
+		"Routes of nodes that are not available in a managed route table.", "table")
+	tableReadable = instruments.NewGaugeVec(metricsSubsystem, "table_readable",
+		"Whether a managed route table could be read at the last attempt: 1 or 0.", "table")
+	withheldRemovals = instruments.NewGaugeVec(metricsSubsystem, "withheld_removals",
+		"Routes without a node that are not removed, because there are too many of them at once and nothing proves that their "+
+			"instances are gone.")
+	changes = instruments.NewCounterVec(metricsSubsystem, "changes_total",
+		"Route entries that were to be created or deleted, by operation and error code; the code is empty on success.", "operation", "code")
+	passErrors = instruments.NewCounter(metricsSubsystem, "pass_errors_total",
+		"Comparisons of nodes and route tables that ended in an error.")
 )
 
 // latency has no metric of ours beside it that measures the same.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 )
 
 // UnroutedController does what is left to do for nodes in clusters whose routes are switched off. It clears a NetworkUnavailable
@@ -69,24 +70,16 @@ func (c *UnroutedController) Name() string { return controllerName }
 // Run works until the context ends.
 func (c *UnroutedController) Run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	workers.Go(func() { c.tasks.run(ctx, c.check) })
-	stop := context.AfterFunc(ctx, c.queue.ShutDown)
-	defer stop()
-	for {
-		name, shutdown := c.queue.Get()
-		if shutdown {
-			return
-		}
-		if err := c.clear(ctx, name); err != nil && ctx.Err() == nil {
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { c.tasks.run(ctx, c.check) })
+	workers.Run(ctx, c.queue, 1, func(ctx context.Context, name string) error {
+		err := c.clear(ctx, name)
+		if err != nil && ctx.Err() == nil {
 			utilruntime.HandleErrorWithContext(ctx, err, "Clearing the NetworkUnavailable condition", "node", name)
-			c.queue.AddRateLimited(name)
-		} else {
-			c.queue.Forget(name)
 		}
-		c.queue.Done(name)
-	}
+		return err
+	})
 }
 
 // check switches off the source/destination checks of all nodes that have an instance.

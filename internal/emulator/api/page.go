@@ -30,6 +30,18 @@ func PageOf[T any](c *Call, all []T, def int) Page[T] {
 	return p
 }
 
+// NumberedList answers with the requested page of all, each item as view makes it, in a list named list of elements named element.
+func NumberedList[T, V any](c *Call, all []T, def int, list, element string, view func(T) V) Object {
+	p := PageOf(c, all, def)
+	views := make([]V, 0, len(p.Items))
+	for _, item := range p.Items {
+		views = append(views, view(item))
+	}
+	return Object{
+		{"PageNumber", p.Number}, {"PageSize", p.Size}, {"TotalCount", p.Total}, {list, Object{{element, views}}},
+	}
+}
+
 // TokenPage cuts the items after the request's NextToken out of all, which is ordered by seq. The token holds the
 // sequence number of the last item served, so that objects created or deleted between two pages neither repeat nor hide
 // others.

@@ -133,17 +133,9 @@ func (e service) describeInstanceStatus(c *api.Call) (any, error) {
 	all := e.Instances.Select(func(i *cloud.Instance) bool {
 		return (len(ids) == 0 || slices.Contains(ids, i.ID)) && (!c.Has("ZoneId") || c.Str("ZoneId") == i.ZoneID)
 	})
-	p := api.PageOf(c, all, defaultPage)
-	var answer struct {
-		PageNumber, PageSize, TotalCount int
-		InstanceStatuses                 struct{ InstanceStatus []instanceStatus }
-	}
-	answer.PageNumber, answer.PageSize, answer.TotalCount = p.Number, p.Size, p.Total
-	answer.InstanceStatuses.InstanceStatus = make([]instanceStatus, 0, len(p.Items))
-	for _, i := range p.Items {
-		answer.InstanceStatuses.InstanceStatus = append(answer.InstanceStatuses.InstanceStatus, instanceStatus{i.ID, i.Status(c.Now)})
-	}
-	return answer, nil
+	return api.NumberedList(c, all, defaultPage, "InstanceStatuses", "InstanceStatus", func(i *cloud.Instance) instanceStatus {
+		return instanceStatus{i.ID, i.Status(c.Now)}
+	}), nil
 }
 
 type instanceStatus struct{ InstanceId, Status string } //nolint:revive // names on the wire

@@ -62,20 +62,12 @@ func newACLView(a *cloud.ACL) aclView {
 
 func (s service) describeACLs(c *api.Call) (any, error) {
 	tags := cloud.TagsIn(c)
-	p := api.PageOf(c, s.ACLs.Select(func(a *cloud.ACL) bool {
+	all := s.ACLs.Select(func(a *cloud.ACL) bool {
 		return (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
 			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && cloud.Searched(c, a.Object, a.Tagged, cloud.HavingAll(tags)) && c.Sees(a.Created)
-	}), aclPage)
-	var answer struct {
-		PageNumber, PageSize, TotalCount, Count int
-		Acls                                    struct{ Acl []aclView }
-	}
-	answer.PageNumber, answer.PageSize, answer.TotalCount, answer.Count = p.Number, p.Size, p.Total, len(p.Items)
-	answer.Acls.Acl = []aclView{}
-	for _, a := range p.Items {
-		answer.Acls.Acl = append(answer.Acls.Acl, newACLView(a))
-	}
-	return answer, nil
+	})
+	count := api.Field{Name: "Count", Value: len(api.PageOf(c, all, aclPage).Items)}
+	return append(api.NumberedList(c, all, aclPage, "Acls", "Acl", newACLView), count), nil
 }
 
 type aclEntryView struct{ AclEntryIP, AclEntryComment string }

@@ -34,17 +34,7 @@ func (s service) describe(c *api.Call) (any, error) {
 	all := s.LoadBalancers.Select(func(lb *cloud.LoadBalancer) bool {
 		return f.matches(lb, c) && (!c.Has("ServerId") || s.hasServer(lb, c.Str("ServerId")))
 	})
-	p := api.PageOf(c, all, defaultPage)
-	var answer struct {
-		PageNumber, PageSize, TotalCount int
-		LoadBalancers                    struct{ LoadBalancer []listView }
-	}
-	answer.PageNumber, answer.PageSize, answer.TotalCount = p.Number, p.Size, p.Total
-	answer.LoadBalancers.LoadBalancer = make([]listView, 0, len(p.Items))
-	for _, lb := range p.Items {
-		answer.LoadBalancers.LoadBalancer = append(answer.LoadBalancers.LoadBalancer, s.listView(lb, c))
-	}
-	return answer, nil
+	return api.NumberedList(c, all, defaultPage, "LoadBalancers", "LoadBalancer", func(lb *cloud.LoadBalancer) listView { return s.listView(lb, c) }), nil
 }
 
 // filter holds the list filters of one call, read once.

@@ -74,16 +74,7 @@ func (v service) describeEIPs(c *api.Call) (any, error) {
 			{"AssociatedInstanceType", view.InstanceType}, {"AssociatedInstanceId", view.InstanceId}, {"ResourceGroupId", e.ResourceGroupID},
 		}) && c.Sees(e.Created) && e.Tags.Match(tags)
 	})
-	p := api.PageOf(c, all, defaultPage)
-	answer := struct {
-		paging
-		EipAddresses struct{ EipAddress []eipView }
-	}{paging: paging{p.Number, p.Size, p.Total}}
-	answer.EipAddresses.EipAddress = make([]eipView, 0, len(p.Items))
-	for _, e := range p.Items {
-		answer.EipAddresses.EipAddress = append(answer.EipAddresses.EipAddress, v.eipView(e, c.Now))
-	}
-	return answer, nil
+	return api.NumberedList(c, all, defaultPage, "EipAddresses", "EipAddress", func(e *cloud.EIP) eipView { return v.eipView(e, c.Now) }), nil
 }
 
 func (v service) allocateEIP(c *api.Call) (any, error) {

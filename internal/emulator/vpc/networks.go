@@ -37,20 +37,13 @@ func (v service) describeVpcs(c *api.Call) (any, error) {
 		return passes(c, []filter{{"VpcId", n.ID}, {"VpcName", n.Name}}) &&
 			(!c.Has("IsDefault") || c.Bool("IsDefault", false) == n.IsDefault) && n.Tags.Match(tags)
 	})
-	p := api.PageOf(c, all, defaultPage)
-	answer := struct {
-		paging
-		Vpcs struct{ Vpc []vpcListView }
-	}{paging: paging{p.Number, p.Size, p.Total}}
-	answer.Vpcs.Vpc = make([]vpcListView, 0, len(p.Items))
-	for _, n := range p.Items {
+	return api.NumberedList(c, all, defaultPage, "Vpcs", "Vpc", func(n *cloud.VPC) vpcListView {
 		view := vpcListView{vpcView: v.vpcView(n)}
 		for _, t := range v.TablesOf(n.ID) {
 			view.RouterTableIds.RouterTableIds = append(view.RouterTableIds.RouterTableIds, t.ID)
 		}
-		answer.Vpcs.Vpc = append(answer.Vpcs.Vpc, view)
-	}
-	return answer, nil
+		return view
+	}), nil
 }
 
 func (v service) vpcView(n *cloud.VPC) vpcView {
@@ -123,16 +116,7 @@ func (v service) describeVSwitches(c *api.Call) (any, error) {
 			{"VSwitchId", s.ID}, {"VpcId", s.VPCID}, {"ZoneId", s.ZoneID}, {"VSwitchName", s.Name}, {"RouteTableId", s.RouteTableID},
 		}) && s.Tags.Match(tags)
 	})
-	p := api.PageOf(c, all, defaultPage)
-	answer := struct {
-		paging
-		VSwitches struct{ VSwitch []vSwitchView }
-	}{paging: paging{p.Number, p.Size, p.Total}}
-	answer.VSwitches.VSwitch = make([]vSwitchView, 0, len(p.Items))
-	for _, s := range p.Items {
-		answer.VSwitches.VSwitch = append(answer.VSwitches.VSwitch, v.vSwitchView(s))
-	}
-	return answer, nil
+	return api.NumberedList(c, all, defaultPage, "VSwitches", "VSwitch", v.vSwitchView), nil
 }
 
 func (v service) vSwitchView(s *cloud.VSwitch) vSwitchView {

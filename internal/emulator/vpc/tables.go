@@ -30,18 +30,10 @@ func (v service) describeTables(c *api.Call) (any, error) {
 			{"RouterId", t.RouterID}, {"RouterType", "VRouter"},
 		}) && c.Sees(t.Created) && t.Tags.Match(tags)
 	})
-	p := api.PageOf(c, all, defaultPage)
-	answer := struct {
-		Code, Message string
-		Success       bool
-		paging
-		RouterTableList struct{ RouterTableListType []tableView }
-	}{Success: true, paging: paging{p.Number, p.Size, p.Total}}
-	answer.RouterTableList.RouterTableListType = make([]tableView, 0, len(p.Items))
-	for _, t := range p.Items {
-		answer.RouterTableList.RouterTableListType = append(answer.RouterTableList.RouterTableListType, v.tableView(t, c))
-	}
-	return answer, nil
+	success := api.Object{{Name: "Code", Value: ""}, {Name: "Message", Value: ""}, {Name: "Success", Value: true}}
+	return append(success, api.NumberedList(c, all, defaultPage, "RouterTableList", "RouterTableListType", func(t *cloud.RouteTable) tableView {
+		return v.tableView(t, c)
+	})...), nil
 }
 
 func (v service) tableView(t *cloud.RouteTable, c *api.Call) tableView {

@@ -49,5 +49,3 @@ func passes(c *api.Call, filters []filter) bool {
 	}
 	return true
 }
-
-type paging struct{ PageNumber, PageSize, TotalCount int }

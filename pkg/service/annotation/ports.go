@@ -1,18 +1,29 @@
 package annotation
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 )
+
+// Pairs yields the items "key:value" of a list with commas.
+func Pairs(list string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for item := range strings.SplitSeq(list, ",") {
+			if key, value, ok := strings.Cut(item, ":"); ok && !yield(key, value) {
+				return
+			}
+		}
+	}
+}
 
 // VGroupsOf reads the annotation vgroup-port: the ids of the groups of others that ports of the Service join. On a CLB
 // of our own there are none.
 func VGroupsOf(params Params) (ids map[int32]string, twice []int32) {
 	ids = map[int32]string{}
-	for item := range strings.SplitSeq(params.Get(VGroupPort), ",") {
-		id, text, ok := strings.Cut(item, ":")
+	for id, text := range Pairs(params.Get(VGroupPort)) {
 		port, err := strconv.ParseInt(text, 10, 32)
-		if !ok || err != nil {
+		if err != nil {
 			continue
 		}
 		if _, again := ids[int32(port)]; again {

@@ -17,10 +17,9 @@ import (
 // chooseProtocols reads the annotation protocol-port.
 func (b *builder) chooseProtocols() {
 	b.chosen, b.chosenTwice = map[int32]string{}, sets.New[int32]()
-	for item := range strings.SplitSeq(b.in.Params.Get(annotation.ProtocolPort), ",") {
-		protocol, text, ok := strings.Cut(item, ":")
+	for protocol, text := range annotation.Pairs(b.in.Params.Get(annotation.ProtocolPort)) {
 		number, err := strconv.ParseInt(text, 10, 32)
-		if !ok || err != nil {
+		if err != nil {
 			continue
 		}
 		port := int32(number)

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -17,11 +16,10 @@ import (
 // forwards reads the annotation forward-port: the ports of http listeners that redirect their clients to an https one.
 func (b *builder) forwards() {
 	b.forwarding, b.forwardedTwice = map[int]int{}, sets.New[int]()
-	for item := range strings.SplitSeq(b.in.Params.Get(annotation.ForwardPort), ",") {
-		from, to, ok := strings.Cut(item, ":")
+	for from, to := range annotation.Pairs(b.in.Params.Get(annotation.ForwardPort)) {
 		source, err1 := strconv.Atoi(from)
 		target, err2 := strconv.Atoi(to)
-		if !ok || err1 != nil || err2 != nil {
+		if err1 != nil || err2 != nil {
 			continue
 		}
 		if _, twice := b.forwarding[source]; twice {
