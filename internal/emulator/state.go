@@ -2,11 +2,13 @@ package emulator
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/ecs"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/vpc"
@@ -20,8 +22,8 @@ func (e *Emulator) getState(w http.ResponseWriter, _ *http.Request) {
 		now := time.Now()
 		where := slb.Where{
 			Address:  e.fabric.LoopbackAddress,
-			Endpoint: func(id string, k cloud.ListenerKey) string { return e.fabric.Endpoint(id, k) },
-			Elastic:  func(id string, k cloud.ListenerKey) any { return e.fabric.ElasticEndpoints(id, k) },
+			Endpoint: e.fabric.Endpoint,
+			Elastic:  func(lb *cloud.LoadBalancer, k cloud.ListenerKey) any { return e.elastic(lb, k) },
 		}
 		state = append(state, ecs.State(e.store, now, e.fabric.LoopbackAddress)...)
 		state = append(state, vpc.State(e.store, now)...)
@@ -29,4 +31,9 @@ func (e *Emulator) getState(w http.ResponseWriter, _ *http.Request) {
 		state = append(state, nlb.State(e.store, now)...)
 	})
 	reply(w, http.StatusOK, state)
+}
+
+// elastic are the endpoints of a listener of a CLB on addresses other than its own.
+func (e *Emulator) elastic(lb *cloud.LoadBalancer, key cloud.ListenerKey) []fabric.Endpoint {
+	return slices.DeleteFunc(e.fabric.Endpoints(lb.ListenerID(key)), func(p fabric.Endpoint) bool { return p.Address == lb.Address })
 }

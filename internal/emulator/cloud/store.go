@@ -22,7 +22,7 @@ type Store struct {
 	Roles []string
 	// Health is what the network's checks of a listener have found out about a backend server; checked is false when nothing is
 	// checked. It runs under the lock. Nil means that there is no network.
-	Health func(loadBalancerID string, key ListenerKey, b Backend) (status string, checked bool)
+	Health func(l ListenerID, b BackendID) (found Health, checked bool)
 
 	// mu guards everything below. Actions get it from View and Update; nothing else locks it. Readers share it, which
 	// together with encoding outside the lock carries the read rate of a controller under test.
@@ -149,6 +149,9 @@ func (p Phase) At(t time.Time) string {
 	}
 	return p.then
 }
+
+// End is the status that the phase ends in.
+func (p Phase) End() string { return p.then }
 
 // Settled reports whether the status no longer changes by itself.
 func (p Phase) Settled(t time.Time) bool { return !t.Before(p.at) }

@@ -26,7 +26,7 @@ var files embed.FS
 // Network finds out where the network of this host has an address and a listener.
 type Network interface {
 	LoopbackAddress(ip string) string
-	Endpoint(loadBalancerID string, key cloud.ListenerKey) string
+	Endpoint(l cloud.ListenerID) string
 }
 
 // Options configure a console. All fields but Windows and Done are required.

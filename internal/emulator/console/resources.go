@@ -86,7 +86,7 @@ func (c *Console) loadBalancer(lb *cloud.LoadBalancer, now time.Time) loadBalanc
 func (c *Console) listener(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) listener {
 	v := listener{
 		Port: l.Port, Protocol: l.Protocol, Status: l.Phase.At(now), Scheduler: l.Attributes["Scheduler"], Group: l.ServerGroupID,
-		Check: "off", Endpoint: c.options.Network.Endpoint(lb.ID, l.ListenerKey),
+		Check: "off", Endpoint: c.options.Network.Endpoint(lb.ListenerID(l.ListenerKey)),
 	}
 	if g, ok := c.options.Store.ServerGroups.Get(l.ServerGroupID); ok {
 		v.Group = cmp.Or(g.Name, g.ID)
@@ -115,8 +115,8 @@ func (c *Console) group(lb *cloud.LoadBalancer, g *cloud.ServerGroup, now time.T
 		for _, l := range users {
 			status := "unavailable"
 			if checks(l) && l.Phase.At(now) == cloud.ListenerRunning && c.options.Store.Health != nil {
-				if found, checked := c.options.Store.Health(lb.ID, l.ListenerKey, b); checked {
-					status = found
+				if found, checked := c.options.Store.Health(lb.ListenerID(l.ListenerKey), b.BackendID()); checked {
+					status = found.Status
 				}
 			}
 			m.Health = append(m.Health, health{portName(l), status})

@@ -19,32 +19,37 @@ import (
 
 // tlsFacts are what a handshake needs from the store.
 type tlsFacts struct {
-	certificate         *cloud.Certificate
-	certificateID       string
-	authority           *cloud.Certificate
-	policy              string
-	http2, verifyClient bool
+	certificate   *cloud.Certificate
+	certificateID string
+	authorities   []*cloud.Certificate
+	policy        string
+	protocols     []string // for ALPN, the preferred one first
+	verifyClient  bool
 }
 
-// tlsConfig answers a handshake as the HTTPS listener is set now.
-func (w *web) tlsConfig(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	facts, ok := w.fabric.tlsFacts(w.key, hello.ServerName)
-	if !ok {
-		return nil, fmt.Errorf("listener %s of %s: %w", w.key, w.key.lb, net.ErrClosed)
+// tlsServer ends TLS as a listener is set at the time of each handshake.
+func (f *Fabric) tlsServer(l cloud.ListenerID) *tls.Config {
+	return &tls.Config{ //nolint:gosec // the listener's policy decides
+		MinVersion:         tls.VersionTLS10,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return f.tlsConfig(l, hello) },
 	}
-	pair, err := w.fabric.selfMade.pair(facts, hello.ServerName)
+}
+
+func (f *Fabric) tlsConfig(l cloud.ListenerID, hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	facts, ok := f.tlsFacts(l, hello.ServerName)
+	if !ok {
+		return nil, fmt.Errorf("listener %s of %s: %w", l, l.LoadBalancerID, net.ErrClosed)
+	}
+	pair, err := f.selfMade.pair(facts, hello.ServerName)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s: %w", facts.certificateID, err)
 	}
 	lowest, highest := tlsVersions(facts.policy)
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: lowest, MaxVersion: highest, NextProtos: []string{"http/1.1"}} //nolint:gosec // the listener's policy decides
-	if facts.http2 {
-		c.NextProtos = []string{"h2", "http/1.1"}
-	}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: lowest, MaxVersion: highest, NextProtos: facts.protocols} //nolint:gosec // the listener's policy decides
 	if facts.verifyClient {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
-		if facts.authority != nil {
-			c.ClientCAs.AppendCertsFromPEM([]byte(facts.authority.CertificatePEM))
+		for _, authority := range facts.authorities {
+			c.ClientCAs.AppendCertsFromPEM([]byte(authority.CertificatePEM))
 		}
 	}
 	return c, nil
@@ -65,32 +70,90 @@ func tlsVersions(policy string) (lowest, highest uint16) {
 	}
 }
 
-// tlsFacts reads a listener for a handshake; the domain extension of the name comes before the listener's certificate.
-func (f *Fabric) tlsFacts(key socketKey, name string) (facts tlsFacts, ok bool) {
+// tlsFacts reads a listener for a handshake with a name.
+func (f *Fabric) tlsFacts(l cloud.ListenerID, name string) (facts tlsFacts, ok bool) {
 	f.store.View(func() {
-		lb, known := f.store.LoadBalancers.Get(key.lb)
-		if !known {
-			return
+		authorities := []string(nil)
+		if l.ID == "" {
+			facts, authorities, ok = f.tlsFactsOfCLB(l, name)
+		} else {
+			facts, authorities, ok = f.tlsFactsOfNLB(l, name)
 		}
-		l, known := lb.Listeners[key.ListenerKey]
-		if !known {
-			return
-		}
-		a := attributes(l.Attributes)
-		id := a["ServerCertificateId"]
-		for x := range f.store.Extensions.All() {
-			if x.LoadBalancerID == key.lb && x.ListenerPort == key.Port && covers(x.Domain, name) {
-				id = x.CertificateID
+		facts.certificate, _ = f.store.Certificates.Get(facts.certificateID)
+		for _, id := range authorities {
+			if authority, known := f.store.Certificates.Get(id); known {
+				facts.authorities = append(facts.authorities, authority)
 			}
 		}
-		facts = tlsFacts{
-			certificateID: id, policy: a["TLSCipherPolicy"], http2: a.on("EnableHttp2"), verifyClient: a["CACertificateId"] != "",
-		}
-		facts.certificate, _ = f.store.Certificates.Get(id)
-		facts.authority, _ = f.store.Certificates.Get(a["CACertificateId"])
-		ok = true
 	})
 	return facts, ok
+}
+
+// tlsFactsOfCLB reads an HTTPS listener; the domain extension of the name comes before the listener's certificate.
+func (f *Fabric) tlsFactsOfCLB(id cloud.ListenerID, name string) (facts tlsFacts, authorities []string, ok bool) {
+	lb, ok := f.store.LoadBalancers.Get(id.LoadBalancerID)
+	if !ok {
+		return facts, nil, false
+	}
+	l, ok := lb.Listeners[id.ListenerKey]
+	if !ok {
+		return facts, nil, false
+	}
+	a := attributes(l.Attributes)
+	facts = tlsFacts{
+		certificateID: a["ServerCertificateId"], policy: a["TLSCipherPolicy"], protocols: []string{"http/1.1"}, verifyClient: a["CACertificateId"] != "",
+	}
+	if a.on("EnableHttp2") {
+		facts.protocols = []string{"h2", "http/1.1"}
+	}
+	for x := range f.store.Extensions.All() {
+		if x.LoadBalancerID == id.LoadBalancerID && x.ListenerPort == id.Port && covers(x.Domain, name) {
+			facts.certificateID = x.CertificateID
+		}
+	}
+	return facts, []string{a["CACertificateId"]}, true
+}
+
+// alpn are the protocols that the policies of TCPSSL listeners offer, the preferred one first (their order is assumed).
+var alpn = map[string][]string{
+	"HTTP1Only": {"http/1.1", "http/1.0"}, "HTTP2Only": {"h2"},
+	"HTTP2Optional": {"http/1.1", "http/1.0", "h2"}, "HTTP2Preferred": {"h2", "http/1.1", "http/1.0"},
+}
+
+// tlsFactsOfNLB reads a TCPSSL listener; an additional certificate that names the client's server comes before the default one.
+func (f *Fabric) tlsFactsOfNLB(id cloud.ListenerID, name string) (facts tlsFacts, authorities []string, ok bool) {
+	l, ok := f.store.NLBListeners.Get(id.ID)
+	if !ok || len(l.Certificates) == 0 {
+		return facts, nil, false
+	}
+	facts = tlsFacts{certificateID: l.Certificates[0], policy: l.SecurityPolicy, verifyClient: l.CAEnabled}
+	if l.ALPNEnabled {
+		facts.protocols = alpn[l.ALPNPolicy]
+	}
+	best := 0
+	for _, id := range append([]string{l.Certificates[0]}, l.AdditionalCertificates...) {
+		if c, known := f.store.Certificates.Get(id); known {
+			if fit := fitOf(c, name); fit > best {
+				facts.certificateID, best = id, fit
+			}
+		}
+	}
+	return facts, l.CAs, true
+}
+
+// fitOf is 2 for a certificate that has a name, 1 for one that covers it by a wildcard, else 0.
+func fitOf(c *cloud.Certificate, name string) int {
+	fit := 0
+	for _, domain := range append([]string{c.CommonName}, c.SANs...) {
+		switch {
+		case name == "" || !covers(domain, name):
+		case strings.HasPrefix(domain, "*"):
+			fit = max(fit, 1)
+		default:
+			return 2
+		}
+	}
+	return fit
 }
 
 // covers reports whether a domain, which may begin with "*.", covers a name.

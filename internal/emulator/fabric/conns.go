@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // conns are the open connections to machines. The zero value is ready.
@@ -16,8 +18,8 @@ type conns struct {
 type conn struct {
 	net.Conn
 	instanceID string
-	listener   socketKey
-	backend    backend
+	listener   cloud.ListenerID
+	backend    cloud.BackendID
 	// release gives the backend server back; nil for a connection without listener. It runs once.
 	release func()
 
@@ -76,12 +78,12 @@ func (s *conns) machines() map[string]bool {
 }
 
 // listeners returns the listeners that have connections.
-func (s *conns) listeners() map[socketKey]bool {
+func (s *conns) listeners() map[cloud.ListenerID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys := map[socketKey]bool{}
+	keys := map[cloud.ListenerID]bool{}
 	for c := range s.open {
-		if c.listener != (socketKey{}) {
+		if c.listener != (cloud.ListenerID{}) {
 			keys[c.listener] = true
 		}
 	}
@@ -114,7 +116,7 @@ func (s *conns) closeAll(dead []*conn) {
 
 // leave lets the connections of a listener to backend servers that are not serving end: at once without a time, else after it. A
 // member that serves again before that keeps its connections.
-func (s *conns) leave(listener socketKey, serving map[backend]bool, after time.Duration) {
+func (s *conns) leave(listener cloud.ListenerID, serving map[cloud.BackendID]bool, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.open {

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -11,15 +12,15 @@ import (
 const (
 	// maxDatagram is the largest payload of UDP over IPv4, rounded up.
 	maxDatagram = 64 << 10
-	// sessionIdle is how long a UDP session without datagrams lasts (assumed).
+	// sessionIdle is how long a UDP session without datagrams lasts where the listener does not say (assumed).
 	sessionIdle = 90 * time.Second
 )
 
 // relay carries the datagrams of one UDP listener: each source address and port is a session with one backend server.
 type relay struct {
-	fabric *Fabric
-	key    socketKey
-	socket net.PacketConn
+	fabric  *Fabric
+	arrival arrival // but for the source
+	socket  net.PacketConn
 
 	mu       sync.Mutex
 	sessions map[string]*session // by the source's address on this host; guarded by mu
@@ -29,10 +30,11 @@ type relay struct {
 type session struct {
 	member net.Conn
 	quiet  *time.Timer
+	idle   time.Duration
 }
 
-func newRelay(f *Fabric, key socketKey, socket net.PacketConn) *relay {
-	return &relay{fabric: f, key: key, socket: socket, sessions: map[string]*session{}}
+func newRelay(f *Fabric, a arrival, socket net.PacketConn) *relay {
+	return &relay{fabric: f, arrival: a, socket: socket, sessions: map[string]*session{}}
 }
 
 func (r *relay) run() {
@@ -60,7 +62,7 @@ func (r *relay) forward(datagram []byte, from net.Addr) {
 		// The header goes with the first datagram of a session (assumed: no source says how UDP carries it).
 		datagram = append(header, datagram...)
 	}
-	s.quiet.Reset(sessionIdle)
+	s.quiet.Reset(s.idle)
 	_, _ = s.member.Write(datagram)
 }
 
@@ -68,18 +70,21 @@ func (r *relay) forward(datagram []byte, from net.Addr) {
 func (r *relay) begin(from net.Addr, source netip.AddrPort) (*session, []byte) {
 	ctx, cancel := context.WithTimeout(r.fabric.ctx, dialTimeout)
 	defer cancel()
-	member, s, err := r.fabric.balance(ctx, r.key, source)
+	a := r.arrival
+	a.source = source
+	member, s, err := r.fabric.balance(ctx, a)
 	if err != nil {
 		return nil, nil
 	}
 	var header []byte
-	if s.proxyV2 {
-		if header, err = proxyHeader(s, source); err != nil {
+	if s.proxy.on {
+		if header, err = proxyHeader(s, a); err != nil {
 			_ = member.Close()
 			return nil, nil
 		}
 	}
-	begun := &session{member: member, quiet: time.AfterFunc(sessionIdle, func() { _ = member.Close() })}
+	idle := cmp.Or(s.idle, sessionIdle)
+	begun := &session{member: member, idle: idle, quiet: time.AfterFunc(idle, func() { _ = member.Close() })}
 	r.mu.Lock()
 	r.sessions[from.String()] = begun
 	r.mu.Unlock()
@@ -102,7 +107,7 @@ func (r *relay) answer(s *session, to net.Addr) {
 		if err != nil {
 			return
 		}
-		s.quiet.Reset(sessionIdle)
+		s.quiet.Reset(s.idle)
 		if _, err := r.socket.WriteTo(buffer[:n], to); err != nil {
 			return
 		}

@@ -76,7 +76,7 @@ func TestUDPListener(t *testing.T) {
 	testkit.Eventually(t, "a session whose member left goes on elsewhere", func(context.Context) bool { return ask("d") == "two d" })
 	w.store.Update(func() { clear(w.lb.Listeners) })
 	testkit.Eventually(t, "the listener is gone", func(context.Context) bool {
-		return w.Endpoint(w.lb.ID, cloud.ListenerKey{Port: 53, Protocol: "udp"}) == ""
+		return w.Endpoint(w.lb.ListenerID(cloud.ListenerKey{Port: 53, Protocol: "udp"})) == ""
 	})
 }
 

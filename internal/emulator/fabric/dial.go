@@ -27,91 +27,97 @@ func (e *UnreachableError) Unwrap() error { return syscall.EHOSTUNREACH }
 // hop is where a connection goes next: to a machine, or to a listener.
 type hop struct {
 	instanceID string
-	listener   socketKey
+	arrival    arrival
 	balanced   bool
 }
 
-// Dial opens a connection from a machine to "ip:port" the way the VPC would: an address of a machine goes to it, the VIP
-// of an active CLB to its listener, and an address inside an Available route of the machine's vSwitch to the route's next
-// hop, if that runs and forwards for others. Everything else is an UnreachableError.
+// Dial opens a connection from a machine to "host:port" the way the VPC would: an address of a machine goes to it, the VIP
+// of an active load balancer to its listener, and an address inside an Available route of the machine's vSwitch to the route's next
+// hop, if that runs and forwards for others. Everything else is an UnreachableError. The host may be the name of an NLB.
 func (f *Fabric) Dial(ctx context.Context, from, network, addr string) (net.Conn, error) {
-	host, port, err := split(addr)
+	return f.dialHost(ctx, network, addr, from, func(host netip.Addr, port int) (next hop, reason string) {
+		next, reason = f.nextHop(from, host, port, network, time.Now())
+		if next.balanced {
+			next.arrival.source, reason = f.sourceOf(from, host)
+		}
+		return next, reason
+	})
+}
+
+// DialVIP opens a connection from the internet: only public addresses of load balancers answer there. The host may be the name of an NLB.
+func (f *Fabric) DialVIP(ctx context.Context, network, addr string) (net.Conn, error) {
+	return f.dialHost(ctx, network, addr, "the internet", func(host netip.Addr, port int) (next hop, reason string) {
+		reason = "no internet load balancer has the address"
+		for lb := range f.loadBalancers(time.Now()) {
+			if v, ok := lb.has(host); ok && v.Internet {
+				next, reason = lb.behind(v, port, network)
+			}
+		}
+		next.arrival.source = internet
+		if host.Is6() {
+			next.arrival.source = internet6
+		}
+		return next, reason
+	})
+}
+
+// dialHost tries the addresses of a host until one of them takes the connection. decide is the route decision; it runs under the store's
+// lock, and a reason means that there is no way.
+func (f *Fabric) dialHost(ctx context.Context, network, addr, from string, decide func(netip.Addr, int) (hop, string)) (net.Conn, error) {
+	hosts, port, err := f.hosts(addr)
 	if err != nil {
 		return nil, err
 	}
-	var next hop
-	reason := ""
-	source := netip.AddrPort{}
-	f.store.View(func() {
-		next, reason = f.nextHop(from, host, port, network, time.Now())
-		if i, ok := f.store.Instances.Get(from); ok {
-			source = machineSource(i.PrivateIP)
+	var errs []error
+	for _, host := range hosts {
+		addr := net.JoinHostPort(host.String(), strconv.Itoa(port))
+		var next hop
+		reason := ""
+		f.store.View(func() { next, reason = decide(host, port) })
+		c, err := f.take(ctx, next, network, addr, from, reason)
+		if err == nil {
+			return c, nil
 		}
-	})
-	return f.take(ctx, next, network, addr, from, reason, source)
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
 }
 
 // ephemeral is the port from which in-process connections seem to come; they have no real one.
 const ephemeral = 49152
 
-func machineSource(ip string) netip.AddrPort {
-	addr, err := netip.ParseAddr(ip)
-	if err != nil {
-		return netip.AddrPort{}
-	}
-	return netip.AddrPortFrom(addr, ephemeral)
-}
-
-// internet is where in-process connections from outside seem to come from: an address reserved for documentation.
-var internet = netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, 1}), ephemeral)
-
-// DialVIP opens a connection from the internet: only internet CLBs answer there.
-func (f *Fabric) DialVIP(ctx context.Context, network, addr string) (net.Conn, error) {
-	host, port, err := split(addr)
-	if err != nil {
-		return nil, err
-	}
-	var next hop
-	reason := "no internet load balancer has the address"
-	f.store.View(func() {
-		now := time.Now()
-		for lb := range f.store.LoadBalancers.All() {
-			if v, ok := has(f.vipsOf(lb, now), host); ok && v.Internet {
-				next, reason = vip(lb, port, network, now)
+// sourceOf is where connections of a machine to a host come from: its address of the host's IP version. The caller holds the store's lock.
+func (f *Fabric) sourceOf(from string, host netip.Addr) (source netip.AddrPort, reason string) {
+	for _, eni := range f.store.InterfacesOf(from) {
+		for _, ip := range slices.Concat(eni.PrivateIPs, eni.IPv6s) {
+			if addr, err := netip.ParseAddr(ip); err == nil && addr.Is4() == host.Is4() {
+				return netip.AddrPortFrom(addr, ephemeral), ""
 			}
 		}
-	})
-	return f.take(ctx, next, network, addr, "the internet", reason, internet)
+	}
+	return netip.AddrPort{}, "the machine has no address of this IP version"
 }
 
+// internet and internet6 are where in-process connections from outside seem to come from: addresses reserved for documentation.
+var (
+	internet  = netip.MustParseAddrPort("203.0.113.1:49152")
+	internet6 = netip.MustParseAddrPort("[2001:db8:1234::1]:49152")
+)
+
 // take takes the one step that the route decision named.
-func (f *Fabric) take(ctx context.Context, next hop, network, addr, from, reason string, source netip.AddrPort) (net.Conn, error) {
+func (f *Fabric) take(ctx context.Context, next hop, network, addr, from, reason string) (net.Conn, error) {
 	switch {
 	case reason != "":
 		return nil, &UnreachableError{From: from, To: addr, Reason: reason}
-	case next.balanced && isWeb(next.listener.Protocol):
-		return f.dialWeb(ctx, next.listener, source)
+	case next.balanced && isWeb(next.arrival.listener.Protocol):
+		return f.dialWeb(ctx, next.arrival)
+	case next.balanced && next.arrival.listener.Protocol == tcpSSL:
+		return f.dialTLS(ctx, next.arrival)
 	case next.balanced:
-		return f.dialListener(ctx, next.listener, source)
+		return f.dialListener(ctx, next.arrival)
 	default:
 		return f.dialMachine(ctx, next.instanceID, network, addr)
 	}
-}
-
-func split(addr string) (netip.Addr, int, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return netip.Addr{}, 0, fmt.Errorf("dial %q: %w", addr, err)
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return netip.Addr{}, 0, fmt.Errorf("dial %q: %w", addr, err)
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return netip.Addr{}, 0, fmt.Errorf("dial %q: %w", addr, err)
-	}
-	return ip, n, nil
 }
 
 // nextHop is the route decision; it runs under the store's lock. A reason means that there is none.
@@ -123,9 +129,9 @@ func (f *Fabric) nextHop(from string, host netip.Addr, port int, network string,
 	if eni, taken := f.store.InterfaceByIP(source.VPCID, host.String()); taken {
 		return f.machine(eni.InstanceID, now)
 	}
-	for lb := range f.store.LoadBalancers.All() {
-		if v, found := has(f.vipsOf(lb, now), host); found && (v.Internet || lb.VPCID == source.VPCID) {
-			return vip(lb, port, network, now)
+	for lb := range f.loadBalancers(now) {
+		if v, found := lb.has(host); found && (v.Internet || lb.vpcID == source.VPCID) {
+			return lb.behind(v, port, network)
 		}
 	}
 	vsw, ok := f.store.VSwitches.Get(source.VSwitchID)
@@ -173,49 +179,6 @@ func (f *Fabric) machine(id string, now time.Time) (hop, string) {
 	return hop{instanceID: id}, ""
 }
 
-// vipsOf are the addresses of a load balancer: its own first, then the elastic ones that are bound to it.
-func (f *Fabric) vipsOf(lb *cloud.LoadBalancer, now time.Time) []VIP {
-	vips := []VIP{{lb.Address, lb.AddressType == "internet"}}
-	for e := range f.store.EIPs.All() {
-		if e.Holder(now) == lb.ID {
-			vips = append(vips, VIP{e.Address, true})
-		}
-	}
-	return vips
-}
-
-// has finds an address among those of a load balancer.
-func has(vips []VIP, host netip.Addr) (VIP, bool) {
-	i := slices.IndexFunc(vips, func(v VIP) bool { return v.Address == host.String() })
-	if i < 0 {
-		return VIP{}, false
-	}
-	return vips[i], true
-}
-
-// vip finds the listener behind a VIP.
-func vip(lb *cloud.LoadBalancer, port int, network string, now time.Time) (hop, string) {
-	for _, l := range lb.SortedListeners() {
-		if l.Port == port && transport(l.Protocol) == network && carries(lb, l, now) {
-			return hop{listener: socketKey{lb.ID, l.ListenerKey}, balanced: true}, ""
-		}
-	}
-	return hop{}, "the load balancer " + lb.ID + " has no running listener there"
-}
-
-// transport is the network that a listener's protocol travels on.
-func transport(protocol string) string {
-	if protocol == "udp" {
-		return "udp"
-	}
-	return "tcp"
-}
-
-// carries reports whether a listener takes connections now.
-func carries(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) bool {
-	return lb.Status == cloud.Active && l.Phase.At(now) == cloud.ListenerRunning
-}
-
 // dialMachine connects to a machine and remembers the connection, so that it breaks when the machine goes.
 func (f *Fabric) dialMachine(ctx context.Context, instanceID, network, addr string) (net.Conn, error) {
 	c, err := f.network.Dial(ctx, instanceID, network, addr, netip.AddrPort{})
@@ -226,26 +189,39 @@ func (f *Fabric) dialMachine(ctx context.Context, instanceID, network, addr stri
 }
 
 // dialListener opens a connection through a layer 4 listener.
-func (f *Fabric) dialListener(ctx context.Context, key socketKey, source netip.AddrPort) (net.Conn, error) {
-	c, s, err := f.balance(ctx, key, source)
+func (f *Fabric) dialListener(ctx context.Context, a arrival) (net.Conn, error) {
+	c, s, err := f.balance(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	if err := introduce(ctx, c, s, source); err != nil {
+	if err := introduce(ctx, c, s, a); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
 // dialWeb opens a connection to the HTTP or HTTPS server of a listener.
-func (f *Fabric) dialWeb(ctx context.Context, key socketKey, source netip.AddrPort) (net.Conn, error) {
-	front, err := f.frontend(ctx, key)
+func (f *Fabric) dialWeb(ctx context.Context, a arrival) (net.Conn, error) {
+	front, err := f.frontend(ctx, a.listener)
 	if err != nil {
 		return nil, err
 	}
 	here, there := net.Pipe()
-	if !front.serveWeb(&client{Conn: there, source: source}) {
-		return nil, errors.Join(fmt.Errorf("listener %s of %s: %w", key, key.lb, ErrNotAdmitted), here.Close(), there.Close())
+	if !front.serveWeb(&client{Conn: there, arrival: a}) {
+		return nil, errors.Join(refused(a), here.Close(), there.Close())
+	}
+	return here, nil
+}
+
+// dialTLS opens a connection to a listener that ends TLS.
+func (f *Fabric) dialTLS(ctx context.Context, a arrival) (net.Conn, error) {
+	front, err := f.frontend(ctx, a.listener)
+	if err != nil {
+		return nil, err
+	}
+	here, there := net.Pipe()
+	if s, ok := f.read(a.listener); !ok || !s.admits(a) || !f.serve(front, &client{Conn: there, arrival: a}) {
+		return nil, errors.Join(refused(a), here.Close(), there.Close())
 	}
 	return here, nil
 }

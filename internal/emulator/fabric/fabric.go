@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
 
@@ -51,9 +52,12 @@ type Fabric struct {
 	// mu is held for moments only: whoever describes a load balancer takes it under the store's lock, and everybody else would
 	// wait for that one.
 	mu        sync.Mutex
-	frontends map[socketKey]*frontend // guarded by mu; changed only under syncing
+	frontends map[cloud.ListenerID]*frontend // guarded by mu; changed only under syncing
 	// verdict tells follow that a backend server became healthy or failed.
 	verdict chan struct{}
+
+	// turn is which address of a name is tried first.
+	turn atomic.Uint32
 
 	// ctx ends with the fabric. The connections that its sockets accept belong to no call whose context they could take.
 	ctx    context.Context //nolint:containedctx // the lifetime of the fabric's own goroutines
@@ -66,7 +70,7 @@ func New(o Options) *Fabric {
 	f := &Fabric{
 		store: o.Store, network: o.Network, listen: o.Listen,
 		pace:      rate.NewLimiter(probesPerSecond, probesAtOnce),
-		frontends: map[socketKey]*frontend{}, verdict: make(chan struct{}, 1),
+		frontends: map[cloud.ListenerID]*frontend{}, verdict: make(chan struct{}, 1),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
 	if f.network == nil {

@@ -37,7 +37,7 @@ func rewrite(pr *httputil.ProxyRequest) {
 		add["Slb-Ip"] = s.vips[0].Address
 	}
 	if s.web.slbID {
-		add["Slb-Id"] = s.key.lb
+		add["Slb-Id"] = s.key.LoadBalancerID
 	}
 	for name, value := range add {
 		out.Header.Set(name, value)

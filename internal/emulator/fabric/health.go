@@ -11,13 +11,15 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// Health of a backend server, as DescribeHealthStatus spells it.
+// Health of a backend server.
 const (
-	Normal   = "normal"
-	Abnormal = "abnormal"
-	// Unavailable means that nothing is known: the listener does not check, or the checks have not reached a threshold.
-	Unavailable = "unavailable"
+	Normal      = cloud.HealthNormal
+	Abnormal    = cloud.HealthAbnormal
+	Unavailable = cloud.HealthUnavailable
 )
+
+// defaultCodes are the status codes that an HTTP check accepts unless it names others.
+const defaultCodes = "http_2xx"
 
 // check is how a listener checks the health of its backend servers. A kind of "" means that it does not.
 type check struct {
@@ -52,7 +54,7 @@ func checkOf(protocol string, a attributes) check {
 	}
 	c.method = cloud.OrDefault(c.method, "HEAD")
 	c.uri = cloud.OrDefault(c.uri, "/")
-	c.codes = cloud.OrDefault(c.codes, "http_2xx")
+	c.codes = cloud.OrDefault(c.codes, defaultCodes)
 	return c
 }
 
@@ -61,6 +63,8 @@ type verdict struct {
 	status string
 	// streak counts the results in a row that contradict the status: successes above 0, failures below.
 	streak int
+	// reason is why the last check failed; "" when it did not.
+	reason string
 }
 
 // next is the verdict after one more result: it turns after as many results in a row as its threshold says.
@@ -82,24 +86,27 @@ func (v verdict) next(ok bool, c check) verdict {
 
 // probeKey names a backend server as one listener sees it. Listeners that share a group check on their own.
 type probeKey struct {
-	listener socketKey
-	backend  backend
+	listener cloud.ListenerID
+	backend  cloud.BackendID
 }
 
 // health knows the verdicts by listener. The zero value is ready. Nobody takes the store's lock under this one.
 type health struct {
 	mu       sync.Mutex
-	verdicts map[socketKey]map[backend]verdict // guarded by mu
+	verdicts map[cloud.ListenerID]map[cloud.BackendID]verdict // guarded by mu
 }
 
-func (h *health) status(key probeKey) string {
+func (h *health) status(key probeKey) string { return h.of(key).Status }
+
+func (h *health) of(key probeKey) cloud.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return cloud.OrDefault(h.verdicts[key.listener][key.backend].status, Unavailable)
+	v := h.verdicts[key.listener][key.backend]
+	return cloud.Health{Status: cloud.OrDefault(v.status, Unavailable), Reason: v.reason}
 }
 
-// record adds a result and reports whether the status changed by it.
-func (h *health) record(key probeKey, ok bool, c check) bool {
+// record adds a result, nil for a success, and reports whether the status changed by it.
+func (h *health) record(key probeKey, result error, c check) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	of := h.verdicts[key.listener]
@@ -107,39 +114,41 @@ func (h *health) record(key probeKey, ok bool, c check) bool {
 		return false
 	}
 	before := of[key.backend]
-	of[key.backend] = before.next(ok, c)
-	return of[key.backend].status != before.status
+	now := before.next(result == nil, c)
+	now.reason = reasonOf(result)
+	of[key.backend] = now
+	return now.status != before.status
 }
 
 // keep forgets the verdicts of backend servers that a listener no longer has. Only a listener that checks may record.
-func (h *health) keep(listener socketKey, members []member) {
+func (h *health) keep(listener cloud.ListenerID, members []member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.verdicts == nil {
-		h.verdicts = map[socketKey]map[backend]verdict{}
+		h.verdicts = map[cloud.ListenerID]map[cloud.BackendID]verdict{}
 	}
-	kept := make(map[backend]verdict, len(members))
+	kept := make(map[cloud.BackendID]verdict, len(members))
 	for _, m := range members {
 		kept[m.backend] = h.verdicts[listener][m.backend]
 	}
 	h.verdicts[listener] = kept
 }
 
-func (h *health) forget(listener socketKey) {
+func (h *health) forget(listener cloud.ListenerID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.verdicts, listener)
 }
 
-// Health is what the checks of a listener have found out about a backend server: Normal, Abnormal or Unavailable. checked is false
-// when this fabric checks nothing, because it opens no sockets.
-func (f *Fabric) Health(loadBalancerID string, key cloud.ListenerKey, b cloud.Backend) (status string, checked bool) {
-	return f.health.status(probeKey{socketKey{loadBalancerID, key}, backendOf(b)}), f.listen
+// Health is what the checks of a listener have found out about a backend server. checked is false when this fabric checks nothing, because
+// it opens no sockets.
+func (f *Fabric) Health(l cloud.ListenerID, b cloud.BackendID) (found cloud.Health, checked bool) {
+	return f.health.of(probeKey{l, b}), f.listen
 }
 
 // watch checks the backend servers of a listener, round by round, until ctx ends. One goroutine per listener reads the backend servers
 // anew each time, so that a change of the group costs nothing here.
-func (f *Fabric) watch(ctx context.Context, listener socketKey) {
+func (f *Fabric) watch(ctx context.Context, listener cloud.ListenerID) {
 	defer f.health.forget(listener)
 	for {
 		pause := time.Second
@@ -177,8 +186,8 @@ func (f *Fabric) round(ctx context.Context, s settings, members []member) {
 			break
 		}
 		probes.Go(func() error {
-			ok := f.probe(ctx, m, s.check) == nil
-			if ctx.Err() == nil && f.health.record(probeKey{s.key, m.backend}, ok, s.check) {
+			result := f.probe(ctx, m, s.check)
+			if ctx.Err() == nil && f.health.record(probeKey{s.key, m.backend}, result, s.check) {
 				f.wake()
 			}
 			return nil

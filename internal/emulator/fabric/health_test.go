@@ -127,9 +127,9 @@ func TestUDPCheck(t *testing.T) {
 		m := ecsMember("i-1", test.port, 100)
 		t.Run(test.name, func(t *testing.T) {
 			c := check{kind: "udp", timeout: 500e6, request: test.request, expectation: test.expectation}
-			var target member
-			w.store.View(func() { target = w.member(w.lb, m, time.Now()) })
-			err := w.probe(t.Context(), target, c)
+			var probed member
+			w.store.View(func() { probed = w.member(target{m.BackendID(), m.Type, m.Weight, ""}, w.lb.VPCID, time.Now()) })
+			err := w.probe(t.Context(), probed, c)
 			if got := map[bool]string{true: Normal, false: Abnormal}[err == nil]; got != test.want {
 				t.Errorf("%s (%v), want %s", got, err, test.want)
 			}
@@ -150,7 +150,7 @@ func TestUnreachableMachineFailsItsCheck(t *testing.T) {
 		i.Phase = cloud.Steady(cloud.Stopped)
 	})
 	testkit.Eventually(t, "abnormal", func(context.Context) bool { return w.status("tcp", 80, m) == Abnormal })
-	if _, err := greeting(t, "", w.Endpoint(w.lb.ID, cloud.ListenerKey{Port: 80, Protocol: "tcp"})); err == nil {
+	if _, err := greeting(t, "", w.Endpoint(w.lb.ListenerID(cloud.ListenerKey{Port: 80, Protocol: "tcp"}))); err == nil {
 		t.Error("a stopped machine answers")
 	} else if errors.Is(err, io.EOF) {
 		t.Error("the client sees an orderly end, not a reset")

@@ -2,70 +2,78 @@ package fabric
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// member is a backend of a listener's group: who it is, where it is, and how much it should get.
+// target is a backend server of a listener's group as the store has it.
+type target struct {
+	backend cloud.BackendID
+	// kind is ecs, eni, or anything else for an address in the VPC.
+	kind   string
+	weight int
+	// zone is "" where the product does not know it.
+	zone string
+}
+
+// member is a backend server of a listener's group: who it is, where it is, and how much it should get.
 type member struct {
-	backend          backend
+	backend          cloud.BackendID
 	instanceID, addr string
 	weight           int
+	// zone is where it is; one without a zone serves all of them.
+	zone string
 	// unreachable says why its machine cannot be reached; "" means that it can.
 	unreachable string
 }
 
-// backend is the identity of a backend server: its entry without what may change.
-type backend struct {
-	serverID, serverIP string
-	port               int
-}
-
-func backendOf(b cloud.Backend) backend { return backend{b.ServerID, b.ServerIP, b.Port} }
-
-// membersOf are all backend servers of a listener's group, resolved. The caller holds the store's lock.
-func (f *Fabric) membersOf(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) []member {
-	g, ok := f.store.ServerGroups.Get(l.ServerGroupID)
-	if !ok {
-		return nil
-	}
-	members := make([]member, 0, len(g.Backends))
-	for _, b := range g.Backends {
-		members = append(members, f.member(lb, b, now))
-	}
-	return members
-}
-
-// member resolves a backend to a machine: an ecs member is the instance's own address, an eni member an address of an
+// member resolves a backend server to a machine: an ecs one is at the instance's own address, an eni one at an address of an
 // interface, and anything else is found as the VPC's system route table says.
-func (f *Fabric) member(lb *cloud.LoadBalancer, b cloud.Backend, now time.Time) member {
-	m := member{backend: backendOf(b), addr: net.JoinHostPort(b.ServerIP, strconv.Itoa(b.Port)), weight: b.Weight}
-	switch b.Type {
+func (f *Fabric) member(t target, vpcID string, now time.Time) member {
+	ip := t.backend.ServerIP
+	m := member{backend: t.backend, weight: t.weight, zone: t.zone}
+	switch t.kind {
 	case "ecs":
-		m.instanceID = b.ServerID
-		if i, ok := f.store.Instances.Get(b.ServerID); ok {
-			m.addr = net.JoinHostPort(i.PrivateIP, strconv.Itoa(b.Port))
+		m.instanceID = t.backend.ServerID
+		if i, ok := f.store.Instances.Get(t.backend.ServerID); ok {
+			ip = i.PrivateIP
 		}
 	case "eni":
-		if eni, ok := f.store.Interfaces.Get(b.ServerID); ok {
+		if eni, ok := f.store.Interfaces.Get(t.backend.ServerID); ok {
 			m.instanceID = eni.InstanceID
 		}
 	default:
-		m.instanceID = f.routedTo(lb, b.ServerIP, now)
+		m.instanceID = f.routedTo(vpcID, ip, now)
+		if eni, ok := f.store.InterfaceByIP(vpcID, ip); ok {
+			m.instanceID = eni.InstanceID
+			m.zone = cloud.OrDefault(m.zone, eni.ZoneID)
+		}
 	}
+	m.addr = net.JoinHostPort(ip, strconv.Itoa(t.backend.Port))
 	_, m.unreachable = f.machine(m.instanceID, now)
 	return m
 }
 
-// routedTo finds the instance that the first route table of the load balancer's VPC sends an address to.
-func (f *Fabric) routedTo(lb *cloud.LoadBalancer, ip string, now time.Time) string {
-	host, _, err := split(net.JoinHostPort(ip, "0"))
+// at is the backend server on the port that the client used, where its group has servers for any port.
+func (m member) at(port int) member {
+	if m.backend.Port == 0 {
+		// The address was joined from its parts.
+		host, _, _ := net.SplitHostPort(m.addr)
+		m.addr = net.JoinHostPort(host, strconv.Itoa(port))
+	}
+	return m
+}
+
+// routedTo finds the instance that the first route table of a VPC sends an address to.
+func (f *Fabric) routedTo(vpcID, ip string, now time.Time) string {
+	host, err := netip.ParseAddr(ip)
 	if err != nil {
 		return ""
 	}
-	for _, t := range f.store.TablesOf(lb.VPCID) {
+	for _, t := range f.store.TablesOf(vpcID) {
 		next, reason := f.route(t, host, now)
 		if reason == "" {
 			return next.instanceID
@@ -74,14 +82,22 @@ func (f *Fabric) routedTo(lb *cloud.LoadBalancer, ip string, now time.Time) stri
 	return ""
 }
 
-// eligible are the backend servers that new connections may go to: weight above 0, the machine running and no failed check. A
-// member whose checks have not finished gets connections: the first ones must not wait for an interval times a threshold.
-func (f *Fabric) eligible(key socketKey, members []member) []member {
-	var fit []member
+// eligible are the backend servers that new connections to a VIP may go to: weight above 0, the machine running and no failed check, and
+// where the load balancer does not cross zones, in that of the VIP. One whose checks have not finished gets connections: the first ones
+// must not wait for an interval times a threshold.
+func (f *Fabric) eligible(s settings, v VIP, members []member) []member {
+	var fit, failed []member
 	for _, m := range members {
-		if m.weight > 0 && m.unreachable == "" && f.health.status(probeKey{key, m.backend}) != Abnormal {
+		switch {
+		case m.weight == 0 || m.unreachable != "" || !s.serves(m, v):
+		case f.health.status(probeKey{s.key, m.backend}) == Abnormal:
+			failed = append(failed, m)
+		default:
 			fit = append(fit, m)
 		}
+	}
+	if len(fit) == 0 && s.bestEffort {
+		return failed
 	}
 	return fit
 }
@@ -89,7 +105,7 @@ func (f *Fabric) eligible(key socketKey, members []member) []member {
 func without(members []member, tried member) []member {
 	left := make([]member, 0, len(members)-1)
 	for _, m := range members {
-		if m.addr != tried.addr {
+		if m.backend != tried.backend {
 			left = append(left, m)
 		}
 	}

@@ -14,6 +14,8 @@ type VIP struct {
 	Address string
 	// Internet is set for a VIP that everybody reaches, not only the VPC.
 	Internet bool
+	// Zone is that of an address of an NLB, which has one in each of its zones; "" for other VIPs.
+	Zone string
 }
 
 // Network opens the fabric's sockets. There are two: loopback addresses of this host, which is the default and needs no

@@ -17,7 +17,7 @@ import (
 // probe checks a backend server once, within the check's timeout. A nil error means that it answered as it should.
 func (f *Fabric) probe(ctx context.Context, m member, c check) error {
 	if m.unreachable != "" {
-		return fmt.Errorf("check %s: %s", m.addr, m.unreachable)
+		return fmt.Errorf("check %s: %w", m.addr, &connectError{errors.New(m.unreachable)})
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -30,7 +30,11 @@ func (f *Fabric) probe(ctx context.Context, m member, c check) error {
 		addr = net.JoinHostPort(host, strconv.Itoa(c.port))
 	}
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return f.network.Dial(ctx, m.instanceID, network, addr, netip.AddrPort{})
+		conn, err := f.network.Dial(ctx, m.instanceID, network, addr, netip.AddrPort{})
+		if err != nil {
+			return nil, &connectError{err}
+		}
+		return conn, nil
 	}
 	switch c.kind {
 	case "http":
@@ -46,6 +50,25 @@ func (f *Fabric) probe(ctx context.Context, m member, c check) error {
 	}
 }
 
+// reasonOf is why a check failed, as GetListenerHealthStatus of NLB spells it; "" for one that did not.
+func reasonOf(err error) string {
+	var refused *connectError
+	connecting := errors.As(err, &refused)
+	slow := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case err == nil:
+		return ""
+	case slow && connecting:
+		return "CONNECT_TIMEOUT"
+	case slow:
+		return "RECV_TIMEOUT"
+	case connecting:
+		return "CONNECT_FAIL"
+	default:
+		return "CHECK_FAIL"
+	}
+}
+
 type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
 func probeHTTP(ctx context.Context, dial dialer, addr string, c check) error {
@@ -53,8 +76,8 @@ func probeHTTP(ctx context.Context, dial dialer, addr string, c check) error {
 	if err != nil {
 		return fmt.Errorf("check %s: %w", addr, err)
 	}
-	// The vendor's placeholder for the backend server's own address is what the URL says already.
-	if c.domain != "" && c.domain != "$_ip" {
+	// The vendor's placeholders for the backend server's own address are what the URL says already.
+	if c.domain != "" && c.domain != "$_ip" && c.domain != "$SERVER_IP" {
 		r.Host = c.domain
 	}
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}

@@ -3,49 +3,52 @@ package fabric
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"maps"
 	"math"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // balancer holds what one listener remembers between connections.
 type balancer struct {
 	mu sync.Mutex
 	// turns is the position of the weighted round robin by backend server; guarded by mu like everything below.
-	turns map[string]int
+	turns map[cloud.BackendID]int
 	// open counts connections (or HTTP requests) in progress by backend server.
-	open map[string]int
+	open map[cloud.BackendID]int
 	// sticks are the backend servers of persistent sources.
 	sticks map[netip.Addr]stick
 }
 
 // stick keeps a source with a backend server.
 type stick struct {
-	addr  string
-	until time.Time
+	backend cloud.BackendID
+	until   time.Time
 }
 
 func newBalancer() *balancer {
-	return &balancer{turns: map[string]int{}, open: map[string]int{}, sticks: map[netip.Addr]stick{}}
+	return &balancer{turns: map[cloud.BackendID]int{}, open: map[cloud.BackendID]int{}, sticks: map[netip.Addr]stick{}}
 }
 
-// take chooses a backend server for a connection of source and counts it as open until release. backend servers is not empty; preferred is
-// the backend server that a cookie names, "" for none.
-func (b *balancer) take(s settings, members []member, source netip.AddrPort, preferred string, now time.Time) member {
+// take chooses a backend server for a connection of source and counts it as open until release. members is not empty; preferred is
+// the backend server that a cookie names, the zero value for none.
+func (b *balancer) take(s settings, members []member, source netip.AddrPort, preferred cloud.BackendID, now time.Time) member {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m, ok := find(members, preferred)
 	if st := b.sticks[source.Addr()]; !ok && s.persistence > 0 && now.Before(st.until) {
-		m, ok = find(members, st.addr)
+		m, ok = find(members, st.backend)
 	}
 	if !ok {
 		m = b.scheduleLocked(s, members, source)
 	}
 	if s.persistence > 0 {
-		b.stickLocked(source.Addr(), stick{m.addr, now.Add(s.persistence)}, now)
+		b.stickLocked(source.Addr(), stick{m.backend, now.Add(s.persistence)}, now)
 	}
-	b.open[m.addr]++
+	b.open[m.backend]++
 	return m
 }
 
@@ -53,8 +56,8 @@ func (b *balancer) take(s settings, members []member, source netip.AddrPort, pre
 func (b *balancer) release(m member) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open[m.addr]--; b.open[m.addr] <= 0 {
-		delete(b.open, m.addr)
+	if b.open[m.backend]--; b.open[m.backend] <= 0 {
+		delete(b.open, m.backend)
 	}
 }
 
@@ -72,9 +75,9 @@ func (b *balancer) stickLocked(source netip.Addr, s stick, now time.Time) {
 	b.sticks[source] = s
 }
 
-func find(members []member, addr string) (member, bool) {
+func find(members []member, wanted cloud.BackendID) (member, bool) {
 	for _, m := range members {
-		if addr != "" && m.addr == addr {
+		if m.backend == wanted {
 			return m, true
 		}
 	}
@@ -103,15 +106,15 @@ func weightOf(m member) int { return m.weight }
 // total. That spreads the heavy ones instead of serving them in a row.
 func (b *balancer) nextLocked(members []member, weight func(member) int) member {
 	total, best := 0, 0
-	fresh := make(map[string]int, len(members))
+	fresh := make(map[cloud.BackendID]int, len(members))
 	for i, m := range members {
 		total += weight(m)
-		fresh[m.addr] = b.turns[m.addr] + weight(m)
-		if fresh[m.addr] > fresh[members[best].addr] {
+		fresh[m.backend] = b.turns[m.backend] + weight(m)
+		if fresh[m.backend] > fresh[members[best].backend] {
 			best = i
 		}
 	}
-	fresh[members[best].addr] -= total
+	fresh[members[best].backend] -= total
 	b.turns = fresh
 	return members[best]
 }
@@ -121,7 +124,7 @@ func (b *balancer) leastLocked(members []member) []member {
 	var least []member
 	load := math.Inf(1)
 	for _, m := range members {
-		own := float64(b.open[m.addr]+1) / float64(m.weight)
+		own := float64(b.open[m.backend]+1) / float64(m.weight)
 		if own < load {
 			least, load = nil, own
 		}
@@ -139,7 +142,7 @@ func hashed(members []member, key []byte) member {
 	for _, m := range members {
 		h := fnv.New64a()
 		_, _ = h.Write(key) // a hash never fails
-		_, _ = h.Write([]byte(m.addr))
+		_, _ = h.Write([]byte(m.backend.String()))
 		// FNV changes the low bits most; mixing spreads them before the value is taken as a fraction of 1.
 		x := h.Sum64()
 		x ^= x >> 33
@@ -153,17 +156,23 @@ func hashed(members []member, key []byte) member {
 	return best
 }
 
+// turnsKey names a balancer: a listener, and the zone where each zone has its own.
+type turnsKey struct {
+	listener cloud.ListenerID
+	zone     string
+}
+
 // balancers find the balancer of a listener. The zero value is ready.
 type balancers struct {
 	mu  sync.Mutex
-	all map[socketKey]*balancer // guarded by mu
+	all map[turnsKey]*balancer // guarded by mu
 }
 
-func (b *balancers) of(key socketKey) *balancer {
+func (b *balancers) of(key turnsKey) *balancer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.all == nil {
-		b.all = map[socketKey]*balancer{}
+		b.all = map[turnsKey]*balancer{}
 	}
 	if b.all[key] == nil {
 		b.all[key] = newBalancer()
@@ -171,8 +180,8 @@ func (b *balancers) of(key socketKey) *balancer {
 	return b.all[key]
 }
 
-func (b *balancers) forget(key socketKey) {
+func (b *balancers) forget(listener cloud.ListenerID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.all, key)
+	maps.DeleteFunc(b.all, func(key turnsKey, _ *balancer) bool { return key.listener == listener })
 }

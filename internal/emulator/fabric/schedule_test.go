@@ -5,12 +5,21 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
+// none is what a client without a cookie prefers.
+var none cloud.BackendID
+
 var (
-	light = member{addr: "10.1.0.1:80", weight: 10}
-	heavy = member{addr: "10.1.0.2:80", weight: 30}
+	light = memberAt("10.1.0.1", 10)
+	heavy = memberAt("10.1.0.2", 30)
 )
+
+func memberAt(ip string, weight int) member {
+	return member{backend: cloud.BackendID{ServerIP: ip, Port: 80}, addr: ip + ":80", weight: weight}
+}
 
 func sourceAt(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(i >> 8), byte(i)}), 1000)
@@ -20,7 +29,7 @@ func sourceAt(i int) netip.AddrPort {
 func shares(b *balancer, s settings, members []member, n int, done bool) map[string]int {
 	got := map[string]int{}
 	for i := range n {
-		m := b.take(s, members, sourceAt(i), "", time.Unix(0, 0))
+		m := b.take(s, members, sourceAt(i), none, time.Unix(0, 0))
 		got[m.addr]++
 		if done {
 			b.release(m)
@@ -52,30 +61,30 @@ func TestSchedulers(t *testing.T) {
 
 func TestLeastConnectionsFollowsWhatEnds(t *testing.T) {
 	t.Parallel()
-	a, b := member{addr: "a", weight: 10}, member{addr: "b", weight: 10}
+	a, b := memberAt("a", 10), memberAt("b", 10)
 	balancer, s := newBalancer(), settings{scheduler: "wlc"}
 	shares(balancer, s, []member{a}, 5, false)
-	wantEqual(t, "the idle one catches up", shares(balancer, s, []member{a, b}, 5, false), map[string]int{"b": 5})
+	wantEqual(t, "the idle one catches up", shares(balancer, s, []member{a, b}, 5, false), map[string]int{"b:80": 5})
 	for range 3 {
 		balancer.release(b)
 	}
-	wantEqual(t, "after three ended", shares(balancer, s, []member{a, b}, 3, false), map[string]int{"b": 3})
+	wantEqual(t, "after three ended", shares(balancer, s, []member{a, b}, 3, false), map[string]int{"b:80": 3})
 }
 
 func TestSourceHash(t *testing.T) {
 	t.Parallel()
-	third := member{addr: "10.1.0.3:80", weight: 20}
+	third := memberAt("10.1.0.3", 20)
 	three, two := []member{light, heavy, third}, []member{light, heavy}
 	b := newBalancer()
 	for _, scheduler := range []string{"sch", "tch", "qch"} {
 		s, got := settings{scheduler: scheduler}, map[string]int{}
 		for i := range 600 {
-			before := b.take(s, three, sourceAt(i), "", time.Time{})
+			before := b.take(s, three, sourceAt(i), none, time.Time{})
 			got[before.addr]++
-			if again := b.take(s, three, sourceAt(i), "", time.Time{}); again.addr != before.addr {
+			if again := b.take(s, three, sourceAt(i), none, time.Time{}); again.addr != before.addr {
 				t.Fatalf("%s: source %d went to %s, then to %s", scheduler, i, before.addr, again.addr)
 			}
-			if after := b.take(s, two, sourceAt(i), "", time.Time{}); before.addr != third.addr && after.addr != before.addr {
+			if after := b.take(s, two, sourceAt(i), none, time.Time{}); before.addr != third.addr && after.addr != before.addr {
 				t.Fatalf("%s: source %d moved though its member stayed", scheduler, i)
 			}
 		}
@@ -86,7 +95,7 @@ func TestSourceHash(t *testing.T) {
 	ports := func(scheduler string) int {
 		seen := map[string]bool{}
 		for port := range uint16(50) {
-			seen[b.take(settings{scheduler: scheduler}, three, netip.AddrPortFrom(sourceAt(1).Addr(), port), "", time.Time{}).addr] = true
+			seen[b.take(settings{scheduler: scheduler}, three, netip.AddrPortFrom(sourceAt(1).Addr(), port), none, time.Time{}).addr] = true
 		}
 		return len(seen)
 	}
@@ -98,23 +107,23 @@ func TestPersistence(t *testing.T) {
 	t.Parallel()
 	b, s := newBalancer(), settings{scheduler: "rr", persistence: time.Minute}
 	both, start, source := []member{light, heavy}, time.Unix(1000, 0), sourceAt(1)
-	first := b.take(s, both, source, "", start)
+	first := b.take(s, both, source, none, start)
 	for i := range 5 {
 		start = start.Add(59 * time.Second)
-		if m := b.take(s, both, source, "", start); m.addr != first.addr {
+		if m := b.take(s, both, source, none, start); m.addr != first.addr {
 			t.Fatalf("connection %d left its member within the timeout", i)
 		}
 	}
-	b.take(s, both, sourceAt(2), "", start)
-	if m := b.take(s, both, source, "", start.Add(time.Minute)); m.addr != first.addr {
+	b.take(s, both, sourceAt(2), none, start)
+	if m := b.take(s, both, source, none, start.Add(time.Minute)); m.addr != first.addr {
 		// The turn decides again, and it is the first backend server's.
 		t.Errorf("after the timeout the scheduler chose %s", m.addr)
 	}
 	other := without(both, first)
-	if m := b.take(s, other, source, "", start); m.addr == first.addr {
+	if m := b.take(s, other, source, none, start); m.addr == first.addr {
 		t.Error("persistence keeps a source with a member that is gone")
 	}
-	if m := b.take(settings{scheduler: "rr"}, both, source, heavy.addr, start); m.addr != heavy.addr {
+	if m := b.take(settings{scheduler: "rr"}, both, source, heavy.backend, start); m.addr != heavy.addr {
 		t.Error("the preferred member was not taken")
 	}
 }
@@ -123,7 +132,7 @@ func TestPersistenceForgetsSources(t *testing.T) {
 	t.Parallel()
 	b, s := newBalancer(), settings{persistence: time.Second}
 	for i := range 5 * sticksSwept {
-		b.take(s, []member{light}, sourceAt(i), "", time.Unix(int64(i), 0))
+		b.take(s, []member{light}, sourceAt(i), none, time.Unix(int64(i), 0))
 	}
 	if len(b.sticks) > sticksSwept {
 		t.Errorf("%d sources are remembered, most of them expired", len(b.sticks))

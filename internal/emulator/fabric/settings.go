@@ -9,24 +9,61 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// settings are what a listener's attributes mean for its traffic. They are read anew for every connection, so that a
-// change holds at once.
+// settings are what a listener's attributes mean for its traffic, whatever the product. They are read anew for every connection, so that
+// a change holds at once.
 type settings struct {
-	key socketKey
+	key   cloud.ListenerID
+	vpcID string
 	// vips are where the listener accepts; the load balancer's own address is the first.
 	vips      []VIP
-	group     string
 	scheduler string
 	access    access
+	security  security
 	// persistence is how long a source stays with its backend server; 0 means not at all.
 	persistence time.Duration
-	// established is how long a TCP connection may be idle; 0 means for ever.
-	established time.Duration
-	// drain is how long connections to a backend server that left go on; 0 means until they end by themselves.
-	drain   time.Duration
-	proxyV2 bool
+	// idle is how long a connection may be idle; 0 means for ever, for UDP sessionIdle.
+	idle time.Duration
+	// drains ends connections to a backend server that left or failed after drain; without it they go on until they end by themselves.
+	drains bool
+	drain  time.Duration
+	// preserveClient makes backend servers see the client's address, not the load balancer's.
+	preserveClient bool
+	// bestEffort sends to all backend servers when the checks of all of them fail.
+	// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview
+	bestEffort bool
+	// perZone sends from a VIP to the backend servers of its zone only.
+	perZone bool
+	proxy   proxySettings
 	check   check
 	web     webSettings
+}
+
+// admits reports whether a connection may enter.
+func (s settings) admits(a arrival) bool {
+	return s.access.admits(a.source.Addr()) && s.security.admits(a.source.Addr(), transport(s.key.Protocol), a.port)
+}
+
+// serves reports whether a backend server gets connections of a VIP.
+func (s settings) serves(m member, v VIP) bool {
+	return !s.perZone || m.zone == "" || m.zone == v.Zone
+}
+
+// turnsOf names the balancer of a VIP: where the zones are apart, each takes its own turns.
+func (s settings) turnsOf(v VIP) turnsKey {
+	if s.perZone {
+		return turnsKey{s.key, v.Zone}
+	}
+	return turnsKey{listener: s.key}
+}
+
+// inner is the address in the VPC that stands behind a VIP: its own, for a public IPv4 address the private one of its zone.
+func (s settings) inner(v VIP) VIP {
+	for _, own := range s.vips {
+		if own.Zone == v.Zone && strings.Contains(own.Address, ":") == strings.Contains(v.Address, ":") {
+			return own
+		}
+	}
+	return v
 }
 
 // webSettings are those of HTTP and HTTPS listeners.
@@ -82,30 +119,6 @@ func (a attributes) seconds(name string) time.Duration {
 	return time.Duration(a.number(name)) * time.Second
 }
 
-// settingsOf reads a listener; lists are the blocks of an access control list by its id.
-func settingsOf(lb *cloud.LoadBalancer, vips []VIP, l *cloud.Listener, lists func(id string) []cloud.ACLEntry) settings {
-	a := attributes(l.Attributes)
-	s := settings{
-		key: socketKey{lb.ID, l.ListenerKey}, vips: vips, group: l.ServerGroupID, scheduler: a["Scheduler"],
-		persistence: a.seconds("PersistenceTimeout"), established: a.seconds("EstablishedTimeout"),
-		proxyV2: a.on("ProxyProtocolV2Enabled"), check: checkOf(l.Protocol, a), web: webSettingsOf(a),
-	}
-	if a.on("ConnectionDrain") {
-		s.drain = a.seconds("ConnectionDrainTimeout")
-	}
-	if a.on("AclStatus") {
-		s.access.kind = a["AclType"]
-		for id := range strings.SplitSeq(a["AclId"], ",") {
-			for _, e := range lists(id) {
-				if p, err := netip.ParsePrefix(e.CIDR); err == nil {
-					s.access.prefixes = append(s.access.prefixes, p)
-				}
-			}
-		}
-	}
-	return s
-}
-
 func webSettingsOf(a attributes) webSettings {
 	w := webSettings{
 		forwardedFor: a.on("XForwardedFor"), slbIP: a.on("XForwardedFor_SLBIP"), slbID: a.on("XForwardedFor_SLBID"),
@@ -122,31 +135,4 @@ func webSettingsOf(a attributes) webSettings {
 		w.forwardPort, w.forwardCode = a.number("ForwardPort"), a.number("ForwardCode")
 	}
 	return w
-}
-
-// readListener reads a listener that carries traffic, with the backend servers of its group.
-func (f *Fabric) readListener(key socketKey) (s settings, members []member, ok bool) {
-	f.store.View(func() {
-		now := time.Now()
-		lb, known := f.store.LoadBalancers.Get(key.lb)
-		if !known {
-			return
-		}
-		l, known := lb.Listeners[key.ListenerKey]
-		if !known || !carries(lb, l, now) {
-			return
-		}
-		s, members, ok = f.settings(lb, l), f.membersOf(lb, l, now), true
-	})
-	return s, members, ok
-}
-
-// settings reads a listener under the store's lock.
-func (f *Fabric) settings(lb *cloud.LoadBalancer, l *cloud.Listener) settings {
-	return settingsOf(lb, f.vipsOf(lb, time.Now()), l, func(id string) []cloud.ACLEntry {
-		if acl, ok := f.store.ACLs.Get(id); ok {
-			return acl.Entries
-		}
-		return nil
-	})
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // How a listener keeps clients with their backend servers by a cookie.
@@ -21,23 +23,23 @@ const (
 
 // mark is how a cookie names a backend server, without telling its address.
 func (m member) mark() string {
-	sum := sha256.Sum256([]byte(m.backend.serverID + "/" + m.addr))
+	sum := sha256.Sum256([]byte(m.backend.String()))
 	return hex.EncodeToString(sum[:16])
 }
 
-// preferred is the address of the backend server that the request's cookie names; "" when it names none that is left.
-func (s stickySettings) preferred(r *http.Request, members []member, now time.Time) string {
+// preferred is the backend server that the request's cookie names; the zero value when it names none that is left.
+func (s stickySettings) preferred(r *http.Request, members []member, now time.Time) cloud.BackendID {
 	value := s.value(r)
 	mark, rest, _ := strings.Cut(value, s.separator())
 	if mark == "" || (s.mode == stickyInsert && s.expired(rest, now)) {
-		return ""
+		return cloud.BackendID{}
 	}
 	for _, m := range members {
 		if m.mark() == mark {
-			return m.addr
+			return m.backend
 		}
 	}
-	return ""
+	return cloud.BackendID{}
 }
 
 func (s stickySettings) value(r *http.Request) string {

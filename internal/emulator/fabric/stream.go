@@ -2,28 +2,50 @@ package fabric
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"sync"
 	"time"
 )
 
-// carry connects a client of a TCP listener with a backend server until both sides are done.
-func (f *Fabric) carry(key socketKey, c *client) {
+// carry connects a client of a TCP or TCPSSL listener with a backend server until both sides are done.
+func (f *Fabric) carry(c *client) {
 	defer c.Close() //nolint:errcheck // the connection is over either way
 	ctx, cancel := context.WithTimeout(f.ctx, dialTimeout)
 	defer cancel()
-	member, s, err := f.balance(ctx, key, c.source)
+	side, err := f.receive(ctx, c)
+	if err != nil {
+		reset(c.Conn)
+		return
+	}
+	member, s, err := f.balance(ctx, c.arrival)
 	if err != nil {
 		reset(c.Conn)
 		return
 	}
 	defer member.Close() //nolint:errcheck // the connection is over either way
-	if err := introduce(ctx, member, s, c.source); err != nil {
+	if err := introduce(ctx, member, s, c.arrival); err != nil {
 		reset(c.Conn)
 		return
 	}
-	join(c, member, s.established)
+	join(side, member, s.idle)
+}
+
+// receive is the client's side of a connection: what it says once TLS has ended, where the listener ends it.
+func (f *Fabric) receive(ctx context.Context, c *client) (net.Conn, error) {
+	if c.listener.Protocol != tcpSSL {
+		return c, nil
+	}
+	if s, ok := f.read(c.listener); !ok || !s.admits(c.arrival) {
+		return nil, refused(c.arrival)
+	}
+	secured := tls.Server(c, f.tlsServer(c.listener))
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("handshake with %s: %w", c.source, err)
+	}
+	return secured, nil
 }
 
 // join copies both directions until both have ended, one breaks, or nothing moved for idle (0 = for ever).

@@ -133,11 +133,11 @@ func TestDrainIsCalledOff(t *testing.T) {
 		var all conns
 		here, there := net.Pipe()
 		defer there.Close()
-		key, m := socketKey{lb: "lb-1"}, backend{serverID: "i-1"}
+		key, m := cloud.ListenerID{LoadBalancerID: "lb-1"}, cloud.BackendID{ServerID: "i-1"}
 		c := all.add(&conn{Conn: here, listener: key, backend: m})
 		all.leave(key, nil, time.Minute)
 		time.Sleep(59 * time.Second)
-		all.leave(key, map[backend]bool{m: true}, time.Minute)
+		all.leave(key, map[cloud.BackendID]bool{m: true}, time.Minute)
 		time.Sleep(time.Hour)
 		wantEqual(t, "a member that is back keeps its connection", len(all.listeners()), 1)
 		all.leave(key, nil, time.Minute)

@@ -1,6 +1,10 @@
 package fabric
 
-import "time"
+import (
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
 
 // Sync brings sockets and connections in line with the store: sockets for the listeners that carry
 // traffic, none for others, and no connection to a machine that does not run.
@@ -12,7 +16,7 @@ func (f *Fabric) Sync() {
 	wanted := f.wanted()
 	for _, key := range f.opened() {
 		front := f.find(key)
-		if vips := wanted[key]; len(vips) == 0 || vips[0] != front.vip {
+		if _, goesOn := wanted[key]; !goesOn {
 			f.put(key, nil)
 			f.balancers.forget(key)
 			// The listener is gone whatever its socket says.
@@ -22,27 +26,24 @@ func (f *Fabric) Sync() {
 	if !f.listen || f.ctx.Err() != nil {
 		return
 	}
-	for key, vips := range wanted {
+	for key, x := range wanted {
 		front := f.find(key)
 		if front == nil {
-			var err error
-			if front, err = f.open(key, vips[0]); err != nil {
-				continue
-			}
+			front = f.open(key)
 			f.put(key, front)
 		}
-		front.follow(f, vips[1:])
+		f.extend(front, x)
 	}
 }
 
-func (f *Fabric) find(key socketKey) *frontend {
+func (f *Fabric) find(key cloud.ListenerID) *frontend {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.frontends[key]
 }
 
 // put notes that a listener has a frontend, or with nil that it has none. The caller holds f.syncing.
-func (f *Fabric) put(key socketKey, front *frontend) {
+func (f *Fabric) put(key cloud.ListenerID, front *frontend) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if front == nil {
@@ -52,36 +53,37 @@ func (f *Fabric) put(key socketKey, front *frontend) {
 	f.frontends[key] = front
 }
 
-// wanted are the listeners that should have a frontend, with their VIPs. Without sockets only what somebody dialled has
-// one.
-func (f *Fabric) wanted() map[socketKey][]VIP {
-	wanted := map[socketKey][]VIP{}
+// extent is where a listener accepts: on the ports from first to last of each VIP.
+type extent struct {
+	vips        []VIP
+	first, last int
+}
+
+// wanted are the listeners that should have a frontend. Without sockets only what somebody dialled has one.
+func (f *Fabric) wanted() map[cloud.ListenerID]extent {
+	wanted := map[cloud.ListenerID]extent{}
 	if !f.listen {
 		for _, key := range f.opened() {
-			if s, ok := f.read(key); ok {
-				wanted[key] = s.vips
+			if _, ok := f.read(key); ok {
+				wanted[key] = extent{}
 			}
 		}
 		return wanted
 	}
 	f.store.View(func() {
-		now := time.Now()
-		for lb := range f.store.LoadBalancers.All() {
-			vips := f.vipsOf(lb, now)
-			for key, l := range lb.Listeners {
-				if carries(lb, l, now) {
-					wanted[socketKey{lb.ID, key}] = vips
-				}
+		for lb := range f.loadBalancers(time.Now()) {
+			for _, e := range lb.entrances {
+				wanted[e.listener] = extent{lb.vips, e.first, e.last}
 			}
 		}
 	})
 	return wanted
 }
 
-func (f *Fabric) opened() []socketKey {
+func (f *Fabric) opened() []cloud.ListenerID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	keys := make([]socketKey, 0, len(f.frontends))
+	keys := make([]cloud.ListenerID, 0, len(f.frontends))
 	for key := range f.frontends {
 		keys = append(keys, key)
 	}
@@ -108,22 +110,18 @@ func (f *Fabric) dropDead() {
 }
 
 // drain begins the end of connections to backend servers that left their group or failed their checks, where the listener drains.
-// Without it they go on until an end closes them (assumed). UDP has no connection to protect: its
-// sessions end at once, and the next datagram goes to a backend server that serves.
+// Without it they go on until an end closes them.
+// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview
 func (f *Fabric) drain() {
 	for key := range f.conns.listeners() {
 		s, members, ok := f.readListener(key)
-		if !ok || (s.drain == 0 && key.Protocol != "udp") {
+		if !ok || !s.drains {
 			continue
 		}
-		serving := map[backend]bool{}
+		serving := map[cloud.BackendID]bool{}
 		for _, m := range members {
 			serving[m.backend] = f.health.status(probeKey{key, m.backend}) != Abnormal
 		}
-		after := s.drain
-		if key.Protocol == "udp" {
-			after = 0
-		}
-		f.conns.leave(key, serving, after)
+		f.conns.leave(key, serving, s.drain)
 	}
 }

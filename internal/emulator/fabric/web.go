@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 func isWeb(protocol string) bool { return protocol == "http" || protocol == "https" }
@@ -22,7 +24,7 @@ const headerTimeout = 30 * time.Second
 // web is the server of one HTTP or HTTPS listener.
 type web struct {
 	fabric    *Fabric
-	key       socketKey
+	key       cloud.ListenerID
 	server    *http.Server
 	transport *http.Transport
 	proxy     *httputil.ReverseProxy
@@ -34,7 +36,7 @@ type web struct {
 }
 
 // newWeb starts the server of a listener. It gets its connections from serveWeb.
-func (f *Fabric) newWeb(key socketKey) *web {
+func (f *Fabric) newWeb(key cloud.ListenerID) *web {
 	w := &web{fabric: f, key: key, queue: newQueue(), idle: map[net.Conn]*time.Timer{}}
 	silent := log.New(io.Discard, "", 0)
 	w.transport = &http.Transport{DialContext: w.dial, DisableCompression: true, MaxIdleConnsPerHost: 16}
@@ -54,12 +56,12 @@ func (f *Fabric) newWeb(key socketKey) *web {
 // source or the listener has gone.
 func (s *frontend) serveWeb(c *client) bool {
 	now, ok := s.web.fabric.read(s.key)
-	if !ok || !now.access.admits(c.source.Addr()) {
+	if !ok || !now.admits(c.arrival) {
 		return false
 	}
 	var served net.Conn = c
 	if s.key.Protocol == "https" {
-		served = tls.Server(c, &tls.Config{GetConfigForClient: s.web.tlsConfig, MinVersion: tls.VersionTLS10}) //nolint:gosec // the listener's policy decides
+		served = tls.Server(c, s.web.fabric.tlsServer(s.key))
 	}
 	return s.web.queue.put(served)
 }
@@ -139,7 +141,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer x.waiting.Stop()
 	defer func() {
 		if x.chosen != nil {
-			w.fabric.balancers.of(w.key).release(*x.chosen)
+			w.fabric.balancers.of(x.settings.turnsOf(VIP{})).release(*x.chosen)
 		}
 	}()
 	w.proxy.ServeHTTP(rw, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
@@ -151,7 +153,7 @@ func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	x := exchangeOf(r.Context())
 	preferred := x.settings.web.sticky.preferred(r, x.members, time.Now())
 	x.settings.web.sticky.hide(r)
-	err = w.fabric.attempt(r.Context(), x.settings, x.members, x.source, preferred, func(m member) (bool, error) {
+	err = w.fabric.attempt(r.Context(), x.settings, x.members, arrival{listener: w.key, source: x.source}, preferred, func(m member) (bool, error) {
 		x.tried = true
 		try := r.Clone(context.WithValue(r.Context(), memberKey{}, m))
 		try.URL.Host = m.addr

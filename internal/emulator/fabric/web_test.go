@@ -154,10 +154,10 @@ func TestInsertedCookieExpires(t *testing.T) {
 	r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))(t)
 	r.AddCookie(answer.Cookies()[0])
 	both := []member{light, heavy}
-	wantEqual(t, "in time", s.preferred(r, both, now.Add(time.Minute)), heavy.addr)
-	wantEqual(t, "too late", s.preferred(r, both, now.Add(61*time.Second)), "")
-	wantEqual(t, "the member is gone", s.preferred(r, []member{light}, now), "")
-	wantEqual(t, "switched off", stickySettings{}.preferred(r, both, now), "")
+	wantEqual(t, "in time", s.preferred(r, both, now.Add(time.Minute)), heavy.backend)
+	wantEqual(t, "too late", s.preferred(r, both, now.Add(61*time.Second)), none)
+	wantEqual(t, "the member is gone", s.preferred(r, []member{light}, now), none)
+	wantEqual(t, "switched off", stickySettings{}.preferred(r, both, now), none)
 }
 
 func TestRedirect(t *testing.T) {

@@ -31,7 +31,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	store, err := cloud.New(cloud.DefaultConfig(), 0)
+	return newWorldOf(t, cloud.DefaultConfig(), nil)
+}
+
+// newWorldOf makes a world of a configuration; change, if not nil, replaces the network of the fabric.
+func newWorldOf(t *testing.T, config *cloud.Config, change func(Network) Network) *world {
+	t.Helper()
+	store, err := cloud.New(config, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +52,14 @@ func newWorld(t *testing.T) *world {
 		store.ServerGroups.Add(w.group)
 		w.lb.Groups = append(w.lb.Groups, w.group.ID)
 	})
-	w.Fabric = New(Options{Store: store, Listen: true})
+	o := Options{Store: store, Listen: true}
+	here := &addresses{}
+	if change != nil {
+		o.Network = change(loopbackNetwork{here, loopbackMachines{here}})
+	}
+	if w.Fabric = New(o); w.addresses == nil {
+		w.addresses = here
+	}
 	t.Cleanup(func() {
 		store.Close()
 		if err := w.Close(); err != nil {
@@ -88,7 +101,7 @@ func (w *world) listener(protocol string, port int, attributes map[string]string
 		}
 	})
 	w.Sync()
-	where := w.Endpoint(w.lb.ID, key)
+	where := w.Endpoint(w.lb.ListenerID(key))
 	if where == "" {
 		w.t.Fatalf("the %s listener has no socket", protocol)
 	}
@@ -96,8 +109,8 @@ func (w *world) listener(protocol string, port int, attributes map[string]string
 }
 
 func (w *world) status(protocol string, port int, member cloud.Backend) string {
-	status, _ := w.Health(w.lb.ID, cloud.ListenerKey{Port: port, Protocol: protocol}, member)
-	return status
+	found, _ := w.Health(w.lb.ListenerID(cloud.ListenerKey{Port: port, Protocol: protocol}), member.BackendID())
+	return found.Status
 }
 
 // server is a TCP server on a machine that greets with its name and then echoes.

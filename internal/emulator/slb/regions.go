@@ -128,8 +128,8 @@ func (s service) health(lb *cloud.LoadBalancer, l *cloud.Listener, b cloud.Backe
 		return "unavailable"
 	}
 	if s.Health != nil {
-		if status, checked := s.Health(lb.ID, l.ListenerKey, b); checked {
-			return status
+		if found, checked := s.Health(lb.ListenerID(l.ListenerKey), b.BackendID()); checked {
+			return found.Status
 		}
 	}
 	id := b.ServerID

@@ -10,9 +10,9 @@ import (
 // Where finds out where the network of this host has an address and a listener.
 type Where struct {
 	Address  func(ip string) string
-	Endpoint func(loadBalancerID string, key cloud.ListenerKey) string
+	Endpoint func(l cloud.ListenerID) string
 	// Elastic lists where a listener accepts connections to elastic addresses.
-	Elastic func(loadBalancerID string, key cloud.ListenerKey) any
+	Elastic func(lb *cloud.LoadBalancer, key cloud.ListenerKey) any
 }
 
 // State describes every load balancer for the admin API. The caller holds the store's lock.
@@ -37,8 +37,8 @@ func State(s *cloud.Store, now time.Time, where Where) api.Object {
 		}
 		for _, l := range lb.SortedListeners() {
 			view.Listeners = append(view.Listeners, append(v.listenerListView(lb, l, c),
-				api.Field{Name: "LoopbackEndpoint", Value: where.Endpoint(lb.ID, l.ListenerKey)},
-				api.Field{Name: "ElasticEndpoints", Value: where.Elastic(lb.ID, l.ListenerKey)},
+				api.Field{Name: "LoopbackEndpoint", Value: where.Endpoint(lb.ListenerID(l.ListenerKey))},
+				api.Field{Name: "ElasticEndpoints", Value: where.Elastic(lb, l.ListenerKey)},
 				api.Field{Name: "domainExtensions", Value: v.extensionViews(lb.ID, l)}))
 		}
 		for _, id := range lb.Groups {

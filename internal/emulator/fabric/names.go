@@ -1,0 +1,63 @@
+package fabric
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// Resolve returns the addresses that the name of a load balancer stands for, as the cloud's name servers answer: for an NLB those of its
+// Active zones, the public ones of an internet NLB and the private ones of another. ok is false for a name that nobody has.
+func (f *Fabric) Resolve(name string) (addresses []netip.Addr, ok bool) {
+	name = strings.TrimSuffix(name, ".")
+	f.store.View(func() {
+		now := time.Now()
+		for lb := range f.store.NLBs.All() {
+			if strings.EqualFold(lb.DNSName, name) && answers(lb, now) {
+				addresses, ok = addressesOf(lb), true
+			}
+		}
+	})
+	return addresses, ok
+}
+
+func addressesOf(lb *cloud.NLB) []netip.Addr {
+	var addresses []netip.Addr
+	for _, z := range lb.Zones {
+		if z.Status != cloud.NLBActive {
+			continue
+		}
+		for _, ip := range []string{cloud.OrDefault(z.PublicIP, z.PrivateIP), z.IPv6} {
+			if addr, err := netip.ParseAddr(ip); err == nil {
+				addresses = append(addresses, addr)
+			}
+		}
+	}
+	return addresses
+}
+
+// hosts reads "host:port". The addresses of a name take turns, as in the answers of name servers.
+func (f *Fabric) hosts(addr string) (hosts []netip.Addr, port int, err error) {
+	host, digits, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, 0, fmt.Errorf("dial %q: %w", addr, err)
+	}
+	if port, err = strconv.Atoi(digits); err != nil {
+		return nil, 0, fmt.Errorf("dial %q: %w", addr, err)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{ip}, port, nil
+	}
+	found, ok := f.Resolve(host)
+	if !ok || len(found) == 0 {
+		return nil, 0, fmt.Errorf("dial %q: %w", addr, &net.DNSError{Err: "no load balancer has the name", Name: host, IsNotFound: true})
+	}
+	first := int(f.turn.Add(1)-1) % len(found)
+	return slices.Concat(found[first:], found[:first]), port, nil
+}
