@@ -42,7 +42,7 @@ func TestNLBAnswersInEachZone(t *testing.T) {
 func TestNLBZonesTakeTheirOwnTurns(t *testing.T) {
 	t.Parallel()
 	w := newNLBWorld(t)
-	w.nlb.CrossZone = false
+	w.change(func() { w.nlb.CrossZone = false })
 	servers, names := []*cloud.NLBServer{}, map[string]int{}
 	for _, id := range []string{"i-1-a", "i-2-a", "i-1-b", "i-2-b"} {
 		ip := map[string]string{"i-1-a": "10.1.31.1", "i-2-a": "10.1.31.2", "i-1-b": "10.2.31.1", "i-2-b": "10.2.31.2"}[id]
@@ -81,7 +81,7 @@ func TestNLBPortRange(t *testing.T) {
 	host := w.machine("i-a", "10.1.33.1")
 	// The client's port is that of the server: two servers of one machine, on ports next to each other or not.
 	one, two := newServer(t, "one", host), newServer(t, "two", host)
-	w.pool.AnyPort = true
+	w.change(func() { w.pool.AnyPort = true })
 	first, last := min(one.port(), two.port()), max(one.port(), two.port())
 	l := w.open("TCP", 0, func(l *cloud.NLBListener) { l.Start, l.End = first, last })
 	w.servers(ecsServer("i-a", 0, 100))
@@ -105,7 +105,7 @@ func TestNLBWeightZeroAndDrain(t *testing.T) {
 	t.Parallel()
 	w := newNLBWorld(t)
 	one, two := newServer(t, "one", w.machine("i-a", "10.1.34.1")), newServer(t, "two", w.machine("i-b", "10.2.34.1"))
-	w.pool.ConnectionDrain, w.pool.ConnectionDrainTimeout = true, 1
+	w.change(func() { w.pool.ConnectionDrain, w.pool.ConnectionDrainTimeout = true, 1 })
 	where := w.at(w.open("TCP", 80, nil))
 	w.servers(ecsServer("i-a", one.port(), 100))
 	c := testkit.Must(dialTo(t, "", where))(t)
@@ -189,7 +189,7 @@ func TestNLBProxyProtocol(t *testing.T) {
 	w := newNLBWorld(t)
 	socket := listenOn(t, "tcp", w.machine("i-a", "10.1.37.1"))
 	defer socket.Close()
-	w.nlb.Zones[0].PublicIP = "198.18.0.77"
+	w.change(func() { w.nlb.Zones[0].PublicIP = "198.18.0.77" })
 	w.servers(ecsServer("i-a", socket.Addr().(*net.TCPAddr).Port, 100))
 	l := w.open("TCP", 80, func(l *cloud.NLBListener) { l.ProxyProtocol, l.ProxyProtocolV2 = true, `{"Ppv2VpcIdEnabled":true}` })
 	header := func(vip string) (h *proxyproto.Header, client net.Addr) {
