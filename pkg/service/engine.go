@@ -96,6 +96,8 @@ type Request struct {
 	Adopted bool
 	// DriftDue says that the load balancer was read so long ago that somebody may have changed it.
 	DriftDue bool
+	// Unsettled says that calls may have been under way when it was last read, so that all of it is to be read.
+	Unsettled bool
 	// DueSoon returns what is known of the load balancers that are due for drift detection within a time, the next first. It may be nil.
 	DueSoon func(within time.Duration) []Balancer
 	// Applied is what this process knows to be applied, nil before the first pass.

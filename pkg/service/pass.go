@@ -116,7 +116,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.outcome(), unread)
 	done.writes = deployed.Writes
-	known = known.deployed(deployed).readAgainOnceSettled(goal.Plan)
+	known = known.deployed(deployed).readUntilSettled(goal.Plan)
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 
 	done.registered = deployed.Registered

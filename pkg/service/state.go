@@ -38,6 +38,8 @@ type state struct {
 	// settledAt is when every call whose end nobody has seen has come to an end in the cloud: one of a process before this one,
 	// or one without an answer. Zero before the first pass.
 	settledAt time.Time
+	// unsettledSince is when a plan was carried out before settledAt. The load balancer is read again and again until then.
+	unsettledSince time.Time
 	// replaced is the id of a load balancer that vanished and whose replacement has no event yet.
 	replaced string
 	// failure is the signature of the last failed attempt, empty after a success.
@@ -104,6 +106,9 @@ func (s skipped) wait() time.Duration { return max(unresolvedWait, time.Since(s.
 // longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.
 const longestCall = 30 * time.Second
 
+// usualCall is how long calls hardly ever go on in the cloud.
+const usualCall = 2 * time.Second
+
 // has reports whether the Service carries the finalizer of its engine: it may have a load balancer of that product.
 func (s state) has(svc *corev1.Service) bool {
 	return HasFinalizer(svc, s.engine.Product().Finalizer)
@@ -134,7 +139,7 @@ func (s state) forgotten() state {
 
 // request returns what [Balancer.Refresh] needs to know of the Service.
 func (s state) request(svc *corev1.Service, params annotation.Params, adopted bool) Request {
-	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt), Applied: s.record}
+	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt), Unsettled: !s.unsettledSince.IsZero(), Applied: s.record}
 }
 
 // refreshed returns the state after the load balancer was read.
@@ -149,6 +154,7 @@ func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
 	if found.Whole {
 		s.readAt = time.Now()
 		s.driftAt = s.readAt.Add(driftWait(resyncPeriod, found.Together))
+		s = s.settling()
 	}
 	if found.Vanished != "" {
 		s.replaced = found.Vanished
@@ -190,11 +196,28 @@ func (s state) deployed(done Deployment) state {
 	return s
 }
 
-// readAgainOnceSettled has the load balancer read once more after a plan that was made while an earlier call may still have been under way:
-// what that does in the end, a second group of the same name for example, would else be found by the next read for drift.
-func (s state) readAgainOnceSettled(plan Plan) state {
-	if len(plan.Steps()) > 0 && time.Now().Before(s.settledAt) && s.settledAt.Before(s.driftAt) {
-		s.driftAt = s.settledAt
+// readUntilSettled has the load balancer read again after a plan that was made while an earlier call may still have been under way: what
+// that does in the end, a second group of the same name for example, would else be found when everything is read for drift.
+func (s state) readUntilSettled(plan Plan) state {
+	if len(plan.Steps()) == 0 || !time.Now().Before(s.settledAt) {
+		return s
+	}
+	s.unsettledSince = time.Now()
+	return s.settling()
+}
+
+// settling returns the state with the next of those reads: most calls end within seconds, so that the first one follows soon, the others
+// after twice as long each, and the last one when every call has ended.
+func (s state) settling() state {
+	now := time.Now()
+	if s.unsettledSince.IsZero() || !now.Before(s.settledAt) {
+		s.unsettledSince = time.Time{}
+		return s
+	}
+	for _, at := range []time.Time{now.Add(max(usualCall, now.Sub(s.unsettledSince))), s.settledAt} {
+		if at.Before(s.driftAt) {
+			s.driftAt = at
+		}
 	}
 	return s
 }

@@ -58,7 +58,7 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 // refresh re-reads those parts of the CLB that are in doubt or due for drift detection.
 func (e *engine) refresh(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
 	found := refreshed{clb: known, charge: charge, unread: map[model.Part]error{}}
-	if of.DriftDue && e.unchanged(ctx, of, known, charge) {
+	if of.DriftDue && !of.Unsettled && e.unchanged(ctx, of, known, charge) {
 		found.clb, found.whole, found.some = known.compared(), true, true
 		return found, e.refreshFewHave(ctx, of, &found)
 	}
