@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -110,6 +112,33 @@ func TestCloudConfigIsReloaded(t *testing.T) {
 			keys, err := provider.Credentials(t.Context())
 			if keys.AccessKeyID != step.want || (err == nil) != (step.want != "") {
 				t.Errorf("after %s: key %q, error %v, want %q", strings.ReplaceAll(step.text, "s3cret", "…"), keys.AccessKeyID, err, step.want)
+			}
+		}
+	})
+}
+
+// TestKeyGeneration: another key, or another secret of the same, counts; a file that cannot be used does not.
+func TestKeyGeneration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "cloud-config.conf")
+		var generation func(context.Context) int
+		for i, step := range []struct {
+			text string
+			want int
+		}{
+			{configText("first", ""), 1}, {configText("first", ""), 1}, {"{", 1}, {configText("second", ""), 2},
+			{strings.Replace(configText("second", ""), base64.StdEncoding.EncodeToString([]byte("s3cret-of-second")), "b3RoZXI=", 1), 3},
+			{configText("first", ""), 4},
+		} {
+			testkit.Check(t, os.WriteFile(path, []byte(step.text), 0o600))
+			if generation == nil {
+				provider, _ := Credentials(CredentialsOptions{Config: testkit.Must(ReadConfigFile(path))(t)})
+				generation = keyGeneration(provider)
+			}
+			time.Sleep(time.Minute)
+			if got := generation(t.Context()); got != step.want {
+				t.Errorf("step %d: generation %d, want %d", i, got, step.want)
 			}
 		}
 	})

@@ -61,7 +61,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
 			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches, VSwitchesRead: c.vSwitchesRead,
-			BatchSize: c.settings.RouteBatch,
+			BatchSize: c.settings.RouteBatch, KeyGeneration: keyGeneration(c.credentials),
 		},
 		instances: node.NewInstances(node.Options{
 			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),

@@ -40,6 +40,8 @@ type Controller struct {
 	signals atomic.Int64
 	// busySince is when the running pass began, in nanoseconds since 1970; 0 between passes.
 	busySince atomic.Int64
+	// newKey says that another access key has come into use since the last pass.
+	newKey atomic.Bool
 
 	pass *pass
 }
@@ -130,6 +132,7 @@ func (c *Controller) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	workers.Go(func() { c.conditions.run(ctx) })
+	workers.Go(func() { c.watchKey(ctx) })
 	c.queue.add(taskRoutes, 0)
 	c.queue.run(ctx, c.handle)
 }
@@ -155,6 +158,9 @@ func (c *Controller) handle(ctx context.Context, t task) error {
 	c.signals.Store(0)
 	c.busySince.Store(time.Now().UnixNano())
 	defer c.busySince.Store(0)
+	if c.newKey.Swap(false) {
+		c.pass.forgetRefusals()
+	}
 	next, err := c.pass.run(ctx)
 	if err != nil {
 		passErrors.Inc()

@@ -37,6 +37,7 @@ const (
 
 func TestMain(m *testing.M) {
 	testkit.RoomForWatchers()
+	testkit.ErrorsDoNotWait()
 	// The stock route controller asks for a gate that the stock command registers.
 	if err := features.SetupCurrentKubernetesSpecificFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
 		panic(err)

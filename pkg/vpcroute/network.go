@@ -168,3 +168,12 @@ func (n *network) invalidate() {
 	defer n.mu.Unlock()
 	n.read = time.Time{}
 }
+
+// retry makes a read due that failed.
+func (n *network) retry() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.last.err != nil {
+		n.read, n.tried = time.Time{}, time.Time{}
+	}
+}

@@ -67,6 +67,9 @@ type Options struct {
 	Nodes coreinformers.NodeInformer
 	// InstanceID gives the ECS instance of a node, an error for nodes without one. Required.
 	InstanceID func(*corev1.Node) (string, error)
+	// KeyGeneration changes when another access key comes into use: what was refused is then tried again at once. Without it,
+	// refusals wait for their time.
+	KeyGeneration func(ctx context.Context) int
 	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.
 	SkipSourceDestCheck bool
 	// VSwitches are those of the VPC, where they are known already, and VSwitchesRead is when they were read. Without them

@@ -56,6 +56,13 @@ func (q *taskQueue) block(t task, delay time.Duration) {
 	q.notBefore[t] = time.Now().Add(delay)
 }
 
+// unblock runs the task now, whatever it waits for.
+func (q *taskQueue) unblock(t task) {
+	q.limiter.Forget(t)
+	q.block(t, 0)
+	q.add(t, 0)
+}
+
 // run handles tasks with one worker for each kind of them until the context ends. A failed task is repeated with growing
 // pauses.
 func (q *taskQueue) run(ctx context.Context, handle func(ctx context.Context, t task) error) {

@@ -288,12 +288,20 @@ func (w *Writer) shrunk(t *table) bool {
 	return lost > removalCap(had)
 }
 
+// refusedRead bounds the wait before a table is read again that the key may not read. One call a minute is little, and whoever gives
+// the key its permission back does not wait for long.
+const refusedRead = time.Minute
+
 // readBackoff is the wait before a table is read again that could not be read so many times.
 func readBackoff(err error, attempts int) time.Duration {
-	if permanent(err) || alicloud.IsNotFound(err) {
+	wait := firstBackoff << min(attempts-1, 10)
+	switch {
+	case alicloud.IsAuth(err), alicloud.IsForbidden(err):
+		return min(refusedRead, wait)
+	case permanent(err), alicloud.IsNotFound(err):
 		return permanentRetry
 	}
-	return min(maxBackoff, firstBackoff<<min(attempts-1, 10))
+	return min(maxBackoff, wait)
 }
 
 // readable returns the tables that could be read, the errors of the others, and when the first of them is read again.

@@ -1,0 +1,69 @@
+package vpcroute
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/informers"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+)
+
+// TestRefusedKeyIsReplaced: what the cloud refused because of the key is tried again as soon as another one is in use. Where the key
+// stays, and gets its permission back, tables are read within a minute.
+func TestRefusedKeyIsReplaced(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault  string
+		newKey bool
+		within time.Duration
+	}{
+		"reads and writes, another key":   {fault: `{"action":"*","code":"InvalidAccessKeyId.NotFound","status":404,"times":0}`, newKey: true, within: 15 * time.Second},
+		"reads, another key":              {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
+		"reads, permission given back":    {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`, within: refusedRead + 15*time.Second},
+		"writes, another key":             {fault: `{"action":"CreateRouteEntries","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
+		"interfaces, another key":         {fault: `{"action":"DescribeNetworkInterfaces","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
+		"vSwitches, another key":          {fault: `{"action":"DescribeVSwitches","code":"InvalidAccessKeyId.Inactive","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
+		"secret is wrong, another secret": {fault: `{"action":"*","code":"SignatureDoesNotMatch","status":400,"times":0}`, newKey: true, within: 15 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(t, emulator.Options{}, 3)
+				var generation atomic.Int64
+				stop := s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
+					opts := s.options(factory)
+					opts.KeyGeneration = func(context.Context) int { return int(generation.Load()) }
+					controller, err := NewController(opts, NewWriter(opts))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return controller.Run
+				})
+				defer stop()
+				s.account.Fault(test.fault)
+				nodes, want := nodesOf(3)
+				s.create(nodes...)
+				time.Sleep(11 * time.Minute) // no multiple of what refusals wait
+				before := s.account.Last()
+				time.Sleep(10 * time.Minute)
+				if n := s.account.Count(before); n > 30 {
+					t.Errorf("%d calls in ten minutes with a key that is refused", n)
+				}
+				s.account.ClearFaults()
+				if test.newKey {
+					generation.Add(1)
+				}
+				time.Sleep(test.within)
+				if diff := cmp.Diff(want, s.account.Routes(testTable)); diff != "" {
+					t.Errorf("routes %s later (-want +got):\n%s", test.within, diff)
+				}
+				s.network("node-0", "node-1", "node-2")
+			})
+		})
+	}
+}
