@@ -231,12 +231,7 @@ func TestNLBNetwork(t *testing.T) {
 // TestNLBDualStack: IPv6 is inside the VPC until it is made public.
 func TestNLBDualStack(t *testing.T) {
 	t.Parallel()
-	config := cloud.DefaultConfig()
-	config.VPCs[0].IPv6CIDR = "2001:db8::/56"
-	for i := range config.VSwitches {
-		config.VSwitches[i].IPv6CIDR = fmt.Sprintf("2001:db8:0:%d::/64", i)
-	}
-	a := newAccount(t, emulator.Options{Config: config})
+	a := newAccount(t, emulator.Options{Config: dualStackConfig()})
 	id := a.newNLB(in{"AddressIpVersion": "DualStack"})
 	kind := func() string { return text(t, a.nlb(id), "Ipv6AddressType") }
 	wantEqual(t, "at first", kind(), "Intranet")

@@ -28,7 +28,10 @@ func (e *Emulator) getState(w http.ResponseWriter, _ *http.Request) {
 		state = append(state, ecs.State(e.store, now, e.fabric.LoopbackAddress)...)
 		state = append(state, vpc.State(e.store, now)...)
 		state = append(state, slb.State(e.store, now, where)...)
-		state = append(state, nlb.State(e.store, now)...)
+		state = append(state, nlb.State(e.store, now, nlb.Where{
+			Addresses: func(lb *cloud.NLB) any { return fabric.AddressesOf(lb, now) },
+			Endpoints: func(l cloud.ListenerID) any { return e.fabric.Endpoints(l) },
+		})...)
 	})
 	reply(w, http.StatusOK, state)
 }

@@ -189,6 +189,12 @@ func (s *Store) NLBServersOf(id string, now time.Time) int {
 	return n
 }
 
+// ReleaseZone gives the addresses of an instance in one zone back to the vSwitch.
+func (s *Store) ReleaseZone(z NLBZone) {
+	s.ReleaseAddress(z.VSwitchID, z.PrivateIP)
+	s.ReleaseAddress(z.VSwitchID, z.IPv6)
+}
+
 // reapNLB drops what has finished its deletion.
 func (s *Store) reapNLB(now time.Time) {
 	for _, l := range s.NLBListeners.Select(func(l *NLBListener) bool { return l.Phase.At(now) == gone }) {
@@ -202,7 +208,7 @@ func (s *Store) reapNLB(now time.Time) {
 	}
 	for _, lb := range s.NLBs.Select(func(lb *NLB) bool { return lb.Phase.At(now) == gone }) {
 		for _, z := range lb.Zones {
-			s.ReleaseAddress(z.VSwitchID, z.PrivateIP)
+			s.ReleaseZone(z)
 		}
 		s.NLBs.Delete(lb)
 	}

@@ -120,6 +120,7 @@ func (s *Store) relink() {
 	for lb := range s.NLBs.All() {
 		for _, z := range lb.Zones {
 			s.retake(z.VSwitchID, z.PrivateIP)
+			s.retake(z.VSwitchID, z.IPv6)
 		}
 	}
 	for g := range s.ServerGroups.All() {

@@ -110,14 +110,18 @@ func (e service) describeSecurityGroups(c *api.Call) (any, error) {
 	}{page: p}
 	answer.SecurityGroups.SecurityGroup = make([]securityGroupView, 0, len(items))
 	for _, g := range items {
-		v := securityGroupView{
-			SecurityGroupId: g.ID, SecurityGroupName: g.Name, Description: g.Description, VpcId: g.VPCID, SecurityGroupType: g.Type,
-			ResourceGroupId: g.ResourceGroupID, CreationTime: cloud.Timestamp(g.Created),
-		}
-		v.Tags.Tag = g.Tags.Views()
-		answer.SecurityGroups.SecurityGroup = append(answer.SecurityGroups.SecurityGroup, v)
+		answer.SecurityGroups.SecurityGroup = append(answer.SecurityGroups.SecurityGroup, viewOfSecurityGroup(g))
 	}
 	return answer, nil
+}
+
+func viewOfSecurityGroup(g *cloud.SecurityGroup) securityGroupView {
+	v := securityGroupView{
+		SecurityGroupId: g.ID, SecurityGroupName: g.Name, Description: g.Description, VpcId: g.VPCID, SecurityGroupType: g.Type,
+		ResourceGroupId: g.ResourceGroupID, CreationTime: cloud.Timestamp(g.Created),
+	}
+	v.Tags.Tag = g.Tags.Views()
+	return v
 }
 
 type ruleView struct { //nolint:revive // names on the wire
@@ -136,13 +140,18 @@ func (e service) describeSecurityGroup(c *api.Call) (any, error) {
 		InnerAccessPolicy                                                string
 		Permissions                                                      struct{ Permission []ruleView }
 	}{SecurityGroupId: g.ID, SecurityGroupName: g.Name, Description: g.Description, VpcId: g.VPCID, RegionId: e.Region, InnerAccessPolicy: "Accept"}
-	answer.Permissions.Permission = make([]ruleView, 0, len(g.Rules))
+	answer.Permissions.Permission = viewsOfRules(g)
+	return answer, nil
+}
+
+func viewsOfRules(g *cloud.SecurityGroup) []ruleView {
+	views := make([]ruleView, 0, len(g.Rules))
 	for _, r := range g.Rules {
-		answer.Permissions.Permission = append(answer.Permissions.Permission, ruleView{
+		views = append(views, ruleView{
 			r.ID, title(r.Policy), strconv.Itoa(r.Priority), strings.ToUpper(r.Protocol), r.PortRange, r.SourceCIDR, r.IPv6SourceCIDR, r.Description, "ingress", "intranet",
 		})
 	}
-	return answer, nil
+	return views
 }
 
 // title writes a policy as answers have it: Accept for accept.

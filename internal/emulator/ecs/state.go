@@ -7,7 +7,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// State describes every instance and interface for the admin API. loopback maps an address to this host's. The caller
+// State describes every instance, interface and security group for the admin API. loopback maps an address to this host's. The caller
 // holds the store's lock.
 func State(s *cloud.Store, now time.Time, loopback func(string) string) api.Object {
 	type located struct {
@@ -23,5 +23,15 @@ func State(s *cloud.Store, now time.Time, loopback func(string) string) api.Obje
 	for eni := range s.Interfaces.All() {
 		interfaces = append(interfaces, interfaceView(eni))
 	}
-	return api.Object{{Name: "instances", Value: instances}, {Name: "networkInterfaces", Value: interfaces}}
+	type securityGroup struct {
+		securityGroupView
+		Permissions []ruleView
+	}
+	groups := []securityGroup{}
+	for g := range s.SecurityGroups.All() {
+		groups = append(groups, securityGroup{viewOfSecurityGroup(g), viewsOfRules(g)})
+	}
+	return api.Object{
+		{Name: "instances", Value: instances}, {Name: "networkInterfaces", Value: interfaces}, {Name: "securityGroups", Value: groups},
+	}
 }

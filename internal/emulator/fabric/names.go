@@ -20,17 +20,18 @@ func (f *Fabric) Resolve(name string) (addresses []netip.Addr, ok bool) {
 		now := time.Now()
 		for lb := range f.store.NLBs.All() {
 			if strings.EqualFold(lb.DNSName, name) && answers(lb, now) {
-				addresses, ok = addressesOf(lb), true
+				addresses, ok = AddressesOf(lb, now), true
 			}
 		}
 	})
 	return addresses, ok
 }
 
-func addressesOf(lb *cloud.NLB) []netip.Addr {
-	var addresses []netip.Addr
+// AddressesOf are the addresses that the name of an NLB stands for. The caller holds the store's lock.
+func AddressesOf(lb *cloud.NLB, now time.Time) []netip.Addr {
+	addresses := []netip.Addr{}
 	for _, z := range lb.Zones {
-		if z.Status != cloud.NLBActive {
+		if z.Status != cloud.NLBActive || !answers(lb, now) {
 			continue
 		}
 		for _, ip := range []string{cloud.OrDefault(z.PublicIP, z.PrivateIP), z.IPv6} {

@@ -163,7 +163,7 @@ func (s service) unpublish(zone *cloud.NLBZone) {
 func (s service) releaseZones(zones []cloud.NLBZone) {
 	for i := range zones {
 		s.unpublish(&zones[i])
-		s.ReleaseAddress(zones[i].VSwitchID, zones[i].PrivateIP)
+		s.ReleaseZone(zones[i])
 	}
 }
 

@@ -56,39 +56,3 @@ func (s service) listListeners(c *api.Call) (any, error) {
 	})
 	return listed(c, "Listeners", all, func(l *cloud.NLBListener) listenerView { return s.listenerView(c, l) })
 }
-
-type (
-	unhealthyView struct { //nolint:revive // names on the wire
-		ServerId, ServerIp, Status string
-		Port                       int
-		Reason                     struct{ ReasonCode string }
-	}
-	groupHealthView struct { //nolint:revive // names on the wire; the misspelled one is the API's own
-		ServerGroupId     string
-		HeathCheckEnabled bool
-		NonNormalServers  []unhealthyView
-		ActionType        string
-	}
-	listenerHealthView struct { //nolint:revive // names on the wire
-		ListenerId, ListenerProtocol string
-		ListenerPort                 int
-		ServerGroupInfos             []groupHealthView
-	}
-)
-
-// listenerHealth shows no server that answers; without a network all do.
-func (s service) listenerHealth(c *api.Call) (any, error) {
-	l, err := s.findListener(c)
-	if err != nil {
-		return nil, err
-	}
-	health := groupHealthView{ServerGroupId: l.GroupID, NonNormalServers: []unhealthyView{}, ActionType: "Forward"}
-	if g, ok := s.NLBGroups.Get(l.GroupID); ok {
-		health.HeathCheckEnabled = g.HealthCheck.Enabled
-	}
-	return struct {
-		ListenerHealthStatus []listenerHealthView
-		NextToken            string
-		TotalCount           int
-	}{[]listenerHealthView{{l.ID, l.Protocol, l.Port, []groupHealthView{health}}}, "", 1}, nil
-}
