@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
 // ownFlags are the flags that the stock command does not have.
@@ -20,6 +22,7 @@ type ownFlags struct {
 	network             string
 	skipSourceDestCheck bool
 	controlPlaneNodes   string
+	policy              string
 	prefixedProviderIDs bool
 	nodeIPv6            bool
 	nodes               nodeFlags
@@ -44,6 +47,8 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 		"Do not disable the source/destination check of the primary network interfaces of nodes. Routed pod traffic requires it to be disabled.")
 	flags.StringVar(&f.controlPlaneNodes, "control-plane-nodes", string(backend.ControlPlaneAuto),
 		"Whether nodes with the label node-role.kubernetes.io/master are backends of load balancers: \"auto\" (only if there are no others), \"always\" or \"never\".")
+	flags.StringVar(&f.policy, "policy", "",
+		"What the authors of Services may use of the account, as JSON, for example '{\"loadBalancerReuse\": \"tagged\"}'. Its fields take precedence over those in the cloud-config. By default, nothing is restricted, as with the official CCM.")
 	flags.BoolVar(&f.prefixedProviderIDs, "prefixed-provider-ids", false,
 		"Write new provider IDs as \"alicloud://region.instance\" instead of \"region.instance\". Both forms are always accepted.")
 	flags.BoolVar(&f.nodeIPv6, "node-ipv6-addresses", false, "Report the IPv6 addresses of the primary network interface as node addresses.")
@@ -125,6 +130,24 @@ func (f *ownFlags) check() error {
 		return err
 	}
 	return f.checkBatches()
+}
+
+// tenantPolicy reads --policy. A field that does not exist is an error: a rule with a typing mistake would restrict nothing.
+func (f *ownFlags) tenantPolicy() (policy.Policy, error) {
+	var given policy.Policy
+	if f.policy == "" {
+		return given, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(f.policy))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&given)
+	if err == nil {
+		err = given.Check()
+	}
+	if err != nil {
+		return given, fmt.Errorf("--policy: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return given, nil
 }
 
 // tableTag returns the tag of --route-table-tag, nil when there is none.

@@ -84,7 +84,7 @@ func (s starter) connect(ctx context.Context, completed *config.CompletedConfig)
 	if err != nil {
 		return nil, err
 	}
-	settings.APIServerAddresses = apiServerAddresses(ctx, completed.Kubeconfig.Host)
+	settings.APIServerAddresses = provider.APIServerAddresses(ctx, completed.Kubeconfig.Host)
 	cloud.Configure(settings)
 	if err = waitForAPIServer(ctx, completed); err != nil {
 		return nil, err
@@ -107,8 +107,13 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 	if err != nil {
 		return provider.Settings{}, err
 	}
+	tenants, err := s.flags.tenantPolicy()
+	if err != nil {
+		return provider.Settings{}, err
+	}
 	shared := &completed.ComponentConfig.KubeCloudShared
 	settings := provider.Settings{
+		Policy:               tenants,
 		RoutePeriod:          shared.RouteReconciliationPeriod.Duration,
 		ServiceWorkers:       int(completed.ComponentConfig.ServiceController.ConcurrentServiceSyncs),
 		NodeEventWait:        time.Duration(s.flags.nodeEventWait) * time.Second,

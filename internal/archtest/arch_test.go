@@ -29,7 +29,7 @@ type rule struct {
 // pure are the packages that decide; impure is what reads, writes or keeps time for them.
 var (
 	pure = []string{
-		"./pkg/service/problem", "./pkg/service/mark", "./pkg/service/annotation", "./pkg/service/backend",
+		"./pkg/service/problem", "./pkg/service/mark", "./pkg/service/annotation", "./pkg/service/backend", "./pkg/service/policy",
 		"./pkg/slb/model", "./pkg/slb/build", "./pkg/slb/diff",
 	}
 	impure = []string{

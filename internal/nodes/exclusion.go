@@ -58,6 +58,12 @@ func ExcludedFromLoadBalancers(node *corev1.Node) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return hasLabel(node, key) })
 }
 
+// IsControlPlane reports whether the node has a role label of the control plane.
+func IsControlPlane(node *corev1.Node) bool {
+	_, controlPlane := node.Labels["node-role.kubernetes.io/control-plane"]
+	return controlPlane || IsMaster(node)
+}
+
 // IsMaster reports whether the node has the label [LabelMaster]. The label node-role.kubernetes.io/control-plane is not
 // enough: kubeadm adds the standard exclusion label where the node is not to be a backend.
 func IsMaster(node *corev1.Node) bool { return hasLabel(node, LabelMaster) }

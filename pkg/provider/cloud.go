@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
 // clientName names the provider's client in the API server's audit log.
@@ -62,6 +63,8 @@ type Settings struct {
 	Endpoints Endpoints
 	// PlainMetadata never asks the metadata service for a token.
 	PlainMetadata bool
+	// Policy has the fields of --policy, which win over those of the cloud-config.
+	Policy policy.Policy
 	// ControllerIdentities is --use-service-account-credentials. Only [Cloud.Examine] asks for the right that it needs.
 	ControllerIdentities bool
 }
@@ -86,6 +89,8 @@ type Cloud struct {
 	// vSwitchesRead is when that was. A standby may become leader long after.
 	vSwitchesRead time.Time
 	clusterID     string
+	// clusterInfo are the addresses of the API server that kubeadm tells new nodes.
+	clusterInfo []string
 	// endpointSlices is false where the role may not read them.
 	endpointSlices bool
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
 // Config is the content of the cloud-config file, in the format of the official CCM, checked and decoded.
@@ -45,6 +46,8 @@ type Config struct {
 	NodeIPv6 bool
 	// TypeAnnotation is the feature gate [annotation.GateLoadBalancerType].
 	TypeAnnotation bool
+	// Policy is what the authors of Services may use of the account. The official CCM has none.
+	Policy policy.Policy
 	// Endpoints replace the default addresses. The official CCM knows them as environment variables only.
 	Endpoints Endpoints
 	// Path is the file that this was read from, "" when it was not a file. The keys in it are watched.
@@ -85,8 +88,9 @@ type fileConfig struct {
 		ServiceMaxConcurrentReconciles int    `json:"serviceMaxConcurrentReconciles"`
 		DisablePublicSLB               bool   `json:"disablePublicSLB"`
 		FeatureGates                   string `json:"featureGates"`
-		// Endpoints is ours.
+		// Endpoints and the policy are ours.
 		Endpoints map[string]string `json:"endpoints"`
+		policy.Policy
 
 		unusedFields
 	} `json:"Global"`
@@ -145,7 +149,7 @@ func decodeFile(text []byte) (fileConfig, error) {
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrongType):
-		field := strings.Replace(wrongType.Field, "unusedFields.", "", 1) // the decoder spells out the embedded type
+		field := strings.NewReplacer("unusedFields.", "", "Policy.", "").Replace(wrongType.Field) // the decoder spells out embedded types
 		return raw, fmt.Errorf("%s: is a %s, accepted: a value of type %s", field, wrongType.Value, wrongType.Type)
 	case err != nil:
 		return raw, fmt.Errorf("not valid YAML or JSON%s, accepted: an object with the key \"Global\"", atLine(err))
@@ -171,7 +175,7 @@ func (f fileConfig) check() (Config, error) {
 		ClusterID: strings.TrimSpace(g.ClusterID), Region: strings.TrimSpace(g.Region), VPCID: strings.TrimSpace(g.VPCID),
 		ResourceGroupID: strings.TrimSpace(g.ResourceGroupID), ServiceWorkers: g.ServiceMaxConcurrentReconciles,
 		DisablePublicSLB: g.DisablePublicSLB, RouteTableIDs: splitList(g.RouteTableIDs),
-		Endpoints: g.Endpoints, Unused: g.set(),
+		Endpoints: g.Endpoints, Unused: g.set(), Policy: g.Policy,
 	}
 	var problems problemList
 	config.AccessKeyID = problems.decodeKey("accessKeyID", g.AccessKeyID)
@@ -202,6 +206,11 @@ func (f fileConfig) check() (Config, error) {
 		config.BackendENI = true
 	default:
 		problems.addf("Global.serviceBackendType: %q, accepted: \"ecs\" or \"eni\"", g.ServiceBackendType)
+	}
+	if err := config.Policy.Check(); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			problems.addf("Global.%s", strings.TrimSpace(line))
+		}
 	}
 	gates := problems.featureGates(g.FeatureGates)
 	config.NodeIPv6, config.TypeAnnotation = gates["IPv6DualStack"], gates[annotation.GateLoadBalancerType]

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
 func TestReadConfig(t *testing.T) {
@@ -48,6 +50,10 @@ func TestReadConfig(t *testing.T) {
 				ClusterID: "c1", RouteTableIDs: []string{"vtb-1", "vtb-2"}, ResourceGroupID: "rg-1",
 				DisablePublicSLB: true, BackendENI: true, ServiceWorkers: 5, TypeAnnotation: true,
 			},
+		},
+		"policy": {
+			`{"Global": {"loadBalancerReuse": "tagged", "allowedIDs": [{"namespaces": ["team-*"], "ids": ["cert-1"]}]}}`,
+			Config{Policy: policy.Policy{LoadBalancerReuse: policy.ReuseTagged, AllowedIDs: []policy.IDRule{{Namespaces: []string{"team-*"}, IDs: []string{"cert-1"}}}}},
 		},
 		"empty": {"", Config{}},
 	}
@@ -95,6 +101,8 @@ func TestReadConfigRefuses(t *testing.T) {
 		"endpoint":        {`{"Global": {"endpoints": {"slb": "a b"}}}`, []string{`Global.endpoints.slb: "a b"`, "host:port"}},
 		"endpoint of":     {`{"Global": {"endpoints": {"ros": "a"}}}`, []string{`Global.endpoints.ros`, "slb, nlb, vpc, ecs"}},
 		"unused, type":    {`{"Global": {"nodeMonitorPeriod": "5m"}}`, []string{"Global.nodeMonitorPeriod", "string", "int64"}},
+		"policy":          {`{"Global": {"loadBalancerReuse": "yes", "allowedIDs": [{"ids": ["[a"]}]}}`, []string{`Global.loadBalancerReuse: "yes"`, "allowedIDs[0].namespaces", `allowedIDs[0].ids: "[a"`}},
+		"policy, type":    {`{"Global": {"loadBalancerReuse": true}}`, []string{"Global.loadBalancerReuse: is a bool"}},
 		"all at once":     {`{"Global": {"region": "X", "vpcid": "Y"}}`, []string{"Global.region", "Global.vpcid"}},
 		"workers":         {`{"Global": {"serviceMaxConcurrentReconciles": -1}}`, []string{"Global.serviceMaxConcurrentReconciles: -1"}},
 		"decoded, binary": {`{"Global": {"accessKeyID": "LTAI5tAbCdEf", "accessKeySecret": "c2VjcmV0"}}`, []string{"Global.accessKeyID"}},

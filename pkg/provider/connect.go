@@ -51,7 +51,7 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if err != nil {
 		return err
 	}
-	c.vSwitchesRead = time.Now()
+	c.vSwitchesRead, c.clusterInfo = time.Now(), clusterInfoAddresses(ctx, kube)
 	c.client, c.place, c.vSwitches, c.clusterID, c.endpointSlices = client, here, vSwitches, clusterID, slices
 	klog.FromContext(ctx).Info("Connected to the cloud",
 		"region", client.Region(), "credentials", c.keySource, "vpc", here.vpcID, "vSwitches", here.vSwitchIDs, "clusterID", clusterID)

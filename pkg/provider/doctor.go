@@ -76,6 +76,7 @@ func (e *examination) settingsAndKeys(ctx context.Context) {
 	}
 	e.client = client
 	e.add("cloud", "settings", doctor.OK, "region "+client.Region(), "")
+	e.add("cloud", "policy", doctor.OK, e.policy().String(), "")
 	if _, err := e.credentials.Credentials(ctx); err != nil {
 		e.add("cloud", "credentials", doctor.Wrong, err.Error(), "correct "+e.keySource+", or set up another source: docs/reference/credentials.md")
 		return

@@ -151,7 +151,7 @@ func TestDoctorUnderThePublishedRole(t *testing.T) {
 		}
 	}
 	want := []string{
-		"may get namespaces", "may get configmaps", "may create tokenreviews", "may create subjectaccessreviews", "may list, watch endpointslices",
+		"may get namespaces", "may get configmaps", "may get configmaps", "may create tokenreviews", "may create subjectaccessreviews", "may list, watch endpointslices",
 		"may get pods", "may patch pods/status", "may create serviceaccounts/token",
 	}
 	if diff := cmp.Diff(want, optional); diff != "" || !report.Empty() {

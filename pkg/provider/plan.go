@@ -19,6 +19,8 @@ type Plan struct {
 	Services []ServicePlan `json:"services"`
 	// Routes has one line per route entry that would be made or removed, and per source/destination check to switch off.
 	Routes []string `json:"routes"`
+	// Policy says which existing load balancers Services may use.
+	Policy string `json:"policy,omitempty"`
 	// RouteProblems are what keeps nodes from having routes, and nodes whose network would become unavailable.
 	RouteProblems []string `json:"routeProblems,omitempty"`
 }
@@ -53,6 +55,9 @@ func (p Plan) String() string {
 			fmt.Fprintf(&text, "  ! cannot be planned: %s\n", service.Error)
 		}
 	}
+	if p.Policy != "" {
+		fmt.Fprintf(&text, "Policy: %s\n", p.Policy)
+	}
 	for _, route := range p.Routes {
 		fmt.Fprintln(&text, route)
 	}
@@ -68,7 +73,7 @@ func (p Plan) String() string {
 // Plan reads the cloud as the controllers do when they start, and writes nothing, neither to the cloud nor to the cluster.
 // The informers given to SetInformers must have synced. Routes are left out where the settings have no cluster CIDR.
 func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
-	plan := Plan{Services: []ServicePlan{}, Routes: []string{}}
+	plan := Plan{Services: []ServicePlan{}, Routes: []string{}, Policy: c.policy().String()}
 	services, err := c.engines.serviceOptions.Services.Lister().List(labels.Everything())
 	if err != nil {
 		return plan, fmt.Errorf("list Services: %w", err)

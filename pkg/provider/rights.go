@@ -39,6 +39,10 @@ func managerRights() []rights.Right {
 			Resource: "configmaps", Namespace: metav1.NamespaceSystem, Names: []string{credentialsConfigMap}, Verbs: []string{"get"},
 			Rare: []string{"get"}, Optional: true, Why: "showing the event InvalidCredentials in kubectl describe",
 		},
+		{
+			Resource: "configmaps", Names: []string{clusterInfo}, Verbs: []string{"get"}, Optional: true,
+			Why: "recognising the CLB of the API server, which no Service may use, by the address that kubeadm tells new nodes",
+		},
 		{Resource: "events", Verbs: []string{"create"}, Why: "events on Services and Nodes"},
 		{Resource: "events", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "counting repeated events"},
 		{

@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
@@ -51,10 +52,12 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	nodes := factory.Core().V1().Nodes()
 	instanceID := node.InstanceIDOf(c.client.Region())
 
+	services := c.slbConfig()
+	services.FindAPIServer = c.apiServers(factory, instanceID)
 	e := &engines{
 		serviceOptions: service.Options{
-			Engines: []service.Engine{slb.NewEngine(c.client, c.slbConfig(), factory.Core().V1().Services().Lister())},
-			Network: c.client, Config: c.slbConfig(), Client: c.kube, Recorder: recorder(serviceEvents),
+			Engines: []service.Engine{slb.NewEngine(c.client, services, factory.Core().V1().Services().Lister())},
+			Network: c.client, Config: services, Client: c.kube, Recorder: recorder(serviceEvents),
 			Services: factory.Core().V1().Services(), Nodes: nodes,
 			InstanceID: instanceID, Workers: c.serviceWorkers(), NodeDelay: c.settings.NodeEventWait,
 		},
@@ -87,9 +90,12 @@ func (c *Cloud) slbConfig() config.Config {
 		ClusterID: c.clusterID, VPCID: c.place.vpcID, VSwitchIDs: c.place.vSwitchIDs, ResourceGroupID: c.config.ResourceGroupID,
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
 		ControlPlaneNodes: c.settings.ControlPlaneNodes, Region: c.client.Region(), TypeAnnotation: c.config.TypeAnnotation,
-		APIServerAddresses: c.settings.APIServerAddresses,
+		APIServerAddresses: c.settings.APIServerAddresses, Policy: c.policy(),
 	}
 }
+
+// policy is that of the command line, and for what it leaves open that of the cloud-config.
+func (c *Cloud) policy() policy.Policy { return c.config.Policy.With(c.settings.Policy) }
 
 func (c *Cloud) routeConfig() vpcroute.Config {
 	return vpcroute.Config{

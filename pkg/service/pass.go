@@ -87,7 +87,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 			after, done, err = known.forgotten(), ensured{service: svc}, lost
 		}
 	}()
-	params, problems := annotation.Of(svc)
+	params, problems := r.read(svc)
 	done = ensured{service: svc, problems: problems}
 	known, unread, err := r.refresh(ctx, svc, params, adopted, known, held)
 	if err != nil {
@@ -126,6 +126,13 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, shown.Wake}
 	return known, done, errors.Join(err, gateErr)
+}
+
+// read returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.
+func (r *Reconciler) read(svc *corev1.Service) (annotation.Params, []problem.Problem) {
+	params, problems := annotation.Of(svc)
+	params, refused := r.opts.Config.Policy.Restrict(svc.Namespace, params)
+	return params, append(problems, refused...)
 }
 
 // refresh reads what is in doubt of the load balancer. It returns why parts could not be read.

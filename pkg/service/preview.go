@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -33,7 +32,7 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, er
 
 // preview makes the stages of [Reconciler.ensure] up to the plan.
 func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service, known state) (Goal, error) {
-	params, problems := annotation.Of(svc)
+	params, problems := r.read(svc)
 	found, err := known.balancer.Refresh(ctx, known.request(svc, params, known.has(svc)))
 	if err != nil {
 		return Goal{Plan: nothing{}, Problems: problems}, err

@@ -21,7 +21,14 @@ const eipWait = time.Minute
 // Status implements service.Balancer.
 func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
 	actual := c.model()
-	if actual == nil || params.Refuses(annotation.ScopeStatus) || !actual.Serves(c.desired) && (!actual.Reused || params.OverridesListeners()) {
+	if actual == nil || params.Refuses(annotation.ScopeStatus) {
+		return service.Shown{Balancer: c}
+	}
+	serves := actual.Serves(c.desired)
+	if actual.Reused && !params.OverridesListeners() {
+		serves = leadsHere(c.ports, c.desired, actual)
+	}
+	if !serves {
 		return service.Shown{Balancer: c}
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)

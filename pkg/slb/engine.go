@@ -69,7 +69,11 @@ func (e *engine) Refuse(params annotation.Params) error {
 // Intent implements service.Engine.
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
 	id := params.Get(annotation.LoadBalancerID)
-	return recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).Intent()
+	intent := recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).Intent()
+	if id != "" {
+		intent.TagKeys = nil // which of them are its owner's is not known before the CLB was read
+	}
+	return intent
 }
 
 // wants reports whether a Service is to have a CLB.

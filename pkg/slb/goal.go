@@ -53,6 +53,11 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
 	input.Certificates = c.readCertificates(ctx, in.Params)
 	desired, problems := build.Build(input)
+	tagProblems, err := c.keepOwnersTags(desired, &record, in.Applied, actual)
+	if err != nil {
+		return goal, err
+	}
+	problems = append(problems, tagProblems...)
 	c.protectAgain(desired, in.Reclaimed)
 	if actual == nil && c.access.value != nil {
 		actual = &model.Model{Access: c.access.value}

@@ -2,34 +2,15 @@ package slb
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
-
-// notReusable says what keeps a Service from using an existing CLB, "" for nothing.
-func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {
-	if slices.Contains(config.APIServerAddresses, lb.Address) {
-		return "is that of the API server (" + lb.Address + "): a mistake on it would cut off the whole cluster"
-	}
-	for _, key := range []string{mark.TagOwner, mark.TagCluster} {
-		if value, ok := lb.Tag(key); ok {
-			return fmt.Sprintf("was made by a controller (tag %s=%s) and serves something else", key, value)
-		}
-	}
-	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {
-		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, config.VPCID)
-	}
-	return addressDiffers(lb, svc, params)
-}
 
 // addressDiffers says why the CLB cannot be the one whose address the status of the Service shows, "" if it can.
 func addressDiffers(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params) string {

@@ -77,7 +77,7 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 		return current, err
 	}
 	if asked != "" {
-		lb, err := e.reusable(ctx, svc, params, asked)
+		lb, err := e.named(ctx, asked)
 		return e.seen(svc, lb, true), err
 	}
 	return e.absent(ctx, svc, known, lastID, lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || known.maybeCreated(adopted))
@@ -207,18 +207,14 @@ func (e *engine) read(ctx context.Context, id string) (*alicloud.LoadBalancer, e
 	return &lb, nil
 }
 
-// reusable returns the CLB that the annotation names, or why it cannot be used.
-func (e *engine) reusable(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) (*alicloud.LoadBalancer, error) {
+// named returns the CLB that the annotation names. Whether the Service may use it, [engine.admit] says.
+func (e *engine) named(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
 	lb, err := e.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	reason := "does not exist; nothing is made in its place"
-	if lb != nil {
-		reason = notReusable(lb, svc, params, e.config)
-	}
-	if reason != "" {
-		return nil, &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "CLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
+	if lb == nil {
+		return nil, errNotReusable(id, "does not exist; nothing is made in its place")
 	}
 	return lb, nil
 }

@@ -138,6 +138,7 @@ func TestTagsThatTwoServicesAskFor(t *testing.T) {
 		w.put(svc)
 		cache(name)
 		w.mustPass(name)
+		cache(name)
 	}
 	check := func(when string, want map[string]string) {
 		t.Helper()
@@ -195,8 +196,8 @@ func TestIntentIsRecordedBeforeTheWrite(t *testing.T) {
 	smooth.kube.ClearActions()
 	smooth.mustPass("web")
 	writes := smooth.servicePatches()
-	if writes != 2 {
-		t.Fatalf("%d writes to the Service, want one of finalizer and intent, and one of the status", writes)
+	if writes != 3 {
+		t.Fatalf("%d writes to the Service, want one of the finalizer, one of the intent and one of the status", writes)
 	}
 	for _, mishap := range []string{"fails", "loses its answer", "is the last"} {
 		for k := range writes {

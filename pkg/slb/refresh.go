@@ -108,6 +108,11 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		}
 		return err
 	}
+	if there, ok := location.presence.(present); ok && there.reused {
+		if err := e.admit(of.Service, of.Params, &location.lb); err != nil {
+			return err
+		}
+	}
 	found.some, found.whole = true, true
 	found.charge.Correct(&location.lb, time.Now())
 	if location.lb.ID != clb.loadBalancer.value.ID {
@@ -152,6 +157,9 @@ func (e *engine) refreshContents(ctx context.Context, of service.Request, found 
 			clb.groups.set(observed.Groups)
 			clb.groupsAsked, found.some = of.Params.Get(annotation.VGroupPort), true
 		}
+	}
+	if clb.reused() {
+		return e.admitContents(of.Service, clb)
 	}
 	return nil
 }

@@ -172,6 +172,18 @@ volumeMounts:
 {{- if .Values.credentials.secretName }}
 - --credentials-file=/etc/kubernetes/credentials
 {{- end }}
+- {{ printf "--policy=%s" (include "ccm.policy" .) | quote }}
+{{- end -}}
+
+{{- /* ccm.policy is the policy for the authors of Services, as JSON. Lists without items are left out. */ -}}
+{{- define "ccm.policy" -}}
+{{- $policy := dict -}}
+{{- range $field, $value := .Values.policy -}}
+{{- if $value -}}
+{{- $_ := set $policy $field $value -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $policy -}}
 {{- end -}}
 
 {{- define "ccm.args" -}}

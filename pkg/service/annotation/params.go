@@ -57,6 +57,14 @@ func (p *Params) refuse(suffixes ...Suffix) {
 	}
 }
 
+// Refusing returns the parameters with annotations that count as not accepted.
+func (p Params) Refusing(suffixes ...Suffix) Params {
+	refusing := p
+	refusing.values, refusing.refused = maps.Clone(p.values), maps.Clone(p.refused)
+	refusing.refuse(suffixes...)
+	return refusing
+}
+
 // Refused reports whether the annotation is present and was not accepted, so that nobody knows what its user wants.
 func (p Params) Refused(suffix Suffix) bool { return p.refused[suffix] }
 

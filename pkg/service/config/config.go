@@ -1,7 +1,10 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
 // Config is what the cloud config file and the flags say about CLBs.
@@ -26,7 +29,21 @@ type Config struct {
 	TypeAnnotation bool
 	// APIServerAddresses are those by which this program reaches the API server. A CLB with one of them is never reused.
 	APIServerAddresses []string
+	// FindAPIServer returns what else is known of the API servers now. nil knows nothing.
+	FindAPIServer func() policy.APIServer
+	// Policy is what the cluster's owner lets the authors of Services use. It restricts nothing by default.
+	Policy policy.Policy
 	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are backends. Default
 	// [backend.ControlPlaneAuto].
 	ControlPlaneNodes backend.ControlPlanePolicy
+}
+
+// APIServer returns all that is known of the API servers.
+func (c Config) APIServer() policy.APIServer {
+	var known policy.APIServer
+	if c.FindAPIServer != nil {
+		known = c.FindAPIServer()
+	}
+	known.Addresses = slices.Concat(known.Addresses, c.APIServerAddresses)
+	return known
 }

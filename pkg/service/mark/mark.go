@@ -20,6 +20,9 @@ const (
 	// TagReused is set to "true" on a CLB that its user made and a Service names by id. It is never removed.
 	TagReused = "kubernetes.reused.by.user"
 
+	// TagAllow is set by the owner of the account, on a load balancer that Services may use: see pkg/service/policy. This program never writes it.
+	TagAllow = "alicloud-ccm/allow"
+
 	// ProtectionReason is shown by the console when it refuses a change.
 	ProtectionReason = "managed.by.ack"
 

@@ -15,6 +15,9 @@ import (
 // attributes makes the steps on the CLB itself.
 func (d *differ) attributes() {
 	want, have := &d.desired.LoadBalancer, &d.actual.LoadBalancer
+	if !d.managesListeners() {
+		return // its owner's, like the listeners
+	}
 	d.set(model.OpSetName, want.Name, have.Name)
 	d.set(model.OpSetProtection, want.DeleteProtection, have.DeleteProtection)
 	d.set(model.OpSetModification, want.ModificationProtection, have.ModificationProtection)

@@ -1,4 +1,4 @@
-package main
+package provider
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 // lookupTimeout bounds the resolution of the API server's name, which the client has resolved before.
 const lookupTimeout = 5 * time.Second
 
-// apiServerAddresses returns the addresses behind the host of a client configuration: those of a load balancer in front of
+// APIServerAddresses returns the addresses behind the host of a client configuration: those of a load balancer in front of
 // the API servers, where there is one. None are known when the name cannot be resolved here, as behind a proxy.
-func apiServerAddresses(ctx context.Context, host string) []string {
+func APIServerAddresses(ctx context.Context, host string) []string {
 	name := host
 	if parsed, err := url.Parse(host); err == nil && parsed.Hostname() != "" {
 		name = parsed.Hostname()

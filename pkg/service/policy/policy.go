@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// Reuse says which existing load balancers Services may use.
+type Reuse string
+
+// The values of [Reuse].
+const (
+	// ReuseAny lets a Service use every load balancer of the account that no controller made, as the official CCM does.
+	ReuseAny Reuse = "any"
+	// ReuseTagged lets a Service use a load balancer whose tag [TagAllow] names the cluster or the namespace.
+	ReuseTagged Reuse = "tagged"
+	// ReuseOff lets no Service use an existing load balancer.
+	ReuseOff Reuse = "off"
+)
+
+// Policy is what the cluster's owner lets the authors of Services use. Its zero value restricts nothing, as the official CCM.
+type Policy struct {
+	// LoadBalancerReuse says which existing load balancers Services may use. Default [ReuseAny].
+	LoadBalancerReuse Reuse `json:"loadBalancerReuse,omitempty"`
+	// AllowedIDs say which resources annotations may name by ID. Without any rule they may name all.
+	AllowedIDs []IDRule `json:"allowedIDs,omitempty"`
+}
+
+// IDRule lets namespaces name resources by ID.
+type IDRule struct {
+	// Namespaces are patterns of namespaces, in which * stands for any characters.
+	Namespaces []string `json:"namespaces"`
+	// IDs are patterns of IDs of vServer groups, certificates, access control lists, resource groups and vSwitches.
+	IDs []string `json:"ids"`
+}
+
+// With returns the policy with those fields of other that are set in place of its own.
+func (p Policy) With(other Policy) Policy {
+	if other.LoadBalancerReuse != "" {
+		p.LoadBalancerReuse = other.LoadBalancerReuse
+	}
+	if len(other.AllowedIDs) > 0 {
+		p.AllowedIDs = other.AllowedIDs
+	}
+	return p
+}
+
+// Reuse returns the rule for existing load balancers, with its default.
+func (p Policy) Reuse() Reuse {
+	if p.LoadBalancerReuse == "" {
+		return ReuseAny
+	}
+	return p.LoadBalancerReuse
+}
+
+// Check names all fields with a value that is not accepted. A rule that matches nothing by mistake must not wait for the day on which it is
+// needed.
+func (p Policy) Check() error {
+	var problems []error
+	accepted := []Reuse{ReuseAny, ReuseTagged, ReuseOff}
+	if !slices.Contains(accepted, p.Reuse()) {
+		problems = append(problems, fmt.Errorf("loadBalancerReuse: %q, accepted: %q", p.LoadBalancerReuse, accepted))
+	}
+	for i, rule := range p.AllowedIDs {
+		problems = append(problems,
+			checkPatterns(fmt.Sprintf("allowedIDs[%d].namespaces", i), rule.Namespaces), checkPatterns(fmt.Sprintf("allowedIDs[%d].ids", i), rule.IDs))
+	}
+	return errors.Join(problems...)
+}
+
+func checkPatterns(field string, patterns []string) error {
+	if len(patterns) == 0 {
+		return fmt.Errorf("%s: empty, accepted: at least one pattern such as \"team-*\"", field)
+	}
+	for _, pattern := range patterns {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return fmt.Errorf("%s: %q, accepted: a pattern such as \"team-*\"", field, pattern)
+		}
+	}
+	return nil
+}
+
+// matches reports whether one of the patterns matches. [Policy.Check] has rejected patterns that are malformed.
+func matches(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		matched, err := path.Match(pattern, text)
+		return err == nil && matched
+	})
+}
+
+// String says what applies, for people.
+func (p Policy) String() string {
+	text := map[Reuse]string{
+		ReuseAny:    "any: Services may use every CLB that no controller made, as with the official CCM (the default)",
+		ReuseTagged: "tagged: Services may use CLBs with the tag " + mark.TagAllow,
+		ReuseOff:    "off: Services may use no existing CLB",
+	}[p.Reuse()]
+	text = "loadBalancerReuse " + text
+	if len(p.AllowedIDs) > 0 {
+		text += fmt.Sprintf("; allowedIDs has %d rules", len(p.AllowedIDs))
+	}
+	return text
+}

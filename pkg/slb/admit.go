@@ -1,0 +1,83 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// admit fails if the Service may not use an existing CLB. It is the one check, made after each read of such a CLB, whatever gives the CLB to
+// the Service: the annotation, the label with the finalizer, which anybody may write who may write Services, or what this process knows. A
+// Service that was on the CLB before the policy keeps what it has there, and nothing is written.
+func (e *engine) admit(svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
+	allow, _ := lb.Tag(mark.TagAllow)
+	reason := e.config.Policy.RefusesReuse(e.config.ClusterID, svc.Namespace, allow)
+	if reason == "" {
+		reason = notReusable(lb, svc, params, e.config)
+	}
+	return errNotReusable(lb.ID, reason)
+}
+
+// admitContents fails if the existing CLB is that of the API server, as its listeners and groups show.
+func (e *engine) admitContents(svc *corev1.Service, clb *observed) error {
+	ports := apiServerPorts(clb.listeners.value, clb.groups.value, e.config.APIServer())
+	if len(ports) == 0 || wasOn(svc, &clb.loadBalancer.value) && !usesPort(svc, ports) {
+		return nil
+	}
+	return errNotReusable(clb.loadBalancer.value.ID, fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
+}
+
+// apiServerPorts returns the ports of the listeners that lead to API servers. A listener without a vServer group sends to the default
+// servers, which are not read; on the port of the API server, nobody has anything else.
+func apiServerPorts(listeners []model.Listener, groups []model.Group, server policy.APIServer) []int {
+	var ports []int
+	for i := range listeners {
+		listener := &listeners[i]
+		_, _, marked := mark.Parse(listener.Description)
+		if listener.GroupID == "" && !marked && server.Port != 0 && listener.Port == server.Port {
+			ports = append(ports, listener.Port)
+		}
+		at := slices.IndexFunc(groups, func(g model.Group) bool { return g.ID == listener.GroupID })
+		if at >= 0 && slices.ContainsFunc(groups[at].Backends, func(b alicloud.Backend) bool { return server.Is(b.ServerID, b.ServerIP, b.Port) }) {
+			ports = append(ports, listener.Port)
+		}
+	}
+	return ports
+}
+
+func usesPort(svc *corev1.Service, ports []int) bool {
+	return slices.ContainsFunc(svc.Spec.Ports, func(port corev1.ServicePort) bool { return slices.Contains(ports, int(port.Port)) })
+}
+
+// errNotReusable is the error about an existing CLB, nil without a reason.
+func errNotReusable(id, reason string) error {
+	if reason == "" {
+		return nil
+	}
+	return &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "CLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
+}
+
+// notReusable says what keeps a Service from using an existing CLB, "" for nothing.
+func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {
+	if config.APIServer().HasAddress(lb.Address) && !wasOn(svc, lb) {
+		return "is that of the API server (" + lb.Address + "): a mistake on it would cut off the whole cluster"
+	}
+	for _, key := range []string{mark.TagOwner, mark.TagCluster} {
+		if value, ok := lb.Tag(key); ok {
+			return fmt.Sprintf("was made by a controller (tag %s=%s) and serves something else", key, value)
+		}
+	}
+	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {
+		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, config.VPCID)
+	}
+	return addressDiffers(lb, svc, params)
+}

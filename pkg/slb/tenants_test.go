@@ -1,0 +1,292 @@
+package slb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// claiming makes a Service that has the label of a CLB and the finalizer, as anybody can write them, and no annotation.
+func claiming(id string) *corev1.Service {
+	svc := reusing("web", id, "true", 443)
+	delete(svc.Annotations, key(annotation.LoadBalancerID))
+	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	svc.Finalizers = []string{"service.k8s.alibaba/resources"}
+	return svc
+}
+
+// TestReusePolicy: the policy decides, whether the annotation names the CLB or the label with the finalizer claims it.
+func TestReusePolicy(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reuse   policy.Reuse
+		allow   string
+		allowed bool
+	}{
+		{"", "", true}, {policy.ReuseAny, "", true},
+		{policy.ReuseTagged, "", false}, {policy.ReuseTagged, "c2", false}, {policy.ReuseTagged, "c1/team", false},
+		{policy.ReuseTagged, "c1", true}, {policy.ReuseTagged, "c2/default,c1/def*", true},
+		{policy.ReuseOff, "c1", false},
+	} {
+		for name, ask := range map[string]func(id string) *corev1.Service{
+			"annotation": func(id string) *corev1.Service { return reusing("web", id, "true", 443) }, "label": claiming,
+		} {
+			t.Run(strings.Join([]string{string(test.reuse), test.allow, name}, " "), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				threeNodes(w)
+				w.config.Policy.LoadBalancerReuse = test.reuse
+				w.restart()
+				tags := []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
+				if test.allow != "" {
+					tags = append(tags, alicloud.Tag{Key: mark.TagAllow, Value: test.allow})
+				}
+				lb := w.makeCLB(tags...)
+				w.makeListener(lb.ID, 443, "by hand")
+				before := w.state()
+				w.put(ask(lb.ID))
+				_ = w.pass("web")
+				listener := w.state()["mine"].Listeners["tcp:443"]["Description"]
+				if taken := listener == "k8s/443/web/default/c1"; taken != test.allowed {
+					t.Errorf("listener %v, taken: %v, want %v", listener, taken, test.allowed)
+				}
+				if test.allowed {
+					return
+				}
+				if diff := cmp.Diff(before, w.state()); diff != "" || len(w.get("web").Status.LoadBalancer.Ingress) != 0 {
+					t.Errorf("status %v, cloud (-before +after):\n%s", w.get("web").Status.LoadBalancer, diff)
+				}
+				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) {
+					t.Errorf("events = %s, want one %s", events, problem.ReasonLoadBalancerNotReusable)
+				}
+				w.change("web", deleteService)
+				w.mustPass("web")
+				if diff := cmp.Diff(before, w.state()); diff != "" || len(w.get("web").Finalizers) != 0 {
+					t.Errorf("after the tear-down (-before +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestReuseIsRevoked: a CLB that loses the tag is left as it is.
+func TestReuseIsRevoked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
+	w.restart()
+	lb := w.makeCLB(alicloud.Tag{Key: mark.TagAllow, Value: testCluster})
+	w.put(reusing("web", lb.ID, "true", 80))
+	w.mustPass("web")
+	if err := w.api.UntagLoadBalancer(t.Context(), lb.ID, []string{mark.TagAllow}); err != nil {
+		t.Fatal(err)
+	}
+	before := w.state()
+	w.deleteNode("c")
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 81 })
+	w.calls()
+	_ = w.pass("web")
+	if diff := cmp.Diff(before, w.state()); diff != "" {
+		t.Errorf("after the tag went (-before +after):\n%s", diff)
+	}
+}
+
+// TestAttributesOfAnOwnersCLB: a Service that does not manage the listeners of an existing CLB changes no attribute and no tag of it.
+func TestAttributesOfAnOwnersCLB(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	lb := w.makeCLB(alicloud.Tag{Key: "owner", Value: "platform"})
+	svc := reusing("web", lb.ID, "false", 80)
+	annotate(svc, annotation.Name, "evil")
+	annotate(svc, annotation.DeleteProtection, "on")
+	annotate(svc, annotation.ModificationProtection, alicloud.ConsoleProtection)
+	annotate(svc, annotation.AdditionalTags, "owner=evil,team=evil")
+	w.put(svc)
+	w.mustPass("web")
+	after := w.lb(lb.ID)
+	after.Tags, lb.Tags = slices.DeleteFunc(after.Tags, func(tag alicloud.Tag) bool { return tag.Key == mark.TagReused }), []alicloud.Tag{{Key: "owner", Value: "platform"}}
+	got := []any{after.Name, after.DeleteProtection, after.ModificationProtection, after.Tags}
+	if diff := cmp.Diff([]any{"mine", "off", "NonProtection", lb.Tags}, got); diff != "" {
+		t.Errorf("CLB of somebody else (-want +got):\n%s", diff)
+	}
+}
+
+// TestTagsOfAnOwnersCLB: tags that an existing CLB had before are neither overwritten nor removed, those that the annotation added go with it.
+func TestTagsOfAnOwnersCLB(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	lb := w.makeCLB(alicloud.Tag{Key: "owner", Value: "platform"}, alicloud.Tag{Key: "same", Value: "1"})
+	svc := reusing("web", lb.ID, "true", 80)
+	annotate(svc, annotation.AdditionalTags, "owner=evil,same=1,team=a")
+	w.put(svc)
+	w.mustPass("web")
+	want := map[string]string{mark.TagReused: "true", "owner": "platform", "same": "1", "team": "a"}
+	if diff := cmp.Diff(want, w.state()["mine"].Tags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
+	}
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "tags owner are not set") {
+		t.Errorf("events = %s, want one that names the tag", events)
+	}
+	w.restart()
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "team=b") })
+	w.mustPass("web")
+	want["team"] = "b"
+	if diff := cmp.Diff(want, w.state()["mine"].Tags); diff != "" {
+		t.Errorf("after a change (-want +got):\n%s", diff)
+	}
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.AdditionalTags)) })
+	w.mustPass("web")
+	delete(want, "team")
+	if diff := cmp.Diff(want, w.state()["mine"].Tags); diff != "" {
+		t.Errorf("without the annotation (-want +got):\n%s", diff)
+	}
+}
+
+// TestAddressOfAnOwnersCLB: the address of an existing CLB whose listeners are its owner's is shown only while it leads to the Service.
+// With it in the status, the nodes would send what is meant for the owner's port to the pods of the Service.
+func TestAddressOfAnOwnersCLB(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	lb := w.makeCLB()
+	w.makeListener(lb.ID, 443, "by hand")
+	w.put(reusing("web", lb.ID, "false", 443))
+	w.put(reusing("shop", lb.ID, "false", 80))
+	w.mustPass("web")
+	w.mustPass("shop")
+	for _, name := range []string{"web", "shop"} {
+		if shown := w.get(name).Status.LoadBalancer.Ingress; len(shown) != 0 {
+			t.Errorf("%s shows %v, want nothing", name, shown)
+		}
+	}
+	groups, err := w.api.DescribeVServerGroups(t.Context(), lb.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, service := range map[int]string{80: "shop", 8443: "web"} {
+		at := slices.IndexFunc(groups, func(g alicloud.VServerGroup) bool { return strings.Contains(g.Name, "/"+service+"/") })
+		listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}, Description: "by hand", VServerGroupID: groups[at].ID, Attributes: alicloud.Attributes{}}
+		if err := w.api.CreateListener(t.Context(), lb.ID, listener); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.restart()
+	w.mustPass("web")
+	w.mustPass("shop")
+	if shown := w.get("shop").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].IP != lb.Address {
+		t.Errorf("shop shows %v, want %s: a listener leads to it", shown, lb.Address)
+	}
+	if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 0 {
+		t.Errorf("web shows %v, want nothing: port 443 leads elsewhere", shown)
+	}
+}
+
+// TestAPIServersCLB: the CLB of the API server is recognised by its address, by its backend servers and by its port.
+func TestAPIServersCLB(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(*world, *alicloud.LoadBalancer) policy.APIServer{
+		"address": func(_ *world, lb *alicloud.LoadBalancer) policy.APIServer {
+			return policy.APIServer{Addresses: []string{lb.Address}}
+		},
+		"instance": func(w *world, lb *alicloud.LoadBalancer) policy.APIServer {
+			w.frontAPIServer(lb.ID, alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 6443}, Weight: 100})
+			return policy.APIServer{Port: 6443, Instances: []string{"i-a"}}
+		},
+		"default servers": func(w *world, lb *alicloud.LoadBalancer) policy.APIServer {
+			w.makeListener(lb.ID, 6443, "by hand")
+			return policy.APIServer{Port: 6443}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			lb := w.makeCLB()
+			known := prepare(w, &lb)
+			w.config.FindAPIServer = func() policy.APIServer { return known }
+			w.restart()
+			before := w.state()
+			w.put(reusing("web", lb.ID, "true", 6443))
+			_ = w.pass("web")
+			if diff := cmp.Diff(before, w.state()); diff != "" {
+				t.Errorf("the CLB of the API server (-before +after):\n%s", diff)
+			}
+			if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], problem.ReasonLoadBalancerNotReusable) {
+				t.Errorf("events = %q, want one %s", events, problem.ReasonLoadBalancerNotReusable)
+			}
+		})
+	}
+}
+
+// frontAPIServer makes a listener on port 6443 of the CLB that leads to the backend server.
+func (w *world) frontAPIServer(id string, server alicloud.Backend) {
+	w.t.Helper()
+	group, err := w.api.CreateVServerGroup(w.t.Context(), id, "masters", []alicloud.Backend{server})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 6443, Protocol: alicloud.ProtocolTCP}, Description: "by hand", VServerGroupID: group, Attributes: alicloud.Attributes{}}
+	if err := w.api.CreateListener(w.t.Context(), id, listener); err != nil {
+		w.t.Fatal(err)
+	}
+	w.calls()
+}
+
+// TestAPIServersCLBStaysAdopted: a Service that was on the CLB of the API server before, on other ports, keeps being served.
+func TestAPIServersCLBStaysAdopted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	lb := w.makeCLB()
+	w.frontAPIServer(lb.ID, alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 6443}, Weight: 100})
+	w.put(reusing("web", lb.ID, "true", 443))
+	w.mustPass("web")
+	w.config.FindAPIServer = func() policy.APIServer {
+		return policy.APIServer{Addresses: []string{lb.Address}, Port: 6443, Instances: []string{"i-a"}}
+	}
+	w.restart()
+	w.mustPass("web")
+	if events := strings.Join(w.newEvents(), "\n"); strings.Contains(events, problem.ReasonLoadBalancerNotReusable) {
+		t.Errorf("events = %s", events)
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 6443 })
+	_ = w.pass("web")
+	if listener := w.state()["mine"].Listeners["tcp:6443"]["Description"]; listener != "by hand" {
+		t.Errorf("the listener of the API server is now %v", listener)
+	}
+}
+
+// TestAllowedIDs: annotations in a namespace name only what the rules allow.
+func TestAllowedIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.config.Policy.AllowedIDs = []policy.IDRule{{Namespaces: []string{"def*"}, IDs: []string{"acl-1"}}, {Namespaces: []string{"other"}, IDs: []string{"*"}}}
+	w.restart()
+	svc := secured("")
+	annotate(svc, annotation.ACLStatus, "on")
+	annotate(svc, annotation.ACLType, "white")
+	annotate(svc, annotation.ACLID, testACL)
+	w.put(svc)
+	w.mustPass("web")
+	if keys := w.listenerKeys(); slices.Contains(keys, "https:443") {
+		t.Errorf("listeners %v, want none with a certificate that the namespace may not use", keys)
+	}
+	events := strings.Join(w.newEvents(), "\n")
+	if !strings.Contains(events, problem.ReasonInvalidAnnotation) || !strings.Contains(events, testCertificate) || strings.Contains(events, testACL+`" is not`) {
+		t.Errorf("events = %s, want one about the certificate only", events)
+	}
+}
