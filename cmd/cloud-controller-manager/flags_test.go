@@ -40,7 +40,7 @@ func TestRoutePeriodDefault(t *testing.T) { //nolint:paralleltest // see parseFl
 	}
 }
 
-// TestOfficialFlagsAreAccepted goes through all flags of the official manager, at the values of its manifests.
+// TestOfficialFlagsAreAccepted goes through all flags of the official CCM, at the values of its manifests.
 func TestOfficialFlagsAreAccepted(t *testing.T) { //nolint:paralleltest // see parseFlags
 	for _, arg := range []string{
 		"--cloud-config=/etc/kubernetes/config/cloud-config.conf", "--cloud-provider=alibabacloud", "--cloud-provider=alicloud",

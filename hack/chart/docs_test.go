@@ -139,12 +139,12 @@ func installed(s *sandbox, k *kubelet) {
 }
 
 // officialManager is a cluster as the vendor's guide leaves it, with a Service that has its load balancer. Whatever the page does with it,
-// the cloud sees no write, and the Service ends as the official manager has left it: so that has nothing to do when it comes back.
+// the cloud sees no write, and the Service ends as the official CCM has left it: so that has nothing to do when it comes back.
 func officialManager(s *sandbox, _ *kubelet) {
 	s.command("deploy/cloud-config.sh --region cn-hangzhou")
 	s.command("kubectl apply -f deploy/example-service.yaml")
 	s.official().stop(s.T)
-	// What only the official manager writes: by this label it sees that a Service has not changed.
+	// What only the official CCM writes: by this label it sees that a Service has not changed.
 	s.must(`kubectl patch service web --subresource status --patch '{"metadata":{"labels":{"service.beta.kubernetes.io/hash":"96f1f447bd09ba7db652c888f47f01e67d52c4e6279a9ce3431a9168"}}}'`)
 	cloud, service := s.cloudOf(), s.serviceOf("web")
 	s.ask(http.MethodDelete, "calls", nil)
@@ -191,10 +191,10 @@ func (s *sandbox) serviceOf(name string) corev1.Service {
 	}
 }
 
-// official installs the official manager and lets it do its work. This project's manager stands for it, with the guide's role and flags:
+// official installs the official CCM and lets it do its work. This project's manager stands for it, with the guide's role and flags:
 // that it takes over what the official one made is tested by pkg/slb, against copies of that.
 func (s *sandbox) official() *process {
-	s.must("kubectl apply -f hack/chart/testdata/official-manager.yaml")
+	s.must("kubectl apply -f hack/chart/testdata/official-ccm.yaml")
 	set, err := s.client.AppsV1().DaemonSets(system).Get(s.Context(), "cloud-controller-manager", metav1.GetOptions{})
 	if err != nil {
 		s.Fatal(err)

@@ -184,7 +184,7 @@ func TestFaultLatencyHoldsTheGroup(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		wantCode(t, other.addBackends(group, `[{"ServerId":"i-1","Port":81}]`), "BackendServer.configuring", 409)
 		testkit.Must(0, <-slow)(t)
-		wantEqual(t, "members", other.members(group), []string{"i-1:80=100"})
+		wantEqual(t, "backend servers", other.servers(group), []string{"i-1:80=100"})
 	})
 }
 

@@ -219,7 +219,7 @@ func TestHealthStatusFollowsTheChecks(t *testing.T) {
 		for health() != want {
 			select {
 			case <-deadline:
-				t.Fatalf("the member is %s, not %s", health(), want)
+				t.Fatalf("the backend server is %s, not %s", health(), want)
 			case <-tick.C:
 			}
 		}

@@ -35,8 +35,8 @@ func (a *account) removeBackends(group, backends string) error {
 	return err
 }
 
-// members describes a group as "server:port=weight", in order.
-func (a *account) members(group string) []string {
+// backend servers describes a group as "server:port=weight", in order.
+func (a *account) servers(group string) []string {
 	a.t.Helper()
 	r := slbapi.CreateDescribeVServerGroupAttributeRequest()
 	r.VServerGroupId = group
@@ -46,7 +46,7 @@ func (a *account) members(group string) []string {
 	})
 }
 
-func TestGroupMembers(t *testing.T) {
+func TestGroupBackends(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
 	for _, id := range []string{"i-1", "i-2", "i-3"} {
@@ -56,14 +56,14 @@ func TestGroupMembers(t *testing.T) {
 	// Lower camel case as the official CCM writes it, quoted numbers, and keys that nobody knows.
 	group := a.newGroup(lb, `[{"serverId":"i-1","port":"80","weight":"10","type":"ecs","IsUserManaged":false,"NodeName":"n"}]`)
 	testkit.Must(0, a.addBackends(group, `[{"ServerId":"i-2","Port":80,"Type":"ecs"},{"ServerId":"i-1","Port":81,"Weight":0}]`))(t)
-	wantEqual(t, "added", a.members(group), []string{"i-1:80=10", "i-1:81=0", "i-2:80=100"})
+	wantEqual(t, "added", a.servers(group), []string{"i-1:80=10", "i-1:81=0", "i-2:80=100"})
 
 	set := slbapi.CreateSetVServerGroupAttributeRequest()
 	set.VServerGroupId, set.VServerGroupName, set.BackendServers = group, "renamed", `[{"ServerId":"i-2","Port":80,"Weight":5}]`
 	testkit.Must(a.slb.SetVServerGroupAttribute(set))(t)
 	set.BackendServers = ""
 	testkit.Must(a.slb.SetVServerGroupAttribute(set))(t)
-	wantEqual(t, "weight", a.members(group), []string{"i-1:80=10", "i-1:81=0", "i-2:80=5"})
+	wantEqual(t, "weight", a.servers(group), []string{"i-1:80=10", "i-1:81=0", "i-2:80=5"})
 	set.BackendServers = `[{"ServerId":"i-3","Port":80}]`
 	_, err := a.slb.SetVServerGroupAttribute(set)
 	wantCode(t, err, "InvalidServerId.NotExist", 400)
@@ -72,7 +72,7 @@ func TestGroupMembers(t *testing.T) {
 	modify := slbapi.CreateModifyVServerGroupBackendServersRequest()
 	modify.VServerGroupId, modify.OldBackendServers, modify.NewBackendServers = group, `[{"ServerId":"i-1","Port":80}]`, `[{"ServerId":"i-3","Port":82,"Weight":1}]`
 	testkit.Must(a.slb.ModifyVServerGroupBackendServers(modify))(t)
-	wantEqual(t, "swapped", a.members(group), []string{"i-2:80=5", "i-3:82=1"})
+	wantEqual(t, "swapped", a.servers(group), []string{"i-2:80=5", "i-3:82=1"})
 
 	list := slbapi.CreateDescribeVServerGroupsRequest()
 	list.LoadBalancerId = lb
@@ -82,16 +82,16 @@ func TestGroupMembers(t *testing.T) {
 	wantCode(t, a.deleteGroup(group), "InvalidParameter", 404)
 }
 
-func TestInterfaceMembers(t *testing.T) {
+func TestInterfaceBackends(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
 	i := a.put("i-1", emulator.InstanceSpec{})
 	group := a.newGroup(a.newLB(), fmt.Sprintf(`[{"ServerId":%q,"ServerIp":%q,"Port":80,"Type":"eni"}]`, i.NetworkInterfaceID, i.PrivateIP))
-	wantEqual(t, "members", a.members(group), []string{i.NetworkInterfaceID + ":80=100"})
+	wantEqual(t, "backend servers", a.servers(group), []string{i.NetworkInterfaceID + ":80=100"})
 	wantCode(t, a.addBackends(group, `[{"ServerId":"eni-none","Port":80,"Type":"eni"}]`), "ResourceNotFound.vServers", 404)
 }
 
-func TestMemberRefusals(t *testing.T) {
+func TestBackendRefusals(t *testing.T) {
 	t.Parallel()
 	config := cloud.DefaultConfig()
 	config.Quotas.BackendsPerLB = 3
@@ -119,7 +119,7 @@ func TestMemberRefusals(t *testing.T) {
 		err := a.addBackends(group, test.backends)
 		t.Run(test.name, func(t *testing.T) { wantCode(t, err, test.code, test.status) })
 	}
-	wantEqual(t, "nothing was added", a.members(group), []string(nil))
+	wantEqual(t, "nothing was added", a.servers(group), []string(nil))
 	a.newTCP(lb, second, 80)
 	wantCode(t, a.deleteGroup(second), "RspoolVipExist", 400)
 }

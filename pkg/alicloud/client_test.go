@@ -161,7 +161,7 @@ func TestListenersAndGroups(t *testing.T) {
 	testkit.Check(t, c.ReplaceBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}, []alicloud.Backend{{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-2", Port: 30081}, Weight: 100}}))
 	testkit.Check(t, c.RemoveBackends(ctx, group, []alicloud.Backend{backend("i-1", 100), backend("i-1", 100)}))
 	if left := testkit.Must(c.DescribeVServerGroup(ctx, group))(t).Backends; len(left) != 1 || left[0].Port != 30081 {
-		t.Errorf("members left: %v", left)
+		t.Errorf("backend servers left: %v", left)
 	}
 	testkit.Check(t, c.DeleteVServerGroup(ctx, group))
 	if _, err := c.DescribeVServerGroup(ctx, group); !alicloud.IsNotFound(err) {

@@ -94,8 +94,8 @@ func TestUrgentCallsGoFirst(t *testing.T) {
 			Waiting
 		}{
 			{"drift", Waiting{Priority: PriorityDrift}},
-			{"late member", Waiting{Priority: PriorityMember, Since: now.Add(time.Second)}},
-			{"early member", Waiting{Priority: PriorityMember, Since: now}},
+			{"late backend", Waiting{Priority: PriorityBackend, Since: now.Add(time.Second)}},
+			{"early backend", Waiting{Priority: PriorityBackend, Since: now}},
 			{"removal", Waiting{Priority: PriorityRemoval, Since: now.Add(2 * time.Second)}},
 			{"old drift", Waiting{Priority: PriorityDrift, Since: now.Add(-5 * time.Minute)}},
 		} {
@@ -109,7 +109,7 @@ func TestUrgentCallsGoFirst(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		want := []string{"old drift", "removal", "early member", "late member", "drift"}
+		want := []string{"old drift", "removal", "early backend", "late backend", "drift"}
 		if diff := cmp.Diff(want, order); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}

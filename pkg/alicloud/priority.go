@@ -13,7 +13,7 @@ type Priority int
 // are out.
 const (
 	PriorityRemoval Priority = iota
-	PriorityMember
+	PriorityBackend
 	PriorityListener
 	PriorityAttribute
 	PriorityDrift

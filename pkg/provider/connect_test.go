@@ -204,7 +204,7 @@ func TestConnectUnderPublishedRole(t *testing.T) {
 	cloud.ctx, cloud.kube = t.Context(), kube
 	cloud.SetInformers(informers.NewSharedInformerFactory(kube, 0))
 	if options := cloud.engines.serviceOptions; options.EndpointSlices != nil || options.Endpoints == nil {
-		t.Error("members are to be read from EndpointSlices, which the role may not list")
+		t.Error("backend servers are to be read from EndpointSlices, which the role may not list")
 	}
 }
 
@@ -251,7 +251,7 @@ func TestBoundsReachWhatTheyBound(t *testing.T) {
 		cloud.ctx, cloud.kube = t.Context(), kube
 		cloud.SetInformers(informers.NewSharedInformerFactory(kube, 0))
 		if got := cloud.client.BackendsPerCall(); got != want {
-			t.Errorf("%d members per call where %d are asked for, want %d", got, given, want)
+			t.Errorf("%d backend servers per call where %d are asked for, want %d", got, given, want)
 		}
 		if routes, wait := cloud.engines.routeOptions.BatchSize, cloud.engines.serviceOptions.NodeDelay; routes != 7 || wait != 3*time.Second {
 			t.Errorf("%d routes per call and %s of wait, want those of the settings", routes, wait)

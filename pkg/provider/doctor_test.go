@@ -138,7 +138,7 @@ var publishedRole = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"events", "endpoints"}, Verbs: []string{"create", "patch", "update"}},
 }
 
-// TestDoctorUnderThePublishedRole: whoever comes from the official manager has its role, under which everything that matters works.
+// TestDoctorUnderThePublishedRole: whoever comes from the official CCM has its role, under which everything that matters works.
 func TestDoctorUnderThePublishedRole(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

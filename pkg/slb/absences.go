@@ -62,6 +62,9 @@ func (m *absences) confirm(ctx context.Context, e *engine, service types.UID, no
 	if err == nil {
 		return nil
 	}
+	if count == 1 {
+		return fmt.Errorf("the CLB of the Service is missing, and no other object can be read either: nothing is created in its place: %w", err)
+	}
 	return fmt.Errorf("%d Services miss their CLBs within a minute, and no other object can be read either: nothing is created in their place: %w", count, err)
 }
 

@@ -119,7 +119,7 @@ func TestManySourceRanges(t *testing.T) {
 	w.drift("web")
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("the next look writes %v", writes)
+		t.Errorf("the next pass writes %v", writes)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
 		<-done
 		w.factory.Shutdown()
 	})
-	members := func() int {
+	servers := func() int {
 		for _, lb := range w.state() {
 			return len(lb.Groups[group])
 		}
@@ -65,7 +65,7 @@ func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
 	// One after the other: the stock controller's node and service workers share a field without a lock.
 	for i, name := range []string{"a", "b"} {
 		w.createNode(name)
-		eventually(t, "member "+name, func() bool { return members() == i+1 })
+		eventually(t, "backend server "+name, func() bool { return servers() == i+1 })
 	}
 	address := w.get("web").Status.LoadBalancer.Ingress[0].IP
 	w.change("web", func(svc *corev1.Service) {

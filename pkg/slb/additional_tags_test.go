@@ -62,7 +62,7 @@ func TestTagsThatLeaveTheAnnotation(t *testing.T) {
 				w.drift("web")
 				w.mustPass("web")
 				if writes := writesOf(w.calls()); len(writes) != 0 {
-					t.Errorf("%s: the next look writes %v", step.name, writes)
+					t.Errorf("%s: the next pass writes %v", step.name, writes)
 				}
 			}
 		})

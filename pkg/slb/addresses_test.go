@@ -67,7 +67,7 @@ func TestServiceShowsTheElasticAddress(t *testing.T) {
 	w.calls()
 	w.mustPass("web")
 	if calls := w.calls(); !slices.Contains(calls, "DescribeEipAddresses") || len(writesOf(calls)) != 0 {
-		t.Errorf("calls of the drift pass %v, want a new look at the elastic addresses and no write", calls)
+		t.Errorf("calls of the drift pass %v, want a new read of the elastic addresses and no write", calls)
 	}
 }
 

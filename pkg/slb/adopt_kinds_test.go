@@ -354,7 +354,7 @@ func reuseKinds() []kind {
 			w.change("web", func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) })
 		}},
 		{name: "a user's CLB with settings, tags and domains", service: func(w *world) *corev1.Service {
-			svc := guest(w, "a.example.com:cert-1", "a=1")
+			svc := onExistingCLB(w, "a.example.com:cert-1", "a=1")
 			annotate(svc, annotation.HealthyThreshold, "4")
 			return svc
 		}},

@@ -83,8 +83,8 @@ func TestTwoCLBsOfOneServiceAreNotGuessedBetween(t *testing.T) {
 	}
 }
 
-// TestMemberQuota: additions that find no room wait for the removals of the same pass.
-func TestMemberQuota(t *testing.T) {
+// TestBackendQuota: additions that find no room wait for the removals of the same pass.
+func TestBackendQuota(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	w.addNode("d")
@@ -93,7 +93,7 @@ func TestMemberQuota(t *testing.T) {
 	w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "InstanceBackendServerNumberOverLimit", "status": 400})
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"i-a 100", "i-b 100", "i-d 100", "i-e 100"}, short(w.state()["a0f5e8a1cweb"].Groups["k8s/30080/web/default/c1"])); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
+		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 }
 
@@ -288,7 +288,7 @@ func (w *world) lbs() []alicloud.LoadBalancer {
 	return all
 }
 
-// TestServerOfAnotherClusterOnAnotherPort: two clusters on the same instances have members in one group; each leaves the other's
+// TestServerOfAnotherClusterOnAnotherPort: two clusters on the same instances have backend servers in one group; each leaves the other's
 // alone, and none is written again and again.
 func TestServerOfAnotherClusterOnAnotherPort(t *testing.T) {
 	t.Parallel()
@@ -304,7 +304,7 @@ func TestServerOfAnotherClusterOnAnotherPort(t *testing.T) {
 	w.converge("web")
 	want := []string{"i-a 100", "i-a 7", "i-b 100", "i-c 100"}
 	if diff := cmp.Diff(want, short(w.state()["mine"].Groups["shared"])); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
+		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 	w.restart()
 	w.calls()
@@ -315,6 +315,6 @@ func TestServerOfAnotherClusterOnAnotherPort(t *testing.T) {
 	w.change("web", deleteService)
 	w.converge("web")
 	if diff := cmp.Diff([]string{"i-a 7"}, short(w.state()["mine"].Groups["shared"])); diff != "" {
-		t.Errorf("members after the tear-down (-want +got):\n%s", diff)
+		t.Errorf("backend servers after the tear-down (-want +got):\n%s", diff)
 	}
 }

@@ -35,7 +35,7 @@ func samples(row annotation.Row) []string {
 }
 
 // TestEveryListenerAnnotationReachesTheCloud puts every value of every row on a listener of every protocol that has it,
-// reads it back from the cloud, and makes sure that the next look finds no difference.
+// reads it back from the cloud, and makes sure that the next pass finds no difference.
 func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 	t.Parallel()
 	for _, row := range annotation.ListenerTable() {
@@ -103,7 +103,7 @@ func putAttribute(t *testing.T, w *world, row annotation.Row, protocol, value st
 	w.drift("web")
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("%s: the next look writes %v", value, writes)
+		t.Errorf("%s: the next pass writes %v", value, writes)
 	}
 }
 
@@ -148,10 +148,10 @@ func TestCLBAnnotations(t *testing.T) {
 			w.drift("web")
 			w.mustPass("web")
 			if writes := writesOf(w.calls()); len(writes) != 0 {
-				t.Errorf("the next look writes %v", writes)
+				t.Errorf("the next pass writes %v", writes)
 			}
 			if events := w.newEvents(); len(events) != 0 {
-				t.Errorf("the next pass tells again: %q", events)
+				t.Errorf("the next pass repeats the event: %q", events)
 			}
 		})
 	}
@@ -234,7 +234,7 @@ func TestDisablePublicFreezesNoBackends(t *testing.T) {
 	}
 }
 
-// mustPassConfigError makes a pass that tells of a mistake in the configuration and is not repeated at once.
+// mustPassConfigError makes a pass that reports a mistake in the configuration and is not repeated at once.
 func (w *world) mustPassConfigError(name string) {
 	w.t.Helper()
 	w.newEvents()

@@ -19,9 +19,9 @@ import (
 
 func goesAway(n *corev1.Node) { n.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(0, 0))) }
 
-// TestMembersOfPodsWithNumbersOfTheirOwn: a named target port has another number in the pods of a new version; each is a
-// member at its own.
-func TestMembersOfPodsWithNumbersOfTheirOwn(t *testing.T) {
+// TestBackendsOfPodsWithNumbersOfTheirOwn: a named target port has another number in the pods of a new version; each is a
+// backend server at its own.
+func TestBackendsOfPodsWithNumbersOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
 	eni(c.svc)
@@ -32,8 +32,8 @@ func TestMembersOfPodsWithNumbersOfTheirOwn(t *testing.T) {
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2"}
 	model, problems := c.build()
 	want := []string{"eni-1/10.9.0.1:8080 weight 100", "eni-2/10.9.0.2:9090 weight 100"}
-	if diff := cmp.Diff(want, memberLines(model)); diff != "" || len(problems) > 0 {
-		t.Errorf("members (-want +got), problems %v:\n%s", problems, diff)
+	if diff := cmp.Diff(want, backendLines(model)); diff != "" || len(problems) > 0 {
+		t.Errorf("backend servers (-want +got), problems %v:\n%s", problems, diff)
 	}
 }
 
@@ -51,12 +51,12 @@ func TestTargetPortChange(t *testing.T) {
 	if diff := cmp.Diff(want, writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"eni 100"}, w.podMembers("k8s/9090/web/default/c1")); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"eni 100"}, w.podBackends("k8s/9090/web/default/c1")); diff != "" {
+		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 }
 
-// TestVirtualNodesInPodMode: a pod on a virtual node is a member like any other, whether the node is ready or not.
+// TestVirtualNodesInPodMode: a pod on a virtual node is a backend server like any other, whether the node is ready or not.
 func TestVirtualNodesInPodMode(t *testing.T) {
 	t.Parallel()
 	c := newBuildCase(80)
@@ -65,8 +65,8 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 	c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk")}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2"}
 	model, _ := c.build()
-	if diff := cmp.Diff([]string{"eni-1/10.9.0.1:8080 weight 100", "eni-2/10.9.0.2:8080 weight 100"}, memberLines(model)); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"eni-1/10.9.0.1:8080 weight 100", "eni-2/10.9.0.2:8080 weight 100"}, backendLines(model)); diff != "" {
+		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 }
 
@@ -84,8 +84,8 @@ func TestMixedGroup(t *testing.T) {
 		"i-a:30080 weight 100", "eni-2/10.9.0.2:8080 weight 100",
 		"draining i-b:30080 weight 0", "draining eni-3/10.9.0.3:8080 weight 0", "doubt, gone []",
 	}
-	if diff := cmp.Diff(want, memberLines(model)); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, backendLines(model)); diff != "" {
+		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{problem.ReasonSkipSyncBackends}, reasons(problems)); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
@@ -103,7 +103,7 @@ func TestNodeLabelsThatExclude(t *testing.T) {
 			c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.1.1@b")}
 			model, _ := c.build()
 			if len(model.Groups[0].Backends) != 1 || model.Groups[0].Backends[0].ServerID != "i-a" {
-				t.Errorf("%s, %s: members %v, want i-a", label, policy, memberLines(model))
+				t.Errorf("%s, %s: backend servers %v, want i-a", label, policy, backendLines(model))
 			}
 		}
 	}
@@ -156,17 +156,17 @@ func TestServiceWithoutSelector(t *testing.T) {
 	w.putSlice(slice)
 	w.put(svc)
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"eni 100"}, w.podMembers("k8s/8080/web/default/c1")); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{"eni 100"}, w.podBackends("k8s/8080/web/default/c1")); diff != "" {
+		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 	if events := w.newEvents(); len(events) != 1 {
 		t.Errorf("events %q, want the success alone", events)
 	}
-	// With nodes as members, kube-proxy leads to the address; every node is a member.
+	// With nodes as backend servers, kube-proxy leads to the address; every node is a backend server.
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, annotation.BackendType) })
 	w.mustPass("web")
-	if n := len(w.podMembers("k8s/30080/web/default/c1")); n != 3 {
-		t.Errorf("%d members, want 3 nodes", n)
+	if n := len(w.podBackends("k8s/30080/web/default/c1")); n != 3 {
+		t.Errorf("%d backend servers, want 3 nodes", n)
 	}
 }
 

@@ -38,13 +38,13 @@ func (w *world) addFarNode(name string) {
 	w.putNode(testNode(name))
 }
 
-func (w *world) members(group string) []string {
+func (w *world) servers(group string) []string {
 	return short(w.state()["a0f5e8a1cweb"].Groups[group])
 }
 
-func (w *world) wantMembers(what string, want ...string) {
+func (w *world) wantBackends(what string, want ...string) {
 	w.t.Helper()
-	if diff := cmp.Diff(want, w.members(webGroup)); diff != "" {
+	if diff := cmp.Diff(want, w.servers(webGroup)); diff != "" {
 		w.t.Errorf("%s: backend servers (-want +got):\n%s", what, diff)
 	}
 }
@@ -71,13 +71,13 @@ func TestNodeOfAnotherVPCBlocksNoOther(t *testing.T) {
 			w.addFarNode("far")
 			w.put(testService("web", 80))
 			w.wantRefusal("i-far", code)
-			w.wantMembers("new Service", "i-a 100", "i-b 100", "i-c 100")
+			w.wantBackends("new Service", "i-a 100", "i-b 100", "i-c 100")
 			if listeners := w.state()["a0f5e8a1cweb"].Listeners; len(listeners) != 1 {
 				t.Errorf("listeners %v, want one", listeners)
 			}
 			w.addNode("d")
 			w.wantRefusal("i-far", code)
-			w.wantMembers("a node joins", "i-a 100", "i-b 100", "i-c 100", "i-d 100")
+			w.wantBackends("a node joins", "i-a 100", "i-b 100", "i-c 100", "i-d 100")
 			if events := w.newEvents(); slices.ContainsFunc(events[1:], func(e string) bool { return strings.Contains(e, code) }) {
 				t.Errorf("events %q, want one about the refusal", events)
 			}
@@ -102,14 +102,14 @@ func TestInstanceAtItsQuotaBlocksNoOther(t *testing.T) {
 			w.addNode("c")
 			w.put(testService("web", 80))
 			w.wantRefusal("i-a", code)
-			w.wantMembers("new Service", "i-b 100", "i-c 100")
+			w.wantBackends("new Service", "i-b 100", "i-c 100")
 		})
 	}
 }
 
-// TestRefusedMemberBlocksNoCertificateRotation: the listener follows its annotation while a backend server is refused, and also while
+// TestRefusedBackendBlocksNoCertificateRotation: the listener follows its annotation while a backend server is refused, and also while
 // the CLB has no room for one.
-func TestRefusedMemberBlocksNoCertificateRotation(t *testing.T) {
+func TestRefusedBackendBlocksNoCertificateRotation(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{"refused": "NetworkConflict", "quota": "InstanceBackendServerNumberOverLimit"} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestNodePortChangeAtQuotaConverges(t *testing.T) {
 		w.mustPass("web")
 		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31000 })
 		w.mustPass("web")
-		if diff := cmp.Diff([]string{"i-a 100", "i-b 100", "i-c 100"}, w.members("k8s/31000/web/default/c1")); diff != "" {
+		if diff := cmp.Diff([]string{"i-a 100", "i-b 100", "i-c 100"}, w.servers("k8s/31000/web/default/c1")); diff != "" {
 			t.Errorf("quota %d: backend servers (-want +got):\n%s", quota, diff)
 		}
 		if groups := w.state()["a0f5e8a1cweb"].Groups; len(groups) != 1 {
@@ -194,8 +194,8 @@ func TestRefusedReplacementEmptiesNoGroup(t *testing.T) {
 		w.addFarNode("far-" + name)
 	}
 	w.wantRefusal("i-far-a", "NetworkConflict")
-	w.wantMembers("all refused", "i-a 100", "i-b 100", "i-c 100")
+	w.wantBackends("all refused", "i-a 100", "i-b 100", "i-c 100")
 	w.addNode("d")
 	w.wantRefusal("i-far-a", "NetworkConflict")
-	w.wantMembers("one accepted", "i-d 100")
+	w.wantBackends("one accepted", "i-d 100")
 }

@@ -111,7 +111,7 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 			w.fault(map[string]any{"action": test.action, "code": test.code, "status": 400, "times": 2})
 			for range 2 {
 				if err := w.pass("web"); err == nil {
-					t.Fatal("the pass does not tell of the refusal")
+					t.Fatal("the pass does not report the refusal")
 				}
 			}
 			if text := w.recorded("web"); !strings.Contains(text, string(annotation.HealthyThreshold)) {

@@ -76,7 +76,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func (r *running) members(group string) int {
+func (r *running) servers(group string) int {
 	for _, lb := range r.state() {
 		return len(lb.Groups[group])
 	}
@@ -95,11 +95,11 @@ func TestControllerFollowsServiceAndNodes(t *testing.T) {
 	eventually(t, "address in the status", func() bool { return len(r.get("web").Status.LoadBalancer.Ingress) == 1 })
 
 	r.createNode("d")
-	eventually(t, "fourth member", func() bool { return r.members(group) == 4 })
+	eventually(t, "fourth backend server", func() bool { return r.servers(group) == 4 })
 	if err := r.kube.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "three members", func() bool { return r.members(group) == 3 })
+	eventually(t, "three backend servers", func() bool { return r.servers(group) == 3 })
 
 	if _, err := r.kube.DiscoveryV1().EndpointSlices(testNamespace).Create(t.Context(),
 		testSlice(testPort(80, corev1.ProtocolTCP), "10.9.0.1@b"), metav1.CreateOptions{}); err != nil {

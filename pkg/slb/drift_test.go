@@ -56,7 +56,7 @@ func TestChangeAtDriftTimeIsNotDrift(t *testing.T) {
 		w.mustPass("web")
 		writes := seen.take()
 		maps.DeleteFunc(writes, func(action string, _ alicloud.Priority) bool { return action[:8] == "Describe" })
-		want := map[string]alicloud.Priority{"AddVServerGroupBackendServers": alicloud.PriorityMember, "StartLoadBalancerListener": alicloud.PriorityDrift}
+		want := map[string]alicloud.Priority{"AddVServerGroupBackendServers": alicloud.PriorityBackend, "StartLoadBalancerListener": alicloud.PriorityDrift}
 		if diff := cmp.Diff(want, writes); diff != "" {
 			t.Errorf("priorities (-want +got):\n%s", diff)
 		}

@@ -51,9 +51,9 @@ func TestEditRepairsWhatWasChangedByHand(t *testing.T) {
 	}
 }
 
-// TestRenamedServiceLosesSharedMembers: two Services have the same pods in one group, where each pod can be only once. When the one that
+// TestRenamedServiceLosesSharedBackends: two Services have the same pods in one group, where each pod can be only once. When the one that
 // put them in goes, the next pass over the other one puts them in again.
-func TestRenamedServiceLosesSharedMembers(t *testing.T) {
+func TestRenamedServiceLosesSharedBackends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)

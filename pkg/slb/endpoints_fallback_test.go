@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// TestMembersFromEndpoints: with a role that may not list EndpointSlices the backend servers are the same.
-func TestMembersFromEndpoints(t *testing.T) {
+// TestBackendsFromEndpoints: with a role that may not list EndpointSlices the backend servers are the same.
+func TestBackendsFromEndpoints(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.withoutSlices = true
@@ -24,7 +24,7 @@ func TestMembersFromEndpoints(t *testing.T) {
 	for _, step := range []struct {
 		name    string
 		items   []string
-		members []string
+		servers []string
 	}{
 		{"three", []string{"10.9.0.1@a", "10.9.0.2@a", "10.9.1.1@b", "?10.9.2.1@c"}, []string{"i-a 2", "i-b 1"}},
 		{"moved", []string{"10.9.0.1@a", "10.9.2.1@c"}, []string{"i-a 1", "i-c 1"}},
@@ -35,7 +35,7 @@ func TestMembersFromEndpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.mustPass("web")
-		if diff := cmp.Diff(step.members, short(w.state()["a0f5e8a1cweb"].Groups["k8s/30080/web/default/c1"])); diff != "" {
+		if diff := cmp.Diff(step.servers, short(w.state()["a0f5e8a1cweb"].Groups["k8s/30080/web/default/c1"])); diff != "" {
 			t.Errorf("%s: backend servers (-want +got):\n%s", step.name, diff)
 		}
 	}
@@ -62,7 +62,7 @@ func TestControllerFollowsEndpoints(t *testing.T) {
 	if _, err := r.kube.CoreV1().Endpoints(testNamespace).Create(t.Context(), endpoints, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the node is a backend server", func() bool { return r.members("k8s/30080/web/default/c1") == 1 })
+	eventually(t, "the node is a backend server", func() bool { return r.servers("k8s/30080/web/default/c1") == 1 })
 }
 
 func withoutSlices(w *world) { w.withoutSlices = true }

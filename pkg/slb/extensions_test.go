@@ -84,7 +84,7 @@ func TestDomainExtensions(t *testing.T) {
 				w.drift("web")
 				w.mustPass("web")
 				if writes := writesOf(w.calls()); len(writes) != 0 {
-					t.Errorf("%q: the next look writes %v", step.value, writes)
+					t.Errorf("%q: the next pass writes %v", step.value, writes)
 				}
 			}
 		})
@@ -202,7 +202,7 @@ func TestExpiredCertificateThatIsServed(t *testing.T) {
 	w.mustPass("web")
 	events := w.newEvents()
 	if len(events) != 2 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonCertificateExpired) {
-		t.Errorf("events %q, want one %s and one of the new member", events, problem.ReasonCertificateExpired)
+		t.Errorf("events %q, want one %s and one of the new backend server", events, problem.ReasonCertificateExpired)
 	}
 }
 

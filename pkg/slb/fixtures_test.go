@@ -54,15 +54,15 @@ func testSlice(port corev1.ServicePort, items ...string) *discoveryv1.EndpointSl
 	return testkit.EndpointSlice("web", port, items...)
 }
 
-// memberLines shows the groups of a model for people.
-func memberLines(model *model.Model) []string {
+// backendLines shows the groups of a model for people.
+func backendLines(model *model.Model) []string {
 	var lines []string
 	for _, group := range model.Groups {
-		for _, member := range group.Backends {
-			lines = append(lines, member.String())
+		for _, server := range group.Backends {
+			lines = append(lines, server.String())
 		}
-		for _, member := range group.Draining {
-			lines = append(lines, "draining "+member.String())
+		for _, server := range group.Draining {
+			lines = append(lines, "draining "+server.String())
 		}
 		if group.Doubt {
 			lines = append(lines, fmt.Sprintf("doubt, gone %v", sortedGone(group)))

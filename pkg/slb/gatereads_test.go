@@ -132,7 +132,7 @@ func TestRestartKeepsPodsThatWait(t *testing.T) {
 						t.Fatal(err)
 					}
 					want := map[bool]int{true: 2, false: 1}[waits || !known]
-					if backends := len(w.podMembers(gateGroup)); backends != want {
+					if backends := len(w.podBackends(gateGroup)); backends != want {
 						t.Fatalf("pass %d: %d backends, want %d; p was read: %v", passes, backends, want, known)
 					}
 					if read && known {
@@ -163,9 +163,9 @@ func TestPodOnSilentNodeDoesNotWait(t *testing.T) {
 		w.putNode(testNode("a", notReady))
 		ready("q")
 		for i, step := range []gateStep{
-			{gates: [2]string{"False/ServerNotRegistered", ""}, members: 1},
-			{gates: [2]string{"False/ServerNotRegistered", ""}, members: 1},
-			{act: func(w *world, _ func(...string)) { w.putNode(testNode("a")) }, gates: [2]string{registered, ""}, members: 2},
+			{gates: [2]string{"False/ServerNotRegistered", ""}, servers: 1},
+			{gates: [2]string{"False/ServerNotRegistered", ""}, servers: 1},
+			{act: func(w *world, _ func(...string)) { w.putNode(testNode("a")) }, gates: [2]string{registered, ""}, servers: 2},
 		} {
 			if step.act != nil {
 				step.act(w, ready)

@@ -107,9 +107,9 @@ func gateWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, ready f
 type gateStep struct {
 	act   func(w *world, ready func(names ...string))
 	fails bool
-	// gates are those of p and q, members how many the group has.
+	// gates are those of p and q, backend servers how many the group has.
 	gates   [2]string
-	members int
+	servers int
 	// writes to the cloud; nil is not looked at.
 	writes []string
 	// requests about pods, quiet none at all, unwritten no write to one; otherwise they are not looked at.
@@ -119,7 +119,7 @@ type gateStep struct {
 
 const registered = "True/ServerRegistered"
 
-// TestReadinessGates: a pod that waits for nothing but its gate becomes a member, then its gate opens; and what keeps it closed.
+// TestReadinessGates: a pod that waits for nothing but its gate becomes a backend server, then its gate opens; and what keeps it closed.
 func TestReadinessGates(t *testing.T) {
 	t.Parallel()
 	pod := func(name string, containersReady bool, gates ...string) func(*world, func(...string)) {
@@ -142,39 +142,39 @@ func TestReadinessGates(t *testing.T) {
 		change func(*corev1.Service)
 		steps  []gateStep
 	}{
-		{"opens for a member", nil, []gateStep{
-			{act: all(pod("p", true, webGate), pod("q", false, webGate)), gates: [2]string{registered, ""}, members: 1},
-			{act: all(endpoints("p"), pod("q", true)), gates: [2]string{registered, registered}, members: 2, writes: []string{"AddVServerGroupBackendServers"}},
-			{act: endpoints("p", "q"), gates: [2]string{registered, registered}, members: 2, writes: []string{}, quiet: true},
+		{"opens for a backend server", nil, []gateStep{
+			{act: all(pod("p", true, webGate), pod("q", false, webGate)), gates: [2]string{registered, ""}, servers: 1},
+			{act: all(endpoints("p"), pod("q", true)), gates: [2]string{registered, registered}, servers: 2, writes: []string{"AddVServerGroupBackendServers"}},
+			{act: endpoints("p", "q"), gates: [2]string{registered, registered}, servers: 2, writes: []string{}, quiet: true},
 		}},
 		{"closes until the pod is back", nil, []gateStep{
-			{act: both, gates: [2]string{registered, registered}, members: 2},
-			{act: all(endpoints("q"), pod("p", false)), gates: [2]string{"False/ServerNotRegistered", registered}, members: 1},
-			{act: pod("p", true), gates: [2]string{registered, registered}, members: 2},
+			{act: both, gates: [2]string{registered, registered}, servers: 2},
+			{act: all(endpoints("q"), pod("p", false)), gates: [2]string{"False/ServerNotRegistered", registered}, servers: 1},
+			{act: pod("p", true), gates: [2]string{registered, registered}, servers: 2},
 		}},
 		{"says that the address has no network interface", nil, []gateStep{
-			{act: all(both, func(w *world, _ func(...string)) { w.emulator.ReleaseInstance("i-b") }), gates: [2]string{registered, "False/ServerInvalidServer"}, members: 1},
-			{act: nothing, gates: [2]string{registered, "False/ServerInvalidServer"}, members: 1, unwritten: true},
+			{act: all(both, func(w *world, _ func(...string)) { w.emulator.ReleaseInstance("i-b") }), gates: [2]string{registered, "False/ServerInvalidServer"}, servers: 1},
+			{act: nothing, gates: [2]string{registered, "False/ServerInvalidServer"}, servers: 1, unwritten: true},
 		}},
 		{"waits for the write", nil, []gateStep{
 			{act: all(pod("p", false, webGate), pod("q", false, webGate))},
 			{act: all(pod("p", true), func(w *world, _ func(...string)) {
 				w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "InternalError", "status": 500})
 			}), fails: true},
-			{act: func(w *world, _ func(...string)) { w.clearFaults() }, gates: [2]string{registered, ""}, members: 1},
+			{act: func(w *world, _ func(...string)) { w.clearFaults() }, gates: [2]string{registered, ""}, servers: 1},
 		}},
 		{"stays closed where the weight is 0", func(svc *corev1.Service) { annotate(svc, annotation.DefaultWeight, "0") }, []gateStep{
-			{act: all(pod("p", true, webGate), pod("q", false)), members: 1},
+			{act: all(pod("p", true, webGate), pod("q", false)), servers: 1},
 		}},
 		{"of others: such pods are read once", nil, []gateStep{
 			{act: all(pod("p", true, "example.com/other"), pod("q", true, backend.GatePrefix+"another-service")), requests: 2},
 			{act: nothing, quiet: true},
 		}},
-		{"is of no interest where nodes are the members", func(svc *corev1.Service) { delete(svc.Annotations, annotation.BackendType) }, []gateStep{
+		{"is of no interest where nodes are the backend servers", func(svc *corev1.Service) { delete(svc.Annotations, annotation.BackendType) }, []gateStep{
 			{act: both, quiet: true},
 		}},
 		{"opens where endpoints are called ready before their pods are", func(svc *corev1.Service) { svc.Spec.PublishNotReadyAddresses = true }, []gateStep{
-			{act: all(endpoints("p", "q"), pod("p", true, webGate), pod("q", false)), gates: [2]string{registered, ""}, members: 2},
+			{act: all(endpoints("p", "q"), pod("p", true, webGate), pod("q", false)), gates: [2]string{registered, ""}, servers: 2},
 		}},
 		{"is not the last one that the pod waits for", nil, []gateStep{
 			{act: all(pod("p", true, webGate, "example.com/other"), pod("q", false))},
@@ -211,8 +211,8 @@ func (w *world) check(number int, step gateStep) {
 	if gates := [2]string{w.gateOfPod("p"), w.gateOfPod("q")}; gates != step.gates {
 		w.t.Errorf("step %d: gates %q, want %q", number, gates, step.gates)
 	}
-	if members := len(w.podMembers("k8s/8080/web/default/c1")); members != step.members {
-		w.t.Errorf("step %d: %d members, want %d", number, members, step.members)
+	if servers := len(w.podBackends("k8s/8080/web/default/c1")); servers != step.servers {
+		w.t.Errorf("step %d: %d backend servers, want %d", number, servers, step.servers)
 	}
 	if step.writes != nil && !slices.Equal(writes, step.writes) {
 		w.t.Errorf("step %d: writes %v, want %v", number, writes, step.writes)
@@ -225,15 +225,15 @@ func (w *world) check(number int, step gateStep) {
 	}
 }
 
-// TestWaitingPodIsLookedAtAgain: no event tells when the containers of a pod get ready.
-func TestWaitingPodIsLookedAtAgain(t *testing.T) {
+// TestWaitingPodIsReadAgain: no event tells when the containers of a pod get ready.
+func TestWaitingPodIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w, _ := gateWorld(t)
 	w.putPod("p", true, webGate)
 	w.putPod("q", false, webGate)
 	w.mustPass("web")
 	if wait, err := w.Reconcile(t.Context(), w.get("web")); err != nil || wait != backend.MinGateWait {
-		t.Errorf("the next look is due in %s, %v; want %s", wait, err, backend.MinGateWait)
+		t.Errorf("the next pass is due in %s, %v; want %s", wait, err, backend.MinGateWait)
 	}
 }
 
@@ -251,10 +251,10 @@ func TestRoleWithoutPods(t *testing.T) {
 			ready("q")
 			w.mustPass("web")
 			w.mustPass("web")
-			members := w.podMembers("k8s/8080/web/default/c1")
+			servers := w.podBackends("k8s/8080/web/default/c1")
 			events := strings.Join(w.newEvents(), "\n")
-			if want := map[string]int{"get": 1, "patch": 2}[verb]; len(members) != want {
-				t.Errorf("%d members, want %d", len(members), want)
+			if want := map[string]int{"get": 1, "patch": 2}[verb]; len(servers) != want {
+				t.Errorf("%d backend servers, want %d", len(servers), want)
 			}
 			if want := map[string]int{"get": 0, "patch": 1}[verb]; strings.Count(events, problem.ReasonFailedUpdateGate) != want {
 				t.Errorf("events %q, want %d %s", events, want, problem.ReasonFailedUpdateGate)

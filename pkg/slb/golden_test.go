@@ -213,8 +213,8 @@ func modelText(m *model.Model) string {
 	}
 	for _, group := range m.Groups {
 		fmt.Fprintf(&text, "group %s\n", group.Name)
-		for _, member := range group.Backends {
-			fmt.Fprintf(&text, "  %s\n", member)
+		for _, server := range group.Backends {
+			fmt.Fprintf(&text, "  %s\n", server)
 		}
 		if group.KeepWeights {
 			text.WriteString("  weights stay\n")

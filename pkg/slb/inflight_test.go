@@ -62,7 +62,7 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 		w.calls()
 		wait, err := w.Reconcile(t.Context(), w.get("web"))
 		if calls := w.calls(); err != nil || len(calls) != 0 || wait < testResyncPeriod/2 {
-			t.Errorf("calls %v, the next look in %s, %v; want rest", calls, wait, err)
+			t.Errorf("calls %v, the next pass in %s, %v; want rest", calls, wait, err)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestInvalidVGroupPortMovesNoBackends(t *testing.T) {
 		"PortNamedTwice": {func(*corev1.Service) {}, func(svc *corev1.Service, group string) {
 			annotate(svc, annotation.VGroupPort, group+":80,rsp-other:80")
 		}},
-		"InvalidCertTakesNoMembersOut": {https, func(svc *corev1.Service, _ string) { delete(svc.Annotations, key(annotation.CertID)) }},
+		"InvalidCertTakesNoBackendsOut": {https, func(svc *corev1.Service, _ string) { delete(svc.Annotations, key(annotation.CertID)) }},
 	} {
 		for _, restarts := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restart %v", name, restarts), func(t *testing.T) {

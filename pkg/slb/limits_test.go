@@ -186,7 +186,7 @@ func (f *fleet) within(what string, began time.Time, calls []emulator.Call, n in
 	}
 }
 
-// removedFirst checks that no group gets a member while it still has the dead one.
+// removedFirst checks that no group gets a backend server while it still has the dead one.
 func (f *fleet) removedFirst(died time.Time, calls []emulator.Call) {
 	f.t.Helper()
 	clean := map[string]bool{}
@@ -197,7 +197,7 @@ func (f *fleet) removedFirst(died time.Time, calls []emulator.Call) {
 		case call.Action != "AddVServerGroupBackendServers":
 			clean[group] = true
 		case !clean[group]:
-			f.t.Fatalf("group %s got a member at %s before it lost the dead one", group, call.Time)
+			f.t.Fatalf("group %s got a backend server at %s before it lost the dead one", group, call.Time)
 		}
 	}
 }

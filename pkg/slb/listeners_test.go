@@ -58,7 +58,7 @@ func TestProtocolChanges(t *testing.T) {
 		w.drift("web")
 		w.mustPass("web")
 		if writes := writesOf(w.calls()); len(writes) != 0 {
-			t.Errorf("%s: the next look writes %v", step.value, writes)
+			t.Errorf("%s: the next pass writes %v", step.value, writes)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestForwarding(t *testing.T) {
 	w.drift("web")
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("the next look writes %v", writes)
+		t.Errorf("the next pass writes %v", writes)
 	}
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ForwardPort)) })
 	w.mustPass("web")
@@ -132,7 +132,7 @@ func TestPortsChange(t *testing.T) {
 	}
 }
 
-// TestLocalFollowsItsEndpoints: with externalTrafficPolicy Local the members are where the pods are.
+// TestLocalFollowsItsEndpoints: with externalTrafficPolicy Local the backend servers are where the pods are.
 func TestLocalFollowsItsEndpoints(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)
@@ -149,7 +149,7 @@ func TestLocalFollowsItsEndpoints(t *testing.T) {
 	w.mustPass("web")
 	w.calls()
 	const group = "k8s/30080/web/default/c1"
-	members := func() []string { return w.state()["a0f5e8a1cweb"].Groups[group] }
+	servers := func() []string { return w.state()["a0f5e8a1cweb"].Groups[group] }
 	if got := w.state()["a0f5e8a1cweb"].Listeners["tcp:80"]["Scheduler"]; got != "wrr" {
 		t.Errorf("scheduler %v, want wrr: the others ignore the weights", got)
 	}
@@ -157,7 +157,7 @@ func TestLocalFollowsItsEndpoints(t *testing.T) {
 		name    string
 		items   []string
 		calls   []string
-		members []string
+		servers []string
 	}{
 		{"unchanged", []string{"10.9.0.1@a", "10.9.0.2@a", "10.9.1.1@b"}, nil, []string{"i-a 2", "i-b 1"}},
 		{"moved", []string{"10.9.0.1@a", "10.9.0.2@a", "10.9.2.1@c"}, []string{"ModifyVServerGroupBackendServers"}, []string{"i-a 2", "i-c 1"}},
@@ -170,8 +170,8 @@ func TestLocalFollowsItsEndpoints(t *testing.T) {
 		if diff := cmp.Diff(step.calls, w.calls()); diff != "" {
 			t.Errorf("%s: calls (-want +got):\n%s", step.name, diff)
 		}
-		if diff := cmp.Diff(step.members, short(members())); diff != "" {
-			t.Errorf("%s: members (-want +got):\n%s", step.name, diff)
+		if diff := cmp.Diff(step.servers, short(servers())); diff != "" {
+			t.Errorf("%s: backend servers (-want +got):\n%s", step.name, diff)
 		}
 	}
 	// An empty cache looks the same as a Service without endpoints, and is no reason to cut its users off.
@@ -237,11 +237,11 @@ func onePodMore(t *testing.T) {
 	}
 }
 
-// short reduces members to server and weight, sorted.
-func short(members []string) []string {
+// short reduces backend servers to server and weight, sorted.
+func short(servers []string) []string {
 	var out []string
-	for _, member := range members {
-		fields := strings.Fields(member)
+	for _, server := range servers {
+		fields := strings.Fields(server)
 		server, _, _ := strings.Cut(fields[1], ":")
 		out = append(out, server+" "+fields[3])
 	}

@@ -136,17 +136,17 @@ func reuses() []operation {
 			w.converge("web")
 		}, changing(deleteService)},
 		{"reuse with tags and domains", func(w *world) { threeNodes(w); w.makeCLB() }, func(w *world) {
-			w.put(guestOn("web", w.onlyCLB(), "a.example.com:cert-1", "a=1"))
+			w.put(onExisting("web", w.onlyCLB(), "a.example.com:cert-1", "a=1"))
 		}},
-		{"tags and domains of a reused CLB changed", guested, changing(func(svc *corev1.Service) {
+		{"tags and domains of a reused CLB changed", withExtensionsAndTags, changing(func(svc *corev1.Service) {
 			annotate(svc, annotation.DomainExtensions, "b.example.com:cert-1")
 			annotate(svc, annotation.AdditionalTags, "b=1")
 		})},
-		{"tags and domains of a reused CLB removed", guested, changing(func(svc *corev1.Service) {
+		{"tags and domains of a reused CLB removed", withExtensionsAndTags, changing(func(svc *corev1.Service) {
 			setOrDelete(svc, annotation.DomainExtensions, "")
 			setOrDelete(svc, annotation.AdditionalTags, "")
 		})},
-		{"end of reuse with tags and domains", guested, changing(deleteService)},
+		{"end of reuse with tags and domains", withExtensionsAndTags, changing(deleteService)},
 		{"group of others joined", func(w *world) {
 			threeNodes(w)
 			w.makeGroup(w.makeCLB().ID, "shared", "9.9.9.9")
@@ -171,10 +171,10 @@ func reuses() []operation {
 	}
 }
 
-// guested makes a world in which a Service has tags and domain extensions on an existing CLB.
-func guested(w *world) {
+// withExtensionsAndTags makes a world in which a Service has tags and domain extensions on an existing CLB.
+func withExtensionsAndTags(w *world) {
 	threeNodes(w)
-	w.put(guest(w, "a.example.com:cert-1", "a=1"))
+	w.put(onExistingCLB(w, "a.example.com:cert-1", "a=1"))
 	w.converge("web")
 }
 

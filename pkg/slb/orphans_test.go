@@ -62,7 +62,7 @@ func everyKindOfOwner(w *world) {
 	closed := testService("closed", 81)
 	closed.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
 	for _, svc := range []*corev1.Service{
-		testService("kept", 80), closed, reusing("guest", shared.ID, "true", 82), joining("joined", shared.ID, group+":83", 83),
+		testService("kept", 80), closed, reusing("joining", shared.ID, "true", 82), joining("joined", shared.ID, group+":83", 83),
 	} {
 		w.put(svc)
 		w.converge(svc.Name)
@@ -81,7 +81,7 @@ func TestOrphans(t *testing.T) {
 		{"every Service is there", everyKindOfOwner, nil},
 		{"Services whose finalizer somebody removed", func(w *world) {
 			everyKindOfOwner(w)
-			for _, name := range []string{"closed", "guest", "joined"} {
+			for _, name := range []string{"closed", "joining", "joined"} {
 				w.vanish(name)
 			}
 		}, []string{
@@ -89,22 +89,22 @@ func TestOrphans(t *testing.T) {
 			"backend server i-a:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
 			"backend server i-b:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
 			"backend server i-c:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
-			"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest does not exist",
+			"listener tcp:82 (k8s/82/joining/default/c1) in lb: Service default/joining does not exist",
 			"listener tcp:83 (k8s/83/joined/default/c1) in lb: Service default/joined does not exist",
 			"load balancer lb (a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
-			"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest does not exist",
+			"vServer group rsp (k8s/30082/joining/default/c1) in lb: Service default/joining does not exist",
 		}},
 		{"a Service that is on another CLB now", func(w *world) {
-			w.put(reusing("guest", w.makeCLB().ID, "true", 82))
-			w.converge("guest")
+			w.put(reusing("joining", w.makeCLB().ID, "true", 82))
+			w.converge("joining")
 			second := w.makeCLB()
-			w.change("guest", func(svc *corev1.Service) {
+			w.change("joining", func(svc *corev1.Service) {
 				svc.Labels[service.LabelLoadBalancerID] = second.ID
 				annotate(svc, annotation.LoadBalancerID, second.ID)
 			})
 		}, []string{
-			"listener tcp:82 (k8s/82/guest/default/c1) in lb: Service default/guest is on another CLB",
-			"vServer group rsp (k8s/30082/guest/default/c1) in lb: Service default/guest is on another CLB",
+			"listener tcp:82 (k8s/82/joining/default/c1) in lb: Service default/joining is on another CLB",
+			"vServer group rsp (k8s/30082/joining/default/c1) in lb: Service default/joining is on another CLB",
 		}},
 		{"a Service that let go of its CLB", func(w *world) {
 			w.put(testService("web", 80))

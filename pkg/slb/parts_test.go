@@ -12,17 +12,17 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// memberCalls returns the calls on members since the last time, each as "Action members" or "Action members=Code".
-func (w *world) memberCalls() []string {
+// backendCalls returns the calls on backend servers since the last time, each as "Action backend servers" or "Action backend servers=Code".
+func (w *world) backendCalls() []string {
 	w.t.Helper()
 	var found []string
 	for _, call := range w.emulator.NewCalls() {
 		for _, parameter := range []string{"BackendServers", "NewBackendServers"} {
-			var members []any
-			if text := call.Parameters[parameter]; text == "" || json.Unmarshal([]byte(text), &members) != nil {
+			var servers []any
+			if text := call.Parameters[parameter]; text == "" || json.Unmarshal([]byte(text), &servers) != nil {
 				continue
 			}
-			line := fmt.Sprintf("%s %d", call.Action, len(members))
+			line := fmt.Sprintf("%s %d", call.Action, len(servers))
 			if call.Code != "" {
 				line += "=" + call.Code
 			}
@@ -40,9 +40,9 @@ func nodeNames(from, to int) []string {
 	return names
 }
 
-// TestMembersGoInParts: a call takes 40 members where the cloud does, and 20 for good once it refuses more. Either way the
-// members come, change, are swapped and leave, and nothing is written after that.
-func TestMembersGoInParts(t *testing.T) {
+// TestBackendsGoInParts: a call takes 40 backend servers where the cloud does, and 20 for good once it refuses more. Either way the
+// backend servers come, change, are swapped and leave, and nothing is written after that.
+func TestBackendsGoInParts(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name                       string
@@ -75,7 +75,7 @@ func TestMembersGoInParts(t *testing.T) {
 			check := func(what string, want []string) {
 				t.Helper()
 				w.mustPass("web")
-				if diff := cmp.Diff(want, w.memberCalls()); diff != "" {
+				if diff := cmp.Diff(want, w.backendCalls()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", what, diff)
 				}
 			}
@@ -100,10 +100,10 @@ func TestMembersGoInParts(t *testing.T) {
 			}
 			w.put(testService("late", 81))
 			w.mustPass("late")
-			if diff := cmp.Diff(test.late, w.memberCalls()); diff != "" {
+			if diff := cmp.Diff(test.late, w.backendCalls()); diff != "" {
 				t.Errorf("another Service (-want +got):\n%s", diff)
 			}
-			check("members of the first", test.grown)
+			check("backend servers of the first", test.grown)
 			w.drift("web")
 			check("nothing", nil)
 		})

@@ -18,8 +18,8 @@ func (w *world) permit(actions []string) {
 	}
 }
 
-// onlyTold is the action without which everything works, but for a warning that nobody gets; the log tells that.
-const onlyTold = "DescribeServerCertificates"
+// onlyLogged is the action without which everything works, but for a warning that nobody gets; the log tells that.
+const onlyLogged = "DescribeServerCertificates"
 
 // TestEveryPermissionMayBeMissing does each operation under the published policy, and again for every action that it takes,
 // with that one missing: the error names the action, what was there stays, and with the permission back it ends as it should.
@@ -66,7 +66,7 @@ func missing(t *testing.T, op operation, action string, want map[string]cloudLB)
 	if !slices.Contains(w.calls(), action+"=Forbidden.RAM") {
 		t.Fatal("the action was not called")
 	}
-	if action != onlyTold && (err == nil || !strings.Contains(err.Error(), action) || !alicloud.IsForbidden(err)) {
+	if action != onlyLogged && (err == nil || !strings.Contains(err.Error(), action) || !alicloud.IsForbidden(err)) {
 		t.Errorf("error %v, want one that names %s", err, action)
 	}
 	checkKept(t, before, want, w.state())
@@ -93,10 +93,10 @@ func checkKept(t *testing.T, before, after, now map[string]cloudLB) {
 				t.Errorf("listener %s of %s is gone", key, name)
 			}
 		}
-		for group, members := range old.Groups {
-			for _, member := range members {
-				if slices.Contains(next.Groups[group], member) && !slices.Contains(now[name].Groups[group], member) {
-					t.Errorf("member %q of group %s of %s is gone", member, group, name)
+		for group, servers := range old.Groups {
+			for _, server := range servers {
+				if slices.Contains(next.Groups[group], server) && !slices.Contains(now[name].Groups[group], server) {
+					t.Errorf("backend server %q of group %s of %s is gone", server, group, name)
 				}
 			}
 		}

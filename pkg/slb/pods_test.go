@@ -63,17 +63,17 @@ func podWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, put func
 
 func eni(svc *corev1.Service) { svc.Annotations[annotation.BackendType] = "eni" }
 
-func (w *world) podMembers(group string) []string {
-	var members []string
-	for _, member := range w.state()["a0f5e8a1cweb"].Groups[group] {
-		fields := strings.Fields(member)
-		members = append(members, fields[0]+" "+fields[3])
+func (w *world) podBackends(group string) []string {
+	var servers []string
+	for _, server := range w.state()["a0f5e8a1cweb"].Groups[group] {
+		fields := strings.Fields(server)
+		servers = append(servers, fields[0]+" "+fields[3])
 	}
-	slices.Sort(members)
-	return members
+	slices.Sort(servers)
+	return servers
 }
 
-func TestPodsAreMembers(t *testing.T) {
+func TestPodsAreBackends(t *testing.T) {
 	t.Parallel()
 	const group = "k8s/8080/web/default/c1"
 	w, put := podWorld(t, eni)
@@ -81,7 +81,7 @@ func TestPodsAreMembers(t *testing.T) {
 		name    string
 		items   []string
 		calls   []string
-		members []string
+		servers []string
 	}{
 		{"unchanged", []string{"b", "a"}, nil, []string{"eni 100", "eni 100"}},
 		{"replaced", []string{"a", "c"}, []string{"DescribeNetworkInterfaces", "ModifyVServerGroupBackendServers"}, []string{"eni 100", "eni 100"}},
@@ -98,18 +98,18 @@ func TestPodsAreMembers(t *testing.T) {
 		if diff := cmp.Diff(step.calls, w.calls()); diff != "" {
 			t.Errorf("%s: calls (-want +got):\n%s", step.name, diff)
 		}
-		if diff := cmp.Diff(step.members, w.podMembers(group)); diff != "" {
-			t.Errorf("%s: members (-want +got):\n%s", step.name, diff)
+		if diff := cmp.Diff(step.servers, w.podBackends(group)); diff != "" {
+			t.Errorf("%s: backend servers (-want +got):\n%s", step.name, diff)
 		}
 	}
 	w.drift("web")
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("the next look writes %v", writes)
+		t.Errorf("the next pass writes %v", writes)
 	}
 }
 
-func TestPodsOnVirtualNodesAreMembersInEveryMode(t *testing.T) {
+func TestPodsOnVirtualNodesAreBackendsInEveryMode(t *testing.T) {
 	t.Parallel()
 	const group = "k8s/30080/web/default/c1"
 	virtual := testNode("vk", labelled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider)
@@ -126,14 +126,14 @@ func TestPodsOnVirtualNodesAreMembersInEveryMode(t *testing.T) {
 			w.putNode(virtual)
 			put("10.9.0.1@a", "c@vk")
 			w.mustPass("web")
-			if diff := cmp.Diff(test.want, w.podMembers(group)); diff != "" {
-				t.Errorf("members (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.want, w.podBackends(group)); diff != "" {
+				t.Errorf("backend servers (-want +got):\n%s", diff)
 			}
 			w.drift("web")
 			w.calls()
 			w.mustPass("web")
 			if writes := writesOf(w.calls()); len(writes) != 0 {
-				t.Errorf("the next look writes %v", writes)
+				t.Errorf("the next pass writes %v", writes)
 			}
 		})
 	}

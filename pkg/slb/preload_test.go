@@ -104,6 +104,6 @@ func TestPreloadIsNotUsedTwice(t *testing.T) {
 	w.calls()
 	w.mustPass("web")
 	if calls := w.calls(); len(writesOf(calls)) != 0 || len(calls) != 4 {
-		t.Errorf("calls %v, want the four reads of a look", calls)
+		t.Errorf("calls %v, want the four reads of a refresh", calls)
 	}
 }

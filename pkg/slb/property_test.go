@@ -93,7 +93,7 @@ func TestAnyOrderOfEventsEndsInTheSameState(t *testing.T) {
 			t.Run(fmt.Sprintf("seed %d, reused %v", seed, reused), func(t *testing.T) {
 				t.Parallel()
 				h := &story{world: newWorld(t), random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}}
-				h.nodes["z"] = h.addNode("z") // one node is always ready: without any, the members stay as they were
+				h.nodes["z"] = h.addNode("z") // one node is always ready: without any, the backend servers stay as they were
 				h.put(h.secureWeb(reused))
 				for range 30 {
 					h.one()
@@ -104,7 +104,7 @@ func TestAnyOrderOfEventsEndsInTheSameState(t *testing.T) {
 				h.clearFaults()
 				h.drift("web")
 				h.converge("web")
-				if diff := cmp.Diff(h.fresh(reused), h.state(), cmp.Transformer("sorted", sortedMembers)); diff != "" {
+				if diff := cmp.Diff(h.fresh(reused), h.state(), cmp.Transformer("sorted", sortedBackends)); diff != "" {
 					t.Errorf("state (-fresh +history):\n%s", diff)
 				}
 				h.calls()
@@ -138,11 +138,11 @@ func (h *story) fresh(reused bool) map[string]cloudLB {
 	return fresh.state()
 }
 
-// sortedMembers makes lists of members comparable: their order tells in which order they came.
-func sortedMembers(members []string) map[string]int {
+// sortedBackends makes lists of backend servers comparable: their order tells in which order they came.
+func sortedBackends(servers []string) map[string]int {
 	counts := map[string]int{}
-	for _, member := range members {
-		counts[member]++
+	for _, server := range servers {
+		counts[server]++
 	}
 	return counts
 }

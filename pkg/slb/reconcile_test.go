@@ -33,10 +33,10 @@ func TestCreateCostsFiveCalls(t *testing.T) {
 	}
 	const group = "k8s/30080/web/default/c1"
 	lb := w.state()["a0f5e8a1cweb"]
-	wantMembers := []string{
+	wantBackends := []string{
 		"ecs i-a:30080 weight 100 " + group, "ecs i-b:30080 weight 100 " + group, "ecs i-c:30080 weight 100 " + group,
 	}
-	if diff := cmp.Diff(map[string][]string{group: wantMembers}, lb.Groups); diff != "" {
+	if diff := cmp.Diff(map[string][]string{group: wantBackends}, lb.Groups); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{mark.TagOwner: "a0f5e8a1cweb", mark.TagCluster: testCluster}, lb.Tags); diff != "" {
@@ -185,12 +185,12 @@ func TestReleasedInstanceKeepsNoOtherOut(t *testing.T) {
 	w.emulator.ReleaseInstance("i-b") // its Node is still there and ready
 	w.put(testService("web", 80))
 	if err := w.pass("web"); err == nil {
-		t.Error("no error although a node is no member")
+		t.Error("no error although a node is no backend server")
 	}
 	group := "k8s/30080/web/default/c1"
 	want := []string{"ecs i-a:30080 weight 100 " + group, "ecs i-c:30080 weight 100 " + group}
 	if diff := cmp.Diff(want, w.state()["a0f5e8a1cweb"].Groups[group]); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
+		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 	if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 1 {
 		t.Errorf("status = %v, want the address although one node is bad", ingress)
@@ -198,7 +198,7 @@ func TestReleasedInstanceKeepsNoOtherOut(t *testing.T) {
 	w.newEvents()
 	for range 3 {
 		if err := w.pass("web"); err == nil {
-			t.Error("no error although a node is no member")
+			t.Error("no error although a node is no backend server")
 		}
 	}
 	if events := w.newEvents(); len(events) != 0 {

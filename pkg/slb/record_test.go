@@ -19,14 +19,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// guest makes a Service with an https listener, tags and domain extensions on an existing CLB, which has a tag of its owner.
-func guest(w *world, extensions, tags string) *corev1.Service {
+// onExistingCLB makes a Service with an https listener, tags and domain extensions on an existing CLB, which has a tag of its owner.
+func onExistingCLB(w *world, extensions, tags string) *corev1.Service {
 	w.t.Helper()
 	lb := w.makeCLB(alicloud.Tag{Key: "mine", Value: "1"})
-	return guestOn("web", lb.ID, extensions, tags)
+	return onExisting("web", lb.ID, extensions, tags)
 }
 
-func guestOn(name, id, extensions, tags string) *corev1.Service {
+func onExisting(name, id, extensions, tags string) *corev1.Service {
 	svc := reusing(name, id, "true", 443)
 	annotate(svc, annotation.ProtocolPort, "https:443")
 	annotate(svc, annotation.CertID, testCertificate)
@@ -62,7 +62,7 @@ func TestRecordOnAnExistingCLB(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			threeNodes(w)
-			w.put(guest(w, "", ""))
+			w.put(onExistingCLB(w, "", ""))
 			w.mustPass("web")
 			if _, err := w.api.CreateDomainExtension(t.Context(), w.onlyCLB(), 443, alicloud.DomainExtension{Domain: "own.example.com", CertificateID: "cert-1"}); err != nil {
 				t.Fatal(err)
@@ -163,7 +163,7 @@ func TestRecordOfAnotherCLB(t *testing.T) {
 	for _, message := range []string{`{"loadBalancer":"lb-other","tags":["mine"]}`, "mine", ""} {
 		w := newWorld(t)
 		threeNodes(w)
-		svc := guest(w, "", "")
+		svc := onExistingCLB(w, "", "")
 		svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: message}}
 		w.put(svc)
 		w.mustPass("web")
@@ -192,7 +192,7 @@ func TestIntentIsRecordedBeforeTheWrite(t *testing.T) {
 	t.Parallel()
 	smooth := newWorld(t)
 	threeNodes(smooth)
-	smooth.put(guest(smooth, "a.example.com:cert-1", "a=1"))
+	smooth.put(onExistingCLB(smooth, "a.example.com:cert-1", "a=1"))
 	smooth.kube.ClearActions()
 	smooth.mustPass("web")
 	writes := smooth.servicePatches()
@@ -205,7 +205,7 @@ func TestIntentIsRecordedBeforeTheWrite(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				threeNodes(w)
-				w.put(guest(w, "a.example.com:cert-1", "a=1"))
+				w.put(onExistingCLB(w, "a.example.com:cert-1", "a=1"))
 				patches := 0
 				w.kube.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					if patches++; patches != k+1 {
@@ -253,7 +253,7 @@ func TestTearDownOnAnExistingCLB(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
-	w.put(guest(w, "a.example.com:cert-1", "a=1"))
+	w.put(onExistingCLB(w, "a.example.com:cert-1", "a=1"))
 	w.mustPass("web")
 	w.restart()
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
@@ -272,7 +272,7 @@ func TestAdapterRecordsToo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
-	w.put(guest(w, "", "a=1,b=2"))
+	w.put(onExistingCLB(w, "", "a=1,b=2"))
 	w.startInformers()
 	ensure := func() {
 		t.Helper()

@@ -38,7 +38,7 @@ func TestARefusedChargeNamesItsRule(t *testing.T) {
 			w.fault(map[string]any{"action": "CreateLoadBalancer", "code": test.code, "status": 400, "times": 0})
 			for range 2 {
 				if err := w.pass("web"); err == nil {
-					t.Fatal("the pass does not tell of the refusal")
+					t.Fatal("the pass does not report the refusal")
 				}
 			}
 			events := w.newEvents()
@@ -103,7 +103,7 @@ func TestLongNames(t *testing.T) {
 		w.put(testService(long, 80))
 		for range 2 {
 			if err := w.pass(long); err == nil {
-				t.Fatal("the pass does not tell of the refusal")
+				t.Fatal("the pass does not report the refusal")
 			}
 		}
 		events := w.newEvents()

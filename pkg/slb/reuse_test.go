@@ -291,7 +291,7 @@ func TestPreservedOnDelete(t *testing.T) {
 }
 
 // TestPreservedKinds: whatever kind of Service goes, by deletion or by its type, nothing that carries traffic changes: listeners,
-// groups, members, the list of the source ranges, and all of an existing CLB.
+// groups, backend servers, the list of the source ranges, and all of an existing CLB.
 func TestPreservedKinds(t *testing.T) {
 	t.Parallel()
 	made := func(f func() *corev1.Service) func(*world) *corev1.Service {
@@ -305,7 +305,7 @@ func TestPreservedKinds(t *testing.T) {
 		{"four protocols", made(fourProtocols), false},
 		{"source ranges", made(func() *corev1.Service { return restricted("192.0.2.0/24") }), false},
 		{"domains", made(func() *corev1.Service { return secured("a.example.com:cert-1") }), false},
-		{"a user's CLB", func(w *world) *corev1.Service { return guest(w, "a.example.com:cert-1", "a=1") }, true},
+		{"a user's CLB", func(w *world) *corev1.Service { return onExistingCLB(w, "a.example.com:cert-1", "a=1") }, true},
 		{"a group of others", func(w *world) *corev1.Service {
 			id := w.makeCLB().ID
 			return joining("web", id, w.makeGroup(id, "shared", "by hand")+":80", 80)

@@ -11,7 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
-// TestSilentNodeStaysForAWhile: after an outage of the API server nodes are silent for seconds. Their members stay, the Service
+// TestSilentNodeStaysForAWhile: after an outage of the API server nodes are silent for seconds. Their backend servers stay, the Service
 // is looked at again when that may be no coincidence any more, and then they go.
 func TestSilentNodeStaysForAWhile(t *testing.T) {
 	t.Parallel()

@@ -331,7 +331,7 @@ func (s *soak) settle(want map[string]cloudLB) {
 		s.elapse()
 		have := s.state()
 		maps.DeleteFunc(have, func(_ string, lb cloudLB) bool { return lb.released() })
-		diff := cmp.Diff(want, have, cmp.Transformer("sorted", sortedMembers))
+		diff := cmp.Diff(want, have, cmp.Transformer("sorted", sortedBackends))
 		if diff == "" {
 			break
 		}

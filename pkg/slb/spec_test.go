@@ -193,9 +193,9 @@ func TestAddressFamilies(t *testing.T) {
 		{"IPv4", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv4Protocol}, nil},
 		{"both", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, nil},
 		{"IPv6 alone", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol}, []string{problem.ReasonFeatureNotSupported}},
-		{"IPv6 members", ipv6Members, []corev1.IPFamily{corev1.IPv6Protocol}, nil},
-		{"IPv6 members of a Service without IPv6", ipv6Members, []corev1.IPFamily{corev1.IPv4Protocol}, []string{problem.ReasonFeatureNotSupported}},
-		{"IPv6 members without a CLB of IPv6", func(svc *corev1.Service) { annotate(svc, annotation.BackendIPVersion, "ipv6") }, nil, []string{problem.ReasonAnnotationNoEffect}},
+		{"IPv6 backend servers", ipv6Backends, []corev1.IPFamily{corev1.IPv6Protocol}, nil},
+		{"IPv6 backend servers of a Service without IPv6", ipv6Backends, []corev1.IPFamily{corev1.IPv4Protocol}, []string{problem.ReasonFeatureNotSupported}},
+		{"IPv6 backend servers without a CLB of IPv6", func(svc *corev1.Service) { annotate(svc, annotation.BackendIPVersion, "ipv6") }, nil, []string{problem.ReasonAnnotationNoEffect}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -211,13 +211,13 @@ func TestAddressFamilies(t *testing.T) {
 	}
 }
 
-func ipv6Members(svc *corev1.Service) {
+func ipv6Backends(svc *corev1.Service) {
 	eni(svc)
 	annotate(svc, annotation.IPVersion, "ipv6")
 	annotate(svc, annotation.BackendIPVersion, "ipv6")
 }
 
-// TestIPv6AddressesArePods: the members of a dual-stack Service are of the one family that is asked for, and addresses of
+// TestIPv6AddressesArePods: the backend servers of a dual-stack Service are of the one family that is asked for, and addresses of
 // the other are not even looked up.
 func TestIPv6AddressesArePods(t *testing.T) {
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestIPv6AddressesArePods(t *testing.T) {
 		t.Fatal(err)
 	}
 	svc := testService("web", 80)
-	ipv6Members(svc)
+	ipv6Backends(svc)
 	six := testSlice(svc.Spec.Ports[0], "2001:db8::6@a")
 	six.Name, six.AddressType = "web-6", discoveryv1.AddressTypeIPv6
 	w.putSlice(six)
@@ -239,14 +239,14 @@ func TestIPv6AddressesArePods(t *testing.T) {
 	}
 	full, err := w.api.DescribeVServerGroup(t.Context(), group[0].ID)
 	if err != nil || len(full.Backends) != 1 || full.Backends[0].ServerIP != "2001:db8::6" {
-		t.Errorf("members %v, %v; want the IPv6 address", full.Backends, err)
+		t.Errorf("backend servers %v, %v; want the IPv6 address", full.Backends, err)
 	}
 	w.calls()
 	w.mustPass("web")
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("the next pass costs %v", calls)
 	}
-	// Without the annotation the members are IPv4 addresses again.
+	// Without the annotation the backend servers are IPv4 addresses again.
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.BackendIPVersion)) })
 	w.mustPass("web")
 	if calls := w.calls(); !slices.Contains(calls, "DescribeNetworkInterfaces") {
@@ -278,7 +278,7 @@ func TestNoNodeHasTheLabels(t *testing.T) {
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.BackendLabel, "pool=web") })
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("writes %v, want the members to stay", writes)
+		t.Errorf("writes %v, want the backend servers to stay", writes)
 	}
 	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], "pool=web") {
 		t.Errorf("events %q, want one that names the labels", events)

@@ -47,7 +47,7 @@ func TestUnresolvedNodeForever(t *testing.T) {
 		for begun := time.Now(); time.Since(begun) < backend.UnresolvedGrace+testResyncPeriod; {
 			pass()
 		}
-		if backends := w.members(webGroup); len(backends) != 2 {
+		if backends := w.servers(webGroup); len(backends) != 2 {
 			t.Errorf("backends %v, want that of the deleted Node gone", backends)
 		}
 		w.putNode(testNode("e", noID))

@@ -12,13 +12,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// makeGroup makes a group on the CLB with a member of another cluster.
+// makeGroup makes a group on the CLB with a backend server of another cluster.
 func (w *world) makeGroup(id, name, description string) string {
 	w.t.Helper()
 	w.addNode("far")
 	w.deleteNode("far") // it is none of this cluster's
-	member := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-far", Port: 80}, Weight: 7, Description: description}
-	group, err := w.api.CreateVServerGroup(w.t.Context(), id, name, []alicloud.Backend{member})
+	server := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-far", Port: 80}, Weight: 7, Description: description}
+	group, err := w.api.CreateVServerGroup(w.t.Context(), id, name, []alicloud.Backend{server})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestJoinedGroup(t *testing.T) {
 		}
 		groups := w.state()["mine"].Groups
 		if diff := cmp.Diff([][]string{step.shared, step.other}, [][]string{short(groups["shared"]), short(groups["other"])}); diff != "" {
-			t.Errorf("%s: members (-want +got):\n%s", step.name, diff)
+			t.Errorf("%s: backend servers (-want +got):\n%s", step.name, diff)
 		}
 	}
 	w.restart()
@@ -88,14 +88,14 @@ func TestJoinedGroup(t *testing.T) {
 	want := map[string][]string{"shared": {"i-far 7"}, "other": {"i-far 7"}}
 	groups := w.state()["mine"].Groups
 	if diff := cmp.Diff(want, map[string][]string{"shared": short(groups["shared"]), "other": short(groups["other"])}); diff != "" {
-		t.Errorf("members after the tear-down (-want +got):\n%s", diff)
+		t.Errorf("backend servers after the tear-down (-want +got):\n%s", diff)
 	}
 	if keys := w.listenerKeys(); len(keys) != 0 {
 		t.Errorf("listeners after the tear-down: %v", keys)
 	}
 }
 
-// TestTwoServicesInOneGroup: each has its own members and leaves the other's alone.
+// TestTwoServicesInOneGroup: each has its own backend servers and leaves the other's alone.
 func TestTwoServicesInOneGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,14 +112,14 @@ func TestTwoServicesInOneGroup(t *testing.T) {
 		w.mustPass(name)
 	}
 	if n := len(w.state()["mine"].Groups["shared"]); n != 7 {
-		t.Errorf("%d members, want three of each and the one that was there", n)
+		t.Errorf("%d backend servers, want three of each and the one that was there", n)
 	}
 	w.change("web", deleteService)
 	w.mustPass("web")
 	w.drift("shop")
 	w.mustPass("shop")
 	if n := len(w.state()["mine"].Groups["shared"]); n != 4 {
-		t.Errorf("%d members, want those of the other Service and the one that was there", n)
+		t.Errorf("%d backend servers, want those of the other Service and the one that was there", n)
 	}
 }
 
@@ -170,12 +170,12 @@ func TestPortsOfOneService(t *testing.T) {
 	w.put(joining("web", id, shared+":80,"+shared+":81", 80, 81))
 	w.mustPass("web")
 	if n := len(w.state()["mine"].Groups["shared"]); n != 7 {
-		t.Errorf("%d members, want three for each port and the one that was there", n)
+		t.Errorf("%d backend servers, want three for each port and the one that was there", n)
 	}
 	w.calls()
 	w.drift("web")
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("the next look writes %v", writes)
+		t.Errorf("the next pass writes %v", writes)
 	}
 }

@@ -43,7 +43,7 @@ func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
 	w.fault(map[string]any{"action": "CreateLoadBalancerUDPListener", "code": "OperationDenied", "status": 400, "times": 0})
 	for range 3 {
 		if err := w.pass("web"); err == nil {
-			t.Fatal("the pass does not tell of the bad port")
+			t.Fatal("the pass does not report the bad port")
 		}
 		if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].IP == "" {
 			t.Fatalf("the Service shows %v, want the address: one port answers", shown)
@@ -145,7 +145,7 @@ func TestWhatWeMakeHasTheOfficialMarks(t *testing.T) {
 		}
 	}
 	got.Listeners, want.Listeners = nil, nil
-	if diff := cmp.Diff(want, got, cmp.Transformer("sorted", sortedMembers)); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.Transformer("sorted", sortedBackends)); diff != "" {
 		t.Errorf("CLB (-theirs +ours):\n%s", diff)
 	}
 	svc := ours.get("web")
@@ -173,7 +173,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 			}
 			waits = append(waits, wait)
 			if wait < testResyncPeriod || wait > testResyncPeriod*6/5 {
-				t.Errorf("the next look is due in %s, want 10 to 12 minutes", wait)
+				t.Errorf("the next pass is due in %s, want 10 to 12 minutes", wait)
 			}
 			w.calls()
 			time.Sleep(wait - time.Second)
@@ -233,7 +233,7 @@ func TestOneRefusedAttributeHoldsNoOtherUp(t *testing.T) {
 		annotate(svc, annotation.AdditionalTags, "team=a")
 	})
 	if err := w.pass("web"); err == nil {
-		t.Fatal("the pass does not tell of the refused attributes")
+		t.Fatal("the pass does not report the refused attributes")
 	}
 	if lb := w.state()["a0f5e8a1cweb"]; lb.DeleteProtection != "off" || lb.Tags["team"] != "a" {
 		t.Errorf("delete protection %s, tags %v; want both as asked for", lb.DeleteProtection, lb.Tags)

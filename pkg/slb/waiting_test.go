@@ -51,7 +51,7 @@ func TestBusyForTooLongIsDoubted(t *testing.T) {
 		t.Error("no error although the group is still not ready")
 	}
 	if calls := w.calls(); len(calls) == len(writesOf(calls)) {
-		t.Errorf("calls = %v, want a look at what is there", calls)
+		t.Errorf("calls = %v, want a read of what is there", calls)
 	}
 	if events := w.newEvents(); len(events) != 1 {
 		t.Errorf("events = %q, want one", events)

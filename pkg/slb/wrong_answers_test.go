@@ -31,17 +31,17 @@ type liar struct {
 	// lie is what is said instead of the answer to the read with the number at, counted from 0; reads counts them.
 	lie       *lie
 	at, reads int
-	// told is the request that was answered wrongly. Its repetition at once, where the answer was none, gets the same.
-	told string
-	hit  bool
+	// request is the one that was answered wrongly. Its repetition at once, where the answer was none, gets the same.
+	request string
+	hit     bool
 }
 
 // lie is a wrong answer to a read. Where it has none to a request, ok is false.
 type lie struct {
 	name string
 	// none says that the answer counts as none, so that the client asks once more.
-	none bool
-	tell func(l *liar, action, request string) (status int, body string, ok bool)
+	none   bool
+	answer func(l *liar, action, request string) (status int, body string, ok bool)
 }
 
 func lies() []lie {
@@ -105,13 +105,13 @@ func (l *liar) lied(action, key string) (status int, body string, lied bool) {
 	if l.lie == nil || l.aboutOther {
 		return 0, "", false
 	}
-	if number := l.reads; number != l.at && !(l.lie.none && l.hit && number == l.at+1 && key == l.told) {
+	if number := l.reads; number != l.at && !(l.lie.none && l.hit && number == l.at+1 && key == l.request) {
 		l.reads++
 		return 0, "", false
 	}
 	l.reads++
-	if status, body, lied = l.lie.tell(l, action, key); lied {
-		l.told, l.hit = key, true
+	if status, body, lied = l.lie.answer(l, action, key); lied {
+		l.request, l.hit = key, true
 	}
 	return status, body, lied
 }
@@ -154,7 +154,7 @@ func scenes() []scene {
 			return svc
 		},
 		"reused": func(w *world) *corev1.Service {
-			svc := guest(w, "a.example.com:cert-1", "a=1")
+			svc := onExistingCLB(w, "a.example.com:cert-1", "a=1")
 			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
 			return svc
 		},
@@ -319,7 +319,7 @@ func (now outcome) wrongs(before, want outcome) []string {
 // is not released while it has something in the cloud, and the next passes come to the same state as if nothing had happened.
 func TestEveryReadAnswersWrongOnce(t *testing.T) {
 	t.Parallel()
-	var told sync.Map
+	var given sync.Map
 	t.Run("scenes", func(t *testing.T) {
 		for _, s := range scenes() {
 			if !*soakReal && !slices.Contains(everydayScenes, s.name) {
@@ -340,7 +340,7 @@ func TestEveryReadAnswersWrongOnce(t *testing.T) {
 				want := smooth.outcome()
 				for _, lie := range lies() {
 					for at := range reads {
-						counter, _ := told.LoadOrStore(lie.name, &atomic.Int64{})
+						counter, _ := given.LoadOrStore(lie.name, &atomic.Int64{})
 						if s.deceive(t, lie, at, want) {
 							counter.(*atomic.Int64).Add(1)
 						}
@@ -349,11 +349,11 @@ func TestEveryReadAnswersWrongOnce(t *testing.T) {
 			})
 		}
 	})
-	told.Range(func(name, counter any) bool {
+	given.Range(func(name, counter any) bool {
 		n := counter.(*atomic.Int64).Load()
 		t.Logf("%s: %d", name, n)
 		if n == 0 {
-			t.Errorf("%s: never told", name)
+			t.Errorf("%s: never given", name)
 		}
 		return true
 	})
@@ -391,9 +391,9 @@ func (s scene) deceive(t *testing.T, wrong lie, at int, want outcome) bool {
 		settled = pass()
 	}
 	got := w.outcome()
-	diff := cmp.Diff(want.clbs, got.clbs, cmp.Transformer("sorted", sortedMembers))
+	diff := cmp.Diff(want.clbs, got.clbs, cmp.Transformer("sorted", sortedBackends))
 	if bad || !settled || diff != "" || got.held != want.held {
-		t.Errorf("%s at read %d (%s): settled %v, finalizer %v, state (-undisturbed +got):\n%s\n%s", wrong.name, at, l.told, settled, got.held, diff, strings.Join(story, "\n"))
+		t.Errorf("%s at read %d (%s): settled %v, finalizer %v, state (-undisturbed +got):\n%s\n%s", wrong.name, at, l.request, settled, got.held, diff, strings.Join(story, "\n"))
 	}
 	return true
 }

@@ -176,13 +176,13 @@ func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 	for _, instance := range e.cloud.Instances() {
 		addresses = append(addresses, instance.PrivateIP)
 	}
-	members, spare := addresses[:clbNodes], addresses[clbNodes]
+	servers, spare := addresses[:clbNodes], addresses[clbNodes]
 	slicesAPI := e.client.DiscoveryV1().EndpointSlices(namespace)
-	if _, err := slicesAPI.Create(ctx, endpointSlice(service, members), metav1.CreateOptions{}); err != nil {
+	if _, err := slicesAPI.Create(ctx, endpointSlice(service, servers), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create the endpoints: %w", err)
 	}
 	relevant := orAction(ofProduct("slb"), "DescribeNetworkInterfaces")
-	_, err := e.during(ctx, "create, pods as members", relevant, func(ctx context.Context) error {
+	_, err := e.during(ctx, "create, pods as backends", relevant, func(ctx context.Context) error {
 		return e.createService(ctx, service)
 	})
 	if err != nil {
@@ -191,10 +191,10 @@ func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 	var totals tally // of the last replacement; every one takes the same calls
 	var delays []time.Duration
 	for range replacements {
-		members, spare = append(slices.Clone(members[1:]), spare), members[0]
+		servers, spare = append(slices.Clone(servers[1:]), spare), servers[0]
 		e.begin()
 		changed := time.Now()
-		if _, err = slicesAPI.Update(ctx, endpointSlice(service, members), metav1.UpdateOptions{}); err != nil {
+		if _, err = slicesAPI.Update(ctx, endpointSlice(service, servers), metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("replace an endpoint: %w", err)
 		}
 		if err = e.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
@@ -210,8 +210,8 @@ func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 }
 
 func podFigures(t tally, delays []time.Duration) []Figure {
-	const operation = "one pod replaced, pods as members, for each port"
-	const delay = "from an endpoint's being ready to the call that makes it a member"
+	const operation = "one pod replaced, pods as backends, for each port"
+	const delay = "from an endpoint's being ready to the call that registers it"
 	millis := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	return []Figure{
 		atMost(operation, float64(t.calls()), "calls", 3),

@@ -61,7 +61,7 @@ func newRealNodes(ctx context.Context, opts Options, files *files) (nodes, error
 		return nil, err
 	}
 	if opts.Cloud != "" {
-		return newGuestNodes(ctx, machines)
+		return newSecondNodes(ctx, machines)
 	}
 	n := &realNodes{machines: machines}
 	n.vpc, err = vpcnet.New(ctx, vpcnet.Options{Prefix: n.name, ControlPlane: controlPlaneAddress})
@@ -170,7 +170,7 @@ func (n *realNodes) instances() []realnode.Instance {
 		})
 	}
 	for _, instance := range n.cloud.Emulator.Instances() {
-		if instance.Tags[guestTag] == "" { // others are machines of another sandbox
+		if instance.Tags[secondTag] == "" { // others are machines of another sandbox
 			add(lightInstance(instance), false)
 		}
 	}
@@ -222,7 +222,7 @@ func (n *realNodes) serve(mux *http.ServeMux) {
 		_, _ = io.WriteString(w, side.Path+"\n") // the asker is gone when this fails
 	})
 	n.servePrograms(mux)
-	serveGuests(mux, n.vpc)
+	serveAttachments(mux, n.vpc)
 }
 
 func (n *realNodes) close() error {

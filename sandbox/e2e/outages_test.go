@@ -76,22 +76,22 @@ func TestOutages(t *testing.T) {
 	d := w.deploy(2, hasty...)
 	w.untilRouted("routed in both tables")
 	w.createWeb("web")
-	w.untilMembers(fleet)
+	w.untilBackends(fleet)
 	for i, o := range w.outages() {
 		d.survives(o, fleet+i)
 	}
 }
 
-// untilMembers waits until the only CLB has so many members.
-func (w *world) untilMembers(n int) {
+// untilBackends waits until the only CLB has so many backend servers.
+func (w *world) untilBackends(n int) {
 	w.Helper()
-	w.until(fmt.Sprintf("%d members", n), eventDeadline, func(context.Context) string {
+	w.until(fmt.Sprintf("%d backend servers", n), eventDeadline, func(context.Context) string {
 		all := w.balancers()
 		if len(all) != 1 || len(all[0].VServerGroups) != 1 {
 			return fmt.Sprintf("CLBs: %+v", all)
 		}
 		if have := len(all[0].VServerGroups[0].BackendServers); have != n {
-			return fmt.Sprintf("%d members", have)
+			return fmt.Sprintf("%d backend servers", have)
 		}
 		return ""
 	})
@@ -149,7 +149,7 @@ func (d *deployment) survives(o outage, nodes int) {
 	}
 	d.until("the new node joins", eventDeadline, func(ctx context.Context) string { d.keep(); return d.missing(ctx, []string{newcomer}) })
 	d.untilRouted("routed after: " + o.name)
-	d.untilMembers(nodes + 1)
+	d.untilBackends(nodes + 1)
 }
 
 // unchanged expects everything to be as it was, and no write to the cloud.

@@ -51,22 +51,22 @@ func (w *world) unservedCostsNothing() {
 	w.noBalancers("sctp")
 }
 
-// guestLeavesNothing: what a Service has written on an existing CLB goes when it leaves the annotations while no manager runs;
+// existingCLBKeepsNothing: what a Service has written on an existing CLB goes when it leaves the annotations while no manager runs;
 // the user's own tag stays.
-func (w *world) guestLeavesNothing() {
+func (w *world) existingCLBKeepsNothing() {
 	w.Helper()
 	w.asPerson(versionSLB, "CreateLoadBalancer", map[string]string{
 		"LoadBalancerName": "mine", "AddressType": "intranet", "VpcId": "vpc-emulator", "VSwitchId": "vsw-a", "Tag.1.Key": "mine", "Tag.1.Value": "1",
 	})
 	id := w.balancers()[0].LoadBalancerID
-	w.createService("guest", map[string]string{
+	w.createService("joining", map[string]string{
 		annotationFamily + "id": id, annotationFamily + "force-override-listeners": "true",
 		annotationFamily + "additional-resource-tags": "team=a", annotationFamily + "scheduler": "wlc",
 	}, corev1.ProtocolTCP)
-	w.served("guest")
+	w.served("joining")
 	w.tagsAre("as asked for", "kubernetes.reused.by.user mine team")
 	w.stopManager()
-	w.patchWeb("guest", fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, annotationFamily+"additional-resource-tags", annotationFamily+"scheduler"))
+	w.patchWeb("joining", fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, annotationFamily+"additional-resource-tags", annotationFamily+"scheduler"))
 	w.startManager(routed...)
 	w.tagsAre("after the annotation went", "kubernetes.reused.by.user mine")
 	w.until("the scheduler is the default again", eventDeadline, func(context.Context) string {
@@ -76,14 +76,14 @@ func (w *world) guestLeavesNothing() {
 		return ""
 	})
 	w.until("nothing is remembered", eventDeadline, func(ctx context.Context) string {
-		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "guest", metav1.GetOptions{})
+		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "joining", metav1.GetOptions{})
 		if err != nil || meta.FindStatusCondition(svc.Status.Conditions, service.ConditionWritten) != nil {
 			return fmt.Sprintf("%v, %+v", err, svc.Status.Conditions)
 		}
 		return ""
 	})
-	w.deleteWeb("guest")
-	w.serviceIsGone("guest")
+	w.deleteWeb("joining")
+	w.serviceIsGone("joining")
 	if left := w.balancers(); len(left) != 1 || len(left[0].Listeners)+len(left[0].VServerGroups) != 0 {
 		w.Errorf("left on the user's CLB: %+v", left)
 	}

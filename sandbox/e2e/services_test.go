@@ -73,7 +73,7 @@ func TestServices(t *testing.T) {
 	}
 	w.lostBalancerIsMadeAnew()
 	w.unservedCostsNothing()
-	w.guestLeavesNothing()
+	w.existingCLBKeepsNothing()
 	w.changedTypeLetsGo()
 	w.orphansAreFound()
 }

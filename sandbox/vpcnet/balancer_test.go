@@ -44,8 +44,8 @@ var (
 func TestVIPsAreReachableFromWhereTheyShouldBe(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	intranet := s.balancer(alicloud.AddressIntranet, tcpListener(80), ecsMember("i-1", 30080)) + ":80"
-	internet := s.balancer(alicloud.AddressInternet, tcpListener(8080), ecsMember("i-1", 30080)) + ":8080"
+	intranet := s.balancer(alicloud.AddressIntranet, tcpListener(80), ecsBackend("i-1", 30080)) + ":80"
+	internet := s.balancer(alicloud.AddressInternet, tcpListener(8080), ecsBackend("i-1", 30080)) + ":8080"
 	for _, ns := range []*Namespace{s.two, s.inside} {
 		s.answers(ns, "tcp", intranet, "one")
 		s.answers(ns, "tcp", internet, "one")
@@ -61,22 +61,22 @@ func TestClientsKeepTheirSourceAddress(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			l := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: protocol}, Attributes: alicloud.Attributes{"HealthCheckSwitch": "off"}}
-			vip := s.balancer(alicloud.AddressInternet, l, ecsMember("i-1", 30080)) + ":80"
+			vip := s.balancer(alicloud.AddressInternet, l, ecsBackend("i-1", 30080)) + ":80"
 			for want, ns := range map[netip.Addr]*Namespace{insideAddress: s.inside, internetAddress: s.internet} {
 				if got := s.answers(ns, protocol, vip, "one"); got.Addr() != want {
-					t.Errorf("the member sees %s, want the client %s", got, want)
+					t.Errorf("the backend server sees %s, want the client %s", got, want)
 				}
 			}
 		})
 	}
 }
 
-func TestSameClientPortOnTwoListenersOfOneMember(t *testing.T) {
+func TestSameClientPortOnTwoListenersOfOneBackend(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	var vips []string
 	for _, port := range []int{80, 81} {
-		vips = append(vips, net.JoinHostPort(s.balancer(alicloud.AddressInternet, tcpListener(port), ecsMember("i-1", 30080)), fmt.Sprint(port)))
+		vips = append(vips, net.JoinHostPort(s.balancer(alicloud.AddressInternet, tcpListener(port), ecsBackend("i-1", 30080)), fmt.Sprint(port)))
 	}
 	s.answers(s.internet, "tcp", vips[1], "one")
 	// Both connections are from one address and port, and go to one backend server.
@@ -106,13 +106,13 @@ func TestLayer7ListenersComeFromTheCloud(t *testing.T) {
 	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolHTTP}, Attributes: alicloud.Attributes{
 		"HealthCheck": "off", "StickySession": "off", "XForwardedFor": "on",
 	}}
-	vip := s.balancer(alicloud.AddressInternet, listener, ecsMember("i-1", 30081))
+	vip := s.balancer(alicloud.AddressInternet, listener, ecsBackend("i-1", 30081))
 	body := s.get(s.internet, "http://"+vip+"/", nil)
 	var forwarded, remote string
 	_, _ = fmt.Sscan(body, &forwarded, &remote)
 	source, err := netip.ParseAddrPort(remote)
 	if err != nil || forwarded != internetAddress.String() || !services.Contains(source.Addr()) {
-		t.Errorf("the member sees X-Forwarded-For %s from %s, want the client from an address of %s", forwarded, remote, services)
+		t.Errorf("the backend server sees X-Forwarded-For %s from %s, want the client from an address of %s", forwarded, remote, services)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestProxyProtocolNamesTheClient(t *testing.T) {
 	t.Cleanup(func() { _ = l.Close() })
 	listener := tcpListener(80)
 	listener.Attributes["ProxyProtocolV2Enabled"] = "true"
-	vip := s.balancer(alicloud.AddressInternet, listener, ecsMember("i-1", 30081))
+	vip := s.balancer(alicloud.AddressInternet, listener, ecsBackend("i-1", 30081))
 	s.answers(s.internet, "tcp", vip+":80", "seen")
 	header := <-headers
 	source, _ := netip.AddrFromSlice(header[16:20])
@@ -147,18 +147,18 @@ func TestProxyProtocolNamesTheClient(t *testing.T) {
 	}
 }
 
-// TestMemberIsNotItsOwnClientAtLayer4 holds what the cloud's load balancers cannot do either.
-func TestMemberIsNotItsOwnClientAtLayer4(t *testing.T) {
+// TestBackendIsNotItsOwnClientAtLayer4 holds what the cloud's load balancers cannot do either.
+func TestBackendIsNotItsOwnClientAtLayer4(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	vip := s.balancer(alicloud.AddressIntranet, tcpListener(80), ecsMember("i-1", 30080)) + ":80"
+	vip := s.balancer(alicloud.AddressIntranet, tcpListener(80), ecsBackend("i-1", 30080)) + ":80"
 	s.answers(s.two, "tcp", vip, "one")
 	if who, _, err := ask(t.Context(), s.one, "tcp", vip); err == nil {
 		t.Errorf("%s answers itself", who)
 	}
 }
 
-func TestReleasedMemberGetsNoConnection(t *testing.T) {
+func TestReleasedBackendGetsNoConnection(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.serve(s.two, "two", "0.0.0.0:30080")
@@ -167,7 +167,7 @@ func TestReleasedMemberGetsNoConnection(t *testing.T) {
 		"HealthCheckSwitch": "on", "HealthCheckType": "tcp", "HealthyThreshold": "2", "UnhealthyThreshold": "2",
 		"HealthCheckInterval": "1", "HealthCheckConnectTimeout": "1", "Scheduler": "rr",
 	}
-	vip := s.balancer(alicloud.AddressInternet, l, ecsMember("i-1", 30080), ecsMember("i-2", 30080)) + ":80"
+	vip := s.balancer(alicloud.AddressInternet, l, ecsBackend("i-1", 30080), ecsBackend("i-2", 30080)) + ":80"
 	s.answers(s.internet, "tcp", vip, "one")
 	s.answers(s.internet, "tcp", vip, "two")
 	s.cloud.ReleaseInstance("i-2")

@@ -132,7 +132,7 @@ func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.machine("i-1", "vsw-a", "", emulator.InstanceSpec{})
-	w.balancer(alicloud.AddressInternet, tcpListener(80), ecsMember("i-1", 80))
+	w.balancer(alicloud.AddressInternet, tcpListener(80), ecsBackend("i-1", 80))
 	left := func() []string {
 		return testkit.Must(filepath.Glob(filepath.Join(namespaces, w.options.Prefix+"-*")))(t)
 	}

@@ -103,13 +103,13 @@ func planOf(in input) plan {
 	p.route(vpcTable, services, hop{link: loopback})
 	p.rules[rule{priority: balancerPriority, table: balancerTable, mark: balancerMark}] = true
 	p.vips(in.vips)
-	members := p.interfaces(in)
+	attached := p.interfaces(in)
 	for _, port := range in.ports {
 		p.port(in, port)
 	}
 	p.follow(loopback, in, in.systemTable())
 	p.rules[rule{priority: outsidePriority, table: outsideTable, iif: loopback}] = true
-	p.routeTables(in, members)
+	p.routeTables(in, attached)
 	p.guard.sort()
 	return p
 }
@@ -137,7 +137,7 @@ func (p *plan) vips(vips []fabric.VIP) {
 // interfaces makes machines reachable and returns their ports by instance id. The addresses of a machine that does not run lead
 // nowhere, so that whoever asks learns it at once.
 func (p *plan) interfaces(in input) map[string]*port {
-	members := map[string]*port{}
+	attached := map[string]*port{}
 	for _, eni := range in.topology.Interfaces {
 		i := slices.IndexFunc(in.ports, func(port *port) bool { return port.Place == Instance && port.Name == eni.InstanceID })
 		if i < 0 {
@@ -146,7 +146,7 @@ func (p *plan) interfaces(in input) map[string]*port {
 		port := in.ports[i]
 		if eni.Running {
 			p.links[port.link] = true
-			members[port.Name] = port
+			attached[port.Name] = port
 		}
 		for _, addr := range eni.Addresses {
 			switch {
@@ -163,7 +163,7 @@ func (p *plan) interfaces(in input) map[string]*port {
 			p.guard.checked = append(p.guard.checked, port.link)
 		}
 	}
-	return members
+	return attached
 }
 
 // port makes the rules of a link, and the routes to what is no instance.
@@ -200,15 +200,15 @@ func (p *plan) follow(link string, in input, routeTableID string) {
 }
 
 // routeTables are the custom entries. One whose next hop is not there leads nowhere, also where a shorter one would lead somewhere.
-func (p *plan) routeTables(in input, members map[string]*port) {
+func (p *plan) routeTables(in input, attached map[string]*port) {
 	for _, table := range in.topology.Tables {
 		for _, r := range table.Routes {
 			if !r.CIDR.Addr().Is4() {
 				continue // this network has no IPv6
 			}
 			to := hop{}
-			if member, ok := members[r.InstanceID]; ok {
-				to = hop{link: member.link, via: member.Address}
+			if server, ok := attached[r.InstanceID]; ok {
+				to = hop{link: server.link, via: server.Address}
 			}
 			p.route(in.number(table.ID), r.CIDR.Masked(), to)
 		}

@@ -227,14 +227,14 @@ func (w *world) deleteRoutes() {
 }
 
 // balancer makes a load balancer with one listener through the OpenAPI and returns its VIP.
-func (w *world) balancer(addressType string, l alicloud.Listener, members ...alicloud.Backend) string {
+func (w *world) balancer(addressType string, l alicloud.Listener, servers ...alicloud.Backend) string {
 	w.t.Helper()
 	lb := alicloud.LoadBalancer{AddressType: addressType, Spec: "slb.s1.small"}
 	if addressType == alicloud.AddressIntranet {
 		lb.VSwitchID = "vsw-a"
 	}
 	lb = testkit.Must(w.api.CreateLoadBalancer(w.t.Context(), lb, fmt.Sprintf("%s-%v", w.t.Name(), l.ListenerKey)))(w.t)
-	l.VServerGroupID = testkit.Must(w.api.CreateVServerGroup(w.t.Context(), lb.ID, "members", members))(w.t)
+	l.VServerGroupID = testkit.Must(w.api.CreateVServerGroup(w.t.Context(), lb.ID, "servers", servers))(w.t)
 	w.check(w.api.CreateListener(w.t.Context(), lb.ID, l))
 	w.check(w.api.StartListener(w.t.Context(), lb.ID, l.ListenerKey))
 	return lb.Address
@@ -261,7 +261,7 @@ func dialFrom(t *testing.T, ns *Namespace, source, addr string) error {
 	return c.Close()
 }
 
-func ecsMember(id string, port int) alicloud.Backend {
+func ecsBackend(id string, port int) alicloud.Backend {
 	return alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: port}, Weight: 100}
 }
 

@@ -9,7 +9,7 @@ import (
 
 func (s service) groupActions() []api.Action {
 	id := api.Str("VServerGroupId", api.Required)
-	members := func(name string) []api.Param { return []api.Param{id, api.JSONArray(name, api.Required)} }
+	servers := func(name string) []api.Param { return []api.Param{id, api.JSONArray(name, api.Required)} }
 	write := func(name string, params []api.Param, run func(*api.Call) (any, error)) api.Action {
 		return api.Action{Name: name, Kind: api.Write, Params: params, Hold: holdGroup, Busy: groupBusy[0], Run: run}
 	}
@@ -17,8 +17,8 @@ func (s service) groupActions() []api.Action {
 		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), cloud.TagParams(cloud.MaxTags)}, Run: s.describeGroups},
 		{Name: "DescribeVServerGroupAttribute", Kind: api.Read, Params: []api.Param{id}, Run: s.describeGroup},
 		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers"), cloud.TagParams(cloud.MaxTags)}, Run: s.createGroup},
-		write("AddVServerGroupBackendServers", members("BackendServers"), s.changing(s.addBackends)),
-		write("RemoveVServerGroupBackendServers", members("BackendServers"), s.changing(s.removeBackends)),
+		write("AddVServerGroupBackendServers", servers("BackendServers"), s.changing(s.addBackends)),
+		write("RemoveVServerGroupBackendServers", servers("BackendServers"), s.changing(s.removeBackends)),
 		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers")}, s.changing(s.setGroup)),
 		write("ModifyVServerGroupBackendServers", []api.Param{id, api.JSONArray("OldBackendServers", api.Required), api.JSONArray("NewBackendServers", api.Required)}, s.changing(s.modifyBackends)),
 		write("DeleteVServerGroup", []api.Param{id}, s.deleteGroup),
@@ -79,11 +79,11 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	return s.membersAnswer(g, lb), nil
 }
 
-// memberChange changes the backend servers of a group, or nothing where it fails.
-type memberChange func(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error
+// backendChange changes the backend servers of a group, or nothing where it fails.
+type backendChange func(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error
 
 // changing is the frame of the calls that change a group's backend servers: the group must be free. Each says whether it is busy afterwards.
-func (s service) changing(change memberChange) func(*api.Call) (any, error) {
+func (s service) changing(change backendChange) func(*api.Call) (any, error) {
 	return func(c *api.Call) (any, error) {
 		g, lb, err := s.writableGroup(c)
 		if err != nil {

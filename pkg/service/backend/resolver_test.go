@@ -121,9 +121,9 @@ func TestAllNodesLeavingTakesNoTraffic(t *testing.T) {
 	given{nodes: some, slices: slices, change: local}.want(t, "i-b:30080 1", "draining i-a:30080 0")
 }
 
-// TestStaggeredSilenceLeavesAllMembers: nodes whose kubelets fall silent one after the other leave one after the other; with the last
+// TestStaggeredSilenceLeavesAllBackends: nodes whose kubelets fall silent one after the other leave one after the other; with the last
 // ready one, all that may still work come back.
-func TestStaggeredSilenceLeavesAllMembers(t *testing.T) {
+func TestStaggeredSilenceLeavesAllBackends(t *testing.T) {
 	t.Parallel()
 	silent, broken := testkit.Silent(now.Add(-time.Hour)), testkit.NotReady(now.Add(-time.Hour))
 	given{nodes: []*corev1.Node{testkit.Node("a", silent), testkit.Node("b", silent), testkit.Node("c")}}.want(t, "i-c:30080 100")

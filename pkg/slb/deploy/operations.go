@@ -26,9 +26,9 @@ var executors = map[model.Op]executor{
 	model.OpRemoveEntries: {alicloud.PriorityListener, (*Applier).removeEntries},
 	model.OpDeleteAccess:  {alicloud.PriorityListener, (*Applier).deleteAccess},
 
-	model.OpCreateGroup:     {alicloud.PriorityMember, (*Applier).createGroup},
-	model.OpAddBackends:     {alicloud.PriorityMember, (*Applier).addBackends},
-	model.OpSetBackends:     {alicloud.PriorityMember, (*Applier).setBackends},
+	model.OpCreateGroup:     {alicloud.PriorityBackend, (*Applier).createGroup},
+	model.OpAddBackends:     {alicloud.PriorityBackend, (*Applier).addBackends},
+	model.OpSetBackends:     {alicloud.PriorityBackend, (*Applier).setBackends},
 	model.OpReplaceBackends: {alicloud.PriorityRemoval, (*Applier).replaceBackends},
 	model.OpRemoveBackends:  {alicloud.PriorityRemoval, (*Applier).removeBackends},
 	model.OpDeleteGroup:     {alicloud.PriorityListener, (*Applier).deleteGroup},

@@ -15,7 +15,7 @@ func TestWeightsWait(t *testing.T) {
 		from, to int
 		want     alicloud.Priority
 	}{
-		{10, 11, alicloud.PriorityDrift}, {10, 0, alicloud.PriorityRemoval}, {0, 10, alicloud.PriorityMember},
+		{10, 11, alicloud.PriorityDrift}, {10, 0, alicloud.PriorityRemoval}, {0, 10, alicloud.PriorityBackend},
 	} {
 		step := model.Step{Op: model.OpSetBackends, Old: weight(test.from), New: weight(test.to)}
 		if got := priority(executors[step.Op], step); got != test.want {

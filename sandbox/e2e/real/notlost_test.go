@@ -26,7 +26,7 @@ const spell = 5 * time.Second
 // vpcVersion is that of the OpenAPI of VPC.
 const vpcVersion = "2016-04-28"
 
-// story is a cluster whose manager is told wrong things, with requests under way all the time.
+// story is a cluster whose manager gets wrong answers, with requests under way all the time.
 type story struct {
 	*testing.T
 	*manager

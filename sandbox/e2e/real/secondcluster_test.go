@@ -19,14 +19,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// guestPodCIDR is the range of the second cluster's pods. It is inside that of the first cluster, which both managers have as cluster CIDR.
-const guestPodCIDR = "172.17.128.0/17"
+// secondPodCIDR is the range of the second cluster's pods. It is inside that of the first cluster, which both managers have as cluster CIDR.
+const secondPodCIDR = "172.17.128.0/17"
 
 // sharedPort is that of the listener which the owner of the shared load balancer has made; each cluster has one of its own beside.
 const sharedPort = 80
 
-// guest is a second cluster in the cloud of the first one: control plane, a machine, and this project's manager from its manifest.
-type guest struct {
+// secondCluster is a second cluster in the cloud of the first one: control plane, a machine, and this project's manager from its manifest.
+type secondCluster struct {
 	kubeconfig, instance string
 }
 
@@ -49,13 +49,13 @@ func TestSecondCluster(t *testing.T) {
 	instances := []string{instanceID(1), instanceID(2)}
 	routes := bothRouted(t, second)
 
-	for port, want := range map[int]string{81: "node-", 82: "guest-"} {
+	for port, want := range map[int]string{81: "node-", 82: "second-"} {
 		if r := answers(t, outside, url(port)); !strings.HasPrefix(r.Node, want) {
 			t.Errorf("at port %d, %s on %s answers", port, r.Name, r.Node)
 		}
 	}
 	membersAre(t, group, append([]string{second.instance}, instances...))
-	nodesAnswer(t, outside, url(sharedPort), "node-", "guest-")
+	nodesAnswer(t, outside, url(sharedPort), "node-", "second-")
 
 	t.Run("the second cluster leaves and comes back", func(t *testing.T) {
 		own, shared := outside.stream(t, url(81)), outside.stream(t, url(sharedPort))
@@ -99,11 +99,11 @@ func TestSecondCluster(t *testing.T) {
 }
 
 // joinSecond starts the second cluster, which ends with the test, and installs the manager as the chart's manifest has it.
-func joinSecond(t *testing.T) guest {
+func joinSecond(t *testing.T) secondCluster {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "second")
-	process := up(t, dir, "--cloud", sandbox.url, "--pod-cidr", guestPodCIDR)
-	g := guest{kubeconfig: filepath.Join(dir, "kubeconfig")}
+	process := up(t, dir, "--cloud", sandbox.url, "--pod-cidr", secondPodCIDR)
+	g := secondCluster{kubeconfig: filepath.Join(dir, "kubeconfig")}
 	t.Cleanup(func() {
 		if err := process.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
@@ -149,7 +149,7 @@ const startGrace = time.Minute
 
 // bothRouted sends requests from a pod of the first cluster to its other one, and to one of the second cluster, and starts both managers
 // anew, which then have seen nothing of what they find in the route table.
-func bothRouted(t *testing.T, second guest) bothRoutes {
+func bothRouted(t *testing.T, second secondCluster) bothRoutes {
 	t.Helper()
 	list, err := podsOf(t.Context(), metav1.NamespaceDefault, "app=net")
 	if err != nil || len(list) != nodeCount {
@@ -169,13 +169,13 @@ func bothRouted(t *testing.T, second guest) bothRoutes {
 	return both
 }
 
-func (g guest) kubectl(t *testing.T, stdin string, args ...string) string {
+func (g secondCluster) kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	return kubectlAt(t, g.kubeconfig, stdin, args...)
 }
 
 // apply applies a manifest; it goes with the cluster.
-func (g guest) apply(t *testing.T, manifest string) {
+func (g secondCluster) apply(t *testing.T, manifest string) {
 	t.Helper()
 	g.kubectl(t, manifest, "apply", "-f", "-")
 }
@@ -220,7 +220,7 @@ func membersAre(t *testing.T, group string, instances []string) {
 	t.Helper()
 	slices.Sort(instances)
 	client := cloudClient(t)
-	until(t, fmt.Sprintf("the group's members are %v", instances), func(ctx context.Context) string {
+	until(t, fmt.Sprintf("the group's backend servers are %v", instances), func(ctx context.Context) string {
 		g, err := client.DescribeVServerGroup(ctx, group)
 		if err != nil {
 			return err.Error()

@@ -18,7 +18,7 @@ metadata:
   annotations: {service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type: intranet}
 spec:
   type: LoadBalancer
-  externalTrafficPolicy: Local # otherwise the machines are members, too, and pass requests on
+  externalTrafficPolicy: Local # otherwise the machines are backend servers, too, and pass requests on
   selector: {app: container}
   ports: [{name: http, port: 80, targetPort: 8080}]
 ---

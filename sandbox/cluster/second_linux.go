@@ -21,16 +21,16 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/vpcnet"
 )
 
-// guestPoll is how often a guest lists its instances.
-const guestPoll = 500 * time.Millisecond
+// secondPoll is how often a second sandbox lists its instances.
+const secondPoll = 500 * time.Millisecond
 
-// guestControlPlane is the API server's machine of a guest, beside that of the sandbox with the cloud.
-var guestControlPlane = netip.AddrFrom4([4]byte{10, 0, 0, 11})
+// secondControlPlane is the API server's machine of a second sandbox, beside that of the sandbox with the cloud.
+var secondControlPlane = netip.AddrFrom4([4]byte{10, 0, 0, 11})
 
-// guestNodes are real machines in the VPC of another sandbox, so that two clusters share one cloud. That one has emulator and network;
-// this one has a control plane and machines, and asks for what it needs with that one's URL. One guest at a time: its API server has
+// secondNodes are real machines in the VPC of another sandbox, so that two clusters share one cloud. That one has emulator and network;
+// this one has a control plane and machines, and asks for what it needs with that one's URL. One second sandbox at a time: its API server has
 // one address.
-type guestNodes struct {
+type secondNodes struct {
 	*machines
 	control *vpcnet.Namespace
 
@@ -40,24 +40,24 @@ type guestNodes struct {
 	sides   map[string]*vpcnet.Namespace // of machines, by instance ID; guarded by mu
 }
 
-// newGuestNodes puts the first instances into the other sandbox's cloud.
-func newGuestNodes(ctx context.Context, machines *machines) (nodes, error) {
-	n := &guestNodes{machines: machines, changed: make(chan struct{}), sides: map[string]*vpcnet.Namespace{}}
+// newSecondNodes puts the first instances into the other sandbox's cloud.
+func newSecondNodes(ctx context.Context, machines *machines) (nodes, error) {
+	n := &secondNodes{machines: machines, changed: make(chan struct{}), sides: map[string]*vpcnet.Namespace{}}
 	if machines.opts.OnPremises+machines.opts.VirtualNodes+machines.opts.WindowsNodes > 0 {
-		return nil, errors.Join(errors.New("a guest in the cloud of another sandbox has no machines on premises, virtual or Windows nodes"), n.end())
+		return nil, errors.Join(errors.New("a sandbox in the cloud of another one has no machines on premises, virtual or Windows nodes"), n.end())
 	}
 	// One of the same directory that was killed has its instances and addresses there still.
 	err := n.leave(ctx)
 	if err == nil {
-		n.control, err = n.attach(ctx, n.controlPlane(), attachment{Address: guestControlPlane.String()})
+		n.control, err = n.attach(ctx, n.controlPlane(), attachment{Address: secondControlPlane.String()})
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.end())
 	}
 	for i := range machines.opts.Nodes {
 		body, err := json.Marshal(map[string]any{
-			"InstanceName": fmt.Sprintf("guest-%d", i+1), "VSwitchId": vSwitches[i%len(vSwitches)], "SourceDestCheck": true,
-			"Tags": []map[string]string{{"Key": guestTag, "Value": n.name}},
+			"InstanceName": fmt.Sprintf("second-%d", i+1), "VSwitchId": vSwitches[i%len(vSwitches)], "SourceDestCheck": true,
+			"Tags": []map[string]string{{"Key": secondTag, "Value": n.name}},
 		})
 		if err == nil {
 			_, err = n.ask(ctx, http.MethodPut, "/_emulator/instances/"+n.instanceID(i), body)
@@ -73,12 +73,12 @@ func newGuestNodes(ctx context.Context, machines *machines) (nodes, error) {
 }
 
 // controlPlane is the name of the API server's machine in the other sandbox's network.
-func (n *guestNodes) controlPlane() string { return n.name + "-control-plane" }
+func (n *secondNodes) controlPlane() string { return n.name + "-control-plane" }
 
-func (n *guestNodes) instanceID(i int) string { return fmt.Sprintf("i-%s-%d", n.name, i+1) }
+func (n *secondNodes) instanceID(i int) string { return fmt.Sprintf("i-%s-%d", n.name, i+1) }
 
 // ask makes a request to the other sandbox.
-func (n *guestNodes) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+func (n *secondNodes) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	answer, err := ask(ctx, method, n.opts.Cloud+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the sandbox with the cloud: %s %s: %w", method, path, err)
@@ -86,7 +86,7 @@ func (n *guestNodes) ask(ctx context.Context, method, path string, body []byte) 
 	return answer, nil
 }
 
-func (n *guestNodes) attach(ctx context.Context, name string, what attachment) (*vpcnet.Namespace, error) {
+func (n *secondNodes) attach(ctx context.Context, name string, what attachment) (*vpcnet.Namespace, error) {
 	body, err := json.Marshal(what)
 	if err != nil {
 		return nil, fmt.Errorf("attach %s: %w", name, err)
@@ -98,8 +98,8 @@ func (n *guestNodes) attach(ctx context.Context, name string, what attachment) (
 	return vpcnet.OpenNamespace(strings.TrimSpace(string(path)))
 }
 
-// leave takes everything of this guest out of the other sandbox: instances, and the networks of machines and API server.
-func (n *guestNodes) leave(ctx context.Context) error {
+// leave takes everything of this sandbox out of the other sandbox: instances, and the networks of machines and API server.
+func (n *secondNodes) leave(ctx context.Context) error {
 	if err := n.refresh(ctx); err != nil {
 		return err
 	}
@@ -115,13 +115,13 @@ func (n *guestNodes) leave(ctx context.Context) error {
 }
 
 // detach ends a network in the other sandbox; one that it does not know is no error.
-func (n *guestNodes) detach(ctx context.Context, name string) error {
+func (n *secondNodes) detach(ctx context.Context, name string) error {
 	_, err := n.ask(ctx, http.MethodDelete, "/_sandbox/attachments/"+name, nil)
 	return err
 }
 
-// refresh reads which instances of this guest there are.
-func (n *guestNodes) refresh(ctx context.Context) error {
+// refresh reads which instances of this sandbox there are.
+func (n *secondNodes) refresh(ctx context.Context) error {
 	text, err := n.ask(ctx, http.MethodGet, "/_emulator/state", nil)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (n *guestNodes) refresh(ctx context.Context) error {
 	}
 	var mine []realnode.Instance
 	for _, i := range state.Instances {
-		if !slices.Contains(i.Tags.Tag, struct{ Key, Value string }{guestTag, n.name}) || len(i.VpcAttributes.PrivateIpAddress.IpAddress) == 0 {
+		if !slices.Contains(i.Tags.Tag, struct{ Key, Value string }{secondTag, n.name}) || len(i.VpcAttributes.PrivateIpAddress.IpAddress) == 0 {
 			continue
 		}
 		mine = append(mine, realnode.Instance{
@@ -157,15 +157,15 @@ func (n *guestNodes) refresh(ctx context.Context) error {
 	return nil
 }
 
-func (n *guestNodes) fabric() (fabric.Machines, fabric.Network) { return nil, nil }
+func (n *secondNodes) fabric() (fabric.Machines, fabric.Network) { return nil, nil }
 
-func (n *guestNodes) join(context.Context, *Cloud) error { return nil }
+func (n *secondNodes) join(context.Context, *Cloud) error { return nil }
 
-func (n *guestNodes) access() *controlplane.Network {
-	return &controlplane.Network{Address: guestControlPlane, Listen: n.control.Listen, Dial: n.control.Dial}
+func (n *secondNodes) access() *controlplane.Network {
+	return &controlplane.Network{Address: secondControlPlane, Listen: n.control.Listen, Dial: n.control.Dial}
 }
 
-func (n *guestNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Context) error, error) {
+func (n *secondNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Context) error, error) {
 	n.prepare(c, heartbeat, realnode.FleetOptions{
 		Instances: func() []realnode.Instance {
 			n.mu.Lock()
@@ -207,8 +207,8 @@ func (n *guestNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Co
 }
 
 // watch polls until ctx ends, or the other sandbox no longer answers: without its network there are no machines.
-func (n *guestNodes) watch(ctx context.Context) error {
-	ticker := time.NewTicker(guestPoll)
+func (n *secondNodes) watch(ctx context.Context) error {
+	ticker := time.NewTicker(secondPoll)
 	defer ticker.Stop()
 	for {
 		select {
@@ -222,7 +222,7 @@ func (n *guestNodes) watch(ctx context.Context) error {
 	}
 }
 
-func (n *guestNodes) dial(ctx context.Context, from, network, addr string) (net.Conn, error) {
+func (n *secondNodes) dial(ctx context.Context, from, network, addr string) (net.Conn, error) {
 	n.mu.Lock()
 	side := n.sides[from]
 	n.mu.Unlock()
@@ -233,10 +233,10 @@ func (n *guestNodes) dial(ctx context.Context, from, network, addr string) (net.
 }
 
 // serve serves nothing: the other sandbox has the URL.
-func (n *guestNodes) serve(*http.ServeMux) {}
+func (n *secondNodes) serve(*http.ServeMux) {}
 
 // close leaves the other sandbox as it was.
-func (n *guestNodes) close() error {
+func (n *secondNodes) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout) //nolint:forbidigo // everything else has ended
 	defer cancel()
 	return errors.Join(n.leave(ctx), n.control.Close(), n.end())

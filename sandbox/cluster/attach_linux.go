@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/vpcnet"
 )
 
-// guestTag is on instances that are machines of another sandbox, a guest in the cloud of this one. Its value says which.
-const guestTag = "sandbox-guest"
+// secondTag is on instances that are machines of another sandbox in the cloud of this one. Its value says which.
+const secondTag = "sandbox-second"
 
 // attachment asks for a network in the VPC of another sandbox.
 type attachment struct {
@@ -20,8 +20,8 @@ type attachment struct {
 	Instance bool
 }
 
-// serveGuests lets other sandboxes attach their machines to the VPC.
-func serveGuests(mux *http.ServeMux, vpc *vpcnet.Network) {
+// serveAttachments lets other sandboxes attach their machines to the VPC.
+func serveAttachments(mux *http.ServeMux, vpc *vpcnet.Network) {
 	mux.HandleFunc("PUT /_sandbox/attachments/{name}", func(w http.ResponseWriter, r *http.Request) {
 		var body attachment
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
