@@ -1,5 +1,5 @@
 // Package console shows people what the emulated cloud holds: load balancers with their listeners, groups, backend servers and
-// health, route tables, instances, the calls as they arrive and the rate windows. The pages are made on the server and
+// health, jobs, route tables, instances, security groups, the calls as they arrive and the rate windows. The pages are made on the server and
 // follow changes by server-sent events.
 //
 // It only reads. Whatever changes the cloud is the OpenAPI or the admin API.
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/journal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
 )
@@ -27,6 +28,7 @@ var files embed.FS
 type Network interface {
 	LoopbackAddress(ip string) string
 	Endpoint(l cloud.ListenerID) string
+	Endpoints(l cloud.ListenerID) []fabric.Endpoint
 }
 
 // Options configure a console. All fields but Windows and Done are required.
@@ -86,7 +88,7 @@ func (c *Console) index(w http.ResponseWriter, r *http.Request) {
 }
 
 // sections are the parts of the page that are replaced when they change, in the order of the page.
-var sections = []string{"summary", "loadbalancers", "routes", "instances", "windows", "calls"}
+var sections = []string{"summary", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "windows", "calls"}
 
 // render makes the sections of a view.
 func (c *Console) render(v view) (map[string]string, error) {
@@ -104,11 +106,11 @@ func (c *Console) render(v view) (map[string]string, error) {
 // tone groups statuses by what they mean for the reader; the style sheet gives each tone a colour.
 func tone(status string) string {
 	switch strings.ToLower(status) {
-	case "active", "running", "normal", "available", "inuse":
+	case "active", "running", "normal", "healthy", "available", "inuse", "succeeded":
 		return "good"
-	case "abnormal", "locked", "stopped":
+	case "abnormal", "unhealthy", "locked", "stopped", "createfailed", "failed":
 		return "bad"
-	case "starting", "stopping", "pending", "configuring", "deleting", "modifying":
+	case "starting", "stopping", "pending", "configuring", "deleting", "modifying", "provisioning", "creating", "adding", "removing", "processing", "initial":
 		return "busy"
 	default:
 		return "off"

@@ -2,13 +2,16 @@ package console_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 const hostile = `<script>document.title="broken"</script>`
@@ -84,7 +87,7 @@ func TestEventsCarryOnlyWhatChanged(t *testing.T) {
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
-	for _, want := range []string{"summary", "loadbalancers", "routes", "instances", "windows", "calls"} {
+	for _, want := range []string{"summary", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "windows", "calls"} {
 		if name, _ := next(t, lines); name != want {
 			t.Fatalf("event %s, want %s", name, want)
 		}
@@ -113,4 +116,81 @@ func TestConsoleIsForThisHost(t *testing.T) {
 			t.Error("the console refers to another host")
 		}
 	}
+}
+
+// TestNetworkLoadBalancers: zones, listeners, groups with the health of their servers, jobs and security groups, and what a filter leaves.
+func TestNetworkLoadBalancers(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.put("i-worker1", emulator.InstanceSpec{VSwitchID: "vsw-a"})
+	s.put("i-worker3", emulator.InstanceSpec{VSwitchID: "vsw-b"})
+	s.network(hostile)
+	page := func(query string) string {
+		body, _ := s.fetch("/console/" + query)
+		return body
+	}
+	testkit.Eventually(t, "one server fails its checks", func(context.Context) bool { return strings.Contains(page(""), "1 unhealthy") })
+	body := page("")
+	for _, want := range []string{
+		".nlb.aliyuncsslb.com</code>", "cn-hangzhou-b", "<strong>8443</strong> TCP", "<strong>9000-9100</strong> UDP", "PROXY protocol", "and 196 more",
+		"health check TCP every 1s", "CONNECT_FAIL", ">Healthy<", "Server groups without a listener", ">Succeeded<", "<code>198.51.100.0/24</code>", "<code>sg-",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page does not show %q", want)
+		}
+	}
+	if strings.Contains(body, hostile) {
+		t.Error("the page holds a script from outside")
+	}
+	if filtered := page("?q=10.2.0."); !strings.Contains(filtered, "<strong>8443</strong>") || strings.Contains(filtered, "198.51.100.0/24") {
+		t.Error("the filter does not find an NLB by the address in a zone")
+	}
+	if none := page("?q=nothing-has-this"); !strings.Contains(none, "No network load balancers match.") || !strings.Contains(none, "No jobs match.") {
+		t.Error("an empty result does not say so")
+	}
+}
+
+// network makes an NLB with two listeners, a group without one, and a security group.
+func (s *scene) network(name string) {
+	s.t.Helper()
+	const nlb, ecs = "2022-04-30", "2014-05-26"
+	into := func(v any, body string) {
+		if err := json.Unmarshal([]byte(body), v); err != nil {
+			s.t.Fatalf("%v in %q", err, body)
+		}
+	}
+	var sg struct{ SecurityGroupId string }
+	into(&sg, s.call(ecs, "CreateSecurityGroup", map[string]string{"VpcId": "vpc-emulator", "SecurityGroupName": name}))
+	s.call(ecs, "AuthorizeSecurityGroup", map[string]string{
+		"SecurityGroupId": sg.SecurityGroupId, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.Policy": "drop",
+		"Permissions.1.SourceCidrIp": "198.51.100.0/24", "Permissions.1.Description": name,
+	})
+	var lb struct{ LoadbalancerId string }
+	into(&lb, s.call(nlb, "CreateLoadBalancer", map[string]string{
+		"AddressType": "Intranet", "VpcId": "vpc-emulator", "LoadBalancerName": name, "SecurityGroupIds.1": sg.SecurityGroupId,
+		"ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a", "ZoneMappings.2.ZoneId": "cn-hangzhou-b", "ZoneMappings.2.VSwitchId": "vsw-b",
+	}))
+	group := func(more map[string]string) string {
+		var g struct{ ServerGroupId string }
+		params := map[string]string{"ServerGroupName": name, "VpcId": "vpc-emulator"}
+		maps.Copy(params, more)
+		into(&g, s.call(nlb, "CreateServerGroup", params))
+		return g.ServerGroupId
+	}
+	group(nil)
+	checked := group(map[string]string{
+		"HealthCheckConfig.HealthCheckInterval": "1", "HealthCheckConfig.HealthCheckConnectTimeout": "1",
+		"HealthCheckConfig.HealthyThreshold": "2", "HealthCheckConfig.UnhealthyThreshold": "2",
+	})
+	s.call(nlb, "AddServersToServerGroup", map[string]string{
+		"ServerGroupId": checked, "Servers.1.ServerId": "i-worker1", "Servers.1.ServerType": "Ecs", "Servers.1.Port": "80",
+		"Servers.2.ServerId": "i-worker3", "Servers.2.ServerType": "Ecs", "Servers.2.Port": "80",
+	})
+	ranged := group(map[string]string{"Protocol": "UDP", "AnyPortEnabled": "true", "HealthCheckConfig.HealthCheckEnabled": "false"})
+	s.call(nlb, "CreateListener", map[string]string{
+		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": checked, "ListenerPort": "8443", "ListenerProtocol": "TCP", "ProxyProtocolEnabled": "true",
+	})
+	s.call(nlb, "CreateListener", map[string]string{
+		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": ranged, "ListenerPort": "0", "StartPort": "9000", "EndPort": "9100", "ListenerProtocol": "UDP",
+	})
 }

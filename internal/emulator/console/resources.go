@@ -30,7 +30,9 @@ type group struct {
 
 type member struct {
 	Server, Type, Address, Description string
-	Port, Weight                       int
+	// Status is set while the backend server joins or leaves.
+	Status       string
+	Port, Weight int
 	// Health has one entry for each listener that sends to the group.
 	Health []health
 }

@@ -20,6 +20,10 @@ const shown = 100
 type view struct {
 	Region, Account, Query string
 	LoadBalancers          list[loadBalancer]
+	NLBs                   list[networkLoadBalancer]
+	UnusedGroups           list[nlbGroup]
+	Jobs                   list[job]
+	SecurityGroups         list[securityGroup]
 	Tables                 list[table]
 	Instances              list[instance]
 	Calls                  []call
@@ -67,16 +71,22 @@ func (c *Console) view(query string, now time.Time) view {
 	query = strings.TrimSpace(query)
 	v := view{Region: s.Region, Account: s.AccountID, Query: query, Limited: c.options.Windows != nil, Windows: c.options.Windows.Usage(now)}
 	lower := strings.ToLower(query)
-	var failing, entries, off, instances, lbs int
+	var failing, unhealthy, entries, off, instances, lbs, nlbs, busy int
 	s.View(func() {
 		v.LoadBalancers, failing = c.loadBalancers(lower, now)
+		v.NLBs, unhealthy = c.networkLoadBalancers(lower, now)
+		v.UnusedGroups = c.unusedGroups(lower, now)
+		v.Jobs, busy = c.jobs(lower, now)
+		v.SecurityGroups = c.securityGroups(lower)
 		v.Tables, entries = c.tables(lower, now)
 		v.Instances, off = c.instances(lower, now)
-		instances, lbs = s.Instances.Len(), s.LoadBalancers.Len()
+		instances, lbs, nlbs = s.Instances.Len(), s.LoadBalancers.Len(), s.NLBs.Len()
 	})
 	v.Calls = calls(c.options.Journal.Last(shown), lower)
 	v.Totals = []total{
 		{"Load balancers", "loadbalancers", lbs, note(failing, "abnormal backend server", "abnormal backend servers")},
+		{"Network load balancers", "networkloadbalancers", nlbs, note(unhealthy, "unhealthy backend server", "unhealthy backend servers")},
+		{"Jobs in progress", "jobs", busy, ""},
 		{"Route entries", "routes", entries, ""},
 		{"Instances", "instances", instances, note(off, "not running", "not running")},
 	}
