@@ -2,6 +2,7 @@ package initor
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/fstest"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
@@ -133,5 +135,32 @@ func TestNewECSSourceNeedsAVPC(t *testing.T) {
 	t.Parallel()
 	if _, err := NewECSSource(nil, ""); err == nil {
 		t.Error("no error without a VPC")
+	}
+}
+
+// TestUnknownAddressCostsOneCall: a node whose address no instance has is asked for again and again. That costs one call each time, and once
+// another one for a page of the VPC's instances, however many it has.
+func TestUnknownAddressCostsOneCall(t *testing.T) {
+	t.Parallel()
+	account := testcloud.New(t, emulator.Options{})
+	for i := range 250 {
+		if _, err := account.PutInstance(fmt.Sprintf("i-%d", i), emulator.InstanceSpec{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := NewECSSource(account.Client, emulatortest.VPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := nodeWithID("")
+	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.0.1"}}
+	const rounds = 5
+	for range rounds {
+		if _, err := source.Identify(t.Context(), n); !errors.Is(err, ErrNotECS) {
+			t.Errorf("Identify: %v, want %v", err, ErrNotECS)
+		}
+	}
+	if calls := account.Count(0, "DescribeInstances"); calls != rounds+1 {
+		t.Errorf("%d calls in %d rounds, want %d", calls, rounds, rounds+1)
 	}
 }

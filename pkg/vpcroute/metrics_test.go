@@ -1,0 +1,99 @@
+package vpcroute
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// scraped returns the figures of a route table as a scrape of /metrics shows them, sorted.
+func scraped(t *testing.T, table string) []string {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	legacyregistry.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	var lines []string
+	for line := range strings.Lines(recorder.Body.String()) {
+		if label := fmt.Sprintf("{table=%q}", table); strings.Contains(line, label) {
+			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(strings.Replace(line, label, "", 1)), "alicloud_route_table_"))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// unreadable is a cloud in which one route table cannot be read.
+type unreadable struct {
+	API
+	table string
+}
+
+func (u *unreadable) DescribeRouteEntries(ctx context.Context, tableID string, ipv6 bool) ([]alicloud.RouteEntry, error) {
+	if tableID == u.table {
+		return nil, &alicloud.Error{Action: "DescribeRouteEntryList", Code: "Forbidden.RAM", Status: http.StatusForbidden}
+	}
+	return u.API.DescribeRouteEntries(ctx, tableID, ipv6)
+}
+
+// TestTableStateInMetrics: a scrape shows each managed table by itself: its entries, its quota, entries in the way, routes that are missing,
+// and whether it can be read. A table that is no longer managed disappears.
+func TestTableStateInMetrics(t *testing.T) {
+	t.Parallel()
+	const good, bad = "vtb-metrics-good", "vtb-metrics-bad"
+	synctest.Test(t, func(t *testing.T) {
+		config := cloud.DefaultConfig()
+		for _, id := range []string{good, bad} {
+			config.RouteTables = append(config.RouteTables, cloud.RouteTableConfig{ID: id, VPCID: testVPC})
+		}
+		a := newAccount(t, emulator.Options{Config: config})
+		a.put(5)
+		foreign := []alicloud.NewRoute{{TableID: good, CIDR: cidrOf(0), InstanceID: "i-4", Description: "somebody else's"}}
+		if _, err := a.Client.CreateRouteEntries(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		api := &unreadable{API: a.Client}
+		c := newCluster(t, a, func(o *Options) { o.API, o.Config.TableIDs = api, []string{good, bad} })
+		nodes, _ := nodesOf(3)
+		c.set(nodes...)
+		c.passFor(time.Minute)
+		want := map[string][]string{
+			good: {"conflicts 1", "entries 3", "entries_quota 200", "missing_routes 1", "readable 1"},
+			bad:  {"conflicts 0", "entries 3", "entries_quota 200", "missing_routes 0", "readable 1"},
+		}
+		check := func(when string) {
+			t.Helper()
+			for table, lines := range want {
+				if diff := cmp.Diff(lines, scraped(t, table)); diff != "" {
+					t.Errorf("%s: %s (-want +got):\n%s", when, table, diff)
+				}
+			}
+		}
+		check("at first")
+
+		api.table = bad
+		c.passFor(2 * defaultPeriod)
+		want[bad][4] = "readable 0"
+		check("while one table cannot be read")
+
+		api.table = ""
+		c.passFor(2 * defaultPeriod)
+		want[bad][4] = "readable 1"
+		check("afterwards")
+
+		c.pass.manage([]string{good})
+		want[bad] = nil
+		check("when one is no longer managed")
+	})
+}
