@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 	nodecontroller "k8s.io/cloud-provider/controllers/node"
@@ -113,7 +114,7 @@ func checkStockService(t *testing.T, server *emulatortest.Cloud, kube *fake.Clie
 	}
 }
 
-func startStockControllers(ctx context.Context, t *testing.T, server *emulatortest.Cloud, kube *fake.Clientset) *sync.WaitGroup {
+func startStockControllers(ctx context.Context, t *testing.T, server *emulatortest.Cloud, kube kubernetes.Interface) *sync.WaitGroup {
 	t.Helper()
 	c := New(keys, Environment{}) // no Configure: the stock command knows none of our flags
 	c.client, c.clusterID = steadyClient(t, server), "c1"
