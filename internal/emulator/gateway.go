@@ -109,11 +109,11 @@ func (e *Emulator) process(x *exchange, r *http.Request) (any, *api.Error) {
 		e.wait(e.options.Latency + x.fault.Latency)
 		return nil, x.fault.Error
 	}
-	if bad := e.windows.Admit(x.product, x.action.Name, x.action.Kind, x.now); bad != nil {
+	if bad = e.windows.Admit(x.product, x.action.Name, x.action.Kind, x.now); bad != nil {
 		return nil, bad
 	}
 	x.call = e.newCall(x, denied)
-	if bad := e.validate(x.call); bad != nil {
+	if bad = e.validate(x.call); bad != nil {
 		return nil, bad
 	}
 	result, bad := e.run(x.call, e.options.Latency+x.fault.Latency)

@@ -116,11 +116,11 @@ func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration)
 		return alicloud.Instance{}, nil, fmt.Errorf("%w %s", errRefusedID, id)
 	}
 	known, ok := s.remembered(id)
-	miss := s.missed(id)
-	lacking := miss.lacks(known)
+	missed := s.missed(id)
+	lacking := missed.lacks(known)
 	switch {
-	case lacking && time.Since(miss.asked) < maxAge:
-		return alicloud.Instance{}, miss.batch, nil
+	case lacking && time.Since(missed.asked) < maxAge:
+		return alicloud.Instance{}, missed.batch, nil
 	case !lacking && ok && time.Since(known.read) < maxAge:
 		return known.instance, nil, nil
 	}

@@ -87,7 +87,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 			status, err = nil, lost
 		}
 	}()
-	if err := r.untilSynced(ctx); err != nil {
+	if err = r.untilSynced(ctx); err != nil {
 		return nil, err
 	}
 	svc, held, err := r.lock(ctx, svc)
@@ -104,11 +104,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 	if err != nil && ctx.Err() != nil {
 		return nil, err // shutting down is no failure
 	}
-	if done.record != nil {
-		if _, storeErr := r.writer.change(ctx, done.service, done.record.store()); storeErr != nil {
-			err = errors.Join(err, fmt.Errorf("record what was applied to %s: %w", done.record.LoadBalancerID, storeErr))
-		}
-	}
+	err = errors.Join(err, r.storeRecord(ctx, done))
 	wait, retryLater := waitTime(err)
 	retryLater = retryLater && err != nil
 	known.failure, known.replaced = r.emit(svc, known, done, err, retryLater)
@@ -121,6 +117,17 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 		return nil, errors.New("no listener of the load balancer runs yet")
 	}
 	return done.status, nil
+}
+
+// storeRecord writes what was applied to the Service: the stock controller writes nothing but its status.
+func (r *Reconciler) storeRecord(ctx context.Context, done ensured) error {
+	if done.record == nil {
+		return nil
+	}
+	if _, err := r.writer.change(ctx, done.service, done.record.store()); err != nil {
+		return fmt.Errorf("record what was applied to %s: %w", done.record.LoadBalancerID, err)
+	}
+	return nil
 }
 
 // ensureAll makes the stages of [Reconciler.ensure], once more whenever pods were found to wait for their readiness gates: nobody else

@@ -40,7 +40,7 @@ func panicCount(t *testing.T) float64 {
 
 // TestPanicIsTheErrorOfOneService: a bug that one Service meets is that Service's failed pass, which is made again, and ends neither the
 // process nor the passes over others.
-func TestPanicIsTheErrorOfOneService(t *testing.T) {
+func TestPanicIsTheErrorOfOneService(t *testing.T) { //nolint:paralleltest // it counts panics, and so do the others
 	for _, stage := range []string{"Refresh", "Plan", "Deploy"} {
 		t.Run(stage, func(t *testing.T) {
 			clb, on := newProduct("clb"), switchedOn()
@@ -76,7 +76,7 @@ func TestPanicIsTheErrorOfOneService(t *testing.T) {
 }
 
 // TestPanicInATearDown: the finalizer stays until the load balancer is gone.
-func TestPanicInATearDown(t *testing.T) {
+func TestPanicInATearDown(t *testing.T) { //nolint:paralleltest // it counts panics, and so do the others
 	clb, on := newProduct("clb"), new(atomic.Bool)
 	panicking(clb, "web", "Deploy", on)
 	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
@@ -98,7 +98,7 @@ func TestPanicInATearDown(t *testing.T) {
 }
 
 // TestPanicInTheAdapter: a stock manager that this provider is linked into gets an error.
-func TestPanicInTheAdapter(t *testing.T) {
+func TestPanicInTheAdapter(t *testing.T) { //nolint:paralleltest // it counts panics, and so do the others
 	clb, on := newProduct("clb"), switchedOn()
 	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
 		adapter := NewLoadBalancer(f.Reconciler)
@@ -125,7 +125,7 @@ func TestPanicInTheAdapter(t *testing.T) {
 }
 
 // TestPanicAtTheStart: what one engine reads for all Services together, each reads itself then.
-func TestPanicAtTheStart(t *testing.T) {
+func TestPanicAtTheStart(t *testing.T) { //nolint:paralleltest // it counts panics, and so do the others
 	clb := newProduct("clb")
 	clb.atStage(func(_ context.Context, stage string, _ *corev1.Service) error {
 		if stage == "Preload" {

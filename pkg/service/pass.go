@@ -39,11 +39,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	}
 	wait, retryLater := waitTime(syncErr)
 	retryLater = retryLater && known.backoff.patient()
-	done.writes += known.backoff.writes
-	known.backoff.writes = 0
-	if retryLater {
-		known.backoff.writes = done.writes
-	}
+	known.backoff, done.writes = known.backoff.counted(done.writes, retryLater)
 	measured.end(syncErr, retryLater, done.writes > 0)
 	if err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedUpdateStatus, err)
@@ -56,10 +52,10 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	if done.registered != nil {
 		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
 	}
-	if syncErr == nil && problem.HasReason(done.problems, problem.ReasonListenerConflict) {
-		known.balancer = known.balancer.Invalidate("the other owner may leave the port at any time, without any event")
-	}
 	known = known.skipping(done.problems)
+	if syncErr == nil {
+		known = known.conflicting(done.problems)
+	}
 	return r.next(known, done, syncErr)
 }
 
@@ -140,7 +136,6 @@ func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params an
 	var found Refreshed
 	balancer, err := r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
 		known.balancer = balancer
-		var err error
 		request := known.request(svc, params, adopted)
 		request.DueSoon = r.states.dueSoon
 		found, err = balancer.Refresh(ctx, request)

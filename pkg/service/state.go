@@ -72,6 +72,16 @@ type backoff struct {
 // patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
 func (b backoff) patient() bool { return b.busy < maxBusyInRow }
 
+// counted returns the writes that a pass has to report, with those of passes that had to wait. A pass that has to wait itself leaves
+// them to the next one.
+func (b backoff) counted(writes int, waiting bool) (backoff, int) {
+	writes += b.writes
+	if b.writes = 0; waiting {
+		b.writes = writes
+	}
+	return b, writes
+}
+
 // backendCache holds what was read of single backends.
 type backendCache struct {
 	// interfaces maps addresses of pods to their network interfaces.
@@ -168,6 +178,14 @@ func driftWait(resyncPeriod time.Duration, together bool) time.Duration {
 		return rand.N(resyncPeriod + 1)
 	}
 	return resyncPeriod + rand.N(resyncPeriod/5+1)
+}
+
+// conflicting returns the state after a pass that found ports of the load balancer in use by others.
+func (s state) conflicting(problems []problem.Problem) state {
+	if problem.HasReason(problems, problem.ReasonListenerConflict) {
+		s.balancer = s.balancer.Invalidate("the other owner may leave the port at any time, without any event")
+	}
+	return s
 }
 
 // deployed returns the state after a plan was carried out.

@@ -78,8 +78,8 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 		return known, Removal{}, err
 	}
 	if known.balancer.ID() == "" {
-		after, err := r.removeLeftovers(ctx, svc, known)
-		return after, Removal{ID: after.removal.of}, err
+		known, err = r.removeLeftovers(ctx, svc, known)
+		return known, Removal{ID: known.removal.of}, err
 	}
 	known, removal, err := r.removeFrom(ctx, svc, known, held)
 	if err == nil && removal.Reused && !removal.Preserved {

@@ -168,6 +168,7 @@ func TestFieldsThatTheOfficialCCMIgnores(t *testing.T) {
 }
 
 func adoptAndReturn(t *testing.T, kind kind, clusterID string) {
+	t.Helper()
 	w := newWorld(t)
 	threeNodes(w)
 	svc := kind.service(w)

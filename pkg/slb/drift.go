@@ -50,15 +50,7 @@ func (e *engine) readTogether(ctx context.Context, of service.Request, id string
 	if read, ok := e.readings.take(id); ok {
 		return read, true
 	}
-	ids := []string{id}
-	if of.DueSoon != nil {
-		for _, balancer := range of.DueSoon(driftWindow) {
-			other, ok := balancer.(clb)
-			if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.readings.has(other.ID()) {
-				ids = append(ids, other.ID())
-			}
-		}
-	}
+	ids := e.comparedWith(id, of)
 	at := time.Now()
 	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{IDs: ids})
 	if err != nil {
@@ -74,6 +66,21 @@ func (e *engine) readTogether(ctx context.Context, of service.Request, id string
 	}
 	e.readings.add(read)
 	return e.readings.take(id)
+}
+
+// comparedWith returns the id of a CLB, and those of others that are compared soon.
+func (e *engine) comparedWith(id string, of service.Request) []string {
+	ids := []string{id}
+	if of.DueSoon == nil {
+		return ids
+	}
+	for _, balancer := range of.DueSoon(driftWindow) {
+		other, ok := balancer.(clb)
+		if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.readings.has(other.ID()) {
+			ids = append(ids, other.ID())
+		}
+	}
+	return ids
 }
 
 // sameBackends reports whether groups have the backend servers that are known.

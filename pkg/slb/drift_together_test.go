@@ -23,6 +23,7 @@ type timedWorld struct {
 }
 
 func newTimedWorld(t *testing.T, services int) *timedWorld {
+	t.Helper()
 	e := processCloud(t)
 	w := &timedWorld{world: processWorld(t, e, e.Transport()), due: map[string]time.Time{}}
 	w.events = make(chan string, 10_000)

@@ -90,26 +90,26 @@ const (
 )
 
 // manyNodesWorld has Services that are served by all nodes, and informers that run.
-func manyNodesWorld(b testing.TB, distinct int) (*world, []*corev1.Service) {
-	b.Helper()
-	w := newWorldWith(b, cloud.Limits{BackendsPerLB: 10 * manyNodes})
+func manyNodesWorld(tb testing.TB, distinct int) (*world, []*corev1.Service) {
+	tb.Helper()
+	w := newWorldWith(tb, cloud.Limits{BackendsPerLB: 10 * manyNodes})
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
 	controller, err := service.NewController(w.options(), w.Reconciler) // for its handlers
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	for i := range manyNodes {
 		name := fmt.Sprintf("n%04d", i)
 		if _, err := w.emulator.PutInstance("i-"+name, emulator.InstanceSpec{}); err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
-		if _, err := w.kube.CoreV1().Nodes().Create(b.Context(), testNode(name), metav1.CreateOptions{}); err != nil {
-			b.Fatal(err)
+		if _, err := w.kube.CoreV1().Nodes().Create(tb.Context(), testNode(name), metav1.CreateOptions{}); err != nil {
+			tb.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(b.Context())
-	b.Cleanup(func() {
+	ctx, cancel := context.WithCancel(tb.Context())
+	tb.Cleanup(func() {
 		cancel()
 		controller.Run(ctx) // ends its queue
 		w.factory.Shutdown()

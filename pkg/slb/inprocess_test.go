@@ -25,16 +25,16 @@ func processCloud(tb testing.TB) *emulatortest.Cloud {
 }
 
 // processWorld makes a world in the time of a synctest bubble: its calls reach the cloud through next, without any network.
-func processWorld(t testing.TB, e *emulatortest.Cloud, next http.RoundTripper) *world {
-	t.Helper()
+func processWorld(tb testing.TB, e *emulatortest.Cloud, next http.RoundTripper) *world {
+	tb.Helper()
 	client, err := alicloud.New(alicloud.Options{
 		Region: testRegion, Credentials: testKey(), Transport: next, Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w := &world{
-		t: t, emulator: e, kube: testkit.NewClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
+		t: tb, emulator: e, kube: testkit.NewClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a"}},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)

@@ -178,7 +178,7 @@ func (o officialCCM) changesOf(id string, want, have alicloud.Listener) (writes 
 	for _, name := range slices.Sorted(maps.Keys(want.Attributes)) {
 		unused := strings.HasPrefix(name, "Acl") && name != "AclStatus" && want.Attributes["AclStatus"] != "on" ||
 			name == "ConnectionDrainTimeout" && want.Attributes["ConnectionDrain"] != "on"
-		if !unused && comparable(want.Attributes[name]) != comparable(have.Attributes[name]) {
+		if !unused && normalized(want.Attributes[name]) != normalized(have.Attributes[name]) {
 			note(name, have.Attributes[name], want.Attributes[name])
 		}
 	}
@@ -186,7 +186,7 @@ func (o officialCCM) changesOf(id string, want, have alicloud.Listener) (writes 
 }
 
 // comparable is a value as it is compared: numbers as numbers, lists as sets.
-func comparable(text string) string {
+func normalized(text string) string {
 	if number, err := strconv.Atoi(text); err == nil {
 		return strconv.Itoa(number)
 	}

@@ -119,23 +119,28 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		if id == "" || slices.Contains(ids[:i], id) {
 			continue
 		}
-		if lb, err = e.read(ctx, id); err != nil {
-			return location{}, err
-		}
-		if lb == nil {
-			continue
-		}
-		claim, err := e.claimOf(ctx, svc, lb)
+		lb, claimed, err := e.claimed(ctx, svc, id)
 		switch {
 		case err != nil:
 			return location{}, err
-		case claim == claimOwn, claim == claimReused, claim == claimMarks:
+		case claimed:
 			return e.seen(svc, lb, !isTagged(lb, svc)), nil
+		case lb != nil:
+			// It exists, and nothing of it is the Service's. That says nothing about a CLB of the Service's own.
+			missing = missing && id != lastID && (lastID != "" || known.maybeCreated(false))
 		}
-		// It exists, and nothing of it is the Service's. That says nothing about a CLB of the Service's own.
-		missing = missing && id != lastID && (lastID != "" || known.maybeCreated(false))
 	}
 	return e.absent(ctx, svc, known, lastID, missing)
+}
+
+// claimed returns a CLB, nil where there is none, and whether it or something on it is the Service's.
+func (e *engine) claimed(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, bool, error) {
+	lb, err := e.read(ctx, id)
+	if err != nil || lb == nil {
+		return nil, false, err
+	}
+	claim, err := e.claimOf(ctx, svc, lb)
+	return lb, claim == claimOwn || claim == claimReused || claim == claimMarks, err
 }
 
 // byID returns the CLB that the Service names by its label or had a moment ago, if it is the Service's although the search by tag

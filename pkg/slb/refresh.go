@@ -62,12 +62,7 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 		found.clb, found.whole, found.some = known.compared(), true, true
 		return found, e.refreshFewHave(ctx, of, &found)
 	}
-	if of.DriftDue {
-		found.clb = known.invalidate("due for drift detection")
-	}
-	if known.asksForGroups(of.Params) {
-		found.clb.groups.invalidate("an annotation names a group that was not there")
-	}
+	found.clb = known.outdated(of)
 	err := e.refreshLoadBalancer(ctx, of, &found)
 	if err == nil && !found.together {
 		err = e.refreshContents(ctx, of, &found)
@@ -82,6 +77,18 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 		found.clb.comparisons = someComparisons()
 	}
 	return found, e.refreshFewHave(ctx, of, &found)
+}
+
+// outdated puts in doubt what the request says is to be read.
+func (o observed) outdated(of service.Request) observed {
+	asksForGroups := o.asksForGroups(of.Params)
+	if of.DriftDue {
+		o = o.invalidate("due for drift detection")
+	}
+	if asksForGroups {
+		o.groups.invalidate("an annotation names a group that was not there")
+	}
+	return o
 }
 
 // refreshLoadBalancer finds the CLB.

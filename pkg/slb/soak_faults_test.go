@@ -25,8 +25,8 @@ const (
 )
 
 // soakCloud is a cloud with a second VPC, whose instances it refuses as backend servers, and with a second access key.
-func soakCloud(t testing.TB, seed uint64) *emulatortest.Cloud {
-	t.Helper()
+func soakCloud(tb testing.TB, seed uint64) *emulatortest.Cloud {
+	tb.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas = soakQuotas
 	config.VPCs = append(config.VPCs, cloud.VPCConfig{ID: "vpc-other", CIDR: "172.16.0.0/12"})
@@ -35,7 +35,7 @@ func soakCloud(t testing.TB, seed uint64) *emulatortest.Cloud {
 	config.AccessKeys = append(config.AccessKeys, cloud.AccessKeyConfig{ID: soakHand, Secret: soakHand})
 	config.OtherVPCCode = []string{"", "InvalidBackendServers.Inconsistent", "SomethingNew"}[seed%3]
 	config.AttachedQuotaCode = []string{"", "OverQuota"}[seed%2]
-	return emulatortest.New(t, emulator.Options{Config: config})
+	return emulatortest.New(tb, emulator.Options{Config: config})
 }
 
 // soakQuotas leave room for everything.

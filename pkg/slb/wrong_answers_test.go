@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -122,14 +121,13 @@ func requestKey(request *http.Request) (action, key string) {
 	for _, name := range []string{"Signature", "SignatureNonce", "Timestamp"} {
 		delete(query, name)
 	}
-	return query.Get("Action"), url.Values(query).Encode()
+	return query.Get("Action"), query.Encode()
 }
 
 // scene is a Service, what happens to it, and why its load balancer is read then.
 type scene struct {
 	name string
-	// prepare makes what the Service needs; make makes the Service. It stands already, unless it is created.
-	prepare func(*world)
+	// service makes the Service, which stands already, unless it is created.
 	service func(*world) *corev1.Service
 	created bool
 	reread  func(*world)

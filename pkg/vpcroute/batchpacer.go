@@ -41,11 +41,11 @@ func (p *batchPacer) delay(now time.Time) time.Duration {
 func (p *batchPacer) target() time.Duration {
 	// Closer than a fifth is close enough: each further probe may be a refused call, to save a tenth of the time. Between the pace of
 	// the rate limit and what the first guess leads to, closer than a half is.
-	close := p.right / 5
+	near := p.right / 5
 	if p.right >= limitPace && p.right <= likelySettle*5/4 {
-		close = p.right / 2
+		near = p.right / 2
 	}
-	if p.right-p.short > close {
+	if p.right-p.short > near {
 		return (p.right + p.short) / 2
 	}
 	return p.right

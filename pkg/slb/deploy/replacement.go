@@ -51,19 +51,19 @@ func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
-	if err := a.memory.refusedReplacement(a.replacement(wanted), time.Now()); err != nil {
+	if err = a.memory.refusedReplacement(a.replacement(wanted), time.Now()); err != nil {
 		return remembered{err}
 	}
 	old := *step.Replaced
 	if ctx, err = a.api.ReserveReplacement(ctx, old.ListenerKey, wanted.ListenerKey); err != nil {
 		return err
 	}
-	if err := a.deleteListener(ctx, model.Step{Listener: alicloud.Listener{ListenerKey: old.ListenerKey}}); err != nil {
+	if err = a.deleteListener(ctx, model.Step{Listener: alicloud.Listener{ListenerKey: old.ListenerKey}}); err != nil {
 		return err
 	}
 	a.memory.vacate(a.vacancy(old.ListenerKey), old)
 	ctx = alicloud.WithWaiting(ctx, urgent(alicloud.WaitingOf(ctx)))
-	if err := a.createListener(ctx, step); err != nil {
+	if err = a.createListener(ctx, step); err != nil {
 		return err
 	}
 	return a.startListener(ctx, model.Step{Listener: wanted})

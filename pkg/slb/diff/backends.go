@@ -103,12 +103,19 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 	if want.Counted && len(change.set) > 0 && onlyShares(change) && !d.sharesDiffer(want, have) {
 		change.set, change.setBefore = nil, nil
 	}
+	change.remove = d.leaving(want, have, keep)
+	return change
+}
+
+// leaving returns the backend servers that are not to be kept and that may leave.
+func (d *differ) leaving(want, have *model.Group, keep []bool) []alicloud.Backend {
+	var leaving []alicloud.Backend
 	for i := range have.Backends {
 		if !keep[i] && d.mayLeave(want, have.Backends[i]) {
-			change.remove = append(change.remove, have.Backends[i])
+			leaving = append(leaving, have.Backends[i])
 		}
 	}
-	return change
+	return leaving
 }
 
 // sameMemory reports whether two lists are one. Build returns that of the CLB while nothing in it changes.
