@@ -32,6 +32,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	limitMemory()
 	opts, err := options.NewCloudControllerManagerOptions()
 	if err != nil {
 		exit(err)

@@ -85,6 +85,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	}()
 	params, problems := r.read(svc)
 	done = ensured{service: svc, problems: problems}
+	if err = checkBounds(svc); err != nil {
+		return known, done, err
+	}
 	known, unread, err := r.refresh(ctx, svc, params, adopted, known, held)
 	if err != nil {
 		return known, done, err

@@ -68,6 +68,7 @@ func conditionOf(product Product, problems []problem.Problem, syncErr error, ret
 	default:
 		return condition, false
 	}
+	condition.Message = problem.Cut(condition.Message, problem.MaxCondition)
 	return condition, true
 }
 

@@ -206,6 +206,13 @@ volumeMounts:
 {{- end -}}
 
 {{- define "ccm.env" -}}
+{{- if dig "limits" "memory" "" .Values.resources }}
+# The program keeps its heap below this limit.
+- name: CONTAINER_MEMORY_LIMIT
+  valueFrom:
+    resourceFieldRef:
+      resource: limits.memory
+{{- end }}
 {{- range $product, $address := .Values.endpoints }}
 {{- if $address }}
 - name: {{ upper $product }}_ENDPOINT

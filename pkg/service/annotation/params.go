@@ -124,7 +124,7 @@ func invalidValue(key, text, accepted string) problem.Problem {
 	} else if strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:") {
 		hint = " (that is for an NLB, and this Service has a CLB)"
 	}
-	return problem.Newf(problem.ReasonInvalidAnnotation, "%s: %q is not accepted%s; accepted: %s", key, text, hint, accepted)
+	return problem.Newf(problem.ReasonInvalidAnnotation, "%s: %s is not accepted%s; accepted: %s", key, problem.Value(text), hint, accepted)
 }
 
 // disagreement reports two prefixes with different values.
@@ -134,8 +134,8 @@ func disagreement(annotations map[string]string, suffix Suffix) []problem.Proble
 	if !hasFirst || !hasSecond || first == second || strings.TrimSpace(first) == "" || strings.TrimSpace(second) == "" {
 		return nil
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s%s: %q has no effect, %s%s: %q counts",
-		Prefixes[1], suffix, second, Prefixes[0], suffix, first)}
+	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s%s: %s has no effect, %s%s: %s counts",
+		Prefixes[1], suffix, problem.Value(second), Prefixes[0], suffix, problem.Value(first))}
 }
 
 // deadNames are keys that older documents show and that nothing ever read.
@@ -158,14 +158,25 @@ var nlbOnly = sets.New(
 // FamilyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
 const FamilyStart = "loadbalancer-"
 
+// maxUnknown is how many unknown keys are reported, maxCompared how many are compared with all known ones: a Service may have thousands.
+const (
+	maxUnknown  = 20
+	maxCompared = 100
+)
+
 func unknownKeys(annotations map[string]string) []problem.Problem {
 	var problems []problem.Problem
+	var compared int
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if len(problems) == maxUnknown || compared == maxCompared {
+			return append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "the other annotations were not checked for unknown keys"))
+		}
 		for _, prefix := range Prefixes {
 			suffix, ok := strings.CutPrefix(strings.TrimSpace(key), prefix)
 			if !ok || knownSuffixes[Suffix(suffix)] && key == strings.TrimSpace(key) {
 				continue
 			}
+			compared++
 			if nlbOnly.Has(suffix) {
 				problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only an NLB has that, and this Service has a CLB", key))
 			} else if meant := nearest(Suffix(suffix)); meant != "" {
@@ -186,12 +197,14 @@ func nearest(suffix Suffix) Suffix {
 		return meant
 	}
 	for _, row := range table {
-		if editDistance(string(suffix), string(row.Suffix)) <= 2 {
+		if abs(len(suffix)-len(row.Suffix)) <= 2 && editDistance(string(suffix), string(row.Suffix)) <= 2 {
 			return row.Suffix
 		}
 	}
 	return ""
 }
+
+func abs(n int) int { return max(n, -n) }
 
 // editDistance counts the insertions, deletions and replacements that turn a into b.
 func editDistance(a, b string) int {

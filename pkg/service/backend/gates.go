@@ -99,7 +99,8 @@ func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 		}
 	})
 	slices.SortFunc(found, func(a, b GateEndpoint) int { return cmp.Compare(a.Address, b.Address) })
-	return slices.CompactFunc(found, func(a, b GateEndpoint) bool { return a.Address == b.Address })
+	found = slices.CompactFunc(found, func(a, b GateEndpoint) bool { return a.Address == b.Address })
+	return found[:min(len(found), MaxPods)]
 }
 
 // eachPodAddress calls f for every endpoint whose address, and not its node, is to be a backend.

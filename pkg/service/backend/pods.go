@@ -46,10 +46,10 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 	var outside, missing []string
 	withPort := r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
 		state := backendState(endpoint, r.in.Waiting)
-		if state == endpointGone || !wanted(endpoint) {
+		address := endpoint.Addresses[0]
+		if state == endpointGone || !wanted(endpoint) || r.beyond > 0 && !r.within.Has(address) {
 			return
 		}
-		address := endpoint.Addresses[0]
 		id := r.in.Interfaces[address]
 		switch {
 		case id == "" && !MayHaveInterface(r.in.Blocks, address):
@@ -74,7 +74,11 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 	slices.SortFunc(ready, byAddress)
 	slices.SortFunc(terminating, byAddress)
 	set.Backends = append(set.Backends, ready...)
-	return terminating, interfaceProblems(outside, missing)
+	problems := interfaceProblems(outside, missing)
+	if r.beyond > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonFeatureNotSupported, "%d addresses of pods are no backends: a Service may have %d", r.beyond, MaxPods))
+	}
+	return terminating, problems
 }
 
 func interfaceProblems(outside, missing []string) []problem.Problem {
@@ -111,7 +115,13 @@ type PodAddress struct {
 }
 
 // PodAddresses are the addresses whose network interfaces must be known to build the groups of a Service, each once.
+// There are at most [MaxPods].
 func PodAddresses(in Input) []PodAddress {
+	addresses := allPodAddresses(in)
+	return addresses[:min(len(addresses), MaxPods)]
+}
+
+func allPodAddresses(in Input) []PodAddress {
 	var addresses []PodAddress
 	eachPodAddress(in, func(endpoint discoveryv1.Endpoint) {
 		if backendState(endpoint, in.Waiting) == endpointGone {
@@ -125,4 +135,26 @@ func PodAddresses(in Input) []PodAddress {
 	})
 	slices.SortFunc(addresses, func(a, b PodAddress) int { return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.UID, b.UID)) })
 	return slices.CompactFunc(addresses, func(a, b PodAddress) bool { return a.Address == b.Address })
+}
+
+// MaxPods is how many addresses of pods are backends of a Service: more than a load balancer takes (the quota of a CLB is 200, and may be
+// raised). EndpointSlices can name any number, and each address costs memory for each port.
+const MaxPods = 1000
+
+// bound notes which addresses count where there are more than [MaxPods]: the first by their order, so that passes agree.
+func (r *Resolver) bound() {
+	endpoints := 0
+	for _, slice := range r.in.Slices {
+		endpoints += len(slice.Endpoints)
+	}
+	if endpoints <= MaxPods {
+		return
+	}
+	addresses := allPodAddresses(r.in)
+	if r.beyond = len(addresses) - MaxPods; r.beyond > 0 {
+		r.within = sets.New[string]()
+		for _, address := range addresses[:MaxPods] {
+			r.within.Insert(address.Address)
+		}
+	}
 }

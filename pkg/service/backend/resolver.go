@@ -46,6 +46,9 @@ type Resolver struct {
 	selector labels.Selector
 	// nodes are those that may be backends.
 	nodes *candidates
+	// beyond is how many addresses of pods are too many; within are the others, see [MaxPods].
+	beyond int
+	within sets.Set[string]
 }
 
 // NewResolver returns a resolver.
@@ -57,6 +60,7 @@ func NewResolver(in Input) *Resolver {
 			r.selector = labels.SelectorFromSet(wanted)
 		}
 	}
+	r.bound()
 	if in.Pods {
 		return r
 	}

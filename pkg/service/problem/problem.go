@@ -13,9 +13,16 @@ type Problem struct {
 	Message string
 }
 
-// Newf formats the message of a problem as [fmt.Sprintf] does.
+// Newf formats the message of a problem as [fmt.Sprintf] does, but for long texts, which are cut.
 func Newf(reason, format string, args ...any) Problem {
-	return Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	bounded := make([]any, len(args))
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			arg = Cut(text, maxMessage)
+		}
+		bounded[i] = arg
+	}
+	return Problem{Reason: reason, Message: Cut(fmt.Sprintf(format, bounded...), maxMessage)}
 }
 
 // ConfigError says what in a Service or in the cloud config the user must change. Repeating the attempt does not help.
@@ -35,19 +42,28 @@ func (e *ConfigError) Error() string { return e.Field + ": " + e.Reason }
 // ports is said once.
 func ByReason(problems []Problem) []Problem {
 	var joined []Problem
-	at, said := map[string]int{}, map[Problem]bool{}
+	at, said, left := map[string]int{}, map[Problem]bool{}, map[string]int{}
+	messages := map[string][]string{}
 	for _, problem := range problems {
 		if said[problem] {
 			continue
 		}
 		said[problem] = true
-		i, ok := at[problem.Reason]
-		if !ok {
+		if _, ok := at[problem.Reason]; !ok {
 			at[problem.Reason] = len(joined)
 			joined = append(joined, problem)
+		}
+		if len(messages[problem.Reason]) == maxJoined {
+			left[problem.Reason]++
 			continue
 		}
-		joined[i].Message = strings.Join([]string{joined[i].Message, problem.Message}, "; ")
+		messages[problem.Reason] = append(messages[problem.Reason], problem.Message)
+	}
+	for i := range joined {
+		joined[i].Message = strings.Join(messages[joined[i].Reason], "; ")
+		if n := left[joined[i].Reason]; n > 0 {
+			joined[i].Message += fmt.Sprintf("; and %d more", n)
+		}
 	}
 	return joined
 }
