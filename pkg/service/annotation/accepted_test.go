@@ -108,7 +108,7 @@ func TestDocumentedValues(t *testing.T) {
 				params, problems := Parse(map[string]string{prefix + string(row.Suffix): value})
 				reported := slices.ContainsFunc(problems, func(p problem.Problem) bool {
 					return p.Reason == problem.ReasonInvalidAnnotation && strings.Contains(p.Message, string(row.Suffix)+": ") &&
-						strings.Contains(p.Message, strings.Trim(value, `"`)) && strings.Contains(p.Message, "; accepted: "+row.Value.Accepts())
+						strings.Contains(p.Message, strings.Trim(value[:min(len(value), 90)], `"`)) && strings.Contains(p.Message, "; accepted: "+row.Value.Accepts())
 				})
 				if params.Has(row.Suffix) || !params.Invalid || !reported {
 					t.Errorf("%s%s: %q is accepted: %v, stops writes: %v, is reported: %v: %v",
