@@ -19,11 +19,7 @@ func TestMonitorCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		c := newCluster(t, Options{API: a.Client})
-		var nodes []*corev1.Node
-		for _, instance := range a.put(300) {
-			nodes = append(nodes, nodeOf(instance))
-		}
-		c.add(nodes...)
+		nodes := c.join(a.put(300))
 		for pass := range 3 {
 			before := a.Last()
 			for _, node := range nodes {
@@ -45,11 +41,7 @@ func TestAddressPassCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		c := newCluster(t, Options{API: a.Client})
-		var nodes []*corev1.Node
-		for _, instance := range a.put(600) {
-			nodes = append(nodes, nodeOf(instance, isReady))
-		}
-		c.add(nodes...)
+		nodes := c.join(a.put(600), isReady)
 		for pass := range 6 {
 			before := a.Last()
 			for _, node := range nodes {
@@ -73,11 +65,7 @@ func TestMonitorPeriod(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAccount(t, emulator.Options{})
 			c := newCluster(t, Options{API: a.Client, MonitorPeriod: period})
-			var nodes []*corev1.Node
-			for _, instance := range a.put(50) {
-				nodes = append(nodes, nodeOf(instance))
-			}
-			c.add(nodes...)
+			nodes := c.join(a.put(50))
 			before, passes := a.Last(), 0
 			for ; passes < 10; passes++ {
 				for _, node := range nodes {
@@ -101,11 +89,7 @@ func TestBatchSize(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a := newAccount(t, emulator.Options{})
 			c := newCluster(t, Options{API: a.Client, BatchSize: size})
-			var nodes []*corev1.Node
-			for _, instance := range a.put(150) {
-				nodes = append(nodes, nodeOf(instance))
-			}
-			c.add(nodes...)
+			nodes := c.join(a.put(150))
 			before := a.Last()
 			for _, node := range nodes {
 				if exists, err := c.InstanceExists(t.Context(), node); !exists || err != nil {

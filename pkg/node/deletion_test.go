@@ -66,11 +66,7 @@ func deletable(t *testing.T, api func(API) API) (*cluster, *corev1.Node) {
 	t.Helper()
 	a := newAccount(t, emulator.Options{})
 	c := newCluster(t, Options{API: api(a.Client)})
-	var nodes []*corev1.Node
-	for _, instance := range a.put(3) {
-		nodes = append(nodes, nodeOf(instance))
-	}
-	c.add(nodes...)
+	nodes := c.join(a.put(3))
 	monitor(c, nodes, time.Minute)
 	a.ReleaseInstance("i-0")
 	if gone, _ := monitor(c, nodes, 2*time.Minute); gone != 0 {
@@ -205,11 +201,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
 				api := &switchable{API: a.Client}
 				c := newCluster(t, Options{API: api})
-				var nodes []*corev1.Node
-				for _, instance := range a.put(3) {
-					nodes = append(nodes, nodeOf(instance))
-				}
-				c.add(nodes...)
+				nodes := c.join(a.put(3))
 				monitor(c, nodes, time.Minute)
 				api.API = lens{a.Client, only("i-1", "i-2")}
 				if gone, _ := monitor(c, nodes, 100*time.Second); gone != 0 {
@@ -236,11 +228,7 @@ func TestCapOfSmallCluster(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
 				c := newCluster(t, Options{API: a.Client})
-				var nodes []*corev1.Node
-				for _, instance := range a.put(size) {
-					nodes = append(nodes, nodeOf(instance))
-				}
-				c.add(nodes...)
+				nodes := c.join(a.put(size))
 				monitor(c, nodes, time.Minute)
 				for i := 1; i < size; i++ {
 					a.ReleaseInstance(fmt.Sprintf("i-%d", i))
@@ -289,11 +277,7 @@ func TestOneLinePerChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		c := newCluster(t, Options{API: a.Client})
-		var nodes []*corev1.Node
-		for _, instance := range a.put(3) {
-			nodes = append(nodes, nodeOf(instance))
-		}
-		c.add(nodes...)
+		nodes := c.join(a.put(3))
 		monitor(c, nodes, time.Minute)
 		a.ReleaseInstance("i-0")
 		a.ReleaseInstance("i-1")
@@ -330,11 +314,7 @@ func TestRestoredAPIServer(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
 				api := &switchable{API: a.Client}
 				c := newCluster(t, Options{API: api})
-				var nodes []*corev1.Node
-				for _, instance := range a.put(9) {
-					nodes = append(nodes, nodeOf(instance))
-				}
-				c.add(nodes...)
+				nodes := c.join(a.put(9))
 				monitor(c, nodes, time.Minute)
 				indexer := c.nodes.Core().V1().Nodes().Informer().GetIndexer()
 				for _, node := range nodes {

@@ -293,11 +293,7 @@ func TestDeletionCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		c := newCluster(t, Options{API: a.Client})
-		var nodes []*corev1.Node
-		for _, instance := range a.put(50) {
-			nodes = append(nodes, nodeOf(instance))
-		}
-		c.add(nodes...)
+		nodes := c.join(a.put(50))
 		monitor(c, nodes, 10*time.Second)
 		for i := 1; i < 50; i++ {
 			a.ReleaseInstance(fmt.Sprintf("i-%d", i))

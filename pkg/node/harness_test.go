@@ -78,6 +78,17 @@ func newCluster(t *testing.T, opts Options) *cluster {
 	return c
 }
 
+// join adds the Nodes of instances and returns them.
+func (c *cluster) join(instances []emulator.Instance, with ...func(*corev1.Node)) []*corev1.Node {
+	c.t.Helper()
+	var nodes []*corev1.Node
+	for _, instance := range instances {
+		nodes = append(nodes, nodeOf(instance, with...))
+	}
+	c.add(nodes...)
+	return nodes
+}
+
 func (c *cluster) add(nodes ...*corev1.Node) {
 	c.t.Helper()
 	for _, node := range nodes {

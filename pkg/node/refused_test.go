@@ -87,11 +87,7 @@ func TestRefusedCallIsNotSplitAgain(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		ecs := &strict{API: a.Client, all: true}
 		c := newCluster(t, Options{API: ecs})
-		var nodes []*corev1.Node
-		for _, instance := range a.put(100) {
-			nodes = append(nodes, nodeOf(instance))
-		}
-		c.add(nodes...)
+		nodes := c.join(a.put(100))
 		if gone, _ := monitor(c, nodes, 10*time.Minute); gone != 0 {
 			t.Errorf("%d nodes were called gone", gone)
 		}

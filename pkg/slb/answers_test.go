@@ -119,6 +119,24 @@ func TestOneAnswerLeavesNoAccessList(t *testing.T) {
 	}
 }
 
+// afterALostCreation makes a world in which the creation of a Service's CLB was not answered, and the next searches lag; restarted says that
+// the process has ended, too.
+func afterALostCreation(t *testing.T, restarted bool) *world {
+	t.Helper()
+	w := newWorld(t)
+	threeNodes(w)
+	w.put(testService("web", 80))
+	w.fault(map[string]any{"action": "CreateLoadBalancer", "drop": "after"})
+	if err := w.pass("web"); err == nil {
+		t.Fatal("the creation was answered")
+	}
+	if restarted {
+		w.restart()
+	}
+	w.fault(map[string]any{"action": "DescribeLoadBalancers", "stale": "1h", "times": 2})
+	return w
+}
+
 // TestLostCreationAndLaggingSearchLeaveNoCLB: a CLB whose creation was not answered, or by a process that ended, is not left behind although
 // a search by tag does not show it yet.
 func TestLostCreationAndLaggingSearchLeaveNoCLB(t *testing.T) {
@@ -126,17 +144,7 @@ func TestLostCreationAndLaggingSearchLeaveNoCLB(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			threeNodes(w)
-			w.put(testService("web", 80))
-			w.fault(map[string]any{"action": "CreateLoadBalancer", "drop": "after"})
-			if err := w.pass("web"); err == nil {
-				t.Fatal("the creation was answered")
-			}
-			if restarted {
-				w.restart()
-			}
-			w.fault(map[string]any{"action": "DescribeLoadBalancers", "stale": "1h", "times": 2})
+			w := afterALostCreation(t, restarted)
 			w.change("web", deleteService)
 			for range 3 {
 				_ = w.pass("web") //nolint:errcheck // what is left counts
@@ -154,17 +162,7 @@ func TestLostCreationAndLaggingSearchMakeNoSecondCLB(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			threeNodes(w)
-			w.put(testService("web", 80))
-			w.fault(map[string]any{"action": "CreateLoadBalancer", "drop": "after"})
-			if err := w.pass("web"); err == nil {
-				t.Fatal("the creation was answered")
-			}
-			if restarted {
-				w.restart()
-			}
-			w.fault(map[string]any{"action": "DescribeLoadBalancers", "stale": "1h", "times": 2})
+			w := afterALostCreation(t, restarted)
 			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DeleteProtection, "off") })
 			w.converge("web")
 			if all := w.lbs(); len(all) != 1 {

@@ -1,9 +1,6 @@
 package slb
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +13,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -54,27 +50,6 @@ func testSlice(port corev1.ServicePort, items ...string) *discoveryv1.EndpointSl
 	return testkit.EndpointSlice("web", port, items...)
 }
 
-// backendLines shows the groups of a model for people.
-func backendLines(model *model.Model) []string {
-	var lines []string
-	for _, group := range model.Groups {
-		for _, server := range group.Backends {
-			lines = append(lines, server.String())
-		}
-		for _, server := range group.Draining {
-			lines = append(lines, "draining "+server.String())
-		}
-		if group.Doubt {
-			lines = append(lines, fmt.Sprintf("doubt, gone %v", sortedGone(group)))
-		}
-	}
-	return lines
-}
-
-func sortedGone(group model.Group) []string {
-	return slices.Sorted(slices.Values(group.Gone.UnsortedList()))
-}
-
 func labelled(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }
@@ -85,15 +60,6 @@ func taintedBy(key string) func(*corev1.Node) {
 
 func notReady(n *corev1.Node)        { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
-
-// listenerLines shows the listeners of a model for people.
-func listenerLines(model *model.Model) []string {
-	var lines []string
-	for _, listener := range model.Listeners {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s", listener.ListenerKey, diff.ListenerText(listener.Attributes))))
-	}
-	return lines
-}
 
 var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}
 

@@ -117,100 +117,6 @@ func TestWhatOnlyANewCLBCouldHave(t *testing.T) {
 	}
 }
 
-func TestPlaceOfACLB(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name       string
-		annotation map[annotation.Suffix]string
-		want       []string // of VSwitchIDs
-		reasons    []string
-	}{
-		{"own zones", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-hangzhou-b", annotation.SlaveZoneID: "cn-hangzhou-a"}, []string{"vsw-a"}, nil},
-		{"zone of another region", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-beijing-a"}, []string{"vsw-a"}, []string{problem.ReasonInvalidAnnotation}},
-		{"classic network", map[annotation.Suffix]string{annotation.NetworkType: "classic"}, []string{""}, nil},
-		{"VPC", map[annotation.Suffix]string{annotation.NetworkType: "vpc", annotation.VSwitchID: "vsw-9"}, []string{"vsw-9"}, nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			c := newBuildCase(80)
-			c.config.Region = testRegion
-			for suffix, value := range test.annotation {
-				annotate(c.svc, suffix, value)
-			}
-			model, problems := c.build()
-			if diff := cmp.Diff(test.want, model.VSwitchIDs); diff != "" {
-				t.Errorf("vSwitches (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
-				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
-			}
-		})
-	}
-}
-
-func TestForwardPort(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, protocols, forward string
-		order                    []string
-		reasons                  []string
-	}{
-		{"after its target", "http:80,https:443", "80:443", []string{"https:443", "http:80"}, nil},
-		{"no such target", "http:80,https:443", "80:444", []string{"https:443", "http:80"}, []string{problem.ReasonInvalidAnnotation}},
-		{"target not https", "http:80", "80:443", []string{"tcp:443", "http:80"}, []string{problem.ReasonInvalidAnnotation}},
-		{"source not http", "https:443", "80:443", []string{"tcp:80", "https:443"}, []string{problem.ReasonInvalidAnnotation}},
-		{"source twice", "http:80,https:443", "80:443,80:8443", []string{"https:443", "http:80"}, []string{problem.ReasonInvalidAnnotation, problem.ReasonInvalidAnnotation}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			c := newBuildCase(80, 443)
-			annotate(c.svc, annotation.ProtocolPort, test.protocols)
-			annotate(c.svc, annotation.CertID, "cert-1")
-			annotate(c.svc, annotation.ForwardPort, test.forward)
-			model, problems := c.build()
-			var order []string
-			for _, listener := range model.Listeners {
-				order = append(order, listener.String())
-			}
-			if diff := cmp.Diff(test.order, order); diff != "" {
-				t.Errorf("listeners (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
-				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
-			}
-		})
-	}
-}
-
-func TestAddressFamilies(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name     string
-		change   func(*corev1.Service)
-		families []corev1.IPFamily
-		reasons  []string
-	}{
-		{"IPv4", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv4Protocol}, nil},
-		{"both", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, nil},
-		{"IPv6 alone", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol}, []string{problem.ReasonFeatureNotSupported}},
-		{"IPv6 backend servers", ipv6Backends, []corev1.IPFamily{corev1.IPv6Protocol}, nil},
-		{"IPv6 backend servers of a Service without IPv6", ipv6Backends, []corev1.IPFamily{corev1.IPv4Protocol}, []string{problem.ReasonFeatureNotSupported}},
-		{"IPv6 backend servers without a CLB of IPv6", func(svc *corev1.Service) { annotate(svc, annotation.BackendIPVersion, "ipv6") }, nil, []string{problem.ReasonAnnotationNoEffect}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			c := newBuildCase(80)
-			test.change(c.svc)
-			c.svc.Spec.IPFamilies = test.families
-			c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0])}
-			_, problems := c.build()
-			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
-				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
-			}
-		})
-	}
-}
-
 func ipv6Backends(svc *corev1.Service) {
 	eni(svc)
 	annotate(svc, annotation.IPVersion, "ipv6")
@@ -251,24 +157,6 @@ func TestIPv6AddressesArePods(t *testing.T) {
 	w.mustPass("web")
 	if calls := w.calls(); !slices.Contains(calls, "DescribeNetworkInterfaces") {
 		t.Errorf("calls %v, want the IPv4 address to be looked up", calls)
-	}
-}
-
-func TestAnnotationsOfOtherModes(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*corev1.Service){
-		"label of nodes with pods": func(svc *corev1.Service) { eni(svc); annotate(svc, annotation.BackendLabel, "a=b") },
-		"weight with Local": func(svc *corev1.Service) {
-			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-			annotate(svc, annotation.DefaultWeight, "50")
-		},
-	} {
-		c := newBuildCase(80)
-		change(c.svc)
-		c.slices = []*discoveryv1.EndpointSlice{testSlice(c.svc.Spec.Ports[0])}
-		if _, problems := c.build(); !slices.Equal(reasons(problems), []string{problem.ReasonAnnotationNoEffect}) {
-			t.Errorf("%s: problems %v, want one %s", name, problems, problem.ReasonAnnotationNoEffect)
-		}
 	}
 }
 

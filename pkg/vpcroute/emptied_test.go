@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 )
 
 // TestEmptiedAPIServer: an API server that shows no node at all and then one after the other costs no working route, down to the
@@ -27,12 +25,7 @@ func TestEmptiedAPIServer(t *testing.T) {
 
 func playEmptied(t *testing.T, n int, restart bool) {
 	t.Helper()
-	a := newAccount(t, emulator.Options{})
-	a.put(n)
-	c := newCluster(t, a)
-	nodes, want := nodesOf(n)
-	c.set(nodes...)
-	c.converge(time.Minute)
+	a, c, nodes, want := settled(t, n)
 	c.unset(nodes...)
 	if restart {
 		c.restart()
@@ -59,12 +52,7 @@ func playEmptied(t *testing.T, n int, restart bool) {
 func TestNodesGoneOneByOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAccount(t, emulator.Options{})
-		a.put(20)
-		c := newCluster(t, a)
-		nodes, want := nodesOf(20)
-		c.set(nodes...)
-		c.converge(time.Minute)
+		a, c, nodes, want := settled(t, 20)
 		for _, node := range nodes[:10] {
 			c.unset(node)
 			c.passFor(100 * time.Millisecond)
@@ -81,12 +69,7 @@ func TestNodesGoneOneByOne(t *testing.T) {
 func TestUnreadTableKeepsRoutesWithheld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAccount(t, emulator.Options{})
-		a.put(20)
-		c := newCluster(t, a)
-		nodes, want := nodesOf(20)
-		c.set(nodes...)
-		c.converge(time.Minute)
+		a, c, nodes, want := settled(t, 20)
 		c.unset(nodes[:10]...)
 		c.passFor(time.Minute)
 		a.Fault(`{"action":"DescribeRouteEntryList","times":0,"code":"ServiceUnavailable","status":503}`)

@@ -158,12 +158,7 @@ func TestReadFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, emulator.Options{})
-				a.put(150)
-				c := newCluster(t, a)
-				nodes, want := nodesOf(150)
-				c.set(nodes...)
-				c.converge(time.Minute)
+				a, c, _, want := settled(t, 150)
 				c.restart()
 				before := a.Last()
 				a.Fault(fault)

@@ -252,6 +252,18 @@ func withProviderID(id string) func(*corev1.Node) {
 	return func(node *corev1.Node) { node.Spec.ProviderID = id }
 }
 
+// settled makes an account and a cluster with nodes that have their routes.
+func settled(t *testing.T, n int) (a *account, c *cluster, nodes []*corev1.Node, routes map[string]string) {
+	t.Helper()
+	a = newAccount(t, emulator.Options{})
+	a.put(n)
+	c = newCluster(t, a)
+	nodes, routes = nodesOf(n)
+	c.set(nodes...)
+	c.converge(time.Minute)
+	return a, c, nodes, routes
+}
+
 func nodesOf(n int) (nodes []*corev1.Node, routes map[string]string) {
 	routes = map[string]string{}
 	for i := range n {

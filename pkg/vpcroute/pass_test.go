@@ -206,12 +206,7 @@ func TestDuplicate(t *testing.T) {
 func TestForeignChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAccount(t, emulator.Options{})
-		a.put(3)
-		c := newCluster(t, a)
-		nodes, want := nodesOf(3)
-		c.set(nodes...)
-		c.converge(time.Minute)
+		a, c, _, want := settled(t, 3)
 		entries, err := a.Client.DescribeRouteEntries(t.Context(), testTable, false)
 		if err != nil {
 			t.Fatal(err)

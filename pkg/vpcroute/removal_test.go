@@ -93,12 +93,7 @@ func TestMassRouteDeletion(t *testing.T) {
 
 func playMassDeletion(t *testing.T, n int, restart bool) {
 	t.Helper()
-	a := newAccount(t, emulator.Options{})
-	a.put(n)
-	c := newCluster(t, a)
-	nodes, want := nodesOf(n)
-	c.set(nodes...)
-	c.converge(time.Minute)
+	a, c, nodes, want := settled(t, n)
 	c.unset(nodes...)
 	c.passFor(time.Minute)
 	if restart {

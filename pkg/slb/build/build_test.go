@@ -85,12 +85,7 @@ func TestBuildClusterBackends(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := newFixture(80)
-			test.change(c)
-			model, _ := c.build()
-			if diff := cmp.Diff(test.want, backendLines(model)); diff != "" {
-				t.Errorf("backend servers (-want +got):\n%s", diff)
-			}
+			wantBuilt(t, test.change, backendLines, test.want)
 		})
 	}
 }
@@ -244,12 +239,7 @@ func TestBuildListeners(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			c := newFixture(80)
-			test.change(c)
-			model, _ := c.build()
-			if diff := cmp.Diff(test.want, listenerLines(model)); diff != "" {
-				t.Errorf("listeners (-want +got):\n%s", diff)
-			}
+			wantBuilt(t, test.change, listenerLines, test.want)
 		})
 	}
 }

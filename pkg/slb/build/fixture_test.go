@@ -5,10 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -49,6 +53,17 @@ func (c *fixture) build() (*model.Model, []problem.Problem) {
 	return model, append(problems, more...)
 }
 
+// wantBuilt builds a Service with one port, changed, and compares lines of the model.
+func wantBuilt(t *testing.T, change func(*fixture), lines func(*model.Model) []string, want []string) {
+	t.Helper()
+	c := newFixture(80)
+	change(c)
+	model, _ := c.build()
+	if diff := cmp.Diff(want, lines(model)); diff != "" {
+		t.Errorf("model (-want +got):\n%s", diff)
+	}
+}
+
 func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
 	svc.Annotations[annotation.Prefixes[0]+string(suffix)] = value
 }
@@ -85,3 +100,22 @@ func listenerLines(model *model.Model) []string {
 	}
 	return lines
 }
+
+func reasons(problems []problem.Problem) []string {
+	var all []string
+	for _, problem := range problems {
+		all = append(all, problem.Reason)
+	}
+	return all
+}
+
+// eni has the backends of a Service be pods.
+func eni(svc *corev1.Service) { svc.Annotations[annotation.BackendType] = "eni" }
+
+func ipv6Backends(svc *corev1.Service) {
+	eni(svc)
+	annotate(svc, annotation.IPVersion, "ipv6")
+	annotate(svc, annotation.BackendIPVersion, "ipv6")
+}
+
+func goesAway(n *corev1.Node) { n.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(0, 0))) }
