@@ -238,7 +238,7 @@ func (w *Writer) readTable(ctx context.Context, id string) reading {
 		if ctx.Err() == nil {
 			failed.retry = time.Now().Add(readBackoff(err, failed.attempts))
 			w.failed[id] = failed
-			if alicloud.IsNotFound(err) {
+			if tableGone(err) {
 				w.vanished[id] = true
 				w.choice.chosen = time.Time{}
 				w.network.invalidate()
@@ -288,18 +288,23 @@ func (w *Writer) shrunk(t *table) bool {
 	return lost > removalCap(had)
 }
 
-// refusedRead bounds the wait before a table is read again that the key may not read. One call a minute is little, and whoever gives
-// the key its permission back does not wait for long.
+// refusedRead bounds the wait before a table is read again that the cloud refuses to show, although it may exist: the key lacks a
+// permission, or an endpoint is that of another region. One call a minute is little, and whoever repairs it does not wait for long.
 const refusedRead = time.Minute
+
+// tableGone reports whether the cloud says that there is no such table.
+func tableGone(err error) bool {
+	return alicloud.HasCode(err, "InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound")
+}
 
 // readBackoff is the wait before a table is read again that could not be read so many times.
 func readBackoff(err error, attempts int) time.Duration {
 	wait := firstBackoff << min(attempts-1, 10)
 	switch {
-	case alicloud.IsAuth(err), alicloud.IsForbidden(err):
-		return min(refusedRead, wait)
-	case permanent(err), alicloud.IsNotFound(err):
+	case tableGone(err):
 		return permanentRetry
+	case permanent(err), alicloud.IsNotFound(err):
+		return min(refusedRead, wait)
 	}
 	return min(maxBackoff, wait)
 }
