@@ -114,18 +114,20 @@ func (i *Instances) confirm(ctx context.Context, id string) (reason, why string,
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	known := i.snapshot.recent(id, controls)
-	query := alicloud.InstanceQuery{IDs: append([]string{id}, known...)}
-	if len(known) == 0 {
+	found, err := i.snapshot.api.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: append([]string{id}, known...)})
+	if err != nil {
+		return "", "", fmt.Errorf("confirm that instance %s is gone: %w", id, err)
+	}
+	if len(known) == 0 && len(found) == 0 {
 		// Where the cluster never had another instance, any instance of its VPC is as good a control. Where it had, that all of
 		// them are missing suggests a wrong account, and so would the list of a VPC.
 		if i.opts.VPCID == "" || !i.snapshot.onlyEver(id) {
 			return keptNoControl, "no other instance is known to compare with; " + checkPermission, nil
 		}
-		query = alicloud.InstanceQuery{VPCID: i.opts.VPCID}
-	}
-	found, err := i.snapshot.api.DescribeInstances(ctx, query)
-	if err != nil {
-		return "", "", fmt.Errorf("confirm that instance %s is gone: %w", id, err)
+		found, err = i.snapshot.api.DescribeInstances(ctx, alicloud.InstanceQuery{VPCID: i.opts.VPCID, FirstPage: true})
+		if err != nil {
+			return "", "", fmt.Errorf("look for another instance of %s: %w", i.opts.VPCID, err)
+		}
 	}
 	shown := sets.New[string]()
 	for at := range found {

@@ -313,7 +313,7 @@ func TestDeletionCap(t *testing.T) {
 // TestLastInstance: a cluster of one machine has no control of its own; another machine of the VPC serves.
 func TestLastInstance(t *testing.T) {
 	t.Parallel()
-	for name, others := range map[string]int{"alone in the VPC": 0, "with another machine in the VPC": 1} {
+	for name, others := range map[string]int{"alone in the VPC": 0, "with another machine in the VPC": 1, "in a VPC of many pages": 250} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -328,8 +328,15 @@ func TestLastInstance(t *testing.T) {
 				c.add(nodes...)
 				monitor(c, nodes, 10*time.Second)
 				a.ReleaseInstance("i-only")
-				if gone, _ := monitor(c, nodes, 10*time.Minute); gone != others {
-					t.Errorf("%d nodes were called gone, want %d", gone, others)
+				before := a.Last()
+				if gone, _ := monitor(c, nodes, 10*time.Minute); gone != min(1, others) {
+					t.Errorf("%d nodes were called gone, want %d", gone, min(1, others))
+				}
+				for _, call := range a.Calls(before) {
+					if call.Parameters["NextToken"] != "" {
+						t.Error("the pages of the whole VPC are read to see whether it has another instance")
+						break
+					}
 				}
 			})
 		})
