@@ -239,6 +239,7 @@ func TestInstancesAndInterfaces(t *testing.T) {
 	if diff := cmp.Diff(want, got[0], ignored, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("instance (-want +got):\n%s", diff)
 	}
+	c.Put("i-2", `{"PrivateIpAddress": "10.1.0.10"}`) // the filter by address must have an effect
 	if byAddress := testkit.Must(c.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: []string{"10.2.0.9"}, VPCID: "vpc-emulator"}))(t); len(byAddress) != 1 {
 		t.Errorf("%d instances by address, want 1", len(byAddress))
 	}

@@ -156,7 +156,11 @@ func bothRouted(t *testing.T, second secondCluster) bothRoutes {
 		t.Fatalf("%d pods, %v", len(list), err)
 	}
 	from, both := inPod(t, list[0]), bothRoutes{watch: newWatch(t)}
+	second.kubectl(t, "", "rollout", "status", "deployment/net", "--timeout=90s") // without it, its pod may have no address yet
 	addresses := strings.Fields(second.kubectl(t, "", "get", "pods", "-l", "app=net", "-o", "jsonpath={.items[*].status.podIP}"))
+	if len(addresses) != 1 {
+		t.Fatalf("the second cluster's pods have the addresses %v, want one", addresses)
+	}
 	for _, ip := range append(addresses, list[1].Status.PodIP) {
 		answers(t, from, "http://"+ip+":8080")
 		both.requests = append(both.requests, from.stream(t, "http://"+ip+":8080"))
