@@ -103,6 +103,13 @@ func TestInstanceAtItsQuotaBlocksNoOther(t *testing.T) {
 			w.put(testService("web", 80))
 			w.wantRefusal("i-a", code)
 			w.wantBackends("new Service", "i-b 100", "i-c 100")
+			w.addNode("d")
+			if err := w.pass("first"); err == nil {
+				t.Error("the first Service gets instances at their quota")
+			}
+			w.addNode("e")
+			w.wantRefusal("i-d", code)
+			w.wantBackends("nodes join", "i-b 100", "i-c 100", "i-e 100")
 		})
 	}
 }
