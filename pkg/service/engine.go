@@ -239,6 +239,8 @@ type Removal struct {
 	// ID is that of the load balancer. Reused and Preserved say that the load balancer itself stays.
 	ID                string
 	Reused, Preserved bool
+	// Kept is why a load balancer stays that may have been created for the Service, empty for no such one.
+	Kept string
 	// Status is what the Service shows of it.
 	Status *corev1.LoadBalancerStatus
 }

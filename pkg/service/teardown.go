@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -38,6 +39,12 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		r.emitFailure(svc, problem.ReasonCleanFailed, known.failure, err)
 		return 0, err
 	}
+	if done.Kept != "" { // nobody hears of it once the Service is gone
+		klog.FromContext(ctx).Info("The Service goes, and its load balancer stays", "lb", done.ID, "reason", done.Kept)
+		r.events.Emit(events.Of(svc), events.Event{
+			Object: svc, Type: corev1.EventTypeWarning, Reason: problem.ReasonLoadBalancerKept, Message: done.Kept, Outcome: done.Kept,
+		})
+	}
 	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { release(svc, known.engine.Product(), r.opts.foreign(svc)) }); err != nil {
 		err = fmt.Errorf("remove the finalizer: %w", err)
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)
@@ -51,7 +58,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 
 func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Removal) {
 	switch {
-	case done.ID == "":
+	case done.ID == "", done.Kept != "":
 	case done.Preserved:
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "%s %s stays with its listeners, as the annotation %s asks",
 			product, done.ID, annotation.PreserveOnDelete)

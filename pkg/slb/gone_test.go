@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -70,8 +72,52 @@ func TestTakenOverCLBIsKept(t *testing.T) {
 	if state := w.state()["shop"]; len(w.lbs()) != 1 || len(state.Listeners) != 0 || len(state.Groups) != 0 {
 		t.Errorf("%d CLBs, %v; want the CLB without listeners and groups", len(w.lbs()), state)
 	}
-	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], "Removed this Service's listeners and vServer groups from CLB "+id) {
-		t.Errorf("events %q, want one that names what stays", events)
+	w.wantKept(id)
+}
+
+// wantKept fails unless one event, a Warning, says that the CLB stays and what to do about it.
+func (w *world) wantKept(id string) {
+	w.t.Helper()
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept CLB "+id) || !strings.Contains(events[0], "delete it") {
+		w.t.Errorf("events %q, want a warning that names the CLB and what to do", events)
+	}
+}
+
+// TestUntaggedCLBStaysWithAWord: a CLB whose owner tag somebody removed, and with it the Service's marks or not, is left in the cloud with a
+// Warning before the Service is released. Where the release has to be repeated, the Warning is not.
+func TestUntaggedCLBStaysWithAWord(t *testing.T) {
+	t.Parallel()
+	for name, marks := range map[string]bool{"with marks": true, "without marks": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, id := named(t)
+			w.untagged(id)
+			if !marks {
+				w.must(w.api.DeleteListener(t.Context(), id, alicloud.ListenerKey{Port: 80, Protocol: "tcp"}))
+				groups, err := w.api.DescribeVServerGroups(t.Context(), id)
+				w.must(err)
+				w.must(w.api.DeleteVServerGroup(t.Context(), groups[0].ID))
+			}
+			w.restart()
+			w.change("web", deleteService)
+			refused := true
+			w.kube.PrependReactor("patch", "services", func(clienttesting.Action) (bool, runtime.Object, error) { return refused, nil, errDead })
+			if err := w.pass("web"); err == nil {
+				t.Fatal("the finalizer can be removed")
+			}
+			if events := w.newEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept CLB "+id) {
+				t.Errorf("events %q, want a Warning about the CLB before that about the finalizer", events)
+			}
+			refused = false
+			w.calls()
+			w.mustPass("web")
+			if events := w.newEvents(); len(events) != 0 || len(w.lbs()) != 1 || len(w.get("web").Finalizers) != 0 {
+				t.Errorf("events %q, %d CLBs, finalizers %v", events, len(w.lbs()), w.get("web").Finalizers)
+			}
+			if writes := writesOf(w.calls()); len(writes) != 0 {
+				t.Errorf("writes %v", writes)
+			}
+		})
 	}
 }
 
@@ -82,11 +128,13 @@ func TestTakenOverCLBIsNotDeletedFromMemory(t *testing.T) {
 	w := settled(t, testService("web", 80))
 	w.untagged(w.onlyCLB())
 	w.calls()
+	w.newEvents()
 	w.change("web", deleteService)
 	w.mustPass("web")
 	if left := w.state()["a0f5e8a1cweb"]; len(w.lbs()) != 1 || len(left.Listeners)+len(left.Groups) != 0 {
 		t.Errorf("%d CLBs, %v; want the CLB without listeners and groups", len(w.lbs()), left)
 	}
+	w.wantKept(w.onlyCLB())
 	if svc := w.get("web"); len(svc.Finalizers) != 0 {
 		t.Errorf("finalizers %v hold the Service", svc.Finalizers)
 	}

@@ -119,7 +119,7 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		if id == "" || slices.Contains(ids[:i], id) {
 			continue
 		}
-		lb, claimed, err := e.claimed(ctx, svc, id)
+		lb, claimed, err := e.claimed(ctx, svc, id, id == lastID)
 		switch {
 		case err != nil:
 			return location{}, err
@@ -133,14 +133,15 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	return e.absent(ctx, svc, known, lastID, missing)
 }
 
-// claimed returns a CLB, nil where there is none, and whether it or something on it is the Service's.
-func (e *engine) claimed(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, bool, error) {
+// claimed returns a CLB, nil where there is none, and whether it or something on it is the Service's. One that the Service had may be its
+// own although nothing shows it any more.
+func (e *engine) claimed(ctx context.Context, svc *corev1.Service, id string, had bool) (*alicloud.LoadBalancer, bool, error) {
 	lb, err := e.read(ctx, id)
 	if err != nil || lb == nil {
 		return nil, false, err
 	}
 	claim, err := e.claimOf(ctx, svc, lb)
-	return lb, claim == claimOwn || claim == claimReused || claim == claimMarks, err
+	return lb, claim == claimOwn || claim == claimReused || claim == claimMarks || had && claim == claimNone, err
 }
 
 // byID returns the CLB that the Service names by its label or had a moment ago, if it is the Service's although the search by tag

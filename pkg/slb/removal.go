@@ -2,6 +2,7 @@ package slb
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case actual.Reused && removal.Preserved:
 		return removal, nil
 	case actual.Reused:
+		removal.Kept = c.kept(svc)
 		clusterID, proven := c.markedOn(svc, nil)
 		if !proven {
 			return removal, nil // what is there may be another cluster's
@@ -96,6 +98,18 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
 	}
 	return removal, nil
+}
+
+// kept returns why a CLB stays in the cloud that may have been created for the Service, empty for one that was not.
+func (c clb) kept(svc *corev1.Service) string {
+	lb := &c.loadBalancer.value
+	_, owned := lb.Tag(mark.TagOwner)
+	_, reused := lb.Tag(mark.TagReused)
+	if owned || reused || c.asksFor(svc, lb.ID) {
+		return ""
+	}
+	return fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 
 // Removed implements service.Balancer. Where there was an access control list, or the search for one found none, it is searched for

@@ -28,6 +28,7 @@ const (
 	ReasonLoadBalancerNotReusable = "LoadBalancerNotReusable"
 	ReasonListenersLeftAlone      = "ListenersLeftAlone"
 	ReasonLoadBalancerRecreated   = "LoadBalancerRecreated"
+	ReasonLoadBalancerKept        = "LoadBalancerKept"
 	ReasonCertificateExpired      = "CertificateExpired"
 	ReasonCertificateExpiring     = "CertificateExpiring"
 )
