@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"testing"
@@ -85,5 +86,30 @@ func TestTagsOnAReusedCLB(t *testing.T) {
 	w.mustPass("web")
 	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "a": "1"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags after one left the annotation (-want +got):\n%s", diff)
+	}
+}
+
+// TestTagIsRemovedAlthoughAnAnswerLacksIt: an answer that is older than a tag is no reason to leave the tag on the CLB for good.
+func TestTagIsRemovedAlthoughAnAnswerLacksIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := reusing("web", w.makeCLB().ID, "true", 80)
+	w.put(svc)
+	w.mustPass("web")
+	var before map[string]any
+	w.raw(versionSLB, "DescribeLoadBalancerAttribute", map[string]string{"LoadBalancerId": w.onlyCLB()}, &before)
+	body, err := json.Marshal(before)
+	w.must(err)
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "a=1") })
+	w.mustPass("web")
+	w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "body": string(body)})
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.AdditionalTags)) })
+	w.mustPass("web")
+	if hits := w.faultHits(); hits != 1 {
+		t.Fatalf("%d answers are old, want 1", hits)
+	}
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true"}, w.state()["mine"].Tags); diff != "" {
+		t.Errorf("tags (-want +got):\n%s", diff)
 	}
 }

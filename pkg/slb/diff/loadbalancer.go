@@ -71,8 +71,8 @@ func internetText(lb *alicloud.LoadBalancer) string {
 func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 	var missing []alicloud.Tag
 	var texts, left []string
-	gone := d.tagsToRemove(want, have)
-	room := annotation.MaxTags - len(have.Tags) + len(gone)
+	gone := d.tagsToRemove(want)
+	room := annotation.MaxTags - len(have.Tags) + len(presentTags(have, gone))
 	for _, tag := range want {
 		value, ok := have.Tag(tag.Key)
 		switch {
@@ -103,9 +103,10 @@ func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 	}
 }
 
-// tagsToRemove returns the keys of tags on the CLB that left the annotation.
-func (d *differ) tagsToRemove(want []alicloud.Tag, have *alicloud.LoadBalancer) []string {
-	return slices.DeleteFunc(presentTags(have, d.desired.RemoveTags), func(key string) bool {
+// tagsToRemove returns the keys of tags that left the annotation. An answer that lacks one proves nothing: it may be older than the tag,
+// which would stay for good, because nothing records it any more.
+func (d *differ) tagsToRemove(want []alicloud.Tag) []string {
+	return slices.DeleteFunc(slices.Clone(d.desired.RemoveTags), func(key string) bool {
 		return annotation.ReservedTags.Has(key) || slices.ContainsFunc(want, func(tag alicloud.Tag) bool { return tag.Key == key })
 	})
 }
