@@ -25,7 +25,7 @@ func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *mo
 	}
 	return slices.Contains(record.Annotations, service.RecordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool {
 		marked, _, ok := mark.Parse(l.Description)
-		return ok && marked == mark.ServiceName(svc) && l.Attributes["AclId"] != "" && !params.Has(annotation.ACLID)
+		return ok && marked == mark.ServiceName(svc) && l.Attributes[alicloud.AttributeACLIDs] != "" && !params.Has(annotation.ACLID)
 	})
 }
 

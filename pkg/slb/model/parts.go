@@ -1,6 +1,10 @@
 package model
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
 
 // Part names a part of what is known of a CLB.
 type Part string
@@ -23,7 +27,7 @@ func (s *Step) Parts() []Part {
 	case OpDeleteGroup:
 		return []Part{PartGroups, PartListeners}
 	case OpReplaceListener, OpCreateListener, OpSetListener, OpStartListener, OpDeleteListener:
-		if s.Listener.Attributes["AclStatus"] != "" || s.Listener.Attributes["AclId"] != "" {
+		if s.Listener.Attributes[alicloud.AttributeACLStatus] != "" || s.Listener.Attributes[alicloud.AttributeACLIDs] != "" {
 			return []Part{PartListeners, PartGroups, PartAccess}
 		}
 		return []Part{PartListeners, PartGroups}
