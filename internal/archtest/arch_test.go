@@ -30,10 +30,11 @@ type rule struct {
 var (
 	pure = []string{
 		"./pkg/service/problem", "./pkg/service/mark", "./pkg/service/annotation", "./pkg/service/backend", "./pkg/service/policy",
-		"./pkg/slb/model", "./pkg/slb/build", "./pkg/slb/diff",
+		"./pkg/slb/model", "./pkg/slb/build", "./pkg/slb/diff", "./pkg/nlb/model", "./pkg/nlb/build", "./pkg/nlb/diff",
 	}
 	impure = []string{
 		"context", "net/http", "os", "sync", "k8s.io/client-go", "k8s.io/klog", "k8s.io/component-base", "./pkg/slb/observe", "./pkg/slb/deploy",
+		"./pkg/nlb/observe", "./pkg/nlb/deploy",
 	}
 )
 
@@ -52,8 +53,24 @@ var rules = []rule{
 		why: "deciding is pure: what reads or writes could not be shown as a plan before it happens, nor be tested with a table",
 	},
 	{
-		who: []string{"./pkg/service"}, must: []string{"./pkg/slb"}, tests: true,
+		who: []string{"./pkg/service"}, must: []string{"./pkg/slb", "./pkg/nlb"}, tests: true,
 		why: "the frame knows no product: a second one must be able to stand beside the first without a copied line",
+	},
+	{
+		who: []string{"./pkg/nlb"}, must: []string{"./pkg/slb", "./pkg/vpcroute", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
+		why: "two products do not know each other: what both need is in the frame",
+	},
+	{
+		who: []string{"./pkg/nlb/observe"}, must: []string{"./pkg/nlb/build", "./pkg/nlb/diff", "./pkg/nlb/deploy"},
+		why: "reading the cloud must not depend on what is wanted: an answer proves only what it says",
+	},
+	{
+		who: []string{"./pkg/nlb/deploy"}, must: []string{"./pkg/nlb/build", "./pkg/nlb/diff", "./pkg/nlb/observe"},
+		why: "a plan is data: whoever carries it out neither decides nor reads",
+	},
+	{
+		who: []string{"./pkg/nlb/build"}, must: []string{"./pkg/nlb/diff"},
+		why: "what is wanted does not depend on how it is reached",
 	},
 	{
 		who: []string{"./pkg/slb/observe"}, must: []string{"./pkg/slb/build", "./pkg/slb/diff", "./pkg/slb/deploy"},
@@ -68,15 +85,15 @@ var rules = []rule{
 		why: "what is wanted does not depend on how it is reached",
 	},
 	{
-		who: []string{"./pkg/slb"}, must: []string{"./pkg/vpcroute", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
+		who: []string{"./pkg/slb"}, must: []string{"./pkg/nlb", "./pkg/vpcroute", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
 		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
-		who: []string{"./pkg/vpcroute"}, must: []string{"./pkg/slb", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
+		who: []string{"./pkg/vpcroute"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
 		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
-		who: []string{"./pkg/node"}, must: []string{"./pkg/slb", "./pkg/vpcroute", "./pkg/provider", "./pkg/initor"}, tests: true,
+		who: []string{"./pkg/node"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/vpcroute", "./pkg/provider", "./pkg/initor"}, tests: true,
 		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{

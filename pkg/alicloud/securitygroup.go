@@ -140,13 +140,22 @@ func (c *Client) AddSecurityRules(ctx context.Context, id string, rules []Securi
 	return c.ecsWrite(ctx, "AuthorizeSecurityGroup", in)
 }
 
-// RemoveSecurityRules removes ingress rules by id, at most [MaxRulesPerCall]; those that the group lacks are ignored.
+// RemoveSecurityRules removes ingress rules, at most [MaxRulesPerCall], by their ids or, where one has none, by what they say; those
+// that the group lacks are ignored.
 func (c *Client) RemoveSecurityRules(ctx context.Context, id string, rules []SecurityRule) error {
-	ids := make([]string, 0, len(rules))
-	for _, rule := range rules {
-		ids = append(ids, rule.ID)
+	in, ids := params{"SecurityGroupId": id}, make([]string, 0, len(rules))
+	for i := range rules {
+		if rules[i].ID != "" {
+			ids = append(ids, rules[i].ID)
+		}
 	}
-	return c.ecsWrite(ctx, "RevokeSecurityGroup", params{"SecurityGroupId": id}.setList("SecurityGroupRuleId", ids))
+	if len(ids) == len(rules) {
+		return c.ecsWrite(ctx, "RevokeSecurityGroup", in.setList("SecurityGroupRuleId", ids))
+	}
+	for i := range rules {
+		rules[i].set(in, fmt.Sprintf("Permissions.%d.", i+1))
+	}
+	return c.ecsWrite(ctx, "RevokeSecurityGroup", in)
 }
 
 func (r *SecurityRule) set(in params, at string) {

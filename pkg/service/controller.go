@@ -71,6 +71,11 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 		c.synced = append(c.synced, handle.HasSynced)
 	}
 	reconciler.wake = func(key types.NamespacedName) { c.enqueue(key, ownEvent) }
+	for _, engine := range opts.Engines {
+		if waker, ok := engine.(Waker); ok {
+			waker.Wakes(reconciler.wake)
+		}
+	}
 	reconciler.nodes.follow(c.synced[len(c.synced)-1])
 	return c, nil
 }

@@ -19,6 +19,8 @@ import (
 // the product.
 type Engine interface {
 	Product() Product
+	// Params reads the annotations of a Service, and the fields of its spec that mean the same as one.
+	Params(svc *corev1.Service) (annotation.Params, []problem.Problem)
 	// Start returns the load balancer of a Service of which nothing is known yet.
 	Start() Balancer
 	// Refuse returns why a Service with these annotations gets no load balancer, nil for nothing.
@@ -31,6 +33,12 @@ type Engine interface {
 	Preload(ctx context.Context, services []*corev1.Service) error
 	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns. It reads only.
 	Orphans(ctx context.Context, services []*corev1.Service) ([]Orphan, error)
+}
+
+// Waker is an [Engine] that waits for jobs of the cloud without a pass.
+type Waker interface {
+	// Wakes sets what has a Service reconciled at once. Without it, passes follow one another in short intervals.
+	Wakes(wake func(types.NamespacedName))
 }
 
 // Product says how a product is called.

@@ -61,8 +61,9 @@ func (r *Reconciler) lock(ctx context.Context, svc *corev1.Service) (*corev1.Ser
 		return svc, nil, fmt.Errorf("wait for the Service: %w", err)
 	}
 	held := &locks{balancers: &r.balancers, freeService: free}
-	params, _ := annotation.Parse(svc.Annotations)
-	also, err := held.hold(ctx, r.stateOf(svc).balancer.SharedID(params))
+	known := r.stateOf(svc)
+	params, _ := known.engine.Params(svc)
+	also, err := held.hold(ctx, known.balancer.SharedID(params))
 	if err == nil && (waited || also) {
 		var now *corev1.Service
 		if now, err = r.current(svc); now != nil {

@@ -14,6 +14,7 @@ const (
 	OrphanAccessList   = "access control list"
 	OrphanListener     = "listener"
 	OrphanGroup        = "vServer group"
+	OrphanServerGroup  = "server group"
 	OrphanBackend      = "backend server"
 )
 

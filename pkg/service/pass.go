@@ -83,7 +83,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 			after, done, err = known.forgotten(), ensured{service: svc}, lost
 		}
 	}()
-	params, problems := r.read(svc)
+	params, problems := r.read(known.engine, svc)
 	done = ensured{service: svc, problems: problems}
 	if err = checkBounds(svc); err != nil {
 		return known, done, err
@@ -128,8 +128,8 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 }
 
 // read returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.
-func (r *Reconciler) read(svc *corev1.Service) (annotation.Params, []problem.Problem) {
-	params, problems := annotation.Of(svc)
+func (r *Reconciler) read(engine Engine, svc *corev1.Service) (annotation.Params, []problem.Problem) {
+	params, problems := engine.Params(svc)
 	params, refused := r.opts.Config.Policy.Restrict(svc.Namespace, params)
 	return params, append(problems, refused...)
 }

@@ -32,7 +32,7 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, er
 
 // preview makes the stages of [Reconciler.ensure] up to the plan.
 func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service, known state) (Goal, error) {
-	params, problems := r.read(svc)
+	params, problems := r.read(known.engine, svc)
 	if err := checkBounds(svc); err != nil {
 		return Goal{Plan: nothing{}, Problems: problems}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // product is an engine whose cloud is a map: load balancers with the ports that each Service has on them. It shows that the frame knows
@@ -102,6 +103,10 @@ func (p *product) set(id, name string, ports ...int32) {
 		p.cloud[id] = map[string][]int32{}
 	}
 	p.cloud[id][name] = ports
+}
+
+func (p *product) Params(svc *corev1.Service) (annotation.Params, []problem.Problem) {
+	return annotation.Of(svc)
 }
 
 func (p *product) Product() Product {

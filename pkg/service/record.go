@@ -11,7 +11,7 @@ const RecordedSourceRanges = "loadBalancerSourceRanges"
 // Record is what was applied to a load balancer for a Service's annotations. It separates what left the annotations from what a user
 // set by hand, also after a restart: the first goes back to its default or is removed, the second stays.
 //
-// Tag keys and domains are recorded before they are written, annotations once they are applied. A crash in between leaves one
+// Tag keys, domains, security groups and certificates are recorded before they are written, annotations once they are applied. A crash in between leaves one
 // key too many in the Record, never one too few. While something of a plan failed, the Record only grows.
 type Record struct {
 	// LoadBalancerID is the load balancer that the Record is about; for any other nothing of it counts. It is empty for one that
@@ -23,6 +23,9 @@ type Record struct {
 	TagKeys []string `json:"tags,omitempty"`
 	// Domains are those that extensions were created for, in lower case.
 	Domains []string `json:"domains,omitempty"`
+	// SecurityGroups are the ids of those that were joined for an annotation, Certificates those that were added to listeners for one.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	Certificates   []string `json:"certificates,omitempty"`
 
 	// KeepEmpty says that the load balancer carries tags of an earlier version, which would count again without the Record.
 	KeepEmpty bool `json:"-"`
@@ -42,7 +45,7 @@ func (r Record) IsAbout(id string, reused bool) bool {
 
 // Sorted returns the Record in its normal form.
 func (r Record) Sorted() Record {
-	for _, list := range []*[]string{&r.Annotations, &r.TagKeys, &r.Domains} {
+	for _, list := range []*[]string{&r.Annotations, &r.TagKeys, &r.Domains, &r.SecurityGroups, &r.Certificates} {
 		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
 	}
 	return r
@@ -53,13 +56,16 @@ func (r Record) and(other Record) Record {
 	r.Annotations = slices.Concat(r.Annotations, other.Annotations)
 	r.TagKeys = slices.Concat(r.TagKeys, other.TagKeys)
 	r.Domains = slices.Concat(r.Domains, other.Domains)
+	r.SecurityGroups = slices.Concat(r.SecurityGroups, other.SecurityGroups)
+	r.Certificates = slices.Concat(r.Certificates, other.Certificates)
 	return r.Sorted()
 }
 
 // covers reports whether everything in other is in the Record.
 func (r Record) covers(other Record) bool {
 	return r.LoadBalancerID == other.LoadBalancerID && containsAll(r.Annotations, other.Annotations) &&
-		containsAll(r.TagKeys, other.TagKeys) && containsAll(r.Domains, other.Domains)
+		containsAll(r.TagKeys, other.TagKeys) && containsAll(r.Domains, other.Domains) &&
+		containsAll(r.SecurityGroups, other.SecurityGroups) && containsAll(r.Certificates, other.Certificates)
 }
 
 // after returns the Record after a plan that leads to wanted. refused are annotations that the cloud refused to apply: their
@@ -72,7 +78,9 @@ func (r Record) after(wanted Record, failed bool, refused []string) Record {
 	return r.and(wanted)
 }
 
-func (r Record) empty() bool { return len(r.Annotations)+len(r.TagKeys)+len(r.Domains) == 0 }
+func (r Record) empty() bool {
+	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates) == 0
+}
 
 func containsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })

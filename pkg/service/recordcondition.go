@@ -75,7 +75,7 @@ func storeFirstIntent(svc *corev1.Service, engine Engine) {
 	if _, ok := RecordOn(svc); ok {
 		return
 	}
-	params, _ := annotation.Of(svc)
+	params, _ := engine.Params(svc)
 	if params.Invalid {
 		return
 	}

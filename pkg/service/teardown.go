@@ -77,7 +77,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 			after, done, err = known.forgotten(), Removal{}, lost
 		}
 	}()
-	params, _ := annotation.Parse(svc.Annotations)
+	params, _ := known.engine.Params(svc)
 	known.balancer, err = r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
 		return balancer.RefreshForRemoval(ctx, svc, known.record)
 	})

@@ -51,6 +51,11 @@ func (e *engine) Product() service.Product {
 	return service.Product{Name: "CLB", Class: Class, Finalizer: Finalizer, MetricType: "CLBType"}
 }
 
+// Params implements service.Engine.
+func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Problem) {
+	return annotation.Of(svc)
+}
+
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return clb{engine: e} }
 

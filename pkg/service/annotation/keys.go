@@ -122,7 +122,8 @@ func key(prefix int, suffix Suffix) string {
 
 var fullKeys = func() map[Suffix][len(Prefixes)]string {
 	keys := map[Suffix][len(Prefixes)]string{}
-	for suffix := range knownSuffixes {
+	for _, row := range slices.Concat(Table(), NLBTable()) {
+		suffix := row.Suffix
 		keys[suffix] = [len(Prefixes)]string{Prefixes[0] + string(suffix), Prefixes[1] + string(suffix)}
 	}
 	return keys
@@ -166,6 +167,8 @@ type Row struct {
 	// Code stands for the annotation in the tag of what was applied, see [mark.TagApplied]. It is empty where removal reverts
 	// nothing, and may never change.
 	Code string
+	// Reverts says that removal reverts the setting, also without a Code.
+	Reverts bool
 	// Revert is the value that removal goes back to where that is not Default.
 	Revert string
 }
@@ -189,22 +192,14 @@ var (
 // Table is the table of all annotations of the family.
 // Source of values and defaults: https://www.alibabacloud.com/help/document_detail/86531.htm and the API pages of
 // https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference.
-func Table() []Row { return table }
+func Table() []Row { return clbFamily.rows }
 
 var (
-	table          = slices.Concat(InstanceAnnotations(), listenerTable, BackendAnnotations())
-	listenerTable  = listenerRows()
-	knownSuffixes  = suffixesOf(table)
+	clbRows        = slices.Concat(InstanceAnnotations(), clbListeners, BackendAnnotations())
+	clbListeners   = listenerRows()
+	clbFamily      = newFamily("CLB", clbRows, clbListeners, rules, elsewhereOfCLB)
 	sharedPatterns = []string{DomainPattern, CertificatePattern}
 )
-
-func suffixesOf(rows []Row) map[Suffix]bool {
-	known := map[Suffix]bool{}
-	for _, row := range rows {
-		known[row.Suffix] = true
-	}
-	return known
-}
 
 // InstanceAnnotations are the rows for the load balancer itself.
 func InstanceAnnotations() []Row {

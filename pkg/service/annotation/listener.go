@@ -3,7 +3,7 @@ package annotation
 import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 
 // ListenerTable is the part of the table that sets listener attributes.
-func ListenerTable() []Row { return listenerTable }
+func ListenerTable() []Row { return clbListeners }
 
 // listenerRows makes that part of the table. A row is all that a further attribute needs.
 func listenerRows() []Row {

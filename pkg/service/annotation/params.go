@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -25,13 +23,19 @@ type Params struct {
 	Invalid bool
 	// refused are the annotations that were not accepted. They have no value here.
 	refused map[Suffix]bool
+	// family is that of the product, nil for a CLB.
+	family *family
 }
 
 // Parse reads the annotations of a Service. What is not accepted is left out and reported, all of it at once.
 func Parse(annotations map[string]string) (Params, []problem.Problem) {
-	params := Params{values: map[Suffix]string{}, refused: map[Suffix]bool{}}
+	return clbFamily.parse(annotations)
+}
+
+func (f *family) parse(annotations map[string]string) (Params, []problem.Problem) {
+	params := Params{values: map[Suffix]string{}, refused: map[Suffix]bool{}, family: f}
 	var problems []problem.Problem
-	for _, row := range table {
+	for _, row := range f.rows {
 		if found, ok := params.read(annotations, row); !ok {
 			problems = append(problems, found)
 			params.refuse(row.Suffix)
@@ -41,12 +45,12 @@ func Parse(annotations map[string]string) (Params, []problem.Problem) {
 	switch params.BackendType = strings.TrimSpace(annotations[BackendType]); params.BackendType {
 	case "", alicloud.BackendECS, alicloud.BackendENI:
 	default:
-		problems = append(problems, invalidValue(BackendType, annotations[BackendType], "ecs, eni"))
+		problems = append(problems, f.invalidValue(BackendType, annotations[BackendType], "ecs, eni"))
 		params.BackendType = ""
 		params.refuse(BackendType)
 	}
 	problems = append(problems, params.crossCheck()...)
-	return params, append(problems, unknownKeys(annotations)...)
+	return params, append(problems, f.unknownKeys(annotations)...)
 }
 
 // refuse notes that annotations were not accepted.
@@ -70,12 +74,12 @@ func (p Params) Refused(suffix Suffix) bool { return p.refused[suffix] }
 
 // Refuses reports whether an annotation that was not accepted stops the scope.
 func (p Params) Refuses(scope Scope) bool {
-	return slices.ContainsFunc(table, func(row Row) bool { return row.Scope == scope && p.refused[row.Suffix] })
+	return slices.ContainsFunc(p.of().rows, func(row Row) bool { return row.Scope == scope && p.refused[row.Suffix] })
 }
 
 // RefusesListener reports whether an annotation that was not accepted decides on listeners of the protocol.
 func (p Params) RefusesListener(protocol string) bool {
-	return slices.ContainsFunc(listenerTable, func(row Row) bool { return p.refused[row.Suffix] && slices.Contains(row.Protocols, protocol) })
+	return slices.ContainsFunc(p.of().listeners, func(row Row) bool { return p.refused[row.Suffix] && slices.Contains(row.Protocols, protocol) })
 }
 
 // WithLast returns the parameters with the last accepted values in the place of those that were not accepted. What was not
@@ -88,7 +92,7 @@ func (p Params) WithLast(last *Params) Params {
 	filled.values, filled.refused = maps.Clone(p.values), maps.Clone(p.refused)
 	for suffix := range p.refused {
 		value, had := last.values[suffix]
-		if last.refused[suffix] || !had && slices.Contains(accessLists, suffix) {
+		if last.refused[suffix] || !had && (suffix == SecurityGroupIDs || slices.Contains(accessLists, suffix)) {
 			continue // without an access list before, "as it was" could open a listener to everybody
 		}
 		delete(filled.refused, suffix)
@@ -111,18 +115,20 @@ func (p *Params) read(annotations map[string]string, row Row) (problem.Problem, 
 	}
 	value, ok := row.Value.Parse(strings.TrimSpace(text))
 	if !ok {
-		return invalidValue(string(row.Suffix), text, row.Value.Accepts()), false
+		return p.of().invalidValue(string(row.Suffix), text, row.Value.Accepts()), false
 	}
 	p.values[row.Suffix] = value
 	return problem.Problem{}, true
 }
 
-func invalidValue(key, text, accepted string) problem.Problem {
+func (f *family) invalidValue(key, text, accepted string) problem.Problem {
 	hint := ""
 	if trimmed := strings.Trim(text, `"'`); len(trimmed) == len(text)-2 {
 		hint = " (remove the quotes inside the value)"
-	} else if strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:") {
+	} else if f == clbFamily && (strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:")) {
 		hint = " (that is for an NLB, and this Service has a CLB)"
+	} else if f == nlbFamily && (strings.HasPrefix(text, "lb-") || strings.HasPrefix(text, "http")) && !strings.HasPrefix(text, "http_") {
+		hint = " (that is for a CLB, and this Service has an NLB)"
 	}
 	return problem.Newf(problem.ReasonInvalidAnnotation, "%s: %s is not accepted%s; accepted: %s", key, problem.Value(text), hint, accepted)
 }
@@ -145,15 +151,11 @@ var deadNames = map[Suffix]Suffix{
 	"loadbalancer-persistence-time": PersistenceTimeout,
 }
 
-// nlbOnly are the suffixes of the family that only an NLB has.
-// Source: https://www.alibabacloud.com/help/en/ack/serverless-kubernetes/user-guide/add-annotations-to-the-yaml-file-of-a-service-to-configure-nlb-instances.
-var nlbOnly = sets.New(
-	"loadbalancer-zone-maps", "loadbalancer-ipv6-address-type", "loadbalancer-security-group-ids", "loadbalancer-bandwidth-package-id",
-	"loadbalancer-cross-zone-enabled", "loadbalancer-listener-port-range", "loadbalancer-additional-cert-ids", "loadbalancer-cacert-id",
-	"loadbalancer-cacert", "loadbalancer-alpn", "loadbalancer-alpn-policy", "loadbalancer-cps", "loadbalancer-ppv2-pvl-ep-id-enabled",
-	"loadbalancer-ppv2-pvl-eps-id-enabled", "loadbalancer-ppv2-pvl-vpc-id-enabled", "loadbalancer-server-group-type",
-	"loadbalancer-preserve-client-ip",
-)
+// elsewhereOfCLB are the annotations that only an NLB has.
+var elsewhereOfCLB = map[Suffix]Suffix{
+	ZoneMaps: "", IPv6AddressType: "", SecurityGroupIDs: "", BandwidthPackageID: "", CrossZoneEnabled: "", ListenerPortRange: "", AdditionalCertIDs: "",
+	CACertID: "", CACert: "", ALPN: "", ALPNPolicy: "", Cps: "", PPV2EpID: "", PPV2EpsID: "", PPV2VPCID: "", ServerGroupType: "", PreserveClientIP: "",
+}
 
 // FamilyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
 const FamilyStart = "loadbalancer-"
@@ -164,7 +166,7 @@ const (
 	maxCompared = 100
 )
 
-func unknownKeys(annotations map[string]string) []problem.Problem {
+func (f *family) unknownKeys(annotations map[string]string) []problem.Problem {
 	var problems []problem.Problem
 	var compared int
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
@@ -173,13 +175,13 @@ func unknownKeys(annotations map[string]string) []problem.Problem {
 		}
 		for _, prefix := range Prefixes {
 			suffix, ok := strings.CutPrefix(strings.TrimSpace(key), prefix)
-			if !ok || knownSuffixes[Suffix(suffix)] && key == strings.TrimSpace(key) {
+			if !ok || f.known[Suffix(suffix)] && key == strings.TrimSpace(key) {
 				continue
 			}
 			compared++
-			if nlbOnly.Has(suffix) {
-				problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only an NLB has that, and this Service has a CLB", key))
-			} else if meant := nearest(Suffix(suffix)); meant != "" {
+			if instead, ok := f.elsewhere[Suffix(suffix)]; ok {
+				problems = append(problems, f.noEffect(key, instead))
+			} else if meant := f.nearest(Suffix(suffix)); meant != "" {
 				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, meant))
 			} else if strings.HasPrefix(suffix, FamilyStart) {
 				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown", key))
@@ -189,14 +191,25 @@ func unknownKeys(annotations map[string]string) []problem.Problem {
 	return problems
 }
 
-func nearest(suffix Suffix) Suffix {
-	if knownSuffixes[suffix] {
+// noEffect reports an annotation that only another product has.
+func (f *family) noEffect(key string, instead Suffix) problem.Problem {
+	switch {
+	case f == clbFamily:
+		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only an NLB has that, and this Service has a CLB", key)
+	case instead != "":
+		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only a CLB has that, and this Service has an NLB; see %s", key, instead)
+	}
+	return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only a CLB has that, and this Service has an NLB", key)
+}
+
+func (f *family) nearest(suffix Suffix) Suffix {
+	if f.known[suffix] {
 		return suffix
 	}
 	if meant, ok := deadNames[suffix]; ok {
 		return meant
 	}
-	for _, row := range table {
+	for _, row := range f.rows {
 		if abs(len(suffix)-len(row.Suffix)) <= 2 && editDistance(string(suffix), string(row.Suffix)) <= 2 {
 			return row.Suffix
 		}
@@ -262,8 +275,8 @@ func (p Params) OverridesListeners() bool { return p.Get(ForceOverrideListeners)
 func (p Params) Revert(applied []string) Params {
 	reverted := p
 	reverted.values, reverted.Reverted = maps.Clone(p.values), map[Suffix]bool{}
-	for _, row := range Table() {
-		if row.Code == "" || p.Has(row.Suffix) || p.refused[row.Suffix] || !slices.Contains(applied, string(row.Suffix)) {
+	for _, row := range p.of().rows {
+		if row.Code == "" && !row.Reverts || p.Has(row.Suffix) || p.refused[row.Suffix] || !slices.Contains(applied, string(row.Suffix)) {
 			continue
 		}
 		value := row.Revert

@@ -60,6 +60,45 @@ func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.
 	return slices.Compact(blocks), problems
 }
 
+// ParseBothFamilies returns the blocks that may connect to a load balancer, sorted; none means everybody. Without ipv6 the load balancer
+// has no such address, and blocks of that family are left out.
+func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Problem) {
+	families := []string{FamilyIPv4}
+	if ipv6 {
+		families = append(families, FamilyIPv6)
+	}
+	var blocks, foreign []string
+	open := map[string]bool{}
+	for _, text := range SourceRangesOf(svc) {
+		prefix, err := parseBlock(strings.TrimSpace(text))
+		family := FamilyIPv4
+		if err == nil && prefix.Addr().Is6() {
+			family = FamilyIPv6
+		}
+		switch {
+		case err != nil:
+			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is no address block; accepted: for example 192.0.2.0/24", text)}
+		case !slices.Contains(families, family):
+			foreign = append(foreign, text)
+		default:
+			open[family] = open[family] || prefix.Bits() == 0
+			blocks = append(blocks, prefix.String())
+		}
+	}
+	var problems []problem.Problem
+	if len(foreign) > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges: %s have no effect on a load balancer without IPv6", strings.Join(foreign, ", ")))
+	}
+	switch {
+	case !slices.ContainsFunc(families, func(f string) bool { return !open[f] }):
+		return nil, problems
+	case len(blocks) == 0 && len(foreign) > 0:
+		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range is left, and nobody could connect"))
+	}
+	slices.Sort(blocks)
+	return slices.Compact(blocks), problems
+}
+
 func parseBlock(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(address, address.BitLen()), nil

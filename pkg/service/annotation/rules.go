@@ -37,7 +37,7 @@ func has(suffix Suffix) func(Params) bool { return func(p Params) bool { return 
 func intranet(p Params) bool { return p.AddressType() == alicloud.AddressIntranet }
 func internet(p Params) bool { return !intranet(p) }
 
-// rules are checked once all annotations were read. Only what the API would refuse or misread is invalid.
+// rules are those of a CLB. They are checked once all annotations were read. Only what the API would refuse or misread is invalid.
 var rules = []rule{
 	{needs(is(ConnectionDrain, "on"), ConnectionDrainTimeout), []Suffix{ConnectionDrain, ConnectionDrainTimeout}, "loadbalancer-connection-drain: on needs loadbalancer-connection-drain-timeout"},
 	{without(ConnectionDrainTimeout, is(ConnectionDrain, "on")), nil, "loadbalancer-connection-drain-timeout has no effect without loadbalancer-connection-drain: on"},
@@ -56,13 +56,14 @@ var rules = []rule{
 	{has(Type), nil, "loadbalancer-type is not read: the feature gate " + GateLoadBalancerType + " is off"},
 	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), nil,
 		"loadbalancer-network-type: classic has no effect without loadbalancer-address-type: intranet"},
-	{func(p Params) bool {
-		return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
-	}, nil,
-		"loadbalancer-preserve-lb-on-delete: every value other than false and off counts as true; write true"},
+	preserveRule,
 	{cutsTag, nil, "loadbalancer-additional-resource-tags: the value of a tag ends at its first equals sign; what follows has no effect"},
 	{without(Weight, has(VGroupPort)), nil, "loadbalancer-weight has no effect without loadbalancer-vgroup-port"},
 }
+
+var preserveRule = rule{func(p Params) bool {
+	return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
+}, nil, "loadbalancer-preserve-lb-on-delete: every value other than false and off counts as true; write true"}
 
 // sticky and accessLists are annotations that only make sense together.
 var (
@@ -73,7 +74,7 @@ var (
 func (p *Params) crossCheck() []problem.Problem {
 	var problems []problem.Problem
 	var refused []Suffix
-	for _, rule := range rules {
+	for _, rule := range p.of().rules {
 		switch {
 		case !rule.broken(*p):
 		case len(rule.refuses) > 0:

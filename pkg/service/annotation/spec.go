@@ -45,7 +45,7 @@ func (p Params) loadBalancerIP(svc *corev1.Service) (problem.Problem, bool) {
 		return problem.Problem{}, true
 	}
 	if address, err := netip.ParseAddr(text); err != nil || !address.Is4() {
-		return invalidValue("spec.loadBalancerIP", text, "an IPv4 address"), false
+		return p.of().invalidValue("spec.loadBalancerIP", text, "an IPv4 address"), false
 	}
 	p.values[IP] = text
 	return problem.Problem{}, true

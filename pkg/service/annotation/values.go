@@ -165,7 +165,7 @@ var patterns = compile()
 
 func compile() map[string]*regexp.Regexp {
 	compiled := map[string]*regexp.Regexp{}
-	for _, row := range table {
+	for _, row := range slices.Concat(Table(), NLBTable()) {
 		compiled[row.Value.Pattern] = regexp.MustCompile(`^(?:` + row.Value.Pattern + `)$`)
 	}
 	for _, pattern := range sharedPatterns {

@@ -19,7 +19,9 @@ type Backend struct {
 	// ID is that of the ECS instance or of the network interface.
 	ID string
 	// IP is the address of a [KindInterface], empty otherwise.
-	IP     string
+	IP string
+	// NodeIP is the InternalIP of the node that a [KindInstance] is, empty otherwise.
+	NodeIP string
 	Port   int
 	Weight int
 	// Zone is the zone of the node, empty where it is not known.

@@ -13,7 +13,7 @@ import (
 )
 
 func nodeBackend(node *Node, port int32, weight int) Backend {
-	return Backend{Kind: KindInstance, ID: node.InstanceID, Port: int(port), Weight: weight, Zone: node.Zone}
+	return Backend{Kind: KindInstance, ID: node.InstanceID, NodeIP: node.Address, Port: int(port), Weight: weight, Zone: node.Zone}
 }
 
 // cordonedLeave reports whether a cordoned node takes no new connections.

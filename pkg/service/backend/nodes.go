@@ -27,6 +27,8 @@ type Node struct {
 	Name string
 	// InstanceID is the id of the ECS instance. Empty means that the node has none, or that it is not known yet.
 	InstanceID string
+	// Address is the InternalIP, empty where the node reports none.
+	Address string
 	// Unresolved says that the node may be one of our instances, but which is not known yet. InDoubt says that it became so a short
 	// while ago, so that it may be any backend that looks as if no node stood for it.
 	Unresolved, InDoubt bool
@@ -87,7 +89,7 @@ func older(a, b *corev1.Node) bool {
 // NodeOf reduces one node, see [Nodes].
 func NodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) Node {
 	node := Node{
-		Name: object.Name, Labels: labels.Set(object.Labels), Zone: object.Labels[corev1.LabelTopologyZone],
+		Name: object.Name, Labels: labels.Set(object.Labels), Zone: object.Labels[corev1.LabelTopologyZone], Address: nodes.InternalIP(object),
 		Cordoned: object.Spec.Unschedulable, ControlPlane: nodes.IsMaster(object), Virtual: nodes.IsVirtualKubelet(object), Leaving: nodes.Leaving(object),
 	}
 	node.readiness(object, now)
@@ -147,7 +149,7 @@ func SameNode(a, b Node) bool {
 }
 
 func (n Node) equal(o Node) bool {
-	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate && n.Zone == o.Zone &&
+	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Address == o.Address && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate && n.Zone == o.Zone &&
 		n.Ready == o.Ready && n.ReadyUntil.Equal(o.ReadyUntil) && n.Silent == o.Silent &&
 		n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane
 }

@@ -36,6 +36,20 @@ var named = []struct {
 	{annotation.ACLID, listed(annotation.ACLID)},
 	{annotation.ResourceGroupID, listed(annotation.ResourceGroupID)},
 	{annotation.VSwitchID, listed(annotation.VSwitchID)},
+
+	{annotation.ZoneMaps, func(p annotation.Params) []string {
+		ids := sets.New[string]()
+		for _, zone := range annotation.ZonesOf(p) {
+			if ids.Insert(zone.VSwitchID); zone.AllocationID != "" {
+				ids.Insert(zone.AllocationID)
+			}
+		}
+		return sets.List(ids)
+	}},
+	{annotation.SecurityGroupIDs, listed(annotation.SecurityGroupIDs)},
+	{annotation.BandwidthPackageID, listed(annotation.BandwidthPackageID)},
+	{annotation.AdditionalCertIDs, listed(annotation.AdditionalCertIDs)},
+	{annotation.CACertID, listed(annotation.CACertID)},
 }
 
 // listed returns the IDs in an annotation that holds one, or several joined by commas.

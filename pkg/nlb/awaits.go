@@ -1,0 +1,227 @@
+package nlb
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	// soonPolls is how long a job is asked for every second; from then on every latePoll.
+	soonPoll  = time.Second
+	soonPolls = 10 * time.Second
+	latePoll  = 3 * time.Second
+	// jobLimit and loadBalancerLimit are how long a job, and the creation or deletion of a load balancer, may take. The documents name
+	// no bound; jobs take 0.3 to 5 s and a creation 20 s to 2 min.
+	jobLimit          = time.Minute
+	loadBalancerLimit = 10 * time.Minute
+	// pollTimeout bounds one round of polls.
+	pollTimeout = 30 * time.Second
+)
+
+// awaits asks for the jobs of all Services together, and for load balancers that are created or deleted. It polls only while somebody
+// waits.
+type awaits struct {
+	api  API
+	wake func(types.NamespacedName)
+
+	mu    sync.Mutex // guards the rest
+	items map[string]*await
+	timer *time.Timer
+}
+
+// await is one thing that Services wait for: a job, or a load balancer that changes its status.
+type await struct {
+	// loadBalancer says that the id is that of a load balancer.
+	loadBalancer bool
+	services     sets.Set[types.NamespacedName]
+	since, next  time.Time
+	status       alicloud.JobStatus
+	ended        bool
+	// found is the load balancer as it was seen last, nil for one that is gone.
+	found *alicloud.NLB
+	// until reports whether the load balancer is as it is waited for.
+	until func(*alicloud.NLB) bool
+}
+
+// job waits for a job on behalf of a Service, and returns what is known of it.
+func (a *awaits) job(job alicloud.Job, svc types.NamespacedName) { a.add(string(job), svc, &await{}) }
+
+// loadBalancer waits for a load balancer, nil where it is gone.
+func (a *awaits) loadBalancer(id string, svc types.NamespacedName, until func(*alicloud.NLB) bool) {
+	a.add(id, svc, &await{loadBalancer: true, until: until})
+}
+
+func (a *awaits) add(id string, svc types.NamespacedName, item *await) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.items == nil {
+		a.items = map[string]*await{}
+	}
+	if have, ok := a.items[id]; ok {
+		have.services.Insert(svc)
+		return
+	}
+	item.since, item.services = time.Now(), sets.New(svc)
+	item.next = item.since.Add(item.interval(item.since))
+	a.items[id] = item
+	a.scheduleLocked()
+}
+
+// interval is how long after a poll the next one is.
+func (w *await) interval(now time.Time) time.Duration {
+	if w.loadBalancer || now.Sub(w.since) >= soonPolls {
+		return latePoll
+	}
+	return soonPoll
+}
+
+// of returns what is known of an item, and drops it once it has ended: whoever waited knows it then.
+func (a *awaits) of(id string) (await, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	item, ok := a.items[id]
+	if !ok {
+		return await{}, false
+	}
+	if item.ended {
+		delete(a.items, id)
+	}
+	return *item, true
+}
+
+// drop gives up waiting.
+func (a *awaits) drop(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.items, id)
+}
+
+// scheduleLocked sets the timer for the next poll.
+func (a *awaits) scheduleLocked() {
+	if a.timer != nil {
+		return
+	}
+	var next time.Time
+	for _, item := range a.items {
+		if !item.ended && (next.IsZero() || item.next.Before(next)) {
+			next = item.next
+		}
+	}
+	if !next.IsZero() {
+		a.timer = time.AfterFunc(max(0, time.Until(next)), a.poll)
+	}
+}
+
+// pollSlack lets polls that are due within it go together.
+const pollSlack = 100 * time.Millisecond
+
+// poll asks for everything that is due, and wakes the Services whose wait has ended.
+func (a *awaits) poll() {
+	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
+	defer cancel()
+	jobs, balancers := a.due(time.Now().Add(pollSlack))
+	for chunk := range slices.Chunk(jobs, alicloud.MaxJobsPerCall) {
+		a.pollJobs(ctx, chunk)
+	}
+	for chunk := range slices.Chunk(balancers, alicloud.MaxNLBQuery) {
+		a.pollLoadBalancers(ctx, chunk)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.timer = nil
+	a.scheduleLocked()
+}
+
+func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, item := range a.items {
+		if item.ended || item.next.After(now) {
+			continue
+		}
+		item.next = now.Add(item.interval(now))
+		if item.loadBalancer {
+			balancers = append(balancers, id)
+		} else {
+			jobs = append(jobs, alicloud.Job(id))
+		}
+	}
+	slices.Sort(jobs)
+	slices.Sort(balancers)
+	return jobs, balancers
+}
+
+// pollJobs asks for jobs. One that the cloud does not know fails the call for all of them: then each is asked for by itself.
+func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
+	found, err := a.api.NLBJobs(ctx, jobs)
+	if alicloud.IsNotFound(err) {
+		for _, job := range jobs {
+			status, err := a.api.NLBJob(ctx, job)
+			if err == nil || alicloud.IsNotFound(err) {
+				a.ended(string(job), status)
+			}
+		}
+		return
+	}
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot ask for jobs", "jobs", len(jobs), "err", err)
+		return
+	}
+	for _, job := range jobs {
+		a.ended(string(job), found[job])
+	}
+}
+
+// ended notes the status of a job. One whose status nobody knows has ended, too: what is there is read.
+func (a *awaits) ended(id string, status alicloud.JobStatus) {
+	if status == alicloud.JobProcessing {
+		return
+	}
+	a.end(id, func(item *await) { item.status = status })
+}
+
+func (a *awaits) pollLoadBalancers(ctx context.Context, ids []string) {
+	found, err := a.api.ListNLBs(ctx, alicloud.NLBQuery{IDs: ids})
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot ask for load balancers", "lbs", len(ids), "err", err)
+		return
+	}
+	for _, id := range ids {
+		var lb *alicloud.NLB
+		if at := slices.IndexFunc(found, func(lb alicloud.NLB) bool { return lb.ID == id }); at >= 0 {
+			lb = &found[at]
+		}
+		a.mu.Lock()
+		item, ok := a.items[id]
+		done := ok && item.until(lb)
+		a.mu.Unlock()
+		if done {
+			a.end(id, func(item *await) { item.found, item.status = lb, alicloud.JobSucceeded })
+		}
+	}
+}
+
+func (a *awaits) end(id string, note func(*await)) {
+	a.mu.Lock()
+	item, ok := a.items[id]
+	var woken []types.NamespacedName
+	if ok {
+		note(item)
+		item.ended = true
+		woken = item.services.UnsortedList()
+	}
+	a.mu.Unlock()
+	for _, svc := range woken {
+		if a.wake != nil {
+			a.wake(svc)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package build
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Input is everything that the desired model depends on.
+type Input struct {
+	Service *corev1.Service
+	Params  annotation.Params
+	Config  config.Config
+	// ClusterID ends the marks of the Service.
+	ClusterID string
+	// Observed is the NLB as it is, nil for none.
+	Observed *model.Model
+
+	Nodes  *backend.NodeSet
+	Slices []*discoveryv1.EndpointSlice
+	// Waiting, Held, Interfaces and Blocks are those of [backend.Input].
+	Waiting, Held sets.Set[string]
+	Interfaces    map[string]string
+	Blocks        []netip.Prefix
+	Now           time.Time
+
+	// RemoveTags, LeaveGroups and RemoveCertificates were applied and are no longer asked for.
+	RemoveTags, LeaveGroups, RemoveCertificates []string
+}
+
+// Backends says what the backends are made from.
+func (in Input) Backends() backend.Input {
+	family := discoveryv1.AddressTypeIPv4
+	if in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && in.dualStack() {
+		family = discoveryv1.AddressTypeIPv6
+	}
+	return backend.Input{
+		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family,
+		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks,
+	}
+}
+
+// pods reports whether addresses of pods are the backends.
+func (in Input) pods() bool {
+	if in.Params.BackendType == "" {
+		return in.Config.DefaultBackendENI
+	}
+	return in.Params.BackendType == alicloud.BackendENI
+}
+
+// dualStack reports whether the load balancer has IPv6 addresses, or is to have some.
+func (in Input) dualStack() bool {
+	if in.Observed != nil && in.Observed.LoadBalancer.AddressIPVersion != "" {
+		return strings.EqualFold(in.Observed.LoadBalancer.AddressIPVersion, alicloud.NLBDualStack)
+	}
+	return in.Params.Get(annotation.IPVersion) == annotation.DualStackNLB
+}
+
+type builder struct {
+	in       Input
+	owner    mark.Owner
+	resolver *backend.Resolver
+	observed *model.Model
+	model    *model.Model
+	problems []problem.Problem
+	// chosen are the protocols of the annotation protocol-port, ranges those of listener-port-range, joined the groups of
+	// vgroup-port, by port of the Service.
+	chosen map[int32]string
+	ranges map[int32][2]int
+	joined map[int32]string
+}
+
+func (b *builder) problem(reason, format string, args ...any) {
+	b.problems = append(b.problems, problem.Newf(reason, format, args...))
+}
+
+// Build returns the desired model, and what the user should know about it.
+func Build(in Input) (*model.Model, []problem.Problem) {
+	b := &builder{
+		in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()), observed: in.Observed, model: &model.Model{},
+	}
+	if b.observed == nil {
+		b.observed = &model.Model{}
+	}
+	b.model.Reused, b.model.Override = b.observed.Reused, b.observed.Reused && in.Params.OverridesListeners()
+	if b.model.Reused && !b.model.Override {
+		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners of an existing NLB; with %s: true it does", annotation.ForceOverrideListeners)
+	}
+	b.model.HoldCreation = in.Params.Refuses(annotation.ScopeCreation)
+	b.model.HoldListeners = in.Params.Refused(annotation.ForceOverrideListeners)
+	b.access()
+	b.loadBalancer()
+	b.unsupported()
+	b.choose()
+	for _, port := range in.Service.Spec.Ports {
+		b.port(port)
+	}
+	b.overlaps()
+	slices.SortStableFunc(b.model.Listeners, func(a, c model.Listener) int {
+		first, _ := a.Span()
+		from, _ := c.Span()
+		return cmp.Or(cmp.Compare(first, from), cmp.Compare(a.Protocol, c.Protocol))
+	})
+	return b.model, b.problems
+}
+
+// unsupported reports what asks for something that is not supported.
+func (b *builder) unsupported() {
+	params := b.in.Params
+	if version := params.Get(annotation.BackendIPVersion); version != "" && version != annotation.FamilyIPv4 && !b.in.dualStack() {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect without %s: %s", annotation.BackendIPVersion, version, annotation.IPVersion, annotation.DualStackNLB)
+	} else if version == annotation.FamilyDual {
+		b.problem(problem.ReasonFeatureNotSupported, "%s: %s: only the IPv4 addresses of pods become backend servers", annotation.BackendIPVersion, version)
+	}
+	if params.Has(annotation.BackendLabel) && b.in.pods() {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType)
+	}
+}
+
+// choose reads the annotations that name ports.
+func (b *builder) choose() {
+	b.chosen, b.ranges, b.joined = map[int32]string{}, map[int32][2]int{}, map[int32]string{}
+	params := b.in.Params
+	for _, item := range annotation.ListOf(params, annotation.ProtocolPort) {
+		protocol, text, _ := strings.Cut(item, ":")
+		if port, ok := b.servicePort(annotation.ProtocolPort, item, text); ok {
+			b.chooseProtocol(port, strings.ToUpper(protocol))
+		}
+	}
+	for _, item := range annotation.ListOf(params, annotation.ListenerPortRange) {
+		span, text, _ := strings.Cut(item, ":")
+		if port, ok := b.servicePort(annotation.ListenerPortRange, item, text); ok {
+			b.chooseRange(port, item, span)
+		}
+	}
+	if !b.observed.Reused {
+		return
+	}
+	ids, twice := annotation.VGroupsOf(params)
+	for _, port := range twice {
+		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.VGroupPort, port)
+	}
+	b.joined = ids
+}
+
+func (b *builder) port(port corev1.ServicePort) {
+	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
+		b.problem(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port)
+		return
+	}
+	protocol := cmp.Or(b.chosen[port.Port], string(port.Protocol))
+	if port.Protocol == corev1.ProtocolUDP {
+		protocol = alicloud.NLBUDP
+	}
+	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: protocol}}
+	if span, ok := b.ranges[port.Port]; ok {
+		listener.Port, listener.StartPort, listener.EndPort = 0, span[0], span[1]
+	}
+	text := b.owner.NLBMark(listener.Ports(), protocol)
+	listener.Description = &text
+	group, ok := b.group(port, &listener)
+	listener.Group = group.Name
+	if ok {
+		b.addGroup(group)
+	} else {
+		listener.Blocked = true
+	}
+	b.listenerSettings(&listener)
+	b.model.Listeners = append(b.model.Listeners, listener)
+}
+
+// overlaps blocks listeners that want a port of one before them.
+func (b *builder) overlaps() {
+	for i := range b.model.Listeners {
+		for k := range i {
+			first, second := &b.model.Listeners[k], &b.model.Listeners[i]
+			if first.Overlaps(second) && !first.Blocked {
+				second.Blocked = true
+				b.problem(problem.ReasonInvalidAnnotation, "%s: the listeners %s and %s overlap", annotation.ListenerPortRange, first.Key(), second.Key())
+			}
+		}
+	}
+}
+
+// addGroup adds the group of a port. Ports with the same target port share one.
+func (b *builder) addGroup(group model.Group) {
+	i := slices.IndexFunc(b.model.Groups, func(g model.Group) bool { return g.Name == group.Name && g.Foreign == group.Foreign })
+	if i < 0 {
+		b.model.Groups = append(b.model.Groups, group)
+		return
+	}
+	have := &b.model.Groups[i]
+	have.Servers, have.Draining = missing(have.Servers, group.Servers), missing(have.Draining, group.Draining)
+	have.Doubt = have.Doubt || group.Doubt
+}
+
+func missing(servers, more []alicloud.NLBServer) []alicloud.NLBServer {
+	for _, added := range more {
+		if !slices.ContainsFunc(servers, func(s alicloud.NLBServer) bool { return s.NLBServerKey == added.NLBServerKey }) {
+			servers = append(servers, added)
+		}
+	}
+	return servers
+}

@@ -1,0 +1,215 @@
+package build
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// group returns the server group of a port; false says that the port stays as it is.
+func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group, bool) {
+	params := b.in.Params
+	text := strconv.Itoa(int(port.NodePort))
+	switch {
+	case l.Port == 0:
+		text = l.Ports()
+	case b.in.pods():
+		text = port.TargetPort.String()
+	}
+	group := model.Group{
+		NLBGroup: alicloud.NLBGroup{
+			Name: b.owner.NLBGroupName(text, l.Protocol), Type: params.Or(annotation.ServerGroupType, alicloud.NLBInstanceGroup), Protocol: l.Protocol,
+			VPCID: b.vpc(), AnyPort: l.Port == 0, ResourceGroupID: b.resourceGroup(), Tags: mark.Tags(b.in.Service, b.in.ClusterID),
+		},
+		KeepWeights: params.Get(annotation.IgnoreWeightUpdate) == "on",
+	}
+	group.Description = group.Name
+	if b.in.dualStack() && params.Has(annotation.BackendIPVersion) && params.Get(annotation.BackendIPVersion) != annotation.FamilyIPv4 {
+		group.AddressIPVersion, group.Affinity = alicloud.NLBDualStack, alicloud.NLBNonAffinity
+		if params.Get(annotation.BackendIPVersion) == annotation.FamilyDual {
+			group.Affinity = alicloud.NLBAffinity
+		}
+	}
+	set, problems := b.resolver.Backends(port)
+	b.problems = append(b.problems, problems...)
+	b.servers(&group, &set, l)
+	b.groupSettings(&group, port, l)
+	if !b.in.pods() && port.NodePort == 0 {
+		b.problem(problem.ReasonSkipSyncBackends, "port %d has no node port, so that nodes cannot be its backend servers", port.Port)
+		return group, false
+	}
+	return b.join(group, port)
+}
+
+// join turns the group of a port into one of others, if the annotation vgroup-port says so.
+func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group, bool) {
+	id, ok := b.joined[port.Port]
+	if b.observed.Reused && b.in.Params.Refused(annotation.VGroupPort) {
+		return group, false
+	}
+	if !ok {
+		return group, true
+	}
+	have := b.observed.GroupByID(id)
+	reason := ""
+	switch {
+	case have == nil:
+		reason = "does not exist"
+	case !have.Foreign:
+		reason = "was made by a cloud controller manager"
+	case have.VPCID != group.VPCID:
+		reason = "is in another VPC"
+	case !strings.EqualFold(have.Type, group.Type):
+		reason = "is of the type " + have.Type
+	}
+	if reason != "" {
+		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d waits: server group %s %s", annotation.VGroupPort, port.Port, id, reason)
+		return group, false
+	}
+	if b.in.Params.Has(annotation.Weight) {
+		share(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
+	}
+	group.Name, group.ID, group.Foreign = have.Name, id, true
+	return group, true
+}
+
+// share spreads a weight over servers in proportion to their own. Each gets at least 1: with 0 it would take no traffic.
+func share(servers []alicloud.NLBServer, weight int) {
+	total := 0
+	for _, s := range servers {
+		total += s.Weight
+	}
+	for i := range servers {
+		part := weight / len(servers)
+		if total > 0 {
+			part = weight * servers[i].Weight / total
+		}
+		servers[i].Weight = max(part, min(weight, 1))
+	}
+}
+
+// servers puts the backends of a port into its group.
+func (b *builder) servers(group *model.Group, set *backend.Set, l *model.Listener) {
+	group.Doubt, group.Gone, group.Held = set.Doubt, set.Gone, set.Held
+	var without []string
+	convert := func(from backend.Backend) (alicloud.NLBServer, bool) {
+		server := alicloud.NLBServer{Weight: from.Weight, Description: group.Description}
+		server.ID, server.IP, server.Port, server.Type = from.ID, from.IP, from.Port, alicloud.NLBServerECS
+		if from.Kind == backend.KindInterface {
+			server.Type = alicloud.NLBServerENI
+		}
+		if l.Port == 0 {
+			server.Port = 0
+		}
+		if group.Type == alicloud.NLBIPGroup {
+			address := from.IP + from.NodeIP
+			server.ID, server.IP, server.Type = address, address, alicloud.NLBServerIP
+			if address == "" {
+				without = append(without, from.ID)
+				return server, false
+			}
+		}
+		return server, true
+	}
+	for from := range set.All {
+		if server, ok := convert(from); ok {
+			group.Servers = missing(group.Servers, []alicloud.NLBServer{server})
+		}
+	}
+	for _, from := range set.Draining {
+		if server, ok := convert(from); ok {
+			group.Draining = append(group.Draining, server)
+		}
+	}
+	if len(without) > 0 {
+		b.problem(problem.ReasonSkipSyncBackends, "nodes without an InternalIP cannot be backend servers of an %s group: %s", alicloud.NLBIPGroup, problem.Some(without))
+	}
+	if b.in.Params.Refuses(annotation.ScopeBackends) {
+		group.Doubt, group.Gone, group.Servers, group.Draining = true, nil, nil, nil
+	}
+}
+
+// groupSettings sets what the annotations say of a group.
+func (b *builder) groupSettings(group *model.Group, port corev1.ServicePort, l *model.Listener) {
+	params := b.in.Params
+	if scheduler := b.text(annotation.Scheduler); scheduler != nil && (*scheduler != "qch" || l.Protocol == alicloud.NLBUDP) {
+		switch *scheduler {
+		case "wrr", "wlc":
+			*scheduler = strings.ToUpper((*scheduler)[:1]) + (*scheduler)[1:]
+		}
+		group.Scheduler = scheduler
+	} else if scheduler != nil {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: qch has no effect on port %d, which is not UDP", annotation.Scheduler, port.Port)
+	}
+	group.ConnectionDrain = b.flag(annotation.ConnectionDrain)
+	if params.Get(annotation.ConnectionDrain) == "on" {
+		group.DrainTimeout = b.number(annotation.ConnectionDrainTimeout)
+	}
+	b.clientIP(group, l)
+	b.healthCheck(group, port, l)
+}
+
+// clientIP: addresses of clients cannot be kept where TLS ends at the load balancer, nor for servers known by their address.
+func (b *builder) clientIP(group *model.Group, l *model.Listener) {
+	preserve := b.flag(annotation.PreserveClientIP)
+	if l.Protocol != alicloud.NLBTCPSSL && group.Type != alicloud.NLBIPGroup {
+		group.PreserveClientIP = preserve
+		return
+	}
+	if preserve != nil && *preserve && !b.in.Params.Reverted[annotation.PreserveClientIP] {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: on has no effect on TCPSSL listeners and server groups of the type %s", annotation.PreserveClientIP, alicloud.NLBIPGroup)
+	}
+	if l.Protocol == alicloud.NLBTCPSSL {
+		off := false
+		group.PreserveClientIP = &off
+	}
+}
+
+func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *model.Listener) {
+	params, check := b.in.Params, &group.HealthCheck
+	check.Enabled = b.flag(annotation.HealthCheckFlag)
+	if check.Enabled == nil {
+		if l.Port == 0 {
+			target := int(port.TargetPort.IntVal)
+			check.ConnectPort = &target
+		}
+		return
+	}
+	if !*check.Enabled {
+		return
+	}
+	if kind := b.text(annotation.HealthCheckType); kind != nil && (*kind != "udp" || l.Protocol == alicloud.NLBUDP) {
+		*kind = strings.ToUpper(*kind)
+		check.Type = kind
+	} else if kind != nil {
+		b.problem(problem.ReasonInvalidAnnotation, "%s: udp is not accepted for port %d, which is %s; accepted: tcp, http", annotation.HealthCheckType, port.Port, l.Protocol)
+	}
+	check.ConnectPort, check.Healthy, check.Unhealthy = b.number(annotation.HealthCheckConnectPort), b.number(annotation.HealthyThreshold), b.number(annotation.UnhealthyThreshold)
+	if l.Port == 0 {
+		target := int(port.TargetPort.IntVal)
+		check.ConnectPort = &target
+	}
+	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)
+	if l.Protocol == alicloud.NLBUDP && interval != nil && timeout != nil && *interval < *timeout {
+		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the UDP port %d: at least %s, which is %d",
+			annotation.HealthCheckInterval, *interval, port.Port, annotation.HealthCheckConnectTimeout, *timeout)
+	} else {
+		check.Interval, check.ConnectTimeout = interval, timeout
+	}
+	if params.Get(annotation.HealthCheckType) != "http" {
+		return
+	}
+	check.URL, check.Domain, check.Codes = b.text(annotation.HealthCheckURI), b.text(annotation.HealthCheckDomain), annotation.ListOf(params, annotation.HealthCheckHTTPCode)
+	if method := b.text(annotation.HealthCheckMethod); method != nil {
+		*method = strings.ToUpper(*method)
+		check.Method = method
+	}
+}

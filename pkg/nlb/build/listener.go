@@ -1,0 +1,84 @@
+package build
+
+import (
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// text, number and flag return the value of an annotation, nil where it is absent: then the setting stays as it is.
+func (b *builder) text(suffix annotation.Suffix) *string {
+	if value := b.in.Params.Get(suffix); value != "" {
+		return &value
+	}
+	return nil
+}
+
+func (b *builder) number(suffix annotation.Suffix) *int {
+	if !b.in.Params.Has(suffix) {
+		return nil
+	}
+	value := b.in.Params.Int(suffix, 0)
+	return &value
+}
+
+func (b *builder) flag(suffix annotation.Suffix) *bool {
+	if !b.in.Params.Has(suffix) {
+		return nil
+	}
+	on := b.in.Params.Get(suffix) == "on"
+	return &on
+}
+
+// listenerSettings sets what the annotations say of a listener.
+func (b *builder) listenerSettings(l *model.Listener) {
+	params := b.in.Params
+	l.Cps, l.ProxyProtocol = b.number(annotation.Cps), b.flag(annotation.ProxyProtocol)
+	if idle := b.number(annotation.IdleTimeout); idle != nil {
+		switch {
+		case l.Protocol != alicloud.NLBUDP || *idle <= annotation.MaxIdleOfUDP:
+			l.IdleTimeout = idle
+		case params.Reverted[annotation.IdleTimeout]:
+			longest := annotation.MaxIdleOfUDP
+			l.IdleTimeout = &longest
+		case len(b.in.Service.Spec.Ports) == 1:
+			b.problem(problem.ReasonAnnotationNoEffect, "%s: %d has no effect on a UDP listener, which takes at most %d", annotation.IdleTimeout, *idle, annotation.MaxIdleOfUDP)
+		}
+	}
+	b.proxyProtocol(l)
+	if l.Protocol == alicloud.NLBTCPSSL {
+		b.tls(l)
+	}
+	if params.RefusesListener(strings.ToLower(l.Protocol)) {
+		l.Blocked = true
+	}
+}
+
+func (b *builder) proxyProtocol(l *model.Listener) {
+	params := b.in.Params
+	if !params.Has(annotation.PPV2EpID) && !params.Has(annotation.PPV2EpsID) && !params.Has(annotation.PPV2VPCID) || params.Get(annotation.ProxyProtocol) != "on" {
+		return
+	}
+	on := func(suffix annotation.Suffix) bool { return params.Get(suffix) == "on" }
+	l.ProxyProtocolV2 = &alicloud.ProxyProtocolV2{PrivateLinkEpID: on(annotation.PPV2EpID), PrivateLinkEpsID: on(annotation.PPV2EpsID), VPCID: on(annotation.PPV2VPCID)}
+}
+
+func (b *builder) tls(l *model.Listener) {
+	params := b.in.Params
+	if l.CertificateIDs = annotation.ListOf(params, annotation.CertID); len(l.CertificateIDs) == 0 {
+		b.problem(problem.ReasonInvalidAnnotation, "%s: port %s waits: a TCPSSL listener needs %s", annotation.ProtocolPort, l.Ports(), annotation.CertID)
+		l.Blocked = true
+	}
+	l.SecurityPolicyID, l.CAEnabled = b.text(annotation.TLSCipherPolicy), b.flag(annotation.CACert)
+	if params.Get(annotation.CACert) == "on" {
+		l.CACertificateIDs = annotation.ListOf(params, annotation.CACertID)
+	}
+	l.ALPNEnabled = b.flag(annotation.ALPN)
+	if params.Get(annotation.ALPN) == "on" {
+		l.ALPNPolicy = b.text(annotation.ALPNPolicy)
+	}
+	l.Certificates, l.RemoveCertificates = annotation.ListOf(params, annotation.AdditionalCertIDs), b.in.RemoveCertificates
+}

@@ -1,0 +1,187 @@
+package deploy
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+)
+
+// createGroup: documents differ about groups of TCPSSL. Where the cloud takes none, a group of TCP serves the listener, too.
+func (a *Applier) createGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	group := step.Group
+	if group.Protocol == alicloud.NLBTCPSSL && a.Memory.refusesTCPSSL() {
+		group.Protocol = alicloud.NLBTCP
+	}
+	create := func() (alicloud.Job, error) {
+		id, job, err := a.API.CreateNLBGroup(ctx, group, rand.Text())
+		if err == nil {
+			group.ID, group.Status = id, alicloud.NLBGroupAvailable
+			a.Model.Groups = append(a.Model.Groups, model.Group{NLBGroup: group})
+		}
+		return job, err
+	}
+	job, err := a.job(create)
+	var refused *alicloud.Error
+	if group.Protocol == alicloud.NLBTCPSSL && errors.As(err, &refused) && strings.EqualFold(refused.Code, "IllegalParam.Protocol") {
+		a.Memory.noteTCPSSL()
+		group.Protocol = alicloud.NLBTCP
+		job, err = a.job(create)
+	}
+	return job, err
+}
+
+// group is the one of a step in the model.
+func (a *Applier) group(step *model.Step) (*model.Group, error) {
+	if have := a.Model.GroupByID(step.Group.ID); have != nil {
+		return have, nil
+	}
+	for i := len(a.Model.Groups) - 1; i >= 0; i-- {
+		if a.Model.Groups[i].Name == step.Group.Name {
+			return &a.Model.Groups[i], nil
+		}
+	}
+	return nil, fmt.Errorf("server group %s does not exist", step.Group.Name)
+}
+
+func (a *Applier) updateGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	have, err := a.group(step)
+	if err != nil {
+		return "", err
+	}
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBGroup(ctx, have.ID, step.Settings) })
+	if err == nil {
+		mergeGroup(&have.NLBGroupSettings, &step.Settings)
+	}
+	return job, err
+}
+
+// mergeGroup takes over the settings that are given.
+func mergeGroup(into, changes *alicloud.NLBGroupSettings) {
+	take(&into.Scheduler, changes.Scheduler)
+	take(&into.ConnectionDrain, changes.ConnectionDrain)
+	take(&into.DrainTimeout, changes.DrainTimeout)
+	take(&into.PreserveClientIP, changes.PreserveClientIP)
+	h, c := &into.HealthCheck, &changes.HealthCheck
+	take(&h.Enabled, c.Enabled)
+	take(&h.Type, c.Type)
+	take(&h.ConnectPort, c.ConnectPort)
+	take(&h.ConnectTimeout, c.ConnectTimeout)
+	take(&h.Interval, c.Interval)
+	take(&h.Healthy, c.Healthy)
+	take(&h.Unhealthy, c.Unhealthy)
+	take(&h.Domain, c.Domain)
+	take(&h.URL, c.URL)
+	take(&h.Method, c.Method)
+	takeList(&h.Codes, c.Codes)
+}
+
+// deleteGroup takes the group as gone that does not exist.
+func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBGroup(ctx, step.Group.ID) })
+	if alicloud.IsNotFound(err) {
+		job, err = "", nil
+	}
+	if err == nil {
+		a.Model.Groups = slices.DeleteFunc(a.Model.Groups, func(g model.Group) bool { return g.ID == step.Group.ID })
+	}
+	return job, err
+}
+
+func (a *Applier) untagGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	err := a.call(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagGroup, []string{step.Group.ID}, step.IDs) })
+	if have := a.Model.GroupByID(step.Group.ID); err == nil && have != nil {
+		have.Tags = withoutTags(have.Tags, step.IDs)
+	}
+	return "", err
+}
+
+// leftOutError says that a backend server was left out that the cloud refused.
+type leftOutError struct {
+	servers []string
+	err     error
+}
+
+func (e *leftOutError) Error() string {
+	return fmt.Sprintf("left out %s, which is tried again in some minutes: %v", strings.Join(e.servers, ", "), e.err)
+}
+
+func (e *leftOutError) Unwrap() error { return e.err }
+
+// addServers adds as many servers as one call takes; each call is a job, and the next pass adds the others. Where the cloud refuses one
+// of them, smaller calls find out which.
+func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	have, err := a.group(step)
+	if err != nil {
+		return "", err
+	}
+	wanted, left := a.Memory.acceptable(have.ID, step.Servers)
+	var job alicloud.Job
+	for n := min(len(wanted), a.API.ServersPerCall()); len(wanted) > 0; {
+		part := wanted[:min(n, len(wanted))]
+		job, err = a.job(func() (alicloud.Job, error) { return a.API.AddNLBServers(ctx, have.ID, part) })
+		switch {
+		case err == nil:
+			have.Servers = append(slices.Clone(have.Servers), part...)
+			a.Waits = a.Waits || len(part) < len(wanted)
+			return job, left.err()
+		case alicloud.IsServersPerCall(err):
+			n = min(n, a.API.ServersPerCall())
+		case !alicloud.IsBadServer(err):
+			return "", err
+		case len(part) > 1:
+			n = len(part) / 2
+		default:
+			a.Memory.refuse(have.ID, part[0].NLBServerKey, err)
+			left.add(part[0], err)
+			wanted, n = wanted[1:], a.API.ServersPerCall()
+		}
+	}
+	return "", left.err()
+}
+
+func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	have, err := a.group(step)
+	if err != nil {
+		return "", err
+	}
+	part := step.Servers[:min(len(step.Servers), a.API.ServersPerCall())]
+	a.Waits = a.Waits || len(part) < len(step.Servers)
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBServers(ctx, have.ID, part) })
+	if err == nil {
+		have.Servers = slices.Clone(have.Servers)
+		for i := range have.Servers {
+			at := slices.IndexFunc(part, func(s alicloud.NLBServer) bool { return same(&s, &have.Servers[i]) })
+			if at >= 0 {
+				have.Servers[i].Weight, have.Servers[i].Description = part[at].Weight, part[at].Description
+			}
+		}
+	}
+	return job, err
+}
+
+func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	have, err := a.group(step)
+	if err != nil {
+		return "", err
+	}
+	part := step.Servers[:min(len(step.Servers), a.API.ServersPerCall())]
+	a.Waits = a.Waits || len(part) < len(step.Servers)
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.RemoveNLBServers(ctx, have.ID, part) })
+	if err == nil {
+		have.Servers = slices.DeleteFunc(slices.Clone(have.Servers), func(s alicloud.NLBServer) bool {
+			return slices.ContainsFunc(part, func(p alicloud.NLBServer) bool { return same(&p, &s) })
+		})
+	}
+	return job, err
+}
+
+// same reports whether two entries name the same server: the API fills in the address of an instance.
+func same(a, b *alicloud.NLBServer) bool {
+	return a.ID == b.ID && a.Type == b.Type && a.Port == b.Port && (a.IP == b.IP || a.Type == alicloud.NLBServerECS)
+}

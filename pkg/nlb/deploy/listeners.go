@@ -1,0 +1,143 @@
+package deploy
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+)
+
+// groupID returns the id of the group of a listener: the model knows it, also where this plan created it.
+func (a *Applier) groupID(listener *model.Listener, given *string) (*string, error) {
+	if given != nil && *given != "" {
+		return given, nil
+	}
+	for i := len(a.Model.Groups) - 1; i >= 0; i-- { // the newest of two with one name
+		if a.Model.Groups[i].Name == listener.Group {
+			id := a.Model.Groups[i].ID
+			return &id, nil
+		}
+	}
+	return nil, fmt.Errorf("server group %s does not exist", listener.Group)
+}
+
+// at is the listener of a step in the model, nil where it is not known.
+func (a *Applier) at(step *model.Step) *model.Listener {
+	for i := range a.Model.Listeners {
+		if a.Model.Listeners[i].Key() == step.Target {
+			return &a.Model.Listeners[i]
+		}
+	}
+	return nil
+}
+
+func (a *Applier) createListener(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	l := step.Listener
+	l.LoadBalancerID = a.Model.LoadBalancer.ID
+	var err error
+	if l.ServerGroupID, err = a.groupID(&l, l.ServerGroupID); err != nil {
+		return "", err
+	}
+	return a.job(func() (alicloud.Job, error) {
+		id, job, err := a.API.CreateNLBListener(ctx, l.NLBListener, rand.Text())
+		if err == nil {
+			l.ID, l.Status, l.Certificates, l.RemoveCertificates = id, alicloud.NLBListenerRunning, nil, nil
+			a.Model.Listeners = append(a.Model.Listeners, l)
+		}
+		return job, err
+	})
+}
+
+func (a *Applier) updateListener(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	changes := step.Changes
+	if changes.ServerGroupID != nil {
+		var err error
+		if changes.ServerGroupID, err = a.groupID(&step.Listener, changes.ServerGroupID); err != nil {
+			return "", err
+		}
+	}
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBListener(ctx, step.Listener.ID, changes) })
+	if have := a.at(step); err == nil && have != nil {
+		mergeListener(&have.NLBListenerSettings, &changes)
+	}
+	return job, err
+}
+
+// mergeListener takes over the settings that are given.
+func mergeListener(into, changes *alicloud.NLBListenerSettings) {
+	take(&into.Description, changes.Description)
+	take(&into.ServerGroupID, changes.ServerGroupID)
+	take(&into.IdleTimeout, changes.IdleTimeout)
+	take(&into.Cps, changes.Cps)
+	take(&into.ProxyProtocol, changes.ProxyProtocol)
+	take(&into.ProxyProtocolV2, changes.ProxyProtocolV2)
+	take(&into.SecurityPolicyID, changes.SecurityPolicyID)
+	take(&into.CAEnabled, changes.CAEnabled)
+	take(&into.ALPNEnabled, changes.ALPNEnabled)
+	take(&into.ALPNPolicy, changes.ALPNPolicy)
+	takeList(&into.CertificateIDs, changes.CertificateIDs)
+	takeList(&into.CACertificateIDs, changes.CACertificateIDs)
+}
+
+func take[T any](into **T, value *T) {
+	if value != nil {
+		*into = value
+	}
+}
+
+func takeList(into *[]string, values []string) {
+	if len(values) > 0 {
+		*into = values
+	}
+}
+
+func (a *Applier) startListener(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.StartNLBListener(ctx, step.Listener.ID) })
+	if have := a.at(step); err == nil && have != nil {
+		have.Status = alicloud.NLBListenerRunning
+	}
+	return job, err
+}
+
+// deleteListener takes the listener as gone that does not exist.
+func (a *Applier) deleteListener(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBListener(ctx, step.Listener.ID) })
+	if alicloud.IsNotFound(err) {
+		job, err = "", nil
+	}
+	if err == nil {
+		a.Model.Listeners = slices.DeleteFunc(a.Model.Listeners, func(l model.Listener) bool { return l.ID == step.Listener.ID })
+	}
+	return job, err
+}
+
+func (a *Applier) addCertificates(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	have := a.at(step)
+	if have == nil {
+		return "", fmt.Errorf("listener %s does not exist", step.Target)
+	}
+	ids := step.IDs[:min(len(step.IDs), alicloud.MaxCertificatesPerCall)]
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.AddCertificates(ctx, have.ID, ids) })
+	if err == nil {
+		have.Certificates = append(slices.Clone(have.Certificates), ids...)
+		a.Waits = a.Waits || len(ids) < len(step.IDs)
+	}
+	return job, err
+}
+
+func (a *Applier) removeCertificates(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	have := a.at(step)
+	if have == nil {
+		return "", nil
+	}
+	ids := step.IDs[:min(len(step.IDs), alicloud.MaxCertificatesPerCall)]
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.RemoveCertificates(ctx, have.ID, ids) })
+	if err == nil {
+		have.Certificates = slices.DeleteFunc(slices.Clone(have.Certificates), func(id string) bool { return slices.Contains(ids, id) })
+		a.Waits = a.Waits || len(ids) < len(step.IDs)
+	}
+	return job, err
+}

@@ -1,0 +1,158 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// key identifies a server: the API fills in the address of an instance.
+func key(s *alicloud.NLBServer) alicloud.NLBServerKey {
+	k := s.NLBServerKey
+	if k.Type == alicloud.NLBServerECS {
+		k.IP = ""
+	}
+	return k
+}
+
+// fillGroups creates the groups that are missing and brings in their servers.
+func (d *differ) fillGroups() {
+	for i := range d.desired.Groups {
+		want := &d.desired.Groups[i]
+		have := d.actual.Matching(want)
+		if have == nil {
+			d.createGroup(want)
+			have = &model.Group{NLBGroup: want.NLBGroup}
+		} else {
+			d.used[have.ID] = true
+			d.updateGroup(want, have)
+		}
+		added, changed, _ := d.servers(want, have)
+		d.serverStep(model.OpAddServers, want, have.ID, added)
+		d.serverStep(model.OpUpdateServers, want, have.ID, changed)
+	}
+}
+
+// createGroup leaves the check of a UDP group off where no annotation asks for one: the API would check it by TCP.
+func (d *differ) createGroup(want *model.Group) {
+	group := want.NLBGroup
+	if off := false; group.Protocol == alicloud.NLBUDP && group.HealthCheck.Enabled == nil {
+		group.HealthCheck.Enabled = &off
+	}
+	d.step(model.Step{Op: model.OpCreateGroup, Target: model.TargetGroup(want.Name), After: group.Type + " " + group.Protocol, Group: group})
+}
+
+func (d *differ) updateGroup(want, have *model.Group) {
+	if want.Foreign {
+		return
+	}
+	settings, changes := groupChanges(&want.NLBGroupSettings, &have.NLBGroupSettings)
+	if changes.any() {
+		d.step(model.Step{
+			Op: model.OpUpdateGroup, Target: model.TargetGroup(want.Name), Before: strings.Join(changes.before, " "), After: strings.Join(changes.after, " "),
+			Group: have.NLBGroup, Settings: settings,
+		})
+	}
+}
+
+func (d *differ) serverStep(op model.Op, group *model.Group, id string, servers []alicloud.NLBServer) {
+	if len(servers) == 0 {
+		return
+	}
+	s := model.Step{Op: op, Target: model.TargetGroup(group.Name), After: model.ServersText(servers), Group: group.NLBGroup, Servers: servers}
+	if s.Group.ID = id; op == model.OpRemoveServers {
+		s.Before, s.After = s.After, ""
+	}
+	d.step(s)
+}
+
+// ours reports whether a server was put into a group by us.
+func (d *differ) ours(group *model.Group, server *alicloud.NLBServer) bool {
+	return server.Description == group.Description || d.owner.OwnsNLB(server.Description)
+}
+
+// servers compares the servers of a group. One that somebody else put in stands for ours, and stays as it is.
+func (d *differ) servers(want, have *model.Group) (added, changed, removed []alicloud.NLBServer) {
+	there := make(map[alicloud.NLBServerKey]*alicloud.NLBServer, len(have.Servers))
+	for i := range have.Servers {
+		if have.Servers[i].Status != alicloud.NLBServerRemoving {
+			there[key(&have.Servers[i])] = &have.Servers[i]
+		}
+	}
+	kept := map[alicloud.NLBServerKey]bool{}
+	compare := func(servers []alicloud.NLBServer, add bool) {
+		for i := range servers {
+			server := &servers[i]
+			kept[key(server)] = true
+			present := there[key(server)]
+			switch {
+			case present == nil && add:
+				added = append(added, *server)
+			case present == nil, !d.ours(want, present), want.KeepWeights && add:
+			case present.Weight != server.Weight || present.Description != server.Description:
+				changed = append(changed, *server)
+			}
+		}
+	}
+	compare(want.Servers, true)
+	compare(want.Draining, false)
+	for i := range have.Servers {
+		server := &have.Servers[i]
+		held := want.Held.Has(server.IP) || want.Doubt && !want.Gone.Has(server.ID)
+		if there[key(server)] == server && !kept[key(server)] && !held && d.ours(want, server) {
+			removed = append(removed, *server)
+		}
+	}
+	return added, changed, removed
+}
+
+// emptyGroups takes servers out, after others are in, and deletes groups that no port has any more.
+func (d *differ) emptyGroups() {
+	for i := range d.desired.Groups {
+		want := &d.desired.Groups[i]
+		if have := d.actual.Matching(want); have != nil {
+			_, _, removed := d.servers(want, have)
+			d.serverStep(model.OpRemoveServers, want, have.ID, removed)
+		}
+	}
+	for i := range d.actual.Groups {
+		if have := &d.actual.Groups[i]; !d.used[have.ID] && !d.inDoubt() {
+			d.dropGroup(have)
+		}
+	}
+}
+
+// inDoubt reports whether a port stays as it is, so that any group may be its.
+func (d *differ) inDoubt() bool {
+	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool { return l.Blocked })
+}
+
+// dropGroup deletes a group of ours, and takes our servers out of one of others. A group with servers of others stays.
+func (d *differ) dropGroup(have *model.Group) {
+	var ours []alicloud.NLBServer
+	for i := range have.Servers {
+		if d.owner.OwnsNLB(have.Servers[i].Description) || have.Servers[i].Description == have.Name {
+			ours = append(ours, have.Servers[i])
+		}
+	}
+	target := model.TargetGroup(have.ID)
+	var needs []string
+	for i := range d.actual.Listeners {
+		if model.Text(d.actual.Listeners[i].ServerGroupID) == have.ID {
+			needs = append(needs, model.TargetListener(d.actual.Listeners[i].Key()))
+		}
+	}
+	if len(ours) == len(have.Servers) && !have.Foreign {
+		d.step(model.Step{Op: model.OpDeleteGroup, Target: target, Before: have.Name, Group: have.NLBGroup, Needs: needs})
+		return
+	}
+	if !have.Foreign {
+		d.problem(problem.ReasonSkipSyncBackends, "server group %s of a former port stays: it has servers of others", have.ID)
+	}
+	if len(ours) > 0 {
+		d.step(model.Step{Op: model.OpRemoveServers, Target: target, Before: model.ServersText(ours), Group: have.NLBGroup, Servers: ours, Needs: needs})
+	}
+}

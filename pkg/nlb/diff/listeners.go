@@ -1,0 +1,160 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// listeners makes the steps on listeners. New ones come before others go, but for those whose ports they need.
+func (d *differ) listeners() {
+	if d.actual.Reused && !d.desired.Override || d.desired.HoldListeners {
+		return
+	}
+	gone := d.unwanted()
+	for i := range d.desired.Listeners {
+		want := &d.desired.Listeners[i]
+		have := d.actual.Listener(want.Key())
+		if have != nil && (have.Protocol == want.Protocol || want.Blocked) {
+			if !want.Blocked && d.mayWrite(want, have) {
+				d.updateListener(want, have)
+			}
+			continue
+		}
+		if want.Blocked || have != nil && !d.mayReplace(want, have) {
+			continue
+		}
+		var needs []string
+		if have != nil {
+			d.deleteListener(have)
+		}
+		blocked := false
+		for k := range d.actual.Listeners {
+			other := &d.actual.Listeners[k]
+			if other == have || !other.Overlaps(want) {
+				continue
+			}
+			if !slices.Contains(gone, other) {
+				d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%q)", want.Ports(), other.ID, model.Text(other.Description))
+				blocked = true
+				break
+			}
+			d.deleteListener(other)
+			needs = append(needs, model.TargetListener(other.Key()))
+			gone = slices.DeleteFunc(gone, func(l *model.Listener) bool { return l == other })
+		}
+		if !blocked {
+			d.createListener(want, needs)
+		}
+	}
+	for _, listener := range gone {
+		d.deleteListener(listener)
+	}
+}
+
+// unwanted are the listeners of ours that no port has any more.
+func (d *differ) unwanted() []*model.Listener {
+	var gone []*model.Listener
+	for i := range d.actual.Listeners {
+		have := &d.actual.Listeners[i]
+		if d.desired.Listener(have.Key()) == nil && d.owner.OwnsNLB(model.Text(have.Description)) && have.Status != alicloud.NLBListenerDeleting {
+			gone = append(gone, have)
+		}
+	}
+	return gone
+}
+
+// mayWrite reports whether a listener on a port of ours may be changed. One without a mark was made by a human: on an existing load
+// balancer the Service takes it over, on one of ours it stays.
+func (d *differ) mayWrite(want, have *model.Listener) bool {
+	mark := model.Text(have.Description)
+	switch {
+	case d.owner.OwnsNLB(mark), d.actual.Reused && !d.owner.OwnedNLBByOther(mark):
+		return true
+	case d.owner.OwnedNLBByOther(mark):
+		d.problem(problem.ReasonListenerConflict, "port %s is in use by %s", want.Ports(), mark)
+	default:
+		d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s, which somebody made by hand", want.Ports(), have.ID)
+	}
+	return false
+}
+
+// mayReplace reports whether a listener of another protocol may be deleted for ours: only one with our mark.
+func (d *differ) mayReplace(want, have *model.Listener) bool {
+	if d.owner.OwnsNLB(model.Text(have.Description)) {
+		return true
+	}
+	d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of the protocol %s (%q)", want.Ports(), have.ID, have.Protocol, model.Text(have.Description))
+	return false
+}
+
+func (d *differ) updateListener(want, have *model.Listener) {
+	settings, changes := listenerChanges(&want.NLBListenerSettings, &have.NLBListenerSettings)
+	target := model.TargetListener(want.Key())
+	if group := d.groupOf(want); group == "" || group != model.Text(have.ServerGroupID) {
+		changes.before, changes.after = append(changes.before, "group="+model.Text(have.ServerGroupID)), append(changes.after, "group="+want.Group)
+		settings.ServerGroupID = &group // the creation of the group fills it in
+	}
+	if changes.any() {
+		d.step(model.Step{
+			Op: model.OpUpdateListener, Target: target, Before: strings.Join(changes.before, " "), After: strings.Join(changes.after, " "),
+			Listener: model.Listener{NLBListener: have.NLBListener, Group: want.Group}, Changes: settings, Needs: []string{model.TargetGroup(want.Group)},
+		})
+	}
+	if have.Status == alicloud.NLBListenerStopped {
+		d.step(model.Step{Op: model.OpStartListener, Target: target, Listener: *have})
+	}
+	d.certificates(want, have)
+}
+
+// groupOf returns the id of the group of a desired listener, empty where it is to be created.
+func (d *differ) groupOf(want *model.Listener) string {
+	for i := range d.desired.Groups {
+		if group := &d.desired.Groups[i]; group.Name == want.Group {
+			if have := d.actual.Matching(group); have != nil {
+				return have.ID
+			}
+		}
+	}
+	return ""
+}
+
+func (d *differ) createListener(want *model.Listener, needs []string) {
+	listener := *want
+	if id := d.groupOf(want); id != "" {
+		listener.ServerGroupID = &id
+	}
+	d.step(model.Step{
+		Op: model.OpCreateListener, Target: model.TargetListener(want.Key()), After: want.Protocol, Listener: listener,
+		Needs: append(needs, model.TargetGroup(want.Group)),
+	})
+	d.certificates(want, &model.Listener{NLBListener: want.NLBListener})
+}
+
+func (d *differ) deleteListener(have *model.Listener) {
+	d.step(model.Step{Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have})
+}
+
+// certificates compares the additional certificates of a TCPSSL listener. Those that a human added stay.
+func (d *differ) certificates(want, have *model.Listener) {
+	step := func(op model.Op, ids []string) {
+		if len(ids) > 0 {
+			s := model.Step{Op: op, Target: model.TargetListener(want.Key()), After: strings.Join(ids, " "), Listener: *have, IDs: ids}
+			if op == model.OpRemoveCertificates {
+				s.Before, s.After = s.After, ""
+			}
+			d.step(s)
+		}
+	}
+	step(model.OpAddCertificates, without(want.Certificates, have.Certificates))
+	var removed []string
+	for _, id := range want.RemoveCertificates {
+		if slices.Contains(have.Certificates, id) && !slices.Contains(want.Certificates, id) {
+			removed = append(removed, id)
+		}
+	}
+	step(model.OpRemoveCertificates, removed)
+}

@@ -1,0 +1,195 @@
+package nlb
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Class is the load balancer class of Services with an NLB, Finalizer what keeps them until it is gone. Both are those of the official
+// CCM.
+const (
+	Class     = "alibabacloud.com/nlb"
+	Finalizer = "service.k8s.alibaba/nlb"
+)
+
+// API is what the engine takes of the cloud client.
+type API interface {
+	observe.Reader
+	deploy.Writer
+	NLBJobs(ctx context.Context, jobs []alicloud.Job) (map[alicloud.Job]alicloud.JobStatus, error)
+	NLBJob(ctx context.Context, job alicloud.Job) (alicloud.JobStatus, error)
+	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
+}
+
+// goneOver is how long an NLB must be missing, by id and by tag, before it counts as gone. Replicas and the index of tags lag by a
+// second or so.
+const goneOver = 5 * time.Second
+
+// engine reads and writes NLBs.
+type engine struct {
+	api      API
+	config   config.Config
+	services corelisters.ServiceLister
+	memory   deploy.Memory
+	awaits   awaits
+	preloads preloads
+}
+
+var _ service.Engine = (*engine)(nil)
+
+// NewEngine returns the engine for NLBs. Services are those of the cluster.
+func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
+	return &engine{api: api, config: config, services: services, awaits: awaits{api: api}}
+}
+
+// Product implements service.Engine.
+func (e *engine) Product() service.Product {
+	return service.Product{Name: "NLB", Class: Class, Finalizer: Finalizer, MetricType: "NLBType"}
+}
+
+// Params implements service.Engine.
+func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Problem) {
+	return annotation.OfNLB(svc)
+}
+
+// Wakes implements service.Waker: a pass that waits for a job ends, and the Service has another one when the job has ended.
+func (e *engine) Wakes(wake func(types.NamespacedName)) { e.awaits.wake = wake }
+
+// Start implements service.Engine.
+func (e *engine) Start() service.Balancer { return nlb{engine: e} }
+
+// Forget implements service.Engine.
+func (e *engine) Forget(types.UID) {}
+
+// Refuse implements service.Engine.
+func (e *engine) Refuse(params annotation.Params) error {
+	switch {
+	case params.Has(annotation.LoadBalancerID):
+		return nil
+	case e.config.DisablePublicSLB && params.AddressType() == alicloud.AddressInternet:
+		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public load balancers are switched off in the cloud config; ask for one with the annotation " +
+			string(annotation.AddressType) + ": intranet"}
+	case !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps):
+		return &problem.ConfigError{Field: string(annotation.ZoneMaps), Reason: "an NLB needs its zones and vSwitches, for example cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2"}
+	}
+	if err := mark.CheckNLBCluster(e.config.ClusterID); err != nil {
+		return &problem.ConfigError{Field: "clusterID", Reason: err.Error()}
+	}
+	return nil
+}
+
+// Intent implements service.Engine.
+func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
+	return recordOf(params.Get(annotation.LoadBalancerID), svc, params, params.Has(annotation.LoadBalancerID)).Intent()
+}
+
+// nlb is what is known of the NLB of one Service.
+type nlb struct {
+	*engine
+	observed
+	// desired is what the last plan led to, nil before there was one.
+	desired *model.Model
+	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
+	unread   map[model.Part]error
+	failures []error
+}
+
+var _ service.Balancer = nlb{}
+
+// ID implements service.Balancer.
+func (n nlb) ID() string {
+	if n.presence != present {
+		return ""
+	}
+	return n.lb.value.ID
+}
+
+// Address implements service.Balancer.
+func (n nlb) Address() string { return n.lb.value.DNSName }
+
+// Reused implements service.Balancer.
+func (n nlb) Reused() bool { return n.presence == present && n.reused }
+
+// SharedID implements service.Balancer.
+func (n nlb) SharedID(params annotation.Params) string {
+	if n.Reused() {
+		return n.ID()
+	}
+	return params.Get(annotation.LoadBalancerID)
+}
+
+// Trusted implements service.Balancer.
+func (n nlb) Trusted() bool { return n.trusted() }
+
+// Invalidate implements service.Balancer.
+func (n nlb) Invalidate(reason string) service.Balancer {
+	n.observed = n.invalidate(reason)
+	return n
+}
+
+// InvalidateShared implements service.Balancer. Several Services may have backend servers in one server group.
+func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
+	for _, group := range n.groups.value {
+		for _, id := range ids {
+			if group.ID == id {
+				n.groups.doubt = reason
+				return n, true
+			}
+		}
+	}
+	return n, false
+}
+
+// Recorded implements service.Balancer.
+func (n nlb) Recorded(applied service.Record) service.Record {
+	applied.LoadBalancerID = n.ID()
+	return applied
+}
+
+// Status implements service.Balancer. The address is a name; it is shown once a listener runs.
+func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
+	shown := service.Shown{Balancer: n}
+	if n.presence != present || n.lb.value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
+		return shown
+	}
+	if !n.Reused() && !n.runs() {
+		return shown
+	}
+	shown.Status = statusOf(&n.lb.value, params)
+	return shown
+}
+
+// runs reports whether a listener of the Service runs.
+func (n nlb) runs() bool {
+	for i := range n.listeners.value {
+		listener := &n.listeners.value[i]
+		if !n.busy(model.TargetListener(listener.Key())) && (listener.Status == alicloud.NLBListenerRunning || listener.Status == configuring) {
+			return true
+		}
+	}
+	return false
+}
+
+// configuring is the status of a listener that runs while it is changed.
+const configuring = alicloud.NLBConfiguring
+
+func statusOf(lb *alicloud.NLB, params annotation.Params) *corev1.LoadBalancerStatus {
+	name := params.Or(annotation.Hostname, lb.DNSName)
+	return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: strings.TrimSpace(name)}}}
+}

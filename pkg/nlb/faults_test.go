@@ -1,0 +1,157 @@
+package nlb
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// operation is something that writes.
+type operation struct {
+	name string
+	// prepare is what was done before, act what writes.
+	prepare, act func(w *world)
+	// check looks at what came of it.
+	check func(t *testing.T, w *world)
+}
+
+func operations() []operation {
+	created := func(change ...func(*corev1.Service)) func(*world) {
+		return func(w *world) {
+			w.addNodes("n1", "n2")
+			w.put(newService("web", append([]func(*corev1.Service){testkit.TCP(80), udp(53)}, change...)...))
+			w.converge("web")
+		}
+	}
+	change := func(changes ...func(*corev1.Service)) func(*world) {
+		return func(w *world) { w.change("web", changes...) }
+	}
+	serves := func(want ...string) func(*testing.T, *world) {
+		return func(t *testing.T, w *world) {
+			t.Helper()
+			if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, want) {
+				t.Errorf("listeners %v, want %v", got, want)
+			}
+			if groups := w.groups("web"); len(groups) != len(want) {
+				t.Errorf("%d groups for %d listeners", len(groups), len(want))
+			}
+		}
+	}
+	const tcp80, udp53 = "TCP:80 i-n1:30080=100 i-n2:30080=100", "UDP:53 i-n1:30053=100 i-n2:30053=100"
+	return []operation{
+		{"create", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) { w.put(newService("web", testkit.TCP(80), udp(53))) }, serves(tcp80, udp53)},
+		{"delete", created(), func(w *world) { w.remove("web") }, func(t *testing.T, w *world) {
+			t.Helper()
+			if left := len(w.balancers("web")) + len(w.groups("web")); left > 0 || len(w.get("web").Finalizers) > 0 {
+				t.Errorf("%d things are left, finalizers %v", left, w.get("web").Finalizers)
+			}
+		}},
+		{"port", created(), change(func(svc *corev1.Service) { svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP) }), serves("TCP:81 i-n1:30081=100 i-n2:30081=100", udp53)},
+		{"nodes", created(), func(w *world) { w.addNodes("n3"); w.deleteNode("n1") },
+			serves("TCP:80 i-n2:30080=100 i-n3:30080=100", "UDP:53 i-n2:30053=100 i-n3:30053=100")},
+		{"protocol", created(), change(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1")), serves("TCPSSL:80 i-n1:30080=100 i-n2:30080=100", udp53)},
+		{"weights", created(), change(with(annotation.DefaultWeight, "7")), serves("TCP:80 i-n1:30080=7 i-n2:30080=7", "UDP:53 i-n1:30053=7 i-n2:30053=7")},
+		{"attributes", created(), change(
+			with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AddressType, "intranet"), with(annotation.IdleTimeout, "20"),
+			with(annotation.Scheduler, "rr"), with(annotation.AdditionalTags, "a=1"), with(annotation.DeleteProtection, "off"),
+		), serves(tcp80, udp53)},
+		{"reverted", created(with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AdditionalTags, "a=1"), with(annotation.IdleTimeout, "20")),
+			change(without(annotation.Name), without(annotation.CrossZoneEnabled), without(annotation.AdditionalTags), without(annotation.IdleTimeout)), serves(tcp80, udp53)},
+		{"ranges", created(), change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }), serves(tcp80, udp53)},
+		{"no ranges", created(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }),
+			change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }), serves(tcp80, udp53)},
+		{"type of groups", created(), change(with(annotation.ServerGroupType, "Ip")), nil},
+		{"certificates", created(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2")),
+			change(with(annotation.AdditionalCertIDs, "cert-3"), with(annotation.CertID, "cert-2")), nil},
+	}
+}
+
+// TestEveryWriteMayGoWrong: each write of each operation is refused, done without an answer, lost on the way, and carried out by a job
+// that fails. What follows converges, leaks nothing and then writes nothing.
+func TestEveryWriteMayGoWrong(t *testing.T) {
+	t.Parallel()
+	faults := map[string]string{
+		"refused": `"code":"ServiceUnavailable","status":503`, "answer lost": `"drop":"after"`, "request lost": `"drop":"before"`, "busy": `"code":"Conflict.Lock"`,
+		"throttled": `"code":"Throttling.User"`, "job fails": `"job":"failed"`,
+	}
+	for _, op := range operations() {
+		actions := op.writes(t)
+		for name, fault := range faults {
+			for i := range actions {
+				t.Run(fmt.Sprintf("%s/%s/%d %s", op.name, name, i, actions[i]), func(t *testing.T) {
+					t.Parallel()
+					inWorld(t, func(t *testing.T, w *world) {
+						op.prepare(w)
+						w.account.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, i, fault))
+						op.act(w)
+						w.ends(t, op)
+					})
+				})
+			}
+		}
+	}
+}
+
+// writes returns the writes of an operation without faults.
+func (op operation) writes(t *testing.T) []string {
+	t.Helper()
+	var actions []string
+	t.Run(op.name, func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			op.prepare(w)
+			w.calls()
+			op.act(w)
+			w.converge("web")
+			actions = writes(w.calls())
+			if op.check != nil {
+				op.check(t, w)
+			}
+			w.quiet("web")
+		})
+	})
+	return actions
+}
+
+// ends checks what comes of an operation in the end.
+func (w *world) ends(t *testing.T, op operation) {
+	t.Helper()
+	w.converge("web")
+	w.account.ClearFaults()
+	w.restart()
+	w.converge("web")
+	time.Sleep(5 * settle) // a job of a process that was killed is still under way
+	if op.check != nil {
+		op.check(t, w)
+	}
+	w.quiet("web")
+}
+
+// TestKilledAfterEveryWrite: the process dies after each write. The next one converges.
+func TestKilledAfterEveryWrite(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations() {
+		for i := range op.writes(t) {
+			t.Run(fmt.Sprintf("%s/%d", op.name, i+1), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					op.prepare(w)
+					w.transport.mu.Lock()
+					w.transport.limit = w.transport.writes + i + 1
+					w.transport.mu.Unlock()
+					op.act(w)
+					if err := w.try("web"); err == nil {
+						t.Log("it ended before it was killed")
+					}
+					w.restart()
+					w.ends(t, op)
+				})
+			})
+		}
+	}
+}

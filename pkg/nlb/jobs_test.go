@@ -1,0 +1,135 @@
+package nlb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+)
+
+// TestJobThatNeverEnds: it is an error that says what was to be done, after a minute and not before; other ports are served.
+func TestJobThatNeverEnds(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80), udp(53)))
+		w.account.Fault(`{"action":"AddServersToServerGroup","times":1,"job":"stuck"}`)
+		start := time.Now()
+		var failed error
+		for failed == nil && time.Since(start) < 5*time.Minute {
+			wait, err := w.Reconcile(t.Context(), w.get("web"))
+			failed = err
+			time.Sleep(wait)
+		}
+		if failed == nil || !strings.Contains(failed.Error(), "add servers") || !strings.Contains(failed.Error(), "not done after 1m0s") {
+			t.Errorf("after %s: %v", time.Since(start), failed)
+		}
+		if took := time.Since(start); took < jobLimit || took > 2*jobLimit {
+			t.Errorf("the error came after %s", took)
+		}
+		if got := w.listeners(w.balancer("web").ID); !slices.Contains(got, "UDP:53 i-n1:30053=100") {
+			t.Errorf("listeners %v", got)
+		}
+	})
+}
+
+// TestFailedJobIsAnError: the cloud gives no reason; what was to be done is done again.
+func TestFailedJobIsAnError(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80)))
+		w.account.Fault(`{"action":"CreateListener","times":1,"job":"failed"}`)
+		w.converge("web")
+		events := w.newEvents()
+		if !slices.ContainsFunc(events, func(e string) bool {
+			return strings.Contains(e, "create listener tcp:80") && strings.Contains(e, "without success")
+		}) {
+			t.Errorf("events %q", events)
+		}
+		if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, []string{"TCP:80 i-n1:30080=100"}) {
+			t.Errorf("listeners %v", got)
+		}
+	})
+}
+
+// TestGroupsAreFilledWhileTheLoadBalancerIsProvisioned: traffic flows as soon as the listener is there.
+func TestGroupsAreFilledWhileTheLoadBalancerIsProvisioned(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80)))
+		start := time.Now()
+		for len(w.groups("web")) == 0 || len(w.servers(w.groups("web")[0].ID)) == 0 {
+			wait, err := w.Reconcile(t.Context(), w.get("web"))
+			testkit.Check(t, err)
+			time.Sleep(wait)
+		}
+		if took := time.Since(start); took > 5*settle {
+			t.Errorf("the group has its server after %s, the load balancer takes %s", took, 20*settle)
+		}
+	})
+}
+
+// TestNoWorkerWaitsForJobs: a pass ends as soon as nothing but jobs is left to wait for, and one poller asks for the jobs of all
+// Services, twenty in a call.
+func TestNoWorkerWaitsForJobs(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		const services = 50
+		w.addNodes("n1")
+		var names []string
+		for i := range services {
+			name := "web" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+			names = append(names, name)
+			w.put(newService(name, testkit.TCP(80)))
+		}
+		w.calls()
+		for _, name := range names {
+			start := time.Now()
+			_, err := w.Reconcile(t.Context(), w.get(name))
+			testkit.Check(t, err)
+			if took := time.Since(start); took > 30*time.Second { // the rate limit of 200 creations in a minute aside
+				t.Errorf("the pass over %s took %s", name, took)
+			}
+		}
+		w.calls()
+		time.Sleep(1500 * time.Millisecond)
+		polls := slices.DeleteFunc(w.calls(), func(a string) bool { return a != "ListAsynJobs" })
+		if len(polls) == 0 || len(polls) > services/5 {
+			t.Errorf("%d polls for the jobs of %d Services", len(polls), services)
+		}
+	})
+}
+
+// TestWakesAfterAJob: a Service is reconciled when its job has ended, and not before.
+func TestWakesAfterAJob(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		woken := make(chan types.NamespacedName, 100)
+		w.engine.Wakes(func(key types.NamespacedName) { woken <- key })
+		w.put(newService("web", testkit.TCP(80)))
+		passes := 0
+		for len(w.get("web").Status.LoadBalancer.Ingress) == 0 {
+			passes++
+			wait, err := w.Reconcile(t.Context(), w.get("web"))
+			testkit.Check(t, err)
+			if wait > 0 && wait < jobLimit {
+				t.Fatalf("the next pass is due after %s, although the end of the job wakes the Service", wait)
+			}
+			if len(w.get("web").Status.LoadBalancer.Ingress) == 0 {
+				if key := <-woken; key.Name != "web" {
+					t.Errorf("woke %v", key)
+				}
+			}
+		}
+		if passes > 6 {
+			t.Errorf("%d passes for a creation", passes)
+		}
+	})
+}

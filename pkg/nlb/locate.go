@@ -1,0 +1,163 @@
+package nlb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// get returns a load balancer by its id, nil when it does not exist or is about to go.
+func (n *nlb) get(ctx context.Context, id string) (*alicloud.NLB, error) {
+	if id == "" {
+		return nil, nil
+	}
+	lb, err := n.api.GetNLB(ctx, id)
+	switch {
+	case alicloud.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read NLB %s: %w", id, err)
+	case lb.Status == alicloud.NLBDeleting:
+		return nil, nil
+	}
+	return &lb, nil
+}
+
+// see takes over a load balancer that an answer showed.
+func (n *nlb) see(lb *alicloud.NLB, reused bool) {
+	if lb.ID != n.lb.value.ID {
+		n.listeners, n.lb = known[[]modelListener]{}, known[alicloud.NLB]{}
+		n.groups.doubt = "the Service is on another load balancer"
+	}
+	n.presence, n.reused, n.lastID, n.missingSince, n.deleted, n.maybeCreated = present, reused, lb.ID, time.Time{}, false, false
+	n.lb.set(*lb)
+}
+
+// locate finds the NLB of a Service. A Service stays on the one that it is on; then comes one of its own by tag, by label and by name,
+// then the one of the annotation.
+func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool) (vanished string, err error) {
+	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
+	if n.presence == present && (asked == "" || asked == n.lastID || !n.reused) {
+		if lb, err := n.get(ctx, n.lastID); err != nil || lb != nil {
+			if lb != nil {
+				n.see(lb, n.reused)
+			}
+			return "", err
+		}
+	}
+	if asked == "" || adopted {
+		if lb, err := n.ownedBy(ctx, svc, lastID); err != nil || lb != nil {
+			if lb != nil {
+				n.see(lb, false)
+			}
+			return "", err
+		}
+	}
+	if asked != "" {
+		lb, err := n.reusable(ctx, svc, asked)
+		if err == nil {
+			n.see(lb, true)
+		}
+		return "", err
+	}
+	missed := !n.deleted && (lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || n.maybeCreated || adopted && n.presence == unknown)
+	return n.absent(ctx, lastID, missed)
+}
+
+// ownedBy returns the load balancer of the Service's own: by its tag, else the one of the label, else by its name.
+func (n *nlb) ownedBy(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
+	owner := mark.DefaultName(svc.UID)
+	found, err := observe.Owned(ctx, n.api, owner)
+	if err != nil {
+		return nil, err
+	}
+	if at := slices.IndexFunc(found, func(lb alicloud.NLB) bool { return lb.ID == lastID }); at >= 0 && len(found) > 1 {
+		found = found[at : at+1]
+	}
+	if len(found) == 0 && lastID != "" {
+		lb, err := n.get(ctx, lastID)
+		if err != nil {
+			return nil, err
+		}
+		if lb != nil && (observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: owner}) || lb.Name == owner && lb.ModificationProtectionReason == mark.ProtectionReason) {
+			return lb, nil
+		}
+	}
+	if len(found) == 0 && (lastID != "" || n.maybeCreated || len(svc.Status.LoadBalancer.Ingress) > 0) {
+		if found, err = observe.Named(ctx, n.api, owner); err != nil {
+			return nil, err
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &found[0], nil
+	}
+	var ids []string
+	for i := range found {
+		ids = append(ids, found[i].ID)
+	}
+	return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("several NLBs have the value %s: %s; remove the tag from those that are not this Service's", owner, problem.Some(ids))}
+}
+
+// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
+func (n *nlb) absent(ctx context.Context, lastID string, missed bool) (vanished string, err error) {
+	if !missed {
+		n.presence, n.lastID = gone, lastID
+		return "", nil
+	}
+	n.presence, n.lastID = unknown, lastID
+	if n.missingSince.IsZero() {
+		n.missingSince = time.Now()
+	}
+	if left := goneOver - time.Since(n.missingSince); left > 0 {
+		return "", &problem.WaitError{Reason: fmt.Sprintf("NLB %s is missing, which one answer does not prove", cmp.Or(lastID, "of the Service")), For: left}
+	}
+	if n.config.VPCID != "" { // the account of a wrong access key does not have the VPC
+		if blocks, err := n.api.DescribeVPCBlocks(ctx, n.config.VPCID); err != nil || len(blocks) == 0 {
+			return "", fmt.Errorf("NLB %s is missing, and so is the VPC %s: nothing is created in its place: %w", lastID, n.config.VPCID, cmp.Or(err, errNoVPC))
+		}
+	}
+	n.presence, n.missingSince, n.maybeCreated = gone, time.Time{}, false
+	n.listeners = known[[]modelListener]{}
+	return lastID, nil
+}
+
+// reusable returns the load balancer that the annotation names, or why it cannot be used.
+func (n *nlb) reusable(ctx context.Context, svc *corev1.Service, id string) (*alicloud.NLB, error) {
+	lb, err := n.get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	reason := "does not exist; nothing is made in its place"
+	if lb != nil {
+		allow, _ := lb.Tag(mark.TagAllow)
+		reason = n.config.Policy.RefusesReuse(n.config.ClusterID, svc.Namespace, allow)
+	}
+	switch {
+	case reason != "":
+	case hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagCluster):
+		reason = "was made by a cloud controller manager for a Service"
+	}
+	if reason != "" {
+		return nil, &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "NLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
+	}
+	return lb, nil
+}
+
+func hasTag(lb *alicloud.NLB, key string) bool {
+	_, ok := lb.Tag(key)
+	return ok
+}

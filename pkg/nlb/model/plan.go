@@ -1,0 +1,163 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Op is what a step does.
+type Op string
+
+// The operations.
+const (
+	OpCreateAccess Op = "create security group"
+	OpAddRules     Op = "add rules"
+	OpRemoveRules  Op = "remove rules"
+	OpDeleteAccess Op = "delete security group"
+
+	OpCreateLoadBalancer Op = "create NLB"
+	OpSetAttributes      Op = "set attributes"
+	OpSetZones           Op = "set zones"
+	OpSetAddressType     Op = "set address type"
+	OpSetIPv6            Op = "set IPv6 address type"
+	OpJoin               Op = "join security groups"
+	OpLeave              Op = "leave security groups"
+	OpAttach             Op = "attach bandwidth package"
+	OpDetach             Op = "detach bandwidth package"
+	OpSetProtection      Op = "set protection"
+	OpTag                Op = "tag"
+	OpUntag              Op = "untag"
+	OpDeleteLoadBalancer Op = "delete NLB"
+
+	OpCreateGroup   Op = "create server group"
+	OpUpdateGroup   Op = "update server group"
+	OpAddServers    Op = "add servers"
+	OpUpdateServers Op = "update servers"
+	OpRemoveServers Op = "remove servers"
+	OpDeleteGroup   Op = "delete server group"
+	OpUntagGroup    Op = "untag server group"
+
+	OpCreateListener     Op = "create listener"
+	OpUpdateListener     Op = "update listener"
+	OpStartListener      Op = "start listener"
+	OpDeleteListener     Op = "delete listener"
+	OpAddCertificates    Op = "add certificates"
+	OpRemoveCertificates Op = "remove certificates"
+)
+
+// TargetLoadBalancer is the target of steps on the load balancer itself, TargetAccess that of steps on the security group.
+const (
+	TargetLoadBalancer = "lb"
+	TargetAccess       = "sg"
+)
+
+// TargetGroup and TargetListener are the targets of steps on a group and on a listener.
+func TargetGroup(name string) string   { return "group:" + name }
+func TargetListener(key string) string { return key }
+
+// Step is one write. A step waits for jobs on what it locks and on what it needs, and is left out where an earlier step on one of
+// them failed or waits.
+type Step struct {
+	Op     Op
+	Target string
+	// Before and After show the change to people.
+	Before, After string
+	// Needs are further targets that have to be there, and free.
+	Needs []string
+
+	// What the step writes.
+	LoadBalancer alicloud.NLB
+	Want         Want
+	Group        alicloud.NLBGroup
+	Settings     alicloud.NLBGroupSettings
+	Servers      []alicloud.NLBServer
+	Listener     Listener
+	Changes      alicloud.NLBListenerSettings
+	IDs          []string
+	Tags         []alicloud.Tag
+	Access       Access
+	Rules        []alicloud.SecurityRule
+}
+
+// Locks are the targets that take no other write while the step's job is under way: a listener's jobs lock its load balancer.
+func (s *Step) Locks() []string {
+	switch s.Op {
+	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener, OpAddCertificates, OpRemoveCertificates:
+		return []string{s.Target, TargetLoadBalancer}
+	}
+	return []string{s.Target}
+}
+
+// Uses are all targets that have to be there, and free.
+func (s *Step) Uses() []string { return slices.Concat(s.Locks(), s.Needs) }
+
+// String returns the step in one line.
+func (s *Step) String() string {
+	text := string(s.Op)
+	if s.Target != TargetLoadBalancer && s.Target != TargetAccess {
+		text += " " + s.Target
+	}
+	switch {
+	case s.Before != "" && s.After != "":
+		text += ": " + s.Before + " -> " + s.After
+	case s.Before+s.After != "":
+		text += ": " + s.Before + s.After
+	}
+	return text
+}
+
+// Plan is the steps to a desired model, in their order.
+type Plan struct {
+	Steps    []Step
+	Problems []problem.Problem
+}
+
+// Empty reports whether the plan writes nothing.
+func (p Plan) Empty() bool { return len(p.Steps) == 0 }
+
+// maxShown is how many servers a step shows.
+const maxShown = 5
+
+// ServersText shows servers to people.
+func ServersText(servers []alicloud.NLBServer) string {
+	var shown []string
+	for _, s := range servers[:min(len(servers), maxShown)] {
+		name := s.ID
+		if s.IP != "" && s.Type != alicloud.NLBServerECS && s.IP != s.ID {
+			name += "/" + s.IP
+		}
+		shown = append(shown, fmt.Sprintf("%s:%d=%d", name, s.Port, s.Weight))
+	}
+	if more := len(servers) - maxShown; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(shown, " ")
+}
+
+// Part is a part of what is known of an NLB.
+type Part string
+
+// The parts.
+const (
+	PartLoadBalancer Part = "load balancer"
+	PartListeners    Part = "listeners"
+	PartGroups       Part = "server groups"
+	PartAccess       Part = "security group"
+)
+
+// Part is what a step changes.
+func (s *Step) Part() Part {
+	switch s.Op {
+	case OpCreateAccess, OpAddRules, OpRemoveRules, OpDeleteAccess:
+		return PartAccess
+	case OpCreateGroup, OpUpdateGroup, OpAddServers, OpUpdateServers, OpRemoveServers, OpDeleteGroup, OpUntagGroup:
+		return PartGroups
+	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener, OpAddCertificates, OpRemoveCertificates:
+		return PartListeners
+	}
+	return PartLoadBalancer
+}

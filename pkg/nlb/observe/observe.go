@@ -1,0 +1,136 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// Reader is what reading takes of the cloud client.
+type Reader interface {
+	ListNLBs(ctx context.Context, query alicloud.NLBQuery) ([]alicloud.NLB, error)
+	GetNLB(ctx context.Context, id string) (alicloud.NLB, error)
+	ListNLBListeners(ctx context.Context, loadBalancers []string) ([]alicloud.NLBListener, error)
+	AdditionalCertificates(ctx context.Context, listener string) ([]string, error)
+	ListNLBGroups(ctx context.Context, query alicloud.NLBGroupQuery) ([]alicloud.NLBGroup, error)
+	ListNLBServers(ctx context.Context, group string) ([]alicloud.NLBServer, error)
+	DescribeSecurityGroups(ctx context.Context, tag alicloud.Tag) ([]alicloud.SecurityGroup, error)
+	SecurityRules(ctx context.Context, id string) ([]alicloud.SecurityRule, error)
+}
+
+// Tagged reports whether tags hold exactly this one. Searches by tag are filtered again: how several combine differs.
+func Tagged(tags []alicloud.Tag, tag alicloud.Tag) bool { return slices.Contains(tags, tag) }
+
+// Owned returns the load balancers with the owner tag of a Service that are not about to go.
+func Owned(ctx context.Context, api Reader, owner string) ([]alicloud.NLB, error) {
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
+	found, err := api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &tag})
+	if err != nil {
+		return nil, fmt.Errorf("search for the NLB by tag: %w", err)
+	}
+	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool { return !Tagged(lb.Tags, tag) || lb.Status == alicloud.NLBDeleting }), nil
+}
+
+// Named returns the load balancers with a name that carry our reason of the modification protection.
+func Named(ctx context.Context, api Reader, name string) ([]alicloud.NLB, error) {
+	found, err := api.ListNLBs(ctx, alicloud.NLBQuery{Names: []string{name}})
+	if err != nil {
+		return nil, fmt.Errorf("search for the NLB by name: %w", err)
+	}
+	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool {
+		_, taken := lb.Tag(mark.TagOwner)
+		return taken || lb.ModificationProtectionReason != mark.ProtectionReason || lb.Status == alicloud.NLBDeleting
+	}), nil
+}
+
+// Listeners returns the listeners of a load balancer. With certificates, the additional ones of TCPSSL listeners are read, too.
+func Listeners(ctx context.Context, api Reader, id string, certificates bool) ([]model.Listener, error) {
+	found, err := api.ListNLBListeners(ctx, []string{id})
+	if err != nil {
+		return nil, fmt.Errorf("read the listeners of %s: %w", id, err)
+	}
+	listeners := make([]model.Listener, 0, len(found))
+	for i := range found {
+		if found[i].Status == alicloud.NLBListenerDeleting {
+			continue
+		}
+		listener := model.Listener{NLBListener: found[i]}
+		if certificates && listener.Protocol == alicloud.NLBTCPSSL {
+			if listener.Certificates, err = api.AdditionalCertificates(ctx, listener.ID); err != nil {
+				return nil, fmt.Errorf("read the certificates of %s: %w", listener.ID, err)
+			}
+		}
+		listeners = append(listeners, listener)
+	}
+	return listeners, nil
+}
+
+// Groups returns the server groups of a Service, and those of others that it names by id, with their servers.
+func Groups(ctx context.Context, api Reader, owner string, joined []string) ([]model.Group, error) {
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
+	own, err := api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &tag})
+	if err != nil {
+		return nil, fmt.Errorf("read the server groups: %w", err)
+	}
+	own = slices.DeleteFunc(own, func(g alicloud.NLBGroup) bool { return !Tagged(g.Tags, tag) })
+	for ids := range slices.Chunk(joined, alicloud.MaxNLBQuery) {
+		others, err := api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{IDs: ids})
+		if err != nil {
+			return nil, fmt.Errorf("read the server groups %v: %w", ids, err)
+		}
+		own = append(own, others...)
+	}
+	var groups []model.Group
+	for i := range own {
+		if own[i].Status == alicloud.NLBGroupDeleting {
+			continue
+		}
+		group, err := withServers(ctx, api, own[i])
+		if err != nil {
+			return nil, err
+		}
+		group.Foreign = !Tagged(own[i].Tags, tag) && !madeByManager(own[i])
+		groups = append(groups, group)
+	}
+	return groups, nil
+}
+
+// madeByManager reports whether a cloud controller manager made a group for another Service.
+func madeByManager(group alicloud.NLBGroup) bool {
+	_, _, marked := mark.ParseNLB(group.Name)
+	return marked
+}
+
+// withServers reads the servers of a group, if it has any.
+func withServers(ctx context.Context, api Reader, group alicloud.NLBGroup) (model.Group, error) {
+	if group.ServerCount == 0 {
+		return model.Group{NLBGroup: group}, nil
+	}
+	servers, err := api.ListNLBServers(ctx, group.ID)
+	if err != nil {
+		return model.Group{}, fmt.Errorf("read the servers of %s: %w", group.ID, err)
+	}
+	return model.Group{NLBGroup: group, Servers: servers}, nil
+}
+
+// Access returns the security group of a Service's source ranges with its rules, nil for none.
+func Access(ctx context.Context, api Reader, owner, name string) (*model.Access, error) {
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
+	found, err := api.DescribeSecurityGroups(ctx, tag)
+	if err != nil {
+		return nil, fmt.Errorf("search for the security group: %w", err)
+	}
+	found = slices.DeleteFunc(found, func(g alicloud.SecurityGroup) bool { return !Tagged(g.Tags, tag) || g.Name != name })
+	if len(found) == 0 {
+		return nil, nil
+	}
+	rules, err := api.SecurityRules(ctx, found[0].ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules of %s: %w", found[0].ID, err)
+	}
+	return &model.Access{SecurityGroup: found[0], Rules: rules}, nil
+}

@@ -1,0 +1,154 @@
+package nlb
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+)
+
+// presence says whether a Service has an NLB.
+type presence int
+
+// The values of [presence].
+const (
+	// unknown: nothing was asked yet, or what is known may be wrong. It creates and releases nothing.
+	unknown presence = iota
+	present
+	// gone: nobody has ever begun to create one, this process deleted it, or it was missing by id and by tag, twice over some seconds.
+	gone
+)
+
+// known is one part of what is known of an NLB. A part in doubt keeps its value, and blocks only the steps that depend on it.
+type known[T any] struct {
+	value T
+	// read says that there is a value, doubt why the cloud may hold something else by now.
+	read  bool
+	doubt string
+}
+
+func (k *known[T]) trusted() bool { return k.read && k.doubt == "" }
+
+func (k *known[T]) set(value T) { *k = known[T]{value: value, read: true} }
+
+// pending is a job, or a change of the load balancer's status, that is under way.
+type pending struct {
+	// id is that of the job, or of the load balancer.
+	id           string
+	loadBalancer bool
+	// step says what it carries out, part what it changes.
+	step  string
+	part  model.Part
+	since time.Time
+}
+
+// observed is what is known of the NLB of a Service, part by part. Its zero value knows nothing.
+type observed struct {
+	presence presence
+	reused   bool
+	// lastID is the NLB that the Service has, or had before it was gone.
+	lastID string
+	// missingSince is when the NLB was first missing, both by id and by tag; deleted says that this process deleted it itself, and
+	// maybeCreated that there may be one whose id is not known.
+	missingSince          time.Time
+	deleted, maybeCreated bool
+
+	lb        known[alicloud.NLB]
+	listeners known[[]model.Listener]
+	groups    known[[]model.Group]
+	// access is the security group of the source ranges, nil for none. It outlives the NLB.
+	access known[*model.Access]
+	// joinedGroups is the annotation vgroup-port as it was when groups was read.
+	joinedGroups string
+	// jobs are those under way, by target.
+	jobs map[string]pending
+}
+
+// model returns what is known as one model; without a load balancer there may be groups.
+func (o *observed) model() *model.Model {
+	m := &model.Model{Groups: o.groups.value, Access: o.access.value}
+	if o.presence == present {
+		m.LoadBalancer, m.Listeners, m.Reused = o.lb.value, o.listeners.value, o.reused
+	}
+	return m.Clone()
+}
+
+// trusted reports whether nothing needs reading.
+func (o *observed) trusted() bool {
+	if o.presence == gone {
+		return o.groups.trusted()
+	}
+	return o.presence == present && o.lb.trusted() && o.listeners.trusted() && o.groups.trusted()
+}
+
+func (o observed) invalidate(reason string) observed {
+	for _, part := range []model.Part{model.PartLoadBalancer, model.PartListeners, model.PartGroups, model.PartAccess} {
+		o.invalidatePart(part, reason)
+	}
+	return o
+}
+
+func (o *observed) invalidatePart(part model.Part, reason string) {
+	switch part {
+	case model.PartLoadBalancer:
+		o.lb.doubt = reason
+		if o.presence == gone {
+			o.presence = unknown
+		}
+	case model.PartListeners:
+		o.listeners.doubt = reason
+	case model.PartGroups:
+		o.groups.doubt = reason
+	case model.PartAccess:
+		o.access.doubt = reason
+	}
+}
+
+// busy reports whether a job on a target is under way.
+func (o *observed) busy(target string) bool {
+	if _, ok := o.jobs[target]; ok {
+		return true
+	}
+	return target == model.TargetLoadBalancer && o.presence == present && o.lb.value.Status == alicloud.NLBProvisioning
+}
+
+// busyGroup reports whether a job on a group is under way.
+func (o *observed) busyGroup(id string) bool {
+	at := slices.IndexFunc(o.groups.value, func(g model.Group) bool { return g.ID == id })
+	return at >= 0 && (o.busy(model.TargetGroup(o.groups.value[at].Name)) || o.busy(model.TargetGroup(id)))
+}
+
+// begin notes something that is under way. The maps of earlier states stay as they are.
+func (o *observed) begin(target string, p pending) {
+	o.jobs = maps.Clone(o.jobs)
+	if o.jobs == nil {
+		o.jobs = map[string]pending{}
+	}
+	o.jobs[target] = p
+}
+
+// finish forgets what ended.
+func (o *observed) finish(id string) {
+	o.jobs = maps.Clone(o.jobs)
+	maps.DeleteFunc(o.jobs, func(_ string, p pending) bool { return p.id == id })
+}
+
+// take takes over a model after a plan was carried out.
+func (o *observed) take(m *model.Model) {
+	o.groups.value, o.access.value = m.Groups, m.Access
+	if m.Access != nil {
+		o.access.read = true
+	}
+	if m.LoadBalancer.ID == "" {
+		return
+	}
+	if o.presence != present {
+		o.presence, o.reused, o.lastID, o.missingSince, o.deleted, o.maybeCreated = present, false, m.LoadBalancer.ID, time.Time{}, false, false
+		o.lb.set(m.LoadBalancer)
+		o.listeners.set(m.Listeners)
+		return
+	}
+	o.lb.value, o.listeners.value = m.LoadBalancer, m.Listeners
+}

@@ -1,0 +1,99 @@
+package nlb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// preloadAge is how long what was read together is used instead of a read of its own.
+const preloadAge = 5 * time.Minute
+
+// preload is what was read of one NLB together with all others.
+type preload struct {
+	lb        alicloud.NLB
+	listeners []model.Listener
+	at        time.Time
+}
+
+// preloads are those that no Service has asked for yet, by the value of the owner tag.
+type preloads struct {
+	mu      sync.Mutex // guards byOwner
+	byOwner map[string]preload
+}
+
+func (p *preloads) take(owner string) (preload, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found, ok := p.byOwner[owner]
+	delete(p.byOwner, owner)
+	return found, ok && time.Since(found.at) < preloadAge
+}
+
+// Preload implements service.Engine. It reads the NLBs in pages, and their listeners twenty NLBs at a time.
+func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error {
+	wanted := map[string]bool{}
+	for _, svc := range services {
+		if params, _ := e.Params(svc); !params.Has(annotation.LoadBalancerID) {
+			wanted[mark.DefaultName(svc.UID)] = true
+		}
+	}
+	all, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: e.config.ClusterID}})
+	if err != nil {
+		return fmt.Errorf("read all NLBs of the cluster: %w", err)
+	}
+	found, twice := map[string]preload{}, map[string]bool{}
+	var ids []string
+	for _, lb := range all {
+		owner, _ := lb.Tag(mark.TagOwner)
+		if !wanted[owner] || lb.Status == alicloud.NLBDeleting {
+			continue
+		}
+		if _, again := found[owner]; again {
+			twice[owner] = true // the pass over the Service reports it
+		}
+		found[owner] = preload{lb: lb, at: time.Now()}
+		ids = append(ids, lb.ID)
+	}
+	byID := map[string][]model.Listener{}
+	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {
+		listeners, err := e.api.ListNLBListeners(ctx, chunk)
+		if err != nil {
+			return fmt.Errorf("read the listeners of %d NLBs: %w", len(chunk), err)
+		}
+		for i := range listeners {
+			if l := listeners[i]; l.Status != alicloud.NLBListenerDeleting {
+				byID[l.LoadBalancerID] = append(byID[l.LoadBalancerID], model.Listener{NLBListener: l})
+			}
+		}
+	}
+	for owner, pre := range found {
+		if pre.listeners = byID[pre.lb.ID]; twice[owner] {
+			delete(found, owner)
+			continue
+		}
+		found[owner] = pre
+	}
+	e.preloads.mu.Lock()
+	defer e.preloads.mu.Unlock()
+	e.preloads.byOwner = found
+	return nil
+}
+
+// takePreloaded takes over what was read together with other load balancers. Additional certificates were not.
+func (n *nlb) takePreloaded(of service.Request, pre preload) {
+	n.see(&pre.lb, false)
+	if !of.Params.Has(annotation.AdditionalCertIDs) && !mayHaveCertificates(of.Service) {
+		n.listeners.set(pre.listeners)
+	}
+}

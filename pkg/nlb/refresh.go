@@ -1,0 +1,190 @@
+package nlb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// settle takes note of the jobs that have ended. What a failed job was about is read again, and the failure is the pass's, too.
+func (n *nlb) settle(svc *corev1.Service) {
+	n.failures = nil
+	seen := map[string]bool{}
+	for _, target := range slices.Sorted(maps.Keys(n.jobs)) {
+		p := n.jobs[target]
+		if seen[p.id] {
+			continue
+		}
+		seen[p.id] = true
+		item, ok := n.awaits.of(p.id)
+		limit := jobLimit
+		if p.loadBalancer {
+			limit = loadBalancerLimit
+		}
+		switch {
+		case ok && item.ended && item.status == alicloud.JobSucceeded:
+			n.finish(p.id)
+			n.succeeded(svc, p, item.found)
+			continue
+		case ok && item.ended && item.status == alicloud.JobFailed:
+			n.failures = append(n.failures, fmt.Errorf("%s: the cloud carried it out without success, and gives no reason (job %s)", p.step, p.id))
+		case ok && !item.ended && time.Since(p.since) < limit:
+			continue
+		case ok && !item.ended:
+			n.awaits.drop(p.id)
+			n.failures = append(n.failures, fmt.Errorf("%s: not done after %s (%s)", p.step, limit, p.id))
+		}
+		n.finish(p.id)
+		n.invalidatePart(p.part, "a job ended in a way that is not known")
+	}
+}
+
+// succeeded takes note of the end of something that went as it should.
+func (n *nlb) succeeded(svc *corev1.Service, p pending, found *alicloud.NLB) {
+	switch {
+	case p.loadBalancer && found == nil:
+		n.presence, n.deleted = unknown, true
+		n.lb, n.listeners = known[alicloud.NLB]{}, known[[]model.Listener]{}
+	case p.loadBalancer:
+		if n.lb.value.ID == found.ID {
+			n.lb.set(*found)
+		}
+	case p.step == string(model.OpDeleteLoadBalancer):
+		n.awaitDeletion(svc, p.part)
+	}
+}
+
+// awaitCreation waits for a load balancer that is provisioned.
+func (n *nlb) awaitCreation(svc *corev1.Service) {
+	id := n.lb.value.ID
+	n.awaits.loadBalancer(id, mark.ServiceName(svc), func(lb *alicloud.NLB) bool { return lb != nil && lb.Status != alicloud.NLBProvisioning })
+	n.begin(model.TargetLoadBalancer, pending{id: id, loadBalancer: true, step: "creation of " + id, part: model.PartLoadBalancer, since: time.Now()})
+}
+
+// awaitDeletion waits until a load balancer is gone: it is some seconds after the job.
+func (n *nlb) awaitDeletion(svc *corev1.Service, part model.Part) {
+	id := n.lb.value.ID
+	n.awaits.loadBalancer(id, mark.ServiceName(svc), func(lb *alicloud.NLB) bool { return lb == nil })
+	n.begin(model.TargetLoadBalancer, pending{id: id, loadBalancer: true, step: "deletion of " + id, part: part, since: time.Now()})
+}
+
+// Refresh implements service.Balancer.
+func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
+	n.settle(of.Service)
+	n.unread = map[model.Part]error{}
+	if of.DriftDue && len(n.jobs) == 0 {
+		n.observed = n.invalidate("due for drift detection")
+	}
+	if joined := of.Params.Get(annotation.VGroupPort); n.reused && joined != n.joinedGroups && n.groups.read {
+		n.groups.doubt = "an annotation names other server groups"
+	}
+	result := service.Refreshed{Balancer: n}
+	wasTrusted := n.trusted()
+	vanished, err := n.read(ctx, of, &result)
+	record := loadRecord(of.Applied, of.Service, n.ID(), n.Reused())
+	if err == nil {
+		n.readAccess(ctx, of, record)
+		result.Applied = &record
+	}
+	result.Balancer, result.Whole, result.Some = n, err == nil && !wasTrusted && of.DriftDue && len(n.unread) == 0, !wasTrusted
+	result.Vanished = vanished
+	result.Unread = errors.Join(slices.Collect(maps.Values(n.unread))...)
+	if err == nil && n.presence != present && result.Unread != nil {
+		err = result.Unread // nothing is created while anything is unknown
+	}
+	return result, err
+}
+
+// read reads the load balancer, its listeners and the groups, as far as they are in doubt. It returns the id of a load balancer that
+// the Service should have and that is gone.
+func (n *nlb) read(ctx context.Context, of service.Request, _ *service.Refreshed) (vanished string, err error) {
+	if n.presence != gone && !n.lb.trusted() {
+		if pre, ok := n.preloads.take(mark.DefaultName(of.Service.UID)); ok && n.presence == unknown {
+			n.takePreloaded(of, pre)
+		} else if vanished, err = n.locate(ctx, of.Service, of.Params, of.Adopted); err != nil {
+			return "", err
+		}
+		if n.presence == present && n.lb.value.Status == alicloud.NLBProvisioning {
+			n.awaitCreation(of.Service)
+		}
+	}
+	if n.presence == present && !n.listeners.trusted() {
+		certificates := of.Params.Has(annotation.AdditionalCertIDs) || of.Applied != nil && len(of.Applied.Certificates) > 0 || mayHaveCertificates(of.Service)
+		if listeners, err := observe.Listeners(ctx, n.api, n.ID(), certificates); err == nil {
+			n.listeners.set(listeners)
+		} else if n.unread[model.PartListeners] = err; !n.listeners.read {
+			return "", err
+		}
+	}
+	if !n.groups.trusted() {
+		return vanished, n.readGroups(ctx, of.Service, of.Params)
+	}
+	return vanished, nil
+}
+
+func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annotation.Params) error {
+	var joined []string
+	if n.reused {
+		ids, _ := annotation.VGroupsOf(params)
+		joined = slices.Compact(slices.Sorted(maps.Values(ids)))
+	}
+	groups, err := observe.Groups(ctx, n.api, mark.DefaultName(svc.UID), joined)
+	if err == nil {
+		n.groups.set(groups)
+		n.joinedGroups = params.Get(annotation.VGroupPort)
+		return nil
+	}
+	if n.unread[model.PartGroups] = err; !n.groups.read {
+		return err
+	}
+	return nil
+}
+
+// mayHaveCertificates reports whether earlier passes added certificates to listeners.
+func mayHaveCertificates(svc *corev1.Service) bool {
+	record, _ := service.RecordOn(svc)
+	return len(record.Certificates) > 0
+}
+
+// readAccess reads the security group of the source ranges where there may be one.
+func (n *nlb) readAccess(ctx context.Context, of service.Request, record service.Record) {
+	if n.access.trusted() {
+		return
+	}
+	if !mayHaveAccess(of.Service, record) && n.access.value == nil {
+		n.access = known[*model.Access]{}
+		return
+	}
+	if err := n.searchAccess(ctx, of.Service); err != nil {
+		n.unread[model.PartAccess] = err
+	}
+}
+
+func (n *nlb) searchAccess(ctx context.Context, svc *corev1.Service) error {
+	owner := mark.DefaultName(svc.UID)
+	name, _ := mark.OwnerOf(svc, "").NLBSecurityGroup(svc.UID)
+	access, err := observe.Access(ctx, n.api, owner, name)
+	if err == nil {
+		n.access.set(access)
+	}
+	return err
+}
+
+// LabelSecurityGroupID holds the id of the security group for source ranges, as with the official CCM.
+const LabelSecurityGroupID = "service.k8s.alibaba/security-group-id"
+
+func mayHaveAccess(svc *corev1.Service, record service.Record) bool {
+	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges) || svc.Labels[LabelSecurityGroupID] != ""
+}

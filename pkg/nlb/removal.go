@@ -1,0 +1,155 @@
+package nlb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// RefreshForRemoval implements service.Balancer.
+func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *service.Record) (service.Balancer, error) {
+	n.settle(svc)
+	n.unread = map[model.Part]error{}
+	if failures := errors.Join(n.failures...); failures != nil {
+		n.failures = nil
+		return n, failures // the next pass reads what is there and goes on
+	}
+	if n.busy(model.TargetLoadBalancer) {
+		if n.presence == present && n.lb.value.Status == alicloud.NLBDeleting {
+			return n, n.waiting("the NLB is being deleted")
+		}
+		if len(n.jobs) > 0 {
+			return n, n.waiting("a job of the cloud is under way")
+		}
+	}
+	if !n.lb.trusted() || n.presence == unknown {
+		if err := n.locateForRemoval(ctx, svc); err != nil {
+			return n, err
+		}
+		if n.presence == present && n.lb.value.Status == alicloud.NLBProvisioning {
+			n.awaitCreation(svc)
+			return n, n.waiting("the NLB is being created")
+		}
+	}
+	params, _ := n.Params(svc)
+	if n.presence == present && !n.listeners.trusted() {
+		listeners, err := observe.Listeners(ctx, n.api, n.ID(), false)
+		if err != nil {
+			return n, err
+		}
+		n.listeners.set(listeners)
+	}
+	if !n.groups.trusted() && len(n.jobs) == 0 {
+		if err := n.readGroups(ctx, svc, params); err != nil {
+			return n, err
+		}
+		if err := n.unread[model.PartGroups]; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (n *nlb) waiting(reason string) error {
+	return &problem.WaitError{Reason: reason, For: cmp.Or(n.wait(), soonPoll)}
+}
+
+// locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there.
+func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
+	params, _ := n.Params(svc)
+	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
+	if n.deleted && asked == "" {
+		n.presence = gone
+		return nil
+	}
+	lb, err := n.ownedBy(ctx, svc, lastID)
+	if err != nil {
+		return err
+	}
+	if lb != nil {
+		n.see(lb, false)
+		return nil
+	}
+	for _, id := range []string{lastID, asked} {
+		lb, err := n.get(ctx, id)
+		if err != nil {
+			return err
+		}
+		if lb != nil && !hasTag(lb, mark.TagOwner) {
+			n.see(lb, true)
+			return nil
+		}
+	}
+	missed := asked == "" && (lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || n.maybeCreated || n.presence == unknown)
+	_, err = n.absent(ctx, lastID, missed)
+	return err
+}
+
+// PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
+// carries our mark. One that its user wants to keep only loses what binds it to us.
+func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
+	params, _ := n.Params(svc)
+	actual := n.model()
+	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: preserved(params), Status: statusOf(&n.lb.value, params)}
+	switch {
+	case removal.Reused && removal.Preserved:
+	case removal.Reused:
+		record := loadRecord(applied, svc, n.ID(), true)
+		removal.Plan = plan{nlb: n, Plan: diff.Leaving(actual, mark.OwnerOf(svc, n.clusterID()), record.TagKeys)}
+	case removal.Preserved:
+		removal.Plan = plan{nlb: n, Plan: diff.Preserving(actual)}
+	default:
+		removal.Plan = plan{nlb: n, Plan: diff.Deletion(actual)}
+	}
+	return removal, nil
+}
+
+// Removed implements service.Balancer. Groups and the security group outlive the load balancer.
+func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
+	n.deleted, n.presence = true, unknown
+	n.lastID = ""
+	return n, !removal.Preserved && (len(n.groups.value) > 0 || n.access.value != nil)
+}
+
+// PlanLeftovers implements service.Balancer.
+func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
+	params, _ := n.Params(svc)
+	if preserved(params) {
+		return n, plan{nlb: n}, nil
+	}
+	if len(n.jobs) > 0 {
+		return n, plan{nlb: n}, n.waiting("a job of the cloud is under way")
+	}
+	n.unread = map[model.Part]error{}
+	if err := n.readGroups(ctx, svc, params); err != nil {
+		return n, plan{nlb: n}, err
+	}
+	record, _ := service.RecordOn(svc)
+	if mayHaveAccess(svc, record) || n.access.value != nil {
+		if err := n.searchAccess(ctx, svc); err != nil {
+			return n, plan{nlb: n}, err
+		}
+	}
+	leftovers := &model.Model{Groups: n.groups.value, Access: n.access.value}
+	return n, plan{nlb: n, Plan: diff.Leftovers(leftovers, mark.OwnerOf(svc, n.clusterID()))}, nil
+}
+
+// preserved reports whether the user wants to keep the NLB. Any value but "false" and "off" says so.
+func preserved(params annotation.Params) bool {
+	switch params.Get(annotation.PreserveOnDelete) {
+	case "", "false", "off":
+		return false
+	}
+	return true
+}
