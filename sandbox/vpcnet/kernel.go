@@ -144,8 +144,9 @@ func (k *kernel) removeOld(want plan) error {
 		if _, wanted := want.routes[to]; wanted {
 			continue
 		}
-		// A route has gone by itself when its link has.
-		route := netlink.Route{Dst: ipNet(to.prefix), Table: to.table}
+		// A route has gone by itself when its link has. Nowhere is any scope: with another one than the route's, which differs between VIPs,
+		// links and gateways, the kernel says that there is no such route.
+		route := netlink.Route{Dst: ipNet(to.prefix), Table: to.table, Scope: netlink.SCOPE_NOWHERE}
 		if err := k.handle.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("remove the route %s from table %d: %w", to.prefix, to.table, err)
 		}

@@ -69,7 +69,7 @@ func newWorldOf(t *testing.T, change func(*emulator.Config)) *world {
 	host := strings.TrimPrefix(server.URL, "http://")
 	w.api = testkit.Must(alicloud.New(alicloud.Options{
 		Region: "cn-hangzhou", Credentials: alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"},
-		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: host, VPC: host, ECS: host},
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: host, NLB: host, VPC: host, ECS: host},
 	}))(t)
 	t.Cleanup(func() {
 		server.Close()
