@@ -55,11 +55,20 @@ type limiter struct {
 type actionQueue struct {
 	windowQuota
 	waiters []*waiter
-	timer   *time.Timer // runs while a call waits
+	// served is when each tenant was last served, since the queue was last empty.
+	served map[string]turn
+	timer  *time.Timer // runs while a call waits
+}
+
+// turn is when a call left the queue, and after how many others.
+type turn struct {
+	at     time.Time
+	number int
 }
 
 // waiter is a call in a queue. ready is closed when the call may go.
 type waiter struct {
+	Waiting
 	rank  time.Time
 	ready chan struct{}
 }
@@ -107,7 +116,10 @@ func (l *limiter) wait(ctx context.Context, action string) error {
 		return nil
 	}
 	waiting := WaitingOf(ctx)
-	w := l.enter(action, waiting.rank(start))
+	if waiting.Since.IsZero() {
+		waiting.Since = start
+	}
+	w := l.enter(action, waiting)
 	if w == nil {
 		return nil
 	}
@@ -128,7 +140,7 @@ func (l *limiter) wait(ctx context.Context, action string) error {
 }
 
 // enter counts a call that may go at once and returns nil, or puts the call into the queue.
-func (l *limiter) enter(action string, rank time.Time) *waiter {
+func (l *limiter) enter(action string, waiting Waiting) *waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queueLocked(action)
@@ -137,7 +149,7 @@ func (l *limiter) enter(action string, rank time.Time) *waiter {
 		q.take(now)
 		return nil
 	}
-	w := &waiter{rank: rank, ready: make(chan struct{})}
+	w := &waiter{Waiting: waiting, rank: waiting.rank(waiting.Since), ready: make(chan struct{})}
 	at, _ := slices.BinarySearchFunc(q.waiters, w, func(have, w *waiter) int {
 		if have.rank.After(w.rank) {
 			return 1
@@ -161,7 +173,7 @@ func (l *limiter) leave(action string, w *waiter, reason error) error {
 	q.waiters = slices.Delete(q.waiters, at, at+1)
 	if len(q.waiters) == 0 {
 		q.timer.Stop()
-		q.timer = nil
+		q.timer, q.served = nil, nil
 	}
 	return reason
 }
@@ -182,11 +194,47 @@ func (l *limiter) scheduleLocked(q *actionQueue) {
 
 // admit lets the calls go that may.
 func (q *actionQueue) admit() {
+	number := 0
+	for _, last := range q.served {
+		number = max(number, last.number)
+	}
 	for now := time.Now(); len(q.waiters) > 0 && !q.next(now).After(now); {
 		q.take(now)
-		close(q.waiters[0].ready)
-		q.waiters = slices.Delete(q.waiters, 0, 1)
+		at := q.turn()
+		next := q.waiters[at]
+		close(next.ready)
+		q.waiters = slices.Delete(q.waiters, at, at+1)
+		if q.served == nil {
+			q.served = map[string]turn{}
+		}
+		number++
+		q.served[next.Tenant] = turn{now, number}
 	}
+	if len(q.waiters) == 0 {
+		q.served = nil
+	}
+}
+
+// turn returns whose turn it is: of the most urgent call of each tenant, the one that has waited longest for its priority. A tenant waits
+// since it was last served, however long its calls have been there: otherwise one with thousands of calls in the queue would hold up all
+// others until the last of them has gone.
+func (q *actionQueue) turn() int {
+	best, rank, number := 0, time.Time{}, 0
+	seen := map[string]bool{}
+	for at, w := range q.waiters {
+		if seen[w.Tenant] {
+			continue
+		}
+		seen[w.Tenant] = true
+		last, candidate := q.served[w.Tenant], w.rank
+		if last.at.After(w.Since) {
+			candidate = w.rankSince(last.at)
+		}
+		if len(seen) == 1 || candidate.Before(rank) || candidate.Equal(rank) && last.number < number {
+			best, rank, number = at, candidate, last.number
+		}
+	}
+	return best
 }
 
 // throttled closes the action until its next window begins, and makes it use less than its quota for a while.

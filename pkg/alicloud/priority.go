@@ -31,6 +31,8 @@ type Waiting struct {
 	Priority Priority
 	// Since is since when what the call is for has been waiting, which decides among calls of one priority. Zero means now.
 	Since time.Time
+	// Tenant is whom the call is for. Calls of one priority go in turns over the tenants that wait.
+	Tenant string
 	// Interrupt, when closed, ends the waiting with [ErrInterrupted]. It never ends a call that has begun, of which nobody
 	// would know what it did.
 	Interrupt <-chan struct{}
@@ -59,5 +61,8 @@ func (w Waiting) rank(now time.Time) time.Time {
 	if since.IsZero() {
 		since = now
 	}
-	return since.Add(time.Duration(w.Priority) * aging)
+	return w.rankSince(since)
 }
+
+// rankSince is the rank of a call that waits since then.
+func (w Waiting) rankSince(t time.Time) time.Time { return t.Add(time.Duration(w.Priority) * aging) }

@@ -121,6 +121,7 @@ func (c *Controller) work(ctx context.Context) {
 			release := sync.OnceFunc(func() { <-slots })
 			defer release()
 			c.handle(alicloud.WithWaiting(ctx, alicloud.Waiting{
+				Tenant:  key.Namespace,
 				Parked:  func() { release(); c.health.pause(key) },
 				Resumed: func() { c.health.resume(key) },
 			}), key)

@@ -60,6 +60,7 @@ func (r *Reconciler) takeTurn(ctx context.Context, key types.NamespacedName, bef
 	}
 	waiting := alicloud.WaitingOf(ctx)
 	waiting.Since, waiting.Interrupt, waiting.Priority = since, interrupt, alicloud.PriorityListener
+	waiting.Tenant = key.Namespace
 	return alicloud.WithWaiting(ctx, waiting), func(err error) time.Time {
 		done()
 		if interrupted(err) {
