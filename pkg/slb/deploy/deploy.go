@@ -34,8 +34,11 @@ type Applier struct {
 	// last accepted one.
 	left          []refusedServer
 	refusedInARow int
-	memory        *Memory
-	errs          []error
+	// targets are what the plan is to do, and short the operations whose quotas it has used up, see [shortage].
+	targets map[model.Op]uint64
+	short   map[model.Op]error
+	memory  *Memory
+	errs    []error
 	// Writes counts the calls, Progress says that the cloud accepted one.
 	Writes   int
 	Progress bool
@@ -56,12 +59,13 @@ type Applier struct {
 func New(api Writer, memory *Memory, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
 	return &Applier{
 		api: api, memory: memory, model: observed, token: token,
-		failed: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, Doubts: map[model.Part]string{},
+		failed: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, Doubts: map[model.Part]string{},
 	}
 }
 
 // Run carries out the plan as far as possible: a failed step stops those that build on it and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
+	a.targets = targetsOf(plan)
 	for _, step := range plan.Steps {
 		a.try(ctx, step)
 		for len(a.followUp) > 0 {
@@ -101,8 +105,13 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
+	if err := a.shortOf(step.Op); err != nil {
+		a.fail(step, remembered{err})
+		return
+	}
 	a.refusedInARow = 0
 	err := a.do(ctx, step)
+	a.noteQuota(step, err)
 	if step.Op == model.OpAddBackends && overQuota(err) && !a.late {
 		a.left, a.deferred = nil, append(a.deferred, step)
 		return

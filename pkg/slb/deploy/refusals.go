@@ -67,6 +67,7 @@ type Memory struct {
 	// vacancies are ports that nothing serves because their listeners were deleted to make room for others.
 	vacancies    map[vacancy]*model.Listener
 	replacements map[replacement]refusal
+	shortages    map[shortage]refusal
 	// settle is the settle time of the CLB that was last written to: the first guess for others.
 	settle time.Duration
 }
