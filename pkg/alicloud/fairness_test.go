@@ -33,7 +33,7 @@ func TestCrowdDoesNotHoldUpANeighbour(t *testing.T) {
 	}{
 		"first address":               {PriorityListener, PriorityListener, creation, 30 * time.Second},
 		"dead backend":                {PriorityRemoval, PriorityRemoval, []string{"RemoveVServerGroupBackendServers"}, 5 * time.Second},
-		"dead backend, old additions": {PriorityMember, PriorityRemoval, []string{"SetVServerGroupAttribute"}, 5 * time.Second},
+		"dead backend, old additions": {PriorityBackend, PriorityRemoval, []string{"SetVServerGroupAttribute"}, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +68,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 		for tenant, calls := range map[string]int{"a": 200, "b": 100, "c": 100} {
 			for range calls {
 				go func() {
-					if l.wait(WithWaiting(ctx, Waiting{Tenant: tenant, Priority: PriorityMember}), "SetX") == nil {
+					if l.wait(WithWaiting(ctx, Waiting{Tenant: tenant, Priority: PriorityBackend}), "SetX") == nil {
 						done <- tenant
 					}
 				}()
