@@ -123,6 +123,9 @@ func (c *Client) attempt(ctx context.Context, action string, p product, keys Cre
 	start := time.Now()
 	err := asError(action, c.send(ctx, action, p, keys, in, out))
 	observeCall(operation, err, time.Since(start))
+	if !isRead(action) {
+		audit(ctx, operation, in, out, err)
+	}
 	if IsThrottled(err) {
 		c.limiter.throttled(operation)
 	}

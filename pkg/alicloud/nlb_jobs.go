@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 // Job is the id of what a write of NLB began. The write is done once the job is; the object refuses other writes until then.
@@ -108,5 +106,5 @@ func (c *Client) nlbJobWrite(ctx context.Context, action string, in params) (Job
 
 // nlbWrite runs an action that is done when it is answered.
 func (c *Client) nlbWrite(ctx context.Context, action string, in params) error {
-	return c.call(ctx, action, productNLB, in, &responses.BaseResponse{})
+	return c.call(ctx, action, productNLB, in, plainAnswer())
 }

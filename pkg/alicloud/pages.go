@@ -81,3 +81,12 @@ func (p params) nextPage(from answer, action, token string) (more bool, err erro
 }
 
 const nextToken = "NextToken"
+
+// plainAnswer is the answer of a write of which nothing else counts.
+func plainAnswer() *answer {
+	plain := newAnswer()
+	return &plain
+}
+
+// requestID identifies the call to the vendor.
+func (a *answer) requestID() string { return a.RequestId }

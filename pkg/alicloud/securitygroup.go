@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 const (
@@ -172,5 +170,5 @@ func (r *SecurityRule) set(in params, at string) {
 
 // ecsWrite runs an action whose answer holds nothing of interest.
 func (c *Client) ecsWrite(ctx context.Context, action string, in params) error {
-	return c.call(ctx, action, productECS, in, &responses.BaseResponse{})
+	return c.call(ctx, action, productECS, in, plainAnswer())
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 // loadBalancerPageSize is the largest page of DescribeLoadBalancers.
@@ -254,5 +252,5 @@ func (c *Client) UntagLoadBalancer(ctx context.Context, id string, keys []string
 
 // slbWrite runs an action whose answer holds nothing of interest.
 func (c *Client) slbWrite(ctx context.Context, action string, in params) error {
-	return c.call(ctx, action, productSLB, in, &responses.BaseResponse{})
+	return c.call(ctx, action, productSLB, in, plainAnswer())
 }

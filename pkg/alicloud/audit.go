@@ -1,0 +1,43 @@
+package alicloud
+
+import (
+	"context"
+
+	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
+	"k8s.io/klog/v2"
+)
+
+// auditedParams are the parameters that say what a call writes to. None of them holds a secret.
+var auditedParams = []string{
+	"LoadBalancerId", "LoadBalancerName", "VServerGroupId", "ListenerPort", "ListenerProtocol", "AclId", "DomainExtensionId", "ResourceId.1",
+	"RouteTableId", "NetworkInterfaceId", "ServerGroupId", "ListenerId", "BackendServers", "OldBackendServers", "NewBackendServers",
+}
+
+// maxAudited is how many bytes of a parameter the line has: a call may name 40 backend servers.
+const maxAudited = 400
+
+// audit writes one line for each call that changed something, or may have: what, where, and the request ID, by which the vendor's own audit
+// trail has the call. Who it was for is in the logger of the context. A call that was refused for sure changed nothing; the event or the
+// error about it says so.
+func audit(ctx context.Context, operation string, in params, out responses.AcsResponse, err error) {
+	logger := klog.FromContext(ctx)
+	values := []any{"action", operation}
+	for _, name := range auditedParams {
+		if value := in[name]; value != "" {
+			values = append(values, name, value[:min(len(value), maxAudited)])
+		}
+	}
+	call, isAnswer := asAPIError(err)
+	switch {
+	case err == nil:
+		id := ""
+		if answered, ok := out.(interface{ requestID() string }); ok {
+			id = answered.requestID()
+		}
+		logger.Info("Wrote to the cloud", append(values, "result", "done", "requestID", id)...)
+	case isAnswer && call.Code != "" && !IsAmbiguous(err):
+		logger.V(2).Info("Wrote to the cloud", append(values, "result", call.Code, "requestID", call.RequestID)...)
+	default:
+		logger.Info("Wrote to the cloud", append(values, "result", "unknown: "+err.Error())...)
+	}
+}

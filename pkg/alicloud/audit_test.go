@@ -1,0 +1,48 @@
+package alicloud_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+// TestEveryWriteIsLogged: at the default verbosity there is one line for each write, and none for reads and refusals; no line has a secret.
+func TestEveryWriteIsLogged(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	var lines []string
+	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	ctx := klog.NewContext(context.WithoutCancel(t.Context()), logger.WithValues("service", "default/web"))
+	lb, err := c.CreateLoadBalancer(ctx, alicloud.LoadBalancer{Name: "mine", AddressType: alicloud.AddressInternet}, "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = c.SetLoadBalancerName(ctx, lb.ID, "other"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = c.DescribeLoadBalancer(ctx, lb.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err = c.DeleteLoadBalancer(ctx, "lb-none"); err == nil {
+		t.Fatal("a CLB that does not exist was deleted")
+	}
+	if len(lines) != 2 {
+		t.Fatalf("lines %q, want one for each write that changed something", lines)
+	}
+	for i, want := range []string{"CreateLoadBalancer", "SetLoadBalancerName"} {
+		for _, part := range []string{want, `"service"="default/web"`, `"requestID"="`, `"result"="done"`} {
+			if !strings.Contains(lines[i], part) || strings.Contains(lines[i], `"requestID"=""`) {
+				t.Errorf("line %s lacks %s", lines[i], part)
+			}
+		}
+		if strings.Contains(lines[i], emulatortest.AccessKeySecret) {
+			t.Errorf("line %s has the secret", lines[i])
+		}
+	}
+}
