@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,17 +60,47 @@ func TestNothingIsLost(t *testing.T) {
 		}
 	}
 	s.trap("two machines are really gone", s.scaleIn)
-	s.trap("a new manager sees nothing", func(t *testing.T) {
-		s.kill(t)
+	s.trap("a new manager sees nothing", s.replaced)
+	s.nothingLost(t)
+}
+
+// TestRoutesOutliveTheirNodes lets two of four machines be released while the cloud hides it: their Nodes go, and then their routes. Then the
+// API server loses all Nodes, and gets them back one by one: no route goes, and no request between pods fails.
+func TestRoutesOutliveTheirNodes(t *testing.T) {
+	s := newStory(t)
+	s.trap("a route table is deleted while nodes join", s.tableDeleted)
+	s.trap("kubelets fall silent", s.silence)
+	s.trap("permission taken away", func(t *testing.T) {
+		s.release(t, 3, 4)
 		s.lead(t, s.denied)
-		s.start(t)
-		s.asks(t, 5)
+		s.asks(t, 1)
 		time.Sleep(spell)
 	})
+	s.trap("two machines are really gone", func(t *testing.T) {
+		s.scaleIn(t)
+		s.firstRouteGoes(t)
+	})
+	s.trap("a new manager sees nothing", s.replaced)
+	s.trap("an API server without Nodes gets them back one by one", s.emptied)
+	s.nothingLost(t)
+}
+
+// nothingLost says what was lost in all.
+func (s *story) nothingLost(t *testing.T) {
+	t.Helper()
 	for _, requests := range s.pairs {
 		requests.wantNone()
 	}
 	s.watch.report(t)
+}
+
+// replaced kills the manager, and starts another one that sees no instance.
+func (s *story) replaced(t *testing.T) {
+	s.kill(t)
+	s.lead(t, s.denied)
+	s.start(t)
+	s.asks(t, 5)
+	time.Sleep(spell)
 }
 
 // newStory starts the manager and waits until the pods reach each other over its routes.
@@ -263,6 +294,47 @@ func (s *story) scaleIn(t *testing.T) {
 	if took := time.Since(first); took < 5*time.Second {
 		t.Errorf("both Nodes went within %s", took)
 	}
+}
+
+// firstRouteGoes waits until the route of the first of two Nodes is gone. That of the second waits for a proof, as the cap of a cluster of this
+// size is one.
+func (s *story) firstRouteGoes(t *testing.T) {
+	t.Helper()
+	until(t, "the route of the first one goes", func(ctx context.Context) string {
+		if routes, err := routesOf(ctx, systemTable); err != nil || len(routes) > nodeCount+1 {
+			return fmt.Sprintf("%v, %v", routes, err)
+		}
+		return ""
+	})
+}
+
+// emptied deletes all Nodes with a machine behind the manager's back, which then sees them go at once like those of an API server that was
+// restored without data, and makes them again one by one. What the API server knows of pods is left: their kubelets would end the pods.
+func (s *story) emptied(t *testing.T) {
+	s.lead(t, sandbox.url)
+	s.asks(t, 5)
+	s.watch.expectRoutesOnly()
+	var saved []*corev1.Node
+	s.signal(t, syscall.SIGSTOP)
+	for i := 1; i <= nodeCount; i++ {
+		n := node(t, nodeName(i))
+		n.ResourceVersion, n.UID = "", ""
+		saved = append(saved, n)
+		if err := sandbox.client.CoreV1().Nodes().Delete(t.Context(), n.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.signal(t, syscall.SIGCONT)
+	s.asks(t, 5)
+	time.Sleep(spell)
+	for _, n := range saved {
+		if _, err := sandbox.client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.asks(t, 5)
+		time.Sleep(spell)
+	}
+	s.watch.expect(t, nodeName(1), nodeName(2))
 }
 
 // deleteTable deletes the custom route table as a person does: entry by entry, faster than the manager makes them again.

@@ -72,6 +72,13 @@ func (w *watch) alsoRoute(cidr, instance string) {
 	w.routes[cidr] = instance
 }
 
+// expectRoutesOnly lets the Nodes go, and not their routes.
+func (w *watch) expectRoutesOnly() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.nodes = map[string]types.UID{}
+}
+
 func instanceOf(n *corev1.Node) string {
 	_, id, _ := strings.Cut(n.Spec.ProviderID, cluster.Region+".")
 	return id
