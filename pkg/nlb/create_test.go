@@ -110,3 +110,34 @@ func TestUDPGroupIsNotCheckedByTCP(t *testing.T) {
 		w.quiet("web")
 	})
 }
+
+// TestDeletedWhileProvisioned: the deletion waits for the creation, which nothing can stop.
+func TestDeletedWhileProvisioned(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80)))
+		_, err := w.Reconcile(t.Context(), w.get("web"))
+		testkit.Check(t, err)
+		w.remove("web")
+		w.converge("web")
+		if left := len(w.balancers("web")) + len(w.groups("web")); left > 0 || len(w.get("web").Finalizers) > 0 {
+			t.Errorf("%d things are left, finalizers %v", left, w.get("web").Finalizers)
+		}
+	})
+}
+
+// TestCreationFails: the cloud gives up a creation. What is left of it is deleted, and a new load balancer takes its place.
+func TestCreationFails(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.account.Fault(`{"action":"CreateLoadBalancer","times":1,"job":"failed"}`)
+		w.put(newService("web", testkit.TCP(80)))
+		w.converge("web")
+		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100"}; !slices.Equal(got, want) {
+			t.Errorf("listeners %v, want %v", got, want)
+		}
+		w.quiet("web")
+	})
+}

@@ -186,6 +186,9 @@ func (w *world) remove(name string) {
 	w.change(name, func(svc *corev1.Service) { svc.DeletionTimestamp = &now })
 }
 
+// conflictWait is how often a port that belongs to somebody else is read again.
+const conflictWait = time.Minute
+
 // soon is the longest wait that is part of a convergence: a longer one is that for the next pass for drift.
 const soon = 2 * time.Minute
 
@@ -203,7 +206,7 @@ func (w *world) try(name string) error {
 			return errDead
 		case err != nil:
 			wait = settle
-		case wait == 0 || wait > soon:
+		case wait == 0 || wait > soon, wait == conflictWait:
 			return nil
 		}
 		time.Sleep(wait)
@@ -240,6 +243,12 @@ func (w *world) quiet(name string) {
 	if calls := writes(w.calls()); len(calls) > 0 {
 		w.t.Errorf("a new process wrote %v", calls)
 	}
+}
+
+// later lets time go by.
+func (w *world) later(d time.Duration) {
+	w.t.Helper()
+	time.Sleep(d)
 }
 
 func (w *world) newEvents() []string {

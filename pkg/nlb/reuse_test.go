@@ -1,0 +1,167 @@
+package nlb
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+type emulatorSettings = emulator.Settings
+
+// byHand makes a load balancer as a user would in the console.
+func (w *world) byHand() string {
+	w.t.Helper()
+	id := testkit.Must(w.account.Client.CreateNLB(w.t.Context(), alicloud.NLB{
+		Name: "by-hand", VPCID: emulatortest.VPC, AddressType: alicloud.NLBIntranet,
+		Zones: []alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}},
+	}, "by-hand"))(w.t)
+	w.later(30 * settle)
+	w.calls()
+	return id
+}
+
+func TestReuse(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		id := w.byHand()
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id)))
+		w.converge("web")
+		mustTell(t, w.newEvents(), "does not manage the listeners of an existing NLB")
+		if got := w.listeners(id); len(got) > 0 {
+			t.Errorf("listeners %v", got)
+		}
+		w.quiet("web")
+		w.change("web", with(annotation.ForceOverrideListeners, "true"))
+		w.converge("web")
+		if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100"}; !slices.Equal(got, want) {
+			t.Errorf("listeners %v, want %v", got, want)
+		}
+		w.quiet("web")
+		w.put(newService("other", testkit.TCP(80, 81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
+		w.converge("other")
+		mustTell(t, w.newEvents(), "port 80 is in use by k8s.80.TCP.web.default.c1")
+		w.remove("web")
+		w.converge("web")
+		if got, want := w.listeners(id), []string{"TCP:81 i-n1:30081=100"}; !slices.Equal(got, want) {
+			t.Errorf("listeners %v, want %v", got, want)
+		}
+		if len(w.get("web").Finalizers) > 0 || len(w.groups("web")) > 0 {
+			t.Errorf("left: %v %v", w.get("web").Finalizers, w.groups("web"))
+		}
+	})
+}
+
+func TestReuseIsRefused(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80)))
+		w.converge("web")
+		w.put(newService("other", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.balancer("web").ID)))
+		w.converge("other")
+		mustTell(t, w.newEvents(), "was made by a cloud controller manager")
+		w.put(newService("third", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, "nlb-none")))
+		w.converge("third")
+		mustTell(t, w.newEvents(), "does not exist; nothing is made in its place")
+	})
+}
+
+// TestPreserve: the load balancer stays with its listeners, and nothing of it is the Service's any more.
+func TestPreserve(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80), with(annotation.PreserveOnDelete, "true")))
+		w.converge("web")
+		id := w.balancer("web").ID
+		w.calls()
+		w.remove("web")
+		w.converge("web")
+		if got, want := writes(w.calls()), []string{"UpdateLoadBalancerProtection", "UntagResources", "UntagResources"}; !slices.Equal(got, want) {
+			t.Errorf("writes %v, want %v", got, want)
+		}
+		if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100"}; !slices.Equal(got, want) {
+			t.Errorf("listeners %v, want %v", got, want)
+		}
+		if left := len(w.balancers("web")) + len(w.groups("web")); left > 0 || len(w.get("web").Finalizers) > 0 {
+			t.Errorf("%d things are still the Service's, finalizers %v", left, w.get("web").Finalizers)
+		}
+	})
+}
+
+// TestDeletedByHand: a new load balancer takes the place of one that somebody deleted.
+func TestDeletedByHand(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80)))
+		w.converge("web")
+		before := w.balancer("web")
+		off := false
+		testkit.Check(t, w.account.Client.ProtectNLB(t.Context(), before.ID, alicloud.NLBProtection{Deletion: &off}))
+		testkit.Must(w.account.Client.DeleteNLB(t.Context(), before.ID))(t)
+		w.later(30 * settle)
+		testkit.Check(t, w.Invalidate(t.Context(), w.get("web"), "drift"))
+		w.converge("web")
+		after := w.balancer("web")
+		if after.ID == before.ID || w.get("web").Status.LoadBalancer.Ingress[0].Hostname != after.DNSName {
+			t.Errorf("before %s, after %s", before.ID, after.ID)
+		}
+		if got, want := w.listeners(after.ID), []string{"TCP:80 i-n1:30080=100"}; !slices.Equal(got, want) || len(w.groups("web")) != 1 {
+			t.Errorf("listeners %v, want %v; %d groups", got, want, len(w.groups("web")))
+		}
+		w.quiet("web")
+	})
+}
+
+// TestAdoption: what the official CCM made is taken over without a write, and so is what this engine made by a new process.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1", "n2")
+		w.official(t)
+		w.calls()
+		w.put(newService("web", testkit.TCP(80), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} }))
+		w.converge("web")
+		if calls := writes(w.calls()); len(calls) > 0 {
+			t.Errorf("writes %v", calls)
+		}
+		w.quiet("web")
+	})
+}
+
+// official makes what the official CCM makes for a Service with one port: marks, tags and settings are those of its code.
+func (w *world) official(t *testing.T) {
+	t.Helper()
+	ctx, c := t.Context(), w.account.Client
+	tags := []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: "a0f5e8a1cweb"}, {Key: "ack.aliyun.com", Value: testCluster}}
+	id := testkit.Must(c.CreateNLB(ctx, alicloud.NLB{
+		Name: "a0f5e8a1cweb", VPCID: emulatortest.VPC, AddressType: alicloud.NLBInternet, AddressIPVersion: alicloud.NLBIPv4, Tags: tags,
+		Zones:              []alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}},
+		DeletionProtection: true, ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
+	}, "official"))(t)
+	w.later(30 * settle)
+	name, text, wrr := "k8s.30080.TCP.web.default.c1", "k8s.80.TCP.web.default.c1", "Wrr"
+	group, _, err := c.CreateNLBGroup(ctx, alicloud.NLBGroup{Name: name, VPCID: emulatortest.VPC, Protocol: alicloud.NLBTCP, Type: alicloud.NLBInstanceGroup, Tags: tags,
+		NLBGroupSettings: alicloud.NLBGroupSettings{Scheduler: &wrr}}, "group")
+	testkit.Check(t, err)
+	w.later(5 * settle)
+	var servers []alicloud.NLBServer
+	for _, node := range []string{"n1", "n2"} {
+		servers = append(servers, alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf(node), Type: alicloud.NLBServerECS, Port: 30080}, Weight: 100, Description: name})
+	}
+	testkit.Must(c.AddNLBServers(ctx, group, servers))(t)
+	w.later(5 * settle)
+	_, _, err = c.CreateNLBListener(ctx, alicloud.NLBListener{LoadBalancerID: id, Port: 80, Protocol: alicloud.NLBTCP,
+		NLBListenerSettings: alicloud.NLBListenerSettings{Description: &text, ServerGroupID: &group}}, "listener")
+	testkit.Check(t, err)
+	w.later(5 * settle)
+}
