@@ -1,9 +1,11 @@
 package service
 
+import servicehelpers "k8s.io/cloud-provider/service/helpers"
+
 // Finalizers and labels on the Service.
 const (
 	// StockFinalizer is that of the service controller of k8s.io/cloud-provider. It is never written.
-	StockFinalizer = "service.kubernetes.io/load-balancer-cleanup"
+	StockFinalizer = servicehelpers.LoadBalancerCleanupFinalizer
 	// LabelLoadBalancerID holds the id of the load balancer; other programs find the load balancer by it.
 	LabelLoadBalancerID = "service.k8s.alibaba/loadbalancer-id"
 	// LabelHash is that of the official CCM. A stale one would make it skip the creation of a load balancer.
