@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -78,16 +79,27 @@ func TestEmptyListSearchMakesNoSecondList(t *testing.T) {
 // TestSeveralAccessLists: several lists on a listener come back as several, and are no difference.
 func TestSeveralAccessLists(t *testing.T) {
 	t.Parallel()
-	svc := testService("web", 80)
-	annotate(svc, annotation.ACLStatus, "on")
-	annotate(svc, annotation.ACLType, "white")
-	annotate(svc, annotation.ACLID, "acl-2,acl-1")
-	w := settled(t, svc)
-	for _, begin := range []func(){func() { w.drift("web") }, w.restart} {
-		begin()
-		w.mustPass("web")
-		if writes := writesOf(w.calls()); len(writes) != 0 {
-			t.Errorf("writes %v, want none", writes)
-		}
+	for _, mode := range []cloud.SeveralACLs{cloud.ACLIDEmpty, cloud.ACLIDFirst, cloud.ACLIDJoined} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			config := cloud.DefaultConfig()
+			config.SeveralACLs = mode
+			w := newWorldIn(t, config)
+			threeNodes(w)
+			svc := testService("web", 80)
+			annotate(svc, annotation.ACLStatus, "on")
+			annotate(svc, annotation.ACLType, "white")
+			annotate(svc, annotation.ACLID, "acl-2,acl-1")
+			w.put(svc)
+			w.mustPass("web")
+			w.calls()
+			for _, begin := range []func(){func() { w.drift("web") }, w.restart} {
+				begin()
+				w.mustPass("web")
+				if writes := writesOf(w.calls()); len(writes) != 0 {
+					t.Errorf("writes %v, want none", writes)
+				}
+			}
+		})
 	}
 }
