@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -163,6 +166,25 @@ func TestLostCreationAndLaggingSearchMakeNoSecondCLB(t *testing.T) {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
 			t.Parallel()
 			w := afterALostCreation(t, restarted)
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DeleteProtection, "off") })
+			w.converge("web")
+			if all := w.lbs(); len(all) != 1 {
+				t.Errorf("%d CLBs, want 1", len(all))
+			}
+		})
+	}
+}
+
+// TestLongTagSearchLagMakesNoSecondCLB: while the search by tag lags for longer than it takes to call a CLB gone, the search by name finds the
+// CLB of a creation that was not answered, although the Service has changed and the next creation would have another client token.
+func TestLongTagSearchLagMakesNoSecondCLB(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			w := afterALostCreation(t, restarted)
+			w.clearFaults()
+			w.emulator.Change(func(s *emulator.Settings) { s.TagSearchLag = cloud.Duration(time.Hour) })
 			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DeleteProtection, "off") })
 			w.converge("web")
 			if all := w.lbs(); len(all) != 1 {

@@ -15,8 +15,9 @@ import (
 )
 
 // Find finds the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
-// CLB that the Service was on. marked says that the Service may have had one before: then a CLB whose tag somebody removed is found
-// by its name. A CLB in the answer that does not show the tag, because it is about something else or the index lags, does not count.
+// CLB that the Service was on. marked says that the Service may have had one before: then a CLB whose tag somebody removed, or that the
+// search by tag does not show yet, is found by its name. A CLB in the answer to the search by tag that does not show the tag, because
+// it is about something else or the index lags, does not count.
 func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, marked bool) (*alicloud.LoadBalancer, error) {
 	name := mark.DefaultName(svc.UID)
 	found, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner, Value: name}})
@@ -55,7 +56,7 @@ func findByName(ctx context.Context, api Reader, name string) ([]alicloud.LoadBa
 	}
 	var found []alicloud.LoadBalancer
 	for _, lb := range named {
-		if _, tagged := lb.Tag(mark.TagOwner); lb.Name == name && !tagged {
+		if owner, tagged := lb.Tag(mark.TagOwner); lb.Name == name && (!tagged || owner == name) {
 			found = append(found, lb)
 		}
 	}
