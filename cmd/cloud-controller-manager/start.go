@@ -176,8 +176,7 @@ func load(name, file string) (*provider.Cloud, error) {
 
 func loadFile(name, path string) (cloudprovider.Interface, error) {
 	file, err := os.Open(path)
-	var reason *fs.PathError
-	if errors.As(err, &reason) {
+	if reason, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("%w, accepted: a file that this process may read", reason.Err)
 	}
 	if err != nil {

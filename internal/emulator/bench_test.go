@@ -3,6 +3,7 @@ package emulator_test
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -45,9 +46,7 @@ func crowd(b *testing.B, n int) (e *emulator.Emulator, lbs, groups []string) {
 func slbCall(nonce string, params api.Params) string {
 	return "/?" + encode(signed("GET", nonce, func(p api.Params) {
 		p["Version"] = "2014-05-15"
-		for k, v := range params {
-			p[k] = v
-		}
+		maps.Copy(p, params)
 	}))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
@@ -70,10 +71,8 @@ func readDuration(name, text string, to *time.Duration) error {
 }
 
 func oneOf[T ~string](name string, got T, known ...T) error {
-	for _, k := range known {
-		if got == k {
-			return nil
-		}
+	if slices.Contains(known, got) {
+		return nil
 	}
 	return fmt.Errorf("%s %q: known are %v", name, got, known[1:])
 }

@@ -72,7 +72,7 @@ func TestStandbyWaitsForLeaseOfKilledLeader(t *testing.T) {
 		client := fake.NewClientset(&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "test"},
 			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NowMicro()),
+				HolderIdentity: new("killed"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: new(metav1.NowMicro()),
 			},
 		})
 		began := time.Now()
@@ -123,7 +123,7 @@ func officialLease(age time.Duration) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: OfficialLease},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To("node-1_official"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: ptr.To(metav1.NewMicroTime(time.Now().Add(-age))),
+			HolderIdentity: new("node-1_official"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: new(metav1.NewMicroTime(time.Now().Add(-age))),
 		},
 	}
 }

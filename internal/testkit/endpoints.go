@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // EndpointSlice returns a slice of a Service's port with one endpoint per item "address@node" (a ready one), "?address@node" (not
@@ -18,7 +17,7 @@ func EndpointSlice(service string, port corev1.ServicePort, items ...string) *di
 			Name: service + "-" + strings.Join(items, "-"), Namespace: Namespace, Labels: map[string]string{discoveryv1.LabelServiceName: service},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: &port.Name, Protocol: &port.Protocol, Port: ptr.To(port.TargetPort.IntVal)}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &port.Name, Protocol: &port.Protocol, Port: new(port.TargetPort.IntVal)}},
 	}
 	for _, item := range items {
 		slice.Endpoints = append(slice.Endpoints, endpoint(item))
@@ -33,10 +32,10 @@ func endpoint(item string) discoveryv1.Endpoint {
 	var e discoveryv1.Endpoint
 	switch item[0] {
 	case '!':
-		e.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(true), Terminating: ptr.To(true)}
+		e.Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: new(true), Terminating: new(true)}
 		item = item[1:]
 	case '?':
-		e.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)}
+		e.Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false)}
 		item = item[1:]
 	}
 	address, node, placed := strings.Cut(item, "@")

@@ -2,6 +2,7 @@ package alicloud
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
@@ -206,9 +207,7 @@ const (
 func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
 	p := map[string]product{"slb": productSLB, "nlb": productNLB, "vpc": productVPC, "ecs": productECS}[action.Product]
 	in := params{"RegionId": c.opts.Region}
-	for name, value := range action.probe {
-		in[name] = value
-	}
+	maps.Copy(in, action.probe)
 	err := c.call(ctx, action.Name, p, in, &responses.BaseResponse{})
 	e, answered := asAPIError(err)
 	switch {

@@ -186,20 +186,17 @@ func asError(action string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var server *sdkerrors.ServerError
-	if errors.As(err, &server) {
+	if server, ok := errors.AsType[*sdkerrors.ServerError](err); ok {
 		return &Error{
 			Action: action, Code: server.ErrorCode(), Status: server.HttpStatus(),
 			RequestID: server.RequestId(), Message: safeMessage(server.ErrorCode(), server.Message()),
 		}
 	}
-	var transport *url.Error
-	if errors.As(err, &transport) {
+	if transport, ok := errors.AsType[*url.Error](err); ok {
 		err = transport.Err
 	}
 	failure := &Error{Action: action, err: err}
-	var foreign *foreignAnswerError
-	if errors.As(err, &foreign) {
+	if foreign, ok := errors.AsType[*foreignAnswerError](err); ok {
 		failure.Status = foreign.status
 	}
 	return failure

@@ -62,8 +62,7 @@ func (e *CredentialsError) Unwrap() error { return e.err }
 // IsTemporary reports whether the source of credentials did not answer or answered that it is busy, so that asking again
 // may help without anybody's doing.
 func (e *CredentialsError) IsTemporary() bool {
-	var answer *Error
-	if errors.As(e.err, &answer) {
+	if answer, ok := errors.AsType[*Error](e.err); ok {
 		return answer.isAmbiguous() || answer.isThrottled()
 	}
 	var metadata *metadataError

@@ -111,8 +111,7 @@ func checkKeyText(field, value string) error {
 
 // withoutPath leaves the reason: who reports it has named the path.
 func withoutPath(err error) error {
-	var reason *fs.PathError
-	if errors.As(err, &reason) {
+	if reason, ok := errors.AsType[*fs.PathError](err); ok {
 		return reason.Err
 	}
 	return err

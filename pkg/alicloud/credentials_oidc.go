@@ -154,8 +154,7 @@ func parseSTSAnswer(status int, body []byte) (Credentials, error) {
 // readToken checks what STS would refuse without saying which file is meant.
 func readToken(path string) (string, error) {
 	content, err := os.ReadFile(path)
-	var reason *fs.PathError
-	if errors.As(err, &reason) {
+	if reason, ok := errors.AsType[*fs.PathError](err); ok {
 		err = reason.Err
 	}
 	if err != nil {

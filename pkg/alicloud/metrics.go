@@ -59,8 +59,7 @@ var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics
 
 func observeCall(action string, err error, took time.Duration) {
 	code := ""
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		if code = e.Code; code == "" {
 			code = "none"
 		}

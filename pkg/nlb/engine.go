@@ -3,6 +3,7 @@ package nlb
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,11 +147,9 @@ func (n nlb) Invalidate(reason string) service.Balancer {
 // InvalidateShared implements service.Balancer. Several Services may have backend servers in one server group.
 func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
 	for _, group := range n.groups.value {
-		for _, id := range ids {
-			if group.ID == id {
-				n.groups.doubt = reason
-				return n, true
-			}
+		if slices.Contains(ids, group.ID) {
+			n.groups.doubt = reason
+			return n, true
 		}
 	}
 	return n, false

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -28,7 +27,7 @@ func TestAPIServersAreFound(t *testing.T) {
 	}}
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}}}, Ports: []discoveryv1.EndpointPort{{Port: ptr.To(int32(6443))}},
+		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}}}, Ports: []discoveryv1.EndpointPort{{Port: new(int32(6443))}},
 	}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	for _, n := range []*corev1.Node{controlPlane, other, worker} {

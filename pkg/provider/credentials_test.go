@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,9 +26,7 @@ func TestCredentialsOrder(t *testing.T) {
 	}
 	with := func(base map[string]string, more ...string) map[string]string {
 		merged := map[string]string{}
-		for name, value := range base {
-			merged[name] = value
-		}
+		maps.Copy(merged, base)
 		for i := 0; i < len(more); i += 2 {
 			merged[more[i]] = more[i+1]
 		}

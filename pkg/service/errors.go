@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -75,14 +76,14 @@ func leaves(err error) []error {
 
 // signature is what stays the same when an attempt fails again in the same way: the text without the request id.
 func signature(err error) string {
-	text := ""
+	var text strings.Builder
 	for _, leaf := range leaves(err) {
 		var call *alicloud.Error
 		if errors.As(leaf, &call) && call.Code != "" {
-			text += fmt.Sprintf("%s:%s;", call.Action, call.Code)
+			text.WriteString(fmt.Sprintf("%s:%s;", call.Action, call.Code))
 			continue
 		}
-		text += leaf.Error() + ";"
+		text.WriteString(leaf.Error() + ";")
 	}
-	return text
+	return text.String()
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,14 +98,14 @@ type skipped struct {
 
 // skipping returns the state after a pass that found problems.
 func (s state) skipping(problems []problem.Problem) state {
-	why := ""
+	var why strings.Builder
 	for _, found := range problems {
 		if found.Reason == problem.ReasonSkipSyncBackends {
-			why += found.Message + "\n"
+			why.WriteString(found.Message + "\n")
 		}
 	}
-	if why != s.skipped.why {
-		s.skipped = skipped{why: why, since: time.Now()}
+	if why.String() != s.skipped.why {
+		s.skipped = skipped{why: why.String(), since: time.Now()}
 	}
 	return s
 }

@@ -148,8 +148,7 @@ func TestAdapterAsksToWaitWhileTheCloudIsBusy(t *testing.T) {
 	w.startInformers()
 	w.fault(map[string]any{"action": "CreateVServerGroup", "code": "SystemBusy", "status": 400})
 	_, err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancer(t.Context(), "", w.get("web"), nil)
-	var retry *api.RetryError
-	if !errors.As(err, &retry) {
+	if _, ok := errors.AsType[*api.RetryError](err); !ok {
 		t.Errorf("error %v, want one that names a time", err)
 	}
 	if events := w.newEvents(); len(events) != 0 {

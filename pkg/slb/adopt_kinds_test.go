@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -119,7 +118,7 @@ func podKinds() []kind {
 		{name: "pods with a weight", service: made(webService, eni, annotated(annotation.DefaultWeight, "60"))},
 		{name: "pods with a redirect", service: made(fourProtocols, eni, annotated(annotation.ForwardPort, "80:443"))},
 		{name: "pods without node ports", service: made(onPorts(80, 81), eni, func(svc *corev1.Service) {
-			svc.Spec.AllocateLoadBalancerNodePorts = ptr.To(false)
+			svc.Spec.AllocateLoadBalancerNodePorts = new(false)
 			svc.Spec.Ports[0].NodePort, svc.Spec.Ports[1].NodePort = 0, 0
 		})},
 		{name: "named port of nodes", service: made(webService, named)},

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -232,7 +231,7 @@ func (w *world) endpointsOf(svc *corev1.Service) {
 		slice := testSlice(port, endpoints...)
 		slice.Name = "web-" + port.Name
 		if port.TargetPort.StrVal != "" {
-			slice.Ports[0].Port = ptr.To(int32(8443))
+			slice.Ports[0].Port = new(int32(8443))
 		}
 		w.putSlice(slice)
 	}

@@ -8,13 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-func goesAway(n *corev1.Node) { n.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(0, 0))) }
+func goesAway(n *corev1.Node) { n.DeletionTimestamp = new(metav1.NewTime(time.Unix(0, 0))) }
 
 // TestTargetPortChange: the new port has a group of its own, which the listener changes to before the old one goes.
 func TestTargetPortChange(t *testing.T) {

@@ -96,7 +96,7 @@ func (w *world) hostile(ports int) {
 			AddressType: discoveryv1.AddressTypeIPv4,
 		}
 		for i := range svc.Spec.Ports {
-			slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: ptr.To(svc.Spec.Ports[i].Name), Port: ptr.To(int32(8080)), Protocol: ptr.To(corev1.ProtocolTCP)})
+			slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: new(svc.Spec.Ports[i].Name), Port: new(int32(8080)), Protocol: ptr.To(corev1.ProtocolTCP)})
 		}
 		for e := range 1000 {
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 1+s, e/250, e%250)}})

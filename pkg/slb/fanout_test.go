@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -212,7 +211,7 @@ func TestEndpointEventOvertakesAFanOut(t *testing.T) {
 		f.atNextPass(func() {
 			waiting := slice.DeepCopy()
 			waiting.Endpoints = append(waiting.Endpoints, discoveryv1.Endpoint{
-				Addresses: []string{f.addressOf("i-b")}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)},
+				Addresses: []string{f.addressOf("i-b")}, Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false)},
 				TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p", UID: "uid-p"},
 			})
 			if _, err := f.kube.DiscoveryV1().EndpointSlices(testNamespace).Update(t.Context(), waiting, metav1.UpdateOptions{}); err != nil {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -32,7 +31,7 @@ func (w *world) crowd(n int) {
 	slice.Name = "web-2"
 	for i := range n {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
-			Addresses: []string{fmt.Sprintf("10.0.9.%d", i)}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)},
+			Addresses: []string{fmt.Sprintf("10.0.9.%d", i)}, Conditions: discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false)},
 			TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: fmt.Sprintf("crowd-%d", i), UID: types.UID(fmt.Sprintf("uid-crowd-%d", i))},
 		})
 		w.putPod(fmt.Sprintf("crowd-%d", i), false)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -93,7 +92,7 @@ func gateWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, ready f
 			endpoint := &slice.Endpoints[i]
 			endpoint.TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: name, UID: types.UID("uid-" + name)}
 			if !slices.Contains(names, name) {
-				endpoint.Conditions = discoveryv1.EndpointConditions{Ready: ptr.To(false), Serving: ptr.To(false)}
+				endpoint.Conditions = discoveryv1.EndpointConditions{Ready: new(false), Serving: new(false)}
 			}
 		}
 		w.putSlice(slice)

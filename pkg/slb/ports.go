@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -22,7 +21,7 @@ func portStatuses(ports []corev1.ServicePort, desired, actual *model.Model, refu
 	for _, port := range ports {
 		status := corev1.PortStatus{Port: port.Port, Protocol: port.Protocol}
 		if reason := unserved(port, desired, actual, refused); reason != "" {
-			status.Error, failed = ptr.To(portErrorDomain+reason), true
+			status.Error, failed = new(portErrorDomain+reason), true
 		}
 		statuses = append(statuses, status)
 	}

@@ -60,7 +60,7 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 			}
 			protocol := w.get("web").Spec.Ports[1].Protocol
 			want := []corev1.PortStatus{
-				{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 81, Protocol: protocol, Error: ptr.To("service.alibabacloud.com/" + test.reason)},
+				{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 81, Protocol: protocol, Error: new("service.alibabacloud.com/" + test.reason)},
 			}
 			for range 2 {
 				_ = w.pass("web") //nolint:errcheck // whether it fails does not matter

@@ -116,9 +116,7 @@ func (e *engine) preloadListeners(ctx context.Context, found map[string]preload)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for id, listeners := range part {
-				byID[id] = listeners
-			}
+			maps.Copy(byID, part)
 			return nil
 		})
 	}

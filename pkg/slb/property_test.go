@@ -2,6 +2,7 @@ package slb
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -50,9 +51,7 @@ func (h *story) one() {
 	case 7:
 		kinds := []map[string]any{{"code": "InternalError", "status": 500}, {"drop": "before"}, {"drop": "after"}, {"code": "SystemBusy"}}
 		rule := map[string]any{"action": "*", "after": h.random.IntN(3)}
-		for key, value := range kinds[h.random.IntN(len(kinds))] {
-			rule[key] = value
-		}
+		maps.Copy(rule, kinds[h.random.IntN(len(kinds))])
 		h.fault(rule)
 	}
 }

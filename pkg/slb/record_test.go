@@ -2,6 +2,7 @@ package slb
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -96,9 +97,7 @@ func TestRecordOnAnExistingCLB(t *testing.T) {
 					t.Errorf("%q: extensions (-want +got):\n%s", step.extensions, diff)
 				}
 				want := map[string]string{mark.TagReused: "true", "mine": "1"}
-				for key, value := range step.wantTags {
-					want[key] = value
-				}
+				maps.Copy(want, step.wantTags)
 				state := w.state()["mine"]
 				if diff := cmp.Diff(want, state.Tags); diff != "" {
 					t.Errorf("%q: tags (-want +got):\n%s", step.tags, diff)

@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -96,10 +97,5 @@ func (v view) manages(table string) bool {
 			return true
 		}
 	}
-	for _, id := range v.failed {
-		if id == table {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(v.failed, table)
 }

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,8 +176,8 @@ type job struct {
 func (c *Console) jobs(query string, now time.Time) (list[job], int) {
 	found, busy := filtered[job]{query: query}, 0
 	all := c.options.Store.NLBJobs.Select(func(*cloud.NLBJob) bool { return true })
-	for i := len(all) - 1; i >= 0; i-- {
-		j := all[i]
+	for _, j := range slices.Backward(all) {
+
 		if j.Phase.At(now) == cloud.JobProcessing {
 			busy++
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"sync/atomic"
 	"syscall"
@@ -46,9 +47,7 @@ func checked(more map[string]string) map[string]string {
 		"HealthCheckSwitch": "on", "HealthCheckType": "tcp", "HealthCheckInterval": "1", "HealthCheckConnectTimeout": "1",
 		"HealthyThreshold": "2", "UnhealthyThreshold": "2", "Scheduler": "rr",
 	}
-	for k, v := range more {
-		a[k] = v
-	}
+	maps.Copy(a, more)
 	return a
 }
 

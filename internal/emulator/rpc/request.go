@@ -5,6 +5,7 @@ package rpc
 import (
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -70,9 +71,7 @@ func (r *Request) merge() (api.Params, *api.Error) {
 		}
 		params = form
 	}
-	for k, v := range r.Query {
-		params[k] = v
-	}
+	maps.Copy(params, r.Query)
 	return params, nil
 }
 

@@ -19,7 +19,7 @@ func writeFields(b *bytes.Buffer, v reflect.Value) {
 	}
 	// An embedded struct of an unexported type cannot be taken out as an interface; its exported fields can.
 	if v.CanInterface() {
-		if o, ok := v.Interface().(api.Object); ok {
+		if o, ok := reflect.TypeAssert[api.Object](v); ok {
 			for _, f := range o {
 				writeElement(b, f.Name, reflect.ValueOf(f.Value))
 			}
@@ -60,7 +60,7 @@ func writeElement(b *bytes.Buffer, name string, v reflect.Value) {
 	if !v.IsValid() {
 		return
 	}
-	_, object := v.Interface().(api.Object)
+	_, object := reflect.TypeAssert[api.Object](v)
 	switch {
 	case object, v.Kind() == reflect.Struct:
 		b.WriteString("<" + name + ">")

@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
@@ -174,9 +175,7 @@ func (s service) setListener(p protocol) func(*api.Call) (any, error) {
 			group = id
 		}
 		merged := make(api.Params, len(l.Attributes))
-		for k, v := range l.Attributes {
-			merged[k] = v
-		}
+		maps.Copy(merged, l.Attributes)
 		for _, a := range p.attributes {
 			if a.set != "" && c.Has(a.set) {
 				merged[a.name] = c.Str(a.set)

@@ -72,7 +72,7 @@ func identityObjects(c Config) []runtime.Object {
 func broadcastJob(c Config) *kruise.BroadcastJob {
 	template := podTemplate(c, "")
 	if !c.Keep {
-		template.Spec.ActiveDeadlineSeconds = ptr.To(deadlineSeconds(c))
+		template.Spec.ActiveDeadlineSeconds = new(deadlineSeconds(c))
 	}
 	return &kruise.BroadcastJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: kruise.SchemeGroupVersion.String(), Kind: kindBroadcastJob},
@@ -94,7 +94,7 @@ func job(c Config, nodeName string) *batchv1.Job {
 		Spec: batchv1.JobSpec{
 			Template:              podTemplate(c, nodeName),
 			BackoffLimit:          ptr.To[int32](jobBackoffLimit),
-			ActiveDeadlineSeconds: ptr.To(deadlineSeconds(c)),
+			ActiveDeadlineSeconds: new(deadlineSeconds(c)),
 		},
 	}
 }

@@ -15,9 +15,9 @@ func (a *Applier) groupID(listener *model.Listener, given *string) (*string, err
 	if given != nil && *given != "" {
 		return given, nil
 	}
-	for i := len(a.Model.Groups) - 1; i >= 0; i-- { // the newest of two with one name
-		if a.Model.Groups[i].Name == listener.Group {
-			id := a.Model.Groups[i].ID
+	for _, v := range slices.Backward(a.Model.Groups) { // the newest of two with one name
+		if v.Name == listener.Group {
+			id := v.ID
 			return &id, nil
 		}
 	}

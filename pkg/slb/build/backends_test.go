@@ -94,7 +94,7 @@ func TestNoNodePorts(t *testing.T) {
 	for _, mode := range []string{"eni", "ecs"} {
 		c := newFixture(80, 81)
 		c.svc.Annotations[annotation.BackendType] = mode
-		c.svc.Spec.AllocateLoadBalancerNodePorts = ptr.To(false)
+		c.svc.Spec.AllocateLoadBalancerNodePorts = new(false)
 		c.svc.Spec.Ports[0].NodePort = 0
 		c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a")}
 		c.enis = map[string]string{"10.9.0.1": "eni-1"}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -118,4 +117,4 @@ func ipv6Backends(svc *corev1.Service) {
 	annotate(svc, annotation.BackendIPVersion, "ipv6")
 }
 
-func goesAway(n *corev1.Node) { n.DeletionTimestamp = ptr.To(metav1.NewTime(time.Unix(0, 0))) }
+func goesAway(n *corev1.Node) { n.DeletionTimestamp = new(metav1.NewTime(time.Unix(0, 0))) }

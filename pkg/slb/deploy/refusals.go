@@ -149,8 +149,7 @@ func (a *Applier) reportRefused(step model.Step) {
 }
 
 func code(err error) string {
-	var refused *alicloud.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*alicloud.Error](err); ok {
 		return refused.Code
 	}
 	return ""

@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -60,9 +61,7 @@ func reality(desired *model.Model) *model.Model {
 	for _, listener := range desired.Listeners {
 		attributes := alicloud.Attributes{}
 		for _, set := range []alicloud.Attributes{listener.Create, listener.Attributes} {
-			for name, value := range set {
-				attributes[name] = value
-			}
+			maps.Copy(attributes, set)
 		}
 		groupID := "" // of a listener that redirects
 		if group := actual.Group(listener.Group); group != nil {
@@ -243,9 +242,7 @@ func TestDiffOfAccessLists(t *testing.T) {
 			desired := newFixture(80).build()
 			actual := reality(desired)
 			actual.Access = list
-			for name, value := range test.attributes {
-				actual.Listeners[0].Attributes[name] = value
-			}
+			maps.Copy(actual.Listeners[0].Attributes, test.attributes)
 			if diff := cmp.Diff(test.want, planLines(diff.Diff(desired, actual, webName, "c1"))); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
