@@ -199,7 +199,7 @@ func (w *stockWorld) backends(address string) map[int32]map[string]int {
 		group := testkit.Must(w.api.DescribeVServerGroup(w.Context(), listeners[i].VServerGroupID))(w)
 		servers := map[string]int{}
 		for _, backend := range group.Backends {
-			servers[backend.ServerID] = int(backend.Weight)
+			servers[backend.ServerID] = backend.Weight
 		}
 		ports[int32(listeners[i].Port)] = servers
 	}

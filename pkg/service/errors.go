@@ -80,7 +80,7 @@ func signature(err error) string {
 	for _, leaf := range leaves(err) {
 		var call *alicloud.Error
 		if errors.As(leaf, &call) && call.Code != "" {
-			text.WriteString(fmt.Sprintf("%s:%s;", call.Action, call.Code))
+			fmt.Fprintf(&text, "%s:%s;", call.Action, call.Code)
 			continue
 		}
 		text.WriteString(leaf.Error() + ";")

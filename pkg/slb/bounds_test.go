@@ -27,7 +27,7 @@ func allocatedBy(f func()) uint64 {
 }
 
 // TestLongValues: what a user writes comes back in messages of bounded length.
-func TestLongValues(t *testing.T) {
+func TestLongValues(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
 	value := strings.Repeat("\x01", 250_000)
 	var problems []problem.Problem
 	allocated := allocatedBy(func() {
@@ -54,7 +54,7 @@ func TestLongValues(t *testing.T) {
 }
 
 // TestConditionIsBounded: neither the condition nor an event of a Service grows with what its user writes.
-func TestConditionIsBounded(t *testing.T) {
+func TestConditionIsBounded(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
 	w := newWorld(t)
 	threeNodes(w)
 	svc := testService("web", 80)
@@ -107,7 +107,7 @@ func (w *world) hostile(ports int) {
 }
 
 // TestManyPorts: nothing is built for a Service with more ports than any load balancer has listeners.
-func TestManyPorts(t *testing.T) {
+func TestManyPorts(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
 	w := newWorld(t)
 	threeNodes(w)
 	w.hostile(400)
@@ -124,7 +124,7 @@ func TestManyPorts(t *testing.T) {
 }
 
 // TestManyAddresses: of more addresses than any load balancer takes, the first count.
-func TestManyAddresses(t *testing.T) {
+func TestManyAddresses(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
 	w := newWorld(t)
 	threeNodes(w)
 	w.hostile(50)

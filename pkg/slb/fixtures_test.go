@@ -62,11 +62,3 @@ func notReady(n *corev1.Node)        { n.Status.Conditions[0].Status = corev1.Co
 func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
 
 var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}
-
-func reasons(problems []problem.Problem) []string {
-	var all []string
-	for _, problem := range problems {
-		all = append(all, problem.Reason)
-	}
-	return all
-}

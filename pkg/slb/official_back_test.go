@@ -178,15 +178,15 @@ func (o officialCCM) changesOf(id string, want, have alicloud.Listener) (writes 
 	for _, name := range slices.Sorted(maps.Keys(want.Attributes)) {
 		unused := strings.HasPrefix(name, "Acl") && name != "AclStatus" && want.Attributes["AclStatus"] != "on" ||
 			name == "ConnectionDrainTimeout" && want.Attributes["ConnectionDrain"] != "on"
-		if !unused && normalized(want.Attributes[name]) != normalized(have.Attributes[name]) {
+		if !unused && plain(want.Attributes[name]) != plain(have.Attributes[name]) {
 			note(name, have.Attributes[name], want.Attributes[name])
 		}
 	}
 	return writes
 }
 
-// comparable is a value as it is compared: numbers as numbers, lists as sets.
-func normalized(text string) string {
+// plain is a value as it is compared: numbers as numbers, lists as sets.
+func plain(text string) string {
 	if number, err := strconv.Atoi(text); err == nil {
 		return strconv.Itoa(number)
 	}

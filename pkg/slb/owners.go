@@ -55,28 +55,44 @@ func (e *engine) keepOwnersTags(desired *model.Model, record *service.Record, ap
 	if err != nil {
 		return nil, err
 	}
-	written.Insert(applied.TagKeys...)
-	isOwners := func(key string) bool {
-		_, there := actual.LoadBalancer.Tag(key)
-		return !written.Has(key) && (there || !desired.Override)
-	}
-	record.TagKeys = slices.DeleteFunc(slices.Clone(record.TagKeys), isOwners)
+	owners := ownersTags{lb: &actual.LoadBalancer, written: written.Insert(applied.TagKeys...), override: desired.Override}
+	record.TagKeys = slices.DeleteFunc(slices.Clone(record.TagKeys), owners.has)
 	var kept []string
 	desired.LoadBalancer.Tags = slices.DeleteFunc(slices.Clone(desired.LoadBalancer.Tags), func(tag alicloud.Tag) bool {
 		if tag.Key == mark.TagReused {
 			return false
 		}
-		value, there := actual.LoadBalancer.Tag(tag.Key)
-		if isOwners(tag.Key) && (!there || value != tag.Value) {
+		if owners.differs(tag) {
 			kept = append(kept, tag.Key)
 		}
-		return isOwners(tag.Key) || !desired.Override
+		return owners.has(tag.Key) || !desired.Override
 	})
 	if len(kept) == 0 {
 		return nil, nil
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s: tags %s are not set: those of an existing CLB are its owner's",
 		annotation.AdditionalTags, strings.Join(kept, ", "))}, nil
+}
+
+// ownersTags are the tags of an existing CLB that are its owner's to write.
+type ownersTags struct {
+	lb *alicloud.LoadBalancer
+	// written are the keys that Services of the cluster wrote.
+	written sets.Set[string]
+	// override says that the Service manages the listeners.
+	override bool
+}
+
+// has reports whether a tag is the owner's.
+func (o ownersTags) has(key string) bool {
+	_, there := o.lb.Tag(key)
+	return !o.written.Has(key) && (there || !o.override)
+}
+
+// differs reports whether a tag is the owner's and not as the Service wants it.
+func (o ownersTags) differs(wanted alicloud.Tag) bool {
+	value, there := o.lb.Tag(wanted.Key)
+	return o.has(wanted.Key) && (!there || value != wanted.Value)
 }
 
 // writtenTags returns the keys of tags that Services of the cluster wrote to the CLB.

@@ -80,7 +80,7 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 		lb, err := e.named(ctx, asked)
 		return e.seen(svc, lb, true), err
 	}
-	return e.absent(ctx, svc, known, lastID, lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || known.maybeCreated(adopted))
+	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
 }
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one
@@ -113,12 +113,10 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	if err != nil || lb != nil {
 		return e.seen(svc, lb, lb != nil && !isTagged(lb, svc)), err
 	}
-	missing := lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || known.maybeCreated(params.Get(annotation.LoadBalancerID) == "")
-	ids := []string{lastID, params.Get(annotation.LoadBalancerID)}
-	for i, id := range ids {
-		if id == "" || slices.Contains(ids[:i], id) {
-			continue
-		}
+	asked := params.Get(annotation.LoadBalancerID)
+	missing := mayHaveHad(svc, known, lastID, asked == "")
+	ids := slices.Compact([]string{lastID, asked})
+	for _, id := range slices.DeleteFunc(ids, func(id string) bool { return id == "" }) {
 		lb, claimed, err := e.claimed(ctx, svc, id, id == lastID)
 		switch {
 		case err != nil:
@@ -131,6 +129,11 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		}
 	}
 	return e.absent(ctx, svc, known, lastID, missing)
+}
+
+// mayHaveHad reports whether a Service had a CLB, or may have had one whose id nobody knows.
+func mayHaveHad(svc *corev1.Service, known observed, lastID string, adopted bool) bool {
+	return lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || known.maybeCreated(adopted)
 }
 
 // claimed returns a CLB, nil where there is none, and whether it or something on it is the Service's. One that the Service had may be its

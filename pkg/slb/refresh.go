@@ -138,36 +138,57 @@ func (e *engine) refreshContents(ctx context.Context, of service.Request, found 
 	if _, ok := clb.presence.(present); !ok {
 		return nil
 	}
-	id := clb.loadBalancer.value.ID
 	found.whole = found.whole && !clb.listeners.trusted() && !clb.groups.trusted()
-	if !clb.listeners.trusted() {
-		listeners, err := e.api.DescribeListeners(ctx, id)
-		if err != nil {
-			err = fmt.Errorf("read the listeners of %s: %w", id, err)
-			if !clb.listeners.known() || alicloud.HasCode(err, model.CodeLoadBalancerGone) {
-				return err
-			}
-			found.unread[model.PartListeners] = err
-		} else {
-			clb.listeners.set(observe.New(clb.loadBalancer.value, listeners[id]).Listeners)
-			clb.extensions, found.some = part[struct{}]{}, true
-		}
+	if err := e.refreshListeners(ctx, found); err != nil {
+		return err
 	}
-	if !clb.groups.trusted() {
-		observed, err := observe.Groups(ctx, e.api, &model.Model{LoadBalancer: clb.loadBalancer.value, Listeners: clb.trustedListeners(), Reused: clb.reused()}, mark.ServiceName(of.Service))
-		if err != nil {
-			if !clb.groups.known() || alicloud.HasCode(err, model.CodeLoadBalancerGone) {
-				return err
-			}
-			found.unread[model.PartGroups] = err
-		} else {
-			clb.groups.set(observed.Groups)
-			clb.groupsAsked, found.some = of.Params.Get(annotation.VGroupPort), true
-		}
+	if err := e.refreshGroups(ctx, of, found); err != nil {
+		return err
 	}
 	if clb.reused() {
 		return e.admitContents(of.Service, clb)
 	}
+	return nil
+}
+
+// refreshListeners reads the listeners. Where that fails, those of the last read stand.
+func (e *engine) refreshListeners(ctx context.Context, found *refreshed) error {
+	clb, id := &found.clb, found.clb.loadBalancer.value.ID
+	if clb.listeners.trusted() {
+		return nil
+	}
+	listeners, err := e.api.DescribeListeners(ctx, id)
+	if err != nil {
+		return found.keep(model.PartListeners, clb.listeners.known(), fmt.Errorf("read the listeners of %s: %w", id, err))
+	}
+	clb.listeners.set(observe.New(clb.loadBalancer.value, listeners[id]).Listeners)
+	clb.extensions, found.some = part[struct{}]{}, true
+	return nil
+}
+
+// refreshGroups reads the vServer groups. Where that fails, those of the last read stand.
+func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *refreshed) error {
+	clb := &found.clb
+	if clb.groups.trusted() {
+		return nil
+	}
+	actual := &model.Model{LoadBalancer: clb.loadBalancer.value, Listeners: clb.trustedListeners(), Reused: clb.reused()}
+	observed, err := observe.Groups(ctx, e.api, actual, mark.ServiceName(of.Service))
+	if err != nil {
+		return found.keep(model.PartGroups, clb.groups.known(), err)
+	}
+	clb.groups.set(observed.Groups)
+	clb.groupsAsked, found.some = of.Params.Get(annotation.VGroupPort), true
+	return nil
+}
+
+// keep notes that a part could not be read and that its last value stands. It returns the error where there is none, or where the CLB
+// itself may be gone.
+func (r *refreshed) keep(name model.Part, known bool, err error) error {
+	if !known || alicloud.HasCode(err, model.CodeLoadBalancerGone) {
+		return err
+	}
+	r.unread[name] = err
 	return nil
 }
 

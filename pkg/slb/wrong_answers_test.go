@@ -104,7 +104,7 @@ func (l *liar) lied(action, key string) (status int, body string, lied bool) {
 	if l.lie == nil || l.aboutOther {
 		return 0, "", false
 	}
-	if number := l.reads; number != l.at && !(l.lie.none && l.hit && number == l.at+1 && key == l.request) {
+	if repeated := l.lie.none && l.hit && l.reads == l.at+1 && key == l.request; l.reads != l.at && !repeated {
 		l.reads++
 		return 0, "", false
 	}

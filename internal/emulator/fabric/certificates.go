@@ -73,7 +73,7 @@ func tlsVersions(policy string) (lowest, highest uint16) {
 // tlsFacts reads a listener for a handshake with a name.
 func (f *Fabric) tlsFacts(l cloud.ListenerID, name string) (facts tlsFacts, ok bool) {
 	f.store.View(func() {
-		authorities := []string(nil)
+		var authorities []string
 		if l.ID == "" {
 			facts, authorities, ok = f.tlsFactsOfCLB(l, name)
 		} else {

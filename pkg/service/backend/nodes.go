@@ -148,7 +148,7 @@ func SameNode(a, b Node) bool {
 	return labelsEqual && a.equal(b)
 }
 
-func (n Node) equal(o Node) bool {
+func (n Node) equal(o Node) bool { //nolint:gocyclo // a condition per field
 	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Address == o.Address && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate && n.Zone == o.Zone &&
 		n.Ready == o.Ready && n.ReadyUntil.Equal(o.ReadyUntil) && n.Silent == o.Silent &&
 		n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane

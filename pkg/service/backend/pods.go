@@ -9,6 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -59,10 +60,7 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 			missing = append(missing, address)
 			return
 		}
-		backend := Backend{Kind: KindInterface, ID: id, IP: address, Port: int(number), Weight: weight}
-		if endpoint.Zone != nil {
-			backend.Zone = *endpoint.Zone
-		}
+		backend := Backend{Kind: KindInterface, ID: id, IP: address, Port: int(number), Weight: weight, Zone: ptr.Deref(endpoint.Zone, "")}
 		if state == endpointTerminating {
 			terminating = append(terminating, backend)
 		} else {

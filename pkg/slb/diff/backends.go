@@ -100,11 +100,16 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 			d.compareBackend(&change, want, &want.Draining[i], &have.Backends[at])
 		}
 	}
-	if want.Counted && len(change.set) > 0 && onlyShares(change) && !d.sharesDiffer(want, have) {
+	if d.negligible(&change, want, have) {
 		change.set, change.setBefore = nil, nil
 	}
 	change.remove = d.leaving(want, have, keep)
 	return change
+}
+
+// negligible reports whether the weights that differ would only shift shares of traffic, by less than is worth a call.
+func (d *differ) negligible(change *backendChange, want, have *model.Group) bool {
+	return want.Counted && len(change.set) > 0 && onlyShares(*change) && !d.sharesDiffer(want, have)
 }
 
 // leaving returns the backend servers that are not to be kept and that may leave.
