@@ -125,7 +125,8 @@ const pollSlack = 100 * time.Millisecond
 
 // poll asks for everything that is due, and wakes the Services whose wait has ended.
 func (a *awaits) poll() {
-	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
+	// A poll is for all Services: the context of a pass would end with the pass, and give its Service's place in the queue to all.
+	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout) //nolint:forbidigo // a timer has no caller, and the timeout ends it
 	defer cancel()
 	jobs, balancers := a.due(time.Now().Add(pollSlack))
 	for chunk := range slices.Chunk(jobs, alicloud.MaxJobsPerCall) {
@@ -163,12 +164,7 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 	found, err := a.api.NLBJobs(ctx, jobs)
 	if alicloud.IsNotFound(err) {
-		for _, job := range jobs {
-			status, err := a.api.NLBJob(ctx, job)
-			if err == nil || alicloud.IsNotFound(err) {
-				a.ended(string(job), status)
-			}
-		}
+		a.pollEachJob(ctx, jobs)
 		return
 	}
 	if err != nil {
@@ -177,6 +173,16 @@ func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 	}
 	for _, job := range jobs {
 		a.ended(string(job), found[job])
+	}
+}
+
+// pollEachJob asks for one job after the other, so that one that the cloud does not know hides no other.
+func (a *awaits) pollEachJob(ctx context.Context, jobs []alicloud.Job) {
+	for _, job := range jobs {
+		status, err := a.api.NLBJob(ctx, job)
+		if err == nil || alicloud.IsNotFound(err) {
+			a.ended(string(job), status)
+		}
 	}
 }
 

@@ -48,19 +48,11 @@ func (n *nlb) see(lb *alicloud.NLB, reused bool) {
 // then the one of the annotation.
 func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool) (vanished string, err error) {
 	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
-	if n.presence == present && (asked == "" || asked == n.lastID || !n.reused) {
-		if lb, err := n.get(ctx, n.lastID); err != nil || lb != nil {
-			if lb != nil {
-				n.see(lb, n.reused)
-			}
-			return "", err
-		}
+	if found, err := n.locateCurrent(ctx, asked); found || err != nil {
+		return "", err
 	}
 	if asked == "" || adopted {
-		if lb, err := n.ownedBy(ctx, svc, lastID); err != nil || lb != nil {
-			if lb != nil {
-				n.see(lb, false)
-			}
+		if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
 			return "", err
 		}
 	}
@@ -71,8 +63,35 @@ func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation
 		}
 		return "", err
 	}
-	missed := !n.deleted && (lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || n.maybeCreated || adopted && n.presence == unknown)
+	missed := !n.deleted && (n.mayHave(svc, lastID) || adopted && n.presence == unknown)
 	return n.absent(ctx, lastID, missed)
+}
+
+// locateCurrent looks after the load balancer that the Service is on. The annotation may ask for another one only while the Service is
+// on one that it asked for.
+func (n *nlb) locateCurrent(ctx context.Context, asked string) (found bool, err error) {
+	if n.presence != present || asked != "" && asked != n.lastID && n.reused {
+		return false, nil
+	}
+	lb, err := n.get(ctx, n.lastID)
+	if lb != nil {
+		n.see(lb, n.reused)
+	}
+	return lb != nil, err
+}
+
+// locateOwned looks for the load balancer of the Service's own.
+func (n *nlb) locateOwned(ctx context.Context, svc *corev1.Service, lastID string) (found bool, err error) {
+	lb, err := n.ownedBy(ctx, svc, lastID)
+	if lb != nil {
+		n.see(lb, false)
+	}
+	return lb != nil, err
+}
+
+// mayHave reports whether anything says that there was a load balancer: without that, one that is not found was never made.
+func (n *nlb) mayHave(svc *corev1.Service, lastID string) bool {
+	return lastID != "" || n.maybeCreated || len(svc.Status.LoadBalancer.Ingress) > 0
 }
 
 // ownedBy returns the load balancer of the Service's own: by its tag, else the one of the label, else by its name.
@@ -82,23 +101,38 @@ func (n *nlb) ownedBy(ctx context.Context, svc *corev1.Service, lastID string) (
 	if err != nil {
 		return nil, err
 	}
-	if at := slices.IndexFunc(found, func(lb alicloud.NLB) bool { return lb.ID == lastID }); at >= 0 && len(found) > 1 {
-		found = found[at : at+1]
+	if len(found) == 0 {
+		return n.untagged(ctx, svc, lastID)
 	}
-	if len(found) == 0 && lastID != "" {
-		lb, err := n.get(ctx, lastID)
-		if err != nil {
-			return nil, err
-		}
-		if lb != nil && (observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: owner}) || lb.Name == owner && lb.ModificationProtectionReason == mark.ProtectionReason) {
-			return lb, nil
-		}
+	if at := slices.IndexFunc(found, func(lb alicloud.NLB) bool { return lb.ID == lastID }); at >= 0 {
+		return &found[at], nil
 	}
-	if len(found) == 0 && (lastID != "" || n.maybeCreated || len(svc.Status.LoadBalancer.Ingress) > 0) {
-		if found, err = observe.Named(ctx, n.api, owner); err != nil {
-			return nil, err
-		}
+	return single(found, owner)
+}
+
+// untagged returns the load balancer of the Service's own where the search by tag shows none: the index of tags lags, and a human may
+// have removed the tag.
+func (n *nlb) untagged(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
+	owner := mark.DefaultName(svc.UID)
+	lb, err := n.get(ctx, lastID)
+	if err != nil {
+		return nil, err
 	}
+	if lb != nil && (observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: owner}) || lb.Name == owner && lb.ModificationProtectionReason == mark.ProtectionReason) {
+		return lb, nil
+	}
+	if !n.mayHave(svc, lastID) {
+		return nil, nil
+	}
+	found, err := observe.Named(ctx, n.api, owner)
+	if err != nil {
+		return nil, err
+	}
+	return single(found, owner)
+}
+
+// single returns the only load balancer of those found, nil for none. Which of several is the Service's, only a human can tell.
+func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 	switch len(found) {
 	case 0:
 		return nil, nil

@@ -65,17 +65,9 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 		found[owner] = preload{lb: lb, at: time.Now()}
 		ids = append(ids, lb.ID)
 	}
-	byID := map[string][]model.Listener{}
-	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {
-		listeners, err := e.api.ListNLBListeners(ctx, chunk)
-		if err != nil {
-			return fmt.Errorf("read the listeners of %d NLBs: %w", len(chunk), err)
-		}
-		for i := range listeners {
-			if l := listeners[i]; l.Status != alicloud.NLBListenerDeleting {
-				byID[l.LoadBalancerID] = append(byID[l.LoadBalancerID], model.Listener{NLBListener: l})
-			}
-		}
+	byID, err := e.preloadListeners(ctx, ids)
+	if err != nil {
+		return err
 	}
 	for owner, pre := range found {
 		if pre.listeners = byID[pre.lb.ID]; twice[owner] {
@@ -88,6 +80,24 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	defer e.preloads.mu.Unlock()
 	e.preloads.byOwner = found
 	return nil
+}
+
+// preloadListeners returns the listeners of many load balancers, by the id of the load balancer. Those that are being deleted count
+// as gone.
+func (e *engine) preloadListeners(ctx context.Context, ids []string) (map[string][]model.Listener, error) {
+	byID := map[string][]model.Listener{}
+	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {
+		listeners, err := e.api.ListNLBListeners(ctx, chunk)
+		if err != nil {
+			return nil, fmt.Errorf("read the listeners of %d NLBs: %w", len(chunk), err)
+		}
+		for i := range listeners {
+			if l := listeners[i]; l.Status != alicloud.NLBListenerDeleting {
+				byID[l.LoadBalancerID] = append(byID[l.LoadBalancerID], model.Listener{NLBListener: l})
+			}
+		}
+	}
+	return byID, nil
 }
 
 // takePreloaded takes over what was read together with other load balancers. Additional certificates were not.

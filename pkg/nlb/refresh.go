@@ -28,27 +28,37 @@ func (n *nlb) settle(svc *corev1.Service) {
 			continue
 		}
 		seen[p.id] = true
-		item, ok := n.awaits.of(p.id)
-		limit := jobLimit
-		if p.loadBalancer {
-			limit = loadBalancerLimit
-		}
-		switch {
-		case ok && item.ended && item.status == alicloud.JobSucceeded:
-			n.finish(p.id)
-			n.succeeded(svc, p, item.found)
-			continue
-		case ok && item.ended && item.status == alicloud.JobFailed:
-			n.failures = append(n.failures, fmt.Errorf("%s: the cloud carried it out without success, and gives no reason (job %s)", p.step, p.id))
-		case ok && !item.ended && time.Since(p.since) < limit:
-			continue
-		case ok && !item.ended:
-			n.awaits.drop(p.id)
-			n.failures = append(n.failures, fmt.Errorf("%s: not done after %s (%s)", p.step, limit, p.id))
-		}
-		n.finish(p.id)
-		n.invalidatePart(p.part, "a job ended in a way that is not known")
+		n.settleOne(svc, p)
 	}
+}
+
+// settleOne takes note of one thing that was under way. What nobody waits for any more, or what takes too long, may have ended either
+// way: it is read again.
+func (n *nlb) settleOne(svc *corev1.Service, p pending) {
+	item, ok := n.awaits.of(p.id)
+	switch {
+	case ok && item.ended && item.status == alicloud.JobSucceeded:
+		n.finish(p.id)
+		n.succeeded(svc, p, item.found)
+		return
+	case ok && item.ended && item.status == alicloud.JobFailed:
+		n.failures = append(n.failures, fmt.Errorf("%s: the cloud carried it out without success, and gives no reason (job %s)", p.step, p.id))
+	case ok && !item.ended && time.Since(p.since) < p.limit():
+		return
+	case ok && !item.ended:
+		n.awaits.drop(p.id)
+		n.failures = append(n.failures, fmt.Errorf("%s: not done after %s (%s)", p.step, p.limit(), p.id))
+	}
+	n.finish(p.id)
+	n.invalidatePart(p.part, "a job ended in a way that is not known")
+}
+
+// limit is how long it may take before it counts as failed.
+func (p *pending) limit() time.Duration {
+	if p.loadBalancer {
+		return loadBalancerLimit
+	}
+	return jobLimit
 }
 
 // succeeded takes note of the end of something that went as it should.
@@ -84,15 +94,10 @@ func (n *nlb) awaitDeletion(svc *corev1.Service, part model.Part) {
 func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
 	n.settle(of.Service)
 	n.unread = map[model.Part]error{}
-	if of.DriftDue && len(n.jobs) == 0 {
-		n.observed = n.invalidate("due for drift detection")
-	}
-	if joined := of.Params.Get(annotation.VGroupPort); n.reused && joined != n.joinedGroups && n.groups.read {
-		n.groups.doubt = "an annotation names other server groups"
-	}
+	n.doubtStale(of)
 	result := service.Refreshed{Balancer: n}
 	wasTrusted := n.trusted()
-	vanished, err := n.read(ctx, of, &result)
+	vanished, err := n.read(ctx, of)
 	record := loadRecord(of.Applied, of.Service, n.ID(), n.Reused())
 	if err == nil {
 		n.readAccess(ctx, of, record)
@@ -107,24 +112,26 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	return result, err
 }
 
+// doubtStale casts doubt on what this pass has to read again although nothing went wrong.
+func (n *nlb) doubtStale(of service.Request) {
+	if of.DriftDue && len(n.jobs) == 0 {
+		n.observed = n.invalidate("due for drift detection")
+	}
+	if joined := of.Params.Get(annotation.VGroupPort); n.reused && joined != n.joinedGroups && n.groups.read {
+		n.groups.doubt = "an annotation names other server groups"
+	}
+}
+
 // read reads the load balancer, its listeners and the groups, as far as they are in doubt. It returns the id of a load balancer that
 // the Service should have and that is gone.
-func (n *nlb) read(ctx context.Context, of service.Request, _ *service.Refreshed) (vanished string, err error) {
+func (n *nlb) read(ctx context.Context, of service.Request) (vanished string, err error) {
 	if n.presence != gone && !n.lb.trusted() {
-		if pre, ok := n.preloads.take(mark.DefaultName(of.Service.UID)); ok && n.presence == unknown {
-			n.takePreloaded(of, pre)
-		} else if vanished, err = n.locate(ctx, of.Service, of.Params, of.Adopted); err != nil {
+		if vanished, err = n.readLoadBalancer(ctx, of); err != nil {
 			return "", err
-		}
-		if n.presence == present && n.lb.value.Status == alicloud.NLBProvisioning {
-			n.awaitCreation(of.Service)
 		}
 	}
 	if n.presence == present && !n.listeners.trusted() {
-		certificates := of.Params.Has(annotation.AdditionalCertIDs) || of.Applied != nil && len(of.Applied.Certificates) > 0 || mayHaveCertificates(of.Service)
-		if listeners, err := observe.Listeners(ctx, n.api, n.ID(), certificates); err == nil {
-			n.listeners.set(listeners)
-		} else if n.unread[model.PartListeners] = err; !n.listeners.read {
+		if err = n.readListeners(ctx, of); err != nil {
 			return "", err
 		}
 	}
@@ -132,6 +139,34 @@ func (n *nlb) read(ctx context.Context, of service.Request, _ *service.Refreshed
 		return vanished, n.readGroups(ctx, of.Service, of.Params)
 	}
 	return vanished, nil
+}
+
+// readLoadBalancer finds the load balancer, without a call where all were read together a while ago.
+func (n *nlb) readLoadBalancer(ctx context.Context, of service.Request) (vanished string, err error) {
+	if pre, ok := n.preloads.take(mark.DefaultName(of.Service.UID)); ok && n.presence == unknown {
+		n.takePreloaded(of, pre)
+	} else if vanished, err = n.locate(ctx, of.Service, of.Params, of.Adopted); err != nil {
+		return "", err
+	}
+	if n.presence == present && n.lb.value.Status == alicloud.NLBProvisioning {
+		n.awaitCreation(of.Service)
+	}
+	return vanished, nil
+}
+
+// readListeners reads the listeners, with their additional certificates where there may be any: those take a call for each TCPSSL
+// listener. What was read before stays in use where it fails.
+func (n *nlb) readListeners(ctx context.Context, of service.Request) error {
+	certificates := of.Params.Has(annotation.AdditionalCertIDs) || of.Applied != nil && len(of.Applied.Certificates) > 0 || mayHaveCertificates(of.Service)
+	listeners, err := observe.Listeners(ctx, n.api, n.ID(), certificates)
+	if err == nil {
+		n.listeners.set(listeners)
+		return nil
+	}
+	if n.unread[model.PartListeners] = err; !n.listeners.read {
+		return err
+	}
+	return nil
 }
 
 func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annotation.Params) error {

@@ -25,13 +25,8 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 		n.failures = nil
 		return n, failures // the next pass reads what is there and goes on
 	}
-	if n.busy(model.TargetLoadBalancer) {
-		if n.presence == present && n.lb.value.Status == alicloud.NLBDeleting {
-			return n, n.waiting("the NLB is being deleted")
-		}
-		if len(n.jobs) > 0 {
-			return n, n.waiting("a job of the cloud is under way")
-		}
+	if err := n.waitToRemove(); err != nil {
+		return n, err
 	}
 	if !n.lb.trusted() || n.presence == unknown {
 		if err := n.locateForRemoval(ctx, svc); err != nil {
@@ -42,23 +37,43 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 			return n, n.waiting("the NLB is being created")
 		}
 	}
-	params, _ := n.Params(svc)
+	if err := n.readForRemoval(ctx, svc); err != nil {
+		return n, err
+	}
+	return n, nil
+}
+
+// waitToRemove returns an error while jobs keep the load balancer busy. One that is being created is waited for once it was found.
+func (n *nlb) waitToRemove() error {
+	switch {
+	case !n.busy(model.TargetLoadBalancer):
+		return nil
+	case n.presence == present && n.lb.value.Status == alicloud.NLBDeleting:
+		return n.waiting("the NLB is being deleted")
+	case len(n.jobs) > 0:
+		return n.waiting("a job of the cloud is under way")
+	}
+	return nil
+}
+
+// readForRemoval reads the listeners and the groups. Unlike for other passes, what was read before does not do where a read fails:
+// what is not known would be left behind.
+func (n *nlb) readForRemoval(ctx context.Context, svc *corev1.Service) error {
 	if n.presence == present && !n.listeners.trusted() {
 		listeners, err := observe.Listeners(ctx, n.api, n.ID(), false)
 		if err != nil {
-			return n, err
+			return err
 		}
 		n.listeners.set(listeners)
 	}
-	if !n.groups.trusted() && len(n.jobs) == 0 {
-		if err := n.readGroups(ctx, svc, params); err != nil {
-			return n, err
-		}
-		if err := n.unread[model.PartGroups]; err != nil {
-			return n, err
-		}
+	if n.groups.trusted() || len(n.jobs) > 0 {
+		return nil
 	}
-	return n, nil
+	params, _ := n.Params(svc)
+	if err := n.readGroups(ctx, svc, params); err != nil {
+		return err
+	}
+	return n.unread[model.PartGroups]
 }
 
 func (n *nlb) waiting(reason string) error {
@@ -73,13 +88,8 @@ func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 		n.presence = gone
 		return nil
 	}
-	lb, err := n.ownedBy(ctx, svc, lastID)
-	if err != nil {
+	if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
 		return err
-	}
-	if lb != nil {
-		n.see(lb, false)
-		return nil
 	}
 	for _, id := range []string{lastID, asked} {
 		lb, err := n.get(ctx, id)
@@ -91,8 +101,8 @@ func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 			return nil
 		}
 	}
-	missed := asked == "" && (lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || n.maybeCreated || n.presence == unknown)
-	_, err = n.absent(ctx, lastID, missed)
+	missed := asked == "" && (n.mayHave(svc, lastID) || n.presence == unknown)
+	_, err := n.absent(ctx, lastID, missed)
 	return err
 }
 

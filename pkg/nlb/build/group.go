@@ -173,41 +173,62 @@ func (b *builder) clientIP(group *model.Group, l *model.Listener) {
 	}
 }
 
+// healthCheck sets what the annotations say of the check. Without its flag the others have no effect.
 func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *model.Listener) {
-	params, check := b.in.Params, &group.HealthCheck
+	check := &group.HealthCheck
 	check.Enabled = b.flag(annotation.HealthCheckFlag)
 	if check.Enabled == nil {
-		if l.Port == 0 {
-			target := int(port.TargetPort.IntVal)
-			check.ConnectPort = &target
-		}
+		checkTargetPort(check, port, l)
 		return
 	}
 	if !*check.Enabled {
 		return
 	}
-	if kind := b.text(annotation.HealthCheckType); kind != nil && (*kind != "udp" || l.Protocol == alicloud.NLBUDP) {
-		*kind = strings.ToUpper(*kind)
-		check.Type = kind
-	} else if kind != nil {
-		b.problem(problem.ReasonInvalidAnnotation, "%s: udp is not accepted for port %d, which is %s; accepted: tcp, http", annotation.HealthCheckType, port.Port, l.Protocol)
-	}
+	b.checkType(check, port, l)
 	check.ConnectPort, check.Healthy, check.Unhealthy = b.number(annotation.HealthCheckConnectPort), b.number(annotation.HealthyThreshold), b.number(annotation.UnhealthyThreshold)
+	checkTargetPort(check, port, l)
+	b.checkTimes(check, port, l)
+	if b.in.Params.Get(annotation.HealthCheckType) == "http" {
+		b.checkHTTP(check)
+	}
+}
+
+// checkTargetPort has the target port checked where a listener is for a range of ports: the servers of its group have no port.
+func checkTargetPort(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l *model.Listener) {
 	if l.Port == 0 {
 		target := int(port.TargetPort.IntVal)
 		check.ConnectPort = &target
 	}
+}
+
+// checkType sets the type of the check. UDP is for UDP ports only.
+func (b *builder) checkType(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l *model.Listener) {
+	kind := b.text(annotation.HealthCheckType)
+	switch {
+	case kind == nil:
+	case *kind == "udp" && l.Protocol != alicloud.NLBUDP:
+		b.problem(problem.ReasonInvalidAnnotation, "%s: udp is not accepted for port %d, which is %s; accepted: tcp, http", annotation.HealthCheckType, port.Port, l.Protocol)
+	default:
+		*kind = strings.ToUpper(*kind)
+		check.Type = kind
+	}
+}
+
+// checkTimes sets the interval and the timeout of the check. For a UDP port the interval has to be at least the timeout.
+func (b *builder) checkTimes(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l *model.Listener) {
 	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)
 	if l.Protocol == alicloud.NLBUDP && interval != nil && timeout != nil && *interval < *timeout {
 		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the UDP port %d: at least %s, which is %d",
 			annotation.HealthCheckInterval, *interval, port.Port, annotation.HealthCheckConnectTimeout, *timeout)
-	} else {
-		check.Interval, check.ConnectTimeout = interval, timeout
-	}
-	if params.Get(annotation.HealthCheckType) != "http" {
 		return
 	}
-	check.URL, check.Domain, check.Codes = b.text(annotation.HealthCheckURI), b.text(annotation.HealthCheckDomain), annotation.ListOf(params, annotation.HealthCheckHTTPCode)
+	check.Interval, check.ConnectTimeout = interval, timeout
+}
+
+// checkHTTP sets what only checks by HTTP have.
+func (b *builder) checkHTTP(check *alicloud.NLBHealthCheck) {
+	check.URL, check.Domain = b.text(annotation.HealthCheckURI), b.text(annotation.HealthCheckDomain)
+	check.Codes = annotation.ListOf(b.in.Params, annotation.HealthCheckHTTPCode)
 	if method := b.text(annotation.HealthCheckMethod); method != nil {
 		*method = strings.ToUpper(*method)
 		check.Method = method

@@ -117,8 +117,7 @@ func (b *builder) zones(want *model.Want) {
 			continue
 		}
 		there := have[at]
-		if there.VSwitchID != zone.VSwitchID || zone.PrivateIPv4 != "" && there.PrivateIPv4 != zone.PrivateIPv4 ||
-			zone.AllocationID != "" && there.AllocationID != zone.AllocationID && b.observed.LoadBalancer.AddressType == alicloud.NLBInternet {
+		if b.changesZone(&zone, &there) {
 			fixed = append(fixed, zone.ZoneID)
 		}
 		zones = append(zones, alicloud.NLBZone{ZoneID: there.ZoneID, VSwitchID: there.VSwitchID})
@@ -137,6 +136,13 @@ func (b *builder) zones(want *model.Want) {
 	if changed {
 		want.Zones = zones
 	}
+}
+
+// changesZone reports whether the annotation names something else for a zone than what is there. Addresses that it leaves out are the
+// cloud's choice, and an elastic IP address counts only while the load balancer faces the internet.
+func (b *builder) changesZone(wanted, there *alicloud.NLBZone) bool {
+	return there.VSwitchID != wanted.VSwitchID || wanted.PrivateIPv4 != "" && there.PrivateIPv4 != wanted.PrivateIPv4 ||
+		wanted.AllocationID != "" && there.AllocationID != wanted.AllocationID && b.observed.LoadBalancer.AddressType == alicloud.NLBInternet
 }
 
 // overlap counts the zones in both lists.

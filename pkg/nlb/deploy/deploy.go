@@ -108,7 +108,7 @@ const again = time.Second
 
 func (a *Applier) fail(step *model.Step, err error) {
 	a.failed[step.Target] = true
-	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(step, err))
+	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(err))
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):
 		a.Interrupted = true
@@ -164,7 +164,7 @@ func (a *Applier) job(write func() (alicloud.Job, error)) (job alicloud.Job, err
 }
 
 // explain adds what only the user can do about a refusal.
-func explain(step *model.Step, err error) error {
+func explain(err error) error {
 	if alicloud.HasCode(err, "OperationDenied.ServiceLinkedRoleNotExist") {
 		return fmt.Errorf("the account has no service-linked role AliyunServiceRoleForNlb; create the first NLB in the console, or the role in RAM: %w", err)
 	}

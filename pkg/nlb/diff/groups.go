@@ -76,37 +76,60 @@ func (d *differ) ours(group *model.Group, server *alicloud.NLBServer) bool {
 
 // servers compares the servers of a group. One that somebody else put in stands for ours, and stays as it is.
 func (d *differ) servers(want, have *model.Group) (added, changed, removed []alicloud.NLBServer) {
-	there := make(map[alicloud.NLBServerKey]*alicloud.NLBServer, len(have.Servers))
-	for i := range have.Servers {
-		if have.Servers[i].Status != alicloud.NLBServerRemoving {
-			there[key(&have.Servers[i])] = &have.Servers[i]
+	there := serversIn(have)
+	for i := range want.Servers {
+		server := &want.Servers[i]
+		present := there[key(server)]
+		switch {
+		case present == nil:
+			added = append(added, *server)
+		case !want.KeepWeights && d.differs(want, server, present):
+			changed = append(changed, *server)
 		}
 	}
+	for i := range want.Draining { // nothing new drains
+		server := &want.Draining[i]
+		if present := there[key(server)]; present != nil && d.differs(want, server, present) {
+			changed = append(changed, *server)
+		}
+	}
+	return added, changed, d.surplus(want, have, there)
+}
+
+// serversIn returns the servers that are in a group. One on its way out does not count: where it is wanted it is added again.
+func serversIn(group *model.Group) map[alicloud.NLBServerKey]*alicloud.NLBServer {
+	there := make(map[alicloud.NLBServerKey]*alicloud.NLBServer, len(group.Servers))
+	for i := range group.Servers {
+		if server := &group.Servers[i]; server.Status != alicloud.NLBServerRemoving {
+			there[key(server)] = server
+		}
+	}
+	return there
+}
+
+// differs reports whether a server of ours has to change.
+func (d *differ) differs(group *model.Group, server, present *alicloud.NLBServer) bool {
+	return d.ours(group, present) && (present.Weight != server.Weight || present.Description != server.Description)
+}
+
+// surplus returns the servers of ours that nothing asks for any more. While it is in doubt what the backends are, only those go that
+// are known to be gone.
+func (d *differ) surplus(want, have *model.Group, there map[alicloud.NLBServerKey]*alicloud.NLBServer) []alicloud.NLBServer {
 	kept := map[alicloud.NLBServerKey]bool{}
-	compare := func(servers []alicloud.NLBServer, add bool) {
+	for _, servers := range [][]alicloud.NLBServer{want.Servers, want.Draining} {
 		for i := range servers {
-			server := &servers[i]
-			kept[key(server)] = true
-			present := there[key(server)]
-			switch {
-			case present == nil && add:
-				added = append(added, *server)
-			case present == nil, !d.ours(want, present), want.KeepWeights && add:
-			case present.Weight != server.Weight || present.Description != server.Description:
-				changed = append(changed, *server)
-			}
+			kept[key(&servers[i])] = true
 		}
 	}
-	compare(want.Servers, true)
-	compare(want.Draining, false)
+	var surplus []alicloud.NLBServer
 	for i := range have.Servers {
 		server := &have.Servers[i]
 		held := want.Held.Has(server.IP) || want.Doubt && !want.Gone.Has(server.ID)
 		if there[key(server)] == server && !kept[key(server)] && !held && d.ours(want, server) {
-			removed = append(removed, *server)
+			surplus = append(surplus, *server)
 		}
 	}
-	return added, changed, removed
+	return surplus
 }
 
 // emptyGroups takes servers out, after others are in, and deletes groups that no port has any more.

@@ -18,41 +18,43 @@ func (d *differ) listeners() {
 	for i := range d.desired.Listeners {
 		want := &d.desired.Listeners[i]
 		have := d.actual.Listener(want.Key())
-		if have != nil && (have.Protocol == want.Protocol || want.Blocked) {
-			if !want.Blocked && d.mayWrite(want, have) {
+		switch {
+		case want.Blocked:
+		case have != nil && have.Protocol == want.Protocol:
+			if d.mayWrite(want, have) {
 				d.updateListener(want, have)
 			}
-			continue
-		}
-		if want.Blocked || have != nil && !d.mayReplace(want, have) {
-			continue
-		}
-		var needs []string
-		if have != nil {
-			d.deleteListener(have)
-		}
-		blocked := false
-		for k := range d.actual.Listeners {
-			other := &d.actual.Listeners[k]
-			if other == have || !other.Overlaps(want) {
-				continue
-			}
-			if !slices.Contains(gone, other) {
-				d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%q)", want.Ports(), other.ID, model.Text(other.Description))
-				blocked = true
-				break
-			}
-			d.deleteListener(other)
-			needs = append(needs, model.TargetListener(other.Key()))
-			gone = slices.DeleteFunc(gone, func(l *model.Listener) bool { return l == other })
-		}
-		if !blocked {
-			d.createListener(want, needs)
+		case have == nil || d.mayReplace(want, have):
+			gone = d.placeListener(want, have, gone)
 		}
 	}
 	for _, listener := range gone {
 		d.deleteListener(listener)
 	}
+}
+
+// placeListener creates a listener after it deleted those on its ports: the one that it replaces, nil for none, and those of gone. It
+// returns the rest of gone. On a port of any other listener it creates nothing.
+func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listener) []*model.Listener {
+	if have != nil {
+		d.deleteListener(have)
+	}
+	var needs []string
+	for i := range d.actual.Listeners {
+		other := &d.actual.Listeners[i]
+		if other == have || !other.Overlaps(want) {
+			continue
+		}
+		if !slices.Contains(gone, other) {
+			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%q)", want.Ports(), other.ID, model.Text(other.Description))
+			return gone
+		}
+		d.deleteListener(other)
+		needs = append(needs, model.TargetListener(other.Key()))
+		gone = slices.DeleteFunc(gone, func(l *model.Listener) bool { return l == other })
+	}
+	d.createListener(want, needs)
+	return gone
 }
 
 // unwanted are the listeners of ours that no port has any more.

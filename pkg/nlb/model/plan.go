@@ -55,8 +55,11 @@ const (
 	TargetAccess       = "sg"
 )
 
-// TargetGroup and TargetListener are the targets of steps on a group and on a listener.
-func TargetGroup(name string) string   { return "group:" + name }
+// TargetGroup is the target of steps on a server group. One of a port goes by its name, because it has no id before it is created; one
+// that no port has any more goes by its id.
+func TargetGroup(name string) string { return "group:" + name }
+
+// TargetListener is the target of steps on a listener. It is the listener's key, which is the same before and after its creation.
 func TargetListener(key string) string { return key }
 
 // Step is one write. A step waits for jobs on what it locks and on what it needs, and is left out where an earlier step on one of

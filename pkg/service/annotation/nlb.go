@@ -209,11 +209,11 @@ var nlbRules = slices.Concat(healthCheckRules(), []rule{
 })
 
 func healthCheckRules() []rule {
-	var rules []rule
+	var found []rule
 	for _, suffix := range healthChecks {
-		rules = append(rules, rule{without(suffix, has(HealthCheckFlag)), nil, fmt.Sprintf("%s has no effect without %s", suffix, HealthCheckFlag)})
+		found = append(found, rule{without(suffix, has(HealthCheckFlag)), nil, fmt.Sprintf("%s has no effect without %s", suffix, HealthCheckFlag)})
 	}
-	return rules
+	return found
 }
 
 // ZonesOf returns the zones of the annotation zone-maps, nothing where its value was refused.
