@@ -178,7 +178,7 @@ func TestBadInput(t *testing.T) {
 				t.Helper()
 				return []string{good(t, w), cidr, "--endpoints=ros=127.0.0.1:1"}
 			},
-			[]string{"--endpoints: ros", "accepted: one of slb, vpc, ecs, sts, metadata"},
+			[]string{"--endpoints: ros", "accepted: one of slb, nlb, vpc, ecs, sts, metadata"},
 		},
 		"bad endpoint": {
 			func(t *testing.T, w world) []string {
