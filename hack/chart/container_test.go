@@ -109,7 +109,11 @@ func (c *container) env() []string {
 	var env []string
 	for _, variable := range c.spec.Containers[0].Env {
 		value := c.inside(variable.Value)
-		if from := variable.ValueFrom; from != nil {
+		switch from := variable.ValueFrom; {
+		case from == nil:
+		case from.ResourceFieldRef != nil: // limits.memory, the only one
+			value = fmt.Sprint(c.spec.Containers[0].Resources.Limits.Memory().Value())
+		default:
 			secret, err := c.client.CoreV1().Secrets(c.namespace).Get(c.Context(), from.SecretKeyRef.Name, metav1.GetOptions{})
 			if err != nil {
 				c.Fatal(err)
