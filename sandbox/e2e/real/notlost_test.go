@@ -48,7 +48,9 @@ func TestNothingIsLost(t *testing.T) {
 	s.trap("key of another account", s.strangersKey)
 	s.trap("kubelets fall silent", s.silence)
 	for i, answer := range clouds.Answers(t, sandbox.url, "*") {
-		if answer.Least == 0 { // late answers take too long here; light nodes have them
+		// Late answers take too long here; light nodes have them. That half of a list is missing cannot be seen where ECS pages by token, and
+		// the manager here waits one second for its proof instead of minutes.
+		if answer.Least == 0 && !strings.HasPrefix(answer.Name, "half of") {
 			s.trap(answer.Name, func(t *testing.T) {
 				if i == 0 {
 					s.release(t, 3, 4)
