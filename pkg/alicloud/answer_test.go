@@ -212,3 +212,19 @@ func TestListenersAddUp(t *testing.T) {
 		t.Errorf("%v and %v, want an ambiguous error", found, err)
 	}
 }
+
+// TestInstancesAddUp: half a list of instances or network interfaces is no answer, or the other half would count as released.
+func TestInstancesAddUp(t *testing.T) {
+	t.Parallel()
+	half, empty := `{"RequestId":"r","TotalCount":2,"Instances":{"Instance":[{"InstanceId":"i-1"}]}}`, `{"RequestId":"r","TotalCount":2,"Instances":{"Instance":[]}}`
+	for name, query := range map[string]alicloud.InstanceQuery{"by id": {IDs: []string{"i-1", "i-2"}}, "by address": {PrivateIPs: []string{"10.0.0.1"}}} {
+		if found, err := answering(t, script(half, empty)).DescribeInstances(t.Context(), query); !alicloud.IsAmbiguous(err) {
+			t.Errorf("instances %s: %v and %v, want an ambiguous error", name, found, err)
+		}
+	}
+	interfaces := `{"RequestId":"r","TotalCount":1,"NetworkInterfaceSets":{"NetworkInterfaceSet":[]}}`
+	found, err := answering(t, script(interfaces)).DescribeNetworkInterfaces(t.Context(), alicloud.NetworkInterfaceQuery{IDs: []string{"eni-1"}})
+	if !alicloud.IsAmbiguous(err) {
+		t.Errorf("interfaces: %v and %v, want an ambiguous error", found, err)
+	}
+}

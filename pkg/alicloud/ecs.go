@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/aliyun/alibaba-cloud-sdk-go/sdk/responses"
 )
 
 // MaxInstancesPerCall is how many ids or addresses one ECS query takes, and its largest page.
@@ -75,19 +73,18 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 		filter, values = "PrivateIpAddresses", query.PrivateIPs
 	}
 	if len(values) == 0 {
-		return c.describeInstances(ctx, params{}.set("VpcId", query.VPCID), nil, query.FirstPage)
+		return c.listInstances(ctx, params{}.set("VpcId", query.VPCID), query.FirstPage)
 	}
 	var all []Instance
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
 		in := params{}.set("VpcId", query.VPCID).setJSON(filter, chunk)
+		var asked []string
 		if len(query.PrivateIPs) > 0 {
 			in["InstanceNetworkType"] = networkTypeVPC // without it the filter by address is documented to have no effect
-		}
-		var asked []string
-		if len(query.PrivateIPs) == 0 {
+		} else {
 			asked = chunk
 		}
-		part, err := c.describeInstances(ctx, in, asked, false)
+		part, err := c.describeInstances(ctx, in, asked)
 		if err != nil {
 			return nil, err
 		}
@@ -96,8 +93,28 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 	return all, nil
 }
 
-// describeInstances reads the first page or all. Where instances were asked for by id, another one is an error.
-func (c *Client) describeInstances(ctx context.Context, in params, asked []string, firstPage bool) ([]Instance, error) {
+// describeInstances reads at most [MaxInstancesPerCall] instances. It reads by page number, whose TotalCount counts: half a list would
+// otherwise pass for all of it. Where instances were asked for by id, another one is an error.
+// Source: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-describeinstances.
+func (c *Client) describeInstances(ctx context.Context, in params, asked []string) ([]Instance, error) {
+	return pages("DescribeInstances", func(number int) (page[Instance], error) {
+		in.setInt("PageNumber", number).setInt("PageSize", MaxInstancesPerCall)
+		out := &describeInstancesResponse{answer: newAnswer()}
+		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
+			return page[Instance]{}, err
+		}
+		found := out.instances()
+		for _, instance := range found {
+			if asked != nil && !slices.Contains(asked, instance.ID) {
+				return page[Instance]{}, out.unusable("DescribeInstances", "asked for %d instances by id, got %q", len(asked), instance.ID)
+			}
+		}
+		return page[Instance]{out.answer, found, out.TotalCount}, nil
+	})
+}
+
+// listInstances reads the first page or all. It reads by token, as the source advises for long lists; TotalCount is invalid there.
+func (c *Client) listInstances(ctx context.Context, in params, firstPage bool) ([]Instance, error) {
 	in.setInt("MaxResults", MaxInstancesPerCall)
 	var all []Instance
 	for {
@@ -105,13 +122,7 @@ func (c *Client) describeInstances(ctx context.Context, in params, asked []strin
 		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
 			return nil, err
 		}
-		for i := range out.Instances.Instance {
-			instance := out.Instances.Instance[i].instance()
-			if asked != nil && !slices.Contains(asked, instance.ID) {
-				return nil, out.unusable("DescribeInstances", "asked for %d instances by id, got %q", len(asked), instance.ID)
-			}
-			all = append(all, instance)
-		}
+		all = append(all, out.instances()...)
 		more, err := in.nextPage(out.answer, "DescribeInstances", out.NextToken)
 		if err != nil {
 			return nil, err
@@ -124,8 +135,17 @@ func (c *Client) describeInstances(ctx context.Context, in params, asked []strin
 
 type describeInstancesResponse struct {
 	answer
-	NextToken string
-	Instances struct{ Instance []wireInstance }
+	TotalCount *int
+	NextToken  string
+	Instances  struct{ Instance []wireInstance }
+}
+
+func (r *describeInstancesResponse) instances() []Instance {
+	all := make([]Instance, len(r.Instances.Instance))
+	for i := range r.Instances.Instance {
+		all[i] = r.Instances.Instance[i].instance()
+	}
+	return all
 }
 
 type ipList struct{ IpAddress []string }
@@ -223,30 +243,30 @@ func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInt
 	filter, values := query.filter()
 	var all []NetworkInterface
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
-		in := params{}.set("VpcId", query.VPCID).setList(filter, chunk).setInt("MaxResults", MaxInstancesPerCall)
-		for {
+		in := params{}.set("VpcId", query.VPCID).setList(filter, chunk)
+		part, err := pages("DescribeNetworkInterfaces", func(number int) (page[NetworkInterface], error) {
+			in.setInt("PageNumber", number).setInt("PageSize", MaxInstancesPerCall)
 			out := &describeInterfacesResponse{answer: newAnswer()}
 			if err := c.call(ctx, "DescribeNetworkInterfaces", productECS, in, out); err != nil {
-				return nil, err
+				return page[NetworkInterface]{}, err
 			}
+			var found []NetworkInterface
 			for i := range out.NetworkInterfaceSets.NetworkInterfaceSet {
-				all = append(all, out.NetworkInterfaceSets.NetworkInterfaceSet[i].networkInterface())
+				found = append(found, out.NetworkInterfaceSets.NetworkInterfaceSet[i].networkInterface())
 			}
-			more, err := in.nextPage(out.answer, "DescribeNetworkInterfaces", out.NextToken)
-			if err != nil {
-				return nil, err
-			}
-			if !more {
-				break
-			}
+			return page[NetworkInterface]{out.answer, found, out.TotalCount}, nil
+		})
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, part...)
 	}
 	return all, nil
 }
 
 type describeInterfacesResponse struct {
 	answer
-	NextToken            string
+	TotalCount           *int
 	NetworkInterfaceSets struct{ NetworkInterfaceSet []wireInterface }
 }
 
@@ -276,8 +296,7 @@ func (w *wireInterface) networkInterface() NetworkInterface {
 // addresses are. Repeating it is harmless.
 func (c *Client) DisableSourceDestCheck(ctx context.Context, interfaceID string) error {
 	in := params{"NetworkInterfaceId": interfaceID, "SourceDestCheck": "false"}
-	out := &responses.BaseResponse{}
-	if err := c.call(ctx, "ModifyNetworkInterfaceAttribute", productECS, in, out); err != nil {
+	if err := c.call(ctx, "ModifyNetworkInterfaceAttribute", productECS, in, plainAnswer()); err != nil {
 		return fmt.Errorf("switch off the source/destination check of %s: %w", interfaceID, err)
 	}
 	return nil

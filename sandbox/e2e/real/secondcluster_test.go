@@ -16,6 +16,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -184,7 +185,8 @@ func (g secondCluster) apply(t *testing.T, manifest string) {
 	g.kubectl(t, manifest, "apply", "-f", "-")
 }
 
-// sharedLoadBalancer makes an internet load balancer with a listener and an empty vServer group, as its owner does by hand.
+// sharedLoadBalancer makes an internet load balancer with a listener and an empty vServer group, as its owner does by hand. Its tag lets
+// clusters with the literal cluster ID use it, as the manifest's policy of reuse demands.
 func sharedLoadBalancer(t *testing.T) (lb alicloud.LoadBalancer, group string) {
 	t.Helper()
 	client := cloudClient(t)
@@ -197,6 +199,9 @@ func sharedLoadBalancer(t *testing.T) (lb alicloud.LoadBalancer, group string) {
 			t.Error(err)
 		}
 	})
+	if err := client.TagLoadBalancer(t.Context(), lb.ID, []alicloud.Tag{{Key: mark.TagAllow, Value: "clusterid"}}); err != nil {
+		t.Fatal(err)
+	}
 	if group, err = client.CreateVServerGroup(t.Context(), lb.ID, "shared", nil); err != nil {
 		t.Fatal(err)
 	}
