@@ -105,6 +105,7 @@ lint: shellcheck ## Run golangci-lint on all modules
 generate: ## Render deploy/ from the chart, and the reference pages from the code
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh -update .
 	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
+	$(GO) test ./pkg/service/annotation -run TestAdmissionKeysAreFresh -update
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update

@@ -5,7 +5,7 @@ package deploy
 
 import "embed"
 
-// Files holds ccm.yaml, provider-initor.yaml, example-service.yaml and cloud-config.sh.
+// Files holds the manifests and cloud-config.sh.
 //
-//go:embed ccm.yaml provider-initor.yaml example-service.yaml cloud-config.sh
+//go:embed *.yaml cloud-config.sh
 var Files embed.FS

@@ -84,9 +84,11 @@ func TestManagerHasNoBroadRight(t *testing.T) {
 func TestManifestsHoldWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"ccm.yaml":             {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget"},
-		"example-service.yaml": {"Deployment", "Service"},
-		"provider-initor.yaml": {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob"},
+		"admission-policy.yaml":       {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"admission-restrictions.yaml": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"ccm.yaml":                    {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget"},
+		"example-service.yaml":        {"Deployment", "Service"},
+		"provider-initor.yaml":        {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob"},
 	} {
 		kinds := manifests(t, name)
 		for _, kind := range want {

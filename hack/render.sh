@@ -28,10 +28,22 @@ initor() {
     --set initializer.enabled=true --set routes.enabled=false --show-only templates/initializer.yaml
 }
 
+policy() {
+  render 'Policies for the annotations of Services. Require Kubernetes 1.30 or later.' \
+    --kube-version 1.30.0 --set routes.enabled=false --show-only templates/admission-policy.yaml --show-only templates/admission-unknown-keys.yaml
+}
+
+restrictions() {
+  render 'Allows public and existing load balancers only in namespaces with the label alicloud-ccm/internet=allowed. Requires Kubernetes 1.30 or later.' \
+    --kube-version 1.30.0 --set routes.enabled=false --values hack/restrictions.yaml --show-only templates/admission-restrictions.yaml
+}
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 ccm >"$scratch/ccm.yaml"
 initor >"$scratch/provider-initor.yaml"
+policy >"$scratch/admission-policy.yaml"
+restrictions >"$scratch/admission-restrictions.yaml"
 
 for file in "$scratch"/*.yaml; do
   target=deploy/$(basename "$file")

@@ -36,8 +36,12 @@ var settings = map[string][]string{
 	"certificate":     {"metrics.serviceMonitor.enabled=true", "serving.tlsSecretName=ccm-tls"},
 	"no policy":       {"admissionPolicy.enabled=false"},
 	"warning policy":  {"admissionPolicy.action=Warn"},
-	"no budget":       {"podDisruptionBudget.enabled=false"},
-	"initializer":     {"initializer.enabled=true", "initializer.image.tag=v9"},
+	"restrictions": {
+		"admissionPolicy.restrictions[0].name=a", "admissionPolicy.restrictions[0].namespaceSelector.matchLabels.team=a", "admissionPolicy.restrictions[0].annotations={loadbalancer-id,loadbalancer-spec}",
+		"admissionPolicy.restrictions[1].name=b", "admissionPolicy.restrictions[1].namespaceSelector.matchLabels.team=b", "admissionPolicy.restrictions[1].addressTypes={intranet}", "admissionPolicy.restrictions[1].action=Warn",
+	},
+	"no budget":   {"podDisruptionBudget.enabled=false"},
+	"initializer": {"initializer.enabled=true", "initializer.image.tag=v9"},
 	"initializer, jobs": {
 		"initializer.enabled=true", "initializer.driver=job", "initializer.nodes={node-1,node-2}", "initializer.cloudConfig.configMapName=cloud-config",
 		"initializer.extraArgs[0]=--require-ecs",

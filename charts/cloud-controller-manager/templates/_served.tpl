@@ -1,0 +1,46 @@
+{{- /* ccm.served is a CEL expression: whether the object .object is a Service that this project's manager has a load balancer for. */ -}}
+{{- define "ccm.served" -}}
+{{ .object }}.spec.?type.orValue('') == 'LoadBalancer'
+&& {{ .object }}.spec.?loadBalancerClass.orValue('alibabacloud.com/clb') in ['alibabacloud.com/clb', 'alibabacloud.com/nlb']
+&& {{ .object }}.metadata.?annotations['service.beta.kubernetes.io/class'].orValue('') == ''
+&& {{ .object }}.metadata.?annotations['service.beta.kubernetes.io/alibaba-cloud-loadbalancer-tunnel-type']
+.or({{ .object }}.metadata.?annotations['service.beta.kubernetes.io/alicloud-loadbalancer-tunnel-type']).orValue('').trim() == ''
+{{- end -}}
+
+{{- /* ccm.servedConditions selects these Services in the policies of keys. */ -}}
+{{- define "ccm.servedConditions" -}}
+- name: served
+  expression: >-
+    {{- include "ccm.served" (dict "object" "object") | nindent 4 }}
+# Its finalizers must go, whatever its annotations say.
+- name: not-being-deleted
+  expression: "!has(object.metadata.deletionTimestamp)"
+{{- end -}}
+
+{{- /* ccm.annotationOr is a CEL expression: the value of the annotation .name in the map .map as the manager reads it, or .default. */ -}}
+{{- define "ccm.annotationOr" -}}
+[{{ .map }}[?'service.beta.kubernetes.io/alibaba-cloud-{{ .name }}'].or({{ .map }}[?'service.beta.kubernetes.io/alicloud-{{ .name }}']).orValue('').trim().lowerAscii()]
+      .map(t, t == '' ? '{{ .default }}' : t)[0]
+{{- end -}}
+
+{{- /* ccm.keysOf lists the keys of annotations, with either prefix. */ -}}
+{{- define "ccm.keysOf" -}}
+{{- $keys := list -}}
+{{- range . -}}
+{{- $keys = concat $keys (list (print "service.beta.kubernetes.io/alibaba-cloud-" .) (print "service.beta.kubernetes.io/alicloud-" .)) -}}
+{{- end -}}
+{{- toJson $keys -}}
+{{- end -}}
+
+{{- /* ccm.checkRestriction rejects a restriction that would have no effect. */ -}}
+{{- define "ccm.checkRestriction" -}}
+{{- if not (or .restriction.annotations .restriction.addressTypes) -}}
+{{- fail (printf "admissionPolicy.restrictions: %q restricts nothing; set annotations, addressTypes or both" .restriction.name) -}}
+{{- end -}}
+{{- $known := concat (fromJsonArray (include "ccm.annotationsOfCLB" .)) (fromJsonArray (include "ccm.annotationsOfNLB" .)) -}}
+{{- range .restriction.annotations -}}
+{{- if not (has . $known) -}}
+{{- fail (printf "admissionPolicy.restrictions: %q restricts the annotation %q, which does not exist; accepted: names without prefix, for example loadbalancer-id" $.restriction.name .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

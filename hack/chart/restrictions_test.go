@@ -1,0 +1,271 @@
+package chart
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+)
+
+// intranetOnly are the values of the restriction in deploy/.
+const intranetOnly = ` --values hack/restrictions.yaml`
+
+// warnings collects the warnings of an API server.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string // guarded by mu
+}
+
+func (w *warnings) HandleWarningHeader(code int, _ string, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if code == 299 { // https://www.rfc-editor.org/rfc/rfc9111#name-warning
+		w.texts = append(w.texts, text)
+	}
+}
+
+// take returns the warnings since the last call.
+func (w *warnings) take() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := strings.Join(w.texts, "\n")
+	w.texts = nil
+	return text
+}
+
+// asker asks a real API server whether Services would be admitted in a namespace.
+type asker struct {
+	*sandbox
+	client   kubernetes.Interface
+	warnings *warnings
+}
+
+func (s *sandbox) asker() asker {
+	s.Helper()
+	a := asker{sandbox: s, warnings: &warnings{}}
+	config := rest.CopyConfig(s.config)
+	config.WarningHandler = a.warnings
+	var err error
+	if a.client, err = kubernetes.NewForConfig(config); err != nil {
+		s.Fatal(err)
+	}
+	return a
+}
+
+func (a asker) create(namespace string, svc *corev1.Service) error {
+	a.Helper()
+	_, err := a.client.CoreV1().Services(namespace).Create(a.Context(), svc, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
+}
+
+// ofNLB is a Service with the class of NLBs.
+func ofNLB(svc *corev1.Service) *corev1.Service {
+	svc.Spec.LoadBalancerClass = ptr.To("alibabacloud.com/nlb")
+	return svc
+}
+
+// TestRestrictions asks a real API server which address types and annotations namespaces may use, with the files in deploy/ and with the
+// chart, and what it answers to unknown keys.
+func TestRestrictions(t *testing.T) {
+	s := newSandbox(t, helm4)
+	s.must("kubectl create namespace tenant && kubectl create namespace open && kubectl label namespace open alicloud-ccm/internet=allowed")
+	public := service()
+	public.Name = "public"
+	if _, err := s.client.CoreV1().Services("tenant").Create(t.Context(), public, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a := s.asker()
+	s.must("kubectl apply -f deploy/admission-policy.yaml -f deploy/admission-restrictions.yaml")
+	a.judges()
+	a.keepsOldServices()
+	s.must("kubectl delete -f deploy/admission-policy.yaml -f deploy/admission-restrictions.yaml")
+	a.judgesNothing()
+
+	s.must("helm install " + release + s.emulated() + intranetOnly)
+	a.judges()
+	old := service(annotationPrefix+"loadbalancer-adress-type", "intranet")
+	old.Name = "old"
+	if _, err := s.client.CoreV1().Services("open").Create(t.Context(), old, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.must("helm upgrade " + release + " --reset-then-reuse-values --set admissionPolicy.unknownKeys=Deny")
+	a.deniesUnknownKeys()
+	s.must("helm upgrade " + release + " --reset-then-reuse-values --set admissionPolicy.enabled=false --set-json admissionPolicy.restrictions=[]")
+	a.judgesNothing()
+}
+
+// judges asks about every case once the policies are in force.
+func (a asker) judges() {
+	a.Helper()
+	a.until("the policies are in force", func(context.Context) string {
+		err := a.create("tenant", service(annotationPrefix+"loadbalancer-adress-type", "intranet"))
+		if !apierrors.IsForbidden(err) || !strings.Contains(a.warnings.take(), "adress-type") {
+			return "a public load balancer is admitted: " + text(err)
+		}
+		return ""
+	})
+	for name, test := range restrictionCases() {
+		err := a.create("tenant", test.svc)
+		switch {
+		case test.refused == "" && err != nil:
+			a.Errorf("%s: %v, want it admitted", name, err)
+		case test.refused != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.refused)):
+			a.Errorf("%s: %v, want a refusal that says %q", name, err, test.refused)
+		}
+		if err := a.create("open", test.svc); err != nil {
+			a.Errorf("%s, in a namespace with the label: %v", name, err)
+		}
+	}
+	a.warnsOfUnknownKeys()
+}
+
+type restrictionCase struct {
+	svc *corev1.Service
+	// refused is a part of the refusal, "" for none.
+	refused string
+}
+
+func restrictionCases() map[string]restrictionCase {
+	const public = "load balancers of the address type internet are not allowed in namespace tenant; set " + annotationPrefix + "loadbalancer-address-type to intranet"
+	intranet := []string{annotationPrefix + "loadbalancer-address-type", "intranet"}
+	clusterIP := service()
+	clusterIP.Spec.Type = corev1.ServiceTypeClusterIP
+	foreign := service()
+	foreign.Spec.LoadBalancerClass = ptr.To("example.com/other")
+	return map[string]restrictionCase{
+		"public by default":           {service(), public},
+		"public":                      {service(annotationPrefix+"loadbalancer-address-type", "Internet"), public},
+		"public by an empty value":    {service(annotationPrefix+"loadbalancer-address-type", "", olderPrefix+"loadbalancer-address-type", "intranet"), public},
+		"newer key wins":              {service(annotationPrefix+"loadbalancer-address-type", "internet", olderPrefix+"loadbalancer-address-type", "intranet"), public},
+		"public NLB":                  {ofNLB(service()), public},
+		"intranet":                    {service(intranet...), ""},
+		"intranet, older key":         {service(olderPrefix+"loadbalancer-address-type", " Intranet "), ""},
+		"NLB with public IPv6":        {ofNLB(service(append(intranet, annotationPrefix+"loadbalancer-ipv6-address-type", "internet")...)), "IPv6 addresses of the type internet"},
+		"existing CLB":                {service(append(intranet, annotationPrefix+"loadbalancer-id", "lb-1")...), annotationPrefix + "loadbalancer-id: not allowed in namespace tenant"},
+		"existing CLB, older key":     {service(append(intranet, olderPrefix+"loadbalancer-id", "lb-1")...), olderPrefix + "loadbalancer-id: not allowed"},
+		"an empty value is no value":  {service(append(intranet, annotationPrefix+"loadbalancer-id", " ")...), ""},
+		"no load balancer":            {clusterIP, ""},
+		"another class":               {foreign, ""},
+		"another class by annotation": {service("service.beta.kubernetes.io/class", "other"), ""},
+	}
+}
+
+// keepsOldServices: a public Service from before the restriction may change, but not into something else that is restricted, and one that
+// another controller served does not count as one from before.
+func (a asker) keepsOldServices() {
+	a.Helper()
+	services := a.client.CoreV1().Services("tenant")
+	change := func(name string, edit func(*corev1.Service)) error {
+		svc, err := services.Get(a.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			a.Fatal(err)
+		}
+		edit(svc)
+		_, err = services.Update(a.Context(), svc, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	set := func(key, value string) func(*corev1.Service) {
+		return func(svc *corev1.Service) { svc.Annotations = map[string]string{key: value} }
+	}
+	if err := change("public", set("example.com/a", "b")); err != nil {
+		a.Errorf("change of an old Service: %v", err)
+	}
+	if err := change("public", set(annotationPrefix+"loadbalancer-address-type", "internet")); err != nil {
+		a.Errorf("the default, written out: %v", err)
+	}
+	if err := change("public", set(annotationPrefix+"loadbalancer-id", "lb-1")); !apierrors.IsForbidden(err) {
+		a.Errorf("an old Service may go to an existing CLB: %v", err)
+	}
+	foreign := service("service.beta.kubernetes.io/class", "other")
+	foreign.Name = "foreign"
+	if _, err := services.Create(a.Context(), foreign, metav1.CreateOptions{}); err != nil {
+		a.Fatal(err)
+	}
+	if err := change("foreign", func(svc *corev1.Service) { svc.Annotations = nil }); !apierrors.IsForbidden(err) {
+		a.Errorf("a Service of another controller may become public: %v", err)
+	}
+}
+
+// warnsOfUnknownKeys: an unknown key is admitted, with a warning that names it, once.
+func (a asker) warnsOfUnknownKeys() {
+	a.Helper()
+	for name, test := range map[string]struct {
+		svc  *corev1.Service
+		want []string // parts of the warning; none: no warning
+	}{
+		"misspelt":                 {service(annotationPrefix+"loadbalancer-adress-type", "intranet"), []string{annotationPrefix + "loadbalancer-adress-type", "no such annotation of a CLB"}},
+		"without loadbalancer-":    {service(annotationPrefix+"address-type", "intranet"), []string{annotationPrefix + "address-type"}},
+		"older prefix":             {service(olderPrefix+"loadbalancer-adress-type", "intranet"), []string{olderPrefix + "loadbalancer-adress-type"}},
+		"of an NLB":                {service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1"), []string{"loadbalancer-zone-maps: no such annotation of a CLB"}},
+		"on an NLB":                {ofNLB(service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1")), nil},
+		"of a CLB, on an NLB":      {ofNLB(service(annotationPrefix+"loadbalancer-spec", "slb.s1.small")), []string{"loadbalancer-spec: no such annotation of an NLB"}},
+		"known":                    {service(annotationPrefix+"loadbalancer-address-type", "intranet"), nil},
+		"of a private zone":        {service(annotationPrefix+"private-zone-name", "example.com"), nil},
+		"of others":                {service("example.com/adress-type", "intranet"), nil},
+		"of another load balancer": {service("service.beta.kubernetes.io/class", "other", annotationPrefix+"loadbalancer-adress-type", "intranet"), nil},
+	} {
+		a.warnings.take()
+		err := a.create("open", test.svc)
+		warned := a.warnings.take()
+		missing := slices.ContainsFunc(test.want, func(want string) bool { return !strings.Contains(warned, want) })
+		if err != nil || missing || (warned != "") != (len(test.want) > 0) {
+			a.Errorf("%s: the API server warns %q and answers %v, want a warning that holds %q", name, warned, err, test.want)
+		}
+	}
+}
+
+func (a asker) deniesUnknownKeys() {
+	a.Helper()
+	misspelt := service(annotationPrefix+"loadbalancer-adress-type", "intranet")
+	a.until("unknown keys are denied", func(context.Context) string {
+		if err := a.create("open", misspelt); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "adress-type") {
+			return "a misspelt key is admitted: " + text(err)
+		}
+		return ""
+	})
+	old, err := a.client.CoreV1().Services("open").Get(a.Context(), "old", metav1.GetOptions{})
+	if err != nil {
+		a.Fatal(err)
+	}
+	old.Labels = map[string]string{"changed": "true"}
+	if _, err := a.client.CoreV1().Services("open").Update(a.Context(), old, metav1.UpdateOptions{}); err != nil {
+		a.Errorf("change of a Service that had an unknown key before: %v", err)
+	}
+}
+
+func (a asker) judgesNothing() {
+	a.Helper()
+	a.until("nothing is judged any more", func(context.Context) string {
+		a.warnings.take()
+		err := a.create("tenant", service(annotationPrefix+"loadbalancer-adress-type", "intranet"))
+		return text(err) + a.warnings.take()
+	})
+}
+
+// TestRestrictionsAreRefused holds mistakes in restrictions, which would let everything pass, to an error.
+func TestRestrictionsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ json, version, want string }{
+		"nothing":       {`[{"name":"a","namespaceSelector":{}}]`, "1.30.0", `"a" restricts nothing`},
+		"misspelt":      {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-ids"]}]`, "1.30.0", `"loadbalancer-ids", which does not exist`},
+		"no selector":   {`[{"name":"a","annotations":["loadbalancer-id"]}]`, "1.30.0", "namespaceSelector"},
+		"address type":  {`[{"name":"a","namespaceSelector":{},"addressTypes":["private"]}]`, "1.30.0", "intranet"},
+		"old cluster":   {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-id"]}]`, "1.29.0", "they need 1.30 or later"},
+		"unknown field": {`[{"name":"a","namespaceSelector":{},"annotation":["loadbalancer-id"]}]`, "1.30.0", "annotation"},
+	} {
+		for helm, pkg := range helms {
+			got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", test.version, "--set-json", "admissionPolicy.restrictions=" + test.json}, arguments(nil)...)...)
+			if got.code == 0 || !strings.Contains(got.stderr, test.want) {
+				t.Errorf("%s, %s: exit code %d, %s, want an error that says %q", helm, name, got.code, got.stderr, test.want)
+			}
+		}
+	}
+}
