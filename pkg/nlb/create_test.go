@@ -23,9 +23,7 @@ func udp(port int32) func(*corev1.Service) {
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1", "n2", "n3")
-		w.put(newService("web", testkit.TCP(80)))
-		w.converge("web")
+		w.serve(3, testkit.TCP(80))
 		if got, want := writes(w.calls()), []string{"CreateLoadBalancer", "CreateServerGroup", "AddServersToServerGroup", "CreateListener"}; !slices.Equal(got, want) {
 			t.Errorf("writes %v, want %v", got, want)
 		}
@@ -53,9 +51,7 @@ func TestCreate(t *testing.T) {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1", "n2")
-		w.put(newService("web", testkit.TCP(80, 443), udp(53)))
-		w.converge("web")
+		w.serve(2, testkit.TCP(80, 443), udp(53))
 		w.calls()
 		w.remove("web")
 		w.converge("web")
@@ -75,9 +71,7 @@ func TestDelete(t *testing.T) {
 func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1", "n2")
-		w.put(newService("web", testkit.TCP(80), udp(80)))
-		w.converge("web")
+		w.serve(2, testkit.TCP(80), udp(80))
 		w.calls()
 		w.addNodes("n3")
 		w.converge("web")
@@ -101,9 +95,7 @@ func TestNodesComeAndGo(t *testing.T) {
 func TestUDPGroupIsNotCheckedByTCP(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", udp(53)))
-		w.converge("web")
+		w.serve(1, udp(53))
 		if group := w.groups("web")[0]; *group.HealthCheck.Enabled || group.Protocol != alicloud.NLBUDP {
 			t.Errorf("group %+v", group)
 		}

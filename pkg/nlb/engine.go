@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,10 +37,6 @@ type API interface {
 	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
 }
 
-// goneOver is how long an NLB must be missing, by id and by tag, before it counts as gone. Replicas and the index of tags lag by a
-// second or so.
-const goneOver = 5 * time.Second
-
 // engine reads and writes NLBs.
 type engine struct {
 	api      API
@@ -49,7 +44,7 @@ type engine struct {
 	services corelisters.ServiceLister
 	memory   deploy.Memory
 	awaits   awaits
-	preloads preloads
+	preloads service.Preloads[preload] // by the value of the owner tag
 }
 
 var _ service.Engine = (*engine)(nil)
@@ -118,11 +113,11 @@ func (n nlb) ID() string {
 	if n.presence != present {
 		return ""
 	}
-	return n.lb.value.ID
+	return n.lb.Value.ID
 }
 
 // Address implements service.Balancer.
-func (n nlb) Address() string { return n.lb.value.DNSName }
+func (n nlb) Address() string { return n.lb.Value.DNSName }
 
 // Reused implements service.Balancer.
 func (n nlb) Reused() bool { return n.presence == present && n.reused }
@@ -146,9 +141,9 @@ func (n nlb) Invalidate(reason string) service.Balancer {
 
 // InvalidateShared implements service.Balancer. Several Services may have backend servers in one server group.
 func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
-	for _, group := range n.groups.value {
+	for _, group := range n.groups.Value {
 		if slices.Contains(ids, group.ID) {
-			n.groups.doubt = reason
+			n.groups.Invalidate(reason)
 			return n, true
 		}
 	}
@@ -164,20 +159,20 @@ func (n nlb) Recorded(applied service.Record) service.Record {
 // Status implements service.Balancer. The address is a name; it is shown once a listener runs.
 func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 	shown := service.Shown{Balancer: n}
-	if n.presence != present || n.lb.value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
+	if n.presence != present || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
 		return shown
 	}
 	if !n.Reused() && !n.runs() {
 		return shown
 	}
-	shown.Status = statusOf(&n.lb.value, params)
+	shown.Status = statusOf(&n.lb.Value, params)
 	return shown
 }
 
 // runs reports whether a listener of the Service runs.
 func (n nlb) runs() bool {
-	for i := range n.listeners.value {
-		listener := &n.listeners.value[i]
+	for i := range n.listeners.Value {
+		listener := &n.listeners.Value[i]
 		if !n.busy(model.TargetListener(listener.Key())) && (listener.Status == alicloud.NLBListenerRunning || listener.Status == configuring) {
 			return true
 		}

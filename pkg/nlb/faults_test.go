@@ -24,9 +24,7 @@ type operation struct {
 func operations() []operation {
 	created := func(change ...func(*corev1.Service)) func(*world) {
 		return func(w *world) {
-			w.addNodes("n1", "n2")
-			w.put(newService("web", append([]func(*corev1.Service){testkit.TCP(80), udp(53)}, change...)...))
-			w.converge("web")
+			w.serve(2, append([]func(*corev1.Service){testkit.TCP(80), udp(53)}, change...)...)
 		}
 	}
 	change := func(changes ...func(*corev1.Service)) func(*world) {

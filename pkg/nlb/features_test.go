@@ -35,9 +35,7 @@ func (w *world) listener(id string, at int) alicloud.NLBListener {
 func TestMissingZones(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps)))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps))
 		mustTell(t, w.newEvents(), "loadbalancer-zone-maps: an NLB needs its zones and vSwitches")
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
@@ -48,12 +46,10 @@ func TestMissingZones(t *testing.T) {
 func TestEveryListenerSetting(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(443), with(annotation.ProtocolPort, "TCPSSL:443"), with(annotation.CertID, "cert-1"), with(annotation.CACert, "on"),
+		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "TCPSSL:443"), with(annotation.CertID, "cert-1"), with(annotation.CACert, "on"),
 			with(annotation.CACertID, "ca-1"), with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"), with(annotation.ALPN, "on"), with(annotation.ALPNPolicy, "HTTP2Preferred"),
 			with(annotation.IdleTimeout, "300"), with(annotation.Cps, "1000"), with(annotation.ProxyProtocol, "on"), with(annotation.PPV2VPCID, "on"),
-			with(annotation.AdditionalCertIDs, "cert-2,cert-3")))
-		w.converge("web")
+			with(annotation.AdditionalCertIDs, "cert-2,cert-3"))
 		l := w.listener(w.balancer("web").ID, 0)
 		got := []any{l.Protocol, l.CertificateIDs, l.CACertificateIDs, *l.CAEnabled, *l.SecurityPolicyID, *l.ALPNEnabled, *l.ALPNPolicy, *l.IdleTimeout, *l.Cps, *l.ProxyProtocol, *l.ProxyProtocolV2}
 		want := []any{"TCPSSL", []string{"cert-1"}, []string{"ca-1"}, true, "tls_cipher_policy_1_2", true, "HTTP2Preferred", 300, 1000, true, alicloud.ProxyProtocolV2{VPCID: true}}
@@ -82,12 +78,10 @@ func TestEveryListenerSetting(t *testing.T) {
 func TestEveryGroupSetting(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), with(annotation.Scheduler, "WLC"), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30"),
+		w.serve(1, testkit.TCP(80), with(annotation.Scheduler, "WLC"), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30"),
 			with(annotation.PreserveClientIP, "off"), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"), with(annotation.HealthCheckConnectPort, "8080"),
 			with(annotation.HealthCheckConnectTimeout, "3"), with(annotation.HealthCheckInterval, "7"), with(annotation.HealthyThreshold, "3"), with(annotation.UnhealthyThreshold, "4"),
-			with(annotation.HealthCheckURI, "/healthz"), with(annotation.HealthCheckDomain, "web.example"), with(annotation.HealthCheckMethod, "HEAD"), with(annotation.HealthCheckHTTPCode, "http_2xx,http_3xx")))
-		w.converge("web")
+			with(annotation.HealthCheckURI, "/healthz"), with(annotation.HealthCheckDomain, "web.example"), with(annotation.HealthCheckMethod, "HEAD"), with(annotation.HealthCheckHTTPCode, "http_2xx,http_3xx"))
 		show := func() []any {
 			g := w.groups("web")[0]
 			h := g.HealthCheck
@@ -115,9 +109,7 @@ func TestEveryGroupSetting(t *testing.T) {
 func TestHealthCheckKeysNeedTheFlag(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), with(annotation.HealthCheckInterval, "7")))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80), with(annotation.HealthCheckInterval, "7"))
 		mustTell(t, w.newEvents(), "loadbalancer-health-check-interval has no effect without loadbalancer-health-check-flag")
 		if *w.groups("web")[0].HealthCheck.Interval == 7 {
 			t.Error("the interval was set")
@@ -131,9 +123,7 @@ func TestSourceRanges(t *testing.T) {
 		ranges := func(blocks ...string) func(*corev1.Service) {
 			return func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = blocks }
 		}
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), ranges("192.0.2.7/24", "192.0.2.0/24", "2001:db8::/32"), with(annotation.IPVersion, "DualStack")))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80), ranges("192.0.2.7/24", "192.0.2.0/24", "2001:db8::/32"), with(annotation.IPVersion, "DualStack"))
 		calls := writes(w.calls())
 		if want := []string{"CreateSecurityGroup", "AuthorizeSecurityGroup", "CreateLoadBalancer"}; !slices.Equal(calls[:3], want) {
 			t.Errorf("writes %v begin with others than %v: the load balancer would be open", calls, want)
@@ -181,9 +171,7 @@ func TestSecurityGroups(t *testing.T) {
 			return testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, token))(t)
 		}
 		a, b := group("a"), group("b")
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), with(annotation.SecurityGroupIDs, a)))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80), with(annotation.SecurityGroupIDs, a))
 		want := func(ids ...string) {
 			t.Helper()
 			if got := w.balancer("web").SecurityGroups; !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(ids))) {
@@ -207,9 +195,7 @@ func TestSecurityGroups(t *testing.T) {
 func TestZonesAreAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80))
 		w.change("web", with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a"))
 		w.converge("web")
 		mustTell(t, w.newEvents(), "a load balancer keeps at least 2 zones")
@@ -304,9 +290,7 @@ func TestTCPSSLGroupsFallBackToTCP(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.account.Change(func(s *emulatorSettings) { s.NLBGroupsRefuseTCPSSL = true })
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1")))
-		w.converge("web")
+		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCPSSL:443 i-n1:30443=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -36,12 +37,12 @@ func (n *nlb) get(ctx context.Context, id string) (*alicloud.NLB, error) {
 
 // see takes over a load balancer that an answer showed.
 func (n *nlb) see(lb *alicloud.NLB, reused bool) {
-	if lb.ID != n.lb.value.ID {
-		n.listeners, n.lb = known[[]modelListener]{}, known[alicloud.NLB]{}
-		n.groups.doubt = "the Service is on another load balancer"
+	if lb.ID != n.lb.Value.ID {
+		n.listeners, n.lb = service.Part[[]model.Listener]{}, service.Part[alicloud.NLB]{}
+		n.groups.Invalidate("the Service is on another load balancer")
 	}
 	n.presence, n.reused, n.lastID, n.missingSince, n.deleted, n.maybeCreated = present, reused, lb.ID, time.Time{}, false, false
-	n.lb.set(*lb)
+	n.lb.Set(*lb)
 }
 
 // locate finds the NLB of a Service. A Service stays on the one that it is on; then comes one of its own by tag, by label and by name,
@@ -156,7 +157,7 @@ func (n *nlb) absent(ctx context.Context, lastID string, missed bool) (vanished 
 	if n.missingSince.IsZero() {
 		n.missingSince = time.Now()
 	}
-	if left := goneOver - time.Since(n.missingSince); left > 0 {
+	if left := service.GoneOver - time.Since(n.missingSince); left > 0 {
 		return "", &problem.WaitError{Reason: fmt.Sprintf("NLB %s is missing, which one answer does not prove", cmp.Or(lastID, "of the Service")), For: left}
 	}
 	if n.config.VPCID != "" { // the account of a wrong access key does not have the VPC
@@ -165,7 +166,7 @@ func (n *nlb) absent(ctx context.Context, lastID string, missed bool) (vanished 
 		}
 	}
 	n.presence, n.missingSince, n.maybeCreated = gone, time.Time{}, false
-	n.listeners = known[[]modelListener]{}
+	n.listeners = service.Part[[]model.Listener]{}
 	return lastID, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
 // presence says whether a Service has an NLB.
@@ -20,18 +21,6 @@ const (
 	// gone: nobody has ever begun to create one, this process deleted it, or it was missing by id and by tag, twice over some seconds.
 	gone
 )
-
-// known is one part of what is known of an NLB. A part in doubt keeps its value, and blocks only the steps that depend on it.
-type known[T any] struct {
-	value T
-	// read says that there is a value, doubt why the cloud may hold something else by now.
-	read  bool
-	doubt string
-}
-
-func (k *known[T]) trusted() bool { return k.read && k.doubt == "" }
-
-func (k *known[T]) set(value T) { *k = known[T]{value: value, read: true} }
 
 // pending is a job, or a change of the load balancer's status, that is under way.
 type pending struct {
@@ -55,11 +44,11 @@ type observed struct {
 	missingSince          time.Time
 	deleted, maybeCreated bool
 
-	lb        known[alicloud.NLB]
-	listeners known[[]model.Listener]
-	groups    known[[]model.Group]
+	lb        service.Part[alicloud.NLB]
+	listeners service.Part[[]model.Listener]
+	groups    service.Part[[]model.Group]
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
-	access known[*model.Access]
+	access service.Part[*model.Access]
 	// joinedGroups is the annotation vgroup-port as it was when groups was read.
 	joinedGroups string
 	// jobs are those under way, by target.
@@ -68,9 +57,9 @@ type observed struct {
 
 // model returns what is known as one model; without a load balancer there may be groups.
 func (o *observed) model() *model.Model {
-	m := &model.Model{Groups: o.groups.value, Access: o.access.value}
+	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value}
 	if o.presence == present {
-		m.LoadBalancer, m.Listeners, m.Reused = o.lb.value, o.listeners.value, o.reused
+		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.reused
 	}
 	return m.Clone()
 }
@@ -78,9 +67,9 @@ func (o *observed) model() *model.Model {
 // trusted reports whether nothing needs reading.
 func (o *observed) trusted() bool {
 	if o.presence == gone {
-		return o.groups.trusted()
+		return o.groups.Trusted()
 	}
-	return o.presence == present && o.lb.trusted() && o.listeners.trusted() && o.groups.trusted()
+	return o.presence == present && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
 func (o observed) invalidate(reason string) observed {
@@ -93,16 +82,16 @@ func (o observed) invalidate(reason string) observed {
 func (o *observed) invalidatePart(part model.Part, reason string) {
 	switch part {
 	case model.PartLoadBalancer:
-		o.lb.doubt = reason
+		o.lb.Invalidate(reason)
 		if o.presence == gone {
 			o.presence = unknown
 		}
 	case model.PartListeners:
-		o.listeners.doubt = reason
+		o.listeners.Invalidate(reason)
 	case model.PartGroups:
-		o.groups.doubt = reason
+		o.groups.Invalidate(reason)
 	case model.PartAccess:
-		o.access.doubt = reason
+		o.access.Invalidate(reason)
 	}
 }
 
@@ -111,13 +100,13 @@ func (o *observed) busy(target string) bool {
 	if _, ok := o.jobs[target]; ok {
 		return true
 	}
-	return target == model.TargetLoadBalancer && o.presence == present && o.lb.value.Status == alicloud.NLBProvisioning
+	return target == model.TargetLoadBalancer && o.presence == present && o.lb.Value.Status == alicloud.NLBProvisioning
 }
 
 // busyGroup reports whether a job on a group is under way.
 func (o *observed) busyGroup(id string) bool {
-	at := slices.IndexFunc(o.groups.value, func(g model.Group) bool { return g.ID == id })
-	return at >= 0 && (o.busy(model.TargetGroup(o.groups.value[at].Name)) || o.busy(model.TargetGroup(id)))
+	at := slices.IndexFunc(o.groups.Value, func(g model.Group) bool { return g.ID == id })
+	return at >= 0 && (o.busy(model.TargetGroup(o.groups.Value[at].Name)) || o.busy(model.TargetGroup(id)))
 }
 
 // begin notes something that is under way. The maps of earlier states stay as they are.
@@ -137,18 +126,18 @@ func (o *observed) finish(id string) {
 
 // take takes over a model after a plan was carried out.
 func (o *observed) take(m *model.Model) {
-	o.groups.value, o.access.value = m.Groups, m.Access
-	if m.Access != nil {
-		o.access.read = true
+	o.groups.Value, o.access.Value = m.Groups, m.Access
+	if m.Access != nil && !o.access.Known() {
+		o.access.Set(m.Access)
 	}
 	if m.LoadBalancer.ID == "" {
 		return
 	}
 	if o.presence != present {
 		o.presence, o.reused, o.lastID, o.missingSince, o.deleted, o.maybeCreated = present, false, m.LoadBalancer.ID, time.Time{}, false, false
-		o.lb.set(m.LoadBalancer)
-		o.listeners.set(m.Listeners)
+		o.lb.Set(m.LoadBalancer)
+		o.listeners.Set(m.Listeners)
 		return
 	}
-	o.lb.value, o.listeners.value = m.LoadBalancer, m.Listeners
+	o.lb.Value, o.listeners.Value = m.LoadBalancer, m.Listeners
 }

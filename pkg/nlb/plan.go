@@ -23,8 +23,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-type modelListener = model.Listener
-
 var errNoVPC = errors.New("the account of the access key does not have it")
 
 // Backends implements service.Balancer.
@@ -33,7 +31,7 @@ func (n nlb) Backends(in service.Inputs) backend.Input { return n.input(in).Back
 // clusterID is the one in the marks: a load balancer of ours keeps its own.
 func (n nlb) clusterID() string {
 	if n.presence == present && !n.reused {
-		if id, ok := n.lb.value.Tag(mark.TagCluster); ok && id != "" {
+		if id, ok := n.lb.Value.Tag(mark.TagCluster); ok && id != "" {
 			return id
 		}
 	}
@@ -50,7 +48,7 @@ func (n nlb) input(in service.Inputs) build.Input {
 // Plan implements service.Balancer.
 func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	goal := service.Goal{Plan: plan{nlb: n}}
-	if lb := &n.lb.value; n.presence == present {
+	if lb := &n.lb.Value; n.presence == present {
 		switch {
 		case len(lb.Locks) > 0 || lb.Status == alicloud.NLBInactive:
 			goal.Problems = append(goal.Problems, problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID, strings.Join(lb.Locks, ", ")))
@@ -61,7 +59,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		}
 	}
 	record := recordOf(in.Applied.LoadBalancerID, in.Service, in.Params, n.Reused())
-	record = keeping(record, in.Applied, in.Params)
+	record = record.Keeping(in.Applied, in.Params)
 	input := n.input(in)
 	if !n.Reused() || in.Params.OverridesListeners() {
 		input.Params = in.Params.Revert(in.Applied.Annotations)
@@ -126,7 +124,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	err := applier.Run(ctx, p.Plan)
 	n.after(svc, applier)
 	if applier.Lost != "" {
-		err = &problem.WaitError{Reason: "NLB " + applier.Lost + " is missing, which one answer does not prove", For: goneOver}
+		err = &problem.WaitError{Reason: "NLB " + applier.Lost + " is missing, which one answer does not prove", For: service.GoneOver}
 	}
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,

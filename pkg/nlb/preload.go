@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,28 +15,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// preloadAge is how long what was read together is used instead of a read of its own.
-const preloadAge = 5 * time.Minute
-
 // preload is what was read of one NLB together with all others.
 type preload struct {
 	lb        alicloud.NLB
 	listeners []model.Listener
-	at        time.Time
-}
-
-// preloads are those that no Service has asked for yet, by the value of the owner tag.
-type preloads struct {
-	mu      sync.Mutex // guards byOwner
-	byOwner map[string]preload
-}
-
-func (p *preloads) take(owner string) (preload, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found, ok := p.byOwner[owner]
-	delete(p.byOwner, owner)
-	return found, ok && time.Since(found.at) < preloadAge
 }
 
 // Preload implements service.Engine. It reads the NLBs in pages, and their listeners twenty NLBs at a time.
@@ -52,7 +33,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	if err != nil {
 		return fmt.Errorf("read all NLBs of the cluster: %w", err)
 	}
-	found, twice := map[string]preload{}, map[string]bool{}
+	found, twice, at := map[string]preload{}, map[string]bool{}, time.Now()
 	var ids []string
 	for _, lb := range all {
 		owner, _ := lb.Tag(mark.TagOwner)
@@ -62,7 +43,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 		if _, again := found[owner]; again {
 			twice[owner] = true // the pass over the Service reports it
 		}
-		found[owner] = preload{lb: lb, at: time.Now()}
+		found[owner] = preload{lb: lb}
 		ids = append(ids, lb.ID)
 	}
 	byID, err := e.preloadListeners(ctx, ids)
@@ -76,9 +57,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 		}
 		found[owner] = pre
 	}
-	e.preloads.mu.Lock()
-	defer e.preloads.mu.Unlock()
-	e.preloads.byOwner = found
+	e.preloads.Add(found, at)
 	return nil
 }
 
@@ -104,6 +83,6 @@ func (e *engine) preloadListeners(ctx context.Context, ids []string) (map[string
 func (n *nlb) takePreloaded(of service.Request, pre preload) {
 	n.see(&pre.lb, false)
 	if !of.Params.Has(annotation.AdditionalCertIDs) && !mayHaveCertificates(of.Service) {
-		n.listeners.set(pre.listeners)
+		n.listeners.Set(pre.listeners)
 	}
 }

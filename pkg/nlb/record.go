@@ -1,6 +1,7 @@
 package nlb
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,36 +33,11 @@ func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Para
 	return record.Sorted()
 }
 
-// keeping returns the Record with what stays applied because nobody knows whether its user still wants it: its annotation is not
-// accepted.
-func keeping(record, before service.Record, params annotation.Params) service.Record {
-	all := params.Refused(annotation.ForceOverrideListeners)
-	for _, name := range before.Annotations {
-		if all || params.Refused(annotation.Suffix(name)) {
-			record.Annotations = append(record.Annotations, name)
-		}
-	}
-	keep := func(into *[]string, suffix annotation.Suffix, values []string) {
-		if all || params.Refused(suffix) {
-			*into = append(*into, values...)
-		}
-	}
-	keep(&record.TagKeys, annotation.AdditionalTags, before.TagKeys)
-	keep(&record.SecurityGroups, annotation.SecurityGroupIDs, before.SecurityGroups)
-	keep(&record.Certificates, annotation.AdditionalCertIDs, before.Certificates)
-	return record.Sorted()
-}
-
-// loadRecord returns the Record of a load balancer: that of this process, because the cache may lag behind what it wrote, else that of
-// the Service. Without any, nothing is reverted: the load balancer was adopted.
-func loadRecord(remembered *service.Record, svc *corev1.Service, id string, reused bool) service.Record {
-	if remembered != nil && remembered.IsAbout(id, reused) {
-		return *remembered
-	}
-	if written, ok := service.RecordOn(svc); ok && written.IsAbout(id, reused) {
-		return written
-	}
-	return service.Record{LoadBalancerID: id}
+// record returns what was applied to the load balancer.
+func (n *nlb) record(remembered *service.Record, svc *corev1.Service) service.Record {
+	record, _ := service.LoadRecord(remembered, svc, n.ID(), n.Reused())
+	record.LoadBalancerID = cmp.Or(record.LoadBalancerID, n.ID())
+	return record
 }
 
 // notIn returns the elements that are not in the other list.

@@ -21,14 +21,10 @@ import (
 // settle takes note of the jobs that have ended. What a failed job was about is read again, and the failure is the pass's, too.
 func (n *nlb) settle(svc *corev1.Service) {
 	n.failures = nil
-	seen := map[string]bool{}
 	for _, target := range slices.Sorted(maps.Keys(n.jobs)) {
-		p := n.jobs[target]
-		if seen[p.id] {
-			continue
+		if p, ok := n.jobs[target]; ok { // a job with two targets is settled with the first
+			n.settleOne(svc, p)
 		}
-		seen[p.id] = true
-		n.settleOne(svc, p)
 	}
 }
 
@@ -66,10 +62,10 @@ func (n *nlb) succeeded(svc *corev1.Service, p pending, found *alicloud.NLB) {
 	switch {
 	case p.loadBalancer && found == nil:
 		n.presence, n.deleted = unknown, true
-		n.lb, n.listeners = known[alicloud.NLB]{}, known[[]model.Listener]{}
+		n.lb, n.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
 	case p.loadBalancer:
-		if n.lb.value.ID == found.ID {
-			n.lb.set(*found)
+		if n.lb.Value.ID == found.ID {
+			n.lb.Set(*found)
 		}
 	case p.step == string(model.OpDeleteLoadBalancer):
 		n.awaitDeletion(svc, p.part)
@@ -78,14 +74,14 @@ func (n *nlb) succeeded(svc *corev1.Service, p pending, found *alicloud.NLB) {
 
 // awaitCreation waits for a load balancer that is provisioned.
 func (n *nlb) awaitCreation(svc *corev1.Service) {
-	id := n.lb.value.ID
+	id := n.lb.Value.ID
 	n.awaits.loadBalancer(id, mark.ServiceName(svc), func(lb *alicloud.NLB) bool { return lb != nil && lb.Status != alicloud.NLBProvisioning })
 	n.begin(model.TargetLoadBalancer, pending{id: id, loadBalancer: true, step: "creation of " + id, part: model.PartLoadBalancer, since: time.Now()})
 }
 
 // awaitDeletion waits until a load balancer is gone: it is some seconds after the job.
 func (n *nlb) awaitDeletion(svc *corev1.Service, part model.Part) {
-	id := n.lb.value.ID
+	id := n.lb.Value.ID
 	n.awaits.loadBalancer(id, mark.ServiceName(svc), func(lb *alicloud.NLB) bool { return lb == nil })
 	n.begin(model.TargetLoadBalancer, pending{id: id, loadBalancer: true, step: "deletion of " + id, part: part, since: time.Now()})
 }
@@ -98,7 +94,7 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	result := service.Refreshed{Balancer: n}
 	wasTrusted := n.trusted()
 	vanished, err := n.read(ctx, of)
-	record := loadRecord(of.Applied, of.Service, n.ID(), n.Reused())
+	record := n.record(of.Applied, of.Service)
 	if err == nil {
 		n.readAccess(ctx, of, record)
 		result.Applied = &record
@@ -117,25 +113,25 @@ func (n *nlb) doubtStale(of service.Request) {
 	if of.DriftDue && len(n.jobs) == 0 {
 		n.observed = n.invalidate("due for drift detection")
 	}
-	if joined := of.Params.Get(annotation.VGroupPort); n.reused && joined != n.joinedGroups && n.groups.read {
-		n.groups.doubt = "an annotation names other server groups"
+	if joined := of.Params.Get(annotation.VGroupPort); n.reused && joined != n.joinedGroups && n.groups.Known() {
+		n.groups.Invalidate("an annotation names other server groups")
 	}
 }
 
 // read reads the load balancer, its listeners and the groups, as far as they are in doubt. It returns the id of a load balancer that
 // the Service should have and that is gone.
 func (n *nlb) read(ctx context.Context, of service.Request) (vanished string, err error) {
-	if n.presence != gone && !n.lb.trusted() {
+	if n.presence != gone && !n.lb.Trusted() {
 		if vanished, err = n.readLoadBalancer(ctx, of); err != nil {
 			return "", err
 		}
 	}
-	if n.presence == present && !n.listeners.trusted() {
+	if n.presence == present && !n.listeners.Trusted() {
 		if err = n.readListeners(ctx, of); err != nil {
 			return "", err
 		}
 	}
-	if !n.groups.trusted() {
+	if !n.groups.Trusted() {
 		return vanished, n.readGroups(ctx, of.Service, of.Params)
 	}
 	return vanished, nil
@@ -143,12 +139,12 @@ func (n *nlb) read(ctx context.Context, of service.Request) (vanished string, er
 
 // readLoadBalancer finds the load balancer, without a call where all were read together a while ago.
 func (n *nlb) readLoadBalancer(ctx context.Context, of service.Request) (vanished string, err error) {
-	if pre, ok := n.preloads.take(mark.DefaultName(of.Service.UID)); ok && n.presence == unknown {
+	if pre, ok := n.preloads.Take(mark.DefaultName(of.Service.UID)); ok && n.presence == unknown {
 		n.takePreloaded(of, pre)
 	} else if vanished, err = n.locate(ctx, of.Service, of.Params, of.Adopted); err != nil {
 		return "", err
 	}
-	if n.presence == present && n.lb.value.Status == alicloud.NLBProvisioning {
+	if n.presence == present && n.lb.Value.Status == alicloud.NLBProvisioning {
 		n.awaitCreation(of.Service)
 	}
 	return vanished, nil
@@ -160,10 +156,10 @@ func (n *nlb) readListeners(ctx context.Context, of service.Request) error {
 	certificates := of.Params.Has(annotation.AdditionalCertIDs) || of.Applied != nil && len(of.Applied.Certificates) > 0 || mayHaveCertificates(of.Service)
 	listeners, err := observe.Listeners(ctx, n.api, n.ID(), certificates)
 	if err == nil {
-		n.listeners.set(listeners)
+		n.listeners.Set(listeners)
 		return nil
 	}
-	if n.unread[model.PartListeners] = err; !n.listeners.read {
+	if n.unread[model.PartListeners] = err; !n.listeners.Known() {
 		return err
 	}
 	return nil
@@ -177,11 +173,11 @@ func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annota
 	}
 	groups, err := observe.Groups(ctx, n.api, mark.DefaultName(svc.UID), joined)
 	if err == nil {
-		n.groups.set(groups)
+		n.groups.Set(groups)
 		n.joinedGroups = params.Get(annotation.VGroupPort)
 		return nil
 	}
-	if n.unread[model.PartGroups] = err; !n.groups.read {
+	if n.unread[model.PartGroups] = err; !n.groups.Known() {
 		return err
 	}
 	return nil
@@ -195,11 +191,11 @@ func mayHaveCertificates(svc *corev1.Service) bool {
 
 // readAccess reads the security group of the source ranges where there may be one.
 func (n *nlb) readAccess(ctx context.Context, of service.Request, record service.Record) {
-	if n.access.trusted() {
+	if n.access.Trusted() {
 		return
 	}
-	if !mayHaveAccess(of.Service, record) && n.access.value == nil {
-		n.access = known[*model.Access]{}
+	if !mayHaveAccess(of.Service, record) && n.access.Value == nil {
+		n.access = service.Part[*model.Access]{}
 		return
 	}
 	if err := n.searchAccess(ctx, of.Service); err != nil {
@@ -212,7 +208,7 @@ func (n *nlb) searchAccess(ctx context.Context, svc *corev1.Service) error {
 	name, _ := mark.OwnerOf(svc, "").NLBSecurityGroup(svc.UID)
 	access, err := observe.Access(ctx, n.api, owner, name)
 	if err == nil {
-		n.access.set(access)
+		n.access.Set(access)
 	}
 	return err
 }

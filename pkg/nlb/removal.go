@@ -28,11 +28,11 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 	if err := n.waitToRemove(); err != nil {
 		return n, err
 	}
-	if !n.lb.trusted() || n.presence == unknown {
+	if !n.lb.Trusted() || n.presence == unknown {
 		if err := n.locateForRemoval(ctx, svc); err != nil {
 			return n, err
 		}
-		if n.presence == present && n.lb.value.Status == alicloud.NLBProvisioning {
+		if n.presence == present && n.lb.Value.Status == alicloud.NLBProvisioning {
 			n.awaitCreation(svc)
 			return n, n.waiting("the NLB is being created")
 		}
@@ -48,7 +48,7 @@ func (n *nlb) waitToRemove() error {
 	switch {
 	case !n.busy(model.TargetLoadBalancer):
 		return nil
-	case n.presence == present && n.lb.value.Status == alicloud.NLBDeleting:
+	case n.presence == present && n.lb.Value.Status == alicloud.NLBDeleting:
 		return n.waiting("the NLB is being deleted")
 	case len(n.jobs) > 0:
 		return n.waiting("a job of the cloud is under way")
@@ -59,14 +59,14 @@ func (n *nlb) waitToRemove() error {
 // readForRemoval reads the listeners and the groups. Unlike for other passes, what was read before does not do where a read fails:
 // what is not known would be left behind.
 func (n *nlb) readForRemoval(ctx context.Context, svc *corev1.Service) error {
-	if n.presence == present && !n.listeners.trusted() {
+	if n.presence == present && !n.listeners.Trusted() {
 		listeners, err := observe.Listeners(ctx, n.api, n.ID(), false)
 		if err != nil {
 			return err
 		}
-		n.listeners.set(listeners)
+		n.listeners.Set(listeners)
 	}
-	if n.groups.trusted() || len(n.jobs) > 0 {
+	if n.groups.Trusted() || len(n.jobs) > 0 {
 		return nil
 	}
 	params, _ := n.Params(svc)
@@ -111,11 +111,11 @@ func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
 	params, _ := n.Params(svc)
 	actual := n.model()
-	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: preserved(params), Status: statusOf(&n.lb.value, params)}
+	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: params.Preserves(), Status: statusOf(&n.lb.Value, params)}
 	switch {
 	case removal.Reused && removal.Preserved:
 	case removal.Reused:
-		record := loadRecord(applied, svc, n.ID(), true)
+		record := n.record(applied, svc)
 		removal.Plan = plan{nlb: n, Plan: diff.Leaving(actual, mark.OwnerOf(svc, n.clusterID()), record.TagKeys)}
 	case removal.Preserved:
 		removal.Plan = plan{nlb: n, Plan: diff.Preserving(actual)}
@@ -129,13 +129,13 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
 	n.deleted, n.presence = true, unknown
 	n.lastID = ""
-	return n, !removal.Preserved && (len(n.groups.value) > 0 || n.access.value != nil)
+	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
 }
 
 // PlanLeftovers implements service.Balancer.
 func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
 	params, _ := n.Params(svc)
-	if preserved(params) {
+	if params.Preserves() {
 		return n, plan{nlb: n}, nil
 	}
 	if len(n.jobs) > 0 {
@@ -146,20 +146,11 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 		return n, plan{nlb: n}, err
 	}
 	record, _ := service.RecordOn(svc)
-	if mayHaveAccess(svc, record) || n.access.value != nil {
+	if mayHaveAccess(svc, record) || n.access.Value != nil {
 		if err := n.searchAccess(ctx, svc); err != nil {
 			return n, plan{nlb: n}, err
 		}
 	}
-	leftovers := &model.Model{Groups: n.groups.value, Access: n.access.value}
+	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value}
 	return n, plan{nlb: n, Plan: diff.Leftovers(leftovers, mark.OwnerOf(svc, n.clusterID()))}, nil
-}
-
-// preserved reports whether the user wants to keep the NLB. Any value but "false" and "off" says so.
-func preserved(params annotation.Params) bool {
-	switch params.Get(annotation.PreserveOnDelete) {
-	case "", "false", "off":
-		return false
-	}
-	return true
 }

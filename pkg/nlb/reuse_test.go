@@ -31,9 +31,7 @@ func TestReuse(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		id := w.byHand()
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id)))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id))
 		mustTell(t, w.newEvents(), "does not manage the listeners of an existing NLB")
 		if got := w.listeners(id); len(got) > 0 {
 			t.Errorf("listeners %v", got)
@@ -62,9 +60,7 @@ func TestReuse(t *testing.T) {
 func TestReuseIsRefused(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80))
 		w.put(newService("other", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.balancer("web").ID)))
 		w.converge("other")
 		mustTell(t, w.newEvents(), "was made by a cloud controller manager")
@@ -78,9 +74,7 @@ func TestReuseIsRefused(t *testing.T) {
 func TestPreserve(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), with(annotation.PreserveOnDelete, "true")))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"))
 		id := w.balancer("web").ID
 		w.calls()
 		w.remove("web")
@@ -101,9 +95,7 @@ func TestPreserve(t *testing.T) {
 func TestDeletedByHand(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
-		w.converge("web")
+		w.serve(1, testkit.TCP(80))
 		before := w.balancer("web")
 		off := false
 		testkit.Check(t, w.account.Client.ProtectNLB(t.Context(), before.ID, alicloud.NLBProtection{Deletion: &off}))

@@ -245,6 +245,16 @@ func (w *world) quiet(name string) {
 	}
 }
 
+// serve makes nodes n1, n2 and so on, and the Service web, and waits until it is as it has to be.
+func (w *world) serve(nodes int, change ...func(*corev1.Service)) {
+	w.t.Helper()
+	for i := range nodes {
+		w.addNodes(fmt.Sprintf("n%d", i+1))
+	}
+	w.put(newService("web", change...))
+	w.converge("web")
+}
+
 // later lets time go by.
 func (w *world) later(d time.Duration) {
 	w.t.Helper()

@@ -17,7 +17,12 @@ import (
 
 // NetworkReader is the part of the cloud that finds what addresses of pods belong to.
 type NetworkReader interface {
+	VPCReader
 	DescribeNetworkInterfaces(ctx context.Context, query alicloud.NetworkInterfaceQuery) ([]alicloud.NetworkInterface, error)
+}
+
+// VPCReader reads the address blocks of a VPC.
+type VPCReader interface {
 	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
 }
 

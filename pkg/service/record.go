@@ -2,6 +2,10 @@ package service
 
 import (
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // RecordedSourceRanges stands in [Record.Annotations] for the source ranges of the Service, which may be in its spec. It says that
@@ -41,6 +45,39 @@ func (r Record) Intent() Record {
 // written before the creation is about any load balancer of ours.
 func (r Record) IsAbout(id string, reused bool) bool {
 	return r.LoadBalancerID == id || r.LoadBalancerID == "" && !reused
+}
+
+// LoadRecord returns the Record of a load balancer: that of this process, because the cache may lag behind what it wrote, else that of
+// the Service. Without any it says false: nothing is reverted, the load balancer was adopted.
+func LoadRecord(remembered *Record, svc *corev1.Service, id string, reused bool) (Record, bool) {
+	if remembered != nil && remembered.IsAbout(id, reused) {
+		return *remembered, true
+	}
+	if written, ok := RecordOn(svc); ok && written.IsAbout(id, reused) {
+		return written, true
+	}
+	return Record{}, false
+}
+
+// Keeping returns the Record with what stays applied because nobody knows whether its user still wants it: its annotation is not
+// accepted.
+func (r Record) Keeping(before Record, params annotation.Params) Record {
+	listeners := params.Refused(annotation.ForceOverrideListeners)
+	for _, name := range before.Annotations {
+		if listeners || params.Refused(annotation.Suffix(name)) {
+			r.Annotations = append(r.Annotations, name)
+		}
+	}
+	keep := func(into *[]string, values []string, kept bool) {
+		if kept {
+			*into = append(*into, values...)
+		}
+	}
+	keep(&r.TagKeys, before.TagKeys, params.Refused(annotation.AdditionalTags))
+	keep(&r.Domains, before.Domains, listeners || params.Refused(annotation.DomainExtensions))
+	keep(&r.SecurityGroups, before.SecurityGroups, listeners || params.Refused(annotation.SecurityGroupIDs))
+	keep(&r.Certificates, before.Certificates, listeners || params.Refused(annotation.AdditionalCertIDs))
+	return r.Sorted()
 }
 
 // Sorted returns the Record in its normal form.

@@ -63,36 +63,36 @@ func statusOf(actual *model.Model, params annotation.Params, external []string) 
 
 // externalAddresses returns the addresses that the Service shows in place of the CLB's, nil for the CLB's own, and the elastic
 // addresses as they are known then.
-func (e *engine) externalAddresses(ctx context.Context, clb observed, params annotation.Params) ([]string, part[[]string], []problem.Problem) {
+func (e *engine) externalAddresses(ctx context.Context, clb observed, params annotation.Params) ([]string, service.Part[[]string], []problem.Problem) {
 	if params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || params.Has(annotation.Hostname) {
 		return nil, clb.addresses, nil
 	}
-	id, known := clb.loadBalancer.value.ID, clb.addresses
+	id, known := clb.loadBalancer.Value.ID, clb.addresses
 	// Where there is none, one may be bound at any time, and no event says so.
-	if !known.known() || len(known.value) == 0 && time.Since(known.readAt) >= eipWait {
+	if !known.Known() || len(known.Value) == 0 && time.Since(known.ReadAt) >= eipWait {
 		known = e.readAddresses(ctx, id)
 	}
 	switch {
-	case known.doubt != "":
+	case known.Doubt != "":
 		return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "cannot read the elastic addresses of CLB %s; the Service shows the CLB's own address: %s",
-			id, known.doubt)}
-	case len(known.value) == 0:
+			id, known.Doubt)}
+	case len(known.Value) == 0:
 		return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "CLB %s has no elastic address; the Service shows the CLB's own", id)}
 	}
-	return known.value, known, nil
+	return known.Value, known, nil
 }
 
-func (e *engine) readAddresses(ctx context.Context, id string) part[[]string] {
-	var read part[[]string]
+func (e *engine) readAddresses(ctx context.Context, id string) service.Part[[]string] {
+	var read service.Part[[]string]
 	found, err := e.api.DescribeEIPs(ctx, alicloud.EIPOfLoadBalancer, id)
 	addresses := make([]string, 0, len(found))
 	for _, eip := range found {
 		addresses = append(addresses, eip.Address)
 	}
 	slices.Sort(addresses)
-	read.set(addresses)
+	read.Set(addresses)
 	if err != nil {
-		read.invalidate(failureText(err))
+		read.Invalidate(failureText(err))
 	}
 	return read
 }

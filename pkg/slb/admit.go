@@ -29,11 +29,11 @@ func (e *engine) admit(svc *corev1.Service, params annotation.Params, lb *aliclo
 
 // admitContents fails if the existing CLB is that of the API server, as its listeners and groups show.
 func (e *engine) admitContents(svc *corev1.Service, clb *observed) error {
-	ports := apiServerPorts(clb.listeners.value, clb.groups.value, e.config.APIServer())
-	if len(ports) == 0 || wasOn(svc, &clb.loadBalancer.value) && !usesPort(svc, ports) {
+	ports := apiServerPorts(clb.listeners.Value, clb.groups.Value, e.config.APIServer())
+	if len(ports) == 0 || wasOn(svc, &clb.loadBalancer.Value) && !usesPort(svc, ports) {
 		return nil
 	}
-	return errNotReusable(clb.loadBalancer.value.ID, fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
+	return errNotReusable(clb.loadBalancer.Value.ID, fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
 }
 
 // apiServerPorts returns the ports of the listeners that lead to API servers. A listener without a vServer group sends to the default

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
@@ -17,7 +18,7 @@ const certificateAge = 10 * time.Minute
 // certificates remembers the certificates of all Services: many share one.
 type certificates struct {
 	mu   sync.Mutex // guards byID
-	byID map[string]part[build.Certificate]
+	byID map[string]service.Part[build.Certificate]
 }
 
 // remembered returns what was read not long ago. A certificate that is missing may be uploaded at any time.
@@ -25,17 +26,17 @@ func (c *certificates) remembered(id string) (build.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.byID[id]
-	return known.value, ok && (known.value.Found || !known.value.Read) && time.Since(known.readAt) < certificateAge
+	return known.Value, ok && (known.Value.Found || !known.Value.Read) && time.Since(known.ReadAt) < certificateAge
 }
 
 func (c *certificates) remember(id string, state build.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
-		c.byID = map[string]part[build.Certificate]{}
+		c.byID = map[string]service.Part[build.Certificate]{}
 	}
-	var read part[build.Certificate]
-	read.set(state)
+	var read service.Part[build.Certificate]
+	read.Set(state)
 	c.byID[id] = read
 }
 

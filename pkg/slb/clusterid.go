@@ -58,7 +58,7 @@ func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
 // servesFrom reports whether one of the backend servers with the literal mark of the Service is one of the cluster.
 func (c clb) servesFrom(svc *corev1.Service, serves func(alicloud.Backend) bool) bool {
 	owner := mark.Owner{Service: mark.ServiceName(svc), ClusterID: literalClusterID}
-	return slices.ContainsFunc(c.groups.value, func(group model.Group) bool {
+	return slices.ContainsFunc(c.groups.Value, func(group model.Group) bool {
 		return slices.ContainsFunc(group.Backends, func(b alicloud.Backend) bool { return owner.Owns(b.Description) && serves(b) })
 	})
 }

@@ -40,14 +40,14 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 		return false
 	}
 	charge.Correct(&read.lb, time.Now())
-	return sameAttributes(read.lb, known.loadBalancer.value) &&
-		sameListeners(observe.New(read.lb, read.listeners).Listeners, known.listeners.value) &&
-		(known.comparisons%2 == 0 || e.sameBackends(ctx, known.groups.value))
+	return sameAttributes(read.lb, known.loadBalancer.Value) &&
+		sameListeners(observe.New(read.lb, read.listeners).Listeners, known.listeners.Value) &&
+		(known.comparisons%2 == 0 || e.sameBackends(ctx, known.groups.Value))
 }
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
 func (e *engine) readTogether(ctx context.Context, of service.Request, id string) (preload, bool) {
-	if read, ok := e.readings.take(id); ok {
+	if read, ok := e.readings.Take(id); ok {
 		return read, true
 	}
 	ids := e.comparedWith(id, of)
@@ -62,10 +62,10 @@ func (e *engine) readTogether(ctx context.Context, of service.Request, id string
 	}
 	read := make(map[string]preload, len(all))
 	for _, lb := range all {
-		read[lb.ID] = preload{lb: lb, listeners: listeners[lb.ID], at: at}
+		read[lb.ID] = preload{lb: lb, listeners: listeners[lb.ID]}
 	}
-	e.readings.add(read)
-	return e.readings.take(id)
+	e.readings.Add(read, at)
+	return e.readings.Take(id)
 }
 
 // comparedWith returns the id of a CLB, and those of others that are compared soon.
@@ -76,7 +76,7 @@ func (e *engine) comparedWith(id string, of service.Request) []string {
 	}
 	for _, balancer := range of.DueSoon(driftWindow) {
 		other, ok := balancer.(clb)
-		if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.readings.has(other.ID()) {
+		if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.readings.Has(other.ID()) {
 			ids = append(ids, other.ID())
 		}
 	}

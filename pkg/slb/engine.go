@@ -30,10 +30,10 @@ type engine struct {
 	config config.Config
 	// goneOver is how long a CLB must be missing, by id and by tag, before it counts as gone.
 	goneOver     time.Duration
-	missing      absences
+	missing      service.Absences
 	services     corelisters.ServiceLister
-	preloads     preloads
-	readings     preloads // by id, for drift detection
+	preloads     service.Preloads[preload] // by the value of the owner tag
+	readings     service.Preloads[preload] // by id, for drift detection
 	certificates certificates
 	// answers is what calls of all Services have shown.
 	answers deploy.Memory
@@ -43,7 +43,7 @@ var _ service.Engine = (*engine)(nil)
 
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
-	return &engine{api: api, config: config, services: services, goneOver: defaultGoneOver}
+	return &engine{api: api, config: config, services: services, goneOver: service.GoneOver}
 }
 
 // Product implements service.Engine.
@@ -60,7 +60,7 @@ func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Probl
 func (e *engine) Start() service.Balancer { return clb{engine: e} }
 
 // Forget implements service.Engine.
-func (e *engine) Forget(svc types.UID) { e.missing.forget(svc) }
+func (e *engine) Forget(svc types.UID) { e.missing.Forget(svc) }
 
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
@@ -113,11 +113,11 @@ func (c clb) ID() string {
 	if _, ok := c.presence.(present); !ok {
 		return ""
 	}
-	return c.loadBalancer.value.ID
+	return c.loadBalancer.Value.ID
 }
 
 // Address implements service.Balancer.
-func (c clb) Address() string { return c.loadBalancer.value.Address }
+func (c clb) Address() string { return c.loadBalancer.Value.Address }
 
 // Reused implements service.Balancer.
 func (c clb) Reused() bool { return c.reused() }
@@ -141,9 +141,9 @@ func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 	if !c.reused() || c.desired == nil {
 		return c, false
 	}
-	for _, group := range c.groups.value {
+	for _, group := range c.groups.Value {
 		if slices.Contains(ids, group.ID) && c.desired.Group(group.Name) != nil {
-			c.groups.invalidate(reason)
+			c.groups.Invalidate(reason)
 			return c, true
 		}
 	}

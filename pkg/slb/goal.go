@@ -42,8 +42,8 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 		}
 		c.marking = marking{c.ID(), id}
 	}
-	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.value != nil)
-	record = keeping(record, in.Applied, in.Params)
+	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.Value != nil)
+	record = record.Keeping(in.Applied, in.Params)
 	removable, err := c.removableTags(in.Service, in.Applied, record)
 	if err != nil {
 		return goal, err
@@ -59,8 +59,8 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	}
 	problems = append(problems, tagProblems...)
 	c.protectAgain(desired, in.Reclaimed)
-	if actual == nil && c.access.value != nil {
-		actual = &model.Model{Access: c.access.value}
+	if actual == nil && c.access.Value != nil {
+		actual = &model.Model{Access: c.access.Value}
 	}
 	desired.Exact = c.before != nil
 	steps := diff.Diff(desired, actual, mark.ServiceName(in.Service), input.ClusterID)

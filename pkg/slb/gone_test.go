@@ -343,7 +343,7 @@ func TestBrake(t *testing.T) {
 			created++
 		}
 	}
-	if created >= brakeServices {
+	if created >= service.BrakeServices {
 		t.Errorf("%d CLBs created while nothing proved that the account is the right one", created)
 	}
 	w.clearFaults()

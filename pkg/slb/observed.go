@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -12,15 +13,15 @@ import (
 // observed is what is known of the CLB of a Service, part by part. Its zero value knows nothing.
 type observed struct {
 	presence     presence
-	loadBalancer part[alicloud.LoadBalancer]
-	listeners    part[[]model.Listener]
-	groups       part[[]model.Group]
+	loadBalancer service.Part[alicloud.LoadBalancer]
+	listeners    service.Part[[]model.Listener]
+	groups       service.Part[[]model.Group]
 	// extensions says when the domain extensions in listeners were read. Few Services have any.
-	extensions part[struct{}]
+	extensions service.Part[struct{}]
 	// access is the list of the Service's source ranges, nil for none. It outlives the CLB.
-	access part[*alicloud.AccessList]
+	access service.Part[*alicloud.AccessList]
 	// addresses are the elastic addresses of the CLB, sorted.
-	addresses part[[]string]
+	addresses service.Part[[]string]
 	// comparisons is how often drift is detected by comparison before everything is read again.
 	comparisons int
 	// groupsAsked is the annotation vgroup-port as it was when groups was read.
@@ -34,8 +35,8 @@ func (o observed) model() *model.Model {
 		return nil
 	}
 	return &model.Model{
-		LoadBalancer: o.loadBalancer.value, Listeners: slices.Clone(o.listeners.value), Groups: slices.Clone(o.groups.value),
-		Access: o.access.value, Reused: found.reused,
+		LoadBalancer: o.loadBalancer.Value, Listeners: slices.Clone(o.listeners.Value), Groups: slices.Clone(o.groups.Value),
+		Access: o.access.Value, Reused: found.reused,
 	}
 }
 
@@ -56,7 +57,7 @@ func (o observed) reused() bool {
 func (o observed) lastID() string {
 	switch presence := o.presence.(type) {
 	case present:
-		return o.loadBalancer.value.ID
+		return o.loadBalancer.Value.ID
 	case gone:
 		return presence.lastID
 	case unknown:
@@ -68,17 +69,17 @@ func (o observed) lastID() string {
 // trusted reports whether nothing of the CLB needs reading.
 func (o observed) trusted() bool {
 	if _, absent := o.presence.(gone); absent {
-		return o.loadBalancer.trusted()
+		return o.loadBalancer.Trusted()
 	}
-	return o.loadBalancer.trusted() && o.listeners.trusted() && o.groups.trusted()
+	return o.loadBalancer.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
 // trustedListeners are the listeners, none while they are in doubt.
 func (o observed) trustedListeners() []model.Listener {
-	if !o.listeners.trusted() {
+	if !o.listeners.Trusted() {
 		return nil
 	}
-	return o.listeners.value
+	return o.listeners.Value
 }
 
 // invalidate has everything read again.
@@ -92,15 +93,15 @@ func (o observed) invalidateParts(reasons map[model.Part]string) observed {
 	for name, reason := range reasons {
 		switch name {
 		case model.PartLoadBalancer:
-			o.loadBalancer.invalidate(reason)
+			o.loadBalancer.Invalidate(reason)
 		case model.PartListeners:
-			o.listeners.invalidate(reason)
+			o.listeners.Invalidate(reason)
 		case model.PartGroups:
-			o.groups.invalidate(reason)
+			o.groups.Invalidate(reason)
 		case model.PartExtensions:
-			o.extensions.invalidate(reason)
+			o.extensions.Invalidate(reason)
 		case model.PartAccess:
-			o.access.invalidate(reason)
+			o.access.Invalidate(reason)
 		}
 	}
 	return o
@@ -126,24 +127,24 @@ func (o observed) asksForGroups(params annotation.Params) bool {
 // setObserved takes over a model that was just read.
 func (o *observed) setObserved(model *model.Model) {
 	o.presence = present{reused: model.Reused}
-	o.loadBalancer.set(model.LoadBalancer)
-	o.listeners.set(model.Listeners)
-	o.groups.set(model.Groups)
+	o.loadBalancer.Set(model.LoadBalancer)
+	o.listeners.Set(model.Listeners)
+	o.groups.Set(model.Groups)
 }
 
 // compared returns what is known after a comparison showed no drift. What few Services have is read again.
 func (o observed) compared() observed {
-	o.loadBalancer.set(o.loadBalancer.value)
-	o.listeners.set(o.listeners.value)
-	o.extensions, o.addresses = part[struct{}]{}, part[[]string]{}
-	o.access.invalidate("due for drift detection")
+	o.loadBalancer.Set(o.loadBalancer.Value)
+	o.listeners.Set(o.listeners.Value)
+	o.extensions, o.addresses = service.Part[struct{}]{}, service.Part[[]string]{}
+	o.access.Invalidate("due for drift detection")
 	o.comparisons--
 	return o
 }
 
 // deployed returns what is known after a plan was carried out.
 func (o observed) deployed(d deployment) observed {
-	o.access.value, o.comparisons = d.model.Access, 0
+	o.access.Value, o.comparisons = d.model.Access, 0
 	switch {
 	case d.lost != "" && o.reused():
 		return observed{access: o.access}
@@ -157,10 +158,10 @@ func (o observed) deployed(d deployment) observed {
 		return o.invalidateParts(d.doubts)
 	}
 	if _, existed := o.presence.(present); !existed {
-		o.extensions.set(struct{}{}) // a new listener has none
+		o.extensions.Set(struct{}{}) // a new listener has none
 		o.setObserved(d.model)
 		return o.invalidateParts(d.doubts)
 	}
-	o.loadBalancer.value, o.listeners.value, o.groups.value = d.model.LoadBalancer, d.model.Listeners, d.model.Groups
+	o.loadBalancer.Value, o.listeners.Value, o.groups.Value = d.model.LoadBalancer, d.model.Listeners, d.model.Groups
 	return o.invalidateParts(d.doubts)
 }

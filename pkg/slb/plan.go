@@ -39,7 +39,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	}
 	observed := p.clb.model()
 	if observed == nil {
-		observed = &model.Model{Access: p.clb.access.value}
+		observed = &model.Model{Access: p.clb.access.Value}
 	}
 	absent, _ := p.clb.presence.(gone)
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })

@@ -22,49 +22,12 @@ const (
 	listenersPerCall = 10
 	// preloadCalls run at a time: reads have a generous quota, and a new leader should be ready within seconds.
 	preloadCalls = 8
-	// preloadAge is how long what was read together is used instead of a read of its own.
-	preloadAge = 5 * time.Minute
 )
 
 // preload is what was read of one CLB together with all others.
 type preload struct {
 	lb        alicloud.LoadBalancer
 	listeners []alicloud.Listener
-	at        time.Time
-}
-
-// preloads are those that no Service has asked for yet, by the value of the owner tag or the id.
-type preloads struct {
-	mu    sync.Mutex // guards byKey
-	byKey map[string]preload
-}
-
-// take returns a preload that is not too old, and drops it.
-func (p *preloads) take(key string) (preload, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found, ok := p.byKey[key]
-	delete(p.byKey, key)
-	return found, ok && time.Since(found.at) < preloadAge
-}
-
-// has reports whether there is a preload that is not too old.
-func (p *preloads) has(key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found, ok := p.byKey[key]
-	return ok && time.Since(found.at) < preloadAge
-}
-
-// add adds preloads, and drops those that are too old.
-func (p *preloads) add(found map[string]preload) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.byKey == nil {
-		p.byKey = map[string]preload{}
-	}
-	maps.DeleteFunc(p.byKey, func(_ string, old preload) bool { return time.Since(old.at) >= preloadAge })
-	maps.Copy(p.byKey, found)
 }
 
 // Preload implements service.Engine. It reads the CLBs in pages, and their listeners ten CLBs at a time.
@@ -77,7 +40,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	if err != nil {
 		return fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagOwner, err)
 	}
-	found := map[string]preload{}
+	found, at := map[string]preload{}, time.Now()
 	ambiguous := map[string]bool{}
 	for _, lb := range all {
 		owner, _ := lb.Tag(mark.TagOwner)
@@ -85,7 +48,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 			ambiguous[owner] = true
 		}
 		if wanted[owner] {
-			found[owner] = preload{lb: lb, at: time.Now()}
+			found[owner] = preload{lb: lb}
 		}
 	}
 	for owner := range ambiguous {
@@ -94,7 +57,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	if err := e.preloadListeners(ctx, found); err != nil {
 		return err
 	}
-	e.preloads.add(found)
+	e.preloads.Add(found, at)
 	return nil
 }
 

@@ -179,7 +179,7 @@ func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused boo
 	if lb == nil {
 		return location{}
 	}
-	e.missing.found(svc.UID, lb.ID)
+	e.missing.Found(svc.UID, lb.ID)
 	return location{present{reused: reused}, *lb}
 }
 
@@ -198,10 +198,19 @@ func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed
 	if left := e.goneOver - now.Sub(since); left > 0 || before.missingSince.IsZero() {
 		return unconfirmed, &problem.WaitError{Reason: fmt.Sprintf("CLB %s is missing, which one answer does not prove", cmp.Or(lastID, "of the Service")), For: cmp.Or(max(left, 0), e.goneOver)}
 	}
-	if err := e.missing.confirm(ctx, e, svc.UID, now); err != nil {
+	if err := e.missing.Confirm(ctx, e.control(), svc.UID, now); err != nil {
 		return unconfirmed, err
 	}
 	return location{presence: gone{lastID: lastID, vanished: true}}, nil
+}
+
+// control reads what must exist while a CLB is missing.
+func (e *engine) control() service.Control {
+	read := func(ctx context.Context, id string) error {
+		_, err := e.api.DescribeLoadBalancer(ctx, id)
+		return err
+	}
+	return service.Control{Product: "CLB", Read: read, Network: e.api, VPCID: e.config.VPCID}
 }
 
 // read returns a CLB by its id, nil when it does not exist.

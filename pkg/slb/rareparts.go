@@ -32,13 +32,13 @@ func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *mo
 // accessLists returns the ids that may be those of the Service's access control list: the known one, and those on its listeners.
 func (o observed) accessLists(svc *corev1.Service) []string {
 	var ids []string
-	if o.access.value != nil {
-		ids = append(ids, o.access.value.ID)
+	if o.access.Value != nil {
+		ids = append(ids, o.access.Value.ID)
 	}
 	params, _ := annotation.Parse(svc.Annotations)
 	asked := alicloud.Attributes{alicloud.AttributeACLIDs: params.Get(annotation.ACLID)}.ACLIDs()
-	for i := range o.listeners.value {
-		listener := &o.listeners.value[i]
+	for i := range o.listeners.Value {
+		listener := &o.listeners.Value[i]
 		if marked, _, ok := mark.Parse(listener.Description); !ok || marked != mark.ServiceName(svc) {
 			continue
 		}

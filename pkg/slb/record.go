@@ -39,24 +39,6 @@ func recordOf(loadBalancerID string, params annotation.Params, reused, sourceRan
 	return record.Sorted()
 }
 
-// keeping returns the Record with what stays applied because nobody knows whether its user still wants it: its annotation is not
-// accepted.
-func keeping(record, before service.Record, params annotation.Params) service.Record {
-	overrideRefused := params.Refused(annotation.ForceOverrideListeners)
-	for _, name := range before.Annotations {
-		if overrideRefused || params.Refused(annotation.Suffix(name)) {
-			record.Annotations = append(record.Annotations, name)
-		}
-	}
-	if params.Refused(annotation.AdditionalTags) {
-		record.TagKeys = append(record.TagKeys, before.TagKeys...)
-	}
-	if overrideRefused || params.Refused(annotation.DomainExtensions) {
-		record.Domains = append(record.Domains, before.Domains...)
-	}
-	return record.Sorted()
-}
-
 // recorded returns the Record as that of the CLB.
 func recorded(record service.Record, actual *model.Model) service.Record {
 	record.LoadBalancerID, record.KeepEmpty = "", false
@@ -74,14 +56,8 @@ func loadRecord(remembered *service.Record, svc *corev1.Service, actual *model.M
 	if actual != nil {
 		id, reused = actual.LoadBalancer.ID, actual.Reused
 	}
-	candidates := []*service.Record{remembered}
-	if written, ok := service.RecordOn(svc); ok {
-		candidates = append(candidates, &written)
-	}
-	for _, candidate := range candidates {
-		if candidate != nil && candidate.IsAbout(id, reused) {
-			return recorded(*candidate, actual), nil
-		}
+	if found, ok := service.LoadRecord(remembered, svc, id, reused); ok {
+		return recorded(found, actual), nil
 	}
 	if actual == nil || reused {
 		return recorded(service.Record{}, actual), nil

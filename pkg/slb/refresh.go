@@ -67,7 +67,7 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 	if err == nil && !found.together {
 		err = e.refreshContents(ctx, of, &found)
 	}
-	if alicloud.HasCode(err, model.CodeLoadBalancerGone) && known.loadBalancer.trusted() && !of.DriftDue {
+	if alicloud.HasCode(err, model.CodeLoadBalancerGone) && known.loadBalancer.Trusted() && !of.DriftDue {
 		return e.refresh(ctx, of, known.invalidate("the CLB is gone"), charge)
 	}
 	if err != nil {
@@ -86,25 +86,25 @@ func (o observed) outdated(of service.Request) observed {
 		o = o.invalidate("due for drift detection")
 	}
 	if asksForGroups {
-		o.groups.invalidate("an annotation names a group that was not there")
+		o.groups.Invalidate("an annotation names a group that was not there")
 	}
 	return o
 }
 
 // refreshLoadBalancer finds the CLB.
 func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, found *refreshed) error {
-	if found.clb.loadBalancer.trusted() {
+	if found.clb.loadBalancer.Trusted() {
 		return nil
 	}
 	clb := &found.clb
-	if pre, ok := e.preloads.take(mark.DefaultName(of.Service.UID)); ok && clb.model() == nil {
+	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && clb.model() == nil {
 		model, err := pre.observe(ctx, e.api, of.Service)
 		if err != nil {
 			return err
 		}
 		found.charge.Correct(&model.LoadBalancer, time.Now())
 		clb.setObserved(model)
-		clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), part[struct{}]{}, part[*alicloud.AccessList]{}, part[[]string]{}
+		clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), service.Part[struct{}]{}, service.Part[*alicloud.AccessList]{}, service.Part[[]string]{}
 		found.whole, found.some, found.together = true, true, true
 		return nil
 	}
@@ -122,13 +122,13 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	}
 	found.some, found.whole = true, true
 	found.charge.Correct(&location.lb, time.Now())
-	if location.lb.ID != clb.loadBalancer.value.ID {
+	if location.lb.ID != clb.loadBalancer.Value.ID {
 		*clb = observed{access: clb.access}
-		clb.access.invalidate("the Service is on another CLB")
+		clb.access.Invalidate("the Service is on another CLB")
 	}
 	clb.presence = location.presence
-	clb.loadBalancer.set(location.lb)
-	clb.addresses = part[[]string]{}
+	clb.loadBalancer.Set(location.lb)
+	clb.addresses = service.Part[[]string]{}
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (e *engine) refreshContents(ctx context.Context, of service.Request, found 
 	if _, ok := clb.presence.(present); !ok {
 		return nil
 	}
-	found.whole = found.whole && !clb.listeners.trusted() && !clb.groups.trusted()
+	found.whole = found.whole && !clb.listeners.Trusted() && !clb.groups.Trusted()
 	if err := e.refreshListeners(ctx, found); err != nil {
 		return err
 	}
@@ -153,31 +153,31 @@ func (e *engine) refreshContents(ctx context.Context, of service.Request, found 
 
 // refreshListeners reads the listeners. Where that fails, those of the last read stand.
 func (e *engine) refreshListeners(ctx context.Context, found *refreshed) error {
-	clb, id := &found.clb, found.clb.loadBalancer.value.ID
-	if clb.listeners.trusted() {
+	clb, id := &found.clb, found.clb.loadBalancer.Value.ID
+	if clb.listeners.Trusted() {
 		return nil
 	}
 	listeners, err := e.api.DescribeListeners(ctx, id)
 	if err != nil {
-		return found.keep(model.PartListeners, clb.listeners.known(), fmt.Errorf("read the listeners of %s: %w", id, err))
+		return found.keep(model.PartListeners, clb.listeners.Known(), fmt.Errorf("read the listeners of %s: %w", id, err))
 	}
-	clb.listeners.set(observe.New(clb.loadBalancer.value, listeners[id]).Listeners)
-	clb.extensions, found.some = part[struct{}]{}, true
+	clb.listeners.Set(observe.New(clb.loadBalancer.Value, listeners[id]).Listeners)
+	clb.extensions, found.some = service.Part[struct{}]{}, true
 	return nil
 }
 
 // refreshGroups reads the vServer groups. Where that fails, those of the last read stand.
 func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *refreshed) error {
 	clb := &found.clb
-	if clb.groups.trusted() {
+	if clb.groups.Trusted() {
 		return nil
 	}
-	actual := &model.Model{LoadBalancer: clb.loadBalancer.value, Listeners: clb.trustedListeners(), Reused: clb.reused()}
+	actual := &model.Model{LoadBalancer: clb.loadBalancer.Value, Listeners: clb.trustedListeners(), Reused: clb.reused()}
 	observed, err := observe.Groups(ctx, e.api, actual, mark.ServiceName(of.Service))
 	if err != nil {
-		return found.keep(model.PartGroups, clb.groups.known(), err)
+		return found.keep(model.PartGroups, clb.groups.Known(), err)
 	}
-	clb.groups.set(observed.Groups)
+	clb.groups.Set(observed.Groups)
 	clb.groupsAsked, found.some = of.Params.Get(annotation.VGroupPort), true
 	return nil
 }
@@ -196,7 +196,7 @@ func (r *refreshed) keep(name model.Part, known bool, err error) error {
 func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) error {
 	clb := &found.clb
 	record, legacyDomains := loadRecord(of.Applied, of.Service, clb.model())
-	if !clb.extensions.trusted() && mayHaveExtensions(of.Params, clb.model(), record, legacyDomains) {
+	if !clb.extensions.Trusted() && mayHaveExtensions(of.Params, clb.model(), record, legacyDomains) {
 		observed := clb.model()
 		if err := observe.Extensions(ctx, e.api, observed, mark.ServiceName(of.Service)); err != nil {
 			if len(legacyDomains) > 0 {
@@ -204,8 +204,8 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 			}
 			found.unread[model.PartExtensions] = err
 		} else {
-			clb.listeners.value = observed.Listeners
-			clb.extensions.set(struct{}{})
+			clb.listeners.Value = observed.Listeners
+			clb.extensions.Set(struct{}{})
 		}
 	}
 	record = resolveDomains(record, legacyDomains, clb.model(), of.Params)
@@ -219,17 +219,17 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 }
 
 // refreshAccess reads the list of the source ranges where there may be one.
-func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record service.Record) (part[*alicloud.AccessList], error) {
+func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record service.Record) (service.Part[*alicloud.AccessList], error) {
 	access := clb.access
-	if access.trusted() {
+	if access.Trusted() {
 		return access, nil
 	}
 	if !mayHaveAccessList(svc, params, clb.model(), record) {
-		return part[*alicloud.AccessList]{value: access.value}, nil
+		return service.Part[*alicloud.AccessList]{Value: access.Value}, nil
 	}
-	list, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.value != nil || clb.model() != nil)
+	list, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.Value != nil || clb.model() != nil)
 	if err == nil {
-		access.set(list)
+		access.Set(list)
 	}
 	return access, err
 }

@@ -28,11 +28,11 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		}
 		return c, err
 	}
-	found := c.with(observed{presence: location.presence, access: part[*alicloud.AccessList]{value: c.access.value}})
+	found := c.with(observed{presence: location.presence, access: service.Part[*alicloud.AccessList]{Value: c.access.Value}})
 	if found.model() == nil {
 		return found, nil
 	}
-	found.loadBalancer.set(location.lb)
+	found.loadBalancer.Set(location.lb)
 	if found.reused() {
 		return found.readForRemoval(ctx, svc)
 	}
@@ -44,16 +44,16 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 
 // readForRemoval reads everything on an existing CLB: only what carries marks of the Service is removed.
 func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
-	actual, err := observe.All(ctx, c.api, c.loadBalancer.value, mark.ServiceName(svc), true)
+	actual, err := observe.All(ctx, c.api, c.loadBalancer.Value, mark.ServiceName(svc), true)
 	if err != nil {
 		return c, err
 	}
 	c.setObserved(actual)
-	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.value != nil)
+	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.Value != nil)
 	if err != nil {
 		return c.with(c.invalidate("its access control list could not be read")), err
 	}
-	c.access.set(list)
+	c.access.Set(list)
 	return c, nil
 }
 
@@ -76,7 +76,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	actual := c.model()
 	params, _ := annotation.Parse(svc.Annotations)
 	removal := service.Removal{
-		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: preserved(svc), Status: statusOf(actual, params, nil),
+		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: params.Preserves(), Status: statusOf(actual, params, nil),
 	}
 	switch {
 	case actual.Reused && removal.Preserved:
@@ -102,7 +102,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 
 // kept returns why a CLB stays in the cloud that may have been created for the Service, empty for one that was not.
 func (c clb) kept(svc *corev1.Service) string {
-	lb := &c.loadBalancer.value
+	lb := &c.loadBalancer.Value
 	_, owned := lb.Tag(mark.TagOwner)
 	_, reused := lb.Tag(mark.TagReused)
 	if owned || reused || c.asksFor(svc, lb.ID) {
@@ -119,30 +119,20 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	if removal.Reused {
 		after.presence = unknown{deleted: true}
 	}
-	return c.with(after), c.access.value != nil || c.access.doubt != "" || c.access.known()
+	return c.with(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 
 // PlanLeftovers implements service.Balancer. The access control list outlives its CLB.
 func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
-	if preserved(svc) {
+	if params, _ := annotation.Parse(svc.Annotations); params.Preserves() {
 		return c, plan{clb: c}, nil
 	}
 	record, _ := service.RecordOn(svc)
 	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges)
-	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.known())
+	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.Known())
 	if err != nil || list == nil {
 		return c, plan{clb: c}, err
 	}
-	c.access.set(list)
+	c.access.Set(list)
 	return c, plan{clb: c, Plan: diff.AccessListDeletion(list)}, nil
-}
-
-// preserved reports whether the user wants to keep the CLB. Any value but "false" and "off" says so, as for the official CCM.
-func preserved(svc *corev1.Service) bool {
-	params, _ := annotation.Parse(svc.Annotations)
-	switch params.Get(annotation.PreserveOnDelete) {
-	case "", "false", "off":
-		return false
-	}
-	return true
 }

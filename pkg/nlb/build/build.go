@@ -127,9 +127,7 @@ func (b *builder) unsupported() {
 	} else if version == annotation.FamilyDual {
 		b.problem(problem.ReasonFeatureNotSupported, "%s: %s: only the IPv4 addresses of pods become backend servers", annotation.BackendIPVersion, version)
 	}
-	if params.Has(annotation.BackendLabel) && b.in.pods() {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType)
-	}
+	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
 }
 
 // choose reads the annotations that name ports.
@@ -159,8 +157,8 @@ func (b *builder) choose() {
 }
 
 func (b *builder) port(port corev1.ServicePort) {
-	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
-		b.problem(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port)
+	if found, ok := backend.CheckPort(port); !ok {
+		b.problems = append(b.problems, found)
 		return
 	}
 	protocol := cmp.Or(b.chosen[port.Port], string(port.Protocol))
@@ -205,15 +203,8 @@ func (b *builder) addGroup(group model.Group) {
 		return
 	}
 	have := &b.model.Groups[i]
-	have.Servers, have.Draining = missing(have.Servers, group.Servers), missing(have.Draining, group.Draining)
+	have.Servers, have.Draining = backend.Join(have.Servers, group.Servers, serverKey), backend.Join(have.Draining, group.Draining, serverKey)
 	have.Doubt = have.Doubt || group.Doubt
 }
 
-func missing(servers, more []alicloud.NLBServer) []alicloud.NLBServer {
-	for _, added := range more {
-		if !slices.ContainsFunc(servers, func(s alicloud.NLBServer) bool { return s.NLBServerKey == added.NLBServerKey }) {
-			servers = append(servers, added)
-		}
-	}
-	return servers
-}
+func serverKey(s *alicloud.NLBServer) alicloud.NLBServerKey { return s.NLBServerKey }

@@ -22,7 +22,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	case l.Port == 0:
 		text = l.Ports()
 	case b.in.pods():
-		text = port.TargetPort.String()
+		text = backend.TargetPort(port)
 	}
 	group := model.Group{
 		NLBGroup: alicloud.NLBGroup{
@@ -75,25 +75,10 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 		return group, false
 	}
 	if b.in.Params.Has(annotation.Weight) {
-		share(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
+		backend.Divide(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(s *alicloud.NLBServer) *int { return &s.Weight })
 	}
 	group.Name, group.ID, group.Foreign = have.Name, id, true
 	return group, true
-}
-
-// share spreads a weight over servers in proportion to their own. Each gets at least 1: with 0 it would take no traffic.
-func share(servers []alicloud.NLBServer, weight int) {
-	total := 0
-	for _, s := range servers {
-		total += s.Weight
-	}
-	for i := range servers {
-		part := weight / len(servers)
-		if total > 0 {
-			part = weight * servers[i].Weight / total
-		}
-		servers[i].Weight = max(part, min(weight, 1))
-	}
 }
 
 // servers puts the backends of a port into its group.
@@ -119,11 +104,13 @@ func (b *builder) servers(group *model.Group, set *backend.Set, l *model.Listene
 		}
 		return server, true
 	}
+	var all []alicloud.NLBServer
 	for from := range set.All {
 		if server, ok := convert(from); ok {
-			group.Servers = missing(group.Servers, []alicloud.NLBServer{server})
+			all = append(all, server)
 		}
 	}
+	group.Servers = backend.Join(nil, all, serverKey)
 	for _, from := range set.Draining {
 		if server, ok := convert(from); ok {
 			group.Draining = append(group.Draining, server)

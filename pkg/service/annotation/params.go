@@ -271,6 +271,15 @@ func (p Params) AddressType() string { return p.Or(AddressType, alicloud.Address
 // OverridesListeners reports whether the Service manages the listeners of an existing CLB.
 func (p Params) OverridesListeners() bool { return p.Get(ForceOverrideListeners) == "true" }
 
+// Preserves reports whether the user wants to keep the load balancer. Any value but "false" and "off" says so, as for the official CCM.
+func (p Params) Preserves() bool {
+	switch p.Get(PreserveOnDelete) {
+	case "", "false", "off":
+		return false
+	}
+	return true
+}
+
 // Revert adds, for the annotations that were applied and are absent now, the values to go back to.
 func (p Params) Revert(applied []string) Params {
 	reverted := p

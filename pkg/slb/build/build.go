@@ -5,7 +5,6 @@ import (
 	"iter"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -116,9 +115,7 @@ func (b *builder) unsupported() {
 func (b *builder) otherModes() {
 	params := b.in.Params
 	local := b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-	if params.Has(annotation.BackendLabel) && b.eni() {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType)
-	}
+	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
 	if params.Has(annotation.DefaultWeight) && local && !b.eni() {
 		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight)
 	}
@@ -163,8 +160,8 @@ func (b *builder) problem(reason, format string, args ...any) {
 
 // port adds the listener and the group of one port of the Service.
 func (b *builder) port(port corev1.ServicePort) {
-	if port.Protocol != corev1.ProtocolTCP && port.Protocol != corev1.ProtocolUDP {
-		b.problem(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port)
+	if found, ok := backend.CheckPort(port); !ok {
+		b.problems = append(b.problems, found)
 		return
 	}
 	group, ok := b.group(port)
@@ -218,7 +215,7 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	mark := b.owner.PortMark(port.NodePort)
 	switch {
 	case b.eni():
-		mark = b.owner.Mark(targetPort(port))
+		mark = b.owner.Mark(backend.TargetPort(port))
 	case port.NodePort == 0:
 		b.problem(problem.ReasonFeatureNotSupported,
 			"port %d has no node port (allocateLoadBalancerNodePorts is false); that needs the annotation %s: eni", port.Port, annotation.BackendType)
@@ -306,14 +303,6 @@ func (in Input) usesInterfaces() bool {
 	default:
 		return in.Config.DefaultBackendENI
 	}
-}
-
-// targetPort is how the names of groups of pods spell the target port.
-func targetPort(port corev1.ServicePort) string {
-	if text := port.TargetPort.String(); text != "0" && text != "" {
-		return text
-	}
-	return strconv.Itoa(int(port.Port))
 }
 
 // report reports nodes that would be backends but have no provider ID yet. One message names them all.

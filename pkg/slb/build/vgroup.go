@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -34,7 +35,7 @@ func (b *builder) joinGroups() {
 // everything of the port stays as it is.
 func (b *builder) join(port int32, group model.Group) (joined model.Group, blocked bool) {
 	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
-		divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight))
+		backend.Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(b *alicloud.Backend) *int { return &b.Weight })
 		group.Counted = false
 	}
 	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
@@ -71,25 +72,6 @@ func (b *builder) stay(group model.Group) (joined model.Group, blocked bool) {
 	return group, b.observed.Group(group.Name) == nil
 }
 
-// divide spreads the weight of the Service in a group over its backend servers in proportion to their own weights. Each gets
-// at least 1: with 0 it would take no traffic.
-func divide(backends []alicloud.Backend, weight int) {
-	total := 0
-	for _, b := range backends {
-		total += b.Weight
-	}
-	for i := range backends {
-		share := weight / len(backends)
-		if total > 0 {
-			share = weight * backends[i].Weight / total
-		}
-		if weight > 0 {
-			share = max(1, share)
-		}
-		backends[i].Weight = share
-	}
-}
-
 // addGroup adds the group of a port. Ports that share the node port have the same one; ports that join the same group of
 // others have their backend servers in it together.
 func (b *builder) addGroup(group model.Group) {
@@ -99,8 +81,8 @@ func (b *builder) addGroup(group model.Group) {
 		return
 	}
 	have := &b.model.Groups[i]
-	have.Backends = addMissing(have.Backends, group.Backends)
-	have.Draining = addMissing(have.Draining, group.Draining)
+	have.Backends = backend.Join(have.Backends, group.Backends, backendKey)
+	have.Draining = backend.Join(have.Draining, group.Draining, backendKey)
 	switch {
 	case !group.Doubt:
 	case !have.Doubt:
@@ -110,11 +92,4 @@ func (b *builder) addGroup(group model.Group) {
 	}
 }
 
-func addMissing(backends, more []alicloud.Backend) []alicloud.Backend {
-	for _, added := range more {
-		if !slices.ContainsFunc(backends, func(b alicloud.Backend) bool { return b.BackendKey == added.BackendKey }) {
-			backends = append(backends, added)
-		}
-	}
-	return backends
-}
+func backendKey(b *alicloud.Backend) alicloud.BackendKey { return b.BackendKey }

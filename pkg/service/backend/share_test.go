@@ -1,11 +1,9 @@
-package build
+package backend
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 func TestDivide(t *testing.T) {
@@ -25,11 +23,11 @@ func TestDivide(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var backends []alicloud.Backend
+			var backends []Backend
 			for _, weight := range test.have {
-				backends = append(backends, alicloud.Backend{Weight: weight})
+				backends = append(backends, Backend{Weight: weight})
 			}
-			divide(backends, test.weight)
+			Divide(backends, test.weight, func(b *Backend) *int { return &b.Weight })
 			var got []int
 			for _, b := range backends {
 				got = append(got, b.Weight)

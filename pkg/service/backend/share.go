@@ -1,0 +1,67 @@
+package backend
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Join returns the backend servers of two ports that have one group, each server once. A product has a type of its own for them, and
+// says what identifies one.
+func Join[S any, K comparable](servers, more []S, key func(*S) K) []S {
+	have := make(map[K]bool, len(servers))
+	for i := range servers {
+		have[key(&servers[i])] = true
+	}
+	for i := range more {
+		if k := key(&more[i]); !have[k] {
+			have[k] = true
+			servers = append(servers, more[i])
+		}
+	}
+	return servers
+}
+
+// Divide spreads the weight of a Service in a group over its backend servers in proportion to their own weights. Each gets at least 1,
+// unless the weight is 0: with 0 it would take no traffic.
+func Divide[S any](servers []S, weight int, of func(*S) *int) {
+	total := 0
+	for i := range servers {
+		total += *of(&servers[i])
+	}
+	for i := range servers {
+		own := of(&servers[i])
+		share := weight / len(servers)
+		if total > 0 {
+			share = weight * *own / total
+		}
+		*own = max(share, min(weight, 1))
+	}
+}
+
+// CheckPort returns what the user has to know about a port that no load balancer can serve; ok says that one can.
+func CheckPort(port corev1.ServicePort) (found problem.Problem, ok bool) {
+	if port.Protocol == corev1.ProtocolTCP || port.Protocol == corev1.ProtocolUDP {
+		return problem.Problem{}, true
+	}
+	return problem.Newf(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port), false
+}
+
+// TargetPort is how the names of groups of pods spell the target port.
+func TargetPort(port corev1.ServicePort) string {
+	if text := port.TargetPort.String(); text != "0" && text != "" {
+		return text
+	}
+	return strconv.Itoa(int(port.Port))
+}
+
+// Ineffective returns annotations that belong to another kind of backends.
+func (in Input) Ineffective() []problem.Problem {
+	if !in.Params.Has(annotation.BackendLabel) || !in.Pods {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType)}
+}
