@@ -92,7 +92,7 @@ func cloudConfig(id, secret, region string) string {
 // env points the program at the emulated cloud.
 func (w world) env() []string {
 	return append(os.Environ(), "ALICLOUD_CLIENT_SCHEME=HTTP", "METADATA_ENDPOINT=http://127.0.0.1:1",
-		"SLB_ENDPOINT="+w.cloud, "VPC_ENDPOINT="+w.cloud, "ECS_ENDPOINT="+w.cloud, "STS_ENDPOINT="+w.cloud)
+		"SLB_ENDPOINT="+w.cloud, "NLB_ENDPOINT="+w.cloud, "VPC_ENDPOINT="+w.cloud, "ECS_ENDPOINT="+w.cloud, "STS_ENDPOINT="+w.cloud)
 }
 
 func (w world) run(t *testing.T, args ...string) selfexec.Result {

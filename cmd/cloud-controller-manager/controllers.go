@@ -15,10 +15,16 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
+// nlbController is the name in --controllers, as in the official CCM, of what serves Services with an NLB. Without it, the service
+// controller leaves them alone.
+const nlbController = "nlb"
+
 // constructors are the stock ones with our service and route controllers in the place of theirs, under the same names, so
 // that flags, aliases and roles stay valid, and with a controller of ours beside the stock one for nodes. It is a copy: the stock map is a package variable that others may share.
 func constructors() map[string]app.ControllerInitFuncConstructor {
 	all := maps.Clone(app.DefaultInitFuncConstructors)
+	all[nlbController] = all[names.ServiceLBController] // with its identity
+	replace(all, nlbController, startNLB)
 	replace(all, names.ServiceLBController, startServices)
 	replace(all, names.NodeRouteController, startRoutes)
 	accompany(all, names.CloudNodeController, startNodes)
@@ -77,6 +83,19 @@ func startServices(ctx context.Context, _ *config.CompletedConfig, cloud *provid
 	}
 	cloud.Go(func() { ctrl.Run(ctx) })
 	return ctrl, true, nil
+}
+
+// startNLB runs the service controller if the name of that one does not: one controller serves all products.
+func startNLB(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
+	if isEnabled(names.ServiceLBController, completed) {
+		return nil, true, nil
+	}
+	return startServices(ctx, completed, cloud)
+}
+
+// isEnabled reports whether --controllers has a controller run.
+func isEnabled(name string, completed *config.CompletedConfig) bool {
+	return controllermanager.IsControllerEnabled(name, app.ControllersDisabledByDefault, completed.ComponentConfig.Generic.Controllers)
 }
 
 func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {

@@ -178,7 +178,7 @@ func translateControllers(given []string) []string {
 		switch name {
 		case "node":
 			translated = append(translated, names.CloudNodeController, names.CloudNodeLifecycleController)
-		case "nlb", "ingress", "pvtz":
+		case "ingress", "pvtz":
 			klog.InfoS("This controller of the official CCM does not exist here", "flag", "--controllers", "controller", name)
 		default:
 			translated = append(translated, name)

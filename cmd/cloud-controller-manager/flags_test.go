@@ -16,12 +16,12 @@ func TestTranslateOldFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts.Generic.LeaderElection.ResourceLock = "endpoints"
-	opts.Generic.Controllers = []string{"node", "route", "service", "nlb"}
+	opts.Generic.Controllers = []string{"node", "route", "service", "nlb", "ingress", "pvtz"}
 	translateOldFlags(opts)
 	if got := opts.Generic.LeaderElection.ResourceLock; got != "leases" {
 		t.Errorf("lock %q, want leases", got)
 	}
-	want := []string{"cloud-node-controller", "cloud-node-lifecycle-controller", "route", "service"}
+	want := []string{"cloud-node-controller", "cloud-node-lifecycle-controller", "route", "service", "nlb"}
 	if got := opts.Generic.Controllers; !slices.Equal(got, want) {
 		t.Errorf("controllers %q, want %q", got, want)
 	}

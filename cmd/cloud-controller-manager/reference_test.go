@@ -51,7 +51,8 @@ The manager accepts these flags of the official CCM, prints one warning for each
 The manager translates these values in manifests of the official CCM:
 
 - ` + "`--leader-elect-resource-lock=endpoints`" + `, and the other lock types that no longer exist, mean ` + "`leases`" + `.
-- ` + "`--controllers=node,route,service`" + ` selects the stock controllers; ` + "`nlb`, `ingress` and `pvtz`" + ` are ignored.
+- ` + "`--controllers=node,route,service,nlb`" + ` selects controllers by the names of the official CCM, and all run by default. Without
+  ` + "`nlb`" + `, the manager leaves Services with an NLB alone, and without ` + "`service`" + ` those with a CLB. ` + "`ingress` and `pvtz`" + ` are ignored.
 - ` + "`--use-service-account-credentials`" + ` falls back to the identity of the pod if the role does not allow creating tokens.
 `
 }

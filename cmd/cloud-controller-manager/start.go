@@ -14,10 +14,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	cloudprovider "k8s.io/cloud-provider"
-	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/names"
-	controllermanager "k8s.io/controller-manager/app"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/healthport"
@@ -134,12 +132,13 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		Endpoints:            s.flags.endpoints,
 		PlainMetadata:        !s.flags.tokenMode,
 		ControllerIdentities: shared.UseServiceAccountCredentials,
+		WithoutCLB:           !isEnabled(names.ServiceLBController, completed),
+		WithoutNLB:           !isEnabled(nlbController, completed),
 	}
 	if shared.AllocateNodeCIDRs {
 		klog.InfoS("Pod CIDRs are assigned by the kube-controller-manager; set this flag there", "flag", "--allocate-node-cidrs")
 	}
-	enabled := completed.ComponentConfig.Generic.Controllers
-	if !shared.ConfigureCloudRoutes || !controllermanager.IsControllerEnabled(names.NodeRouteController, app.ControllersDisabledByDefault, enabled) {
+	if !shared.ConfigureCloudRoutes || !isEnabled(names.NodeRouteController, completed) {
 		return settings, nil
 	}
 	cidrs, err := clusterCIDRs(shared.ClusterCIDR)

@@ -70,7 +70,7 @@ func TestDocs(t *testing.T) {
 func (s *sandbox) command(block string) {
 	s.Helper()
 	s.must(block, "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator", "VSWITCH_ID=vsw-a",
-		"ALICLOUD_CLIENT_SCHEME=HTTP", "SLB_ENDPOINT="+s.host(), "VPC_ENDPOINT="+s.host(), "ECS_ENDPOINT="+s.host())
+		"ALICLOUD_CLIENT_SCHEME=HTTP", "SLB_ENDPOINT="+s.host(), "NLB_ENDPOINT="+s.host(), "VPC_ENDPOINT="+s.host(), "ECS_ENDPOINT="+s.host())
 }
 
 func (s *sandbox) host() string { return strings.TrimPrefix(s.url, "http://") }
@@ -96,7 +96,7 @@ func (k *kubelet) sync() {
 		k.generation = d.Generation
 		spec := *d.Spec.Template.Spec.DeepCopy()
 		for name, value := range map[string]string{
-			"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": k.host(), "VPC_ENDPOINT": k.host(), "ECS_ENDPOINT": k.host(),
+			"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": k.host(), "NLB_ENDPOINT": k.host(), "VPC_ENDPOINT": k.host(), "ECS_ENDPOINT": k.host(),
 			"METADATA_ENDPOINT": k.url + "/metadata/" + k.instance(),
 		} {
 			spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
@@ -200,7 +200,7 @@ func (s *sandbox) official() *process {
 		s.Fatal(err)
 	}
 	spec := set.Spec.Template.Spec
-	for name, value := range map[string]string{"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": s.host(), "VPC_ENDPOINT": s.host(), "ECS_ENDPOINT": s.host()} {
+	for name, value := range map[string]string{"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": s.host(), "NLB_ENDPOINT": s.host(), "VPC_ENDPOINT": s.host(), "ECS_ENDPOINT": s.host()} {
 		spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	running := s.container(system, spec).start()

@@ -13,20 +13,20 @@ type Feature string
 
 // The features, each with a RAM policy of its own.
 const (
-	// FeatureServices is load balancers for Services.
+	// FeatureServices is CLBs for Services.
 	FeatureServices Feature = "services"
+	// FeatureNLB is NLBs for Services.
+	FeatureNLB Feature = "nlb"
 	// FeatureRoutes is routes for the nodes' pod CIDRs.
 	FeatureRoutes Feature = "routes"
 	// FeatureNodes is nodes, and finding the VPC at the start.
 	FeatureNodes Feature = "nodes"
-	// FeatureNLB is load balancers for Services of the NLB class, in addition to [FeatureServices].
-	FeatureNLB Feature = "nlb"
 	// FeatureInitializer is provider-initor where it looks instances up by address.
 	FeatureInitializer Feature = "initializer"
 )
 
 // Features are all of them in the order of the documentation.
-var Features = []Feature{FeatureServices, FeatureRoutes, FeatureNodes, FeatureInitializer}
+var Features = []Feature{FeatureServices, FeatureNLB, FeatureRoutes, FeatureNodes, FeatureInitializer}
 
 // Action is one operation of the OpenAPI that this package calls.
 type Action struct {
@@ -87,6 +87,9 @@ func ActionsOf(features ...Feature) []Action {
 		return !slices.ContainsFunc(a.Features, func(f Feature) bool { return slices.Contains(features, f) })
 	})
 }
+
+// IsOnlyFor reports whether no other feature needs the action.
+func (a Action) IsOnlyFor(feature Feature) bool { return slices.Equal(a.Features, []Feature{feature}) }
 
 // Policy is what a RAM policy has to allow for the feature, without the actions of the names given.
 func (f Feature) Policy(without ...string) []string {
@@ -167,7 +170,7 @@ func otherActions() []Action {
 			Why: "reading the instances of nodes", probe: params{"DryRun": "true"},
 		},
 		{
-			Product: "ecs", Name: "DescribeNetworkInterfaces", Features: []Feature{FeatureServices, FeatureRoutes},
+			Product: "ecs", Name: "DescribeNetworkInterfaces", Features: []Feature{FeatureServices, FeatureNLB, FeatureRoutes},
 			Why: "pods as backend servers; the source/destination check", probe: params{"NetworkInterfaceId.1": noInterface},
 		},
 		{
@@ -179,9 +182,9 @@ func otherActions() []Action {
 		{Product: "vpc", Name: "DescribeEipAddresses", Features: forServices, Why: "annotation external-ip-type", probe: params{"PageSize": "10"}},
 		{Product: "vpc", Name: "DescribeRouteEntryList", Features: forRoutes, Why: "reading the observed state", probe: params{"RouteTableId": noRouteTable}},
 		{Product: "vpc", Name: "DescribeRouteTableList", Features: forRoutes, Why: "finding the route tables", probe: params{"VpcId": noVPC}},
-		{Product: "vpc", Name: "DescribeVpcs", Features: forServices, Why: "pods as backend servers: the CIDRs of the VPC", probe: params{"PageSize": "10"}},
+		{Product: "vpc", Name: "DescribeVpcs", Features: []Feature{FeatureServices, FeatureNLB}, Why: "pods as backend servers: the CIDRs of the VPC", probe: params{"PageSize": "10"}},
 		{
-			Product: "vpc", Name: "DescribeVSwitches", Features: []Feature{FeatureServices, FeatureRoutes, FeatureNodes},
+			Product: "vpc", Name: "DescribeVSwitches", Features: []Feature{FeatureServices, FeatureNLB, FeatureRoutes, FeatureNodes},
 			Why: "checking access key, region and VPC at startup; the vSwitch of intranet load balancers", probe: params{"VpcId": noVPC},
 		},
 	}

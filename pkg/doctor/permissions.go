@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -12,8 +13,9 @@ import (
 // probesAtOnce keeps the check-up short without a burst that would throttle a manager of the same account.
 const probesAtOnce = 8
 
-// Permissions asks for each action that the features need whether the key may call it.
-func Permissions(ctx context.Context, client *alicloud.Client, features []alicloud.Feature) []Check {
+// Permissions asks for each action that the features need whether the key may call it. unused are those of the features that nothing in
+// the cluster asks for: what only they need is optional.
+func Permissions(ctx context.Context, client *alicloud.Client, features, unused []alicloud.Feature) []Check {
 	needed := alicloud.ActionsOf(features...)
 	checks := make([]Check, len(needed))
 	var group errgroup.Group
@@ -22,6 +24,9 @@ func Permissions(ctx context.Context, client *alicloud.Client, features []aliclo
 		group.Go(func() error {
 			permission, err := client.Probe(ctx, action)
 			checks[i] = permissionCheck(action, permission, err)
+			if checks[i].Status == Wrong && slices.ContainsFunc(unused, action.IsOnlyFor) {
+				checks[i].Status = Optional
+			}
 			return nil
 		})
 	}

@@ -49,6 +49,9 @@ type engine struct {
 
 var _ service.Engine = (*engine)(nil)
 
+// Product is NLB. The annotation loadbalancer-type has the value that the official CCM reads.
+var Product = service.Product{Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType"}
+
 // NewEngine returns the engine for NLBs. Services are those of the cluster.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
 	return &engine{api: api, config: config, services: services, awaits: awaits{api: api}}
@@ -56,7 +59,7 @@ func NewEngine(api API, config config.Config, services corelisters.ServiceLister
 
 // Product implements service.Engine.
 func (e *engine) Product() service.Product {
-	return service.Product{Name: "NLB", Class: Class, Finalizer: Finalizer, MetricType: "NLBType"}
+	return Product
 }
 
 // Params implements service.Engine.

@@ -65,6 +65,8 @@ type Settings struct {
 	PlainMetadata bool
 	// Policy has the fields of --policy, which win over those of the cloud-config.
 	Policy policy.Policy
+	// WithoutCLB and WithoutNLB leave the Services with a load balancer of this product alone.
+	WithoutCLB, WithoutNLB bool
 	// ControllerIdentities is --use-service-account-credentials. Only [Cloud.Examine] asks for the right that it needs.
 	ControllerIdentities bool
 }

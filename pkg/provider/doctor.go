@@ -47,7 +47,7 @@ func (c *Cloud) Examine(ctx context.Context, kube kubernetes.Interface, unreacha
 	}
 	if e.reachable {
 		e.routeTables(ctx)
-		e.report.Add(doctor.Permissions(ctx, e.client, e.features())...)
+		e.permissions(ctx)
 	} else {
 		e.add("permissions", "RAM actions", doctor.NotChecked, "without a cloud that accepts the key", "")
 	}
@@ -61,7 +61,10 @@ func (e *examination) add(area, subject string, status doctor.Status, detail, fi
 
 // features are those that the settings switch on.
 func (e *examination) features() []alicloud.Feature {
-	features := []alicloud.Feature{alicloud.FeatureServices, alicloud.FeatureNodes}
+	features := []alicloud.Feature{alicloud.FeatureNodes}
+	if !e.settings.WithoutCLB {
+		features = append(features, alicloud.FeatureServices)
+	}
 	if len(e.settings.ClusterCIDRs) > 0 {
 		features = append(features, alicloud.FeatureRoutes)
 	}

@@ -7,11 +7,13 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -52,11 +54,12 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	nodes := factory.Core().V1().Nodes()
 	instanceID := node.InstanceIDOf(c.client.Region())
 
-	services := c.slbConfig()
+	services := c.serviceConfig()
 	services.FindAPIServer = c.apiServers(factory, instanceID)
+	served, elsewhere := c.products(services, factory.Core().V1().Services().Lister())
 	e := &engines{
 		serviceOptions: service.Options{
-			Engines: []service.Engine{slb.NewEngine(c.client, services, factory.Core().V1().Services().Lister())},
+			Engines: served, Elsewhere: elsewhere,
 			Network: c.client, Config: services, Client: c.kube, Recorder: recorder(serviceEvents),
 			Services: factory.Core().V1().Services(), Nodes: nodes,
 			InstanceID: instanceID, Workers: c.serviceWorkers(), NodeDelay: c.settings.NodeEventWait,
@@ -85,7 +88,22 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	return e
 }
 
-func (c *Cloud) slbConfig() config.Config {
+// products are the engines of the products that are served, and the products that are not.
+func (c *Cloud) products(config config.Config, services corelisters.ServiceLister) (served []service.Engine, elsewhere []service.Product) {
+	for _, engine := range []struct {
+		service.Engine
+		off bool
+	}{{slb.NewEngine(c.client, config, services), c.settings.WithoutCLB}, {nlb.NewEngine(c.client, config, services), c.settings.WithoutNLB}} {
+		if engine.off {
+			elsewhere = append(elsewhere, engine.Product())
+			continue
+		}
+		served = append(served, engine.Engine)
+	}
+	return served, elsewhere
+}
+
+func (c *Cloud) serviceConfig() config.Config {
 	return config.Config{
 		ClusterID: c.clusterID, VPCID: c.place.vpcID, VSwitchIDs: c.place.vSwitchIDs, ResourceGroupID: c.config.ResourceGroupID,
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,

@@ -47,6 +47,10 @@ type Product struct {
 	Name string
 	// Class is the load balancer class of its Services.
 	Class string
+	// Classless says that Services without a class have one, too, unless the annotation [AnnotationClass] is on them.
+	Classless bool
+	// Type is the value of the annotation [annotation.Type] that asks for it on a Service without a class; empty for none.
+	Type string
 	// Finalizer keeps a Service until its load balancer of this product is gone. It also says, after a restart, too, that this product
 	// has a load balancer for the Service, whatever the Service's class says by now. No two products have the same.
 	Finalizer string

@@ -27,6 +27,8 @@ type frame struct {
 	recorder   *record.FakeRecorder
 	controller *Controller
 	stop       func()
+	// with changes the options of the next reconciler; it may be nil.
+	with func(*Options)
 	*Reconciler
 }
 
@@ -89,12 +91,16 @@ func newFrame(t *testing.T, engines []Engine) *frame {
 // open makes the reconciler and its informers.
 func (f *frame) open(engines []Engine) {
 	f.factory = informers.NewSharedInformerFactory(f.kube, 0)
-	f.Reconciler = NewReconciler(Options{
+	opts := Options{
 		Engines: engines, Network: noNetwork{}, Client: f.kube, Recorder: f.recorder, Workers: 3,
 		Services: f.factory.Core().V1().Services(), Nodes: f.factory.Core().V1().Nodes(),
 		EndpointSlices: f.factory.Discovery().V1().EndpointSlices(),
 		InstanceID:     func(*corev1.Node) (string, error) { return "", nil },
-	})
+	}
+	if f.with != nil {
+		f.with(&opts)
+	}
+	f.Reconciler = NewReconciler(opts)
 }
 
 func testService(name string, change ...func(*corev1.Service)) *corev1.Service {

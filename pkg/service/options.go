@@ -16,8 +16,11 @@ import (
 
 // Options are what a [Reconciler], a [Controller] and the adapter need.
 type Options struct {
-	// Engines are the products. A Service without a load balancer class has the first.
+	// Engines are the products; at least one.
 	Engines []Engine
+	// Elsewhere are the products that another program serves, or nobody. A Service that has a load balancer of one of them, as its
+	// finalizer says, is left alone, whatever its class.
+	Elsewhere []Product
 	// Network finds the network interfaces of pods.
 	Network NetworkReader
 	Config  config.Config

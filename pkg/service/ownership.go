@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,24 +15,48 @@ import (
 // AnnotationClass hands a Service to another controller, whatever its value.
 const AnnotationClass = "service.beta.kubernetes.io/class"
 
-// Wants reports whether the Service is to have a load balancer of one of the classes, as far as the Service alone says. One that
-// is being deleted is not.
-func Wants(svc *corev1.Service, classes ...string) bool {
-	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.DeletionTimestamp != nil || foreignClass(svc, classes) {
+// Wants reports whether the Service is to have a load balancer of the product, as far as its class says. One that is being deleted is
+// not.
+func (p Product) Wants(svc *corev1.Service) bool {
+	class := svc.Spec.LoadBalancerClass
+	if class == nil && !p.Classless || p.Classless && svc.Annotations[AnnotationClass] != "" {
 		return false
 	}
-	if svc.Annotations[AnnotationClass] != "" {
+	return p.mayServe(svc)
+}
+
+// AskedBy reports whether the Service asks for a load balancer of the product: by the annotation [annotation.Type], where it is read, else
+// by its class.
+func (p Product) AskedBy(config config.Config, svc *corev1.Service) bool {
+	if kind, typed := typeOf(config, svc); typed {
+		return p.Type != "" && p.Type == kind && p.mayServe(svc)
+	}
+	return p.Wants(svc)
+}
+
+// mayServe reports whether the Service is a load balancer of this class, or of none, and nothing hands it to somebody else.
+func (p Product) mayServe(svc *corev1.Service) bool {
+	class := svc.Spec.LoadBalancerClass
+	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.DeletionTimestamp != nil || class != nil && *class != p.Class {
 		return false
 	}
 	_, tunnelled := annotation.Lookup(svc.Annotations, annotation.TunnelType)
 	return !tunnelled
 }
 
-// HandsOver reports whether the annotation [annotation.Type] gives the Service to somebody else. A load balancer that it has stays
-// as it is until the Service goes: switching the gate on must not tear down what carries traffic.
+// HandsOver reports whether the annotation [annotation.Type] says what serves the Service, in place of its class.
 func HandsOver(config config.Config, svc *corev1.Service) bool {
-	_, typed := annotation.Lookup(svc.Annotations, annotation.Type)
-	return config.TypeAnnotation && typed
+	_, typed := typeOf(config, svc)
+	return typed
+}
+
+// typeOf returns the value of the annotation [annotation.Type] where it is read.
+func typeOf(config config.Config, svc *corev1.Service) (kind string, typed bool) {
+	if !config.TypeAnnotation {
+		return "", false
+	}
+	kind, typed = annotation.Lookup(svc.Annotations, annotation.Type)
+	return strings.TrimSpace(kind), typed
 }
 
 // HasFinalizer reports whether the product with this finalizer must tear the Service down before it may go.
@@ -39,69 +64,92 @@ func HasFinalizer(svc *corev1.Service, finalizer string) bool {
 	return slices.Contains(svc.Finalizers, finalizer)
 }
 
-// foreignClass reports whether the Service belongs to another load balancer class, so that its status is not ours.
-func foreignClass(svc *corev1.Service, classes []string) bool {
-	return svc.Spec.LoadBalancerClass != nil && !slices.Contains(classes, *svc.Spec.LoadBalancerClass)
-}
-
-// classes are those of all engines.
-func (o Options) classes() []string {
-	var classes []string
-	for _, engine := range o.Engines {
-		classes = append(classes, engine.Product().Class)
-	}
-	return classes
-}
-
 // engineOf returns the engine that the next pass over a Service is for: one whose finalizer says that it has a load balancer for the
-// Service, although the class has changed, before the one of the class. That way nothing of the old product is left behind, even if the
-// class changed while this program did not run.
+// Service, although another one is asked for, before that. That way nothing of the old product is left behind, even if the class
+// changed while this program did not run. For a Service that nobody serves it is the first.
 func (o Options) engineOf(svc *corev1.Service) Engine {
-	wanted := o.engineOfClass(svc)
+	selected := o.selected(svc)
 	for _, engine := range o.Engines {
-		if engine != wanted && HasFinalizer(svc, engine.Product().Finalizer) {
+		if engine != selected && HasFinalizer(svc, engine.Product().Finalizer) {
 			return engine
 		}
 	}
-	return wanted
+	if selected == nil {
+		return o.Engines[0]
+	}
+	return selected
 }
 
-// engineOfClass returns the engine that a Service asks for. One without a class, or of another class than any engine's, has the first.
-func (o Options) engineOfClass(svc *corev1.Service) Engine {
+// selected returns the engine that a Service asks for, nil for none: by the annotation [annotation.Type], where it is read, else by its
+// class. The annotation alone moves nothing that carries traffic: a Service without a class stays on the product that it is on.
+func (o Options) selected(svc *corev1.Service) Engine {
+	if o.servedElsewhere(svc) {
+		return nil
+	}
+	selected := o.find(func(p Product) bool { return p.AskedBy(o.Config, svc) })
+	if selected == nil || !HandsOver(o.Config, svc) {
+		return selected
+	}
+	if holder := o.find(func(p Product) bool { return p.Wants(svc) && HasFinalizer(svc, p.Finalizer) }); holder != nil {
+		return holder
+	}
+	return selected
+}
+
+// find returns the engine of the first product that fits, nil for none.
+func (o Options) find(fits func(Product) bool) Engine {
 	for _, engine := range o.Engines {
-		if class := svc.Spec.LoadBalancerClass; class != nil && *class == engine.Product().Class {
+		if fits(engine.Product()) {
 			return engine
 		}
 	}
-	return o.Engines[0]
+	return nil
 }
 
-// foreign reports whether the Service belongs to another load balancer class.
-func (o Options) foreign(svc *corev1.Service) bool { return foreignClass(svc, o.classes()) }
+// servedElsewhere reports whether a product that this program does not serve has a load balancer for the Service.
+func (o Options) servedElsewhere(svc *corev1.Service) bool {
+	return slices.ContainsFunc(o.Elsewhere, func(p Product) bool { return HasFinalizer(svc, p.Finalizer) })
+}
+
+// foreign reports whether the Service belongs to another load balancer class, so that its status is not ours.
+func (o Options) foreign(svc *corev1.Service) bool {
+	class := svc.Spec.LoadBalancerClass
+	return class != nil && o.find(func(p Product) bool { return p.Class == *class }) == nil
+}
 
 // changesProduct reports whether another product than the one that the Service asks for has a load balancer for it. That one goes first.
 func (o Options) changesProduct(svc *corev1.Service) bool {
-	return o.engineOf(svc) != o.engineOfClass(svc)
+	return o.engineOf(svc) != o.selected(svc)
 }
 
 // held reports whether the Service must be torn down before it may go.
 func (o Options) held(svc *corev1.Service) bool {
-	return slices.ContainsFunc(o.Engines, func(e Engine) bool { return HasFinalizer(svc, e.Product().Finalizer) })
+	return !o.servedElsewhere(svc) && o.find(func(p Product) bool { return HasFinalizer(svc, p.Finalizer) }) != nil
 }
 
 // wants reports whether the Service is to have a load balancer.
-func (o Options) wants(svc *corev1.Service) bool {
-	return Wants(svc, o.classes()...) && !HandsOver(o.Config, svc)
-}
+func (o Options) wants(svc *corev1.Service) bool { return o.selected(svc) != nil }
 
-// handedOver reports whether the Service would have a load balancer if no annotation gave it to somebody else.
+// handedOver reports whether the Service would have a load balancer if no annotation gave it to somebody else. A load balancer that it
+// has stays as it is until the Service goes: switching the gate on must not tear down what carries traffic.
 func (o Options) handedOver(svc *corev1.Service) bool {
-	return Wants(svc, o.classes()...) && HandsOver(o.Config, svc)
+	return HandsOver(o.Config, svc) && !o.wants(svc) && !o.servedElsewhere(svc) && o.find(func(p Product) bool { return p.Wants(svc) }) != nil
 }
 
 // needsReconcile reports whether the Service needs a pass at all.
 func (o Options) needsReconcile(svc *corev1.Service) bool {
-	return Wants(svc, o.classes()...) || o.held(svc)
+	return o.wants(svc) || o.handedOver(svc) || o.held(svc)
+}
+
+// typeProblem is that the annotation [annotation.Type] asks for another product than the one that the Service is on.
+func (o Options) typeProblem(svc *corev1.Service, product Product) []problem.Problem {
+	kind, typed := typeOf(o.Config, svc)
+	if !typed || kind == product.Type {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect,
+		"%s: %q has no effect on a Service that has a %s: it would lose its address; create another Service, or set the type to ClusterIP until the %s is deleted",
+		annotation.Type, kind, product.Name, product.Name)}
 }
 
 func handOverProblem(svc *corev1.Service, product Product) problem.Problem {

@@ -129,9 +129,15 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 
 // read returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.
 func (r *Reconciler) read(engine Engine, svc *corev1.Service) (annotation.Params, []problem.Problem) {
+	kind := r.opts.typeProblem(svc, engine.Product())
+	if HandsOver(r.opts.Config, svc) { // the annotation has chosen the engine, which would report that it is not read
+		untyped := *svc
+		untyped.Annotations = annotation.Without(svc.Annotations, annotation.Type)
+		svc = &untyped
+	}
 	params, problems := engine.Params(svc)
 	params, refused := r.opts.Config.Policy.Restrict(svc.Namespace, params)
-	return params, append(problems, refused...)
+	return params, slices.Concat(problems, refused, kind)
 }
 
 // refresh reads what is in doubt of the load balancer. It returns why parts could not be read.

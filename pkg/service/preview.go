@@ -11,6 +11,9 @@ import (
 // Preview returns what a pass over the Service would write, and writes nothing. It reads the cloud as a program does that has just
 // started.
 func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, error) {
+	if !r.opts.needsReconcile(svc) {
+		return Goal{Plan: nothing{}}, nil
+	}
 	engine := r.opts.engineOf(svc)
 	switch {
 	case r.opts.wants(svc) && !r.opts.changesProduct(svc):

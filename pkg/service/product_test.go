@@ -110,7 +110,11 @@ func (p *product) Params(svc *corev1.Service) (annotation.Params, []problem.Prob
 }
 
 func (p *product) Product() Product {
-	return Product{Name: strings.ToUpper(p.name), Class: p.class(), Finalizer: p.finalizer(), MetricType: p.name}
+	made := Product{Name: strings.ToUpper(p.name), Class: p.class(), Finalizer: p.finalizer(), MetricType: p.name}
+	if made.Classless = p.name == "clb"; !made.Classless {
+		made.Type = p.name
+	}
+	return made
 }
 func (p *product) Start() Balancer                                  { return known{product: p} }
 func (p *product) Refuse(annotation.Params) error                   { return nil }

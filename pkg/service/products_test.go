@@ -5,10 +5,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // TestTwoProducts: two products stand side by side, and the class alone says which one serves a Service. A Service whose class goes with its
@@ -114,6 +120,110 @@ func withClass(class string) func(*corev1.Service) {
 			svc.Spec.LoadBalancerClass = &class
 		}
 	}
+}
+
+// TestTypeAnnotationSelectsAProduct: with the feature gate, the annotation gives a Service without a class its product. Removing it tears
+// down what the product has. Adding it moves nothing that carries traffic, and another value leaves the Service to somebody else.
+func TestTypeAnnotationSelectsAProduct(t *testing.T) {
+	t.Parallel()
+	clb, nlb := newProduct("clb"), newProduct("nlb")
+	typed := func(kind string) func(*corev1.Service) {
+		return func(svc *corev1.Service) {
+			metav1.SetMetaDataAnnotation(&svc.ObjectMeta, annotation.Prefixes[1]+string(annotation.Type), kind)
+		}
+	}
+	untyped := func(svc *corev1.Service) { clear(svc.Annotations) }
+	synctest.Test(t, func(t *testing.T) {
+		f := newFrame(t, []Engine{clb, nlb})
+		f.with = func(o *Options) { o.Config.TypeAnnotation = true }
+		f.open(f.opts.Engines)
+		f.start()
+		defer func() { f.stop() }()
+		on := func(stage, want string) {
+			t.Helper()
+			fromCLB, _ := clb.of("web")
+			fromNLB, _ := nlb.of("web")
+			if got, _, _ := strings.Cut(fromCLB+fromNLB, "-"); got != want {
+				t.Errorf("%s: the Service is on %q and %q, want %q", stage, fromCLB, fromNLB, want)
+			}
+		}
+		f.put(testService("web", typed(" nlb ")))
+		on("created with the annotation", "nlb")
+		if events := withReason(f.events(), problem.ReasonAnnotationNoEffect); len(events) != 0 {
+			t.Errorf("events %q, want none about the annotation", events)
+		}
+		f.change("web", untyped)
+		on("the annotation is gone", "clb")
+		f.events()
+		f.change("web", typed("nlb"))
+		f.change("web", setPort(81))
+		on("the annotation is back", "clb")
+		if _, ports := clb.of("web"); !slices.Equal(ports, []int32{81}) {
+			t.Errorf("ports %v, want 81: the product that has the Service serves it", ports)
+		}
+		if events := withReason(f.events(), problem.ReasonAnnotationNoEffect); len(events) != 1 || !strings.Contains(events[0], "has a CLB") {
+			t.Errorf("events %q, want one", events)
+		}
+		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+		on("no load balancer", "")
+		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer })
+		on("a load balancer again", "nlb")
+		f.change("web", typed("somebody"))
+		f.change("web", setPort(82))
+		on("left to somebody else", "nlb")
+		if _, ports := nlb.of("web"); !slices.Equal(ports, []int32{81}) {
+			t.Errorf("ports %v, want 81: the Service is somebody else's", ports)
+		}
+	})
+}
+
+// TestProductsServedElsewhere: a Service that has a load balancer of a product that this program does not serve is left alone, whatever
+// becomes of it; so is one that asks for one.
+func TestProductsServedElsewhere(t *testing.T) {
+	t.Parallel()
+	clb, nlb := newProduct("clb"), newProduct("nlb")
+	has := func(svc *corev1.Service) { svc.Finalizers = []string{nlb.finalizer()} }
+	deleted := metav1.Now()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFrame(t, []Engine{clb})
+		f.with = func(o *Options) { o.Elsewhere = []Product{nlb.Product()} }
+		f.open(f.opts.Engines)
+		f.start()
+		defer func() { f.stop() }()
+		f.put(testService("asks", testkit.Class(nlb.class())))
+		f.put(testService("has", testkit.Class(nlb.class()), has))
+		f.put(testService("had", has)) // its class went with its type
+		f.put(testService("goes", has, func(svc *corev1.Service) { svc.DeletionTimestamp = &deleted }))
+		f.put(testService("unbalanced", has, func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }))
+		before := map[string]*corev1.Service{}
+		for _, name := range []string{"asks", "has", "had", "goes", "unbalanced"} {
+			before[name] = f.get(name)
+		}
+		time.Sleep(time.Hour)
+		for name, svc := range before {
+			if diff := cmp.Diff(svc, f.get(name)); diff != "" {
+				t.Errorf("Service %s was touched (-before +after):\n%s", name, diff)
+			}
+		}
+		if calls := append(clb.since(), f.events()...); len(calls) != 0 {
+			t.Errorf("calls and events %q, want none", calls)
+		}
+	})
+}
+
+// TestOneProductWithoutClassless: where only a product for Services of a class is served, one without a class has no load balancer.
+func TestOneProductWithoutClassless(t *testing.T) {
+	t.Parallel()
+	nlb := newProduct("nlb")
+	inFrame(t, []Engine{nlb}, func(t *testing.T, f *frame) {
+		f.put(testService("plain"))
+		f.put(testService("second", testkit.Class(nlb.class())))
+		plain, _ := nlb.of("plain")
+		second, _ := nlb.of("second")
+		if plain != "" || second == "" {
+			t.Errorf("load balancers %q and %q, want one of the Service with the class alone", plain, second)
+		}
+	})
 }
 
 // TestPreviewOfAClassChange: what a pass over a Service writes whose class has changed is first the removal by the product that has it.

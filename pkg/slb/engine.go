@@ -41,6 +41,9 @@ type engine struct {
 
 var _ service.Engine = (*engine)(nil)
 
+// Product is CLB. Services without a class have one.
+var Product = service.Product{Name: "CLB", Class: Class, Classless: true, Finalizer: Finalizer, MetricType: "CLBType"}
+
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
 	return &engine{api: api, config: config, services: services, goneOver: service.GoneOver}
@@ -48,7 +51,7 @@ func NewEngine(api API, config config.Config, services corelisters.ServiceLister
 
 // Product implements service.Engine.
 func (e *engine) Product() service.Product {
-	return service.Product{Name: "CLB", Class: Class, Finalizer: Finalizer, MetricType: "CLBType"}
+	return Product
 }
 
 // Params implements service.Engine.
@@ -83,7 +86,7 @@ func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.R
 
 // wants reports whether a Service is to have a CLB.
 func (e *engine) wants(svc *corev1.Service) bool {
-	return service.Wants(svc, Class) && !service.HandsOver(e.config, svc)
+	return Product.AskedBy(e.config, svc)
 }
 
 // clb is what is known of the CLB of one Service.

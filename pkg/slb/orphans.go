@@ -105,7 +105,7 @@ func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	switch {
 	case svc == nil:
 		orphan.Reason = "the Service with the tag " + values[mark.TagOwner] + " does not exist"
-	case !service.Wants(svc, Class) && !service.HasFinalizer(svc, Finalizer):
+	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
 		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", mark.ServiceName(svc))
 	default:
 		return
@@ -123,7 +123,7 @@ func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	switch {
 	case svc == nil:
 		orphan.Reason = fmt.Sprintf("Service %s does not exist", name)
-	case !service.Wants(svc, Class) && !service.HasFinalizer(svc, Finalizer):
+	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
 		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", name)
 	case !mayBeOn(svc, loadBalancerID):
 		orphan.Reason = fmt.Sprintf("Service %s is on another CLB", name)

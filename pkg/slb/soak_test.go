@@ -313,7 +313,7 @@ func (s *soak) desired() map[string]cloudLB {
 	}
 	for i := range services.Items {
 		svc := &services.Items[i]
-		if !service.Wants(svc, Class) {
+		if !Product.Wants(svc) {
 			continue
 		}
 		made := testService(svc.Name)

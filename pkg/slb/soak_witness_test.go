@@ -74,7 +74,7 @@ func (w *witness) follow(svc *corev1.Service) {
 		before = &followed{owner: mark.DefaultName(svc.UID)}
 	}
 	after := &followed{owner: before.owner, ports: map[int]time.Time{}}
-	if service.Wants(svc, Class) {
+	if Product.Wants(svc) {
 		after.wantedAt = before.wantedAt
 		if after.wantedAt.IsZero() {
 			after.wantedAt = now

@@ -22,7 +22,7 @@ func cloudConfig(opts Options, emulatorURL string) ([]byte, error) {
 		"vpcid": exists.VSwitches[0].VPCID, "vswitchid": exists.VSwitches[0].Zone + ":" + exists.VSwitches[0].ID,
 	}
 	if opts.NodeKind != Real {
-		global["endpoints"] = map[string]string{"slb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL, "sts": emulatorURL}
+		global["endpoints"] = map[string]string{"slb": emulatorURL, "nlb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL, "sts": emulatorURL}
 	}
 	content, err := json.MarshalIndent(map[string]any{"Global": global}, "", "  ")
 	if err != nil {

@@ -20,7 +20,7 @@ const nobody = "65532:65532"
 func images(binDir string) []imagetar.Image {
 	binary := func(name string) string { return filepath.Join(binDir, name) }
 	endpoint := "http://" + OpenAPIAddress
-	environment := []string{"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP"}
+	environment := []string{"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP"}
 	return []imagetar.Image{
 		{Names: []string{realnode.PauseImage}, Binary: binary("testserver"), Paths: []string{"pause"}, Args: []string{"pause"}, User: nobody},
 		{Names: []string{TestServerImage, "docker.io/library/nginx:latest"}, Binary: binary("testserver"), Paths: []string{"testserver"}},

@@ -79,7 +79,7 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 		"--route-reconciliation-period=3m",
 		goneFlag,
 	}, []string{
-		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
 		"METADATA_ENDPOINT=" + cloud.MetadataURL(s.instances()[0].ID),
 	})
 	if err != nil {

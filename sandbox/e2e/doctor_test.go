@@ -67,7 +67,7 @@ func (w *world) doctor(args ...string) (int, doctor.Report) {
 	w.Helper()
 	endpoint := strings.TrimPrefix(w.url, "http://")
 	p := launch(w.T, managerProgram, []string{
-		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
 	}, append([]string{
 		"doctor", "--output=json", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig, "--cluster-cidr=" + cluster.PodCIDR,
 	}, args...)...)

@@ -251,7 +251,7 @@ func (w *world) orphans(output string) (int, string) {
 	w.Helper()
 	endpoint := strings.TrimPrefix(w.url, "http://")
 	p := launch(w.T, managerProgram, []string{
-		"SLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
 	}, "orphans", "--output="+output, "--cloud-provider=alicloud", "--cloud-config="+w.cloudConfig(), "--kubeconfig="+w.as.Kubeconfig,
 		"--configure-cloud-routes=false")
 	return p.wait(startDeadline), p.stdout.String()

@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -95,7 +96,7 @@ const BackendType = "service.beta.kubernetes.io/backend-type"
 const ExternalEIP = "eip"
 
 // GateLoadBalancerType is the feature gate, by the name that it has in the official CCM, behind which the annotation [Type]
-// hands a Service to a controller of another kind of load balancer.
+// says which kind of load balancer a Service has: an NLB, or one of another controller.
 const GateLoadBalancerType = "LoadBalancerTypeAnnotation"
 
 // Lookup returns the value of the annotation as written. An empty value is an absent annotation, and hides one with the second prefix:
@@ -110,6 +111,15 @@ func Lookup(annotations map[string]string, suffix Suffix) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Without returns the annotations without one of them.
+func Without(annotations map[string]string, suffix Suffix) map[string]string {
+	rest := maps.Clone(annotations)
+	for i := range Prefixes {
+		delete(rest, key(i, suffix))
+	}
+	return rest
 }
 
 // key returns the key of an annotation with one of the [Prefixes]. Every pass asks for all of them.

@@ -92,7 +92,7 @@ func (m *manager) start(t *testing.T) {
 		"--leader-elect=false", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(t)),
 		"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--node-deletion-interval=15s", "--route-reconciliation-period=1s")
 	m.cmd.Env = append(os.Environ(), "ALICLOUD_CLIENT_SCHEME=HTTP",
-		"SLB_ENDPOINT="+m.gateway.Address, "VPC_ENDPOINT="+m.gateway.Address, "ECS_ENDPOINT="+m.gateway.Address)
+		"SLB_ENDPOINT="+m.gateway.Address, "NLB_ENDPOINT="+m.gateway.Address, "VPC_ENDPOINT="+m.gateway.Address, "ECS_ENDPOINT="+m.gateway.Address)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)

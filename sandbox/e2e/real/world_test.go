@@ -124,7 +124,7 @@ func cloudClient(t *testing.T) *alicloud.Client {
 	client, err := alicloud.New(alicloud.Options{
 		Region:      cluster.Region,
 		Credentials: alicloud.StaticCredentials{AccessKeyID: cluster.AccessKeyID, AccessKeySecret: cluster.AccessKeySecret},
-		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: host, VPC: host, ECS: host},
+		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: host, NLB: host, VPC: host, ECS: host},
 	})
 	if err != nil {
 		t.Fatal(err)
