@@ -2,9 +2,14 @@ package slb
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,27 +93,34 @@ func (f *fanOut) keep(n int) {
 	f.passes = f.passes[:n]
 }
 
-// newFanOut starts the controller over three nodes and what prepare makes, and lets it come to rest.
+// newFanOut starts a controller with one worker over three nodes and what prepare makes, and lets it come to rest.
 func newFanOut(t *testing.T, services int, prepare func(*world)) *fanOut {
 	t.Helper()
-	w := unstartedWorld(t, cloud.DefaultConfig())
-	w.inProcess = true
+	return newFanOutIn(t, cloud.DefaultConfig(), 1, func(w *world) {
+		for _, name := range []string{"a", "b", "c"} {
+			w.createNode(name)
+		}
+		for i := range services {
+			w.put(testService(fmt.Sprintf("web-%d", i), 80))
+		}
+		prepare(w)
+	})
+}
+
+func newFanOutIn(t *testing.T, cfg *cloud.Config, workers int, prepare func(*world)) *fanOut {
+	t.Helper()
+	w := unstartedWorld(t, cfg)
+	w.inProcess, w.events = true, make(chan string, 20*manyServices) // nobody reads them
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
 	f := &fanOut{world: w, during: func() {}}
 	opts := w.options()
-	opts.Workers, opts.ResyncPeriod = 1, 24*time.Hour
+	opts.Workers, opts.ResyncPeriod = workers, 24*time.Hour
 	opts.Services = watchedServices{opts.Services, f.begins}
 	w.Reconciler = service.NewReconciler(opts)
 	controller, err := service.NewController(opts, w.Reconciler)
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, name := range []string{"a", "b", "c"} {
-		w.createNode(name)
-	}
-	for i := range services {
-		w.put(testService(fmt.Sprintf("web-%d", i), 80))
 	}
 	prepare(w)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -226,4 +238,99 @@ func TestEndpointEventOvertakesAFanOut(t *testing.T) {
 			t.Errorf("passes over %v, want pods in the second and the third place", passes)
 		}
 	})
+}
+
+// largeFanOut has TestEndpointEventBehindAFanOut measure in a cluster of the size that the goal names.
+var largeFanOut = flag.Bool("slb.large", false, "let TestEndpointEventBehindAFanOut measure with 5,000 Services and 1,000 nodes")
+
+// TestEndpointEventBehindAFanOut: an endpoint that is gone leaves the cloud while nearly all Services still wait for the pass that a changed
+// node asks for. It reports how long that took. The clock of the bubble stands still meanwhile, so the time is that of the processor.
+func TestEndpointEventBehindAFanOut(t *testing.T) { //nolint:paralleltest // it measures
+	services, nodes := 100, 20
+	if *largeFanOut {
+		services, nodes = manyServices, manyNodes
+	}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cloud.DefaultConfig()
+		cfg.Quotas = cloud.Limits{LoadBalancers: 2 * manyServices, LBsPerInstance: manyServices}
+		local := testService("local", 80)
+		local.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		slice := testSlice(local.Spec.Ports[0], "10.9.0.1@n0000", "10.9.0.2@n0001")
+		slice.Labels[discoveryv1.LabelServiceName] = local.Name
+		first := &firstWrite{}
+		f := newFanOutIn(t, cfg, 10, func(w *world) {
+			first.next, w.transport.next = w.transport.next, first
+			for i := range nodes {
+				w.createNode(fmt.Sprintf("n%04d", i))
+				w.changeNode(fmt.Sprintf("n%04d", i), func(n *corev1.Node) { n.Labels["pool"] = strconv.Itoa(i / 3) })
+			}
+			for i := range services {
+				svc := testService(fmt.Sprintf("web-%d", i), 80)
+				annotate(svc, annotation.BackendLabel, fmt.Sprintf("pool=%d", i%(nodes/3)))
+				w.put(svc)
+			}
+			w.put(local)
+			if _, err := w.kube.DiscoveryV1().EndpointSlices(testNamespace).Create(t.Context(), slice, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		f.since(48 * time.Hour) // under the rate limit
+		var issued time.Duration
+		f.atNextPass(func() {
+			left := slice.DeepCopy()
+			left.Endpoints = left.Endpoints[:1]
+			issued = wallClock(t)
+			first.await(t)
+			if _, err := f.kube.DiscoveryV1().EndpointSlices(testNamespace).Update(t.Context(), left, metav1.UpdateOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+		f.changeNode("n0002", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		if passes := len(f.since(20 * time.Second)); passes < services {
+			t.Fatalf("%d passes, want one over each of %d Services", passes, services)
+		}
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		if first.action != "RemoveVServerGroupBackendServers" {
+			t.Errorf("the first write is %q, want the removal of the endpoint", first.action)
+		}
+		t.Attr("milliseconds", fmt.Sprintf("%.1f", float64(first.at-issued)/1e6)) // for make bench
+	})
+}
+
+// firstWrite notes when the first write after await reaches the cloud.
+type firstWrite struct {
+	next http.RoundTripper
+
+	mu     sync.Mutex // guards the rest
+	seen   func()     // nil while nobody waits
+	action string
+	at     time.Duration
+}
+
+func (w *firstWrite) await(t *testing.T) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = func() { w.at = wallClock(t) }
+}
+
+func (w *firstWrite) RoundTrip(request *http.Request) (*http.Response, error) {
+	action := request.URL.Query().Get("Action")
+	w.mu.Lock()
+	if w.seen != nil && !strings.HasPrefix(action, "Describe") {
+		w.seen()
+		w.action, w.seen = action, nil
+	}
+	w.mu.Unlock()
+	return w.next.RoundTrip(request)
+}
+
+// wallClock is the time outside the bubble.
+func wallClock(t *testing.T) time.Duration {
+	t.Helper()
+	var now syscall.Timeval
+	if err := syscall.Gettimeofday(&now); err != nil {
+		t.Error(err)
+	}
+	return time.Duration(now.Nano())
 }
