@@ -37,7 +37,9 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 		w.api = client
 		dying := service.NewReconciler(w.options())
 		var appeared, deleted time.Time
+		died := make(chan struct{})
 		go func() {
+			defer close(died)
 			_, _ = dying.Reconcile(t.Context(), w.get("web")) // its end is not seen by anybody
 			appeared = time.Now()
 		}()
@@ -55,6 +57,7 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 			}
 			time.Sleep(min(wait, time.Minute))
 		}
+		<-died
 		stood := deleted.Sub(appeared)
 		if groups := w.state()["a0f5e8a1cweb"].Groups; len(groups) != 1 || stood < 0 || stood > 5*time.Second {
 			t.Errorf("the second group is gone after %s, and %v are left, want 1 after seconds", stood, groups)
