@@ -44,6 +44,7 @@ type engine struct {
 	services corelisters.ServiceLister
 	memory   deploy.Memory
 	awaits   awaits
+	missing  service.Absences
 	preloads service.Preloads[preload] // by the value of the owner tag
 }
 
@@ -74,7 +75,7 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) { e.awaits.wake = wake }
 func (e *engine) Start() service.Balancer { return nlb{engine: e} }
 
 // Forget implements service.Engine.
-func (e *engine) Forget(types.UID) {}
+func (e *engine) Forget(svc types.UID) { e.missing.Forget(svc) }
 
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// get returns a load balancer by its id, nil when it does not exist or is about to go.
+// get returns a load balancer by its id, nil when it does not exist. One that is being deleted is waited for.
 func (n *nlb) get(ctx context.Context, id string) (*alicloud.NLB, error) {
 	if id == "" {
 		return nil, nil
@@ -30,18 +30,19 @@ func (n *nlb) get(ctx context.Context, id string) (*alicloud.NLB, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read NLB %s: %w", id, err)
 	case lb.Status == alicloud.NLBDeleting:
-		return nil, nil
+		return nil, &problem.WaitError{Reason: "NLB " + id + " is being deleted", For: latePoll}
 	}
 	return &lb, nil
 }
 
 // see takes over a load balancer that an answer showed.
-func (n *nlb) see(lb *alicloud.NLB, reused bool) {
+func (n *nlb) see(svc *corev1.Service, lb *alicloud.NLB, reused bool) {
+	n.missing.Found(svc.UID, lb.ID)
 	if lb.ID != n.lb.Value.ID {
 		n.listeners, n.lb = service.Part[[]model.Listener]{}, service.Part[alicloud.NLB]{}
 		n.groups.Invalidate("the Service is on another load balancer")
 	}
-	n.presence, n.reused, n.lastID, n.missingSince, n.deleted, n.maybeCreated = present, reused, lb.ID, time.Time{}, false, false
+	n.presence, n.reused, n.lastID, n.missingSince, n.deleted, n.released, n.maybeCreated = present, reused, lb.ID, time.Time{}, false, false, false
 	n.lb.Set(*lb)
 }
 
@@ -49,7 +50,7 @@ func (n *nlb) see(lb *alicloud.NLB, reused bool) {
 // then the one of the annotation.
 func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool) (vanished string, err error) {
 	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
-	if found, err := n.locateCurrent(ctx, asked); found || err != nil {
+	if found, err := n.locateCurrent(ctx, svc, asked); found || err != nil {
 		return "", err
 	}
 	if asked == "" || adopted {
@@ -60,23 +61,23 @@ func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation
 	if asked != "" {
 		lb, err := n.reusable(ctx, svc, asked)
 		if err == nil {
-			n.see(lb, true)
+			n.see(svc, lb, true)
 		}
 		return "", err
 	}
-	missed := !n.deleted && (n.mayHave(svc, lastID) || adopted && n.presence == unknown)
-	return n.absent(ctx, lastID, missed)
+	missed := !n.released && (n.mayHave(svc, lastID) || adopted && n.presence == unknown)
+	return n.absent(ctx, svc, lastID, missed)
 }
 
 // locateCurrent looks after the load balancer that the Service is on. The annotation may ask for another one only while the Service is
 // on one that it asked for.
-func (n *nlb) locateCurrent(ctx context.Context, asked string) (found bool, err error) {
+func (n *nlb) locateCurrent(ctx context.Context, svc *corev1.Service, asked string) (found bool, err error) {
 	if n.presence != present || asked != "" && asked != n.lastID && n.reused {
 		return false, nil
 	}
 	lb, err := n.get(ctx, n.lastID)
 	if lb != nil {
-		n.see(lb, n.reused)
+		n.see(svc, lb, n.reused)
 	}
 	return lb != nil, err
 }
@@ -85,7 +86,7 @@ func (n *nlb) locateCurrent(ctx context.Context, asked string) (found bool, err 
 func (n *nlb) locateOwned(ctx context.Context, svc *corev1.Service, lastID string) (found bool, err error) {
 	lb, err := n.ownedBy(ctx, svc, lastID)
 	if lb != nil {
-		n.see(lb, false)
+		n.see(svc, lb, false)
 	}
 	return lb != nil, err
 }
@@ -147,27 +148,38 @@ func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 	return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("several NLBs have the value %s: %s; remove the tag from those that are not this Service's", owner, problem.Some(ids))}
 }
 
-// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
-func (n *nlb) absent(ctx context.Context, lastID string, missed bool) (vanished string, err error) {
-	if !missed {
-		n.presence, n.lastID = gone, lastID
+// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may. It returns
+// the id of one that is gone although this process did not delete it.
+func (n *nlb) absent(ctx context.Context, svc *corev1.Service, lastID string, missed bool) (vanished string, err error) {
+	if n.presence, n.lastID = gone, lastID; !missed {
 		return "", nil
 	}
-	n.presence, n.lastID = unknown, lastID
+	n.presence = unknown
+	now := time.Now()
 	if n.missingSince.IsZero() {
-		n.missingSince = time.Now()
+		n.missingSince = now
 	}
-	if left := service.GoneOver - time.Since(n.missingSince); left > 0 {
+	if left := service.GoneOver - now.Sub(n.missingSince); left > 0 {
 		return "", &problem.WaitError{Reason: fmt.Sprintf("NLB %s is missing, which one answer does not prove", cmp.Or(lastID, "of the Service")), For: left}
 	}
-	if n.config.VPCID != "" { // the account of a wrong access key does not have the VPC
-		if blocks, err := n.api.DescribeVPCBlocks(ctx, n.config.VPCID); err != nil || len(blocks) == 0 {
-			return "", fmt.Errorf("NLB %s is missing, and so is the VPC %s: nothing is created in its place: %w", lastID, n.config.VPCID, cmp.Or(err, errNoVPC))
+	if !n.deleted {
+		if err := n.missing.Confirm(ctx, n.control(), svc.UID, now); err != nil {
+			return "", err
 		}
+		vanished = lastID
 	}
 	n.presence, n.missingSince, n.maybeCreated = gone, time.Time{}, false
-	n.listeners = service.Part[[]model.Listener]{}
-	return lastID, nil
+	n.lb, n.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
+	return vanished, nil
+}
+
+// control reads what must exist while an NLB is missing.
+func (e *engine) control() service.Control {
+	read := func(ctx context.Context, id string) error {
+		_, err := e.api.GetNLB(ctx, id)
+		return err
+	}
+	return service.Control{Product: "NLB", Read: read, Network: e.api, VPCID: e.config.VPCID}
 }
 
 // reusable returns the load balancer that the annotation names, or why it cannot be used.

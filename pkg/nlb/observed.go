@@ -39,10 +39,10 @@ type observed struct {
 	reused   bool
 	// lastID is the NLB that the Service has, or had before it was gone.
 	lastID string
-	// missingSince is when the NLB was first missing, both by id and by tag; deleted says that this process deleted it itself, and
-	// maybeCreated that there may be one whose id is not known.
-	missingSince          time.Time
-	deleted, maybeCreated bool
+	// missingSince is when the NLB was first missing, both by id and by tag. deleted says that this process deleted it itself, released
+	// that what the Service had on one that stays is gone, and maybeCreated that there may be one whose id is not known.
+	missingSince                    time.Time
+	deleted, released, maybeCreated bool
 
 	lb        service.Part[alicloud.NLB]
 	listeners service.Part[[]model.Listener]
@@ -134,7 +134,7 @@ func (o *observed) take(m *model.Model) {
 		return
 	}
 	if o.presence != present {
-		o.presence, o.reused, o.lastID, o.missingSince, o.deleted, o.maybeCreated = present, false, m.LoadBalancer.ID, time.Time{}, false, false
+		o.presence, o.reused, o.lastID, o.missingSince, o.deleted, o.released, o.maybeCreated = present, false, m.LoadBalancer.ID, time.Time{}, false, false, false
 		o.lb.Set(m.LoadBalancer)
 		o.listeners.Set(m.Listeners)
 		return

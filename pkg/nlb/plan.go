@@ -23,8 +23,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-var errNoVPC = errors.New("the account of the access key does not have it")
-
 // Backends implements service.Balancer.
 func (n nlb) Backends(in service.Inputs) backend.Input { return n.input(in).Backends() }
 
@@ -152,6 +150,7 @@ func (n *nlb) after(svc *corev1.Service, applier *deploy.Applier) {
 		}
 	}
 	if applier.Deleted {
+		n.missing.Forget(svc.UID) // it proves nothing any more
 		p := n.jobs[model.TargetLoadBalancer]
 		p.step = string(model.OpDeleteLoadBalancer)
 		n.begin(model.TargetLoadBalancer, p)

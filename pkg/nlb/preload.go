@@ -81,7 +81,7 @@ func (e *engine) preloadListeners(ctx context.Context, ids []string) (map[string
 
 // takePreloaded takes over what was read together with other load balancers. Additional certificates were not.
 func (n *nlb) takePreloaded(of service.Request, pre preload) {
-	n.see(&pre.lb, false)
+	n.see(of.Service, &pre.lb, false)
 	if !of.Params.Has(annotation.AdditionalCertIDs) && !mayHaveCertificates(of.Service) {
 		n.listeners.Set(pre.listeners)
 	}

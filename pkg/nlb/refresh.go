@@ -61,8 +61,8 @@ func (p *pending) limit() time.Duration {
 func (n *nlb) succeeded(svc *corev1.Service, p pending, found *alicloud.NLB) {
 	switch {
 	case p.loadBalancer && found == nil:
-		n.presence, n.deleted = unknown, true
-		n.lb, n.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
+		n.presence, n.deleted = unknown, true // one answer without it: the pass searches for it
+		n.lb.Invalidate("it was deleted")
 	case p.loadBalancer:
 		if n.lb.Value.ID == found.ID {
 			n.lb.Set(*found)

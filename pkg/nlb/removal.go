@@ -84,7 +84,7 @@ func (n *nlb) waiting(reason string) error {
 func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 	params, _ := n.Params(svc)
 	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
-	if n.deleted && asked == "" {
+	if n.released && asked == "" {
 		n.presence = gone
 		return nil
 	}
@@ -97,12 +97,12 @@ func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 			return err
 		}
 		if lb != nil && !hasTag(lb, mark.TagOwner) {
-			n.see(lb, true)
+			n.see(svc, lb, true)
 			return nil
 		}
 	}
-	missed := asked == "" && (n.mayHave(svc, lastID) || n.presence == unknown)
-	_, err := n.absent(ctx, lastID, missed)
+	missed := n.mayHave(svc, lastID) || asked == "" && n.presence == unknown
+	_, err := n.absent(ctx, svc, lastID, missed)
 	return err
 }
 
@@ -127,7 +127,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 
 // Removed implements service.Balancer. Groups and the security group outlive the load balancer.
 func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
-	n.deleted, n.presence = true, unknown
+	n.released, n.presence = true, unknown
 	n.lastID = ""
 	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
 }
