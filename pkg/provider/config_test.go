@@ -55,6 +55,12 @@ func TestReadConfig(t *testing.T) {
 			`{"Global": {"loadBalancerReuse": "tagged", "allowedIDs": [{"namespaces": ["team-*"], "ids": ["cert-1"]}]}}`,
 			Config{Policy: policy.Policy{LoadBalancerReuse: policy.ReuseTagged, AllowedIDs: []policy.IDRule{{Namespaces: []string{"team-*"}, IDs: []string{"cert-1"}}}}},
 		},
+		"policy of addresses": {
+			`{"Global": {"endpointAddresses": "pods", "allowedAddresses": [{"namespaces": ["db"], "cidrs": ["10.0.8.0/24"]}]}}`,
+			Config{Policy: policy.Policy{
+				EndpointAddresses: policy.AddressesPods, AllowedAddresses: []policy.AddressRule{{Namespaces: []string{"db"}, CIDRs: []string{"10.0.8.0/24"}}},
+			}},
+		},
 		"empty": {"", Config{}},
 	}
 	for name, test := range tests {

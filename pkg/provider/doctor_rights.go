@@ -21,6 +21,11 @@ func (e *examination) rights(ctx context.Context) []rights.Set {
 		instead := rights.ToWatch("", "endpoints", "backends of load balancers, as EndpointSlices may not be read")
 		needed = append(needed, rights.Set{Feature: "services", Rights: []rights.Right{instead}})
 	}
+	if e.policy().RestrictsAddresses() {
+		needed = append(needed, rights.Set{Feature: "policy", Rights: []rights.Right{
+			rights.ToWatch("", "pods", "endpointAddresses pods: without it, no Pod becomes a backend server by its address"),
+		}})
+	}
 	if e.settings.ControllerIdentities {
 		needed = append(needed, rights.Set{Feature: "--use-service-account-credentials", Rights: []rights.Right{{
 			Resource: "serviceaccounts/token", Namespace: metav1.NamespaceSystem, Verbs: []string{"create"}, Optional: true,

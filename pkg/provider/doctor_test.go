@@ -24,6 +24,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
 // patient is an installation with which nothing is wrong, before a test breaks it.
@@ -126,6 +127,20 @@ func TestDoctorForgivesWhatIsOptional(t *testing.T) {
 	}
 }
 
+// TestDoctorAsksForPods: a policy that compares addresses with Pods needs the right to read them.
+func TestDoctorAsksForPods(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.settings.Policy.EndpointAddresses = policy.AddressesPods
+	p.denied = authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}
+	report := p.examine(t)
+	if !slices.ContainsFunc(report.Checks, func(c doctor.Check) bool {
+		return c.Subject == "may list, watch pods" && c.Status == doctor.Wrong && strings.Contains(c.Detail, "endpointAddresses")
+	}) {
+		t.Errorf("no fault about pods:\n%s", report)
+	}
+}
+
 // publishedRole is the ClusterRole of the vendor's guide for self-managed clusters.
 var publishedRole = []rbacv1.PolicyRule{
 	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "update", "create"}},
@@ -152,7 +167,7 @@ func TestDoctorUnderThePublishedRole(t *testing.T) {
 	}
 	want := []string{
 		"may get namespaces", "may get configmaps", "may get configmaps", "may create tokenreviews", "may create subjectaccessreviews", "may list, watch endpointslices",
-		"may get pods", "may patch pods/status", "may create serviceaccounts/token",
+		"may get pods", "may list, watch pods", "may patch pods/status", "may create serviceaccounts/token",
 	}
 	if diff := cmp.Diff(want, optional); diff != "" || !report.Empty() {
 		t.Errorf("what is optional (-want +got):\n%s\nin:\n%s", diff, report)

@@ -76,6 +76,9 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 			OnPremises: c.settings.OnPremises, Permits: c.permits, Guard: c.settings.NodeGuard,
 		}),
 	}
+	if services.Policy.RestrictsAddresses() {
+		e.serviceOptions.Pods = service.NewPods(c.ctx, c.kube)
+	}
 	if c.endpointSlices {
 		e.serviceOptions.EndpointSlices = factory.Discovery().V1().EndpointSlices()
 	} else {

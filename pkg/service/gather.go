@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // gathered is what the wanted state of a Service depends on.
@@ -24,6 +25,8 @@ type gathered struct {
 	lastValid *annotation.Params
 	// readyGraceLeft is when a silent node no longer counts as ready, 0 when none is silent.
 	readyGraceLeft time.Duration
+	// problems are what was found of the backends before anything was planned.
+	problems []problem.Problem
 }
 
 // gather reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes what
@@ -39,8 +42,10 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 	if found.Slices, err = r.slices(in.Service); err != nil {
 		return found, err
 	}
+	checked := r.checkEndpoints(ctx, in.Service, known.balancer.Backends(found.Inputs))
+	found.Slices, found.problems = checked.slices, checked.problems
 	found.cache.gates = known.cache.gates.following(r.gateEndpoints(in.Service, known.balancer.Backends(found.Inputs)), len(found.Slices) > 0)
-	found.Waiting, found.Held = found.cache.gates.waiting(found.Nodes), found.cache.gates.held()
+	found.Waiting, found.Held = found.cache.gates.waiting(found.Nodes), found.cache.gates.held().Union(checked.held)
 	pods := backend.PodAddresses(known.balancer.Backends(found.Inputs))
 	if found.Interfaces, found.Blocks, err = r.network.interfaces(ctx, known.cache.interfaces, pods); err != nil {
 		return found, err

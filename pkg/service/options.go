@@ -34,6 +34,8 @@ type Options struct {
 	// otherwise Endpoints is not used.
 	EndpointSlices discoveryinformers.EndpointSliceInformer
 	Endpoints      coreinformers.EndpointsInformer
+	// Pods knows which addresses pods have. It is required where the policy restricts the addresses of backends; nil knows no pod.
+	Pods *Pods
 
 	// InstanceID returns the id of the ECS instance that a node is, or an error when it is not one of our region, or not
 	// known to be one yet.

@@ -165,6 +165,7 @@ func (r *Reconciler) decide(ctx context.Context, svc *corev1.Service, params ann
 		return inputs, Goal{}, err
 	}
 	goal, err := known.balancer.Plan(ctx, inputs.Inputs)
+	goal.Problems = append(goal.Problems, inputs.problems...)
 	return inputs, goal, err
 }
 

@@ -38,10 +38,18 @@ func NewReconciler(opts Options) *Reconciler {
 	opts.endpointInformer()
 	opts.indexSlices()
 	registerMetrics()
-	return &Reconciler{
+	r := &Reconciler{
 		opts: opts, writer: serviceWriter{client: opts.Client}, events: events.New(opts.Recorder, 0),
 		network: network{api: opts.Network, vpcID: opts.Config.VPCID},
 	}
+	if opts.Pods != nil {
+		opts.Pods.wake = func(service types.NamespacedName) {
+			if r.wake != nil {
+				r.wake(service)
+			}
+		}
+	}
+	return r
 }
 
 // Reconcile makes one pass over a Service: it creates or repairs its load balancer, or tears it down, and shows the result on the
@@ -80,6 +88,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 // Forget drops what is known of a Service that is gone.
 func (r *Reconciler) Forget(key types.NamespacedName) {
 	uid := r.states.drop(key)
+	if r.opts.Pods != nil {
+		r.opts.Pods.forget(key)
+	}
 	for _, engine := range r.opts.Engines {
 		engine.Forget(uid)
 	}

@@ -17,6 +17,10 @@ func Rights() []rights.Right {
 			Why: "readiness gates: endpoints that are not ready and whose addresses are to be backends",
 		},
 		{
+			Resource: "pods", Verbs: []string{"list", "watch"}, Rare: []string{"list", "watch"}, Optional: true,
+			Why: "endpointAddresses pods: the addresses of pods in namespaces whose Services have pods as backends",
+		},
+		{
 			Resource: "pods/status", Verbs: []string{"patch"}, Rare: []string{"patch"}, Optional: true,
 			Why: "readiness gates of pods that are backends",
 		},

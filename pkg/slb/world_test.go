@@ -56,6 +56,8 @@ type world struct {
 	transport *mortal
 	// withoutSlices is a role that may not list EndpointSlices.
 	withoutSlices bool
+	// pods is nil where the policy does not restrict the addresses of backends.
+	pods *service.Pods
 	// inProcess reaches the cloud without a network, for tests whose time is their own.
 	inProcess bool
 	*service.Reconciler
@@ -181,7 +183,7 @@ func (w *world) options() service.Options {
 	opts := service.Options{
 		Engines: []service.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
-		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID,
+		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods,
 	}
 	if w.withoutSlices {
 		opts.EndpointSlices, opts.Endpoints = nil, w.factory.Core().V1().Endpoints()

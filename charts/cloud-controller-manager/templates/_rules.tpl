@@ -31,7 +31,7 @@
   verbs: [list, watch]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get]
+  verbs: [get, list, watch]
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 )
 
@@ -91,34 +91,40 @@ type GateEndpoint struct {
 // whatever their pod is. The pod of an endpoint that became ready by itself has no closed gate.
 func GateEndpoints(in Input, publishNotReady bool) []GateEndpoint {
 	var found []GateEndpoint
-	eachPodAddress(in, func(endpoint discoveryv1.Endpoint) {
+	for endpoint := range PodEndpoints(in) {
 		terminating := endpoint.Conditions.Terminating != nil && *endpoint.Conditions.Terminating
 		ready := stateOf(endpoint) == endpointReady && !publishNotReady
 		if pod := endpoint.TargetRef; pod != nil && pod.Kind == "Pod" && !ready && !terminating {
 			found = append(found, GateEndpoint{Name: pod.Name, UID: pod.UID, Address: endpoint.Addresses[0], Node: ptr.Deref(endpoint.NodeName, "")})
 		}
-	})
+	}
 	slices.SortFunc(found, func(a, b GateEndpoint) int { return cmp.Compare(a.Address, b.Address) })
 	found = slices.CompactFunc(found, func(a, b GateEndpoint) bool { return a.Address == b.Address })
 	return found[:min(len(found), MaxPods)]
 }
 
-// eachPodAddress calls f for every endpoint whose address, and not its node, is to be a backend.
-func eachPodAddress(in Input, f func(discoveryv1.Endpoint)) {
-	var virtual sets.Set[string]
-	if in.Nodes != nil {
-		virtual = in.Nodes.virtual
+// IsPodEndpoint reports whether the endpoint's address, and not its node, is to be a backend.
+func IsPodEndpoint(in Input, endpoint discoveryv1.Endpoint) bool {
+	if len(endpoint.Addresses) == 0 {
+		return false
 	}
-	if !in.Pods && virtual.Len() == 0 {
-		return
-	}
-	for _, slice := range in.Slices {
-		if slice.AddressType != in.Family {
-			continue
+	return in.Pods || in.Nodes != nil && endpoint.NodeName != nil && in.Nodes.virtual.Has(*endpoint.NodeName)
+}
+
+// PodEndpoints are the endpoints whose address, and not their node, is to be a backend.
+func PodEndpoints(in Input) iter.Seq[discoveryv1.Endpoint] {
+	return func(yield func(discoveryv1.Endpoint) bool) {
+		if !in.Pods && (in.Nodes == nil || in.Nodes.virtual.Len() == 0) {
+			return
 		}
-		for _, endpoint := range slice.Endpoints {
-			if len(endpoint.Addresses) > 0 && (in.Pods || endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName)) {
-				f(endpoint)
+		for _, slice := range in.Slices {
+			if slice.AddressType != in.Family {
+				continue
+			}
+			for i := range slice.Endpoints {
+				if IsPodEndpoint(in, slice.Endpoints[i]) && !yield(slice.Endpoints[i]) {
+					return
+				}
 			}
 		}
 	}

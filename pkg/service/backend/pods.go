@@ -121,16 +121,16 @@ func PodAddresses(in Input) []PodAddress {
 
 func allPodAddresses(in Input) []PodAddress {
 	var addresses []PodAddress
-	eachPodAddress(in, func(endpoint discoveryv1.Endpoint) {
+	for endpoint := range PodEndpoints(in) {
 		if backendState(endpoint, in.Waiting) == endpointGone {
-			return
+			continue
 		}
 		address := PodAddress{Address: endpoint.Addresses[0]}
 		if endpoint.TargetRef != nil {
 			address.UID = endpoint.TargetRef.UID
 		}
 		addresses = append(addresses, address)
-	})
+	}
 	slices.SortFunc(addresses, func(a, b PodAddress) int { return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.UID, b.UID)) })
 	return slices.CompactFunc(addresses, func(a, b PodAddress) bool { return a.Address == b.Address })
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"path"
 	"slices"
 
@@ -22,12 +23,36 @@ const (
 	ReuseOff Reuse = "off"
 )
 
+// Addresses says which addresses of EndpointSlices may be backend servers.
+type Addresses string
+
+// The values of [Addresses].
+const (
+	// AddressesAny lets a Service send to every network interface of the VPC, as the official CCM does.
+	AddressesAny Addresses = "any"
+	// AddressesPods lets a Service send to addresses of Pods in its namespace, and to those of [Policy.AllowedAddresses].
+	AddressesPods Addresses = "pods"
+)
+
 // Policy is what the cluster's owner lets the authors of Services use. Its zero value restricts nothing, as the official CCM.
 type Policy struct {
 	// LoadBalancerReuse says which existing load balancers Services may use. Default [ReuseAny].
 	LoadBalancerReuse Reuse `json:"loadBalancerReuse,omitempty"`
 	// AllowedIDs say which resources annotations may name by ID. Without any rule they may name all.
 	AllowedIDs []IDRule `json:"allowedIDs,omitempty"`
+	// EndpointAddresses says which addresses of EndpointSlices may be backend servers. Nodes as backend servers are not affected. Default
+	// [AddressesAny].
+	EndpointAddresses Addresses `json:"endpointAddresses,omitempty"`
+	// AllowedAddresses are accepted in addition to those of Pods, for Services without a selector.
+	AllowedAddresses []AddressRule `json:"allowedAddresses,omitempty"`
+}
+
+// AddressRule lets Services send to addresses that no Pod has.
+type AddressRule struct {
+	// Namespaces are patterns of namespaces, in which * stands for any characters.
+	Namespaces []string `json:"namespaces"`
+	// CIDRs are address blocks.
+	CIDRs []string `json:"cidrs"`
 }
 
 // IDRule lets namespaces name resources by ID.
@@ -45,6 +70,12 @@ func (p Policy) With(other Policy) Policy {
 	}
 	if len(other.AllowedIDs) > 0 {
 		p.AllowedIDs = other.AllowedIDs
+	}
+	if other.EndpointAddresses != "" {
+		p.EndpointAddresses = other.EndpointAddresses
+	}
+	if len(other.AllowedAddresses) > 0 {
+		p.AllowedAddresses = other.AllowedAddresses
 	}
 	return p
 }
@@ -69,6 +100,13 @@ func (p Policy) Check() error {
 		problems = append(problems,
 			checkPatterns(fmt.Sprintf("allowedIDs[%d].namespaces", i), rule.Namespaces), checkPatterns(fmt.Sprintf("allowedIDs[%d].ids", i), rule.IDs))
 	}
+	if addresses := []Addresses{AddressesAny, AddressesPods}; p.EndpointAddresses != "" && !slices.Contains(addresses, p.EndpointAddresses) {
+		problems = append(problems, fmt.Errorf("endpointAddresses: %q, accepted: %q", p.EndpointAddresses, addresses))
+	}
+	for i, rule := range p.AllowedAddresses {
+		problems = append(problems,
+			checkPatterns(fmt.Sprintf("allowedAddresses[%d].namespaces", i), rule.Namespaces), checkBlocks(fmt.Sprintf("allowedAddresses[%d].cidrs", i), rule.CIDRs))
+	}
 	return errors.Join(problems...)
 }
 
@@ -79,6 +117,18 @@ func checkPatterns(field string, patterns []string) error {
 	for _, pattern := range patterns {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 			return fmt.Errorf("%s: %q, accepted: a pattern such as \"team-*\"", field, pattern)
+		}
+	}
+	return nil
+}
+
+func checkBlocks(field string, blocks []string) error {
+	if len(blocks) == 0 {
+		return fmt.Errorf("%s: empty, accepted: at least one block such as \"10.0.8.0/24\"", field)
+	}
+	for _, block := range blocks {
+		if _, err := netip.ParsePrefix(block); err != nil {
+			return fmt.Errorf("%s: %q, accepted: a block such as \"10.0.8.0/24\"", field, block)
 		}
 	}
 	return nil
@@ -102,6 +152,9 @@ func (p Policy) String() string {
 	text = "loadBalancerReuse " + text
 	if len(p.AllowedIDs) > 0 {
 		text += fmt.Sprintf("; allowedIDs has %d rules", len(p.AllowedIDs))
+	}
+	if p.RestrictsAddresses() {
+		text += fmt.Sprintf("; endpointAddresses pods: only addresses of Pods, and those of %d rules, are backend servers", len(p.AllowedAddresses))
 	}
 	return text
 }

@@ -1,0 +1,110 @@
+package service
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// podAddress is what an EndpointSlice says of a pod.
+type podAddress struct {
+	name    string
+	address netip.Addr
+}
+
+// checkedEndpoints are the endpoints of a Service that the policy accepts.
+type checkedEndpoints struct {
+	slices []*discoveryv1.EndpointSlice
+	// held are addresses of which nobody knows whether a pod has them: those that are backends stay.
+	held     sets.Set[string]
+	problems []problem.Problem
+}
+
+// checkEndpoints leaves out endpoints whose address would be a backend although no Pod of the namespace has it. Anybody who may write
+// EndpointSlices can name any machine of the VPC in them, and Pods of other namespaces.
+func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in backend.Input) checkedEndpoints {
+	checked := checkedEndpoints{slices: in.Slices}
+	rules := r.opts.Config.Policy
+	if !rules.RestrictsAddresses() {
+		return checked
+	}
+	var asked []podAddress
+	var texts []string // of asked
+	refused, named := sets.New[string](), sets.New[string]()
+	for endpoint := range backend.PodEndpoints(in) {
+		text := endpoint.Addresses[0]
+		address, err := netip.ParseAddr(text)
+		pod := ptr.Deref(endpoint.TargetRef, corev1.ObjectReference{})
+		switch {
+		case err == nil && rules.AllowsAddress(svc.Namespace, address):
+		case err == nil && pod.Kind == "Pod" && (pod.Namespace == "" || pod.Namespace == svc.Namespace):
+			asked, texts = append(asked, podAddress{pod.Name, address}), append(texts, text)
+		default:
+			refused.Insert(text)
+		}
+	}
+	has, known := r.hasPods(ctx, svc, asked)
+	checked.held = sets.New[string]()
+	for i, text := range texts {
+		switch {
+		case !known:
+			checked.held.Insert(text)
+		case has[i]:
+			named.Insert(text)
+		default:
+			refused.Insert(text)
+		}
+	}
+	refused = refused.Difference(named) // an address that a Pod of the namespace has may stand in other slices, too
+	checked.problems = checked.explain(sets.List(refused))
+	checked.slices = without(in, refused.Union(checked.held))
+	return checked
+}
+
+// hasPods reports for each of the pods whether it has the address, if that is known.
+func (r *Reconciler) hasPods(ctx context.Context, svc *corev1.Service, pods []podAddress) (has []bool, known bool) {
+	if r.opts.Pods == nil || len(pods) == 0 {
+		return nil, len(pods) == 0
+	}
+	return r.opts.Pods.in(ctx, svc.Namespace).has(mark.ServiceName(svc), pods)
+}
+
+func (c checkedEndpoints) explain(refused []string) []problem.Problem {
+	var problems []problem.Problem
+	if len(refused) > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends,
+			"no Pod of the namespace has the addresses %s, and no rule of allowedAddresses accepts them", problem.Some(refused)))
+	}
+	if c.held.Len() > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "the Pods of the namespace cannot be read; new Pods do not become backends"))
+	}
+	return problems
+}
+
+// without returns the slices without those endpoints whose address would be a backend and is one of the addresses.
+func without(in backend.Input, addresses sets.Set[string]) []*discoveryv1.EndpointSlice {
+	if addresses.Len() == 0 {
+		return in.Slices
+	}
+	left := make([]*discoveryv1.EndpointSlice, 0, len(in.Slices))
+	for _, slice := range in.Slices {
+		if slice.AddressType == in.Family {
+			copied := *slice
+			copied.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), func(endpoint discoveryv1.Endpoint) bool {
+				return backend.IsPodEndpoint(in, endpoint) && addresses.Has(endpoint.Addresses[0])
+			})
+			slice = &copied
+		}
+		left = append(left, slice)
+	}
+	return left
+}

@@ -1,0 +1,220 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// podsReadWait is how long the first pass in a namespace waits for its pods. Without them the pass leaves the backends as they are.
+const podsReadWait = 5 * time.Second
+
+// Pods knows the addresses of pods, of which nothing else is kept, in the namespaces that were asked for. A cluster has many pods, and few
+// namespaces whose Services have them as backend servers.
+type Pods struct {
+	ctx    context.Context //nolint:containedctx // the life of the process: watches outlive the pass that begins them
+	client kubernetes.Interface
+	// wake has a pass made over a Service.
+	wake func(types.NamespacedName)
+
+	mu         sync.Mutex // guards namespaces
+	namespaces map[string]*podsOfNamespace
+}
+
+// NewPods returns one that watches until ctx is done. It begins to watch a namespace when it is first asked for it.
+func NewPods(ctx context.Context, client kubernetes.Interface) *Pods {
+	return &Pods{ctx: ctx, client: client, wake: func(types.NamespacedName) {}, namespaces: map[string]*podsOfNamespace{}}
+}
+
+// in returns the pods of a namespace. Whoever asks first waits until they are read, but not for long.
+func (p *Pods) in(ctx context.Context, namespace string) *podsOfNamespace {
+	pods, first := p.of(namespace)
+	if !first {
+		return pods
+	}
+	go p.reflector(namespace, pods).RunWithContext(p.ctx)
+	wait, cancel := context.WithTimeout(ctx, podsReadWait)
+	defer cancel()
+	select {
+	case <-pods.read:
+	case <-wait.Done():
+	}
+	return pods
+}
+
+func (p *Pods) of(namespace string) (pods *podsOfNamespace, first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if found, ok := p.namespaces[namespace]; ok {
+		return found, false
+	}
+	pods = &podsOfNamespace{wake: p.wake, read: make(chan struct{}), addresses: map[string][]netip.Addr{}, named: map[types.NamespacedName]sets.Set[string]{}}
+	p.namespaces[namespace] = pods
+	return pods, true
+}
+
+func (p *Pods) reflector(namespace string, into *podsOfNamespace) *cache.Reflector {
+	client := p.client.CoreV1().Pods(namespace)
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return client.Watch(ctx, options)
+		},
+	}, p.client)
+	return cache.NewReflectorWithOptions(source, &corev1.Pod{}, into, cache.ReflectorOptions{Name: "pods of " + namespace})
+}
+
+// podsOfNamespace implements [cache.ReflectorStore].
+type podsOfNamespace struct {
+	wake func(types.NamespacedName)
+	// read is closed when the pods were first read.
+	read chan struct{}
+
+	mu        sync.Mutex // guards the rest
+	addresses map[string][]netip.Addr
+	// named are the pods whose addresses matter to a Service, by the Service.
+	named map[types.NamespacedName]sets.Set[string]
+}
+
+// has reports for each of the pods whether it has the address; known is false before the pods were read. The Service has a pass when an
+// address of one of them changes.
+func (p *podsOfNamespace) has(service types.NamespacedName, pods []podAddress) (has []bool, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	named := sets.New[string]()
+	for _, pod := range pods {
+		has = append(has, slices.Contains(p.addresses[pod.name], pod.address))
+		named.Insert(pod.name)
+	}
+	p.named[service] = named
+	select {
+	case <-p.read:
+		return has, true
+	default:
+		return has, false
+	}
+}
+
+// forget drops what a Service asked for.
+func (p *Pods) forget(service types.NamespacedName) {
+	p.mu.Lock()
+	pods, ok := p.namespaces[service.Namespace]
+	p.mu.Unlock()
+	if !ok {
+		return
+	}
+	pods.mu.Lock()
+	defer pods.mu.Unlock()
+	delete(pods.named, service)
+}
+
+// set notes the addresses of a pod, none for one that is gone, and wakes the Services that name it.
+func (p *podsOfNamespace) set(name string, addresses []netip.Addr) {
+	p.mu.Lock()
+	before := p.addresses[name]
+	if len(addresses) == 0 {
+		delete(p.addresses, name)
+	} else {
+		p.addresses[name] = addresses
+	}
+	var concerned []types.NamespacedName
+	for service, named := range p.named {
+		if named.Has(name) && !slices.Equal(before, addresses) {
+			concerned = append(concerned, service)
+		}
+	}
+	p.mu.Unlock()
+	for _, service := range concerned {
+		p.wake(service)
+	}
+}
+
+// Add implements [cache.ReflectorStore].
+func (p *podsOfNamespace) Add(object any) error { return p.Update(object) }
+
+// Update implements [cache.ReflectorStore].
+func (p *podsOfNamespace) Update(object any) error {
+	pod, err := podOf(object)
+	if err == nil {
+		p.set(pod.Name, addressesOf(pod))
+	}
+	return err
+}
+
+// Delete implements [cache.ReflectorStore].
+func (p *podsOfNamespace) Delete(object any) error {
+	pod, err := podOf(object)
+	if err == nil {
+		p.set(pod.Name, nil)
+	}
+	return err
+}
+
+// Replace implements [cache.ReflectorStore].
+func (p *podsOfNamespace) Replace(objects []any, _ string) error {
+	addresses := make(map[string][]netip.Addr, len(objects))
+	for _, object := range objects {
+		pod, err := podOf(object)
+		if err != nil {
+			return err
+		}
+		if found := addressesOf(pod); len(found) > 0 {
+			addresses[pod.Name] = found
+		}
+	}
+	p.mu.Lock()
+	p.addresses = addresses
+	select {
+	case <-p.read:
+	default:
+		close(p.read)
+	}
+	concerned := make([]types.NamespacedName, 0, len(p.named))
+	for service := range p.named {
+		concerned = append(concerned, service)
+	}
+	p.mu.Unlock()
+	for _, service := range concerned {
+		p.wake(service)
+	}
+	return nil
+}
+
+// Resync implements [cache.ReflectorStore].
+func (*podsOfNamespace) Resync() error { return nil }
+
+func podOf(object any) (*corev1.Pod, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("a watch of pods has sent a %T", object)
+	}
+	return pod, nil
+}
+
+// addressesOf returns the addresses that a pod has. One that has ended still shows those that it had.
+func addressesOf(pod *corev1.Pod) []netip.Addr {
+	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return nil
+	}
+	var addresses []netip.Addr
+	for _, ip := range pod.Status.PodIPs {
+		if address, err := netip.ParseAddr(ip.IP); err == nil {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
