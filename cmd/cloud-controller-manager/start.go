@@ -64,7 +64,7 @@ func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (
 	}
 	debugging := &completed.ComponentConfig.Generic.Debugging
 	secure := completed.SecureServing.Listener.Addr()
-	health, err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, s.stop)
+	health, err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, cloud.Ready, s.stop)
 	if err != nil {
 		return nil, fmt.Errorf("--secure-port: serve health: %w", err)
 	}

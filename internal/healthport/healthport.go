@@ -24,9 +24,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Paths are answered over both protocols, all three by the stock health check: a manager that is not healthy is neither
-// to be kept alive nor to be counted as ready.
-var Paths = []string{"/healthz", "/livez", "/readyz"}
+// Paths are answered over both protocols, all three by the stock health check, which fails when a controller is stuck: such a manager is
+// neither to be kept alive nor to be counted as ready. /readyz asks its caller of [Serve], too, which no restart would help.
+var Paths = []string{"/healthz", "/livez", readyPath}
+
+const readyPath = "/readyz"
 
 // memoryBuffer holds one health answer with room to spare.
 const memoryBuffer = 64 << 10
@@ -39,19 +41,20 @@ const (
 )
 
 // Serve takes the port over from serving and answers on it until stop is closed. It replaces serving's listener by one
-// in memory, on which the stock app then serves. It returns what plain HTTP shows, for further addresses.
+// in memory, on which the stock app then serves. ready returns why the process is not ready, nil if it is. It returns what plain HTTP shows,
+// for further addresses.
 func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.DebuggingConfiguration,
-	authn *apiserver.AuthenticationInfo, authz *apiserver.AuthorizationInfo, stop <-chan struct{},
+	authn *apiserver.AuthenticationInfo, authz *apiserver.AuthorizationInfo, ready func() error, stop <-chan struct{},
 ) (plainHealth http.Handler, err error) {
 	split := newSplitter(newBounded(serving.Listener, maxConnections))
 	stock := bufconn.Listen(memoryBuffer)
-	health := healthHandler(stock)
+	health := checks(healthHandler(stock), ready)
 
 	secure := *serving
 	secure.Listener = split.tls
-	base := controllermanager.NewBaseHandler(debugging, health)
+	base := controllermanager.NewBaseHandler(debugging, health[Paths[0]])
 	for _, path := range Paths[1:] {
-		base.Handle(path, health)
+		base.Handle(path, health[path])
 	}
 	handler := controllermanager.BuildHandlerChain(base, authz, authn)
 	if _, _, err := secure.Serve(handler, 0, stop); err != nil {
@@ -61,7 +64,8 @@ func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.
 	serving.Listener = stock
 	plainHealth = plainHandler(health)
 	plain := newServer(plainHealth)
-	plain.SetKeepAlivesEnabled(false) // probes are all that comes here, and a kubelet opens a connection for each
+	plain.ReadTimeout = readHeaderTimeout // a probe has no body
+	plain.SetKeepAlivesEnabled(false)     // probes are all that comes here, and a kubelet opens a connection for each
 	go split.run()
 	go func() { _ = plain.Serve(split.plain) }()
 	go func() {
@@ -95,12 +99,30 @@ func newServer(handler http.Handler) *http.Server {
 }
 
 // plainHandler shows health and nothing else: plain HTTP carries no identity.
-func plainHandler(health http.Handler) http.Handler {
+func plainHandler(health map[string]http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range Paths {
-		mux.Handle(path, health)
+	for path, handler := range health {
+		mux.Handle(path, handler)
 	}
 	return mux
+}
+
+// checks returns what answers each of the paths.
+func checks(health http.Handler, ready func() error) map[string]http.Handler {
+	handlers := map[string]http.Handler{}
+	for _, path := range Paths {
+		handlers[path] = health
+	}
+	handlers[readyPath] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := ready()
+		if err == nil {
+			health.ServeHTTP(w, r)
+			return
+		}
+		klog.V(2).InfoS("Not ready", "reason", err.Error())
+		http.Error(w, "[-]ready failed: reason withheld", http.StatusInternalServerError) // whoever asks need not be anybody
+	})
+	return handlers
 }
 
 // healthHandler passes every request to /healthz of the stock app.

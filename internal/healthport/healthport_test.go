@@ -6,7 +6,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -32,6 +34,7 @@ func TestMain(m *testing.M) {
 type port struct {
 	address string
 	healthy *atomic.Bool
+	unready *atomic.Bool
 }
 
 func startPort(t *testing.T) port {
@@ -45,7 +48,14 @@ func startPort(t *testing.T) port {
 	}
 	authz := &apiserver.AuthorizationInfo{Authorizer: allowHealth}
 	authn := &apiserver.AuthenticationInfo{Authenticator: anonymous.NewAuthenticator(nil)}
-	if _, err := Serve(serving, &componentbaseconfig.DebuggingConfiguration{}, authn, authz, stop); err != nil {
+	unready := &atomic.Bool{}
+	ready := func() error {
+		if unready.Load() {
+			return errors.New("a secret reason")
+		}
+		return nil
+	}
+	if _, err := Serve(serving, &componentbaseconfig.DebuggingConfiguration{}, authn, authz, ready, stop); err != nil {
 		t.Fatal(err)
 	}
 	healthy := &atomic.Bool{}
@@ -64,7 +74,7 @@ func startPort(t *testing.T) port {
 		close(stop)
 		<-stopped
 	})
-	return port{address: address, healthy: healthy}
+	return port{address: address, healthy: healthy, unready: unready}
 }
 
 func selfSigned(t *testing.T) *apiserver.SecureServingInfo {
@@ -168,6 +178,25 @@ func TestIdleConnectionsTakeNothing(t *testing.T) {
 	}
 	if _, err := idle[0].Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the oldest connection is open")
+	}
+}
+
+// TestReadyIsMoreThanAlive: what no restart helps is told by /readyz only, and its reason is nobody's business who may not ask.
+func TestReadyIsMoreThanAlive(t *testing.T) {
+	t.Parallel()
+	p := startPort(t)
+	p.unready.Store(true)
+	for _, scheme := range []string{"http", "https"} {
+		for path, want := range map[string]int{"/healthz": http.StatusOK, "/livez": http.StatusOK, "/readyz": http.StatusInternalServerError} {
+			if got := status(t, scheme+"://"+p.address+path); got != want {
+				t.Errorf("%s %s while not ready: status %d, want %d", scheme, path, got, want)
+			}
+		}
+	}
+	recorder := httptest.NewRecorder()
+	checks(http.NotFoundHandler(), func() error { return errors.New("a secret reason") })[readyPath].ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, readyPath, nil))
+	if body := recorder.Body.String(); strings.Contains(body, "secret") {
+		t.Errorf("the answer tells everybody why: %s", body)
 	}
 }
 

@@ -47,6 +47,7 @@ type Options struct {
 type Client struct {
 	opts    Options
 	limiter *limiter
+	reach   reach
 	// smallRoutePages remembers that the cloud refused the large page of route entries.
 	smallRoutePages atomic.Bool
 	// smallBackendCalls remembers that the cloud refused the larger number of backend servers in a call.
@@ -93,6 +94,7 @@ func (c *Client) Region() string { return c.opts.Region }
 func (c *Client) call(ctx context.Context, action string, p product, in params, out responses.AcsResponse) error {
 	keys, err := c.opts.Credentials.Credentials(ctx)
 	if err != nil {
+		c.reach.note(err)
 		return fmt.Errorf("%s: %w", action, err)
 	}
 	err = c.attempt(ctx, action, p, keys, in, out)
@@ -123,6 +125,7 @@ func (c *Client) attempt(ctx context.Context, action string, p product, keys Cre
 	start := time.Now()
 	err := asError(action, c.send(ctx, action, p, keys, in, out))
 	observeCall(operation, err, time.Since(start))
+	c.reach.note(err)
 	if !isRead(action) {
 		audit(ctx, operation, in, out, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +38,7 @@ func NewInstances(opts Options) *Instances {
 	}
 	i.idOf = i.opts.instanceID()
 	if opts.Nodes != nil {
-		opts.Nodes.Informer()
+		i.indexNodes(opts.Nodes.Informer())
 		i.lister = opts.Nodes.Lister()
 	}
 	i.snapshot = newSnapshot(opts, i.nodes, i.idOf)
@@ -87,6 +86,7 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 		i.reportMalformed(node, err)
 		return alicloud.Instance{}, err
 	}
+	i.reportTwin(node, id)
 	instance, ok, err := i.snapshot.metadata(ctx, id)
 	if err != nil {
 		i.reportMalformed(node, err)
@@ -125,25 +125,12 @@ func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %d instances of %s have its address %s, expected one; where there are none, %s",
 			node.Name, ErrProviderIDEmpty, len(found), i.opts.VPCID, address, checkPermission)
 	}
-	if owner := i.ownerOf(found[0].ID, node.Name); owner != "" {
+	// An address is what a kubelet says of itself: it must not make a second Node of somebody else's instance.
+	if owner := i.ownerOf(found[0].ID, node.Name); owner != nil {
 		i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and instance %s with its address %s is that of node %s. If "+
-			"the machine was renamed, delete node %s", found[0].ID, address, owner, owner)
+			"the machine was renamed, delete node %s", found[0].ID, address, owner.Name, owner.Name)
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w and instance %s with its address %s is that of node %s",
-			node.Name, ErrProviderIDEmpty, found[0].ID, address, owner)
+			node.Name, ErrProviderIDEmpty, found[0].ID, address, owner.Name)
 	}
 	return found[0], nil
-}
-
-// ownerOf returns the name of another node that has the instance's provider ID, "" when there is none. An address is what a
-// kubelet says of itself: it must not make a second Node of somebody else's instance.
-func (i *Instances) ownerOf(instanceID, except string) string {
-	for _, node := range i.nodes() {
-		if node.Name == except || !strings.HasSuffix(node.Spec.ProviderID, instanceID) {
-			continue // most of thousands
-		}
-		if id, err := i.idOf(node); err == nil && id == instanceID {
-			return node.Name
-		}
-	}
-	return ""
 }

@@ -8,9 +8,11 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
@@ -212,5 +214,29 @@ func TestAddressOfAnotherNode(t *testing.T) {
 	}
 	if got, err := c.InstanceMetadata(t.Context(), owner); err != nil || got.ProviderID != owner.Spec.ProviderID {
 		t.Errorf("metadata of the owner = %+v, %v", got, err)
+	}
+}
+
+// TestTwinHasAnEvent: of two Nodes with one provider ID the younger has an event that names the older, which has none.
+func TestTwinHasAnEvent(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{})
+	c := newCluster(t, Options{API: a.Client})
+	instance := a.put(1)[0]
+	now := time.Now()
+	owner := nodeOf(instance, isReady, func(node *corev1.Node) { node.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) })
+	twin := nodeOf(instance, isReady, func(node *corev1.Node) {
+		node.Name, node.UID, node.CreationTimestamp = "a-twin", "twin", metav1.NewTime(now)
+	})
+	c.add(owner, twin)
+	for range 2 {
+		for _, node := range []*corev1.Node{owner, twin} {
+			if _, err := c.InstanceMetadata(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if events := c.emitted(); len(events) != 1 || !strings.Contains(events[0], "InstanceAmbiguous") || !strings.Contains(events[0], "that of node "+owner.Name) {
+		t.Errorf("events = %q, want one on the twin that names %s", events, owner.Name)
 	}
 }

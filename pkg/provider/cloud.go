@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/klog/v2"
 
@@ -102,6 +104,8 @@ type Cloud struct {
 
 	// Set by SetInformers.
 	engines *engines
+	// synced are the caches to be filled; nil before this process leads.
+	synced atomic.Pointer[[]cache.InformerSynced]
 
 	beforeStart func(context.Context)
 	running     sync.WaitGroup // the controllers of Go
@@ -165,6 +169,7 @@ func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 		klog.ErrorS(err, "More memory is needed than usual") // the informers have been started by somebody else
 	}
 	c.engines = c.wire(factory)
+	c.follow(c.engines)
 }
 
 // LoadBalancer implements [cloudprovider.Interface].

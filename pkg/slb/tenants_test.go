@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -288,5 +290,39 @@ func TestAllowedIDs(t *testing.T) {
 	events := strings.Join(w.newEvents(), "\n")
 	if !strings.Contains(events, problem.ReasonInvalidAnnotation) || !strings.Contains(events, testCertificate) || strings.Contains(events, testACL+`" is not`) {
 		t.Errorf("events = %s, want one about the certificate only", events)
+	}
+}
+
+// TestTwinNodeChangesNoWeight: a second Node with the provider ID of another, which says that its machine is about to go, changes nothing of
+// the instance's backend servers, and the next pass writes nothing either.
+func TestTwinNodeChangesNoWeight(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*corev1.Service){
+		"cluster": func(*corev1.Service) {},
+		"local":   func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			svc := testService("web", 80)
+			change(svc)
+			w.putSlice(testSlice(svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@b"))
+			w.put(svc)
+			w.mustPass("web")
+			w.calls()
+			w.putNode(testNode("0-twin", taintedBy(nodes.TaintToBeDeleted), func(node *corev1.Node) {
+				node.Spec.ProviderID, node.CreationTimestamp = testRegion+".i-a", metav1.Now()
+			}))
+			for range 2 {
+				w.mustPass("web")
+				if writes := writesOf(w.calls()); len(writes) != 0 {
+					t.Errorf("writes %v, want none", writes)
+				}
+			}
+			if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "0-twin (a is older)") {
+				t.Errorf("events = %s, want one about the twin", events)
+			}
+		})
 	}
 }
