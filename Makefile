@@ -106,6 +106,7 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh -update .
 	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
 	$(GO) test ./pkg/service/annotation -run TestAdmissionKeysAreFresh -update
+	$(GO) test ./pkg/initor/rollout -run TestChartsPolicyIsFresh -update
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update

@@ -88,7 +88,7 @@ func TestManifestsHoldWhatIsInstalled(t *testing.T) {
 		"admission-restrictions.yaml": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		"ccm.yaml":                    {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget"},
 		"example-service.yaml":        {"Deployment", "Service"},
-		"provider-initor.yaml":        {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob"},
+		"provider-initor.yaml":        {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 	} {
 		kinds := manifests(t, name)
 		for _, kind := range want {

@@ -24,8 +24,9 @@ ccm() {
 }
 
 initor() {
-  render 'provider-initor on every node. Requires OpenKruise.' \
-    --set initializer.enabled=true --set routes.enabled=false --show-only templates/initializer.yaml
+  render 'provider-initor on every node. Requires OpenKruise. Before Kubernetes 1.30, delete the policy and its binding at the end.' \
+    --kube-version 1.30.0 --set initializer.enabled=true --set routes.enabled=false \
+    --show-only templates/initializer.yaml --show-only templates/initializer-policy.yaml
 }
 
 policy() {

@@ -28,7 +28,7 @@ type workstation struct {
 func newWorkstation(getenv func(string) string) *workstation {
 	return &workstation{access: newAccess(getenv), config: rollout.Config{
 		Name: rollout.DefaultName, Namespace: rollout.DefaultNamespace, Driver: rollout.DriverBroadcastJob,
-		Image: defaultImage(version.Get().GitVersion), Timeout: rollout.DefaultTimeout,
+		Image: defaultImage(version.Get().GitVersion), Timeout: rollout.DefaultTimeout, AdmissionPolicy: true,
 	}}
 }
 
@@ -52,6 +52,8 @@ func (w *workstation) addPodFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&w.config.Timeout, "timeout", w.config.Timeout, "time limit for all nodes")
 	flags.BoolVar(&w.config.PrefixedProviderIDs, "prefixed-provider-ids", false,
 		"write provider IDs as alicloud://region.instance instead of region.instance; both forms are always accepted")
+	flags.BoolVar(&w.config.AdmissionPolicy, "admission-policy", w.config.AdmissionPolicy,
+		"create a ValidatingAdmissionPolicy that lets the pods only set an empty provider ID, on their own nodes (Kubernetes 1.30 or later)")
 	flags.BoolVar(&w.config.Keep, "keep", false, "keep the BroadcastJob, its ServiceAccount and its role in the cluster, for nodes that join later")
 }
 

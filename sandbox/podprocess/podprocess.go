@@ -104,10 +104,12 @@ func (r *Runner) Run(ctx context.Context, pod *corev1.Pod, instanceID string) (_
 	return lightnode.Exit{Code: int32(code), Message: message}, err
 }
 
-// kubeconfig writes a kubeconfig with a token of the pod's ServiceAccount.
+// kubeconfig writes a kubeconfig with a token of the pod's ServiceAccount, which is bound to the pod, as that of a kubelet is.
 func (r *Runner) kubeconfig(ctx context.Context, pod *corev1.Pod, dir string) (string, error) {
 	token, err := r.opts.Client.CoreV1().ServiceAccounts(pod.Namespace).CreateToken(ctx, pod.Spec.ServiceAccountName,
-		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("request a token for ServiceAccount %s/%s: %w", pod.Namespace, pod.Spec.ServiceAccountName, err)
 	}

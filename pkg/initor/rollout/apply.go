@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -60,6 +61,10 @@ func (r *Rollout) handle(object runtime.Object) (handle, error) {
 		return handleOf(kube.RbacV1().ClusterRoles(), o.Kind, o.Name), nil
 	case *rbacv1.ClusterRoleBinding:
 		return handleOf(kube.RbacV1().ClusterRoleBindings(), o.Kind, o.Name), nil
+	case *admissionv1.ValidatingAdmissionPolicy:
+		return handleOf(kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), o.Kind, o.Name), nil
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		return handleOf(kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings(), o.Kind, o.Name), nil
 	case *batchv1.Job:
 		return handleOf(kube.BatchV1().Jobs(namespace), kindJob, o.Name), nil
 	case *kruise.BroadcastJob:

@@ -48,6 +48,9 @@ type Config struct {
 	Timeout time.Duration
 	// PrefixedProviderIDs has the pods write provider IDs with the scheme "alicloud://".
 	PrefixedProviderIDs bool
+	// AdmissionPolicy adds a policy that lets the pods only set an empty provider ID, and only on their own nodes. It requires Kubernetes
+	// 1.30; Run leaves it out if the API server does not know such policies.
+	AdmissionPolicy bool
 	// Nodes are the names of the nodes that [DriverJob] makes Jobs for; the other driver finds its nodes itself.
 	Nodes []string
 }

@@ -47,10 +47,15 @@ func Objects(c Config) []runtime.Object {
 	return objects
 }
 
-// identityObjects are the pods' ServiceAccount and its role: to get and patch nodes, and nothing more.
+// identityObjects are the pods' ServiceAccount and its role: to get and patch nodes, and nothing more. The policy that restricts the role
+// comes before it.
 func identityObjects(c Config) []runtime.Object {
 	cluster := metav1.ObjectMeta{Name: c.Name, Labels: labelsOf(c)}
-	return []runtime.Object{
+	var objects []runtime.Object
+	if c.AdmissionPolicy {
+		objects = policyObjects(c)
+	}
+	return append(objects,
 		&corev1.ServiceAccount{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
 			ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: labelsOf(c)},
@@ -66,7 +71,7 @@ func identityObjects(c Config) []runtime.Object {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.Name},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: c.Name, Namespace: c.Namespace}},
 		},
-	}
+	)
 }
 
 func broadcastJob(c Config) *kruise.BroadcastJob {

@@ -18,20 +18,7 @@ import (
 
 // hasOpenKruise says whether the API server knows BroadcastJobs.
 func hasOpenKruise(api discovery.DiscoveryInterface) (bool, error) {
-	version := kruise.SchemeGroupVersion.String()
-	list, err := api.ServerResourcesForGroupVersion(version)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("ask the API server for the resources of %s: %w", version, err)
-	}
-	for _, known := range list.APIResources {
-		if known.Kind == kindBroadcastJob {
-			return true, nil
-		}
-	}
-	return false, nil
+	return knows(api, kruise.SchemeGroupVersion.String(), kindBroadcastJob)
 }
 
 // Machines lists the nodes that have a machine, which is all but virtual-kubelet's.

@@ -91,11 +91,11 @@ func (r *Rollout) removeJobs(ctx context.Context) error {
 
 // remove takes away what the rollout made, the jobs first: they need the identity to the end. It goes on when ctx has ended,
 // for an interrupted rollout leaves nothing behind either.
-func (r *Rollout) remove(ctx context.Context) error {
+func (r *Rollout) remove(ctx context.Context, config Config) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	errs := []error{r.removeJobs(ctx)}
-	for _, object := range slices.Backward(identityObjects(r.opts.Config)) {
+	for _, object := range slices.Backward(identityObjects(config)) {
 		h, err := r.handle(object)
 		if err == nil {
 			err = h.remove(ctx, metav1.DeleteOptions{})

@@ -60,6 +60,11 @@ func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 	}
 	names := map[string]bool{}
 	config := r.opts.Config
+	if config.AdmissionPolicy {
+		if config.AdmissionPolicy, err = hasPolicies(r.opts.Kube.Discovery()); err != nil {
+			return nil, err
+		}
+	}
 	for _, n := range nodes {
 		names[n.Name] = true
 		config.Nodes = append(config.Nodes, n.Name)
@@ -74,7 +79,7 @@ func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 		return nil, err
 	}
 	if !config.Keep {
-		defer func() { err = initor.OneLine(err, r.remove(ctx)) }()
+		defer func() { err = initor.OneLine(err, r.remove(ctx, config)) }()
 	}
 	jobs, err := r.apply(limited, objects)
 	if err != nil {
