@@ -190,13 +190,10 @@ func (n *nlb) reusable(ctx context.Context, svc *corev1.Service, id string) (*al
 	}
 	reason := "does not exist; nothing is made in its place"
 	if lb != nil {
-		allow, _ := lb.Tag(mark.TagAllow)
-		reason = n.config.Policy.RefusesReuse(n.config.ClusterID, svc.Namespace, allow)
+		reason, err = n.refusesReuse(ctx, svc, lb)
 	}
-	switch {
-	case reason != "":
-	case hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagCluster):
-		reason = "was made by a cloud controller manager for a Service"
+	if err != nil {
+		return nil, err
 	}
 	if reason != "" {
 		return nil, &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "NLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}

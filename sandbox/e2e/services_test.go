@@ -246,13 +246,18 @@ func (w *world) orphansAreFound() {
 	}
 }
 
-// orphans runs the command with the manager's own identity and returns its exit code and what it printed.
 func (w *world) orphans(output string) (int, string) {
+	w.Helper()
+	return w.ask("orphans", output)
+}
+
+// ask runs a command that only reads with the manager's own identity and returns its exit code and what it printed.
+func (w *world) ask(command, output string) (int, string) {
 	w.Helper()
 	endpoint := strings.TrimPrefix(w.url, "http://")
 	p := launch(w.T, managerProgram, []string{
 		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
-	}, "orphans", "--output="+output, "--cloud-provider=alicloud", "--cloud-config="+w.cloudConfig(), "--kubeconfig="+w.as.Kubeconfig,
+	}, command, "--output="+output, "--cloud-provider=alicloud", "--cloud-config="+w.cloudConfig(), "--kubeconfig="+w.as.Kubeconfig,
 		"--configure-cloud-routes=false")
 	return p.wait(startDeadline), p.stdout.String()
 }

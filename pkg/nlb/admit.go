@@ -1,0 +1,93 @@
+package nlb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+)
+
+// refusesReuse says why the Service may not use an existing load balancer, "" if it may.
+func (n *nlb) refusesReuse(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
+	allow, _ := lb.Tag(mark.TagAllow)
+	if reason = n.config.Policy.RefusesReuse(n.config.ClusterID, svc.Namespace, allow); reason != "" {
+		return reason, nil
+	}
+	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagCluster) {
+		return "was made by a cloud controller manager for a Service", nil
+	}
+	return n.leadsToAPIServer(ctx, svc, lb)
+}
+
+// leadsToAPIServer says that the load balancer is in front of the API servers, as its addresses, the port of a listener or the backend
+// servers show; "" if it is not. A Service that was on it before keeps what it has there, unless it uses the port of the API server.
+func (n *nlb) leadsToAPIServer(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
+	server, was := n.config.APIServer(), wasOn(svc, lb)
+	if at := slices.IndexFunc(addressesOf(lb), server.HasAddress); at >= 0 && !was {
+		return "is that of the API server (" + addressesOf(lb)[at] + "): a mistake on it would cut off the whole cluster", nil
+	}
+	if server.Port == 0 {
+		return "", nil // nothing is known that its listeners would show
+	}
+	listeners, err := n.api.ListNLBListeners(ctx, []string{lb.ID})
+	if err != nil {
+		return "", fmt.Errorf("read the listeners of NLB %s: %w", lb.ID, err)
+	}
+	checked := map[string]bool{}
+	for i := range listeners {
+		listener := &listeners[i]
+		port := int32(listener.Port) //nolint:gosec // a port
+		uses := slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
+		if _, _, marked := mark.ParseNLB(valueOf(listener.Description)); marked || was && !uses {
+			continue
+		}
+		leads := listener.Port == server.Port
+		if group := valueOf(listener.ServerGroupID); !leads && group != "" && !checked[group] {
+			checked[group] = true
+			if leads, err = n.hasAPIServer(ctx, group, server); err != nil {
+				return "", err
+			}
+		}
+		if leads {
+			return fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", listener.Port), nil
+		}
+	}
+	return "", nil
+}
+
+// wasOn reports whether the Service shows that it was on the load balancer before. Its label alone does not prove that: backup tools restore
+// labels in other clusters, and no status.
+func wasOn(svc *corev1.Service, lb *alicloud.NLB) bool {
+	return svc.Labels[service.LabelLoadBalancerID] == lb.ID && len(svc.Status.LoadBalancer.Ingress) > 0
+}
+
+// hasAPIServer reports whether a backend server of the group is an API server.
+func (n *nlb) hasAPIServer(ctx context.Context, group string, server policy.APIServer) (bool, error) {
+	servers, err := n.api.ListNLBServers(ctx, group)
+	if err != nil {
+		return false, fmt.Errorf("read the backend servers of group %s: %w", group, err)
+	}
+	return slices.ContainsFunc(servers, func(s alicloud.NLBServer) bool { return server.Is(s.ID, s.IP, s.Port) }), nil
+}
+
+// addressesOf returns the addresses of a load balancer in all zones, and its name.
+func addressesOf(lb *alicloud.NLB) []string {
+	addresses := []string{lb.DNSName}
+	for _, zone := range lb.Zones {
+		addresses = append(addresses, zone.PrivateIPv4, zone.PublicIPv4, zone.IPv6)
+	}
+	return addresses
+}
+
+func valueOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
