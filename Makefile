@@ -112,6 +112,7 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
 	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
+	$(GO) test ./pkg/nlb -run TestNLBAnnotationsPageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update
 	$(GO) test ./docs -run TestImportsAreFresh -update

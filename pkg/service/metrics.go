@@ -15,11 +15,11 @@ const metricsSubsystem = "slb"
 
 var (
 	passDuration = instruments.NewHistogramVec(metricsSubsystem, "reconcile_duration_seconds",
-		"Duration of passes over Services by operation (ensure, delete) and result (ok, waiting, failed). "+
-			"Waiting means that the cloud was busy or the rate limit used up.", []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300}, "operation", "result")
+		"Duration of passes over Services by product (CLB, NLB), operation (ensure, delete) and result (ok, waiting, failed). "+
+			"Waiting means that the cloud was busy or the rate limit used up.", []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300}, "product", "operation", "result")
 
 	planSteps = instruments.NewCounterVec(metricsSubsystem, "plan_steps_total",
-		"Steps of plans that were begun, by operation.", "operation")
+		"Steps of plans that were begun, by product and operation.", "product", "operation")
 
 	passPanics = instruments.NewCounter(metricsSubsystem, "reconcile_panics_total",
 		"Passes over Services that a bug of this program ended. The Service gets an event, and the log has the stack.")
@@ -79,7 +79,7 @@ func (p pass) end(err error, waiting, wrote bool) {
 		result, status = "failed", "Fail"
 	}
 	took := time.Since(p.start)
-	passDuration.WithLabelValues(p.operation, result).Observe(took.Seconds())
+	passDuration.WithLabelValues(p.product.Name, p.operation, result).Observe(took.Seconds())
 	if result == "waiting" {
 		return // the official CCM has no such outcome: a later pass counts
 	}
@@ -90,8 +90,8 @@ func (p pass) end(err error, waiting, wrote bool) {
 	}
 }
 
-func observePlan(plan Plan) {
+func observePlan(product Product, plan Plan) {
 	for _, step := range plan.Steps() {
-		planSteps.WithLabelValues(step.Op).Inc()
+		planSteps.WithLabelValues(product.Name, step.Op).Inc()
 	}
 }

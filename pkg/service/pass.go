@@ -110,7 +110,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	}
 	known.record, done.service = &intent, written
 
-	observePlan(goal.Plan)
+	observePlan(known.engine.Product(), goal.Plan)
 	deployed := goal.Plan.Deploy(ctx, svc)
 	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.outcome(), unread)

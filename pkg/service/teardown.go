@@ -114,7 +114,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	if err != nil {
 		return known, removal, err
 	}
-	observePlan(removal.Plan)
+	observePlan(known.engine.Product(), removal.Plan)
 	deployed := removal.Plan.Deploy(ctx, svc)
 	r.doubtOthers(svc, held, deployed)
 	return known.deployed(deployed), removal, deployed.outcome()
@@ -127,7 +127,7 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 	if err != nil || len(plan.Steps()) == 0 {
 		return known, err
 	}
-	observePlan(plan)
+	observePlan(known.engine.Product(), plan)
 	deployed := plan.Deploy(ctx, svc)
 	return known.deployed(deployed), deployed.outcome()
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/annotationpage"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -47,7 +48,7 @@ func TestAdmissionPolicyJudgesLikeTheProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range slices.Concat(oddValues, []string{exampleOf(row), row.Default, " " + exampleOf(row) + "\t", strings.ToUpper(exampleOf(row))}, bounds(row.Value)) {
+		for _, text := range slices.Concat(oddValues, []string{annotationpage.ExampleOf(row), row.Default, " " + annotationpage.ExampleOf(row) + "\t", strings.ToUpper(annotationpage.ExampleOf(row))}, bounds(row.Value)) {
 			result, _, err := program.Eval(map[string]any{"value": text})
 			if err != nil {
 				t.Errorf("%s: %q: %v", row.Suffix, text, err)

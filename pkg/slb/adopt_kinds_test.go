@@ -142,11 +142,11 @@ var ofItsOwn = sets.New(annotation.LoadBalancerID, annotation.ForceOverrideListe
 func annotatedKinds() []kind {
 	kinds := []kind{}
 	for _, row := range annotation.Table() {
-		for i, value := range []string{firstOf(row), explanations[row.Suffix].other} {
+		for i, value := range []string{firstOf(row), explanations[row.Suffix].Other} {
 			if value == "" || ofItsOwn.Has(row.Suffix) {
 				continue
 			}
-			needs := explanations[row.Suffix].with
+			needs := explanations[row.Suffix].With
 			kinds = append(kinds, kind{name: fmt.Sprintf("%s: %s", row.Suffix, value), service: func(w *world) *corev1.Service {
 				w.addNode("a", labelled("pool", "web"))
 				w.addNode("b", labelled("pool", "shop"))
@@ -268,7 +268,7 @@ func everySetting() *corev1.Service {
 			continue
 		}
 		annotate(svc, row.Suffix, firstOf(row))
-		for suffix, needed := range explanations[row.Suffix].with {
+		for suffix, needed := range explanations[row.Suffix].With {
 			if suffix != annotation.ProtocolPort {
 				annotate(svc, suffix, needed)
 			}

@@ -69,7 +69,7 @@ func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 
 // companyOf are the annotations that one needs, but those that choose the protocol; an http check needs to be switched on.
 func companyOf(row annotation.Row) map[annotation.Suffix]string {
-	company := maps.Clone(explanations[row.Suffix].with)
+	company := maps.Clone(explanations[row.Suffix].With)
 	delete(company, annotation.ProtocolPort)
 	delete(company, annotation.CertID)
 	if company[annotation.HealthCheckType] != "" {

@@ -109,16 +109,16 @@ func tellStory(t *testing.T, row annotation.Row) string {
 	g := newGoldenWorld(t)
 	var text strings.Builder
 	svc := goldenService()
-	svc.Annotations = g.annotations(example(row, firstOf(row)))
+	svc.Annotations = g.annotations(explanations.Example(row, firstOf(row)))
 	g.put(svc)
 	text.WriteString("# create\n\n")
 	g.chapter(&text, true)
 	if second := secondOf(row); second != "" {
 		fmt.Fprintf(&text, "\n# change\n\n")
-		g.change("web", func(svc *corev1.Service) { svc.Annotations = g.annotations(example(row, second)) })
+		g.change("web", func(svc *corev1.Service) { svc.Annotations = g.annotations(explanations.Example(row, second)) })
 		g.chapter(&text, false)
 		// What is removed is the first value again: the second is often the default, to which nothing goes back.
-		g.change("web", func(svc *corev1.Service) { svc.Annotations = g.annotations(example(row, firstOf(row))) })
+		g.change("web", func(svc *corev1.Service) { svc.Annotations = g.annotations(explanations.Example(row, firstOf(row))) })
 		g.carryOut()
 	}
 	text.WriteString("\n# remove\n\n")

@@ -47,11 +47,11 @@ func TestMetricsCount(t *testing.T) {
 	} {
 		read := func() [5]float64 {
 			return [5]float64{
-				observations(t, passDuration.WithLabelValues(step.operation, step.result)),
+				observations(t, passDuration.WithLabelValues(Product.Name, step.operation, step.result)),
 				observations(t, latency.WithLabelValues("CLBType", "reconcile")),
 				observations(t, latency.WithLabelValues("CLBType", step.verb)),
 				counted(t, operationResult.WithLabelValues("CLBType", step.verb, step.status)),
-				counted(t, planSteps.WithLabelValues(string(step.op))),
+				counted(t, planSteps.WithLabelValues(Product.Name, string(step.op))),
 			}
 		}
 		before := read()

@@ -190,6 +190,9 @@ volumeMounts:
 {{ include "ccm.cloudArgs" . }}
 - --leader-elect=true
 - --configure-cloud-routes={{ .Values.routes.enabled }}
+{{- if not .Values.nlb.enabled }}
+- --controllers=*,-nlb
+{{- end }}
 {{- if .Values.clusterCIDR }}
 - --cluster-cidr={{ .Values.clusterCIDR }}
 {{- end }}

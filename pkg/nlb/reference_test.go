@@ -1,0 +1,97 @@
+package nlb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/annotationpage"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+const annotationsPage = "../../docs/reference/annotations-nlb.md"
+
+// TestNLBAnnotationsPageIsFresh compares the reference page with the table that the program reads annotations by.
+func TestNLBAnnotationsPageIsFresh(t *testing.T) {
+	t.Parallel()
+	golden.Fresh(t, annotationsPage, renderAnnotations())
+}
+
+// TestNLBExamplesAreAccepted puts every example of the page, with what it needs, on a Service: there is nothing to say about it.
+func TestNLBExamplesAreAccepted(t *testing.T) {
+	t.Parallel()
+	for _, row := range documented() {
+		svc := newService("web", testkit.TCP(80, 443))
+		for key, value := range explanations.Example(row, explanations.FirstOf(row)) {
+			svc.Annotations[key] = value
+		}
+		delete(svc.Annotations, annotationpage.KeyOf(annotation.Type)) // the gate is not an annotation
+		if params, problems := annotation.OfNLB(svc); len(problems) > 0 || row.Suffix != annotation.Type && row.Suffix != annotation.BackendType && !params.Has(row.Suffix) {
+			t.Errorf("%s: %v", row.Suffix, problems)
+		}
+	}
+}
+
+// TestEveryNLBAnnotationIsExplained, in one sentence and with a second value that can be changed to.
+func TestEveryNLBAnnotationIsExplained(t *testing.T) {
+	t.Parallel()
+	rows := documented()
+	for _, row := range rows {
+		text, ok := explanations[row.Suffix]
+		if !ok || !strings.HasSuffix(text.Meaning, ".") {
+			t.Errorf("%s has no sentence", row.Suffix)
+		}
+		if _, ok := row.Value.Parse(text.Other); text.Other != "" && !ok {
+			t.Errorf("%s: the second value %q is refused", row.Suffix, text.Other)
+		}
+	}
+	if len(explanations) != len(rows) {
+		t.Errorf("%d explanations of %d annotations", len(explanations), len(rows))
+	}
+}
+
+// backendTypeRow stands for the one annotation whose key has no prefix of the family.
+var backendTypeRow = annotation.Row{
+	Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{"ecs", "eni"}}, Default: "ecs",
+}
+
+// documented are the rows of the reference page.
+func documented() []annotation.Row {
+	return append(slices.Clone(annotation.NLBTable()), backendTypeRow)
+}
+
+func renderAnnotations() string {
+	var balancer, listeners, groups []annotation.Row
+	for _, row := range documented() {
+		switch {
+		case row.Scope == annotation.ScopeListeners && row.Suffix != annotation.ForceOverrideListeners:
+			listeners = append(listeners, row)
+		case row.Suffix == annotation.BackendType, slices.Contains(groupSettings, row.Suffix), row.Scope == annotation.ScopeBackends:
+			groups = append(groups, row)
+		default:
+			balancer = append(balancer, row)
+		}
+	}
+	return annotationpage.Begin("Annotations of Services with an NLB", "pkg/nlb") + `
+These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. [The other page](annotations.md) has those of CLBs; an annotation that
+only a CLB has causes an event that names the one of NLB in its place, if there is one. A Service without ` + "`loadbalancer-id`" + ` needs
+` + "`loadbalancer-zone-maps`" + `.
+
+An empty value means that the annotation is not set, except for security-group-ids, where it means no group. An invalid value causes one Warning event
+on the Service, and stops only what depends on it: what the annotation sets, and what the column "not accepted" names. While the manager runs, the
+last valid value applies; after a restart, the settings in the cloud stay.
+
+"Removed" is the setting after you remove the annotation; empty means that the setting stays. On an existing load balancer, its own settings stay, and
+those of listeners revert only if force-override-listeners is true. "Example" includes the other annotations that the annotation requires.
+` + explanations.Section("Load balancer", balancer) + explanations.Section("Listeners", listeners) + explanations.Section("Server groups and backend servers", groups) +
+		"\nThe key of `" + annotation.BackendType + "` has no prefix.\n"
+}
+
+// groupSettings are the annotations that set a server group, and stop nothing else.
+var groupSettings = []annotation.Suffix{
+	annotation.Scheduler, annotation.ConnectionDrain, annotation.ConnectionDrainTimeout, annotation.PreserveClientIP, annotation.HealthCheckFlag, annotation.HealthCheckType,
+	annotation.HealthCheckConnectPort, annotation.HealthCheckConnectTimeout, annotation.HealthCheckInterval, annotation.HealthyThreshold, annotation.UnhealthyThreshold,
+	annotation.HealthCheckURI, annotation.HealthCheckDomain, annotation.HealthCheckMethod, annotation.HealthCheckHTTPCode,
+}
