@@ -7,10 +7,10 @@ usage() {
   cat <<'TEXT'
 Usage: cloud-config.sh [--region REGION] [--secret] [--dry-run]
 
-Creates or updates the ConfigMap kube-system/cloud-config with kubectl, in the cluster that KUBECONFIG names.
+Creates or updates the ConfigMap kube-system/cloud-config with kubectl, in the cluster that KUBECONFIG names, and prints who can read it.
 
   --region REGION     region ID, for example cn-hangzhou; overrides the variable REGION
-  --secret            create the Secret kube-system/cloud-config instead of the ConfigMap (chart: cloudConfig.secretName)
+  --secret            create the Secret kube-system/cloud-config instead of the ConfigMap (chart: cloudConfig.secretName); recommended
   --dry-run           print the manifest with the access key secret masked, and change nothing
 
 Required environment variables; on a terminal, the script prompts for missing ones:
@@ -113,6 +113,56 @@ manifest() {
   printf '  "data": {"cloud-config.conf": %s}\n}\n' "$(json_string "$config")"
 }
 
+# subjects prints kind, namespace and name of everyone to whom a binding grants something in kube-system.
+subjects() {
+  kubectl get clusterrolebindings,rolebindings --namespace kube-system -o go-template='{{range .items}}{{range .subjects}}{{.kind}}{{"\t"}}{{if .namespace}}{{.namespace}}{{else}}-{{end}}{{"\t"}}{{.name}}{{"\n"}}{{end}}{{end}}' |
+    sort -u
+}
+
+# review RESOURCE prints a SubjectAccessReview for each of the subjects that it reads: whether the subject may get the object.
+review() {
+  local kind namespace name who
+  while IFS=$'\t' read -r kind namespace name; do
+    case $kind:$name in
+      ServiceAccount:*)
+        who="\"user\": $(json_string "system:serviceaccount:$namespace:$name"), \"groups\": [\"system:authenticated\", \"system:serviceaccounts\", $(json_string "system:serviceaccounts:$namespace")]"
+        ;;
+      User:system:* | Group:system:masters | Group:system:nodes*) continue ;; # the control plane, which can read everything that it needs
+      User:*) who="\"user\": $(json_string "$name"), \"groups\": [\"system:authenticated\"]" ;;
+      Group:*) who="\"groups\": [$(json_string "$name")]" ;;
+      *) continue ;;
+    esac
+    printf '{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {%s, "resourceAttributes": ' "$who"
+    printf '{"namespace": "kube-system", "verb": "get", "resource": "%s", "name": "cloud-config"}}}\n' "$1"
+  done
+}
+
+# readers RESOURCE prints who can read the object. kube-system itself belongs to the administrators.
+readers() {
+  local found
+  found=$(subjects) || return 1
+  found=$(review "$1" <<<"$found")
+  [[ -n $found ]] || return 0
+  found=$(kubectl create -o go-template='{{if .status.allowed}}{{if .spec.user}}{{.spec.user}}{{else}}{{index .spec.groups 0}} (group){{end}}{{"\n"}}{{end}}' -f - <<<"$found") || return 1
+  grep -v '^system:serviceaccount:kube-system:' <<<"$found" || true
+}
+
+# report KIND prints who can read the key that was written. It reports, and never fails.
+report() {
+  local resource=configmaps found
+  [[ $1 == ConfigMap ]] || resource=secrets
+  if ! found=$(readers "$resource" 2>/dev/null); then
+    printf 'cloud-config.sh: cannot determine who else can read the access key in the %s: you may not list bindings, or create SubjectAccessReviews\n' "$1"
+  elif [[ -z $found ]]; then
+    printf 'cloud-config.sh: besides the administrators and the components in kube-system, nobody can read the access key in the %s\n' "$1"
+  else
+    printf 'cloud-config.sh: besides the administrators and the components in kube-system, these can read the access key in the %s:\n' "$1"
+    printf '%s\n' "$found" | sed 's/^/  /'
+  fi
+  [[ $1 == Secret ]] ||
+    printf 'cloud-config.sh: in a cluster with more than one team, use --secret, and cloudConfig.secretName=cloud-config in the chart\n'
+}
+
 readonly mask='***'
 
 main() {
@@ -145,6 +195,7 @@ main() {
   # Server-side, because a client-side apply stores a second copy of the secret in an annotation.
   printf '%s' "$document" | kubectl apply --server-side --force-conflicts --field-manager=cloud-config.sh -f - ||
     die "kubectl could not apply the $kind kube-system/cloud-config: see its message above"
+  report "$kind"
 }
 
 main "$@"

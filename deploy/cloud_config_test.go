@@ -19,8 +19,9 @@ const (
 	testSecret = `s3cr3t"\&$'*`
 )
 
-// fakeKubectl notes what it is given: arguments, environment and standard input.
+// fakeKubectl notes what it is given to apply: arguments, environment and standard input. It knows no bindings.
 const fakeKubectl = `#!/bin/sh
+[ "$1" = apply ] || exit 1
 printf '%s\n' "$@" >"$RECORD/args"
 env >"$RECORD/env"
 cat >"$RECORD/stdin"

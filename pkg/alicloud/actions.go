@@ -190,6 +190,22 @@ func otherActions() []Action {
 	}
 }
 
+// BeyondPolicy are reads that show that a key may do more than the features need: those of other features, and reads that nothing here calls and
+// that common policies of the whole product include. ECS is not among them, as it hides what is not allowed.
+func BeyondPolicy(features ...Feature) []Action {
+	beyond := []Action{
+		{Product: "vpc", Name: "DescribeVpcAttribute", probe: params{"VpcId": noVPC}},
+		{Product: "slb", Name: "DescribeCACertificates"},
+	}
+	needed := ActionsOf(features...)
+	for _, action := range ActionsOf(Features...) {
+		if action.IsRead() && action.Product != "ecs" && !slices.ContainsFunc(needed, func(a Action) bool { return a.RAM() == action.RAM() }) {
+			beyond = append(beyond, action)
+		}
+	}
+	return beyond
+}
+
 // Permission is what a probe has shown.
 type Permission string
 

@@ -23,20 +23,26 @@ func TestPolicyPagesAreFresh(t *testing.T) {
 // policyOf is a RAM policy for features: https://www.alibabacloud.com/help/en/ram/user-guide/policy-structure-and-syntax.
 func policyOf(t *testing.T, features ...Feature) string {
 	t.Helper()
-	type statement struct {
-		Effect   string
-		Action   []string
-		Resource string
-	}
 	one := statement{Effect: "Allow", Resource: "*"}
 	for _, action := range ActionsOf(features...) {
 		one.Action = append(one.Action, action.RAM())
 	}
 	slices.Sort(one.Action)
+	return jsonPolicy(t, one)
+}
+
+type statement struct {
+	Effect   string
+	Action   []string
+	Resource any // a string or several
+}
+
+func jsonPolicy(t *testing.T, statements ...statement) string {
+	t.Helper()
 	text, err := json.MarshalIndent(struct {
 		Version   string
 		Statement []statement
-	}{"1", []statement{one}}, "", "  ")
+	}{"1", statements}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +72,51 @@ features are below. ` + "`cloud-controller-manager doctor`" + ` checks which of 
 	for _, feature := range Features {
 		fmt.Fprintf(&page, "\n## Only %s\n\n```json\n%s```\n", feature, policyOf(t, feature))
 	}
+	fmt.Fprintf(&page, scopedPage, scopedPolicy(t))
 	page.WriteString(`
 Without permission, ECS returns an empty list and no error. The manager therefore never deletes a Node because a list of ECS is empty, and the
 initializer reports that it cannot see any instance.
 `)
 	return page.String()
+}
+
+const scopedPage = `
+## Limited to a region or a resource group
+
+The policies above grant the actions on all resources of the account. Replace REGION and ACCOUNT in the following policy by the region of the cluster
+and the ID of the account to limit everything that changes something to them:
+
+` + "```json\n%s```" + `
+
+RAM cannot limit these permissions to a VPC. To separate clusters in one account further, use [a resource group per
+cluster](https://www.alibabacloud.com/help/en/slb/classic-load-balancer/user-guide/fine-grained-resource-control-using-resource-groups-59): set
+` + "`resourceGroupID`" + ` in the cloud-config, and attach the policy to the RAM user with the scope of the resource group, and the statement with the reads with the
+scope of the account. Access control lists, and products whose resources are in no group, need the scope of the account.
+[RAM authorization](https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-ram) of each product lists the
+resources and conditions, such as tags, that an action supports. This project has not tested limited policies with a real account: run ` + "`doctor`" + ` with
+the key before you use it. The safest boundary is an account per cluster.
+`
+
+// scopedPolicy is the policy of all features with reads on everything and writes in one region of one account.
+func scopedPolicy(t *testing.T) string {
+	t.Helper()
+	reads, writes := statement{Effect: "Allow", Resource: "*"}, statement{Effect: "Allow"}
+	products := map[string]bool{}
+	for _, action := range ActionsOf(Features...) {
+		if action.IsRead() {
+			reads.Action = append(reads.Action, action.RAM())
+			continue
+		}
+		writes.Action = append(writes.Action, action.RAM())
+		products[action.Product] = true
+	}
+	var resources []string
+	for product := range products {
+		resources = append(resources, "acs:"+product+":REGION:ACCOUNT:*")
+	}
+	slices.Sort(resources)
+	writes.Resource = resources
+	slices.Sort(reads.Action)
+	slices.Sort(writes.Action)
+	return jsonPolicy(t, reads, writes)
 }

@@ -50,3 +50,21 @@ func permissionCheck(action alicloud.Action, permission alicloud.Permission, err
 	}
 	return check
 }
+
+// Beyond asks whether the key may do what no feature needs, or what only features need that are switched off. It sees only what can be tried
+// without an effect.
+func Beyond(ctx context.Context, client *alicloud.Client, features []alicloud.Feature) Check {
+	check := Check{Area: "permissions", Subject: "no others", Status: OK, Detail: "as far as reads and dry runs show"}
+	var allowed []string
+	for _, action := range alicloud.BeyondPolicy(features...) {
+		if permission, _ := client.Probe(ctx, action); permission == alicloud.PermissionGranted { //nolint:errcheck // then it is not known
+			allowed = append(allowed, action.RAM())
+		}
+	}
+	if len(allowed) > 0 {
+		check.Status = Optional
+		check.Detail = fmt.Sprintf("the key is also allowed to call %s, and probably more", some(allowed))
+		check.Fix = "restrict the key to the RAM policy in docs/reference/ram-policy.md, so that whoever obtains it can do less"
+	}
+	return check
+}

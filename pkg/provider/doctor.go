@@ -159,6 +159,7 @@ func (e *examination) cluster(ctx context.Context) {
 		return
 	}
 	e.report.Add(doctor.Rights(ctx, e.kube, e.rights(ctx))...)
+	e.report.Add(doctor.KeyReaders(ctx, e.kube))
 	e.officialManager(ctx)
 	list, err := e.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -28,6 +28,7 @@ func (e *examination) permissions(ctx context.Context) {
 		}
 	}
 	e.report.Add(doctor.Permissions(ctx, e.client, features, unused)...)
+	e.report.Add(doctor.Beyond(ctx, e.client, slices.Concat(features, unused)))
 }
 
 // reachesNLB reports whether the endpoint of NLB answers.

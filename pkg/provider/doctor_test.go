@@ -38,6 +38,7 @@ type patient struct {
 	role      []rbacv1.PolicyRule                // all that it allows; nil for everything but denied
 	forbidden string                             // a resource that it may not get
 	apiError  error
+	reviews   func(*authorizationv1.SubjectAccessReview) bool // whether a subject may do what is asked; nil for nothing
 }
 
 func newPatient(t *testing.T) *patient {
@@ -46,6 +47,7 @@ func newPatient(t *testing.T) *patient {
 	p.config.VPCID, p.config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
 	p.settings.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}
 	p.env = p.server.environment("")
+	without("")(t, p)
 	p.server.Put("i-1", `{"PrivateIpAddress": "10.1.7.7"}`)
 	p.nodes = []runtime.Object{patientNode("n1", "cn-hangzhou.i-1", "10.244.0.0/24")}
 	return p
@@ -73,6 +75,7 @@ func (p *patient) examine(t *testing.T) doctor.Report {
 		}
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("not in the role"))
 	})
+	p.answerReviews(&kube.Fake)
 	cloud := New(p.config, p.env)
 	cloud.Configure(p.settings)
 	return cloud.Examine(t.Context(), kube, p.apiError)
@@ -307,7 +310,7 @@ func fault(text string) func(*testing.T, *patient) {
 	return func(_ *testing.T, p *patient) { p.server.Fault(text) }
 }
 
-// without takes one action away from the key.
+// without restricts the key to the published policy, and takes one action away from it.
 func without(name string) func(*testing.T, *patient) {
 	return func(t *testing.T, p *patient) {
 		t.Helper()
