@@ -63,9 +63,15 @@ func (b backoff) failed(key routeKey, instance string, err error, now time.Time)
 		wait = permanentRetry
 	}
 	failed.attempts++
-	failed.until = now.Add(wait)
+	failed.until = together(now, wait)
 	b[key] = failed
 	return failed
+}
+
+// together returns the end of a wait, later by half of it at most: routes that fail one after the other are then tried in one call.
+func together(now time.Time, wait time.Duration) time.Time {
+	step := wait / 2
+	return now.Add(wait + step - 1).Truncate(step)
 }
 
 func (b backoff) succeeded(key routeKey) { delete(b, key) }

@@ -86,8 +86,13 @@ func (e *env) removeRoutedMachines(ctx context.Context) error {
 	if err := e.removeMachines(ctx); err != nil {
 		return err
 	}
-	_, err := e.settled(ctx, ofProduct("vpc"))
-	return err
+	return e.until(ctx, "the routes are gone", func(ctx context.Context) (string, error) {
+		routes, err := e.sandbox.Cloud.CustomRoutes(ctx)
+		if err != nil || len(routes) == 0 {
+			return "", err
+		}
+		return fmt.Sprintf("%d are left", len(routes)), nil
+	})
 }
 
 // restartWithRoutes counts what a new leader reads of routes that are all as they should be.
