@@ -18,7 +18,7 @@ type networkLoadBalancer struct {
 	Zones                                       []zone
 	Listeners                                   []nlbListener
 	Groups                                      []nlbGroup
-	Members, Unhealthy                          int
+	Backends, Unhealthy                         int
 	CrossZone, Open                             bool
 }
 
@@ -75,8 +75,8 @@ func (c *Console) networkLoadBalancer(lb *cloud.NLB, now time.Time) networkLoadB
 		seen[g.ID] = true
 		view := c.nlbGroup(g, now)
 		v.Groups = append(v.Groups, view)
-		v.Members += len(g.LiveServers(now))
-		for _, m := range view.Members {
+		v.Backends += len(g.LiveServers(now))
+		for _, m := range view.Backends {
 			for _, h := range m.Health {
 				if h.Status == cloud.NLBUnhealthy {
 					v.Unhealthy++
@@ -154,7 +154,7 @@ func (c *Console) nlbGroup(g *cloud.NLBGroup, now time.Time) nlbGroup {
 		if i == shown {
 			break
 		}
-		m := member{Server: b.ID, Type: b.Type, Address: b.IP, Description: b.Description, Port: b.Port, Weight: b.Weight}
+		m := backend{Server: b.ID, Type: b.Type, Address: b.IP, Description: b.Description, Port: b.Port, Weight: b.Weight}
 		if status := b.Phase.At(now); status != cloud.Available {
 			m.Status = status
 		}
@@ -162,7 +162,7 @@ func (c *Console) nlbGroup(g *cloud.NLBGroup, now time.Time) nlbGroup {
 			status, reason := s.NLBHealth(l, g, b)
 			m.Health = append(m.Health, health{strings.TrimSpace(l.ListenerID().String() + " " + reason), status})
 		}
-		v.Members = append(v.Members, m)
+		v.Backends = append(v.Backends, m)
 	}
 	return v
 }

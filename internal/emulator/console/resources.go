@@ -13,7 +13,7 @@ type loadBalancer struct {
 	Tags                                                      cloud.Tags
 	Listeners                                                 []listener
 	Groups                                                    []group
-	Members, Abnormal                                         int
+	Backends, Abnormal                                        int
 	// Open cards show what they hold without a click: the few that fit a screen.
 	Open bool
 }
@@ -25,10 +25,10 @@ type listener struct {
 
 type group struct {
 	ID, Name string
-	Members  []member
+	Backends []backend
 }
 
-type member struct {
+type backend struct {
 	Server, Type, Address, Description string
 	// Status is set while the backend server joins or leaves.
 	Status       string
@@ -73,8 +73,8 @@ func (c *Console) loadBalancer(lb *cloud.LoadBalancer, now time.Time) loadBalanc
 		}
 		view := c.group(lb, g, now)
 		v.Groups = append(v.Groups, view)
-		v.Members += len(view.Members)
-		for _, m := range view.Members {
+		v.Backends += len(view.Backends)
+		for _, m := range view.Backends {
 			for _, h := range m.Health {
 				if h.Status == "abnormal" {
 					v.Abnormal++
@@ -113,7 +113,7 @@ func (c *Console) group(lb *cloud.LoadBalancer, g *cloud.ServerGroup, now time.T
 		if i == shown {
 			break
 		}
-		m := member{Server: b.ServerID, Type: b.Type, Address: b.ServerIP, Description: b.Description, Port: b.Port, Weight: b.Weight}
+		m := backend{Server: b.ServerID, Type: b.Type, Address: b.ServerIP, Description: b.Description, Port: b.Port, Weight: b.Weight}
 		for _, l := range users {
 			status := "unavailable"
 			if checks(l) && l.Phase.At(now) == cloud.ListenerRunning && c.options.Store.Health != nil {
@@ -123,7 +123,7 @@ func (c *Console) group(lb *cloud.LoadBalancer, g *cloud.ServerGroup, now time.T
 			}
 			m.Health = append(m.Health, health{portName(l), status})
 		}
-		v.Members = append(v.Members, m)
+		v.Backends = append(v.Backends, m)
 	}
 	return v
 }

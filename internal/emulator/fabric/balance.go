@@ -19,12 +19,12 @@ var (
 )
 
 // trial tries one backend server; again means that another backend server may be tried after the error.
-type trial func(member) (again bool, err error)
+type trial func(backend) (again bool, err error)
 
 // attempt calls try for one eligible backend server after another, in the order of the scheduler, until one takes the connection.
 // The backend server that took it counts as busy until the caller releases it.
-func (f *Fabric) attempt(ctx context.Context, s settings, members []member, a arrival, preferred cloud.BackendID, try trial) error {
-	b, left := f.balancers.of(s.turnsOf(a.vip)), f.eligible(s, a.vip, members)
+func (f *Fabric) attempt(ctx context.Context, s settings, backends []backend, a arrival, preferred cloud.BackendID, try trial) error {
+	b, left := f.balancers.of(s.turnsOf(a.vip)), f.eligible(s, a.vip, backends)
 	errs := []error{ErrNoBackend}
 	for len(left) > 0 && ctx.Err() == nil {
 		m := b.take(s, left, a.source, preferred, time.Now())
@@ -44,7 +44,7 @@ func (f *Fabric) attempt(ctx context.Context, s settings, members []member, a ar
 
 // balance opens a connection to a backend server of a listener's group. One that refuses is skipped and the next one tried.
 func (f *Fabric) balance(ctx context.Context, a arrival) (net.Conn, settings, error) {
-	s, members, ok := f.readListener(a.listener)
+	s, backends, ok := f.readListener(a.listener)
 	if !ok {
 		return nil, s, fmt.Errorf("listener %s of %s: %w", a.listener, a.listener.LoadBalancerID, ErrNoBackend)
 	}
@@ -52,8 +52,8 @@ func (f *Fabric) balance(ctx context.Context, a arrival) (net.Conn, settings, er
 		return nil, s, refused(a)
 	}
 	var opened net.Conn
-	err := f.attempt(ctx, s, members, a, cloud.BackendID{}, func(m member) (bool, error) {
-		c, err := f.dialMember(ctx, s, m, a)
+	err := f.attempt(ctx, s, backends, a, cloud.BackendID{}, func(m backend) (bool, error) {
+		c, err := f.dialBackend(ctx, s, m, a)
 		if err != nil {
 			return true, err
 		}
@@ -67,9 +67,9 @@ func refused(a arrival) error {
 	return fmt.Errorf("listener %s of %s: %s: %w", a.listener, a.listener.LoadBalancerID, a.source.Addr(), ErrNotAdmitted)
 }
 
-// dialMember connects to a backend server on behalf of a client and remembers for which listener. Closing the connection releases
+// dialBackend connects to a backend server on behalf of a client and remembers for which listener. Closing the connection releases
 // the backend server.
-func (f *Fabric) dialMember(ctx context.Context, s settings, m member, a arrival) (net.Conn, error) {
+func (f *Fabric) dialBackend(ctx context.Context, s settings, m backend, a arrival) (net.Conn, error) {
 	client := netip.AddrPort{}
 	if s.preserveClient {
 		client = a.source
@@ -80,6 +80,6 @@ func (f *Fabric) dialMember(ctx context.Context, s settings, m member, a arrival
 	}
 	b := f.balancers.of(s.turnsOf(a.vip))
 	return f.conns.add(&conn{
-		Conn: c, instanceID: m.instanceID, listener: s.key, backend: m.backend, release: func() { b.release(m) },
+		Conn: c, instanceID: m.instanceID, listener: s.key, backend: m.id, release: func() { b.release(m) },
 	}), nil
 }

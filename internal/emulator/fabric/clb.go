@@ -35,7 +35,7 @@ func carries(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) bool {
 	return lb.Status == cloud.Active && l.Phase.At(now) == cloud.ListenerRunning
 }
 
-func (f *Fabric) lookupCLB(id cloud.ListenerID, now time.Time, withMembers bool) (s settings, members []member, ok bool) {
+func (f *Fabric) lookupCLB(id cloud.ListenerID, now time.Time, withBackends bool) (s settings, backends []backend, ok bool) {
 	lb, ok := f.store.LoadBalancers.Get(id.LoadBalancerID)
 	if !ok {
 		return s, nil, false
@@ -44,10 +44,10 @@ func (f *Fabric) lookupCLB(id cloud.ListenerID, now time.Time, withMembers bool)
 	if !ok || !carries(lb, l, now) {
 		return s, nil, false
 	}
-	if withMembers {
-		members = f.membersOf(lb, l, now)
+	if withBackends {
+		backends = f.backendsOf(lb, l, now)
 	}
-	return f.settingsOf(lb, l, now), members, true
+	return f.settingsOf(lb, l, now), backends, true
 }
 
 // settingsOf reads the attributes of a listener of a CLB.
@@ -88,15 +88,15 @@ func (f *Fabric) blocksOf(id string) []netip.Prefix {
 	return blocks
 }
 
-// membersOf are all backend servers of a listener's vServer group, resolved. The caller holds the store's lock.
-func (f *Fabric) membersOf(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) []member {
+// backendsOf are all backend servers of a listener's vServer group, resolved. The caller holds the store's lock.
+func (f *Fabric) backendsOf(lb *cloud.LoadBalancer, l *cloud.Listener, now time.Time) []backend {
 	g, ok := f.store.ServerGroups.Get(l.ServerGroupID)
 	if !ok {
 		return nil
 	}
-	members := make([]member, 0, len(g.Backends))
+	backends := make([]backend, 0, len(g.Backends))
 	for _, b := range g.Backends {
-		members = append(members, f.member(target{b.BackendID(), b.Type, b.Weight, ""}, lb.VPCID, now))
+		backends = append(backends, f.backend(target{b.BackendID(), b.Type, b.Weight, ""}, lb.VPCID, now))
 	}
-	return members
+	return backends
 }

@@ -115,7 +115,7 @@ func (s *conns) closeAll(dead []*conn) {
 }
 
 // leave lets the connections of a listener to backend servers that are not serving end: at once without a time, else after it. A
-// member that serves again before that keeps its connections.
+// backend that serves again before that keeps its connections.
 func (s *conns) leave(listener cloud.ListenerID, serving map[cloud.BackendID]bool, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,9 +28,9 @@ type relay struct {
 
 // session is one client's way to its backend server.
 type session struct {
-	member net.Conn
-	quiet  *time.Timer
-	idle   time.Duration
+	backend net.Conn
+	quiet   *time.Timer
+	idle    time.Duration
 }
 
 func newRelay(f *Fabric, a arrival, socket net.PacketConn) *relay {
@@ -63,7 +63,7 @@ func (r *relay) forward(datagram []byte, from net.Addr) {
 		datagram = append(header, datagram...)
 	}
 	s.quiet.Reset(s.idle)
-	_, _ = s.member.Write(datagram)
+	_, _ = s.backend.Write(datagram)
 }
 
 // begin opens a session, or returns nil when the listener has nobody for the source.
@@ -72,19 +72,19 @@ func (r *relay) begin(from net.Addr, source netip.AddrPort) (*session, []byte) {
 	defer cancel()
 	a := r.arrival
 	a.source = source
-	member, s, err := r.fabric.balance(ctx, a)
+	backend, s, err := r.fabric.balance(ctx, a)
 	if err != nil {
 		return nil, nil
 	}
 	var header []byte
 	if s.proxy.on {
 		if header, err = proxyHeader(s, a); err != nil {
-			_ = member.Close()
+			_ = backend.Close()
 			return nil, nil
 		}
 	}
 	idle := cmp.Or(s.idle, sessionIdle)
-	begun := &session{member: member, idle: idle, quiet: time.AfterFunc(idle, func() { _ = member.Close() })}
+	begun := &session{backend: backend, idle: idle, quiet: time.AfterFunc(idle, func() { _ = backend.Close() })}
 	r.mu.Lock()
 	r.sessions[from.String()] = begun
 	r.mu.Unlock()
@@ -96,14 +96,14 @@ func (r *relay) begin(from net.Addr, source netip.AddrPort) (*session, []byte) {
 func (r *relay) answer(s *session, to net.Addr) {
 	defer func() {
 		s.quiet.Stop()
-		_ = s.member.Close()
+		_ = s.backend.Close()
 		r.mu.Lock()
 		delete(r.sessions, to.String())
 		r.mu.Unlock()
 	}()
 	buffer := make([]byte, maxDatagram)
 	for {
-		n, err := s.member.Read(buffer)
+		n, err := s.backend.Read(buffer)
 		if err != nil {
 			return
 		}
@@ -120,6 +120,6 @@ func (r *relay) endAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sessions {
-		_ = s.member.Close()
+		_ = s.backend.Close()
 	}
 }

@@ -16,7 +16,7 @@ import (
 func rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeOf(pr.In.Context())
 	s, out := x.settings, pr.Out
-	out.URL.Scheme, out.URL.Host, out.Host = "http", "member", pr.In.Host
+	out.URL.Scheme, out.URL.Host, out.Host = "http", "backend", pr.In.Host
 	if before, ok := pr.In.Header["X-Forwarded-For"]; ok {
 		out.Header["X-Forwarded-For"] = before
 	}

@@ -121,15 +121,15 @@ func (h *health) record(key probeKey, result error, c check) bool {
 }
 
 // keep forgets the verdicts of backend servers that a listener no longer has. Only a listener that checks may record.
-func (h *health) keep(listener cloud.ListenerID, members []member) {
+func (h *health) keep(listener cloud.ListenerID, backends []backend) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.verdicts == nil {
 		h.verdicts = map[cloud.ListenerID]map[cloud.BackendID]verdict{}
 	}
-	kept := make(map[cloud.BackendID]verdict, len(members))
-	for _, m := range members {
-		kept[m.backend] = h.verdicts[listener][m.backend]
+	kept := make(map[cloud.BackendID]verdict, len(backends))
+	for _, m := range backends {
+		kept[m.id] = h.verdicts[listener][m.id]
 	}
 	h.verdicts[listener] = kept
 }
@@ -152,9 +152,9 @@ func (f *Fabric) watch(ctx context.Context, listener cloud.ListenerID) {
 	defer f.health.forget(listener)
 	for {
 		pause := time.Second
-		s, members, ok := f.readListener(listener)
+		s, backends, ok := f.readListener(listener)
 		if ok && s.check.kind != "" {
-			f.round(ctx, s, members)
+			f.round(ctx, s, backends)
 			pause = max(s.check.interval, pause)
 		} else {
 			f.health.forget(listener)
@@ -177,17 +177,17 @@ const (
 )
 
 // round checks each backend server once.
-func (f *Fabric) round(ctx context.Context, s settings, members []member) {
-	f.health.keep(s.key, members)
+func (f *Fabric) round(ctx context.Context, s settings, backends []backend) {
+	f.health.keep(s.key, backends)
 	var probes errgroup.Group
 	probes.SetLimit(probesAtOnce)
-	for _, m := range members {
+	for _, m := range backends {
 		if f.pace.Wait(ctx) != nil {
 			break
 		}
 		probes.Go(func() error {
 			result := f.probe(ctx, m, s.check)
-			if ctx.Err() == nil && f.health.record(probeKey{s.key, m.backend}, result, s.check) {
+			if ctx.Err() == nil && f.health.record(probeKey{s.key, m.id}, result, s.check) {
 				f.wake()
 			}
 			return nil

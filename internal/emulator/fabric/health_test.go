@@ -56,8 +56,8 @@ func TestTCPCheckDecides(t *testing.T) {
 	w := newWorld(t)
 	one, two := newServer(t, "one", w.machine("i-1", "10.1.3.1")), newServer(t, "two", w.machine("i-2", "10.1.3.2"))
 	checkedPort := newServer(t, "check", w.LoopbackAddress("10.1.3.2"))
-	first, second := ecsMember("i-1", one.port(), 100), ecsMember("i-2", two.port(), 100)
-	w.members(first, second)
+	first, second := ecsBackend("i-1", one.port(), 100), ecsBackend("i-2", two.port(), 100)
+	w.backends(first, second)
 	where := w.listener("tcp", 80, checked(nil))
 	wantEqual(t, "before the first verdict", greetings(t, where, 10), map[string]int{"one": 5, "two": 5})
 	testkit.Eventually(t, "both are normal", func(context.Context) bool {
@@ -72,7 +72,7 @@ func TestTCPCheckDecides(t *testing.T) {
 	checkedPort.stop()
 	testkit.Eventually(t, "the second one is abnormal", func(context.Context) bool { return w.status("tcp", 80, second) == Abnormal })
 	if name, err := greeting(t, "", where); err == nil {
-		t.Errorf("%q answers though no member is healthy", name)
+		t.Errorf("%q answers though no backend is healthy", name)
 	}
 }
 
@@ -86,8 +86,8 @@ func TestHTTPCheckDecides(t *testing.T) {
 		seen.Store(r.Method + " " + r.Host + r.URL.Path)
 		rw.WriteHeader(int(status.Load()))
 	})
-	m := ecsMember("i-1", port, 100)
-	w.members(m)
+	m := ecsBackend("i-1", port, 100)
+	w.backends(m)
 	a := checked(map[string]string{
 		"HealthCheckType": "http", "HealthCheckDomain": "check.test", "HealthCheckURI": "/alive", "HealthCheckMethod": "get",
 		"HealthCheckHttpCode": "http_2xx,http_3xx",
@@ -123,11 +123,11 @@ func TestUDPCheck(t *testing.T) {
 		{"nobody listens", "ping", "", closed.port(), Abnormal},
 	}
 	for _, test := range tests {
-		m := ecsMember("i-1", test.port, 100)
+		m := ecsBackend("i-1", test.port, 100)
 		t.Run(test.name, func(t *testing.T) {
 			c := check{kind: "udp", timeout: 500e6, request: test.request, expectation: test.expectation}
-			var probed member
-			w.store.View(func() { probed = w.member(target{m.BackendID(), m.Type, m.Weight, ""}, w.lb.VPCID, time.Now()) })
+			var probed backend
+			w.store.View(func() { probed = w.backend(target{m.BackendID(), m.Type, m.Weight, ""}, w.lb.VPCID, time.Now()) })
 			err := w.probe(t.Context(), probed, c)
 			if got := map[bool]string{true: Normal, false: Abnormal}[err == nil]; got != test.want {
 				t.Errorf("%s (%v), want %s", got, err, test.want)
@@ -140,8 +140,8 @@ func TestUnreachableMachineFailsItsCheck(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newServer(t, "one", w.machine("i-1", "10.1.6.1"))
-	m := ecsMember("i-1", s.port(), 100)
-	w.members(m)
+	m := ecsBackend("i-1", s.port(), 100)
+	w.backends(m)
 	w.listener("tcp", 80, checked(nil))
 	testkit.Eventually(t, "normal", func(context.Context) bool { return w.status("tcp", 80, m) == Normal })
 	w.store.Update(func() {

@@ -56,17 +56,17 @@ func (f *Fabric) read(id cloud.ListenerID) (s settings, ok bool) {
 }
 
 // readListener reads a listener that carries traffic, with the backend servers of its group.
-func (f *Fabric) readListener(id cloud.ListenerID) (s settings, members []member, ok bool) {
-	f.store.View(func() { s, members, ok = f.lookup(id, time.Now(), true) })
-	return s, members, ok
+func (f *Fabric) readListener(id cloud.ListenerID) (s settings, backends []backend, ok bool) {
+	f.store.View(func() { s, backends, ok = f.lookup(id, time.Now(), true) })
+	return s, backends, ok
 }
 
 // lookup reads a listener of any product. The caller holds the store's lock.
-func (f *Fabric) lookup(id cloud.ListenerID, now time.Time, withMembers bool) (s settings, members []member, ok bool) {
+func (f *Fabric) lookup(id cloud.ListenerID, now time.Time, withBackends bool) (s settings, backends []backend, ok bool) {
 	if id.ID == "" {
-		return f.lookupCLB(id, now, withMembers)
+		return f.lookupCLB(id, now, withBackends)
 	}
-	return f.lookupNLB(id, now, withMembers)
+	return f.lookupNLB(id, now, withBackends)
 }
 
 // has finds an address among those of a load balancer.

@@ -47,7 +47,7 @@ func carriesNLB(lb *cloud.NLB, l *cloud.NLBListener, now time.Time) bool {
 	return running && answers(lb, now)
 }
 
-func (f *Fabric) lookupNLB(id cloud.ListenerID, now time.Time, withMembers bool) (s settings, members []member, ok bool) {
+func (f *Fabric) lookupNLB(id cloud.ListenerID, now time.Time, withBackends bool) (s settings, backends []backend, ok bool) {
 	l, ok := f.store.NLBListeners.Get(id.ID)
 	if !ok {
 		return s, nil, false
@@ -61,10 +61,10 @@ func (f *Fabric) lookupNLB(id cloud.ListenerID, now time.Time, withMembers bool)
 		// A group in use cannot be deleted; without one there is simply nobody to send to.
 		g = &cloud.NLBGroup{}
 	}
-	if withMembers {
-		members = f.membersOfNLB(lb, g, now)
+	if withBackends {
+		backends = f.backendsOfNLB(lb, g, now)
 	}
-	return f.settingsOfNLB(lb, l, g), members, true
+	return f.settingsOfNLB(lb, l, g), backends, true
 }
 
 // settingsOfNLB reads a listener of an NLB with what its group says.
@@ -96,14 +96,14 @@ func checkOfNLB(g *cloud.NLBGroup) check {
 	}
 }
 
-// membersOfNLB are the backend servers of a group that have joined and are not leaving, resolved.
-func (f *Fabric) membersOfNLB(lb *cloud.NLB, g *cloud.NLBGroup, now time.Time) []member {
-	members := make([]member, 0, len(g.Servers))
+// backendsOfNLB are the backend servers of a group that have joined and are not leaving, resolved.
+func (f *Fabric) backendsOfNLB(lb *cloud.NLB, g *cloud.NLBGroup, now time.Time) []backend {
+	backends := make([]backend, 0, len(g.Servers))
 	for _, v := range g.LiveServers(now) {
 		if status := v.Phase.At(now); status != cloud.Available && status != cloud.NLBConfiguring {
 			continue
 		}
-		members = append(members, f.member(target{v.BackendID(), strings.ToLower(v.Type), v.Weight, v.ZoneID}, lb.VPCID, now))
+		backends = append(backends, f.backend(target{v.BackendID(), strings.ToLower(v.Type), v.Weight, v.ZoneID}, lb.VPCID, now))
 	}
-	return members
+	return backends
 }

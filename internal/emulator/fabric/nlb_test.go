@@ -156,9 +156,9 @@ func TestNLBProxyProtocol(t *testing.T) {
 		t.Helper()
 		c := testkit.Must(dialTo(t, "127.3.0.9", w.where(l, vip, 80)))(t)
 		defer c.Close()
-		member := testkit.Must(socket.Accept())(t)
-		defer member.Close()
-		return testkit.Must(proxyproto.Read(bufio.NewReader(member)))(t), c.LocalAddr()
+		backend := testkit.Must(socket.Accept())(t)
+		defer backend.Close()
+		return testkit.Must(proxyproto.Read(bufio.NewReader(backend)))(t), c.LocalAddr()
 	}
 	values := func(h *proxyproto.Header) []string {
 		t.Helper()

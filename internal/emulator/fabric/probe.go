@@ -15,7 +15,7 @@ import (
 )
 
 // probe checks a backend server once, within the check's timeout. A nil error means that it answered as it should.
-func (f *Fabric) probe(ctx context.Context, m member, c check) error {
+func (f *Fabric) probe(ctx context.Context, m backend, c check) error {
 	if m.unreachable != "" {
 		return fmt.Errorf("check %s: %w", m.addr, &connectError{errors.New(m.unreachable)})
 	}

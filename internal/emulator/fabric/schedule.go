@@ -33,31 +33,31 @@ func newBalancer() *balancer {
 	return &balancer{turns: map[cloud.BackendID]int{}, open: map[cloud.BackendID]int{}, sticks: map[netip.Addr]stick{}}
 }
 
-// take chooses a backend server for a connection of source and counts it as open until release. members is not empty; preferred is
+// take chooses a backend server for a connection of source and counts it as open until release. backends is not empty; preferred is
 // the backend server that a cookie names, the zero value for none.
-func (b *balancer) take(s settings, members []member, source netip.AddrPort, preferred cloud.BackendID, now time.Time) member {
+func (b *balancer) take(s settings, backends []backend, source netip.AddrPort, preferred cloud.BackendID, now time.Time) backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m, ok := find(members, preferred)
+	m, ok := find(backends, preferred)
 	if st := b.sticks[source.Addr()]; !ok && s.persistence > 0 && now.Before(st.until) {
-		m, ok = find(members, st.backend)
+		m, ok = find(backends, st.backend)
 	}
 	if !ok {
-		m = b.scheduleLocked(s, members, source)
+		m = b.scheduleLocked(s, backends, source)
 	}
 	if s.persistence > 0 {
-		b.stickLocked(source.Addr(), stick{m.backend, now.Add(s.persistence)}, now)
+		b.stickLocked(source.Addr(), stick{m.id, now.Add(s.persistence)}, now)
 	}
-	b.open[m.backend]++
+	b.open[m.id]++
 	return m
 }
 
 // release ends a connection that take counted.
-func (b *balancer) release(m member) {
+func (b *balancer) release(m backend) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.open[m.backend]--; b.open[m.backend] <= 0 {
-		delete(b.open, m.backend)
+	if b.open[m.id]--; b.open[m.id] <= 0 {
+		delete(b.open, m.id)
 	}
 }
 
@@ -75,56 +75,56 @@ func (b *balancer) stickLocked(source netip.Addr, s stick, now time.Time) {
 	b.sticks[source] = s
 }
 
-func find(members []member, wanted cloud.BackendID) (member, bool) {
-	for _, m := range members {
-		if m.backend == wanted {
+func find(backends []backend, wanted cloud.BackendID) (backend, bool) {
+	for _, m := range backends {
+		if m.id == wanted {
 			return m, true
 		}
 	}
-	return member{}, false
+	return backend{}, false
 }
 
-func (b *balancer) scheduleLocked(s settings, members []member, source netip.AddrPort) member {
+func (b *balancer) scheduleLocked(s settings, backends []backend, source netip.AddrPort) backend {
 	switch s.scheduler {
 	case "rr":
-		return b.nextLocked(members, func(member) int { return 1 })
+		return b.nextLocked(backends, func(backend) int { return 1 })
 	case "wlc":
-		return b.nextLocked(b.leastLocked(members), weightOf)
+		return b.nextLocked(b.leastLocked(backends), weightOf)
 	case "sch":
-		return hashed(members, source.Addr().AsSlice())
+		return hashed(backends, source.Addr().AsSlice())
 	case "tch", "qch":
 		// The QUIC connection id that qch hashes is not looked into: the four parts of the address stand for it (assumed).
-		return hashed(members, binary.BigEndian.AppendUint16(source.Addr().AsSlice(), source.Port()))
+		return hashed(backends, binary.BigEndian.AppendUint16(source.Addr().AsSlice(), source.Port()))
 	default:
-		return b.nextLocked(members, weightOf)
+		return b.nextLocked(backends, weightOf)
 	}
 }
 
-func weightOf(m member) int { return m.weight }
+func weightOf(m backend) int { return m.weight }
 
 // nextLocked chooses by smooth weighted round robin: everyone's turn grows by its weight, the largest goes and pays the
 // total. That spreads the heavy ones instead of serving them in a row.
-func (b *balancer) nextLocked(members []member, weight func(member) int) member {
+func (b *balancer) nextLocked(backends []backend, weight func(backend) int) backend {
 	total, best := 0, 0
-	fresh := make(map[cloud.BackendID]int, len(members))
-	for i, m := range members {
+	fresh := make(map[cloud.BackendID]int, len(backends))
+	for i, m := range backends {
 		total += weight(m)
-		fresh[m.backend] = b.turns[m.backend] + weight(m)
-		if fresh[m.backend] > fresh[members[best].backend] {
+		fresh[m.id] = b.turns[m.id] + weight(m)
+		if fresh[m.id] > fresh[backends[best].id] {
 			best = i
 		}
 	}
-	fresh[members[best].backend] -= total
+	fresh[backends[best].id] -= total
 	b.turns = fresh
-	return members[best]
+	return backends[best]
 }
 
 // leastLocked are the backend servers with the fewest open connections for their weight, the new one counted.
-func (b *balancer) leastLocked(members []member) []member {
-	var least []member
+func (b *balancer) leastLocked(backends []backend) []backend {
+	var least []backend
 	load := math.Inf(1)
-	for _, m := range members {
-		own := float64(b.open[m.backend]+1) / float64(m.weight)
+	for _, m := range backends {
+		own := float64(b.open[m.id]+1) / float64(m.weight)
 		if own < load {
 			least, load = nil, own
 		}
@@ -137,12 +137,12 @@ func (b *balancer) leastLocked(members []member) []member {
 
 // hashed chooses by weighted rendezvous: the same key goes to the same backend server as long as that is there, and only the keys
 // of a backend server that left move.
-func hashed(members []member, key []byte) member {
-	best, score := members[0], math.Inf(-1)
-	for _, m := range members {
+func hashed(backends []backend, key []byte) backend {
+	best, score := backends[0], math.Inf(-1)
+	for _, m := range backends {
 		h := fnv.New64a()
 		_, _ = h.Write(key) // a hash never fails
-		_, _ = h.Write([]byte(m.backend.String()))
+		_, _ = h.Write([]byte(m.id.String()))
 		// FNV changes the low bits most; mixing spreads them before the value is taken as a fraction of 1.
 		x := h.Sum64()
 		x ^= x >> 33

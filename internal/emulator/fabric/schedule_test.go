@@ -13,12 +13,12 @@ import (
 var none cloud.BackendID
 
 var (
-	light = memberAt("10.1.0.1", 10)
-	heavy = memberAt("10.1.0.2", 30)
+	light = backendAt("10.1.0.1", 10)
+	heavy = backendAt("10.1.0.2", 30)
 )
 
-func memberAt(ip string, weight int) member {
-	return member{backend: cloud.BackendID{ServerIP: ip, Port: 80}, addr: ip + ":80", weight: weight}
+func backendAt(ip string, weight int) backend {
+	return backend{id: cloud.BackendID{ServerIP: ip, Port: 80}, addr: ip + ":80", weight: weight}
 }
 
 func sourceAt(i int) netip.AddrPort {
@@ -26,10 +26,10 @@ func sourceAt(i int) netip.AddrPort {
 }
 
 // shares counts what n connections get; each stays open unless done.
-func shares(b *balancer, s settings, members []member, n int, done bool) map[string]int {
+func shares(b *balancer, s settings, backends []backend, n int, done bool) map[string]int {
 	got := map[string]int{}
 	for i := range n {
-		m := b.take(s, members, sourceAt(i), none, time.Unix(0, 0))
+		m := b.take(s, backends, sourceAt(i), none, time.Unix(0, 0))
 		got[m.addr]++
 		if done {
 			b.release(m)
@@ -40,7 +40,7 @@ func shares(b *balancer, s settings, members []member, n int, done bool) map[str
 
 func TestSchedulers(t *testing.T) {
 	t.Parallel()
-	both := []member{light, heavy}
+	both := []backend{light, heavy}
 	tests := []struct {
 		scheduler string
 		done      bool
@@ -61,20 +61,20 @@ func TestSchedulers(t *testing.T) {
 
 func TestLeastConnectionsFollowsWhatEnds(t *testing.T) {
 	t.Parallel()
-	a, b := memberAt("a", 10), memberAt("b", 10)
+	a, b := backendAt("a", 10), backendAt("b", 10)
 	balancer, s := newBalancer(), settings{scheduler: "wlc"}
-	shares(balancer, s, []member{a}, 5, false)
-	wantEqual(t, "the idle one catches up", shares(balancer, s, []member{a, b}, 5, false), map[string]int{"b:80": 5})
+	shares(balancer, s, []backend{a}, 5, false)
+	wantEqual(t, "the idle one catches up", shares(balancer, s, []backend{a, b}, 5, false), map[string]int{"b:80": 5})
 	for range 3 {
 		balancer.release(b)
 	}
-	wantEqual(t, "after three ended", shares(balancer, s, []member{a, b}, 3, false), map[string]int{"b:80": 3})
+	wantEqual(t, "after three ended", shares(balancer, s, []backend{a, b}, 3, false), map[string]int{"b:80": 3})
 }
 
 func TestSourceHash(t *testing.T) {
 	t.Parallel()
-	third := memberAt("10.1.0.3", 20)
-	three, two := []member{light, heavy, third}, []member{light, heavy}
+	third := backendAt("10.1.0.3", 20)
+	three, two := []backend{light, heavy, third}, []backend{light, heavy}
 	b := newBalancer()
 	for _, scheduler := range []string{"sch", "tch", "qch"} {
 		s, got := settings{scheduler: scheduler}, map[string]int{}
@@ -85,7 +85,7 @@ func TestSourceHash(t *testing.T) {
 				t.Fatalf("%s: source %d went to %s, then to %s", scheduler, i, before.addr, again.addr)
 			}
 			if after := b.take(s, two, sourceAt(i), none, time.Time{}); before.addr != third.addr && after.addr != before.addr {
-				t.Fatalf("%s: source %d moved though its member stayed", scheduler, i)
+				t.Fatalf("%s: source %d moved though its backend stayed", scheduler, i)
 			}
 		}
 		if got[light.addr] > got[third.addr] || got[third.addr] > got[heavy.addr] || got[light.addr] < 50 {
@@ -99,19 +99,19 @@ func TestSourceHash(t *testing.T) {
 		}
 		return len(seen)
 	}
-	wantEqual(t, "members by port: source hash", ports("sch"), 1)
-	wantEqual(t, "members by port: tuple hash", ports("tch"), 3)
+	wantEqual(t, "backends by port: source hash", ports("sch"), 1)
+	wantEqual(t, "backends by port: tuple hash", ports("tch"), 3)
 }
 
 func TestPersistence(t *testing.T) {
 	t.Parallel()
 	b, s := newBalancer(), settings{scheduler: "rr", persistence: time.Minute}
-	both, start, source := []member{light, heavy}, time.Unix(1000, 0), sourceAt(1)
+	both, start, source := []backend{light, heavy}, time.Unix(1000, 0), sourceAt(1)
 	first := b.take(s, both, source, none, start)
 	for i := range 5 {
 		start = start.Add(59 * time.Second)
 		if m := b.take(s, both, source, none, start); m.addr != first.addr {
-			t.Fatalf("connection %d left its member within the timeout", i)
+			t.Fatalf("connection %d left its backend within the timeout", i)
 		}
 	}
 	b.take(s, both, sourceAt(2), none, start)
@@ -121,10 +121,10 @@ func TestPersistence(t *testing.T) {
 	}
 	other := without(both, first)
 	if m := b.take(s, other, source, none, start); m.addr == first.addr {
-		t.Error("persistence keeps a source with a member that is gone")
+		t.Error("persistence keeps a source with a backend that is gone")
 	}
-	if m := b.take(settings{scheduler: "rr"}, both, source, heavy.backend, start); m.addr != heavy.addr {
-		t.Error("the preferred member was not taken")
+	if m := b.take(settings{scheduler: "rr"}, both, source, heavy.id, start); m.addr != heavy.addr {
+		t.Error("the preferred backend was not taken")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestPersistenceForgetsSources(t *testing.T) {
 	t.Parallel()
 	b, s := newBalancer(), settings{persistence: time.Second}
 	for i := range 5 * sticksSwept {
-		b.take(s, []member{light}, sourceAt(i), none, time.Unix(int64(i), 0))
+		b.take(s, []backend{light}, sourceAt(i), none, time.Unix(int64(i), 0))
 	}
 	if len(b.sticks) > sticksSwept {
 		t.Errorf("%d sources are remembered, most of them expired", len(b.sticks))

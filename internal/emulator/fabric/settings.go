@@ -44,7 +44,7 @@ func (s settings) admits(a arrival) bool {
 }
 
 // serves reports whether a backend server gets connections of a VIP.
-func (s settings) serves(m member, v VIP) bool {
+func (s settings) serves(m backend, v VIP) bool {
 	return !s.perZone || m.zone == "" || m.zone == v.Zone
 }
 

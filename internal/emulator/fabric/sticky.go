@@ -22,21 +22,21 @@ const (
 )
 
 // mark is how a cookie names a backend server, without telling its address.
-func (m member) mark() string {
-	sum := sha256.Sum256([]byte(m.backend.String()))
+func (m backend) mark() string {
+	sum := sha256.Sum256([]byte(m.id.String()))
 	return hex.EncodeToString(sum[:16])
 }
 
 // preferred is the backend server that the request's cookie names; the zero value when it names none that is left.
-func (s stickySettings) preferred(r *http.Request, members []member, now time.Time) cloud.BackendID {
+func (s stickySettings) preferred(r *http.Request, backends []backend, now time.Time) cloud.BackendID {
 	value := s.value(r)
 	mark, rest, _ := strings.Cut(value, s.separator())
 	if mark == "" || (s.mode == stickyInsert && s.expired(rest, now)) {
 		return cloud.BackendID{}
 	}
-	for _, m := range members {
+	for _, m := range backends {
 		if m.mark() == mark {
-			return m.backend
+			return m.id
 		}
 	}
 	return cloud.BackendID{}
@@ -87,7 +87,7 @@ func (s stickySettings) hide(r *http.Request) {
 }
 
 // mark writes the backend server into the answer's cookies.
-func (s stickySettings) mark(answer *http.Response, m member, now time.Time) {
+func (s stickySettings) mark(answer *http.Response, m backend, now time.Time) {
 	switch s.mode {
 	case stickyInsert:
 		at := strconv.FormatInt(now.Unix(), 10)

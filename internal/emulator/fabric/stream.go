@@ -20,17 +20,17 @@ func (f *Fabric) carry(c *client) {
 		reset(c.Conn)
 		return
 	}
-	member, s, err := f.balance(ctx, c.arrival)
+	backend, s, err := f.balance(ctx, c.arrival)
 	if err != nil {
 		reset(c.Conn)
 		return
 	}
-	defer member.Close() //nolint:errcheck // the connection is over either way
-	if err := introduce(ctx, member, s, c.arrival); err != nil {
+	defer backend.Close() //nolint:errcheck // the connection is over either way
+	if err := introduce(ctx, backend, s, c.arrival); err != nil {
 		reset(c.Conn)
 		return
 	}
-	join(side, member, s.idle)
+	join(side, backend, s.idle)
 }
 
 // receive is the client's side of a connection: what it says once TLS has ended, where the listener ends it.

@@ -114,13 +114,13 @@ func (f *Fabric) dropDead() {
 // Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview
 func (f *Fabric) drain() {
 	for key := range f.conns.listeners() {
-		s, members, ok := f.readListener(key)
+		s, backends, ok := f.readListener(key)
 		if !ok || !s.drains {
 			continue
 		}
 		serving := map[cloud.BackendID]bool{}
-		for _, m := range members {
-			serving[m.backend] = f.health.status(probeKey{key, m.backend}) != Abnormal
+		for _, m := range backends {
+			serving[m.id] = f.health.status(probeKey{key, m.id}) != Abnormal
 		}
 		f.conns.leave(key, serving, s.drain)
 	}

@@ -100,10 +100,10 @@ func (w *web) connState(c net.Conn, state http.ConnState) {
 // exchange is one request on its way to a backend server and back.
 type exchange struct {
 	settings settings
-	members  []member
+	backends []backend
 	source   netip.AddrPort
 	// chosen is the backend server that took the request; tried means that at least one was asked.
-	chosen *member
+	chosen *backend
 	tried  bool
 	// waiting cancels the request when no answer has begun in time.
 	waiting *time.Timer
@@ -121,7 +121,7 @@ var errRequestTimeout = errors.New("the backend server did not answer within the
 
 // ServeHTTP carries one request.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	s, members, ok := w.fabric.readListener(w.key)
+	s, backends, ok := w.fabric.readListener(w.key)
 	if !ok {
 		// The listener has been stopped: its connections break.
 		panic(http.ErrAbortHandler)
@@ -136,7 +136,7 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	x := &exchange{settings: s, members: members, source: source}
+	x := &exchange{settings: s, backends: backends, source: source}
 	x.waiting = time.AfterFunc(max(s.web.request, time.Second), func() { cancel(errRequestTimeout) })
 	defer x.waiting.Stop()
 	defer func() {
@@ -151,11 +151,11 @@ func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // connected to is passed over: after that the request may have had an effect.
 func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	x := exchangeOf(r.Context())
-	preferred := x.settings.web.sticky.preferred(r, x.members, time.Now())
+	preferred := x.settings.web.sticky.preferred(r, x.backends, time.Now())
 	x.settings.web.sticky.hide(r)
-	err = w.fabric.attempt(r.Context(), x.settings, x.members, arrival{listener: w.key, source: x.source}, preferred, func(m member) (bool, error) {
+	err = w.fabric.attempt(r.Context(), x.settings, x.backends, arrival{listener: w.key, source: x.source}, preferred, func(m backend) (bool, error) {
 		x.tried = true
-		try := r.Clone(context.WithValue(r.Context(), memberKey{}, m))
+		try := r.Clone(context.WithValue(r.Context(), backendKey{}, m))
 		try.URL.Host = m.addr
 		if r.Body != nil {
 			// A failed connect closes the body, which the next backend server still needs.
@@ -172,7 +172,7 @@ func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	return answer, err
 }
 
-type memberKey struct{}
+type backendKey struct{}
 
 // connectError means that the connection to a backend server failed, as opposed to what came later.
 type connectError struct{ err error }
@@ -182,14 +182,14 @@ func (e *connectError) Unwrap() error { return e.err }
 
 // dial connects to the backend server of a request. The connection is kept for later requests to the backend server.
 func (w *web) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	m, _ := ctx.Value(memberKey{}).(member)
+	m, _ := ctx.Value(backendKey{}).(backend)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	c, err := w.fabric.network.Dial(ctx, m.instanceID, "tcp", m.addr, netip.AddrPort{})
 	if err != nil {
 		return nil, &connectError{err}
 	}
-	return w.fabric.conns.add(&conn{Conn: c, instanceID: m.instanceID, listener: w.key, backend: m.backend}), nil
+	return w.fabric.conns.add(&conn{Conn: c, instanceID: m.instanceID, listener: w.key, backend: m.id}), nil
 }
 
 // queue is a listener whose connections come from this process.

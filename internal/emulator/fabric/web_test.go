@@ -61,7 +61,7 @@ func echoHeaders(rw http.ResponseWriter, r *http.Request) {
 func TestForwardedHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.members(ecsMember("i-1", newWebServer(t, w.machine("i-1", "10.1.20.1"), echoHeaders), 100))
+	w.backends(ecsBackend("i-1", newWebServer(t, w.machine("i-1", "10.1.20.1"), echoHeaders), 100))
 	forged := http.Header{"X-Forwarded-For": {"192.0.2.1"}, "X-Forwarded-Proto": {"forged"}}
 	all := map[string]string{
 		"XForwardedFor": "on", "XForwardedFor_proto": "on", "XForwardedFor_SLBPORT": "on", "XForwardedFor_SLBIP": "on", "XForwardedFor_SLBID": "on",
@@ -77,7 +77,7 @@ func TestForwardedHeaders(t *testing.T) {
 func TestClientSourcePort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.members(ecsMember("i-1", newWebServer(t, w.machine("i-1", "10.1.21.1"), func(rw http.ResponseWriter, r *http.Request) {
+	w.backends(ecsBackend("i-1", newWebServer(t, w.machine("i-1", "10.1.21.1"), func(rw http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(rw, r.Header.Get("X-Forwarded-Client-Srcport"))
 	}), 100))
 	where, port := w.listener("http", 80, map[string]string{"XForwardedFor_ClientSrcPort": "on"}), 0
@@ -108,7 +108,7 @@ func twoNamed(t *testing.T, w *world, net string) {
 	t.Helper()
 	one := newWebServer(t, w.machine("i-1", net+".1"), named("one"))
 	two := newWebServer(t, w.machine("i-2", net+".2"), named("two"))
-	w.members(ecsMember("i-1", one, 100), ecsMember("i-2", two, 100))
+	w.backends(ecsBackend("i-1", one, 100), ecsBackend("i-2", two, 100))
 }
 
 func TestStickyCookies(t *testing.T) {
@@ -138,7 +138,7 @@ func TestStickyCookies(t *testing.T) {
 				}
 				for range 4 {
 					again := fetch(t, c, "http://shop.test/", nil)
-					wantEqual(t, "the cookie keeps the member, which sees its own value", []string{again.body, again.header.Get("Saw")}, []string{first.body, "of-" + first.body})
+					wantEqual(t, "the cookie keeps the backend, which sees its own value", []string{again.body, again.header.Get("Saw")}, []string{first.body, "of-" + first.body})
 				}
 			}
 			wantEqual(t, "new clients spread", len(spread), 2)
@@ -153,10 +153,10 @@ func TestInsertedCookieExpires(t *testing.T) {
 	s.mark(answer, heavy, now)
 	r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))(t)
 	r.AddCookie(answer.Cookies()[0])
-	both := []member{light, heavy}
-	wantEqual(t, "in time", s.preferred(r, both, now.Add(time.Minute)), heavy.backend)
+	both := []backend{light, heavy}
+	wantEqual(t, "in time", s.preferred(r, both, now.Add(time.Minute)), heavy.id)
 	wantEqual(t, "too late", s.preferred(r, both, now.Add(61*time.Second)), none)
-	wantEqual(t, "the member is gone", s.preferred(r, []member{light}, now), none)
+	wantEqual(t, "the backend is gone", s.preferred(r, []backend{light}, now), none)
 	wantEqual(t, "switched off", stickySettings{}.preferred(r, both, now), none)
 }
 
@@ -187,24 +187,24 @@ func TestFailures(t *testing.T) {
 	gone := newServer(t, "", host)
 	gone.stop()
 	c := newClient(t, w.listener("http", 80, map[string]string{"RequestTimeout": "1"}), nil)
-	status := func(members ...cloud.Backend) int {
-		w.members(members...)
+	status := func(backends ...cloud.Backend) int {
+		w.backends(backends...)
 		return fetch(t, c, "http://shop.test/", nil).status
 	}
 	wantEqual(t, "nobody", status(), http.StatusServiceUnavailable)
-	wantEqual(t, "drained", status(ecsMember("i-1", slow, 0)), http.StatusServiceUnavailable)
-	wantEqual(t, "refused", status(ecsMember("i-1", gone.port(), 100)), http.StatusBadGateway)
-	wantEqual(t, "too slow", status(ecsMember("i-1", slow, 100)), http.StatusGatewayTimeout)
+	wantEqual(t, "drained", status(ecsBackend("i-1", slow, 0)), http.StatusServiceUnavailable)
+	wantEqual(t, "refused", status(ecsBackend("i-1", gone.port(), 100)), http.StatusBadGateway)
+	wantEqual(t, "too slow", status(ecsBackend("i-1", slow, 100)), http.StatusGatewayTimeout)
 	good := newWebServer(t, host, named("good"))
 	for range 4 {
-		wantEqual(t, "one of two refuses", status(ecsMember("i-1", gone.port(), 100), ecsMember("i-1", good, 1)), http.StatusOK)
+		wantEqual(t, "one of two refuses", status(ecsBackend("i-1", gone.port(), 100), ecsBackend("i-1", good, 1)), http.StatusOK)
 	}
 }
 
 func TestIdleTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.members(ecsMember("i-1", newWebServer(t, w.machine("i-1", "10.1.25.1"), named("one")), 100))
+	w.backends(ecsBackend("i-1", newWebServer(t, w.machine("i-1", "10.1.25.1"), named("one")), 100))
 	c := testkit.Must(dialTo(t, "", w.listener("http", 80, map[string]string{"IdleTimeout": "1"})))(t)
 	defer c.Close()
 	_ = testkit.Must(io.WriteString(c, "GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n"))(t)
@@ -221,7 +221,7 @@ func TestIdleTimeout(t *testing.T) {
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.members(ecsMember("i-1", newWebServer(t, w.machine("i-1", "10.1.26.1"), named("one")), 100))
+	w.backends(ecsBackend("i-1", newWebServer(t, w.machine("i-1", "10.1.26.1"), named("one")), 100))
 	w.store.Update(func() {
 		for id, name := range map[string]string{"cert-main": "main.test", "cert-extra": "*.extra.test"} {
 			w.store.Certificates.Add(&cloud.Certificate{Object: w.store.NewObject(id), CommonName: name})
@@ -270,7 +270,7 @@ func TestDialReachesWebListeners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	port := newWebServer(t, w.machine("i-1", "10.1.27.1"), echoHeaders)
-	w.members(ecsMember("i-1", port, 100))
+	w.backends(ecsBackend("i-1", port, 100))
 	w.listener("http", 80, map[string]string{"XForwardedFor": "on"})
 	c := newClient(t, "", func(transport *http.Transport) {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -80,13 +80,13 @@ func (w *world) machine(id, ip string) string {
 	return w.LoopbackAddress(ip)
 }
 
-// members replaces the members of the group.
-func (w *world) members(members ...cloud.Backend) {
-	w.store.Update(func() { w.store.SetBackends(w.group, members) })
+// backends replaces the backends of the group.
+func (w *world) backends(backends ...cloud.Backend) {
+	w.store.Update(func() { w.store.SetBackends(w.group, backends) })
 	w.Sync()
 }
 
-func ecsMember(id string, port, weight int) cloud.Backend {
+func ecsBackend(id string, port, weight int) cloud.Backend {
 	return cloud.Backend{ServerID: id, Type: "ecs", Port: port, Weight: weight}
 }
 
@@ -108,8 +108,8 @@ func (w *world) listener(protocol string, port int, attributes map[string]string
 	return where
 }
 
-func (w *world) status(protocol string, port int, member cloud.Backend) string {
-	found, _ := w.Health(w.lb.ListenerID(cloud.ListenerKey{Port: port, Protocol: protocol}), member.BackendID())
+func (w *world) status(protocol string, port int, backend cloud.Backend) string {
+	found, _ := w.Health(w.lb.ListenerID(cloud.ListenerKey{Port: port, Protocol: protocol}), backend.BackendID())
 	return found.Status
 }
 

@@ -76,7 +76,7 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	g.Tags = g.Tags.With(cloud.TagsIn(c))
 	s.ServerGroups.Add(g)
 	lb.Groups = append(lb.Groups, g.ID)
-	return s.membersAnswer(g, lb), nil
+	return s.backendsAnswer(g, lb), nil
 }
 
 // backendChange changes the backend servers of a group, or nothing where it fails.
@@ -92,7 +92,7 @@ func (s service) changing(change backendChange) func(*api.Call) (any, error) {
 		if bad := change(c, g, lb); bad != nil {
 			return nil, bad
 		}
-		return s.membersAnswer(g, lb), nil
+		return s.backendsAnswer(g, lb), nil
 	}
 }
 

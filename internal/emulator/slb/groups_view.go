@@ -23,7 +23,7 @@ type groupAnswer struct { //nolint:revive // names on the wire
 	Tags                                                         tagList
 }
 
-func (s service) membersAnswer(g *cloud.ServerGroup, lb *cloud.LoadBalancer) groupAnswer {
+func (s service) backendsAnswer(g *cloud.ServerGroup, lb *cloud.LoadBalancer) groupAnswer {
 	a := groupAnswer{VServerGroupId: g.ID, VServerGroupName: g.Name, LoadBalancerId: lb.ID, CreateTime: cloud.Timestamp(g.Created)}
 	a.BackendServers.BackendServer = make([]backendView, 0, len(g.Backends))
 	for _, b := range g.Backends {
@@ -41,7 +41,7 @@ func (s service) describeGroup(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.membersAnswer(g, lb), nil
+	return s.backendsAnswer(g, lb), nil
 }
 
 type listenerRef struct {

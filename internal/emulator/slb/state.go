@@ -43,7 +43,7 @@ func State(s *cloud.Store, now time.Time, where Where) api.Object {
 		}
 		for _, id := range lb.Groups {
 			if g, ok := s.ServerGroups.Get(id); ok {
-				view.VServerGroups = append(view.VServerGroups, group{g.ID, g.Name, v.membersAnswer(g, lb).BackendServers.BackendServer})
+				view.VServerGroups = append(view.VServerGroups, group{g.ID, g.Name, v.backendsAnswer(g, lb).BackendServers.BackendServer})
 			}
 		}
 		all = append(all, view)

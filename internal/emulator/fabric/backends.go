@@ -11,7 +11,7 @@ import (
 
 // target is a backend server of a listener's group as the store has it.
 type target struct {
-	backend cloud.BackendID
+	id cloud.BackendID
 	// kind is ecs, eni, or anything else for an address in the VPC.
 	kind   string
 	weight int
@@ -19,9 +19,9 @@ type target struct {
 	zone string
 }
 
-// member is a backend server of a listener's group: who it is, where it is, and how much it should get.
-type member struct {
-	backend          cloud.BackendID
+// backend is a backend server of a listener's group: who it is, where it is, and how much it should get.
+type backend struct {
+	id               cloud.BackendID
 	instanceID, addr string
 	weight           int
 	// zone is where it is; one without a zone serves all of them.
@@ -30,19 +30,19 @@ type member struct {
 	unreachable string
 }
 
-// member resolves a backend server to a machine: an ecs one is at the instance's own address, an eni one at an address of an
+// backend resolves a backend server to a machine: an ecs one is at the instance's own address, an eni one at an address of an
 // interface, and anything else is found as the VPC's system route table says.
-func (f *Fabric) member(t target, vpcID string, now time.Time) member {
-	ip := t.backend.ServerIP
-	m := member{backend: t.backend, weight: t.weight, zone: t.zone}
+func (f *Fabric) backend(t target, vpcID string, now time.Time) backend {
+	ip := t.id.ServerIP
+	m := backend{id: t.id, weight: t.weight, zone: t.zone}
 	switch t.kind {
 	case "ecs":
-		m.instanceID = t.backend.ServerID
-		if i, ok := f.store.Instances.Get(t.backend.ServerID); ok {
+		m.instanceID = t.id.ServerID
+		if i, ok := f.store.Instances.Get(t.id.ServerID); ok {
 			ip = i.PrivateIP
 		}
 	case "eni":
-		if eni, ok := f.store.Interfaces.Get(t.backend.ServerID); ok {
+		if eni, ok := f.store.Interfaces.Get(t.id.ServerID); ok {
 			m.instanceID = eni.InstanceID
 		}
 	default:
@@ -52,14 +52,14 @@ func (f *Fabric) member(t target, vpcID string, now time.Time) member {
 			m.zone = cloud.OrDefault(m.zone, eni.ZoneID)
 		}
 	}
-	m.addr = net.JoinHostPort(ip, strconv.Itoa(t.backend.Port))
+	m.addr = net.JoinHostPort(ip, strconv.Itoa(t.id.Port))
 	_, m.unreachable = f.machine(m.instanceID, now)
 	return m
 }
 
 // at is the backend server on the port that the client used, where its group has servers for any port.
-func (m member) at(port int) member {
-	if m.backend.Port == 0 {
+func (m backend) at(port int) backend {
+	if m.id.Port == 0 {
 		// The address was joined from its parts.
 		host, _, _ := net.SplitHostPort(m.addr)
 		m.addr = net.JoinHostPort(host, strconv.Itoa(port))
@@ -85,12 +85,12 @@ func (f *Fabric) routedTo(vpcID, ip string, now time.Time) string {
 // eligible are the backend servers that new connections to a VIP may go to: weight above 0, the machine running and no failed check, and
 // where the load balancer does not cross zones, in that of the VIP. One whose checks have not finished gets connections: the first ones
 // must not wait for an interval times a threshold.
-func (f *Fabric) eligible(s settings, v VIP, members []member) []member {
-	var fit, failed []member
-	for _, m := range members {
+func (f *Fabric) eligible(s settings, v VIP, backends []backend) []backend {
+	var fit, failed []backend
+	for _, m := range backends {
 		switch {
 		case m.weight == 0 || m.unreachable != "" || !s.serves(m, v):
-		case f.health.status(probeKey{s.key, m.backend}) == Abnormal:
+		case f.health.status(probeKey{s.key, m.id}) == Abnormal:
 			failed = append(failed, m)
 		default:
 			fit = append(fit, m)
@@ -102,10 +102,10 @@ func (f *Fabric) eligible(s settings, v VIP, members []member) []member {
 	return fit
 }
 
-func without(members []member, tried member) []member {
-	left := make([]member, 0, len(members)-1)
-	for _, m := range members {
-		if m.backend != tried.backend {
+func without(backends []backend, tried backend) []backend {
+	left := make([]backend, 0, len(backends)-1)
+	for _, m := range backends {
+		if m.id != tried.id {
 			left = append(left, m)
 		}
 	}
