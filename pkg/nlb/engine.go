@@ -163,10 +163,15 @@ func (n nlb) Recorded(applied service.Record) service.Record {
 // Status implements service.Balancer. The address is a name; it is shown once a listener runs.
 func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 	shown := service.Shown{Balancer: n}
+	if access := n.access.Value; access != nil {
+		shown.SecurityGroup = &access.ID
+	} else if n.access.Known() || n.presence == present && n.unread[model.PartAccess] == nil {
+		shown.SecurityGroup = new("")
+	}
 	if n.presence != present || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
 		return shown
 	}
-	if !n.Reused() && !n.runs() {
+	if (!n.Reused() || params.OverridesListeners()) && !n.runs() {
 		return shown
 	}
 	shown.Status = statusOf(&n.lb.Value, params)
@@ -175,13 +180,10 @@ func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 
 // runs reports whether a listener of the Service runs.
 func (n nlb) runs() bool {
-	for i := range n.listeners.Value {
-		listener := &n.listeners.Value[i]
-		if !n.busy(model.TargetListener(listener.Key())) && (listener.Status == alicloud.NLBListenerRunning || listener.Status == configuring) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool {
+		wanted := n.desired == nil || n.desired.Listener(l.Key()) != nil
+		return wanted && !n.busy(model.TargetListener(l.Key())) && (l.Status == alicloud.NLBListenerRunning || l.Status == configuring)
+	})
 }
 
 // configuring is the status of a listener that runs while it is changed.

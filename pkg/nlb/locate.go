@@ -3,6 +3,7 @@ package nlb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -46,40 +47,96 @@ func (n *nlb) see(svc *corev1.Service, lb *alicloud.NLB, reused bool) {
 	n.lb.Set(*lb)
 }
 
-// locate finds the NLB of a Service. A Service stays on the one that it is on; then comes one of its own by tag, by label and by name,
-// then the one of the annotation.
+// locate finds the NLB of a Service: the one of the annotation, else one of its own by tag, by label and by name. A Service moves when
+// the annotation changes, and leaves what it had once the other one serves. Without the annotation it stays on an existing one until its
+// annotations say which zones one of its own is to be in.
 func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool) (vanished string, err error) {
 	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
-	if found, err := n.locateCurrent(ctx, svc, asked); found || err != nil {
-		return "", err
+	if asked != "" {
+		return "", n.locateAsked(ctx, svc, lastID, asked, adopted)
 	}
-	if asked == "" || adopted {
-		if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
+	moves := n.presence == present && n.reused && params.Has(annotation.ZoneMaps)
+	if n.presence == present && !moves {
+		if found, err := n.locateByID(ctx, svc, n.lastID, n.reused); found || err != nil {
 			return "", err
 		}
 	}
-	if asked != "" {
-		lb, err := n.reusable(ctx, svc, asked)
-		if err == nil {
-			n.see(svc, lb, true)
-		}
+	if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
 		return "", err
 	}
-	missed := !n.released && (n.mayHave(svc, lastID) || adopted && n.presence == unknown)
+	if n.presence != present && lastID != "" { // an existing one that the Service is on, or was on before its annotations changed
+		lb, err := n.get(ctx, lastID)
+		if err != nil {
+			return "", err
+		}
+		if there := lb != nil && !hasTag(lb, mark.TagOwner); there && !params.Has(annotation.ZoneMaps) {
+			n.see(svc, lb, true)
+			return "", nil
+		} else if there {
+			moves = true
+		}
+	}
+	if moves {
+		n.formerID = lastID
+	}
+	missed := !n.released && !moves && (n.mayHave(svc, lastID) || adopted && n.presence == unknown)
 	return n.absent(ctx, svc, lastID, missed)
 }
 
-// locateCurrent looks after the load balancer that the Service is on. The annotation may ask for another one only while the Service is
-// on one that it asked for.
-func (n *nlb) locateCurrent(ctx context.Context, svc *corev1.Service, asked string) (found bool, err error) {
-	if n.presence != present || asked != "" && asked != n.lastID && n.reused {
-		return false, nil
-	}
-	lb, err := n.get(ctx, n.lastID)
+// locateByID looks after the load balancer that the Service is on.
+func (n *nlb) locateByID(ctx context.Context, svc *corev1.Service, id string, reused bool) (found bool, err error) {
+	lb, err := n.get(ctx, id)
 	if lb != nil {
-		n.see(svc, lb, n.reused)
+		n.see(svc, lb, reused)
 	}
 	return lb != nil, err
+}
+
+// locateAsked finds the load balancer that the annotation names. Where the Service may not use it, it stays on the one that it is on.
+func (n *nlb) locateAsked(ctx context.Context, svc *corev1.Service, lastID, asked string, adopted bool) error {
+	n.refusal = nil
+	if n.presence == present && n.lastID == asked {
+		if found, err := n.locateByID(ctx, svc, asked, n.reused); found || err != nil {
+			return err
+		}
+	}
+	var own *alicloud.NLB
+	if adopted && n.presence != present || n.presence == present && !n.reused {
+		var err error
+		if own, err = n.ownedBy(ctx, svc, lastID); err != nil {
+			return err
+		}
+	}
+	if own != nil && own.ID == asked {
+		n.see(svc, own, false)
+		return nil
+	}
+	lb, err := n.reusable(ctx, svc, asked)
+	if err == nil {
+		if own != nil {
+			n.leftID, n.left = own.ID, service.Part[*alicloud.NLB]{}
+		} else if n.formerID = ""; lastID != asked {
+			n.formerID = lastID
+		}
+		n.see(svc, lb, true)
+		return nil
+	}
+	refused, ok := errors.AsType[*problem.ConfigError](err)
+	if !ok {
+		return err
+	}
+	reused := own == nil
+	if reused && lastID != "" && lastID != asked {
+		if own, _ = n.get(ctx, lastID); own != nil && hasTag(own, mark.TagOwner) {
+			own = nil
+		}
+	}
+	if own == nil {
+		return err
+	}
+	n.see(svc, own, reused)
+	n.refusal = refused
+	return nil
 }
 
 // locateOwned looks for the load balancer of the Service's own.

@@ -8,6 +8,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // presence says whether a Service has an NLB.
@@ -49,6 +50,14 @@ type observed struct {
 	groups    service.Part[[]model.Group]
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
 	access service.Part[*model.Access]
+	// leftID is the load balancer of the Service's own that it has left for an existing one, left what is known of it, nil where nothing
+	// is to be done about it. formerID is an existing one that it has left. strays are its listeners on those; they are read with the
+	// groups, which know where they serve.
+	leftID, formerID string
+	left             service.Part[*alicloud.NLB]
+	strays           []model.Listener
+	// refusal is why the Service may not use the load balancer that its annotation names, so that it stays on the one that it is on.
+	refusal *problem.ConfigError
 	// joinedGroups is the annotation vgroup-port as it was when groups was read.
 	joinedGroups string
 	// jobs are those under way, by target.
@@ -57,7 +66,7 @@ type observed struct {
 
 // model returns what is known as one model; without a load balancer there may be groups.
 func (o *observed) model() *model.Model {
-	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value}
+	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value, Left: o.left.Value, Strays: o.strays}
 	if o.presence == present {
 		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.reused
 	}
@@ -69,7 +78,7 @@ func (o *observed) trusted() bool {
 	if o.presence == gone {
 		return o.groups.Trusted()
 	}
-	return o.presence == present && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
+	return o.presence == present && (o.leftID == "" || o.left.Trusted()) && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
 func (o observed) invalidate(reason string) observed {
@@ -83,6 +92,7 @@ func (o *observed) invalidatePart(part model.Part, reason string) {
 	switch part {
 	case model.PartLoadBalancer:
 		o.lb.Invalidate(reason)
+		o.left.Invalidate(reason)
 		if o.presence == gone {
 			o.presence = unknown
 		}
@@ -126,7 +136,7 @@ func (o *observed) finish(id string) {
 
 // take takes over a model after a plan was carried out.
 func (o *observed) take(m *model.Model) {
-	o.groups.Value, o.access.Value = m.Groups, m.Access
+	o.groups.Value, o.access.Value, o.strays = m.Groups, m.Access, m.Strays
 	if m.Access != nil && !o.access.Known() {
 		o.access.Set(m.Access)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,9 @@ func (n nlb) input(in service.Inputs) build.Input {
 // Plan implements service.Balancer.
 func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	goal := service.Goal{Plan: plan{nlb: n}}
+	if n.refusal != nil {
+		goal.Problems = append(goal.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
+	}
 	if lb := &n.lb.Value; n.presence == present {
 		switch {
 		case len(lb.Locks) > 0 || lb.Status == alicloud.NLBInactive:
@@ -120,7 +124,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		Token: func(lb alicloud.NLB) string { return token(svc.UID, n.lastID, lb) },
 	}
 	err := applier.Run(ctx, p.Plan)
-	n.after(svc, applier)
+	n.after(svc, p.Plan.Steps, applier)
 	if applier.Lost != "" {
 		err = &problem.WaitError{Reason: "NLB " + applier.Lost + " is missing, which one answer does not prove", For: service.GoneOver}
 	}
@@ -135,8 +139,11 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 }
 
 // after takes note of what came of a plan.
-func (n *nlb) after(svc *corev1.Service, applier *deploy.Applier) {
+func (n *nlb) after(svc *corev1.Service, steps []model.Step, applier *deploy.Applier) {
 	n.take(applier.Model)
+	if slices.ContainsFunc(steps, func(s model.Step) bool { return s.Of != "" }) {
+		n.left.Invalidate("its deletion was asked for")
+	}
 	for part, reason := range applier.Doubts {
 		n.invalidatePart(part, reason)
 		if part == model.PartLoadBalancer && applier.Model.LoadBalancer.ID == "" {

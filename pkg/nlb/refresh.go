@@ -132,9 +132,57 @@ func (n *nlb) read(ctx context.Context, of service.Request) (vanished string, er
 		}
 	}
 	if !n.groups.Trusted() {
-		return vanished, n.readGroups(ctx, of.Service, of.Params)
+		if err = n.readGroups(ctx, of.Service, of.Params); err != nil {
+			return vanished, err
+		}
 	}
-	return vanished, nil
+	return vanished, n.readLeft(ctx, of.Service)
+}
+
+// readLeft reads the load balancer of the Service's own that it has left.
+func (n *nlb) readLeft(ctx context.Context, svc *corev1.Service) error {
+	if n.leftID == "" || n.left.Trusted() {
+		return nil
+	}
+	lb, err := n.api.GetNLB(ctx, n.leftID)
+	owner := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
+	switch {
+	case err != nil && !alicloud.IsNotFound(err):
+		return fmt.Errorf("read NLB %s, which the Service has left: %w", n.leftID, err)
+	case err != nil, lb.Status == alicloud.NLBDeleting, !observe.Tagged(lb.Tags, owner), n.ID() == n.leftID:
+		n.leftID, n.left = "", service.Part[*alicloud.NLB]{}
+		return nil
+	}
+	n.left.Set(&lb)
+	return nil
+}
+
+// readStrays reads the listeners of the Service on load balancers that it has left: those of its server groups, which may serve several.
+func (n *nlb) readStrays(ctx context.Context, svc *corev1.Service, groups []model.Group) ([]model.Listener, error) {
+	ids := []string{n.formerID}
+	for i := range groups {
+		if !groups[i].Foreign {
+			ids = append(ids, groups[i].LoadBalancers...)
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool {
+		return id == "" || id == n.leftID || id == n.lb.Value.ID && n.presence == present
+	})
+	owner := mark.OwnerOf(svc, n.clusterID())
+	var strays []model.Listener
+	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {
+		found, err := n.api.ListNLBListeners(ctx, chunk)
+		if err != nil && !alicloud.IsNotFound(err) {
+			return nil, fmt.Errorf("read the listeners of load balancers that the Service has left: %w", err)
+		}
+		for i := range found {
+			if owner.OwnsNLB(model.Text(found[i].Description)) && found[i].Status != alicloud.NLBListenerDeleting {
+				strays = append(strays, model.Listener{NLBListener: found[i]})
+			}
+		}
+	}
+	return strays, nil
 }
 
 // readLoadBalancer finds the load balancer, without a call where all were read together a while ago.
@@ -172,8 +220,13 @@ func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annota
 		joined = slices.Compact(slices.Sorted(maps.Values(ids)))
 	}
 	groups, err := observe.Groups(ctx, n.api, mark.DefaultName(svc.UID), joined)
+	var strays []model.Listener
+	if err == nil {
+		strays, err = n.readStrays(ctx, svc, groups)
+	}
 	if err == nil {
 		n.groups.Set(groups)
+		n.strays = strays
 		n.joinedGroups = params.Get(annotation.VGroupPort)
 		return nil
 	}
@@ -213,9 +266,6 @@ func (n *nlb) searchAccess(ctx context.Context, svc *corev1.Service) error {
 	return err
 }
 
-// LabelSecurityGroupID holds the id of the security group for source ranges, as with the official CCM.
-const LabelSecurityGroupID = "service.k8s.alibaba/security-group-id"
-
 func mayHaveAccess(svc *corev1.Service, record service.Record) bool {
-	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges) || svc.Labels[LabelSecurityGroupID] != ""
+	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges) || svc.Labels[service.LabelSecurityGroupID] != ""
 }

@@ -151,6 +151,6 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 			return n, plan{nlb: n}, err
 		}
 	}
-	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value}
+	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value, Strays: n.strays}
 	return n, plan{nlb: n, Plan: diff.Leftovers(leftovers, mark.OwnerOf(svc, n.clusterID()))}, nil
 }

@@ -15,22 +15,10 @@ import (
 
 type emulatorSettings = emulator.Settings
 
-// byHand makes a load balancer as a user would in the console.
-func (w *world) byHand() string {
-	w.t.Helper()
-	id := testkit.Must(w.account.Client.CreateNLB(w.t.Context(), alicloud.NLB{
-		Name: "by-hand", VPCID: emulatortest.VPC, AddressType: alicloud.NLBIntranet,
-		Zones: []alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}},
-	}, "by-hand"))(w.t)
-	w.later(30 * settle)
-	w.calls()
-	return id
-}
-
 func TestReuse(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		id := w.byHand()
+		id := w.existing("by-hand")
 		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id))
 		mustTell(t, w.newEvents(), "does not manage the listeners of an existing NLB")
 		if got := w.listeners(id); len(got) > 0 {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func (e edition) sameWish(other edition) bool {
 // sameNotes reports whether the rest of both editions is the same.
 func (e edition) sameNotes(other edition) bool {
 	return sameValues(e.annotations, other.annotations, func(key string) bool { return !isWish(key) }) &&
-		sameValues(e.labels, other.labels, func(key string) bool { return key != LabelLoadBalancerID && key != LabelHash })
+		sameValues(e.labels, other.labels, func(key string) bool { return !slices.Contains(ownLabels, key) })
 }
 
 func isWish(key string) bool { return strings.HasPrefix(key, wishDomain) }
@@ -84,3 +85,6 @@ func earlier(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+// ownLabels are those that passes write themselves.
+var ownLabels = []string{LabelLoadBalancerID, LabelSecurityGroupID, LabelHash}

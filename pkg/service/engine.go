@@ -239,8 +239,10 @@ func (d Deployment) outcome() error {
 type Shown struct {
 	Balancer Balancer
 	// Status is nil while the load balancer does not answer, or nobody knows which addresses to show: then the last one stays.
-	Status   *corev1.LoadBalancerStatus
-	Problems []problem.Problem
+	Status *corev1.LoadBalancerStatus
+	// SecurityGroup is the id of the security group for the source ranges, empty for none; nil leaves [LabelSecurityGroupID] as it is.
+	SecurityGroup *string
+	Problems      []problem.Problem
 	// Wake is after what time the status is due again, 0 for none.
 	Wake time.Duration
 }

@@ -8,6 +8,8 @@ const (
 	StockFinalizer = servicehelpers.LoadBalancerCleanupFinalizer
 	// LabelLoadBalancerID holds the id of the load balancer; other programs find the load balancer by it.
 	LabelLoadBalancerID = "service.k8s.alibaba/loadbalancer-id"
+	// LabelSecurityGroupID holds the id of the security group for the source ranges of an NLB, as with the official CCM.
+	LabelSecurityGroupID = "service.k8s.alibaba/security-group-id"
 	// LabelHash is that of the official CCM. A stale one would make it skip the creation of a load balancer.
 	LabelHash = "service.beta.kubernetes.io/hash"
 )

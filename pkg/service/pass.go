@@ -67,8 +67,9 @@ type ensured struct {
 	// writes counts the calls that changed something.
 	writes int
 	// record is what was applied, and status what the Service is to show; nil leaves them as they are.
-	record *Record
-	status *corev1.LoadBalancerStatus
+	record        *Record
+	status        *corev1.LoadBalancerStatus
+	securityGroup *string
 	// registered reports whether the address of a pod gets traffic, see [Deployment]. It is nil before anything was deployed.
 	registered func(address string) bool
 	// wakes are times after which the Service is due for another pass; 0 is none.
@@ -121,7 +122,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)
 	shown := known.balancer.Status(ctx, params)
-	known.balancer, done.status = shown.Balancer, shown.Status
+	known.balancer, done.status, done.securityGroup = shown.Balancer, shown.Status, shown.SecurityGroup
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, shown.Wake}
 	return known, done, errors.Join(err, gateErr)

@@ -23,6 +23,13 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 		if id := known.balancer.ID(); id != "" {
 			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, id)
 		}
+		switch {
+		case done.securityGroup == nil:
+		case *done.securityGroup == "":
+			delete(svc.Labels, LabelSecurityGroupID)
+		default:
+			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelSecurityGroupID, *done.securityGroup)
+		}
 		if done.status != nil {
 			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
 		}
@@ -75,7 +82,7 @@ func conditionOf(product Product, problems []problem.Problem, syncErr error, ret
 // unmetWish returns the gravest of the problems that keep the load balancer from matching the Service, until its user changes
 // something.
 func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
-	for _, reason := range []string{problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute} {
+	for _, reason := range []string{problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute, problem.ReasonLoadBalancerNotReusable} {
 		for _, problem := range problem.ByReason(problems) {
 			if problem.Reason == reason {
 				return problem, true

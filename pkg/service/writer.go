@@ -94,6 +94,7 @@ func unmark(svc *corev1.Service, product Product) {
 	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == product.Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
-	delete(svc.Labels, LabelLoadBalancerID)
-	delete(svc.Labels, LabelHash)
+	for _, label := range ownLabels {
+		delete(svc.Labels, label)
+	}
 }

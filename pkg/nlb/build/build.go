@@ -45,14 +45,22 @@ type Input struct {
 // Backends says what the backends are made from.
 func (in Input) Backends() backend.Input {
 	family := discoveryv1.AddressTypeIPv4
-	if in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && in.dualStack() {
+	if in.backendFamily() == annotation.FamilyIPv6 {
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return backend.Input{
-		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family,
+		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family, BothFamilies: in.backendFamily() == annotation.FamilyDual,
 		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks,
 	}
+}
+
+// backendFamily is the annotation backend-ip-version as far as it has an effect.
+func (in Input) backendFamily() string {
+	if !in.dualStack() || !in.pods() {
+		return annotation.FamilyIPv4
+	}
+	return in.Params.Or(annotation.BackendIPVersion, annotation.FamilyIPv4)
 }
 
 // pods reports whether addresses of pods are the backends.
@@ -83,6 +91,8 @@ type builder struct {
 	chosen map[int32]string
 	ranges map[int32][2]int
 	joined map[int32]string
+	// joinedTwice are ports to which vgroup-port gives two groups.
+	joinedTwice sets.Set[int32]
 }
 
 func (b *builder) problem(reason, format string, args ...any) {
@@ -100,6 +110,11 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.model.Reused, b.model.Override = b.observed.Reused, b.observed.Reused && in.Params.OverridesListeners()
 	if b.model.Reused && !b.model.Override {
 		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners of an existing NLB; with %s: true it does", annotation.ForceOverrideListeners)
+	}
+	if vpc := b.observed.LoadBalancer.VPCID; b.model.Reused && vpc != "" && in.Config.VPCID != "" && vpc != in.Config.VPCID &&
+		in.Params.Or(annotation.ServerGroupType, alicloud.NLBInstanceGroup) == alicloud.NLBInstanceGroup {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: the NLB is in %s, where nodes and pods of %s are backend servers by their addresses only; use %s: %s",
+			annotation.LoadBalancerID, vpc, in.Config.VPCID, annotation.ServerGroupType, alicloud.NLBIPGroup)
 	}
 	b.model.HoldCreation = in.Params.Refuses(annotation.ScopeCreation)
 	b.model.HoldListeners = in.Params.Refused(annotation.ForceOverrideListeners)
@@ -122,10 +137,8 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 // unsupported reports what asks for something that is not supported.
 func (b *builder) unsupported() {
 	params := b.in.Params
-	if version := params.Get(annotation.BackendIPVersion); version != "" && version != annotation.FamilyIPv4 && !b.in.dualStack() {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect without %s: %s", annotation.BackendIPVersion, version, annotation.IPVersion, annotation.DualStackNLB)
-	} else if version == annotation.FamilyDual {
-		b.problem(problem.ReasonFeatureNotSupported, "%s: %s: only the IPv4 addresses of pods become backend servers", annotation.BackendIPVersion, version)
+	if version := params.Or(annotation.BackendIPVersion, annotation.FamilyIPv4); version != b.in.backendFamily() {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect without %s: %s and %s: eni", annotation.BackendIPVersion, version, annotation.IPVersion, annotation.DualStackNLB, annotation.BackendType)
 	}
 	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
 }
@@ -149,10 +162,8 @@ func (b *builder) choose() {
 	if !b.observed.Reused {
 		return
 	}
-	ids, twice := annotation.VGroupsOf(params)
-	for _, port := range twice {
-		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.VGroupPort, port)
-	}
+	ids, twice, problems := backend.JoinedGroups(params, b.in.Service.Spec.Ports)
+	b.joinedTwice, b.problems = sets.New(twice...), append(b.problems, problems...)
 	b.joined = ids
 }
 

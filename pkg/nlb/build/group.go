@@ -32,11 +32,11 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 		KeepWeights: params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}
 	group.Description = group.Name
-	if b.in.dualStack() && params.Has(annotation.BackendIPVersion) && params.Get(annotation.BackendIPVersion) != annotation.FamilyIPv4 {
+	switch b.in.backendFamily() {
+	case annotation.FamilyIPv6:
 		group.AddressIPVersion, group.Affinity = alicloud.NLBDualStack, alicloud.NLBNonAffinity
-		if params.Get(annotation.BackendIPVersion) == annotation.FamilyDual {
-			group.Affinity = alicloud.NLBAffinity
-		}
+	case annotation.FamilyDual:
+		group.AddressIPVersion, group.Affinity = alicloud.NLBDualStack, alicloud.NLBAffinity
 	}
 	set, problems := b.resolver.Backends(port)
 	b.problems = append(b.problems, problems...)
@@ -52,7 +52,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 // join turns the group of a port into one of others, if the annotation vgroup-port says so.
 func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group, bool) {
 	id, ok := b.joined[port.Port]
-	if b.observed.Reused && b.in.Params.Refused(annotation.VGroupPort) {
+	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port.Port)) {
 		return group, false
 	}
 	if !ok {

@@ -35,6 +35,7 @@ func (b *builder) loadBalancer() {
 		ModificationProtectionReason: mark.ProtectionReason,
 		Tags:                         slices.Concat(mark.Tags(b.in.Service, b.in.ClusterID), tags),
 	}
+	b.elasticAddresses()
 	want := &b.model.Want
 	want.Tags, want.RemoveTags = tags, b.in.RemoveTags
 	if b.observed.LoadBalancer.ID != "" && !b.observed.Reused {
@@ -54,7 +55,7 @@ func (b *builder) loadBalancer() {
 		want.IPv6AddressType = &kind
 	}
 	want.CrossZone = b.flag(annotation.CrossZoneEnabled)
-	if params.Has(annotation.BandwidthPackageID) || params.Reverted[annotation.BandwidthPackageID] {
+	if params.Has(annotation.BandwidthPackageID) || annotation.Emptied(b.in.Service.Annotations, annotation.BandwidthPackageID) {
 		pack := b.bandwidthPackage()
 		want.BandwidthPackage = &pack
 	}
@@ -63,6 +64,21 @@ func (b *builder) loadBalancer() {
 		b.securityGroups(want)
 		b.zones(want)
 		b.immutable()
+	}
+}
+
+// elasticAddresses leaves out the elastic IP addresses of a load balancer that does not face the internet: the API takes none.
+func (b *builder) elasticAddresses() {
+	if b.in.Params.AddressType() == alicloud.AddressInternet {
+		return
+	}
+	zones, dropped := b.model.LoadBalancer.Zones, false
+	for i := range zones {
+		dropped = dropped || zones[i].AllocationID != ""
+		zones[i].AllocationID = ""
+	}
+	if dropped {
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: elastic IP addresses have no effect with %s: intranet", annotation.ZoneMaps, annotation.AddressType)
 	}
 }
 

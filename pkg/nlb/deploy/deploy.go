@@ -168,7 +168,7 @@ func explain(err error) error {
 	if alicloud.HasCode(err, "OperationDenied.ServiceLinkedRoleNotExist") {
 		return fmt.Errorf("the account has no service-linked role AliyunServiceRoleForNlb; create the first NLB in the console, or the role in RAM: %w", err)
 	}
-	if alicloud.HasCode(err, "Conflict.SecurityGroup") {
+	if alicloud.HasCode(err, codeMixedGroups) {
 		return fmt.Errorf("basic and advanced security groups cannot be mixed: that of loadBalancerSourceRanges is an advanced one: %w", err)
 	}
 	return err

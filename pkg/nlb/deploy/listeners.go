@@ -109,7 +109,8 @@ func (a *Applier) deleteListener(ctx context.Context, step *model.Step) (aliclou
 		job, err = "", nil
 	}
 	if err == nil {
-		a.Model.Listeners = slices.DeleteFunc(a.Model.Listeners, func(l model.Listener) bool { return l.ID == step.Listener.ID })
+		gone := func(l model.Listener) bool { return l.ID == step.Listener.ID }
+		a.Model.Listeners, a.Model.Strays = slices.DeleteFunc(a.Model.Listeners, gone), slices.DeleteFunc(a.Model.Strays, gone)
 	}
 	return job, err
 }

@@ -1,8 +1,11 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"slices"
+
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -24,9 +27,9 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 }
 
 // deleteLoadBalancer: that there is no such load balancer is one answer, which proves nothing; the next pass asks in two ways.
-func (a *Applier) deleteLoadBalancer(ctx context.Context, _ *model.Step) (alicloud.Job, error) {
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLB(ctx, a.Model.LoadBalancer.ID) })
-	if err == nil {
+func (a *Applier) deleteLoadBalancer(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLB(ctx, cmp.Or(step.Of, a.Model.LoadBalancer.ID)) })
+	if err == nil && step.Of == "" {
 		a.Deleted, a.Model.LoadBalancer.Status = true, alicloud.NLBDeleting
 	}
 	return job, err
@@ -101,11 +104,19 @@ func (a *Applier) join(ctx context.Context, step *model.Step) (alicloud.Job, err
 	}
 	lb := &a.Model.LoadBalancer
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.JoinSecurityGroups(ctx, lb.ID, ids) })
+	if alicloud.HasCode(err, codeMixedGroups) && len(step.Swaps) > 0 {
+		klog.FromContext(ctx).Info("The security groups cannot be mixed: the load balancer leaves the old ones first, and is without any for a moment", "lb", lb.ID)
+		a.Waits = true // the next pass joins
+		return a.leave(ctx, &model.Step{IDs: step.Swaps})
+	}
 	if err == nil {
 		lb.SecurityGroups = append(slices.Clone(lb.SecurityGroups), ids...)
 	}
 	return job, err
 }
+
+// codeMixedGroups refuses basic security groups beside advanced ones.
+const codeMixedGroups = "Conflict.SecurityGroup"
 
 func (a *Applier) leave(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
@@ -140,6 +151,9 @@ func (a *Applier) detach(ctx context.Context, step *model.Step) (alicloud.Job, e
 
 func (a *Applier) setProtection(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb, want := &a.Model.LoadBalancer, step.Want
+	if step.Of != "" {
+		lb = &alicloud.NLB{ID: step.Of}
+	}
 	err := a.call(func() error {
 		return a.API.ProtectNLB(ctx, lb.ID, alicloud.NLBProtection{Deletion: want.DeleteProtection, Modification: want.Modification, Reason: step.LoadBalancer.ModificationProtectionReason})
 	})

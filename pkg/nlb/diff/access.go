@@ -29,18 +29,34 @@ func (d *differ) openAccess() {
 		s.Access, s.Needs, s.After = *want, []string{model.TargetAccess}, strings.TrimSpace(s.After+" "+want.Name)
 	}
 	if s.After != "" {
+		s.Swaps = d.leavesAll()
 		d.step(s)
 	}
+}
+
+// leavesAll returns the security groups of the load balancer if it is to leave all of them, and nil otherwise. Groups of both types
+// cannot be mixed, so that only then those of the other type can take their place.
+func (d *differ) leavesAll() []string {
+	have := d.actual.LoadBalancer.SecurityGroups
+	if len(have) == 0 || len(without(have, d.leaving())) > 0 {
+		return nil
+	}
+	return slices.Clone(have)
+}
+
+// leaving are the security groups that the load balancer is to leave.
+func (d *differ) leaving() []string {
+	leave := slices.Clone(d.desired.Want.LeaveGroups)
+	if have := d.actual.Access; have != nil && d.desired.Access == nil && !d.desired.HoldCreation && slices.Contains(d.actual.LoadBalancer.SecurityGroups, have.ID) {
+		leave = append(leave, have.ID)
+	}
+	return leave
 }
 
 // closeAccess removes rules, leaves security groups and deletes the one for source ranges that are gone.
 func (d *differ) closeAccess() {
 	want, have := d.desired.Access, d.actual.Access
-	leave := slices.Clone(d.desired.Want.LeaveGroups)
-	if have != nil && want == nil && !d.desired.HoldCreation && slices.Contains(d.actual.LoadBalancer.SecurityGroups, have.ID) {
-		leave = append(leave, have.ID)
-	}
-	if len(leave) > 0 {
+	if leave := d.leaving(); len(leave) > 0 {
 		d.step(model.Step{Op: model.OpLeave, Target: model.TargetLoadBalancer, Before: strings.Join(leave, " "), IDs: leave})
 	}
 	switch {

@@ -35,6 +35,7 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	d.listeners()
 	d.closeAccess()
 	d.emptyGroups()
+	d.leave()
 	return d.plan
 }
 

@@ -168,6 +168,11 @@ func (d *differ) dropGroup(have *model.Group) {
 			needs = append(needs, model.TargetListener(d.actual.Listeners[i].Key()))
 		}
 	}
+	for i := range d.actual.Strays {
+		if stray := &d.actual.Strays[i]; model.Text(stray.ServerGroupID) == have.ID {
+			needs = append(needs, model.TargetLeft(stray.ID))
+		}
+	}
 	if len(ours) == len(have.Servers) && !have.Foreign {
 		d.step(model.Step{Op: model.OpDeleteGroup, Target: target, Before: have.Name, Group: have.NLBGroup, Needs: needs})
 		return

@@ -6,21 +6,67 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Deletion returns the plan that deletes a load balancer of ours. Its listeners go with it.
 func Deletion(actual *model.Model) model.Plan {
-	d := &differ{actual: actual}
-	if off := false; actual.LoadBalancer.DeletionProtection {
-		d.step(model.Step{Op: model.OpSetProtection, Target: model.TargetLoadBalancer, Before: "deletion=on", After: "deletion=off", Want: model.Want{DeleteProtection: &off}})
+	return model.Plan{Steps: deletionOf(&actual.LoadBalancer, model.TargetLoadBalancer, "")}
+}
+
+func deletionOf(lb *alicloud.NLB, target, of string) []model.Step {
+	var steps []model.Step
+	if lb.DeletionProtection {
+		steps = append(steps, model.Step{Op: model.OpSetProtection, Target: target, Of: of, Before: "deletion=on", After: "deletion=off", Want: model.Want{DeleteProtection: new(false)}})
 	}
-	d.step(model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.Name})
-	return d.plan
+	return append(steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: target, Of: of, Before: lb.Name})
+}
+
+// leave removes what the Service has on load balancers that it has left, once it has all its listeners on the other one. Without
+// listeners of its own there, nobody can tell when that takes over.
+func (d *differ) leave() {
+	left, strays := d.actual.Left, d.actual.Strays
+	if left == nil && len(strays) == 0 || d.inDoubt() {
+		return
+	}
+	if d.actual.Reused && !d.desired.Override {
+		d.problem(problem.ReasonListenersLeftAlone, "what the Service had before stays (%s): it does not manage the listeners of its load balancer, so that nothing shows when those serve", leftText(left, strays))
+		return
+	}
+	for i := range d.desired.Listeners {
+		if have := d.actual.Listener(d.desired.Listeners[i].Key()); have == nil || have.Protocol != d.desired.Listeners[i].Protocol {
+			return
+		}
+	}
+	d.deleteStrays(strays)
+	if left != nil {
+		d.plan.Steps = append(d.plan.Steps, deletionOf(left, model.TargetLeft(left.ID), left.ID)...)
+	}
+}
+
+// deleteStrays deletes listeners on other load balancers than that of the Service.
+func (d *differ) deleteStrays(strays []model.Listener) {
+	for i := range strays {
+		stray := &strays[i]
+		d.step(model.Step{Op: model.OpDeleteListener, Target: model.TargetLeft(stray.ID), Of: stray.LoadBalancerID, Before: stray.Protocol + " on " + stray.LoadBalancerID, Listener: *stray})
+	}
+}
+
+func leftText(left *alicloud.NLB, strays []model.Listener) string {
+	var ids []string
+	if left != nil {
+		ids = append(ids, left.ID)
+	}
+	for i := range strays {
+		ids = append(ids, "listener "+strays[i].ID+" on "+strays[i].LoadBalancerID)
+	}
+	return problem.Some(ids)
 }
 
 // Leftovers returns the plan that deletes the groups and the security group of a Service, which outlive the load balancer.
 func Leftovers(actual *model.Model, owner mark.Owner) model.Plan {
 	d := &differ{actual: actual, owner: owner, desired: &model.Model{}}
+	d.deleteStrays(actual.Strays)
 	for i := range actual.Groups {
 		d.dropGroup(&actual.Groups[i])
 	}
@@ -36,6 +82,7 @@ func Leaving(actual *model.Model, owner mark.Owner, removeTags []string) model.P
 	for _, listener := range d.unwanted() {
 		d.deleteListener(listener)
 	}
+	d.deleteStrays(actual.Strays)
 	d.tag(&actual.LoadBalancer, &model.Want{RemoveTags: removeTags})
 	for i := range actual.Groups {
 		d.dropGroup(&actual.Groups[i])

@@ -23,6 +23,10 @@ type Model struct {
 	Listeners        []Listener
 	// Access is the security group for the source ranges of the Service, nil for none.
 	Access *Access
+	// Left is the load balancer of the Service's own that it has left for an existing one, nil for none. Strays are its listeners on any
+	// other load balancer that it has left.
+	Left   *alicloud.NLB
+	Strays []Listener
 	// HoldCreation keeps a load balancer from being created.
 	HoldCreation bool
 	// HoldListeners keeps listeners from being created, replaced and deleted.
@@ -173,7 +177,8 @@ func (m *Model) Matching(want *Group) *Group {
 func (g *Group) serves(want *Group) bool {
 	protocol := g.Protocol == want.Protocol || want.Protocol == alicloud.NLBTCPSSL && g.Protocol == alicloud.NLBTCP
 	version := want.AddressIPVersion == "" || strings.EqualFold(g.AddressIPVersion, want.AddressIPVersion)
-	return strings.EqualFold(g.Type, want.Type) && protocol && g.AnyPort == want.AnyPort && version
+	vpc := want.VPCID == "" || g.VPCID == "" || g.VPCID == want.VPCID
+	return strings.EqualFold(g.Type, want.Type) && protocol && g.AnyPort == want.AnyPort && version && vpc
 }
 
 // Registered reports whether a server with the address gets traffic in every group of the desired model in which it has to be.
@@ -202,7 +207,7 @@ func (m *Model) Clone() *Model {
 		return nil
 	}
 	c := *m
-	c.Groups, c.Listeners = slices.Clone(m.Groups), slices.Clone(m.Listeners)
+	c.Groups, c.Listeners, c.Strays = slices.Clone(m.Groups), slices.Clone(m.Listeners), slices.Clone(m.Strays)
 	for i := range c.Groups {
 		c.Groups[i].Servers = slices.Clone(c.Groups[i].Servers)
 	}

@@ -55,6 +55,9 @@ const (
 	TargetAccess       = "sg"
 )
 
+// TargetLeft is the target of steps on a load balancer that the Service has left, or on a listener there.
+func TargetLeft(id string) string { return "left:" + id }
+
 // TargetGroup is the target of steps on a server group. One of a port goes by its name, because it has no id before it is created; one
 // that no port has any more goes by its id.
 func TargetGroup(name string) string { return "group:" + name }
@@ -72,6 +75,8 @@ type Step struct {
 	// Needs are further targets that have to be there, and free.
 	Needs []string
 
+	// Of is the load balancer that the step is on, empty for that of the Service.
+	Of string
 	// What the step writes.
 	LoadBalancer alicloud.NLB
 	Want         Want
@@ -81,13 +86,18 @@ type Step struct {
 	Listener     Listener
 	Changes      alicloud.NLBListenerSettings
 	IDs          []string
-	Tags         []alicloud.Tag
-	Access       Access
-	Rules        []alicloud.SecurityRule
+	// Swaps are security groups that make room for those of IDs, if the two cannot be mixed.
+	Swaps  []string
+	Tags   []alicloud.Tag
+	Access Access
+	Rules  []alicloud.SecurityRule
 }
 
 // Locks are the targets that take no other write while the step's job is under way: a listener's jobs lock its load balancer.
 func (s *Step) Locks() []string {
+	if s.Of != "" {
+		return []string{s.Target, TargetLeft(s.Of)}
+	}
 	switch s.Op {
 	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener, OpAddCertificates, OpRemoveCertificates:
 		return []string{s.Target, TargetLoadBalancer}

@@ -118,7 +118,7 @@ func PodEndpoints(in Input) iter.Seq[discoveryv1.Endpoint] {
 			return
 		}
 		for _, slice := range in.Slices {
-			if slice.AddressType != in.Family {
+			if !in.counts(slice) {
 				continue
 			}
 			for i := range slice.Endpoints {

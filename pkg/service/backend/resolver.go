@@ -23,8 +23,9 @@ type Input struct {
 	Pods bool
 	// Local is externalTrafficPolicy Local: only nodes that run ready endpoints.
 	Local bool
-	// Family is the family of the endpoint addresses that count.
-	Family discoveryv1.AddressType
+	// Family is the family of the endpoint addresses that count; with BothFamilies those of IPv4 and IPv6 do.
+	Family       discoveryv1.AddressType
+	BothFamilies bool
 	// ControlPlane says whether control-plane nodes are backends.
 	ControlPlane ControlPlanePolicy
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
@@ -37,6 +38,11 @@ type Input struct {
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix
+}
+
+// counts reports whether the addresses of a slice are of a family that counts. Those of type FQDN never are.
+func (in Input) counts(slice *discoveryv1.EndpointSlice) bool {
+	return slice.AddressType == in.Family || in.BothFamilies && (slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6)
 }
 
 // Resolver is the only authority on the backends of a Service.
@@ -118,7 +124,7 @@ func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.End
 	seen := map[endpointKey]bool{}
 	endpoints := false
 	for _, slice := range r.in.Slices {
-		if slice.AddressType != r.in.Family || len(slice.Endpoints) == 0 {
+		if !r.in.counts(slice) || len(slice.Endpoints) == 0 {
 			continue
 		}
 		endpoints = true

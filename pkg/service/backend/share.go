@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,6 +52,21 @@ func CheckPort(port corev1.ServicePort) (found problem.Problem, ok bool) {
 	return problem.Newf(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port), false
 }
 
+// JoinedGroups returns the groups of others that ports join by the annotation vgroup-port, by port, the ports that it names twice, and what
+// the user has to know about it.
+func JoinedGroups(params annotation.Params, ports []corev1.ServicePort) (ids map[int32]string, twice []int32, problems []problem.Problem) {
+	ids, twice = annotation.VGroupsOf(params)
+	for _, port := range twice {
+		problems = append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.VGroupPort, port))
+	}
+	for _, port := range slices.Sorted(maps.Keys(ids)) {
+		if !slices.ContainsFunc(ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
+			problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no port %d", annotation.VGroupPort, ids[port], port, port))
+		}
+	}
+	return ids, twice, problems
+}
+
 // TargetPort is how the names of groups of pods spell the target port.
 func TargetPort(port corev1.ServicePort) string {
 	if text := port.TargetPort.String(); text != "0" && text != "" {
@@ -60,8 +77,12 @@ func TargetPort(port corev1.ServicePort) string {
 
 // Ineffective returns annotations that belong to another kind of backends.
 func (in Input) Ineffective() []problem.Problem {
-	if !in.Params.Has(annotation.BackendLabel) || !in.Pods {
-		return nil
+	var problems []problem.Problem
+	if in.Params.Has(annotation.BackendLabel) && in.Pods {
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType))
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType)}
+	if in.Params.Has(annotation.DefaultWeight) && in.Local && !in.Pods {
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight))
+	}
+	return problems
 }

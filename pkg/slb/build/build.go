@@ -61,7 +61,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.loadBalancer()
 	b.reuse()
 	b.unsupported()
-	b.otherModes()
+	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
 	b.joinGroups()
 	b.accessList()
 	b.chooseProtocols()
@@ -108,16 +108,6 @@ func (b *builder) unsupported() {
 	}
 	if params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && !b.in.ipv6Backends() {
 		b.problem(problem.ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", annotation.BackendIPVersion, annotation.BackendType, annotation.IPVersion)
-	}
-}
-
-// otherModes reports annotations that belong to another kind of backends.
-func (b *builder) otherModes() {
-	params := b.in.Params
-	local := b.in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
-	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
-	if params.Has(annotation.DefaultWeight) && local && !b.eni() {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight)
 	}
 }
 

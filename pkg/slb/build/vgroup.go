@@ -3,7 +3,6 @@ package build
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -18,16 +17,8 @@ func (b *builder) joinGroups() {
 	if !b.observed.Reused {
 		return
 	}
-	ids, twice := annotation.VGroupsOf(b.in.Params)
-	b.joinedTwice = sets.New(twice...)
-	for _, port := range twice {
-		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.VGroupPort, port)
-	}
-	for port, id := range ids {
-		if !slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
-			b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no port %d", annotation.VGroupPort, id, port, port)
-		}
-	}
+	ids, twice, problems := backend.JoinedGroups(b.in.Params, b.in.Service.Spec.Ports)
+	b.joinedTwice, b.problems = sets.New(twice...), append(b.problems, problems...)
 	b.joined = ids
 }
 

@@ -1,0 +1,141 @@
+package nlb
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// change is one change of a Service or of the cloud, and what comes of it.
+type change struct {
+	// do happens first; edit changes the Service after that.
+	do   func(w *world)
+	edit []func(*corev1.Service)
+	// writes are the calls that change something; refused ones end in their code. Nil compares nothing, none expects none.
+	writes []string
+	// serves are the listeners with their servers, nil compares nothing.
+	serves []string
+	// says are parts of events.
+	says []string
+	// fails says that the pass ends with an error that the API server's user sees.
+	fails bool
+	check func(t *testing.T, w *world)
+}
+
+var none = []string{}
+
+// golden is the life of one Service.
+type golden struct {
+	name    string
+	nodes   int
+	service []func(*corev1.Service)
+	cloud   func(*cloud.Config)
+	// before happens before the Service is there.
+	before  func(w *world)
+	changes []change
+	// restless says that a further pass is not quiet: something waits for its user or for time.
+	restless bool
+}
+
+// create are the writes of a Service with one port.
+var create = []string{"CreateLoadBalancer", "CreateServerGroup", "AddServersToServerGroup", "CreateListener"}
+
+func runGolden(t *testing.T, cases []golden) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var configs []func(*cloud.Config)
+			if c.cloud != nil {
+				configs = append(configs, c.cloud)
+			}
+			inWorld(t, func(t *testing.T, w *world) { c.run(t, w) }, configs...)
+		})
+	}
+}
+
+func (c *golden) run(t *testing.T, w *world) {
+	t.Helper()
+	for i := range c.nodes {
+		w.addNodes([]string{"n1", "n2", "n3", "n4"}[i])
+	}
+	if c.before != nil {
+		c.before(w)
+	}
+	w.calls()
+	for i := range c.changes {
+		step := &c.changes[i]
+		if step.do != nil {
+			step.do(w)
+			w.calls()
+		}
+		if i == 0 {
+			w.put(newService("web", append(slices.Clone(c.service), step.edit...)...))
+		} else if len(step.edit) > 0 {
+			w.change("web", step.edit...)
+		}
+		if err := w.try("web"); (err != nil) != step.fails {
+			t.Fatalf("change %d: %v", i, err)
+		}
+		step.verify(t, w, i)
+	}
+	if !c.restless {
+		w.quiet("web")
+	}
+}
+
+func (c *change) verify(t *testing.T, w *world, i int) {
+	t.Helper()
+	if got := writes(w.calls()); c.writes != nil && !slices.Equal(got, c.writes) {
+		t.Errorf("change %d: writes (-want +got):\n%s", i, cmp.Diff(c.writes, got))
+	}
+	if c.serves != nil {
+		if diff := cmp.Diff(c.serves, w.listeners(w.current("web"))); diff != "" {
+			t.Errorf("change %d: listeners (-want +got):\n%s", i, diff)
+		}
+	}
+	events := w.newEvents()
+	mustTell(t, events, c.says...)
+	if c.check != nil {
+		c.check(t, w)
+	}
+	w.calls()
+}
+
+// current is the load balancer that a Service says it is on.
+func (w *world) current(name string) string {
+	w.t.Helper()
+	return w.get(name).Labels["service.k8s.alibaba/loadbalancer-id"]
+}
+
+// edits are changes of a Service.
+func edits(changes ...func(*corev1.Service)) []func(*corev1.Service) { return changes }
+
+// ports sets the ports of a Service.
+func ports(ports ...corev1.ServicePort) func(*corev1.Service) {
+	return func(svc *corev1.Service) { svc.Spec.Ports = ports }
+}
+
+func tcpPort(port int32) corev1.ServicePort { return testkit.Port(port, corev1.ProtocolTCP) }
+func udpPort(port int32) corev1.ServicePort { return testkit.Port(port, corev1.ProtocolUDP) }
+
+// eni makes addresses of pods the backends.
+func eni(svc *corev1.Service) { testkit.Annotation(annotation.BackendType, "eni")(svc) }
+
+// podsOn puts a pod on each node, with the address of its interface.
+func podsOn(port corev1.ServicePort, nodes ...string) func(*world) {
+	return func(w *world) {
+		var items []string
+		for _, node := range nodes {
+			items = append(items, w.address(w.t.(*testing.T), node)+"@"+node) //nolint:forcetypeassert // it is one
+		}
+		w.putSlice(testkit.EndpointSlice("web", port, items...))
+	}
+}
