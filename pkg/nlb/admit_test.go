@@ -58,7 +58,7 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("n1")
-				id := w.byHand()
+				id := w.existing("by-hand")
 				w.listenerByHand(id, test.listener, testkit.InstanceOf("n1"), apiPort)
 				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
 				w.config.FindAPIServer = func() policy.APIServer { return test.known(lb) }

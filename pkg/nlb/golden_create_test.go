@@ -25,7 +25,7 @@ func (w *world) elasticAddress() string {
 func TestGoldenCreation(t *testing.T) {
 	t.Parallel()
 	two := edits(testkit.TCP(80))
-	runGolden(t, []golden{
+	runGolden(t, []life{
 		{name: "four ports, TCP and UDP on one number", nodes: 3, service: edits(ports(tcpPort(80), tcpPort(443), udpPort(80), udpPort(53))), changes: []change{{serves: []string{
 			"TCP:443 i-n1:30443=100 i-n2:30443=100 i-n3:30443=100", "TCP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100",
 			"UDP:53 i-n1:30053=100 i-n2:30053=100 i-n3:30053=100", "UDP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100",

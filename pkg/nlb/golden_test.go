@@ -18,8 +18,9 @@ type change struct {
 	// do happens first; edit changes the Service after that.
 	do   func(w *world)
 	edit []func(*corev1.Service)
-	// writes are the calls that change something; refused ones end in their code. Nil compares nothing, none expects none.
-	writes []string
+	// writes are the calls that change something, in any order: what does not depend on each other follows jobs as they end. Refused ones
+	// end in their code. Nil compares nothing, none expects none. order are those of them that have to follow one another.
+	writes, order []string
 	// serves are the listeners with their servers, nil compares nothing.
 	serves []string
 	// says are parts of events.
@@ -31,8 +32,8 @@ type change struct {
 
 var none = []string{}
 
-// golden is the life of one Service.
-type golden struct {
+// life is that of one Service.
+type life struct {
 	name    string
 	nodes   int
 	service []func(*corev1.Service)
@@ -47,7 +48,7 @@ type golden struct {
 // create are the writes of a Service with one port.
 var create = []string{"CreateLoadBalancer", "CreateServerGroup", "AddServersToServerGroup", "CreateListener"}
 
-func runGolden(t *testing.T, cases []golden) {
+func runGolden(t *testing.T, cases []life) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,7 +62,7 @@ func runGolden(t *testing.T, cases []golden) {
 	}
 }
 
-func (c *golden) run(t *testing.T, w *world) {
+func (c *life) run(t *testing.T, w *world) {
 	t.Helper()
 	for i := range c.nodes {
 		w.addNodes([]string{"n1", "n2", "n3", "n4"}[i])
@@ -93,8 +94,17 @@ func (c *golden) run(t *testing.T, w *world) {
 
 func (c *change) verify(t *testing.T, w *world, i int) {
 	t.Helper()
-	if got := writes(w.calls()); c.writes != nil && !slices.Equal(got, c.writes) {
-		t.Errorf("change %d: writes (-want +got):\n%s", i, cmp.Diff(c.writes, got))
+	got := writes(w.calls())
+	if diff := cmp.Diff(slices.Sorted(slices.Values(c.writes)), slices.Sorted(slices.Values(got))); c.writes != nil && diff != "" {
+		t.Errorf("change %d: writes (-want +got):\n%s", i, diff)
+	}
+	at := -1
+	for _, call := range c.order {
+		next := slices.Index(got, call)
+		if next <= at {
+			t.Errorf("change %d: writes %v, want the order %v", i, got, c.order)
+		}
+		at = next
 	}
 	if c.serves != nil {
 		if diff := cmp.Diff(c.serves, w.listeners(w.current("web"))); diff != "" {

@@ -97,7 +97,7 @@ func without(in backend.Input, addresses sets.Set[string]) []*discoveryv1.Endpoi
 	}
 	left := make([]*discoveryv1.EndpointSlice, 0, len(in.Slices))
 	for _, slice := range in.Slices {
-		if slice.AddressType == in.Family {
+		if in.Counts(slice) {
 			copied := *slice
 			copied.Endpoints = slices.DeleteFunc(slices.Clone(slice.Endpoints), func(endpoint discoveryv1.Endpoint) bool {
 				return backend.IsPodEndpoint(in, endpoint) && addresses.Has(endpoint.Addresses[0])

@@ -36,8 +36,9 @@ func (d *differ) listeners() {
 // placeListener creates a listener after it deleted those on its ports: the one that it replaces, nil for none, and those of gone. It
 // returns the rest of gone. On a port of any other listener it creates nothing.
 func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listener) []*model.Listener {
+	group := model.TargetGroup(want.Group) // an old listener serves until the group of the new one has its servers
 	if have != nil {
-		d.deleteListener(have)
+		d.deleteListener(have, group)
 	}
 	var needs []string
 	for i := range d.actual.Listeners {
@@ -49,7 +50,7 @@ func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listene
 			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%q)", want.Ports(), other.ID, model.Text(other.Description))
 			return gone
 		}
-		d.deleteListener(other)
+		d.deleteListener(other, group)
 		needs = append(needs, model.TargetListener(other.Key()))
 		gone = slices.DeleteFunc(gone, func(l *model.Listener) bool { return l == other })
 	}
@@ -136,8 +137,8 @@ func (d *differ) createListener(want *model.Listener, needs []string) {
 	d.certificates(want, &model.Listener{NLBListener: want.NLBListener})
 }
 
-func (d *differ) deleteListener(have *model.Listener) {
-	d.step(model.Step{Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have})
+func (d *differ) deleteListener(have *model.Listener, needs ...string) {
+	d.step(model.Step{Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have, Needs: needs})
 }
 
 // certificates compares the additional certificates of a TCPSSL listener. Those that a human added stay.

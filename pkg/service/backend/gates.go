@@ -118,7 +118,7 @@ func PodEndpoints(in Input) iter.Seq[discoveryv1.Endpoint] {
 			return
 		}
 		for _, slice := range in.Slices {
-			if !in.counts(slice) {
+			if !in.Counts(slice) {
 				continue
 			}
 			for i := range slice.Endpoints {

@@ -40,8 +40,8 @@ type Input struct {
 	Blocks []netip.Prefix
 }
 
-// counts reports whether the addresses of a slice are of a family that counts. Those of type FQDN never are.
-func (in Input) counts(slice *discoveryv1.EndpointSlice) bool {
+// Counts reports whether the addresses of a slice are of a family that counts. Those of type FQDN never are.
+func (in Input) Counts(slice *discoveryv1.EndpointSlice) bool {
 	return slice.AddressType == in.Family || in.BothFamilies && (slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6)
 }
 
@@ -124,7 +124,7 @@ func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.End
 	seen := map[endpointKey]bool{}
 	endpoints := false
 	for _, slice := range r.in.Slices {
-		if !r.in.counts(slice) || len(slice.Endpoints) == 0 {
+		if !r.in.Counts(slice) || len(slice.Endpoints) == 0 {
 			continue
 		}
 		endpoints = true
