@@ -43,35 +43,49 @@ func TestAdmissionPolicy(t *testing.T) {
 		}
 		return ""
 	})
-	page, err := os.ReadFile(root + "/docs/reference/annotations.md")
+	s.judges("annotations.md", "alibabacloud.com/clb")
+	s.judges("annotations-nlb.md", "alibabacloud.com/nlb")
+	s.leavesOthersAlone()
+	s.letsOldValuesStand()
+}
+
+// judges asks about every annotation of a reference page, on a Service of a class.
+func (s *sandbox) judges(file, class string) {
+	s.Helper()
+	page, err := os.ReadFile(root + "/docs/reference/" + file)
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	rows := annotationRow.FindAllStringSubmatch(string(page), -1)
-	if len(rows) < 60 {
-		t.Fatalf("the reference page has %d rows", len(rows))
+	if len(rows) < 50 {
+		s.Fatalf("%s has %d rows", file, len(rows))
 	}
 	for _, row := range rows {
 		name := row[1]
-		example := exampleOf(t, row[2])
-		if err := s.apply(service(example...)); err != nil || !slices.Contains(example, annotationPrefix+name) {
-			t.Errorf("%s: the example %q is refused or lacks it: %v", name, example, err)
+		example := exampleOf(s.T, row[2])
+		if err := s.apply(ofClass(class, example...)); err != nil || !slices.Contains(example, annotationPrefix+name) {
+			s.Errorf("%s: the example %q is refused or lacks it: %v", name, example, err)
 		}
 		for _, prefix := range []string{annotationPrefix, olderPrefix} {
-			err := s.apply(service(prefix+name, refused))
+			err := s.apply(ofClass(class, prefix+name, refused))
 			if slices.Contains(anything, name) {
 				if err != nil {
-					t.Errorf("%s: %v", name, err)
+					s.Errorf("%s: %v", name, err)
 				}
 				continue
 			}
 			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), prefix+name+`: "`+refused+`" is not accepted; accepted: `) {
-				t.Errorf("%s: %v, want a refusal that names key, value and what is accepted", name, err)
+				s.Errorf("%s: %v, want a refusal that names key, value and what is accepted", name, err)
 			}
 		}
 	}
-	s.leavesOthersAlone()
-	s.letsOldValuesStand()
+}
+
+// ofClass is [service] with a class.
+func ofClass(class string, annotations ...string) *corev1.Service {
+	svc := service(annotations...)
+	svc.Spec.LoadBalancerClass = &class
+	return svc
 }
 
 // exampleOf returns the annotations of a cell, each followed by its value.

@@ -30,7 +30,7 @@ var settings = map[string][]string{
 	"global with key": {"cloudConfig.global.region=cn-hangzhou", "credentials.accessKeyID=id", "credentials.accessKeySecret=secret"},
 	"key secret":      {"credentials.secretName=key", "credentials.secretIDKey=id", "credentials.secretSecretKey=secret"},
 	"rrsa":            {"credentials.rrsa.enabled=true", "credentials.rrsa.roleARN=acs:ram::1:role/ccm", "credentials.rrsa.oidcProviderARN=acs:ram::1:oidc-provider/k"},
-	"endpoints":       {"endpoints.ecs=ecs.example.com", "endpoints.slb=slb.example.com:8443", "endpoints.vpc=https://vpc.example.com", "endpoints.sts=sts.example.com", "endpoints.metadata=http://10.0.0.1"},
+	"endpoints":       {"endpoints.ecs=ecs.example.com", "endpoints.slb=slb.example.com:8443", "endpoints.nlb=nlb.example.com", "endpoints.vpc=https://vpc.example.com", "endpoints.sts=sts.example.com", "endpoints.metadata=http://10.0.0.1"},
 	"extras":          {"extraArgs[0]=--v=4", "extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy:3128", "podLabels.a=b", "podAnnotations.c=d", "resources.limits.memory=1Gi"},
 	"metrics":         {"metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=p", "metrics.readers[0].name=prometheus", "metrics.readers[0].namespace=monitoring"},
 	"certificate":     {"metrics.serviceMonitor.enabled=true", "serving.tlsSecretName=ccm-tls"},
@@ -40,6 +40,7 @@ var settings = map[string][]string{
 		"admissionPolicy.restrictions[0].name=a", "admissionPolicy.restrictions[0].namespaceSelector.matchLabels.team=a", "admissionPolicy.restrictions[0].annotations={loadbalancer-id,loadbalancer-spec}",
 		"admissionPolicy.restrictions[1].name=b", "admissionPolicy.restrictions[1].namespaceSelector.matchLabels.team=b", "admissionPolicy.restrictions[1].addressTypes={intranet}", "admissionPolicy.restrictions[1].action=Warn",
 	},
+	"no NLB":      {"nlb.enabled=false"},
 	"no budget":   {"podDisruptionBudget.enabled=false"},
 	"initializer": {"initializer.enabled=true", "initializer.image.tag=v9"},
 	"initializer, jobs": {

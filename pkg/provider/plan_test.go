@@ -11,11 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
 // planned returns the plan of a cluster with the objects, made by a provider that is wired like the real one.
 func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
+	t.Helper()
+	return plannedWith(t, server, Settings{}, objects...)
+}
+
+// plannedWith does the same with settings of the command line.
+func plannedWith(t *testing.T, server cloudServer, settings Settings, objects ...runtime.Object) Plan {
 	t.Helper()
 	cidrs, err := vpcroute.ParseClusterCIDRs("10.244.0.0/16")
 	if err != nil {
@@ -24,7 +32,8 @@ func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
 	config := keys
 	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
 	cloud := New(config, server.environment(""))
-	cloud.Configure(Settings{ClusterCIDRs: cidrs})
+	settings.ClusterCIDRs = cidrs
+	cloud.Configure(settings)
 	kube := allowing(true, objects...)
 	if err = cloud.Connect(t.Context(), kube); err != nil {
 		t.Fatal(err)
@@ -72,6 +81,35 @@ func TestPlan(t *testing.T) {
 	for _, call := range server.Calls(0) {
 		if call.Kind == "write" {
 			t.Errorf("planning wrote: %s", call.Action)
+		}
+	}
+}
+
+// TestPlanOfProducts: each Service is planned by the product that it asks for, and not at all where that product is switched off.
+func TestPlanOfProducts(t *testing.T) {
+	t.Parallel()
+	zones := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
+	classic, network := testkit.Service("classic", testkit.TCP(80)), testkit.Service("network", testkit.TCP(80), testkit.Class(nlb.Class), zones)
+	const ofCLB, ofNLB = "Service default/classic\n  create load balancer", "Service default/network\n  create NLB"
+	for name, test := range map[string]struct {
+		settings     Settings
+		want, absent []string
+	}{
+		"both":        {want: []string{ofCLB, ofNLB}},
+		"without NLB": {settings: Settings{WithoutNLB: true}, want: []string{ofCLB}, absent: []string{"network"}},
+		"without CLB": {settings: Settings{WithoutCLB: true}, want: []string{ofNLB}, absent: []string{"classic"}},
+		"neither":     {settings: Settings{WithoutCLB: true, WithoutNLB: true}, want: []string{"Nothing would be written."}},
+	} {
+		text := plannedWith(t, startCloud(t), test.settings, classic, network).String()
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the plan does not say %q:\n%s", name, want, text)
+			}
+		}
+		for _, absent := range test.absent {
+			if strings.Contains(text, absent) {
+				t.Errorf("%s: the plan says %q:\n%s", name, absent, text)
+			}
 		}
 	}
 }

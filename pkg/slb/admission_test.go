@@ -38,7 +38,7 @@ func TestAdmissionPolicyJudgesLikeTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := base.StoredExpressionsEnv()
-	for _, row := range admissionRows() {
+	for _, row := range append(withBackendType(annotation.Table()), annotation.NLBTable()...) {
 		expression := celRule(t, row.Value, "value.trim()")
 		ast, issues := env.Compile(expression)
 		if issues.Err() != nil {
@@ -70,7 +70,8 @@ var oddValues = []string{
 	"1.2.3.4", "01.2.3.4", "256.1.1.1", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.4:80", "web.example.com", "Web.example.com", "web_1.example.com", "web..com", "-web.com",
 	strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 127) + "a",
 	"lb-1", "lb-", "nlb-1", "vsw-1", "rg-1", "acl-1,acl-2", "acl-1,acl-1", "http:80,https:443", "http:80, https:443", "tcp:0", "sctp:1", "80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",
-	"http_2xx,http_3xx", "/", "/a b", "/" + strings.Repeat("a", 79), "/" + strings.Repeat("a", 80), "$_ip", "web", "1web", "网站", "*.example.com:cert-1", "A.example.com:cert-1,a.example.com:cert-2", "a.b:c,c.d:c", "a.b:c, c.d:c ", "a.b:", ":c", "a:c", "a.b:c:d",
+	"http_2xx,http_3xx", "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2", "cn-hangzhou-a:vsw-1::eip-1, cn-hangzhou-b:vsw-2:10.0.0.9", "cn-hangzhou-a", "nlb-1", "sgp-1:80", "sg-1,sg-2", "sg-1, sg-1",
+	"80-400:80", "400:80", "tcpssl:443", "TCPSSL:443", "cbwp-1", "DualStack", "dualstack", "tls-x", "$SERVER_IP", "http1only", "/", "/a b", "/" + strings.Repeat("a", 79), "/" + strings.Repeat("a", 80), "$_ip", "web", "1web", "网站", "*.example.com:cert-1", "A.example.com:cert-1,a.example.com:cert-2", "a.b:c,c.d:c", "a.b:c, c.d:c ", "a.b:", ":c", "a:c", "a.b:c:d",
 	strings.Repeat("a", 77) + ".bc:d", strings.Repeat("a", 78) + ".bc:d", "1.a:c,2.a:c,3.a:c,4.a:c,5.a:c,6.a:c,7.a:c,8.a:c,9.a:c,10.a:c,11.a:c",
 }
 
@@ -82,9 +83,37 @@ func bounds(v annotation.Value) []string {
 	return append(texts, v.Also)
 }
 
-// admissionRows are the annotations with a value that can be judged by itself.
-func admissionRows() []annotation.Row {
-	return append(annotation.Table(), annotation.Row{Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{alicloud.BackendECS, alicloud.BackendENI}}})
+// admitted is a product whose annotations a policy judges.
+type admitted struct {
+	// policy is the name of the policy, and served a condition of CEL that holds for the Services of the product.
+	policy, served string
+	rows           []annotation.Row
+}
+
+// admittedProducts are all products. A Service without a class that the annotation loadbalancer-type may give to another product is left to
+// the program: the policy does not know its feature gate.
+func admittedProducts() []admitted {
+	const class = "object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[2]s'"
+	tunnelled, typed := celList(keysOf(annotation.TunnelType)), celList(keysOf(annotation.Type))
+	clb := fmt.Sprintf(class+"\n      && object.metadata.?annotations['%[3]s'].orValue('') == ''\n      && !%[4]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')"+
+		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", Class, Class, service.AnnotationClass, tunnelled, typed)
+	nlb := fmt.Sprintf(class+"\n      && !%[3]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')", "", classOfNLB, tunnelled)
+	return []admitted{
+		{"cloud-controller-manager-annotations", clb, withBackendType(annotation.Table())},
+		{"cloud-controller-manager-annotations-nlb", nlb, withBackendType(annotation.NLBTable())},
+	}
+}
+
+// classOfNLB is the class of Services with an NLB, whose engine this package may not import.
+const classOfNLB = "alibabacloud.com/nlb"
+
+func keysOf(suffix annotation.Suffix) []string {
+	return []string{annotation.Prefixes[0] + string(suffix), annotation.Prefixes[1] + string(suffix)}
+}
+
+// withBackendType are the annotations with a value that can be judged by itself.
+func withBackendType(rows []annotation.Row) []annotation.Row {
+	return append(slices.Clone(rows), annotation.Row{Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{alicloud.BackendECS, alicloud.BackendENI}}})
 }
 
 // celRule is parse in CEL: whether the expression text, a string without surrounding space, is accepted.
@@ -177,17 +206,17 @@ type admissionGroup struct {
 	keys          []string
 }
 
-func admissionGroups(t *testing.T) []admissionGroup {
+func admissionGroups(t *testing.T, rows []annotation.Row) []admissionGroup {
 	t.Helper()
 	var groups []admissionGroup
-	for _, row := range admissionRows() {
+	for _, row := range rows {
 		if row.Value.Pattern == anything {
 			continue
 		}
 		rule := celRule(t, row.Value, "variables.annotations[k].trim()")
 		keys := []string{string(row.Suffix)}
 		if row.Suffix != annotation.BackendType {
-			keys = []string{annotation.Prefixes[0] + string(row.Suffix), annotation.Prefixes[1] + string(row.Suffix)}
+			keys = keysOf(row.Suffix)
 		}
 		i := slices.IndexFunc(groups, func(g admissionGroup) bool { return g.rule == rule && g.accepts == row.Value.Accepts() })
 		if i < 0 {
@@ -199,30 +228,41 @@ func admissionGroups(t *testing.T) []admissionGroup {
 	return groups
 }
 
-// renderAdmissionPolicy returns the chart's template. Rules that several annotations share stand in it once.
+// renderAdmissionPolicy returns the chart's template.
 func renderAdmissionPolicy(t *testing.T) string {
 	t.Helper()
+	var policies []string
+	for _, product := range admittedProducts() {
+		policies = append(policies, renderPolicyOf(t, product))
+	}
+	return admissionBegin + strings.Join(policies, "---\n") + "{{- end }}\n"
+}
+
+// renderPolicyOf returns the policy of a product. Rules that several annotations share stand in it once.
+func renderPolicyOf(t *testing.T, product admitted) string {
+	t.Helper()
 	var variables, validations strings.Builder
-	for i, group := range admissionGroups(t) {
+	for i, group := range admissionGroups(t, product.rows) {
 		fmt.Fprintf(&variables, "  - name: bad%d\n    expression: >-\n      variables.changed.filter(k, k in %s\n      && !(%s))\n", i, celList(group.keys), group.rule)
 		fmt.Fprintf(&validations, "  - expression: size(variables.bad%[1]d) == 0\n    messageExpression: >-\n      variables.bad%[1]d.map(k, k + ': \"' + variables.annotations[k] + '\"').join(', ')\n      + %[2]s\n",
 			i, celString(" is not accepted; accepted: "+group.accepts))
 	}
-	text := fmt.Sprintf(admissionTemplate, Class, service.AnnotationClass, celList([]string{annotation.Prefixes[0] + string(annotation.TunnelType), annotation.Prefixes[1] + string(annotation.TunnelType)}),
-		celString(annotation.Prefixes[0]), celString(annotation.Prefixes[1]), variables.String(), validations.String())
+	text := fmt.Sprintf(admissionTemplate, product.policy, product.served, celString(annotation.Prefixes[0]), celString(annotation.Prefixes[1]), variables.String(), validations.String())
 	if rest := strings.ReplaceAll(text, "{{- ", ""); strings.Count(rest, "{{") != strings.Count(admissionTemplate, "{{")-strings.Count(admissionTemplate, "{{- ") {
 		t.Fatal("an expression holds {{, which Helm would read as its own")
 	}
 	return text
 }
 
-// admissionTemplate takes the class, the class annotation, the keys of the tunnel annotation, both prefixes, variables and validations.
-const admissionTemplate = `{{- /* Generated by make generate from the table of annotations in pkg/slb. */ -}}
+const admissionBegin = `{{- /* Generated by make generate from the tables of annotations in pkg/service/annotation. */ -}}
 {{- if and .Values.admissionPolicy.enabled (semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version) -}}
-apiVersion: admissionregistration.k8s.io/v1
+`
+
+// admissionTemplate takes the name, the condition, both prefixes, variables and validations.
+const admissionTemplate = `apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
-  name: cloud-controller-manager-annotations
+  name: %[1]s
   labels: {{- include "ccm.labels" . | nindent 4 }}
 spec:
   # The manager judges the values again, so nothing is lost where this policy cannot be evaluated.
@@ -236,9 +276,7 @@ spec:
   matchConditions:
   - name: served
     expression: >-
-      object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[1]s'
-      && object.metadata.?annotations['%[2]s'].orValue('') == ''
-      && !%[3]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')
+      %[2]s
   # Its finalizers must go, whatever its annotations say.
   - name: not-being-deleted
     expression: "!has(object.metadata.deletionTimestamp)"
@@ -254,16 +292,15 @@ spec:
     expression: >-
       variables.annotations.filter(k, !(k in variables.before && variables.before[k] == variables.annotations[k])
       && variables.annotations[k].trim() != ''
-      && !(k.startsWith(%[5]s) && variables.annotations[?(%[4]s + k.substring(size(%[5]s)))].orValue('').trim() != ''))
-%[6]s  validations:
-%[7]s---
+      && !(k.startsWith(%[4]s) && variables.annotations[?(%[3]s + k.substring(size(%[4]s)))].orValue('').trim() != ''))
+%[5]s  validations:
+%[6]s---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
 metadata:
-  name: cloud-controller-manager-annotations
+  name: %[1]s
   labels: {{- include "ccm.labels" . | nindent 4 }}
 spec:
-  policyName: cloud-controller-manager-annotations
+  policyName: %[1]s
   validationActions: [{{ .Values.admissionPolicy.action }}]
-{{- end }}
 `
