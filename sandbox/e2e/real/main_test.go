@@ -19,6 +19,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // Deadlines are generous: the machine may be compiling something else.
@@ -90,9 +93,13 @@ func start() (stop func() error, err error) {
 		return stop, err
 	}
 	sandbox.dir = filepath.Join(parent, "sandbox")
+	config := filepath.Join(parent, "emulator.yaml")
+	if err := writeCloud(config); err != nil {
+		return stop, err
+	}
 	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), "up", "--dir", sandbox.dir, "--node-kind", "real",
 		"--nodes", fmt.Sprint(nodeCount), "--on-premises", "1", "--virtual-nodes", "1", "--pod-cidr", podCIDR,
-		"--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
+		"--emulator-config", config, "--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
@@ -108,7 +115,7 @@ func start() (stop func() error, err error) {
 			err = nil
 		}
 		// The sandbox removes its directory, and this fails when it has not.
-		return errors.Join(err, cmd.Wait(), os.Remove(parent))
+		return errors.Join(err, cmd.Wait(), os.Remove(config), os.Remove(parent))
 	}
 	if err := awaitReady(stdout); err != nil {
 		return stop, err
@@ -118,13 +125,27 @@ func start() (stop func() error, err error) {
 		return stop, err
 	}
 	sandbox.url = strings.TrimSpace(string(url))
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig())
+	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig())
 	if err != nil {
 		return stop, err
 	}
-	config.QPS = -1 // the tests look often
-	sandbox.client, err = kubernetes.NewForConfig(config)
+	rest.QPS = -1 // the tests look often
+	sandbox.client, err = kubernetes.NewForConfig(rest)
 	return stop, err
+}
+
+// thirdVSwitch is in a zone in which no machine is.
+const thirdVSwitch = "vsw-c"
+
+// writeCloud writes the built-in cloud with the third vSwitch.
+func writeCloud(path string) error {
+	config := cloud.DefaultConfig()
+	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: thirdVSwitch, VPCID: config.VPCs[0].ID, Zone: "cn-hangzhou-c", CIDR: "10.3.0.0/16"})
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
 }
 
 func kubeconfig() string { return filepath.Join(sandbox.dir, "kubeconfig") }
