@@ -24,6 +24,11 @@ BENCH_STEADY ?= 5m
 NODES ?= light
 DEMO_OUTPUT ?= table
 
+# need(PROGRAM,PACKAGE) fails with one line if a program is missing.
+define need
+@command -v $(1) >/dev/null || { echo "make $@: the program $(1) is missing: install it, for example with 'apt-get install $(2)' or 'brew install $(2)'" >&2; exit 1; }
+endef
+
 .PHONY: help
 help: ## List all targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +43,7 @@ build: ## Build the programs into bin/
 # cache (-count=1), because go test does not notice that a program has changed.
 .PHONY: test
 test: build ## Run the unit tests with the race detector, then the end-to-end tests in the sandbox
+	$(call need,cc,gcc)
 	$(GO) test -race ./...
 	cd hack/image && $(STATIC) $(GO) test ./...
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -count=1 .
@@ -50,6 +56,7 @@ chart-test: build ## Test the chart with Helm 3 and 4: render it, validate it wi
 
 .PHONY: test-browser
 test-browser: ## Test the emulator's console in headless Chromium (needs the program chromium)
+	$(call need,chromium,chromium)
 	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console
 
 .PHONY: test-kruise
@@ -76,6 +83,7 @@ e2e-k8s: build ## Run the load balancer specs of Kubernetes on real machines (SP
 
 .PHONY: soak
 soak: ## Change 200 Services for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
+	$(call need,cc,gcc)
 	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoak$$' ./pkg/slb -soak.real -soak.for=10m -soak.services=200 -soak.pace=200ms $(SOAK_ARGS)
 
 .PHONY: demo
@@ -91,6 +99,8 @@ bench: ## Measure figures and compare them with their goals (BENCH=emulator|even
 
 .PHONY: shellcheck
 shellcheck: ## Check the shell scripts, except copies of users' scripts in testdata
+	$(call need,shellcheck,shellcheck)
+	$(call need,git,git)
 	shellcheck $$(git ls-files '*.sh' ':!*/testdata/*') .ci/run
 
 .PHONY: lint

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/buildinfo"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -35,6 +36,7 @@ type flags struct {
 	listen, config, journal string
 	certificate, key        string
 	options                 emulator.Options
+	version                 bool
 }
 
 func parse(args []string) (flags, error) {
@@ -50,6 +52,7 @@ func parse(args []string) (flags, error) {
 	set.StringVar(&f.options.Snapshot, "snapshot", "", "file to restore all resources from at the start, and to save them to at the end")
 	set.StringVar(&f.certificate, "tls-cert", "", "PEM file of a certificate, to serve HTTPS instead of HTTP (with --tls-key)")
 	set.StringVar(&f.key, "tls-key", "", "PEM file of the private key of the certificate")
+	set.BoolVar(&f.version, "version", false, "print the version and exit")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -73,6 +76,10 @@ func parse(args []string) (flags, error) {
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	f, err := parse(args)
 	if err != nil {
+		return err
+	}
+	if f.version {
+		_, err = fmt.Fprintln(out, buildinfo.Line("alicloud-emulator", buildinfo.Version()))
 		return err
 	}
 	if f.journal != "" {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -93,5 +94,13 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := os.Stat(snapshot); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"--version"}, &out); err != nil || !regexp.MustCompile(`^alicloud-emulator v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(out.String()) {
+		t.Errorf("%v, %q", err, out.String())
 	}
 }

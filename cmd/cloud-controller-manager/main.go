@@ -21,6 +21,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // metrics of the API server client
 	_ "k8s.io/component-base/metrics/prometheus/version"  // the build version as a metric
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/buildinfo"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
@@ -50,7 +51,10 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
 		"The commands \"plan\", \"orphans\" and \"doctor\" only read: plan prints what the manager would write, orphans lists resources that no\n" +
-		"Service owns, and doctor diagnoses the installation."
+		"Service owns, and doctor diagnoses the installation. They also find the cluster by KUBECONFIG.\n\nCommands:"
+	for _, r := range reporters() {
+		command.Long += fmt.Sprintf("\n  %-8s %s", r.use, r.short)
+	}
 	command.PostRun = func(*cobra.Command, []string) { start.election.resign() }
 	for _, r := range reporters() {
 		command.AddCommand(newReportCommand(command, opts, start, r))
@@ -65,7 +69,11 @@ func run(command *cobra.Command, opts *options.CloudControllerManagerOptions) in
 	reported := false
 	stock := command.RunE
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		reported = true // from here on the stock app prints its errors itself
+		reported = true                                   // from here on the stock app prints its errors itself
+		if cmd.Flag("version").Value.String() == "true" { // the stock text is that of Kubernetes
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Line("cloud-controller-manager", buildinfo.Version()))
+			return err
+		}
 		translateOldFlags(opts)
 		return stock(cmd, args)
 	}

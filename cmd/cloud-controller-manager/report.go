@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/names"
@@ -90,6 +94,9 @@ func readCluster(ctx context.Context, opts *options.CloudControllerManagerOption
 // complete returns the manager's configuration, but serves nothing: a manager may be running on this host and hold the port.
 func complete(opts *options.CloudControllerManagerOptions) (*config.CompletedConfig, error) {
 	translateOldFlags(opts)
+	if err := findCluster(opts); err != nil {
+		return nil, err
+	}
 	opts.SecureServing.BindPort = 0
 	made, err := opts.Config(app.ControllerNames(constructors()), app.ControllersDisabledByDefault.List(),
 		names.CCMControllerAliases(), app.AllWebhooks, app.DisabledByDefaultWebhooks)
@@ -97,6 +104,19 @@ func complete(opts *options.CloudControllerManagerOptions) (*config.CompletedCon
 		return nil, err
 	}
 	return made.Complete(), nil
+}
+
+// findCluster uses KUBECONFIG unless a flag names the cluster, as users expect of a command on their machine.
+func findCluster(opts *options.CloudControllerManagerOptions) error {
+	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(file string) bool { return file == "" })
+	if len(files) == 0 || opts.Master != "" || opts.Generic.ClientConnection.Kubeconfig != "" {
+		return nil
+	}
+	if len(files) > 1 {
+		return fmt.Errorf("KUBECONFIG names %d files, accepted: one file, or --kubeconfig", len(files))
+	}
+	opts.Generic.ClientConnection.Kubeconfig = files[0]
+	return nil
 }
 
 func printReport(stdout io.Writer, made report, output string) error {

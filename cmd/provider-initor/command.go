@@ -10,6 +10,7 @@ import (
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/buildinfo"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
@@ -33,6 +34,8 @@ const initName = "init"
 // that is itself called init has no subcommands.
 func newRootCommand(name string) *cobra.Command {
 	root := newInitCommand(name)
+	root.Version = buildinfo.Version()
+	root.SetVersionTemplate(buildinfo.Line("provider-initor", root.Version) + "\n")
 	if name != initName {
 		root.AddCommand(newInitCommand(initName), newRunCommand(), newStatusCommand(), newManifestCommand(), newCheckCommand())
 	}

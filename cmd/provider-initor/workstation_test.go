@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -180,5 +181,15 @@ func TestInitSucceedsWithoutAReader(t *testing.T) {
 	}
 	if code, output := program(t, "init", env); code != 0 || server.providerID() != "cn-hangzhou.i-1" {
 		t.Errorf("exit code %d, want the node set and 0; output:\n%s", code, output)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"provider-initor", "init"} {
+		code, output := program(t, name, nil, "--version")
+		if code != 0 || !regexp.MustCompile(`^provider-initor v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(output) {
+			t.Errorf("%s: exit code %d, %q", name, code, output)
+		}
 	}
 }

@@ -59,7 +59,10 @@ func TestDocs(t *testing.T) {
 				s.command(block[1])
 				k.sync()
 			}
-			if name == "docs/how-to/migrate.md" { // the page ends where the old manager's manifest is applied again
+			if name == "docs/how-to/migrate.md" { // the page ends where the old manager is there again
+				if diff := cmp.Diff(s.vendor, s.vendorObjects()); diff != "" {
+					t.Errorf("the way back changes the objects of the official CCM (-before +after):\n%s", diff)
+				}
 				s.official().stop(t)
 			}
 		})
@@ -146,6 +149,7 @@ func officialManager(s *sandbox, _ *kubelet) {
 	s.official().stop(s.T)
 	// What only the official CCM writes: by this label it sees that a Service has not changed.
 	s.must(`kubectl patch service web --subresource status --patch '{"metadata":{"labels":{"service.beta.kubernetes.io/hash":"96f1f447bd09ba7db652c888f47f01e67d52c4e6279a9ce3431a9168"}}}'`)
+	s.vendor = s.vendorObjects()
 	cloud, service := s.cloudOf(), s.serviceOf("web")
 	s.ask(http.MethodDelete, "calls", nil)
 	s.Cleanup(func() {
@@ -168,6 +172,15 @@ func officialManager(s *sandbox, _ *kubelet) {
 			s.Error("nobody has called the cloud")
 		}
 	})
+}
+
+// vendorObjects is what counts of the objects of the official CCM.
+func (s *sandbox) vendorObjects() string {
+	s.Helper()
+	return s.must("kubectl --namespace kube-system get -o go-template='{{range .items}}{{.kind}} {{.metadata.name}} {{.rules}} {{.roleRef}} {{.subjects}} {{with .spec}}{{.template.spec}}{{end}}{{\"\\n\"}}{{end}}'" +
+		" daemonset/cloud-controller-manager serviceaccount/cloud-controller-manager clusterrole/system:cloud-controller-manager" +
+		" clusterrolebinding/system:cloud-controller-manager clusterrolebinding/system:shared-informers clusterrolebinding/system:cloud-node-controller" +
+		" clusterrolebinding/system:pvl-controller clusterrolebinding/system:route-controller")
 }
 
 // cloudOf is what managers make in the cloud: load balancers with all that belongs to them, and route tables.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -118,5 +119,34 @@ func TestCustomResources(t *testing.T) {
 	}
 	if seen != 2 {
 		t.Errorf("saw %d custom resources, want 2", seen)
+	}
+}
+
+// TestTheDoctorRunsWhereTheManagerDoes: elsewhere its pod could not be scheduled, or would check another network.
+func TestTheDoctorRunsWhereTheManagerDoes(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"placement", "daemon set", "one replica", "no budget"} {
+		got := run(t.Context(), t, nil, tool(t, helm4), append([]string{"template", "ccm", chartDir, "--kube-version", kubernetesVersions[0]}, arguments(settings[setting])...)...)
+		var doctor, manager corev1.PodSpec
+		for _, document := range documents(t, got.stdout) {
+			var w workload
+			if err := yaml.Unmarshal([]byte(document), &w); err != nil {
+				continue // another kind, whose spec has another form
+			}
+			if w.Kind == "Pod" {
+				doctor = w.Spec.PodSpec
+			} else if len(w.Spec.Template.Spec.Containers) > 0 {
+				manager = w.Spec.Template.Spec
+			}
+		}
+		if doctor.Affinity == nil || manager.Affinity == nil {
+			t.Fatalf("%s: the manifests lack the pod of the doctor or of the manager", setting)
+		}
+		place := func(spec corev1.PodSpec) []any {
+			return []any{spec.NodeSelector, spec.Tolerations, spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}
+		}
+		if diff := cmp.Diff(place(manager), place(doctor)); diff != "" {
+			t.Errorf("%s: the doctor's pod runs elsewhere (-manager +doctor):\n%s", setting, diff)
+		}
 	}
 }

@@ -38,6 +38,8 @@ type sandbox struct {
 	checkout string
 	client   kubernetes.Interface
 	config   *rest.Config
+	// vendor are the objects of the official CCM before it is replaced.
+	vendor string
 }
 
 // process is a program that runs beside the test.

@@ -21,43 +21,7 @@ spec:
   dnsPolicy: Default
   {{- end }}
   priorityClassName: {{ .Values.priorityClassName }}
-  # Until this program has run, every node has the uninitialized taint, and nodes without routes are not ready.
-  tolerations:
-  - key: node.cloudprovider.kubernetes.io/uninitialized
-    operator: Exists
-    effect: NoSchedule
-  - key: node-role.kubernetes.io/control-plane
-    operator: Exists
-  - key: node-role.kubernetes.io/master
-    operator: Exists
-  - key: node.kubernetes.io/not-ready
-    operator: Exists
-  - key: node.kubernetes.io/network-unavailable
-    operator: Exists
-    effect: NoSchedule
-  {{- with .Values.tolerations }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-  {{- with .Values.nodeSelector }}
-  nodeSelector: {{- toYaml . | nindent 4 }}
-  {{- end }}
-  affinity:
-    nodeAffinity:
-      requiredDuringSchedulingIgnoredDuringExecution:
-        nodeSelectorTerms:
-        {{- if eq (include "ccm.nodes" .) "require" }}
-        - matchExpressions:
-          - key: node-role.kubernetes.io/control-plane
-            operator: Exists
-          {{- include "ccm.inTheCloud" . | nindent 10 }}
-        - matchExpressions:
-          - key: node-role.kubernetes.io/master
-            operator: Exists
-          {{- include "ccm.inTheCloud" . | nindent 10 }}
-        {{- else }}
-        - matchExpressions:
-          {{- include "ccm.inTheCloud" . | nindent 10 }}
-        {{- end }}
+  {{- include "ccm.placement" . | nindent 2 }}
       {{- if eq (include "ccm.nodes" .) "prefer" }}
       preferredDuringSchedulingIgnoredDuringExecution:
       - weight: 100
@@ -108,6 +72,47 @@ spec:
     resources: {{- toYaml .Values.resources | nindent 6 }}
   volumes:
   {{- include "ccm.volumes" . | nindent 2 }}
+{{- end -}}
+
+{{- /* ccm.placement is where the manager and the test of the release can run. The rest of the affinity follows it. */ -}}
+{{- define "ccm.placement" -}}
+# Until this program has run, every node has the uninitialized taint, and nodes without routes are not ready.
+tolerations:
+- key: node.cloudprovider.kubernetes.io/uninitialized
+  operator: Exists
+  effect: NoSchedule
+- key: node-role.kubernetes.io/control-plane
+  operator: Exists
+- key: node-role.kubernetes.io/master
+  operator: Exists
+- key: node.kubernetes.io/not-ready
+  operator: Exists
+- key: node.kubernetes.io/network-unavailable
+  operator: Exists
+  effect: NoSchedule
+{{- with .Values.tolerations }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      {{- if eq (include "ccm.nodes" .) "require" }}
+      - matchExpressions:
+        - key: node-role.kubernetes.io/control-plane
+          operator: Exists
+        {{- include "ccm.inTheCloud" . | nindent 8 }}
+      - matchExpressions:
+        - key: node-role.kubernetes.io/master
+          operator: Exists
+        {{- include "ccm.inTheCloud" . | nindent 8 }}
+      {{- else }}
+      - matchExpressions:
+        {{- include "ccm.inTheCloud" . | nindent 8 }}
+      {{- end }}
 {{- end -}}
 
 {{- /* ccm.inTheCloud keeps pods off machines outside of the VPC, which reach neither its endpoints nor the metadata service. */ -}}

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/buildinfo"
 )
 
 func main() {
@@ -57,6 +59,9 @@ func newCommand() *cobra.Command {
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
+	// The linker sets the version of Kubernetes, which the control plane reports.
+	root.Version = "with Kubernetes " + buildinfo.Version()
+	root.SetVersionTemplate(buildinfo.Line("sandbox", root.Version) + "\n")
 	root.AddCommand(newUpCommand(), newDemoCommand(), newBenchCommand(), &cobra.Command{
 		Use:                "kubectl",
 		Short:              "Run kubectl, with --kubeconfig or KUBECONFIG as usual",

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"net/url"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -79,12 +82,39 @@ func checkUp(opts cluster.Options) error {
 	case opts.ClusterDNS != "" && net.ParseIP(opts.ClusterDNS) == nil:
 		return fmt.Errorf("--cluster-dns is %q: an IP address is accepted", opts.ClusterDNS)
 	}
+	if err := checkRanges(opts); err != nil {
+		return err
+	}
 	for _, archive := range opts.Images {
 		if _, err := os.Stat(archive); err != nil {
 			return fmt.Errorf("--images: %w", err)
 		}
 	}
 	return checkNodeKind(opts.NodeKind)
+}
+
+// checkRanges rejects ranges that have no room for a node, and other values that would only end in a cluster that never becomes ready.
+func checkRanges(opts cluster.Options) error {
+	if opts.PodCIDR != "" {
+		for text := range strings.SplitSeq(opts.PodCIDR, ",") {
+			pods, err := netip.ParsePrefix(text)
+			if err != nil || pods != pods.Masked() || pods.Addr().Is4() && pods.Bits() > 24 || pods.Addr().Is6() && pods.Bits() > 64 {
+				return fmt.Errorf("--pod-cidr: %q: an IPv4 range of at least a /24, or an IPv6 range of at least a /64, is accepted, for example 10.244.0.0/16", text)
+			}
+		}
+	}
+	if opts.Emulator.Latency < 0 || opts.Emulator.Settle < 0 {
+		return errors.New("--latency and --settle: durations of 0 or more are accepted")
+	}
+	if limits := opts.Emulator.RateLimits; limits != "" && limits != "off" && limits != "published" {
+		return fmt.Errorf("--rate-limits: %q: off and published are accepted", limits)
+	}
+	if opts.Cloud != "" {
+		if cloud, err := url.Parse(opts.Cloud); err != nil || cloud.Scheme != "http" || cloud.Host == "" {
+			return fmt.Errorf("--cloud: %q: the URL of a sandbox's cloud is accepted, as in the file emulator in its directory", opts.Cloud)
+		}
+	}
+	return nil
 }
 
 func addNodeKind(flags *pflag.FlagSet, kind *cluster.NodeKind) {

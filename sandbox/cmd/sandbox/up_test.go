@@ -1,0 +1,44 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestUpRefusesBadFlags: a value that cannot work is one error at once, and no cluster that never becomes ready.
+func TestUpRefusesBadFlags(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"--pod-cidr=10.0.0.0/99":             `"10.0.0.0/99"`,
+		"--pod-cidr=10.244.0.0/25":           "at least a /24",
+		"--pod-cidr=10.244.1.0/16":           `"10.244.1.0/16"`,
+		"--pod-cidr=10.244.0.0/16,fd00::/96": `"fd00::/96"`,
+		"--pod-cidr=,":                       `""`,
+		"--rate-limits=some":                 `"some"`,
+		"--latency=-1s":                      "0 or more",
+		"--cloud=127.0.0.1":                  "--cloud",
+		"--nodes=-1":                         "--nodes",
+		"--node-kind=virtual":                "virtual",
+	} {
+		command := newCommand()
+		command.SetArgs([]string{"up", "--dir", t.TempDir(), flag})
+		command.SetOut(&bytes.Buffer{})
+		command.SetErr(&bytes.Buffer{})
+		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that names %s", flag, err, want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	command := newCommand()
+	command.SetArgs([]string{"--version"})
+	command.SetOut(&out)
+	if err := command.Execute(); err != nil || !regexp.MustCompile(`^sandbox with Kubernetes v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(out.String()) {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}
