@@ -20,6 +20,9 @@ GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lin
 BENCH_OUTPUT ?= table
 BENCH_STEADY ?= 5m
 
+# Registry and namespace that make push pushes images to.
+REGISTRY ?=
+
 # NODES: light (default) or real; DEMO_OUTPUT: table (default) or json.
 NODES ?= light
 DEMO_OUTPUT ?= table
@@ -150,3 +153,8 @@ image-test: ## Build the images twice in different places, and with the steps of
 .PHONY: image
 image: ## Build the OCI images of the manager and the initializer as tar files in dist/, without a container engine
 	cd hack/image && $(GO) run . --root $(CURDIR) --version $(VERSION) --out $(CURDIR)/dist
+
+.PHONY: push
+push: ## Build the images and push them, for example REGISTRY=registry.example.com/team, with the credentials of docker login
+	@[[ -n '$(REGISTRY)' ]] || { echo 'make push: REGISTRY is not set: set it to a registry and a namespace, for example REGISTRY=registry.example.com/team' >&2; exit 1; }
+	cd hack/image && $(GO) run . --root $(CURDIR) --version $(VERSION) --out $(CURDIR)/dist --repository '$(REGISTRY)' --push

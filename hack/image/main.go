@@ -1,6 +1,6 @@
 // Command image builds the container images of the manager and of the initializer, for each platform, as OCI archives that
 // `docker load`, `podman load` and `ctr images import` read. It needs no container engine, and the same sources give the
-// same bytes. It pushes nothing.
+// same bytes. With --push, it also pushes them to a registry.
 package main
 
 import (
@@ -29,7 +29,7 @@ type program struct {
 // options are the flags.
 type options struct {
 	root, out, version, repository string
-	tree                           bool
+	tree, push                     bool
 	architectures                  []string
 }
 
@@ -41,6 +41,7 @@ func main() {
 	flag.StringVar(&opts.version, "version", "v0.0.0", "version, also the image's tag")
 	flag.StringVar(&opts.repository, "repository", "ghcr.io/alicloud-ccm", "what stands before the image's name")
 	flag.StringVar(&architectures, "arch", "amd64,arm64", "architectures, separated by commas")
+	flag.BoolVar(&opts.push, "push", false, "push the images to the registry at the beginning of --repository, with the credentials of docker login")
 	flag.BoolVar(&opts.tree, "tree", false, "write the files of the images for the first architecture into directories, and no archives")
 	flag.Parse()
 	opts.architectures = strings.Split(architectures, ",")
@@ -77,6 +78,13 @@ func run(ctx context.Context, opts options) error {
 			return fmt.Errorf("image of %s: %w", p.name, err)
 		}
 		fmt.Printf("%s: %s\n", archive, reference)
+		if opts.push {
+			digest, err := push(ctx, layoutDir, reference)
+			if err != nil {
+				return fmt.Errorf("push %s: %w", reference, err)
+			}
+			fmt.Printf("pushed %s@%s\n", reference, digest)
+		}
 	}
 	return nil
 }
