@@ -1,6 +1,7 @@
 package nlb
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -132,4 +133,41 @@ func TestWakesAfterAJob(t *testing.T) {
 			t.Errorf("%d passes for a creation", passes)
 		}
 	})
+}
+
+// noJob are the writes that the cloud carries out at once.
+var noJob = []string{
+	"CreateSecurityGroup", "AuthorizeSecurityGroup", "RevokeSecurityGroup", "DeleteSecurityGroup", "UpdateLoadBalancerProtection", "TagResources", "UntagResources",
+}
+
+// TestJobsThatHang: each write of each operation begins a job that never ends. A pass says so within the time that such a job may take.
+func TestJobsThatHang(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations() {
+		before := map[string]int{}
+		for i, action := range op.writes(t) {
+			nth := before[action]
+			if before[action]++; slices.Contains(noJob, action) {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%d %s", op.name, i, action), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					op.prepare(w)
+					w.account.Fault(fmt.Sprintf(`{"action":%q,"after":%d,"times":1,"job":"stuck"}`, action, nth))
+					op.act(w)
+					start := time.Now()
+					var failed error
+					for failed == nil && time.Since(start) < 2*loadBalancerLimit {
+						wait, err := w.Reconcile(t.Context(), w.get("web"))
+						failed = err
+						time.Sleep(max(wait, settle))
+					}
+					if failed == nil || !strings.Contains(failed.Error(), "not done after") {
+						t.Errorf("after %s: %v", time.Since(start), failed)
+					}
+				})
+			})
+		}
+	}
 }

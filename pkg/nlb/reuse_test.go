@@ -4,10 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -100,48 +97,4 @@ func TestDeletedByHand(t *testing.T) {
 		}
 		w.quiet("web")
 	})
-}
-
-// TestAdoption: what the official CCM made is taken over without a write, and so is what this engine made by a new process.
-func TestAdoption(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1", "n2")
-		w.official(t)
-		w.calls()
-		w.put(newService("web", testkit.TCP(80), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} }))
-		w.converge("web")
-		if calls := writes(w.calls()); len(calls) > 0 {
-			t.Errorf("writes %v", calls)
-		}
-		w.quiet("web")
-	})
-}
-
-// official makes what the official CCM makes for a Service with one port: marks, tags and settings are those of its code.
-func (w *world) official(t *testing.T) {
-	t.Helper()
-	ctx, c := t.Context(), w.account.Client
-	tags := []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: "a0f5e8a1cweb"}, {Key: "ack.aliyun.com", Value: testCluster}}
-	id := testkit.Must(c.CreateNLB(ctx, alicloud.NLB{
-		Name: "a0f5e8a1cweb", VPCID: emulatortest.VPC, AddressType: alicloud.NLBInternet, AddressIPVersion: alicloud.NLBIPv4, Tags: tags,
-		Zones:              []alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}},
-		DeletionProtection: true, ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
-	}, "official"))(t)
-	w.later(30 * settle)
-	name, text, wrr := "k8s.30080.TCP.web.default.c1", "k8s.80.TCP.web.default.c1", "Wrr"
-	group, _, err := c.CreateNLBGroup(ctx, alicloud.NLBGroup{Name: name, VPCID: emulatortest.VPC, Protocol: alicloud.NLBTCP, Type: alicloud.NLBInstanceGroup, Tags: tags,
-		NLBGroupSettings: alicloud.NLBGroupSettings{Scheduler: &wrr}}, "group")
-	testkit.Check(t, err)
-	w.later(5 * settle)
-	var servers []alicloud.NLBServer
-	for _, node := range []string{"n1", "n2"} {
-		servers = append(servers, alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf(node), Type: alicloud.NLBServerECS, Port: 30080}, Weight: 100, Description: name})
-	}
-	testkit.Must(c.AddNLBServers(ctx, group, servers))(t)
-	w.later(5 * settle)
-	_, _, err = c.CreateNLBListener(ctx, alicloud.NLBListener{LoadBalancerID: id, Port: 80, Protocol: alicloud.NLBTCP,
-		NLBListenerSettings: alicloud.NLBListenerSettings{Description: &text, ServerGroupID: &group}}, "listener")
-	testkit.Check(t, err)
-	w.later(5 * settle)
 }

@@ -10,12 +10,13 @@ import (
 
 // Kinds of an [Orphan].
 const (
-	OrphanLoadBalancer = "load balancer"
-	OrphanAccessList   = "access control list"
-	OrphanListener     = "listener"
-	OrphanGroup        = "vServer group"
-	OrphanServerGroup  = "server group"
-	OrphanBackend      = "backend server"
+	OrphanLoadBalancer  = "load balancer"
+	OrphanAccessList    = "access control list"
+	OrphanListener      = "listener"
+	OrphanGroup         = "vServer group"
+	OrphanServerGroup   = "server group"
+	OrphanSecurityGroup = "security group"
+	OrphanBackend       = "backend server"
 )
 
 // Orphan is something of this cluster's in the cloud that no Service owns. It costs money or takes up a quota.

@@ -103,6 +103,9 @@ func (a *Applier) justStarted(target string) bool {
 		slices.ContainsFunc(a.Jobs, func(s Started) bool { return slices.Contains(s.Targets, target) })
 }
 
+// codeGroupInUse refuses to delete a group while a listener uses it: one that is about to go, or one that somebody made by hand.
+const codeGroupInUse = "ResourceInUse.ServerGroup"
+
 // again is how soon a pass follows one that learned that it did not know what is there.
 const again = time.Second
 
@@ -125,7 +128,7 @@ func (a *Applier) fail(step *model.Step, err error) {
 		if step.Target == model.TargetLoadBalancer && alicloud.IsNotFound(err) && step.Op != model.OpLeave && step.Op != model.OpDetach {
 			a.Lost = a.Model.LoadBalancer.ID
 		}
-		if alicloud.IsNotFound(err) || alicloud.IsDuplicate(err) {
+		if alicloud.IsNotFound(err) || alicloud.IsDuplicate(err) || alicloud.HasCode(err, codeGroupInUse) {
 			wrapped = &problem.WaitError{Reason: wrapped.Error(), For: again} // what is there is read first
 		}
 	}

@@ -162,7 +162,7 @@ func (d *differ) dropGroup(have *model.Group) {
 		}
 	}
 	target := model.TargetGroup(have.ID)
-	var needs []string
+	needs := []string{model.TargetLoadBalancer} // a listener that is being deleted still uses its group
 	for i := range d.actual.Listeners {
 		if model.Text(d.actual.Listeners[i].ServerGroupID) == have.ID {
 			needs = append(needs, model.TargetListener(d.actual.Listeners[i].Key()))

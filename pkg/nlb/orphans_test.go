@@ -1,0 +1,49 @@
+package nlb
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+)
+
+// TestOrphans: what no Service owns any more is listed, once for each thing; what another cluster made is not.
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		ranges := func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }
+		w.serve(1, testkit.TCP(80), ranges)
+		w.put(newService("kept", testkit.TCP(80)))
+		w.converge("kept")
+		w.config.ClusterID = "c2"
+		w.restart()
+		w.put(newService("other", testkit.TCP(80)))
+		w.converge("other")
+		w.config.ClusterID = testCluster
+		w.restart()
+		w.calls()
+		found, err := w.Orphans(t.Context(), []*corev1.Service{w.get("kept")})
+		testkit.Check(t, err)
+		var got []string
+		for _, orphan := range found {
+			got = append(got, orphan.Kind+" "+orphan.Name)
+			if want := "no Service has the UID of the tag kubernetes.do.not.delete=a0f5e8a1cweb"; orphan.Reason != want || orphan.ID == "" {
+				t.Errorf("orphan %+v, want the reason %q", orphan, want)
+			}
+		}
+		slices.Sort(got)
+		want := []string{service.OrphanLoadBalancer + " a0f5e8a1cweb", service.OrphanSecurityGroup + " k8s-nlb-a0f5e8a1cweb", service.OrphanServerGroup + " k8s.30080.TCP.web.default.c1"}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("orphans (-want +got):\n%s", diff)
+		}
+		if calls := writes(w.calls()); len(calls) > 0 {
+			t.Errorf("writes %v", calls)
+		}
+	})
+}
