@@ -17,6 +17,8 @@ PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
 
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+ACTIONLINT ?= $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+
 BENCH_OUTPUT ?= table
 BENCH_STEADY ?= 5m
 
@@ -106,8 +108,12 @@ shellcheck: ## Check the shell scripts, except copies of users' scripts in testd
 	$(call need,git,git)
 	shellcheck $$(git ls-files '*.sh' ':!*/testdata/*') .ci/run
 
+.PHONY: actionlint
+actionlint: ## Check the workflows of GitHub
+	$(ACTIONLINT)
+
 .PHONY: lint
-lint: shellcheck ## Run golangci-lint on all modules
+lint: shellcheck actionlint ## Run golangci-lint on all modules
 	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
 	cd sandbox && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../.golangci.yml ./...
 	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
@@ -158,3 +164,17 @@ image: ## Build the OCI images of the manager and the initializer as tar files i
 push: ## Build the images and push them, for example REGISTRY=registry.example.com/team, with the credentials of docker login
 	@[[ -n '$(REGISTRY)' ]] || { echo 'make push: REGISTRY is not set: set it to a registry and a namespace, for example REGISTRY=registry.example.com/team' >&2; exit 1; }
 	cd hack/image && $(GO) run . --root $(CURDIR) --version $(VERSION) --out $(CURDIR)/dist --repository '$(REGISTRY)' --push
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities with govulncheck; exit code 3 if its database cannot be reached (GOVULNDB for a mirror)
+	$(call need,curl,curl)
+	hack/vuln.sh
+
+.PHONY: image-scan
+image-scan: ## Scan the images in dist/ with trivy or grype; exit code 3 if there is no scanner or no database
+	hack/image-scan.sh
+
+.PHONY: release
+release: ## Make all files of a release in dist/, for example VERSION=v0.1.0; publishes nothing
+	$(call need,git,git)
+	hack/release.sh '$(VERSION)'
