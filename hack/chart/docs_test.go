@@ -26,6 +26,7 @@ var before = map[string]func(s *sandbox, k *kubelet){
 	"docs/how-to/provider-ids.md":      func(*sandbox, *kubelet) {},
 	"docs/how-to/migrate.md":           officialManager,
 	"docs/how-to/upgrade-uninstall.md": installed,
+	"docs/how-to/multi-tenancy.md":     installed,
 	"docs/how-to/troubleshooting.md":   installed,
 }
 
