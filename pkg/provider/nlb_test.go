@@ -1,0 +1,86 @@
+package provider
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
+)
+
+// serveServices wires the provider as it is and runs the controller of Services until the returned function is called.
+func serveServices(t *testing.T, server *emulatortest.Cloud, kube kubernetes.Interface, settings Settings) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := New(keys, Environment{})
+	c.Configure(settings)
+	c.client, c.place, c.clusterID = steadyClient(t, server), place{vpcID: emulatortest.VPC}, "c1"
+	c.kube, c.ctx, c.endpointSlices = kube, ctx, true
+	factory := informers.NewSharedInformerFactory(kube, 0)
+	c.SetInformers(factory)
+	controller, err := c.ServiceController()
+	testkit.Check(t, err)
+	factory.Start(ctx.Done())
+	running := &sync.WaitGroup{}
+	running.Go(func() { controller.Run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+		factory.Shutdown()
+	}
+}
+
+// TestNLBThroughTheProvider: a Service of the class gets the name of an NLB from the provider as it is wired, is left alone without NLB,
+// also when it is deleted, and goes with its NLB once that is served again.
+func TestNLBThroughTheProvider(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := emulatortest.New(t, emulator.Options{Settle: time.Second})
+		client := steadyClient(t, server)
+		server.Put(testkit.InstanceOf("n1"), "{}")
+		zones := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
+		kube := testkit.NewClientset(testkit.Node("n1"), testkit.Service("web", testkit.TCP(80), testkit.Class(nlb.Class), zones))
+		services := kube.CoreV1().Services(testkit.Namespace)
+		get := func() *corev1.Service {
+			t.Helper()
+			return testkit.Must(services.Get(t.Context(), "web", metav1.GetOptions{}))(t)
+		}
+
+		stop := serveServices(t, server, kube, Settings{})
+		time.Sleep(2 * time.Minute)
+		stop()
+		balancers := testkit.Must(client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)
+		if len(balancers) != 1 || len(get().Status.LoadBalancer.Ingress) != 1 || get().Status.LoadBalancer.Ingress[0].Hostname != balancers[0].DNSName {
+			t.Fatalf("NLBs %+v, Service %+v", balancers, get())
+		}
+
+		before := server.Last()
+		stop = serveServices(t, server, kube, Settings{WithoutNLB: true})
+		now, svc := metav1.Now(), get()
+		svc.DeletionTimestamp = &now
+		testkit.Must(services.Update(t.Context(), svc, metav1.UpdateOptions{}))(t)
+		time.Sleep(time.Hour)
+		stop()
+		if calls := server.Count(before); calls != 0 || len(get().Finalizers) != 1 {
+			t.Errorf("%d calls without NLB, finalizers %v", calls, get().Finalizers)
+		}
+
+		stop = serveServices(t, server, kube, Settings{})
+		time.Sleep(5 * time.Minute)
+		stop()
+		if left := testkit.Must(client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t); len(left) != 0 || len(get().Finalizers) != 0 {
+			t.Errorf("left are NLBs %+v and finalizers %v", left, get().Finalizers)
+		}
+	})
+}
