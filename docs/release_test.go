@@ -2,10 +2,12 @@ package docs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -68,5 +70,76 @@ func TestScansSayThatNothingIsKnown(t *testing.T) {
 	}
 	if code, output := script(t.Context(), t, []string{"PATH=" + bin}, "hack/image-scan.sh"); code != 3 || !strings.Contains(output, "nothing was checked") {
 		t.Errorf("image-scan without a scanner: exit code %d, %s", code, output)
+	}
+}
+
+// fakeGo makes the files that go run and go build would, in no time.
+const fakeGo = `#!/bin/sh
+for argument; do
+  case $previous in
+    --out) echo image >"$argument/cloud-controller-manager.tar"; echo image >"$argument/provider-initor.tar" ;;
+    -o) echo "$GOOS/$GOARCH" >"$argument" ;;
+  esac
+  previous=$argument
+done
+[ "$1" = env ] && echo go1.26
+exit 0
+`
+
+// fakeHelm packages a chart.
+const fakeHelm = "#!/bin/sh\necho chart >dist/cloud-controller-manager-0.1.0.tgz\n"
+
+// subject is a file in a provenance statement.
+type subject struct {
+	Name   string
+	Digest struct{ SHA256 string }
+}
+
+// TestRelease makes a release of this commit, with a compiler and a Helm that only write files: what is in dist/ is complete, and the checksums
+// and the provenance are those of its files.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	checkout, bin := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
+	for name, text := range map[string]string{"go": fakeGo, "helm": fakeHelm} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HELM=" + bin + "/helm", "CHECKOUT=" + checkout}
+	code, output := script(t.Context(), t, env, "-euc", `git clone --quiet . "$CHECKOUT" && cd "$CHECKOUT"
+		sed -i 's/^## \[Unreleased\]/## [0.1.0] - 2026-01-01/' CHANGELOG.md
+		git -c user.name=a -c user.email=a@example.com commit --quiet --all --message release
+		hack/release.sh v0.1.0 && cd dist && sha256sum --quiet --check SHA256SUMS && git rev-parse HEAD >../commit`)
+	if code != 0 {
+		t.Fatalf("exit code %d, %s", code, output)
+	}
+	var statement struct {
+		Subject   []subject
+		Predicate struct {
+			BuildDefinition struct {
+				ResolvedDependencies []struct{ Digest struct{ GitCommit string } }
+			}
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(checkout, "dist/provenance.intoto.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &statement)
+	}
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	sums, err := os.ReadFile(filepath.Join(checkout, "dist/SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cloud-controller-manager.tar", "provider-initor.tar", "cloud-controller-manager-0.1.0.tgz", "provider-initor-darwin-arm64", "ccm.yaml", "cloud-config.sh", "NOTES.md"} {
+		i := slices.IndexFunc(statement.Subject, func(s subject) bool { return s.Name == name })
+		if i < 0 || !strings.Contains(string(sums), statement.Subject[i].Digest.SHA256+"  "+name+"\n") {
+			t.Errorf("%s is not in the provenance, or with another checksum:\n%s", name, sums)
+		}
+	}
+	commit, err := os.ReadFile(filepath.Join(checkout, "commit"))
+	if dependencies := statement.Predicate.BuildDefinition.ResolvedDependencies; err != nil || len(dependencies) != 1 || dependencies[0].Digest.GitCommit != strings.TrimSpace(string(commit)) {
+		t.Errorf("the provenance names %+v, want the commit %s", dependencies, commit)
 	}
 }
