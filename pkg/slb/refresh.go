@@ -174,6 +174,9 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 	}
 	actual := &model.Model{LoadBalancer: clb.loadBalancer.Value, Listeners: clb.trustedListeners(), Reused: clb.reused()}
 	observed, err := observe.Groups(ctx, e.api, actual, mark.ServiceName(of.Service))
+	if errors.Is(err, observe.ErrContradiction) {
+		clb.listeners.Invalidate("they and the groups contradict each other")
+	}
 	if err != nil {
 		return found.keep(model.PartGroups, clb.groups.Known(), err)
 	}

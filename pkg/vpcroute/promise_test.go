@@ -132,6 +132,36 @@ func TestEmptyAnswerTakesNoNetwork(t *testing.T) {
 	})
 }
 
+// TestEmptyFirstAnswerTakesNoNetwork: a process that has just started has nothing to compare the first list with but what the nodes say.
+func TestEmptyFirstAnswerTakesNoNetwork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(60)
+		transport := &emptyOnce{RoundTripper: a.Transport()}
+		client := a.NewClient(func(o *alicloud.Options) { o.Transport = transport })
+		c := newCluster(t, a, func(o *Options) { o.API = client })
+		nodes, want := nodesOf(60)
+		c.set(nodes...)
+		c.converge(time.Minute)
+		time.Sleep(time.Second)
+		for _, node := range nodes {
+			node.Status.Conditions = append(node.Status.Conditions, conditionOf(true))
+		}
+		c.restart()
+		transport.armed = true
+		before := a.Last()
+		c.kickPass()
+		if _, no := c.available(); len(no) > 0 || transport.armed {
+			t.Errorf("an empty list takes the network from %d nodes (armed %v)", len(no), transport.armed)
+		}
+		if n := a.Count(before, writes...); n > 0 {
+			t.Errorf("%d writes", n)
+		}
+		c.wantRoutes(testTable, want)
+	})
+}
+
 // emptyOnce answers one list of route entries with an empty one.
 type emptyOnce struct {
 	http.RoundTripper

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -267,25 +269,42 @@ func (w *Writer) fetch(ctx context.Context, id string) (*table, error) {
 	return newTable(id, entries, w.opts.Config, asked), nil
 }
 
-// shrunk reports whether many of the entries that worked at the last read are not there any more.
+// shrunk reports whether many of the entries that worked are not there any more.
 func (w *Writer) shrunk(t *table) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	before, ok := w.tables[t.id]
-	if !ok {
-		return false
-	}
-	had, lost := 0, 0
-	for cidr, e := range before.entries {
-		if e.Status != alicloud.RouteAvailable {
-			continue
-		}
-		had++
+	worked := w.worked(t.id)
+	lost := 0
+	for _, cidr := range worked {
 		if _, still := t.entries[cidr]; !still {
 			lost++
 		}
 	}
-	return lost > removalCap(had)
+	return lost > removalCap(len(worked))
+}
+
+// worked returns the CIDRs of the entries of a table that worked when it was read last. Before the first read of this process they are
+// those of the nodes whose network is said to be available.
+func (w *Writer) worked(id string) []netip.Prefix {
+	var worked []netip.Prefix
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, ok := w.tables[id]; ok {
+		for cidr, e := range before.entries {
+			if e.Status == alicloud.RouteAvailable {
+				worked = append(worked, cidr)
+			}
+		}
+		return worked
+	}
+	all, err := w.opts.Nodes.Lister().List(labels.Everything())
+	if err != nil {
+		return nil // the pass says so
+	}
+	for cidr, want := range desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now()).routes {
+		if conditionHolds(want.node, true) {
+			worked = append(worked, cidr)
+		}
+	}
+	return worked
 }
 
 // refusedRead bounds the wait before a table is read again that the cloud refuses to show, although it may exist: the key lacks a

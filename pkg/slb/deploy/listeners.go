@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -36,16 +37,45 @@ func (a *Applier) setListener(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
+	have := a.model.Listener(listener.ListenerKey)
+	stays := a.emptyGroup(step, have.GroupID)
+	if stays != nil {
+		if listener.VServerGroupID = have.GroupID; isAsWanted(have, listener) {
+			return stays
+		}
+	}
 	if err := a.call(ctx, func() error { return a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
 		return err
 	}
-	have := a.model.Listener(listener.ListenerKey)
 	have.Description, have.GroupID = listener.Description, listener.VServerGroupID
 	if have.Attributes == nil {
 		have.Attributes = alicloud.Attributes{}
 	}
 	maps.Copy(have.Attributes, listener.Attributes)
-	return nil
+	return stays
+}
+
+// emptyGroup returns why a listener stays in the group that it uses: its next one is to have backend servers and has none yet, and those of
+// the old one take traffic. Where they wait for the room that the old group leaves, the listener has to move.
+func (a *Applier) emptyGroup(step model.Step, from string) error {
+	old, next := a.model.GroupByID(from), a.model.Group(step.GroupName)
+	if old == nil || next == nil || old == next || !step.Awaits || !old.Serves() || next.Serves() {
+		return nil
+	}
+	if slices.ContainsFunc(a.deferred, func(waiting model.Step) bool { return waiting.GroupName == step.GroupName }) {
+		return nil
+	}
+	return remembered{&problem.WaitError{Reason: fmt.Sprintf("it stays in vServer group %s: no backend server is in %s yet", old.Name, next.Name), For: minRefusedFor}}
+}
+
+// isAsWanted reports whether a listener needs no write.
+func isAsWanted(have *model.Listener, want alicloud.Listener) bool {
+	for name := range want.Attributes {
+		if !have.Attributes.Same(name, want.Attributes) {
+			return false
+		}
+	}
+	return have.Description == want.Description && have.GroupID == want.VServerGroupID
 }
 
 // resolve returns the listener of a step with the ids of what the same plan may have created before it.

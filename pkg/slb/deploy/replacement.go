@@ -55,6 +55,9 @@ func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
 		return remembered{err}
 	}
 	old := *step.Replaced
+	if err = a.emptyGroup(step, old.GroupID); err != nil {
+		return err
+	}
 	if ctx, err = a.api.ReserveReplacement(ctx, old.ListenerKey, wanted.ListenerKey); err != nil {
 		return err
 	}

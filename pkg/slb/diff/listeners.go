@@ -75,7 +75,7 @@ func (d *differ) createOrReplace(want, old *model.Listener) {
 	maps.Copy(attributes, model.WithAccessList(want.Attributes, d.actual.Access))
 	step := model.Step{
 		Op: model.OpCreateListener, Target: model.TargetListener(want.ListenerKey), After: ListenerText(attributes),
-		Needs: d.needsOf(want), GroupName: want.Group,
+		Needs: d.needsOf(want), GroupName: want.Group, Awaits: d.awaits(want.Group),
 		Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 	}
 	if old != nil {
@@ -94,6 +94,12 @@ func (d *differ) needsOf(want *model.Listener) []string {
 		return []string{model.TargetAccess}
 	}
 	return []string{model.TargetGroup(want.Group), model.TargetAccess}
+}
+
+// awaits reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows.
+func (d *differ) awaits(name string) bool {
+	group := d.desired.Group(name)
+	return group != nil && (group.Doubt || group.Serves())
 }
 
 func (d *differ) startListener(want *model.Listener) {
@@ -128,7 +134,7 @@ func (d *differ) updateListener(want, have *model.Listener) {
 		d.step(model.Step{
 			Op: model.OpSetListener, Target: model.TargetListener(want.ListenerKey),
 			Before: strings.Join(before, " "), After: strings.Join(after, " "),
-			Needs: d.needsOf(want), GroupName: want.Group,
+			Needs: d.needsOf(want), GroupName: want.Group, Awaits: d.awaits(want.Group),
 			Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 		})
 	}

@@ -268,6 +268,11 @@ func (g *Group) Lacks(backends []alicloud.Backend) []alicloud.Backend {
 	return slices.DeleteFunc(slices.Clone(backends), func(b alicloud.Backend) bool { return present[b.BackendKey] })
 }
 
+// Serves reports whether a backend server of the group takes traffic.
+func (g *Group) Serves() bool {
+	return slices.ContainsFunc(g.Backends, func(b alicloud.Backend) bool { return b.Weight > 0 })
+}
+
 // ServesWithout reports whether the group takes no less traffic without some of its backend servers: another one takes traffic, or
 // none of them does.
 func (g *Group) ServesWithout(some []alicloud.Backend) bool {

@@ -84,6 +84,7 @@ type Step struct {
 	Replaced     *Listener                `json:"-"` // what goes to make room for Listener
 	Extension    alicloud.DomainExtension `json:"-"`
 	Access       alicloud.AccessList      `json:"-"`
+	Awaits       bool                     `json:"-"` // the group is to have backend servers, or it is not known which
 	GroupName    string                   `json:"-"`
 	GroupID      string                   `json:"-"` // empty for a group that the same plan creates
 	Old, New     []alicloud.Backend       `json:"-"`

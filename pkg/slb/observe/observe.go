@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -86,6 +87,14 @@ func New(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *model.Model {
 	return observed
 }
 
+// ErrContradiction says that the listeners and the groups of a CLB cannot both be as they were read.
+var ErrContradiction = errors.New("what was read contradicts itself")
+
+// isUsed reports whether a listener uses the group, so that it exists whatever one answer says.
+func isUsed(observed *model.Model, groupID string) bool {
+	return slices.ContainsFunc(observed.Listeners, func(l model.Listener) bool { return l.GroupID == groupID })
+}
+
 // complete fails where a list of groups lacks one that a listener of the Service uses. The cloud deletes no such group, so that the list
 // is not all there is, and a second group in its place would take over the listener.
 func complete(observed *model.Model, groups []alicloud.VServerGroup, service types.NamespacedName) error {
@@ -96,7 +105,7 @@ func complete(observed *model.Model, groups []alicloud.VServerGroup, service typ
 			continue
 		}
 		if !slices.ContainsFunc(groups, func(g alicloud.VServerGroup) bool { return g.ID == listener.GroupID }) {
-			return fmt.Errorf("the list of the groups of %s lacks %s, which listener %s uses", observed.LoadBalancer.ID, listener.GroupID, listener.ListenerKey)
+			return fmt.Errorf("%w: the list of the groups of %s lacks %s, which listener %s uses", ErrContradiction, observed.LoadBalancer.ID, listener.GroupID, listener.ListenerKey)
 		}
 	}
 	return nil
@@ -119,8 +128,11 @@ func Groups(ctx context.Context, api Reader, observed *model.Model, service type
 			continue
 		}
 		full, err := api.DescribeVServerGroup(ctx, group.ID)
-		if alicloud.IsNotFound(err) {
+		if alicloud.IsNotFound(err) && !isUsed(observed, group.ID) {
 			continue // went between the two reads
+		}
+		if alicloud.IsNotFound(err) {
+			return nil, fmt.Errorf("%w: a listener of %s uses group %s: %w", ErrContradiction, lb.ID, group.ID, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
