@@ -87,7 +87,7 @@ exit 0
 `
 
 // fakeHelm packages a chart.
-const fakeHelm = "#!/bin/sh\necho chart >dist/cloud-controller-manager-0.1.0.tgz\n"
+const fakeHelm = "#!/bin/sh\necho chart >dist/cloud-controller-manager-$NUMBER.tgz\n"
 
 // subject is a file in a provenance statement.
 type subject struct {
@@ -100,16 +100,21 @@ type subject struct {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	checkout, bin := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
+	chart, err := os.ReadFile(root + "/charts/cloud-controller-manager/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := appVersion.FindStringSubmatch(string(chart))[1]
 	for name, text := range map[string]string{"go": fakeGo, "helm": fakeHelm} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
 		}
 	}
-	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HELM=" + bin + "/helm", "CHECKOUT=" + checkout}
+	env := []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HELM=" + bin + "/helm", "CHECKOUT=" + checkout, "NUMBER=" + version}
 	code, output := script(t.Context(), t, env, "-euc", `git clone --quiet . "$CHECKOUT" && cd "$CHECKOUT"
-		sed -i 's/^## \[Unreleased\]/## [0.1.0] - 2026-01-01/' CHANGELOG.md
-		git -c user.name=a -c user.email=a@example.com commit --quiet --all --message release
-		hack/release.sh v0.1.0 && cd dist && sha256sum --quiet --check SHA256SUMS && git rev-parse HEAD >../commit`)
+		sed -i "s/^## \[Unreleased\]/## [$NUMBER] - 2026-01-01/" CHANGELOG.md
+		git -c user.name=a -c user.email=a@example.com commit --quiet --allow-empty --all --message release
+		hack/release.sh "v$NUMBER" && cd dist && sha256sum --quiet --check SHA256SUMS && git rev-parse HEAD >../commit`)
 	if code != 0 {
 		t.Fatalf("exit code %d, %s", code, output)
 	}
@@ -132,7 +137,7 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cloud-controller-manager.tar", "provider-initor.tar", "cloud-controller-manager-0.1.0.tgz", "provider-initor-darwin-arm64", "ccm.yaml", "cloud-config.sh", "NOTES.md"} {
+	for _, name := range []string{"cloud-controller-manager.tar", "provider-initor.tar", "cloud-controller-manager-" + version + ".tgz", "provider-initor-darwin-arm64", "ccm.yaml", "cloud-config.sh", "NOTES.md"} {
 		i := slices.IndexFunc(statement.Subject, func(s subject) bool { return s.Name == name })
 		if i < 0 || !strings.Contains(string(sums), statement.Subject[i].Digest.SHA256+"  "+name+"\n") {
 			t.Errorf("%s is not in the provenance, or with another checksum:\n%s", name, sums)
