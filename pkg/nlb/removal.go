@@ -28,7 +28,7 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 	if err := n.waitToRemove(); err != nil {
 		return n, err
 	}
-	if !n.lb.Trusted() || n.presence == unknown {
+	if proven := n.presence == gone && n.deleted; !proven && (!n.lb.Trusted() || n.presence == unknown) {
 		if err := n.locateForRemoval(ctx, svc); err != nil {
 			return n, err
 		}
