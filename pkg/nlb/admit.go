@@ -39,26 +39,39 @@ func (n *nlb) leadsToAPIServer(ctx context.Context, svc *corev1.Service, lb *ali
 	if err != nil {
 		return "", fmt.Errorf("read the listeners of NLB %s: %w", lb.ID, err)
 	}
-	checked := map[string]bool{}
+	checked := map[string]bool{} // groups
 	for i := range listeners {
 		listener := &listeners[i]
-		port := int32(listener.Port) //nolint:gosec // a port
-		uses := slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
-		if _, _, marked := mark.ParseNLB(valueOf(listener.Description)); marked || was && !uses {
+		if was && !usesPort(svc, listener.Port) {
 			continue
 		}
-		leads := listener.Port == server.Port
-		if group := valueOf(listener.ServerGroupID); !leads && group != "" && !checked[group] {
-			checked[group] = true
-			if leads, err = n.hasAPIServer(ctx, group, server); err != nil {
-				return "", err
-			}
+		var leads bool
+		leads, err = n.leads(ctx, listener, server, checked)
+		if err != nil {
+			return "", err
 		}
 		if leads {
 			return fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", listener.Port), nil
 		}
 	}
 	return "", nil
+}
+
+// leads reports whether a listener that no manager made leads to an API server. checked are the groups that do not.
+func (n *nlb) leads(ctx context.Context, listener *alicloud.NLBListener, server policy.APIServer, checked map[string]bool) (bool, error) {
+	if _, _, marked := mark.ParseNLB(valueOf(listener.Description)); marked {
+		return false, nil
+	}
+	group := valueOf(listener.ServerGroupID)
+	if listener.Port == server.Port || group == "" || checked[group] {
+		return listener.Port == server.Port, nil
+	}
+	checked[group] = true
+	return n.hasAPIServer(ctx, group, server)
+}
+
+func usesPort(svc *corev1.Service, port int) bool {
+	return slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == port })
 }
 
 // wasOn reports whether the Service shows that it was on the load balancer before. Its label alone does not prove that: backup tools restore
