@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -34,10 +35,15 @@ func TestDualStack(t *testing.T) {
 	both(false)
 	w.startManager(append(slices.Clone(routed), "--cluster-cidr="+podCIDRs)...)
 	both(true)
-	for name, node := range w.nodes(t.Context()) {
-		if statusOf(node, corev1.NodeNetworkUnavailable) != corev1.ConditionFalse {
-			t.Errorf("pods of %s are reached and its network is said to be unavailable", name)
+	w.until("no network is said to be unavailable any more", routedWithin, func(ctx context.Context) string {
+		for name, node := range w.nodes(ctx) {
+			if statusOf(node, corev1.NodeNetworkUnavailable) != corev1.ConditionFalse {
+				return "that of " + name + " is"
+			}
 		}
+		return ""
+	})
+	for name, node := range w.nodes(t.Context()) {
 		for _, cidr := range node.Spec.PodCIDRs {
 			if !slices.ContainsFunc(w.entries(), func(e entry) bool { return e.cidr == cidr && e.status == "Available" }) {
 				t.Errorf("no route for %s of %s", cidr, name)

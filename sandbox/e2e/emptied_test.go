@@ -25,8 +25,7 @@ const startGrace = time.Minute
 func TestRoutesAreNotLost(t *testing.T) {
 	t.Parallel()
 	w := newRoutedWorld(t)
-	// A lease that a busy machine renews too late would end the manager.
-	alone := append(slices.Clone(hasty), "--leader-elect=false")
+	alone := append(slices.Clone(hasty), noElection)
 	w.startManager(alone...)
 	w.nodesAreInitialised(names(1, fleet))
 	w.untilRouted("routed in both tables")
