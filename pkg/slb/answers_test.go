@@ -122,6 +122,31 @@ func TestOneAnswerLeavesNoAccessList(t *testing.T) {
 	}
 }
 
+// TestOneAnswerMakesNoSecondAccessList: a list that neither the search by tag nor its id shows in one pass is there in the next one.
+func TestOneAnswerMakesNoSecondAccessList(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		svc := testService("web", 80)
+		svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+		w := settled(t, svc)
+		if restarted {
+			w.restart()
+		} else {
+			w.drift("web")
+		}
+		w.fault(map[string]any{"action": "DescribeAccessControlLists", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`, "times": 1})
+		w.fault(map[string]any{"action": "DescribeAccessControlListAttribute", "code": "AclNotExist", "status": 404, "times": 1})
+		w.calls()
+		if wait, err := w.Reconcile(t.Context(), w.get("web")); err != nil || wait > time.Minute {
+			t.Errorf("restarted %v: the next pass in %s, %v; want it to ask again soon", restarted, wait, err)
+		}
+		w.mustPass("web")
+		if writes := writesOf(w.calls()); len(writes) != 0 || w.faultHits() != 2 {
+			t.Errorf("restarted %v: writes %v, %d faults", restarted, writes, w.faultHits())
+		}
+	}
+}
+
 // afterALostCreation makes a world in which the creation of a Service's CLB was not answered, and the next searches lag; restarted says that
 // the process has ended, too.
 func afterALostCreation(t *testing.T, restarted bool) *world {

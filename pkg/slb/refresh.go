@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
@@ -213,26 +214,50 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 	}
 	record = resolveDomains(record, legacyDomains, clb.model(), of.Params)
 	found.record = &record
-	list, err := e.refreshAccess(ctx, of.Service, of.Params, *clb, record)
+	list, missing, err := e.refreshAccess(ctx, of.Service, of.Params, *clb, record)
+	if err == nil {
+		err = e.confirmAccess(clb, missing)
+	}
 	if err != nil {
 		found.unread[model.PartAccess] = err
+		return nil
 	}
 	clb.access = list
 	return nil
 }
 
-// refreshAccess reads the list of the source ranges where there may be one.
-func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record service.Record) (service.Part[*alicloud.AccessList], error) {
+// confirmAccess is an error until an access control list that is missing has been missing for some seconds. A second list would let in the
+// same addresses, and be paid for by the quota of lists.
+func (e *engine) confirmAccess(clb *observed, missing bool) error {
+	since := clb.accessMissing
+	if clb.accessMissing = (time.Time{}); !missing {
+		return nil
+	}
+	now := time.Now()
+	if !since.IsZero() && now.Sub(since) >= e.goneOver {
+		return nil
+	}
+	clb.accessMissing = since
+	if since.IsZero() {
+		clb.accessMissing = now
+	}
+	return &problem.WaitError{Reason: "the access control list of the Service is missing, which one answer does not prove", For: e.goneOver}
+}
+
+// refreshAccess reads the list of the source ranges where there may be one. missing is as in [observe.AccessList].
+func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record service.Record) (
+	list service.Part[*alicloud.AccessList], missing bool, err error,
+) {
 	access := clb.access
 	if access.Trusted() {
-		return access, nil
+		return access, false, nil
 	}
 	if !mayHaveAccessList(svc, params, clb.model(), record) {
-		return service.Part[*alicloud.AccessList]{Value: access.Value}, nil
+		return service.Part[*alicloud.AccessList]{Value: access.Value}, false, nil
 	}
-	list, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.Value != nil || clb.model() != nil)
+	seen, missing, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.Value != nil || clb.model() != nil)
 	if err == nil {
-		access.Set(list)
+		access.Set(seen)
 	}
-	return access, err
+	return access, missing, err
 }

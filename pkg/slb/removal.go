@@ -38,7 +38,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	}
 	params, _ := annotation.Parse(svc.Annotations)
 	record, _ := loadRecord(applied, svc, found.model())
-	found.access, err = c.refreshAccess(ctx, svc, params, found.observed, record)
+	found.access, _, err = c.refreshAccess(ctx, svc, params, found.observed, record)
 	return found, err
 }
 
@@ -49,7 +49,7 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 		return c, err
 	}
 	c.setObserved(actual)
-	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.Value != nil)
+	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.Value != nil)
 	if err != nil {
 		return c.with(c.invalidate("its access control list could not be read")), err
 	}
@@ -129,7 +129,7 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	}
 	record, _ := service.RecordOn(svc)
 	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges)
-	list, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.Known())
+	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.Known())
 	if err != nil || list == nil {
 		return c, plan{clb: c}, err
 	}
