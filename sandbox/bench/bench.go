@@ -45,6 +45,7 @@ func scenarios() []scenario {
 		{"clb", "clb", clb},
 		{"clb", "clb-restart", restartWithServices},
 		{"clb", "clb-handover", handover},
+		{"nlb", "nlb", nlb},
 		{"routes", "routes", routes},
 		{"routes", "routes-joining", joiningRoutes(0)},
 		{"routes", "routes-joining-settle", joiningRoutes(routeSettle)},

@@ -16,9 +16,6 @@ const (
 	// replacements is how often an endpoint is replaced to measure how long that takes: the quota lets 30 changes of backend servers through
 	// at once, and what is measured here is a limiter that nobody waits for.
 	replacements = 20
-	// betweenReplacements is time enough for what follows the first call of one.
-	betweenReplacements = 500 * time.Millisecond
-
 	medianMillis = 300
 	slowMillis   = 1000
 )
@@ -41,6 +38,11 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 	if err := e.readyForServices(ctx, clbNodes); err != nil {
 		return nil, err
 	}
+	return e.life(ctx)
+}
+
+// life measures the life of single Services of the product of the scenario.
+func (e *env) life(ctx context.Context) (figures []Figure, err error) {
 	for _, step := range []func(*env, context.Context) ([]Figure, error){
 		(*env).creation, (*env).edits, (*env).irrelevantChanges, (*env).nodeAdded, (*env).podReplaced, (*env).deletion,
 	} {
@@ -51,6 +53,23 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 		figures = append(figures, more...)
 	}
 	return figures, nil
+}
+
+// goals of the calls for the life of a Service: those of its product.
+type goals struct {
+	// create are the calls for the creation of a Service with one port and of one with several; deletion are those for the deletion.
+	create, createWrites [2]float64
+	deletion             float64
+	// readsOfEdit are the reads that an edit takes besides one for each port, readsOfNode those for a group when a node joins, callsOfPod
+	// all calls when a pod is replaced.
+	readsOfEdit, readsOfNode, callsOfPod float64
+	// pause is time enough for what follows the first call when a pod is replaced.
+	pause time.Duration
+}
+
+var goalsOf = map[string]goals{
+	productCLB: {create: [2]float64{5, 14}, createWrites: [2]float64{5, 14}, deletion: 3, readsOfEdit: 3, readsOfNode: 0, callsOfPod: 3, pause: 500 * time.Millisecond},
+	productNLB: nlbGoals,
 }
 
 // readyForServices brings up nodes, manager and pods.
@@ -73,18 +92,19 @@ func (e *env) readyForServices(ctx context.Context, n int) error {
 
 func (e *env) creation(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
-	for _, s := range []struct {
-		name        string
-		ports, goal int
-	}{{smallService, 1, 5}, {largeService, largePorts, 14}} {
+	goals := goalsOf[e.product]
+	for i, s := range []struct {
+		name  string
+		ports int
+	}{{smallService, 1}, {largeService, largePorts}} {
 		operation := fmt.Sprintf("create, ports: %d, nodes: %d", s.ports, clbNodes)
-		t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
-			return e.createService(ctx, newService(s.name, s.ports))
+		t, err := e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {
+			return e.createService(ctx, e.newService(s.name, s.ports))
 		})
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atMost(operation, float64(t.calls()), "calls", float64(s.goal)))
+		figures = append(figures, atMost(operation, float64(t.calls()), "calls", goals.create[i]), atMost(operation, float64(t.writes), "writes", goals.createWrites[i]))
 	}
 	return figures, nil
 }
@@ -98,15 +118,14 @@ func (e *env) edits(ctx context.Context) ([]Figure, error) {
 		ports int
 	}{{smallService, 1}, {largeService, largePorts}} {
 		operation := fmt.Sprintf("edit of one Service that changes nothing on its load balancer, ports: %d", s.ports)
-		t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+		t, err := e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {
 			return e.patchService(ctx, s.name, `{"spec":{"internalTrafficPolicy":"Local"}}`)
 		})
 		if err != nil {
 			return nil, err
 		}
-		const withoutGroups = 3
 		figures = append(figures,
-			atMost(operation, float64(t.reads), "reads", float64(withoutGroups+s.ports)),
+			atMost(operation, float64(t.reads), "reads", goalsOf[e.product].readsOfEdit+float64(s.ports)),
 			atMost(operation, float64(t.writes), "writes", 0))
 	}
 	return figures, nil
@@ -139,7 +158,7 @@ func (e *env) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 			return nil
 		}},
 	} {
-		t, err := e.during(ctx, change.operation, ofProduct("slb"), change.make)
+		t, err := e.during(ctx, change.operation, ofProduct(e.product), change.make)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +170,7 @@ func (e *env) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 func (e *env) nodeAdded(ctx context.Context) ([]Figure, error) {
 	const ports = 1 + largePorts
 	operation := fmt.Sprintf("node added, for each Service and port (of %d)", ports)
-	t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error {
+	t, err := e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {
 		if err := e.addMachines(1, false); err != nil {
 			return err
 		}
@@ -162,14 +181,14 @@ func (e *env) nodeAdded(ctx context.Context) ([]Figure, error) {
 	}
 	return []Figure{
 		atMost(operation, float64(t.writes)/ports, "writes", 1),
-		atMost(operation, float64(t.reads)/ports, "reads", 0),
+		atMost(operation, float64(t.reads)/ports, "reads", goalsOf[e.product].readsOfNode),
 	}, nil
 }
 
 // podReplaced replaces endpoints of a Service whose backend servers are addresses of pods. Light pods have no network interfaces of the cloud, so
 // that the addresses of machines stand for theirs; to the load balancer there is no difference.
 func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
-	service := newService(podsService, 1)
+	service := e.newService(podsService, 1)
 	service.Spec.Selector = nil
 	service.Annotations[annotationBackendType] = "eni"
 	var addresses []string
@@ -181,7 +200,7 @@ func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 	if _, err := slicesAPI.Create(ctx, endpointSlice(service, servers), metav1.CreateOptions{}); err != nil {
 		return nil, fmt.Errorf("create the endpoints: %w", err)
 	}
-	relevant := orAction(ofProduct("slb"), "DescribeNetworkInterfaces")
+	relevant := orAction(ofProduct(e.product), "DescribeNetworkInterfaces")
 	_, err := e.during(ctx, "create, pods as backends", relevant, func(ctx context.Context) error {
 		return e.createService(ctx, service)
 	})
@@ -197,24 +216,24 @@ func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 		if _, err = slicesAPI.Update(ctx, endpointSlice(service, servers), metav1.UpdateOptions{}); err != nil {
 			return nil, fmt.Errorf("replace an endpoint: %w", err)
 		}
-		if err = e.untilCalled(ctx, writes(ofProduct("slb"))); err != nil {
+		if err = e.untilCalled(ctx, writes(ofProduct(e.product))); err != nil {
 			return nil, err
 		}
-		delays = append(delays, e.since(writes(ofProduct("slb")))[0].Time.Sub(changed))
-		if totals, err = e.restedFor(ctx, betweenReplacements, relevant); err != nil {
+		delays = append(delays, e.since(writes(ofProduct(e.product)))[0].Time.Sub(changed))
+		if totals, err = e.restedFor(ctx, goalsOf[e.product].pause, relevant); err != nil {
 			return nil, err
 		}
 	}
 	e.say("one pod replaced: %s", totals)
-	return podFigures(totals, delays), nil
+	return podFigures(totals, delays, goalsOf[e.product].callsOfPod), nil
 }
 
-func podFigures(t tally, delays []time.Duration) []Figure {
+func podFigures(t tally, delays []time.Duration, calls float64) []Figure {
 	const operation = "one pod replaced, pods as backends, for each port"
 	const delay = "from an endpoint's being ready to the call that registers it"
 	millis := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	return []Figure{
-		atMost(operation, float64(t.calls()), "calls", 3),
+		atMost(operation, float64(t.calls()), "calls", calls),
 		atMost(operation, float64(t.writes), "writes", 2),
 		atMost(fmt.Sprintf("%s, median of %d", delay, len(delays)), millis(quantile(delays, 0.5)), "ms", medianMillis),
 		atMost(fmt.Sprintf("%s, 99 %% of %d", delay, len(delays)), millis(quantile(delays, 0.99)), "ms", slowMillis),
@@ -228,11 +247,11 @@ func (e *env) deletion(ctx context.Context) ([]Figure, error) {
 		ports int
 	}{{smallService, 1}, {largeService, largePorts}} {
 		operation := fmt.Sprintf("delete, ports: %d", s.ports)
-		t, err := e.during(ctx, operation, ofProduct("slb"), func(ctx context.Context) error { return e.deleteService(ctx, s.name) })
+		t, err := e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error { return e.deleteService(ctx, s.name) })
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atMost(operation, float64(t.calls()), "calls", 3))
+		figures = append(figures, atMost(operation, float64(t.calls()), "calls", goalsOf[e.product].deletion))
 	}
 	return figures, nil
 }

@@ -34,6 +34,8 @@ type env struct {
 	watched   corelisters.NodeLister
 	stopWatch func()
 
+	// product is what Services of the scenario get, productCLB or productNLB.
+	product string
 	manager *manager
 	mark    int64 // number of the last call before what is measured
 	added   int   // instances so far; their names are not used again
@@ -68,7 +70,7 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 		return nil, err
 	}
 	e := &env{
-		run: r, sandbox: started, cloud: started.Cloud.Emulator, url: started.Cloud.URL, client: started.Client, config: started.Config,
+		run: r, product: productCLB, sandbox: started, cloud: started.Cloud.Emulator, url: started.Cloud.URL, client: started.Client, config: started.Config,
 	}
 	e.watchNodes(ctx)
 	e.say("cloud at %s, Kubernetes API at %s", e.url, e.config.Host)

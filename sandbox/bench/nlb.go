@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The products, as the journal of the emulator names them.
+const (
+	productCLB = "slb"
+	productNLB = "nlb"
+)
+
+// What users write to get an NLB in the zones of the emulated cloud.
+const (
+	classNLB           = "alibabacloud.com/nlb"
+	annotationZoneMaps = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps"
+	zonesOfNLB         = "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"
+)
+
+// nlbGoals: a load balancer, then for each port a group, its backend servers and a listener. Reads are those of the official CCM, counted
+// from its code: it asks for each job on its own, this manager for twenty together and for those of all Services. That a load balancer is
+// gone takes two searches by id and by tag.
+var nlbGoals = goals{
+	create: [2]float64{11, 26}, createWrites: [2]float64{1 + 3, 1 + 3*largePorts}, deletion: 35,
+	readsOfEdit: 3, readsOfNode: 1, callsOfPod: 9, pause: 3 * time.Second, // jobs are asked for every second
+}
+
+// nlb measures the life of single Services with an NLB.
+func nlb(ctx context.Context, r run) (figures []Figure, err error) {
+	e, err := newEnv(ctx, r, envOptions{nodes: clbNodes})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	e.product = productNLB
+	if err := e.readyForServices(ctx, clbNodes); err != nil {
+		return nil, err
+	}
+	return e.life(ctx)
+}
+
+// newService is a load balancer of the product in front of the app.
+func (e *env) newService(name string, ports int) *corev1.Service {
+	service := newService(name, ports)
+	if e.product == productNLB {
+		service.Spec.LoadBalancerClass = new(classNLB)
+		service.Annotations[annotationZoneMaps] = zonesOfNLB
+	}
+	return service
+}
