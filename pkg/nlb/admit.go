@@ -15,14 +15,20 @@ import (
 
 // refusesReuse says why the Service may not use an existing load balancer, "" if it may.
 func (n *nlb) refusesReuse(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
-	allow, _ := lb.Tag(mark.TagAllow)
-	if reason = n.config.Policy.RefusesReuse(n.config.ClusterID, svc.Namespace, allow); reason != "" {
+	if reason = n.refusedByPolicy(svc, lb); reason != "" {
 		return reason, nil
 	}
 	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagCluster) {
 		return "was made by a cloud controller manager for a Service", nil
 	}
 	return n.leadsToAPIServer(ctx, svc, lb)
+}
+
+// refusedByPolicy says why the policy keeps the Service from an existing load balancer, "" if it does not. It is asked after each read of one:
+// the tag that allows it may go.
+func (n *nlb) refusedByPolicy(svc *corev1.Service, lb *alicloud.NLB) string {
+	allow, _ := lb.Tag(mark.TagAllow)
+	return n.config.Policy.RefusesReuse(n.config.ClusterID, svc.Namespace, allow)
 }
 
 // leadsToAPIServer says that the load balancer is in front of the API servers, as its addresses, the port of a listener or the backend

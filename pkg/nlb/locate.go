@@ -86,10 +86,14 @@ func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation
 // locateByID looks after the load balancer that the Service is on.
 func (n *nlb) locateByID(ctx context.Context, svc *corev1.Service, id string, reused bool) (found bool, err error) {
 	lb, err := n.get(ctx, id)
-	if lb != nil {
-		n.see(svc, lb, reused)
+	if lb == nil || err != nil {
+		return false, err
 	}
-	return lb != nil, err
+	if reason := n.refusedByPolicy(svc, lb); reused && reason != "" {
+		return false, errNotReusable(lb.ID, reason)
+	}
+	n.see(svc, lb, reused)
+	return true, nil
 }
 
 // locateAsked finds the load balancer that the annotation names. Where the Service may not use it, it stays on the one that it is on.
@@ -245,17 +249,21 @@ func (n *nlb) reusable(ctx context.Context, svc *corev1.Service, id string) (*al
 	if err != nil {
 		return nil, err
 	}
-	reason := "does not exist; nothing is made in its place"
-	if lb != nil {
-		reason, err = n.refusesReuse(ctx, svc, lb)
+	if lb == nil {
+		return nil, errNotReusable(id, "does not exist; nothing is made in its place")
+	}
+	reason, err := n.refusesReuse(ctx, svc, lb)
+	if err == nil && reason != "" {
+		err = errNotReusable(id, reason)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if reason != "" {
-		return nil, &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "NLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
-	}
 	return lb, nil
+}
+
+func errNotReusable(id, reason string) error {
+	return &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "NLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
 }
 
 func hasTag(lb *alicloud.NLB, key string) bool {
