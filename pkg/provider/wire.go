@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -44,12 +46,22 @@ type engines struct {
 	routes       cloudprovider.Routes
 }
 
-func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
-	broadcaster := record.NewBroadcaster(record.WithContext(c.ctx))
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.kube.CoreV1().Events("")})
-	recorder := func(source string) record.EventRecorder {
+// newBroadcaster sends events to the API server, which keeps them for an hour, and to the log.
+func newBroadcaster(ctx context.Context, kube kubernetes.Interface) record.EventBroadcaster {
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartStructuredLogging(0)
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return broadcaster
+}
+
+func recorderOf(broadcaster record.EventBroadcaster) func(source string) record.EventRecorder {
+	return func(source string) record.EventRecorder {
 		return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: source})
 	}
+}
+
+func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
+	recorder := recorderOf(newBroadcaster(c.ctx, c.kube))
 	tellBadCredentials(c.ctx, c.credentials, c.kube, recorder(credentialsEvents))
 	nodes := factory.Core().V1().Nodes()
 	instanceID := node.InstanceIDOf(c.client.Region())

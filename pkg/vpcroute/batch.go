@@ -97,6 +97,7 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 
 // call makes the one call of the batch.
 func (w *Writer) call(ctx context.Context, batch []*change) ([]error, error) {
+	ctx = explained(ctx, batch)
 	if batch[0].create == nil {
 		entries := make([]alicloud.RouteEntry, len(batch))
 		for i, c := range batch {

@@ -174,6 +174,7 @@ func (p *pass) choose(d *desired, tables []*table, plans []*plan, removals decis
 			changes = append(changes, creations[plan.table]...)
 		}
 	}
+	d.name(changes)
 	return changes
 }
 

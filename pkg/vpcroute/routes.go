@@ -153,6 +153,7 @@ func (r *Routes) advance(ctx context.Context, d *desired, tables []*table, cidr 
 			}
 		}
 	}
+	d.name(changes)
 	r.writer.apply(ctx, changes)
 	for _, c := range changes {
 		observeChange(c)
@@ -203,7 +204,7 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, route *cloudprovider
 	if err != nil {
 		return err
 	}
-	_, tables, err := r.observe(ctx, time.Time{})
+	d, tables, err := r.observe(ctx, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -213,6 +214,7 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, route *cloudprovider
 			changes = append(changes, &change{remove: &e.RouteEntry})
 		}
 	}
+	d.name(changes)
 	r.writer.apply(ctx, changes)
 	var errs []error
 	for _, c := range changes {

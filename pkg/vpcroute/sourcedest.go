@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -151,7 +152,8 @@ func interfacesOf(ctx context.Context, api API, vpcID string, byAddress map[stri
 
 func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface) error {
 	if eni.SourceDestCheck {
-		if err := s.api.DisableSourceDestCheck(ctx, eni.ID); err != nil {
+		logger := klog.FromContext(ctx).WithValues("node", s.nameOf(eni.InstanceID), "instance", eni.InstanceID, "why", "routed pod traffic needs it")
+		if err := s.api.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
 			s.set(eni.InstanceID, checkOn)
 			s.warn(eni.InstanceID, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
 			return err
@@ -159,6 +161,16 @@ func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterfac
 	}
 	s.set(eni.InstanceID, checkOff)
 	return nil
+}
+
+// nameOf returns the name of the node that waits for its instance, empty where none does.
+func (s *sourceDest) nameOf(instance string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if node, ok := s.todo[instance]; ok {
+		return node.Name
+	}
+	return ""
 }
 
 func (s *sourceDest) set(instance string, state checkState) {

@@ -50,6 +50,8 @@ type change struct {
 	create *alicloud.NewRoute
 	remove *alicloud.RouteEntry
 	ctx    context.Context //nolint:containedctx // that of the waiting caller, which may give up before its turn
+	// node is the Node whose pod CIDR it is, empty where there is none any more.
+	node string
 	// proven says that a removal does not count against the cap of removals.
 	proven bool
 	err    error
