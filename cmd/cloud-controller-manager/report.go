@@ -40,7 +40,9 @@ type report interface {
 // reporter describes a command that reads cluster and cloud with the flags of the manager, and writes nothing.
 type reporter struct {
 	use, short, long string
-	make             func(context.Context, *options.CloudControllerManagerOptions, starter) (report, error)
+	// flags adds the flags of the command; nil for none.
+	flags func(*pflag.FlagSet)
+	make  func(context.Context, *options.CloudControllerManagerOptions, starter) (report, error)
 }
 
 // newReportCommand returns the command of a reporter. Its exit code is 0 for an empty report, 2 for another, 1 on an error.
@@ -63,6 +65,9 @@ func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerO
 	}
 	own := pflag.NewFlagSet(r.use, pflag.ContinueOnError)
 	own.StringVar(&output, "output", "text", "Form of the output: \"text\" or \"json\".")
+	if r.flags != nil {
+		r.flags(own)
+	}
 	command.Flags().AddFlagSet(root.Flags())
 	command.Flags().AddFlagSet(own)
 	// The stock command's help would be inherited, and shows its own flags only.

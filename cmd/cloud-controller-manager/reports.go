@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/spf13/pflag"
 	"k8s.io/cloud-provider/options"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
@@ -11,6 +12,7 @@ import (
 
 // reporters are the read-only commands.
 func reporters() []reporter {
+	preserved := false
 	return []reporter{
 		{
 			use:   "plan",
@@ -23,10 +25,15 @@ func reporters() []reporter {
 			use:   "orphans",
 			short: "List cloud resources of this cluster that no Service owns",
 			long: "orphans takes the flags of the manager and lists resources of this cluster that no Service owns: load balancers and access control\n" +
-				"lists, and listeners, vServer groups and backend servers on existing load balancers (annotation id). It writes nothing; you can\n" +
-				"delete these resources by hand.\n" +
+				"lists, and listeners, vServer groups and backend servers on existing load balancers (annotation id). It also finds what has a cluster ID\n" +
+				"that this cluster had earlier. It writes nothing, and prints the commands that delete what it found.\n" +
 				"The exit code is 0 if there are none, 2 if there are any, and 1 on an error.",
-			make: fromCluster((*provider.Cloud).Orphans),
+			flags: func(flags *pflag.FlagSet) {
+				flags.BoolVar(&preserved, "preserved", false, "Also list load balancers that the annotation preserve-lb-on-delete has kept, and that no Service uses.")
+			},
+			make: fromCluster(func(cloud *provider.Cloud, ctx context.Context) (provider.Orphans, error) {
+				return cloud.Orphans(ctx, preserved)
+			}),
 		},
 		{
 			use:   "doctor",

@@ -3,43 +3,67 @@ package nlb
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// Orphans implements service.Engine: load balancers, server groups and security groups with the cluster's tag.
-func (e *engine) Orphans(ctx context.Context, services []*corev1.Service) ([]service.Orphan, error) {
-	cluster := alicloud.Tag{Key: mark.TagCluster, Value: e.config.ClusterID}
+// Orphans implements service.Engine: load balancers, server groups and security groups with a tag of the cluster.
+func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) ([]service.Orphan, error) {
 	found := census{owners: map[string]bool{}}
-	for _, svc := range services {
+	for _, svc := range query.Services {
 		found.owners[mark.DefaultName(svc.UID)] = true
 	}
+	for _, id := range sets.List(sets.New(query.ClusterIDs...).Insert(e.config.ClusterID)) {
+		if err := e.orphansOf(ctx, id, &found); err != nil {
+			return nil, err
+		}
+	}
+	if !query.Preserved {
+		return found.orphans, nil
+	}
+	kept, err := e.preserved(ctx, query)
+	return append(found.orphans, kept...), err
+}
+
+// orphansOf adds what has the tag of a cluster and that of a Service which does not exist.
+func (e *engine) orphansOf(ctx context.Context, clusterID string, found *census) error {
+	cluster := alicloud.Tag{Key: mark.TagCluster, Value: clusterID}
 	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &cluster})
 	if err != nil {
-		return nil, fmt.Errorf("read all NLBs of the cluster: %w", err)
+		return fmt.Errorf("read all NLBs of the cluster: %w", err)
 	}
 	for i := range balancers {
-		found.tagged(service.OrphanLoadBalancer, balancers[i].ID, balancers[i].Name, balancers[i].Tags)
+		lb := &balancers[i]
+		found.tagged(service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: clusterID, Delete: deleteNLB(lb)}, lb.Tags)
 	}
 	groups, err := e.api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &cluster})
 	if err != nil {
-		return nil, fmt.Errorf("read all server groups of the cluster: %w", err)
+		return fmt.Errorf("read all server groups of the cluster: %w", err)
 	}
 	for i := range groups {
-		found.tagged(service.OrphanServerGroup, groups[i].ID, groups[i].Name, groups[i].Tags)
+		found.tagged(service.Orphan{
+			Kind: service.OrphanServerGroup, ID: groups[i].ID, Name: groups[i].Name, ClusterID: clusterID,
+			Delete: []string{"aliyun nlb DeleteServerGroup --ServerGroupId " + groups[i].ID},
+		}, groups[i].Tags)
 	}
 	access, err := e.api.DescribeSecurityGroups(ctx, cluster)
 	if err != nil {
-		return nil, fmt.Errorf("read all security groups of the cluster: %w", err)
+		return fmt.Errorf("read all security groups of the cluster: %w", err)
 	}
 	for i := range access {
-		found.tagged(service.OrphanSecurityGroup, access[i].ID, access[i].Name, access[i].Tags)
+		found.tagged(service.Orphan{
+			Kind: service.OrphanSecurityGroup, ID: access[i].ID, Name: access[i].Name, ClusterID: clusterID,
+			Delete: []string{"aliyun ecs DeleteSecurityGroup --SecurityGroupId " + access[i].ID},
+		}, access[i].Tags)
 	}
-	return found.orphans, nil
+	return nil
 }
 
 // census collects what no Service owns. Owners are the values of the owner tag of the Services that there are.
@@ -48,10 +72,47 @@ type census struct {
 	orphans []service.Orphan
 }
 
-func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
+func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
 	for _, tag := range tags {
 		if tag.Key == mark.TagOwner && !c.owners[tag.Value] {
-			c.orphans = append(c.orphans, service.Orphan{Kind: kind, ID: id, Name: name, Reason: "no Service has the UID of the tag " + mark.TagOwner + "=" + tag.Value})
+			orphan.Reason = "no Service has the UID of the tag " + mark.TagOwner + "=" + tag.Value
+			c.orphans = append(c.orphans, orphan)
 		}
 	}
+}
+
+// preserved returns the NLBs that stayed for their users, and that no Service uses.
+func (e *engine) preserved(ctx context.Context, query service.OrphanQuery) ([]service.Orphan, error) {
+	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagPreserved}})
+	if err != nil {
+		return nil, fmt.Errorf("read all NLBs with the tag %s: %w", mark.TagPreserved, err)
+	}
+	used := sets.New[string]()
+	for _, svc := range query.Services {
+		params, _ := e.Params(svc)
+		used.Insert(svc.Labels[service.LabelLoadBalancerID], params.Get(annotation.LoadBalancerID))
+	}
+	var orphans []service.Orphan
+	for i := range balancers {
+		lb := &balancers[i]
+		value, _ := lb.Tag(mark.TagPreserved)
+		clusterID, name, _ := strings.Cut(value, "/")
+		if clusterID != e.config.ClusterID && !slices.Contains(query.ClusterIDs, clusterID) || used.Has(lb.ID) || hasTag(lb, mark.TagOwner) {
+			continue
+		}
+		orphans = append(orphans, service.Orphan{
+			Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: clusterID, Delete: deleteNLB(lb),
+			Reason: fmt.Sprintf("Service %s left it with the annotation %s", name, annotation.PreserveOnDelete),
+		})
+	}
+	return orphans, nil
+}
+
+// deleteNLB returns the commands that delete an NLB: its protection goes first.
+func deleteNLB(lb *alicloud.NLB) []string {
+	var commands []string
+	if lb.DeletionProtection {
+		commands = append(commands, "aliyun nlb UpdateLoadBalancerProtection --LoadBalancerId "+lb.ID+" --DeletionProtectionEnabled false")
+	}
+	return append(commands, "aliyun nlb DeleteLoadBalancer --LoadBalancerId "+lb.ID)
 }

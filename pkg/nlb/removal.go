@@ -118,7 +118,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		record := n.record(applied, svc)
 		removal.Plan = plan{nlb: n, Plan: diff.Leaving(actual, mark.OwnerOf(svc, n.clusterID()), record.TagKeys)}
 	case removal.Preserved:
-		removal.Plan = plan{nlb: n, Plan: diff.Preserving(actual)}
+		removal.Plan = plan{nlb: n, Plan: diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID))}
 	default:
 		removal.Plan = plan{nlb: n, Plan: diff.Deletion(actual)}
 	}

@@ -3,8 +3,10 @@ package provider
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -14,40 +16,69 @@ import (
 type Orphans struct {
 	// ClusterID is what the resources are recognised by.
 	ClusterID string `json:"clusterID"`
-	// Ambiguous says that the cluster id is the one that every cluster without a configured one has: an orphan may belong
-	// to a Service of another cluster of the account.
+	// Earlier are IDs that this cluster may have had, and that count, too.
+	Earlier []string `json:"earlierClusterIDs"`
+	// Ambiguous says that one of the orphans has the cluster ID that every cluster without a configured one has: it may belong to a Service of
+	// another cluster of the account.
 	Ambiguous bool             `json:"ambiguous"`
 	Orphans   []service.Orphan `json:"orphans"`
+	// region is that of the commands.
+	region string
 }
 
 // Empty reports whether there are none.
 func (o Orphans) Empty() bool { return len(o.Orphans) == 0 }
 
-// String returns the orphans for people, one per line.
+// deletedAt is the place of each kind in the order of deletion: a resource in use cannot be deleted.
+var deletedAt = map[string]int{
+	service.OrphanListener: 1, service.OrphanBackend: 2, service.OrphanLoadBalancer: 3, service.OrphanGroup: 4, service.OrphanServerGroup: 4, service.OrphanAccessList: 5, service.OrphanSecurityGroup: 5,
+}
+
+// String returns the orphans for people, one per line, and the commands that delete them.
 func (o Orphans) String() string {
 	if o.Empty() {
-		return fmt.Sprintf("Every resource of cluster %s has its Service.\n", o.ClusterID)
+		return fmt.Sprintf("Every resource of cluster %s has its Service.\n", strings.Join(append([]string{o.ClusterID}, o.Earlier...), ", "))
 	}
 	var text strings.Builder
-	for _, orphan := range o.Orphans {
-		fmt.Fprintln(&text, orphan)
+	for i := range o.Orphans {
+		fmt.Fprintln(&text, o.Orphans[i])
+	}
+	fmt.Fprintln(&text, "\nTo delete all of them:")
+	ordered := slices.Clone(o.Orphans)
+	slices.SortStableFunc(ordered, func(a, b service.Orphan) int { return deletedAt[a.Kind] - deletedAt[b.Kind] })
+	for i := range ordered {
+		for _, command := range ordered[i].Delete {
+			fmt.Fprintf(&text, "  %s --RegionId %s\n", command, o.region)
+		}
 	}
 	if o.Ambiguous {
-		fmt.Fprintf(&text, "! Every cluster without a configured clusterID is called %s: look whose these are before you delete them.\n", o.ClusterID)
+		fmt.Fprintf(&text, "! Every cluster without a configured clusterID is called %s: look whose these are before you delete them.\n", officialClusterID)
 	}
 	return text.String()
 }
 
 // Orphans compares what the cloud has for this cluster with its Services. It writes nothing. The informers given to
-// SetInformers must have synced.
-func (c *Cloud) Orphans(ctx context.Context) (Orphans, error) {
+// SetInformers must have synced. preserved includes load balancers that stayed because an annotation asked for that.
+func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 	services, err := c.engines.serviceOptions.Services.Lister().List(labels.Everything())
 	if err != nil {
 		return Orphans{}, fmt.Errorf("list Services: %w", err)
 	}
-	found, err := c.engines.services.Orphans(ctx, services)
+	earlier := c.earlierIDs(ctx)
+	found, err := c.engines.services.Orphans(ctx, service.OrphanQuery{Services: services, ClusterIDs: earlier, Preserved: preserved})
 	if err != nil {
 		return Orphans{}, err
 	}
-	return Orphans{ClusterID: c.clusterID, Ambiguous: c.clusterID == officialClusterID, Orphans: found}, nil
+	ambiguous := slices.ContainsFunc(found, func(o service.Orphan) bool { return o.ClusterID == officialClusterID })
+	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found, region: c.client.Region()}, nil
+}
+
+// earlierIDs returns the IDs that this cluster had if it was not configured with its ID of today from the beginning: the one that is derived,
+// where the role may read what from, and the literal of the official CCM.
+func (c *Cloud) earlierIDs(ctx context.Context) []string {
+	earlier := []string{officialClusterID}
+	if namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{}); err == nil {
+		earlier = append(earlier, derivedClusterID(namespace.UID))
+	}
+	return slices.DeleteFunc(earlier, func(id string) bool { return id == c.clusterID })
 }

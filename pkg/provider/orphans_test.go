@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,15 +15,29 @@ func TestOrphansText(t *testing.T) {
 	if diff := cmp.Diff("Every resource of cluster c1 has its Service.\n", none.String()); diff != "" {
 		t.Errorf("text of none (-want +got):\n%s", diff)
 	}
-	one := Orphans{ClusterID: "clusterid", Ambiguous: true, Orphans: []service.Orphan{{Kind: service.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone"}}}
-	if !strings.HasPrefix(one.String(), "load balancer lb-1 (a1): gone\n! Every cluster") {
-		t.Errorf("text of one: %q", one)
+	one := Orphans{ClusterID: "c1", Earlier: []string{"clusterid"}, Ambiguous: true, region: "cn-hangzhou", Orphans: []service.Orphan{
+		{Kind: service.OrphanAccessList, ID: "acl-1", Reason: "gone", Delete: []string{"aliyun slb DeleteAccessControlList --AclId acl-1"}},
+		{Kind: service.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone", ClusterID: "clusterid", Delete: []string{"protection off", "aliyun slb DeleteLoadBalancer"}},
+	}}
+	want := `access control list acl-1: gone
+load balancer lb-1 (a1): gone
+
+To delete all of them:
+  protection off --RegionId cn-hangzhou
+  aliyun slb DeleteLoadBalancer --RegionId cn-hangzhou
+  aliyun slb DeleteAccessControlList --AclId acl-1 --RegionId cn-hangzhou
+! Every cluster without a configured clusterID is called clusterid: look whose these are before you delete them.
+`
+	if diff := cmp.Diff(want, one.String()); diff != "" {
+		t.Errorf("text (-want +got):\n%s", diff)
 	}
+	one.Orphans = one.Orphans[1:]
 	text, err := json.Marshal(one)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"clusterID":"clusterid","ambiguous":true,"orphans":[{"kind":"load balancer","id":"lb-1","name":"a1","reason":"gone"}]}`
+	want = `{"clusterID":"c1","earlierClusterIDs":["clusterid"],"ambiguous":true,"orphans":[{"kind":"load balancer","id":"lb-1","name":"a1","reason":"gone",` +
+		`"clusterID":"clusterid","delete":["protection off","aliyun slb DeleteLoadBalancer"]}]}`
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("JSON (-want +got):\n%s", diff)
 	}

@@ -32,7 +32,7 @@ type Engine interface {
 	// Preload reads the load balancers of many Services together; what it misses, [Balancer.Refresh] reads.
 	Preload(ctx context.Context, services []*corev1.Service) error
 	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns. It reads only.
-	Orphans(ctx context.Context, services []*corev1.Service) ([]Orphan, error)
+	Orphans(ctx context.Context, query OrphanQuery) ([]Orphan, error)
 }
 
 // Waker is an [Engine] that waits for jobs of the cloud without a pass.

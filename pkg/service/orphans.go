@@ -19,6 +19,16 @@ const (
 	OrphanBackend       = "backend server"
 )
 
+// OrphanQuery says what to look for.
+type OrphanQuery struct {
+	// Services are all of the cluster.
+	Services []*corev1.Service
+	// ClusterIDs are the IDs that this cluster has or may have had, besides those on load balancers of its Services.
+	ClusterIDs []string
+	// Preserved has load balancers listed, too, that stayed because an annotation asked for that.
+	Preserved bool
+}
+
 // Orphan is something of this cluster's in the cloud that no Service owns. It costs money or takes up a quota.
 type Orphan struct {
 	// Kind is one of the constants above.
@@ -31,6 +41,10 @@ type Orphan struct {
 	In string `json:"in,omitempty"`
 	// Reason says why no Service owns it.
 	Reason string `json:"reason"`
+	// ClusterID is the one that it is marked with.
+	ClusterID string `json:"clusterID,omitempty"`
+	// Delete are the commands of the command line of Alibaba Cloud that delete it, in their order.
+	Delete []string `json:"delete"`
 }
 
 // String returns the orphan in one line.
@@ -46,10 +60,10 @@ func (o Orphan) String() string {
 }
 
 // Orphans returns what the cluster's marks are on in the cloud and none of the Services owns, of every product. It reads only.
-func (r *Reconciler) Orphans(ctx context.Context, services []*corev1.Service) ([]Orphan, error) {
+func (r *Reconciler) Orphans(ctx context.Context, query OrphanQuery) ([]Orphan, error) {
 	found := []Orphan{}
 	for _, engine := range r.opts.Engines {
-		more, err := engine.Orphans(ctx, services)
+		more, err := engine.Orphans(ctx, query)
 		if err != nil {
 			return nil, err
 		}

@@ -122,7 +122,7 @@ func (p *product) Intent(*corev1.Service, annotation.Params) Record { return Rec
 func (p *product) Preload(context.Context, []*corev1.Service) error {
 	return p.stage(context.Background(), "Preload", nil)
 }
-func (p *product) Orphans(context.Context, []*corev1.Service) ([]Orphan, error) { return nil, nil }
+func (p *product) Orphans(context.Context, OrphanQuery) ([]Orphan, error) { return nil, nil }
 
 func (p *product) Forget(uid types.UID) {
 	p.mu.Lock()

@@ -3,9 +3,13 @@ package slb
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -13,34 +17,55 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// Orphans implements service.Engine: CLBs and access control lists with the cluster's tag, and on existing CLBs listeners, vServer
+// Orphans implements service.Engine: CLBs and access control lists with a tag of the cluster, and on existing CLBs listeners, vServer
 // groups and backend servers. What carries the mark of another cluster, or none, is left out.
-func (e *engine) Orphans(ctx context.Context, services []*corev1.Service) ([]service.Orphan, error) {
-	census := newCensus(services, e.config.ClusterID)
-	balancers, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner}})
+func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) ([]service.Orphan, error) {
+	census := newCensus(query, e.config.ClusterID)
+	balancers, err := e.taggedCLBs(ctx, mark.TagOwner)
 	if err != nil {
-		return nil, fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagOwner, err)
+		return nil, err
 	}
 	for i := range balancers {
-		census.tagged(service.OrphanLoadBalancer, balancers[i].ID, balancers[i].Name, balancers[i].Tags)
+		census.learn(balancers[i].Tags)
+	}
+	for i := range balancers {
+		lb := &balancers[i]
+		census.tagged(service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteCLB(lb)}, lb.Tags)
 	}
 	lists, err := e.api.DescribeAccessLists(ctx, alicloud.Tag{Key: mark.TagOwner})
 	if err != nil {
 		return nil, fmt.Errorf("read all access control lists with the tag %s: %w", mark.TagOwner, err)
 	}
 	for _, list := range lists {
-		census.tagged(service.OrphanAccessList, list.ID, list.Name, list.Tags)
+		census.tagged(service.Orphan{Kind: service.OrphanAccessList, ID: list.ID, Name: list.Name, Delete: []string{cli("DeleteAccessControlList", "AclId", list.ID)}}, list.Tags)
 	}
-	shared, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagReused}})
+	shared, err := e.taggedCLBs(ctx, mark.TagReused)
 	if err != nil {
-		return nil, fmt.Errorf("read all CLBs with the tag %s: %w", mark.TagReused, err)
+		return nil, err
 	}
 	for i := range shared {
 		if err := e.orphansOn(ctx, &shared[i], census); err != nil {
 			return nil, err
 		}
 	}
+	if query.Preserved {
+		kept, err := e.taggedCLBs(ctx, mark.TagPreserved)
+		if err != nil {
+			return nil, err
+		}
+		for i := range kept {
+			census.preserved(&kept[i])
+		}
+	}
 	return census.found, nil
+}
+
+func (e *engine) taggedCLBs(ctx context.Context, key string) ([]alicloud.LoadBalancer, error) {
+	balancers, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: key}})
+	if err != nil {
+		return nil, fmt.Errorf("read all CLBs with the tag %s: %w", key, err)
+	}
+	return balancers, nil
 }
 
 // orphansOn adds what carries the mark of the cluster on an existing CLB.
@@ -50,7 +75,10 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 		return fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
 	for _, listener := range listeners[lb.ID] {
-		census.marked(service.Orphan{Kind: service.OrphanListener, ID: listener.ListenerKey.String(), Name: listener.Description, In: lb.ID}, listener.Description, lb.ID)
+		census.marked(service.Orphan{
+			Kind: service.OrphanListener, ID: listener.ListenerKey.String(), Name: listener.Description, In: lb.ID,
+			Delete: []string{cli("DeleteLoadBalancerListener", "LoadBalancerId", lb.ID, "ListenerPort", strconv.Itoa(listener.Port), "ListenerProtocol", listener.Protocol)},
+		}, listener.Description, lb.ID)
 	}
 	groups, err := e.api.DescribeVServerGroups(ctx, lb.ID)
 	if err != nil {
@@ -58,7 +86,9 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 	}
 	for _, group := range groups {
 		if _, _, ok := mark.Parse(group.Name); ok {
-			census.marked(service.Orphan{Kind: service.OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID}, group.Name, lb.ID)
+			census.marked(service.Orphan{
+				Kind: service.OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID, Delete: []string{cli("DeleteVServerGroup", "VServerGroupId", group.ID)},
+			}, group.Name, lb.ID)
 			continue
 		}
 		full, err := e.api.DescribeVServerGroup(ctx, group.ID)
@@ -69,42 +99,84 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 			return fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
 		}
 		for _, server := range full.Backends {
-			census.marked(service.Orphan{Kind: service.OrphanBackend, ID: server.String(), Name: server.Description, In: group.ID}, server.Description, lb.ID)
+			census.marked(service.Orphan{
+				Kind: service.OrphanBackend, ID: server.String(), Name: server.Description, In: group.ID, Delete: []string{removeBackend(group.ID, server)},
+			}, server.Description, lb.ID)
 		}
 	}
 	return nil
 }
 
-// census knows the Services that may own something, and collects what none of them owns.
-type census struct {
-	clusterID string
-	byTag     map[string]*corev1.Service
-	byName    map[types.NamespacedName]*corev1.Service
-	found     []service.Orphan
+// cli returns a command of the command line of Alibaba Cloud.
+func cli(action string, parameters ...string) string {
+	text := "aliyun slb " + action
+	for i := 0; i+1 < len(parameters); i += 2 {
+		text += " --" + parameters[i] + " " + parameters[i+1]
+	}
+	return text
 }
 
-func newCensus(services []*corev1.Service, clusterID string) *census {
-	c := &census{clusterID: clusterID, byTag: map[string]*corev1.Service{}, byName: map[types.NamespacedName]*corev1.Service{}, found: []service.Orphan{}}
-	for _, svc := range services {
+// deleteCLB returns the commands that delete a CLB: its protection goes first.
+func deleteCLB(lb *alicloud.LoadBalancer) []string {
+	var commands []string
+	if lb.DeleteProtection != alicloud.ProtectionOff {
+		commands = append(commands, cli("SetLoadBalancerDeleteProtection", "LoadBalancerId", lb.ID, "DeleteProtection", alicloud.ProtectionOff))
+	}
+	return append(commands, cli("DeleteLoadBalancer", "LoadBalancerId", lb.ID))
+}
+
+func removeBackend(group string, server alicloud.Backend) string {
+	fields := []string{fmt.Sprintf(`"ServerId":%q`, server.ServerID), fmt.Sprintf(`"Port":"%d"`, server.Port), fmt.Sprintf(`"Type":%q`, server.Type)}
+	if server.ServerIP != "" {
+		fields = append(fields, fmt.Sprintf(`"ServerIp":%q`, server.ServerIP))
+	}
+	return cli("RemoveVServerGroupBackendServers", "VServerGroupId", group, "BackendServers", "'[{"+strings.Join(fields, ",")+"}]'")
+}
+
+// census knows the Services that may own something, and collects what none of them owns.
+type census struct {
+	clusterIDs sets.Set[string]
+	byTag      map[string]*corev1.Service
+	byName     map[types.NamespacedName]*corev1.Service
+	found      []service.Orphan
+}
+
+func newCensus(query service.OrphanQuery, clusterID string) *census {
+	c := &census{
+		clusterIDs: sets.New(query.ClusterIDs...).Insert(clusterID), byTag: map[string]*corev1.Service{}, byName: map[types.NamespacedName]*corev1.Service{},
+		found: []service.Orphan{},
+	}
+	for _, svc := range query.Services {
 		c.byTag[mark.DefaultName(svc.UID)], c.byName[mark.ServiceName(svc)] = svc, svc
 	}
 	return c
 }
 
-// tagged adds a resource whose tag names a Service, unless the Service owns it.
-func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
-	values := map[string]string{}
+func values(tags []alicloud.Tag) map[string]string {
+	found := map[string]string{}
 	for _, tag := range tags {
-		values[tag.Key] = tag.Value
+		found[tag.Key] = tag.Value
 	}
-	if values[mark.TagCluster] != c.clusterID {
+	return found
+}
+
+// learn notes the cluster id on the CLB of a Service that is there: the cluster had it when the CLB was made.
+func (c *census) learn(tags []alicloud.Tag) {
+	if on := values(tags); c.byTag[on[mark.TagOwner]] != nil && on[mark.TagCluster] != "" {
+		c.clusterIDs.Insert(on[mark.TagCluster])
+	}
+}
+
+// tagged adds a resource whose tag names a Service, unless the Service owns it.
+func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
+	on := values(tags)
+	if orphan.ClusterID = on[mark.TagCluster]; !c.clusterIDs.Has(orphan.ClusterID) {
 		return
 	}
-	orphan := service.Orphan{Kind: kind, ID: id, Name: name}
-	svc := c.byTag[values[mark.TagOwner]]
+	svc := c.byTag[on[mark.TagOwner]]
 	switch {
 	case svc == nil:
-		orphan.Reason = "the Service with the tag " + values[mark.TagOwner] + " does not exist"
+		orphan.Reason = "the Service with the tag " + on[mark.TagOwner] + " does not exist"
 	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
 		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", mark.ServiceName(svc))
 	default:
@@ -113,12 +185,31 @@ func (c *census) tagged(kind, id, name string, tags []alicloud.Tag) {
 	c.found = append(c.found, orphan)
 }
 
+// preserved adds a CLB that stayed for its user, unless a Service uses it.
+func (c *census) preserved(lb *alicloud.LoadBalancer) {
+	value, _ := lb.Tag(mark.TagPreserved)
+	clusterID, name, _ := strings.Cut(value, "/")
+	if !c.clusterIDs.Has(clusterID) || slices.ContainsFunc(lb.Tags, func(t alicloud.Tag) bool { return t.Key == mark.TagOwner }) {
+		return
+	}
+	for _, svc := range c.byName {
+		if mayBeOn(svc, lb.ID) {
+			return
+		}
+	}
+	c.found = append(c.found, service.Orphan{
+		Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: clusterID, Delete: deleteCLB(lb),
+		Reason: fmt.Sprintf("Service %s left it with the annotation %s", name, annotation.PreserveOnDelete),
+	})
+}
+
 // marked adds something on an existing CLB whose mark names a Service, unless the Service owns it.
 func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	name, clusterID, ok := mark.Parse(text)
-	if !ok || clusterID != c.clusterID {
+	if !ok || !c.clusterIDs.Has(clusterID) {
 		return
 	}
+	orphan.ClusterID = clusterID
 	svc := c.byName[name]
 	switch {
 	case svc == nil:

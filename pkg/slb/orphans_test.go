@@ -18,28 +18,34 @@ import (
 // ids are the parts of an orphan's text that differ from run to run.
 var ids = regexp.MustCompile(`\b(lb|acl|rsp)-[0-9a-z]+`)
 
-// orphans returns what the report says with the Services as the API server has them, and fails on any write.
-func (w *world) orphans() []string {
+// findOrphans returns what the report has with the Services as the API server has them, and fails on any write.
+func (w *world) findOrphans(query service.OrphanQuery) []service.Orphan {
 	w.t.Helper()
 	list, err := w.kube.CoreV1().Services(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var services []*corev1.Service
 	for i := range list.Items {
-		services = append(services, &list.Items[i])
+		query.Services = append(query.Services, &list.Items[i])
 	}
 	w.calls()
-	found, err := w.Orphans(w.t.Context(), services)
+	found, err := w.Orphans(w.t.Context(), query)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if writes := writesOf(w.calls()); len(writes) > 0 {
 		w.t.Errorf("looking for orphans writes %v", writes)
 	}
+	return found
+}
+
+// orphans returns what the report says.
+func (w *world) orphans(query ...service.OrphanQuery) []string {
+	w.t.Helper()
+	found := w.findOrphans(append(query, service.OrphanQuery{})[0])
 	var lines []string
-	for _, orphan := range found {
-		lines = append(lines, ids.ReplaceAllString(orphan.String(), "$1"))
+	for i := range found {
+		lines = append(lines, ids.ReplaceAllString(found[i].String(), "$1"))
 	}
 	slices.Sort(lines)
 	return lines
@@ -145,7 +151,7 @@ func TestOrphansNeedEveryRead(t *testing.T) {
 			lb := w.makeCLB(alicloud.Tag{Key: mark.TagReused, Value: "true"})
 			w.makeGroup(lb.ID, "shared", "by hand")
 			w.fault(map[string]any{"action": action, "code": "Forbidden.RAM", "status": 403})
-			if found, err := w.Orphans(t.Context(), nil); !alicloud.IsForbidden(err) {
+			if found, err := w.Orphans(t.Context(), service.OrphanQuery{}); !alicloud.IsForbidden(err) {
 				t.Errorf("%d orphans, error %v; want the error of the call", len(found), err)
 			}
 		})

@@ -93,7 +93,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), clusterID)}
 		return removal, err
 	case removal.Preserved:
-		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual)}
+		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
 	default:
 		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
 	}

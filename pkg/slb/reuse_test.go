@@ -280,7 +280,10 @@ func TestPreservedOnDelete(t *testing.T) {
 			if diff := cmp.Diff(before.Listeners, after.Listeners) + cmp.Diff(before.Groups, after.Groups); diff != "" {
 				t.Errorf("what carries traffic changed:\n%s", diff)
 			}
-			if len(after.Tags) != 0 || after.DeleteProtection != "off" || after.Protection != "NonProtection" {
+			if diff := cmp.Diff(map[string]string{mark.TagPreserved: "c1/default/web"}, after.Tags); diff != "" {
+				t.Errorf("tags (-want +got):\n%s", diff)
+			}
+			if after.DeleteProtection != "off" || after.Protection != "NonProtection" {
 				t.Errorf("still bound to us: %v", after)
 			}
 			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonPreservedOnDelete) {

@@ -90,8 +90,9 @@ func Leaving(actual *model.Model, owner mark.Owner, removeTags []string) model.P
 	return d.plan
 }
 
-// Preserving returns the plan that leaves a load balancer of ours to its user, with its listeners and groups.
-func Preserving(actual *model.Model) model.Plan {
+// Preserving returns the plan that leaves a load balancer of ours to its user, with its listeners and groups. preserved is the value of
+// [mark.TagPreserved].
+func Preserving(actual *model.Model, preserved string) model.Plan {
 	d := &differ{actual: actual}
 	lb := &actual.LoadBalancer
 	off, none := false, alicloud.NonProtection
@@ -99,6 +100,10 @@ func Preserving(actual *model.Model) model.Plan {
 		d.step(model.Step{
 			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, After: "deletion=off modification=" + none, Want: model.Want{DeleteProtection: &off, Modification: &none},
 		})
+	}
+	if value, _ := lb.Tag(mark.TagPreserved); value != preserved {
+		tags := []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}
+		d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
 	}
 	keys := []string{mark.TagOwner, mark.TagCluster}
 	for i := range actual.Groups {

@@ -23,6 +23,10 @@ const (
 	// TagAllow is set by the owner of the account, on a load balancer that Services may use: see pkg/service/policy. This program never writes it.
 	TagAllow = "alicloud-ccm/allow"
 
+	// TagPreserved names the Service, as [Preserved] returns it, whose load balancer stayed when the Service went, because its annotation asked
+	// for that. It serves to find such load balancers, which take up a quota; removing it is safe.
+	TagPreserved = "alicloud-ccm/preserved"
+
 	// ProtectionReason is shown by the console when it refuses a change.
 	ProtectionReason = "managed.by.ack"
 
@@ -36,6 +40,15 @@ const (
 func DefaultName(uid types.UID) string {
 	name := "a" + strings.ReplaceAll(string(uid), "-", "")
 	return name[:min(len(name), maxDefaultName)]
+}
+
+// maxTagValue is how long the value of a tag may be.
+const maxTagValue = 128
+
+// Preserved is the value of [TagPreserved]: cluster/namespace/name.
+func Preserved(svc *corev1.Service, clusterID string) string {
+	value := strings.Join([]string{clusterID, svc.Namespace, svc.Name}, "/")
+	return value[:min(len(value), maxTagValue)]
 }
 
 // ServiceName returns the namespace and the name of a Service.

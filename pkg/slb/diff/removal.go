@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -34,9 +35,15 @@ func unprotect(actual *model.Model) []model.Step {
 	}}
 }
 
-// Preserving changes nothing that carries traffic.
-func Preserving(actual *model.Model) model.Plan {
+// Preserving changes nothing that carries traffic. preserved is the value of [mark.TagPreserved].
+func Preserving(actual *model.Model, preserved string) model.Plan {
 	plan := model.Plan{Steps: unprotect(actual)}
+	if value, _ := actual.LoadBalancer.Tag(mark.TagPreserved); value != preserved && len(actual.LoadBalancer.Tags) < annotation.MaxTags {
+		plan.Steps = append(plan.Steps, model.Step{
+			Op: model.OpTag, Target: model.TargetLoadBalancer, After: mark.TagPreserved + "=" + preserved,
+			LoadBalancer: alicloud.LoadBalancer{Tags: []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}},
+		})
+	}
 	if actual.LoadBalancer.ModificationProtection != alicloud.NonProtection {
 		plan.Steps = append(plan.Steps, model.Step{
 			Op: model.OpSetModification, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ModificationProtection, After: alicloud.NonProtection,

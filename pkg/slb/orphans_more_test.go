@@ -1,0 +1,132 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// TestPreservedIsFound: a CLB that stays because its Service asked for that takes up a quota. It is found with the flag, until a Service uses it.
+func TestPreservedIsFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	annotate(svc, annotation.PreserveOnDelete, "true")
+	w.put(svc)
+	w.converge("web")
+	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	w.change("web", deleteService)
+	w.mustPass("web")
+	w.vanish("web")
+	if diff := cmp.Diff(map[string]string{mark.TagPreserved: "c1/default/web"}, tagsOf(w.lb(id))); diff != "" {
+		t.Errorf("tags of a CLB that stays (-want +got):\n%s", diff)
+	}
+	preserved := service.OrphanQuery{Preserved: true}
+	want := []string{"load balancer lb (a0f5e8a1cweb): Service default/web left it with the annotation " + ids.ReplaceAllString(string(annotation.PreserveOnDelete), "$1")}
+	if diff := cmp.Diff(want, w.orphans(preserved)); diff != "" {
+		t.Errorf("with the flag (-want +got):\n%s", diff)
+	}
+	if got := w.orphans(); got != nil {
+		t.Errorf("without the flag: %q", got)
+	}
+	w.put(reusing("shop", id, "true", 81))
+	w.converge("shop")
+	if got := w.orphans(preserved); slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, service.OrphanLoadBalancer) }) {
+		t.Errorf("although a Service uses it: %q", got)
+	}
+}
+
+func tagsOf(lb alicloud.LoadBalancer) map[string]string {
+	tags := map[string]string{}
+	for _, tag := range lb.Tags {
+		tags[tag.Key] = tag.Value
+	}
+	return tags
+}
+
+// TestOrphansOfEarlierIDs: what is left counts whichever id the cluster had: one that is given, or one that a CLB of a Service which is there
+// carries. That of another cluster does not.
+func TestOrphansOfEarlierIDs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.officialCLB(testService("literal", 80), "clusterid")
+	w.officialCLB(testService("before", 80), "c0")
+	w.officialCLB(testService("theirs", 80), "c9")
+	shared := w.makeCLB(alicloud.Tag{Key: mark.TagReused, Value: "true"})
+	w.makeGroup(shared.ID, "old", "k8s/80/old/default/c0")
+	if got := w.orphans(); got != nil {
+		t.Errorf("with the id of today: %q", got)
+	}
+	literal := "load balancer lb (a0f5e8a1cliteral): the Service with the tag a0f5e8a1cliteral does not exist"
+	if diff := cmp.Diff([]string{literal}, w.orphans(service.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
+		t.Errorf("with the literal id (-want +got):\n%s", diff)
+	}
+	there := testService("there", 81)
+	w.officialCLB(there, "c0")
+	there.Finalizers = []string{Finalizer}
+	w.put(there)
+	want := []string{
+		"backend server i-far:80 weight 7 (k8s/80/old/default/c0) in rsp: Service default/old does not exist",
+		"load balancer lb (a0f5e8a1cbefore): the Service with the tag a0f5e8a1cbefore does not exist", literal,
+	}
+	if diff := cmp.Diff(want, w.orphans(service.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
+		t.Errorf("with a Service whose CLB has the earlier id (-want +got):\n%s", diff)
+	}
+}
+
+// TestOrphansAreDeleted: the commands that the report prints delete what it found, in the order of the report of the program.
+func TestOrphansAreDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	everyKindOfOwner(w)
+	for _, name := range []string{"closed", "joining", "joined"} {
+		w.vanish(name)
+	}
+	found := w.findOrphans(service.OrphanQuery{})
+	kinds := []string{service.OrphanListener, service.OrphanBackend, service.OrphanLoadBalancer, service.OrphanGroup, service.OrphanAccessList}
+	slices.SortStableFunc(found, func(a, b service.Orphan) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
+	for i := range found {
+		if len(found[i].Delete) == 0 {
+			t.Errorf("no command deletes %s", found[i])
+		}
+		for _, command := range found[i].Delete {
+			w.shell(command)
+		}
+	}
+	if left := w.orphans(); left != nil {
+		t.Errorf("after the commands: %q", left)
+	}
+	if got := w.get("kept").Labels[service.LabelLoadBalancerID]; got == "" || w.lb(got).ID == "" {
+		t.Error("the CLB of a Service that is there is gone")
+	}
+}
+
+// shell makes the call that a command of the vendor's command line makes.
+func (w *world) shell(command string) {
+	w.t.Helper()
+	fields := strings.Fields(command)
+	if len(fields) < 3 || fields[0] != "aliyun" || fields[1] != "slb" {
+		w.t.Fatalf("command %q", command)
+	}
+	parameters := map[string]string{}
+	for i := 3; i+1 < len(fields); i += 2 {
+		parameters[strings.TrimPrefix(fields[i], "--")] = strings.Trim(fields[i+1], "'")
+	}
+	var answer struct{ Code, Message string }
+	w.raw(versionSLB, fields[2], parameters, &answer)
+	if answer.Code != "" {
+		w.t.Errorf("%s: %s", command, fmt.Sprint(answer))
+	}
+}
+
