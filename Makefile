@@ -97,7 +97,7 @@ demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer
 	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
 
 .PHONY: bench
-bench: ## Measure figures and compare them with their goals (BENCH=emulator|events|clb|nlb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json)
+bench: ## Measure figures and compare them with their goals (BENCH=emulator|events|clb|nlb|routes|nodes|initor|tenants|scale for one group, BENCH_OUTPUT=json)
 	@$(MAKE) --no-print-directory build >&2
 	@case '$(BENCH)' in '' | initor) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
 	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'

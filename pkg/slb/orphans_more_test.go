@@ -129,4 +129,3 @@ func (w *world) shell(command string) {
 		w.t.Errorf("%s: %s", command, fmt.Sprint(answer))
 	}
 }
-

@@ -51,6 +51,8 @@ func scenarios() []scenario {
 		{"routes", "routes-joining-settle", joiningRoutes(routeSettle)},
 		{"routes", "routes-refused", refusedRoutes},
 		{"nodes", "nodes", nodes},
+		{"tenants", "tenants", tenants},
+		{"tenants", "tenants-port", healthPort},
 		{"scale", "scale-services", manyServices},
 		{"scale", "scale-nodes", idleNodes},
 	}

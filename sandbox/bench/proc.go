@@ -19,32 +19,39 @@ const (
 
 // residentMiB is the resident memory of a process.
 func residentMiB(pid int) (float64, error) {
+	return memoryMiB(pid, "VmRSS")
+}
+
+// highestMiB is the highest resident memory that a process had.
+func highestMiB(pid int) (float64, error) { return memoryMiB(pid, "VmHWM") }
+
+func memoryMiB(pid int, line string) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of process %d (Linux only): %w", pid, err)
 	}
-	kib, err := residentKiB(status)
+	kib, err := memoryKiB(status, line)
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
 	return kib / 1024, nil
 }
 
-// residentKiB finds VmRSS in the text of /proc/PID/status.
-func residentKiB(status []byte) (float64, error) {
+// memoryKiB finds a line in the text of /proc/PID/status.
+func memoryKiB(status []byte, wanted string) (float64, error) {
 	for line := range bytes.Lines(status) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		fields := bytes.Fields(value)
-		if string(name) != "VmRSS" || len(fields) == 0 {
+		if string(name) != wanted || len(fields) == 0 {
 			continue
 		}
 		kib, err := strconv.ParseFloat(string(fields[0]), 64)
 		if err != nil {
-			return 0, fmt.Errorf("parse VmRSS: %w", err)
+			return 0, fmt.Errorf("parse %s: %w", wanted, err)
 		}
 		return kib, nil
 	}
-	return 0, fmt.Errorf("no VmRSS in %d bytes of status", len(status))
+	return 0, fmt.Errorf("no %s in %d bytes of status", wanted, len(status))
 }
 
 // processorTime is the time that a process has spent on processors since its start.

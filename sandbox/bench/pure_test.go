@@ -18,12 +18,12 @@ import (
 
 func TestResidentKiB(t *testing.T) {
 	t.Parallel()
-	got, err := residentKiB([]byte("Name:\tVmRSS\nVmHWM:\t  9999 kB\nVmRSS:\t  2048 kB\nThreads:\t3\n"))
+	got, err := memoryKiB([]byte("Name:\tVmRSS\nVmHWM:\t  9999 kB\nVmRSS:\t  2048 kB\nThreads:\t3\n"), "VmRSS")
 	if err != nil || got != 2048 {
-		t.Errorf("residentKiB = %v, %v", got, err)
+		t.Errorf("memoryKiB = %v, %v", got, err)
 	}
 	for _, bad := range []string{"", "VmHWM:\t1 kB\n", "VmRSS:\n", "VmRSS:\tmuch kB\n"} {
-		if _, err := residentKiB([]byte(bad)); err == nil {
+		if _, err := memoryKiB([]byte(bad), "VmRSS"); err == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
@@ -98,7 +98,7 @@ func TestUnknownNames(t *testing.T) {
 	if _, err := RunScenario(t.Context(), Options{}, "lunch"); err == nil {
 		t.Error("an unknown scenario is accepted")
 	}
-	if diff := cmp.Diff([]string{"emulator", "initor", "events", "clb", "nlb", "routes", "nodes", "scale"}, Groups()); diff != "" {
+	if diff := cmp.Diff([]string{"emulator", "initor", "events", "clb", "nlb", "routes", "nodes", "tenants", "scale"}, Groups()); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 }
