@@ -70,6 +70,9 @@ func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation
 			return "", err
 		}
 		if there := lb != nil && !hasTag(lb, mark.TagOwner); there && !params.Has(annotation.ZoneMaps) {
+			if err := n.admit(ctx, svc, lb); err != nil { // anybody who may write Services may write their labels
+				return "", err
+			}
 			n.see(svc, lb, true)
 			return "", nil
 		} else if there {
@@ -252,14 +255,19 @@ func (n *nlb) reusable(ctx context.Context, svc *corev1.Service, id string) (*al
 	if lb == nil {
 		return nil, errNotReusable(id, "does not exist; nothing is made in its place")
 	}
-	reason, err := n.refusesReuse(ctx, svc, lb)
-	if err == nil && reason != "" {
-		err = errNotReusable(id, reason)
-	}
-	if err != nil {
+	if err := n.admit(ctx, svc, lb); err != nil {
 		return nil, err
 	}
 	return lb, nil
+}
+
+// admit fails if the Service may not use an existing load balancer, whatever gives it to the Service: the annotation, or the label.
+func (n *nlb) admit(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
+	reason, err := n.refusesReuse(ctx, svc, lb)
+	if err == nil && reason != "" {
+		err = errNotReusable(lb.ID, reason)
+	}
+	return err
 }
 
 func errNotReusable(id, reason string) error {

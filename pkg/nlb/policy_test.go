@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -40,7 +41,7 @@ func TestReusePolicy(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.config.Policy.LoadBalancerReuse = test.reuse
 				w.restart()
-				id := w.byHand()
+				id := w.existing("by-hand")
 				if test.allow != "" {
 					w.allow(id, test.allow)
 				}
@@ -67,13 +68,35 @@ func TestReusePolicy(t *testing.T) {
 	}
 }
 
+// TestLabelIsNoPermission: a label and a finalizer, which anybody may write who may write Services, give no load balancer to a Service that the
+// policy keeps from it.
+func TestLabelIsNoPermission(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
+		w.restart()
+		id := w.existing("by-hand")
+		w.addNodes("n1")
+		svc := newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"))
+		svc.Labels, svc.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
+		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "by-hand"}}
+		w.put(svc)
+		w.calls()
+		_ = w.try("web")
+		if got := writes(w.calls()); len(got) > 0 || len(w.listeners(id)) > 0 {
+			t.Errorf("writes %v, listeners %v, want none", got, w.listeners(id))
+		}
+		mustTell(t, w.newEvents(), "LoadBalancerNotReusable")
+	})
+}
+
 // TestReuseIsRevoked: a load balancer that loses the tag is left as it is, and by the deletion of its Service as it was before.
 func TestReuseIsRevoked(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
 		w.restart()
-		id := w.byHand()
+		id := w.existing("by-hand")
 		w.allow(id, testCluster)
 		w.addNodes("n1")
 		w.put(overriding(id))

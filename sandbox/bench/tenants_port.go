@@ -14,6 +14,8 @@ import (
 
 const (
 	idleConnections = 20_000
+	// heldConnections is how many of them this process holds: it has as many files as it may open.
+	heldConnections = 10_000
 	idleMiBMore     = 20
 	healthMillis    = 100
 )
@@ -50,12 +52,15 @@ func healthPort(ctx context.Context, r run) (figures []Figure, err error) {
 		}
 	}()
 	var dialer net.Dialer
-	for range idleConnections {
+	for i := range idleConnections {
 		conn, err := dialer.DialContext(ctx, "tcp", address)
 		if err != nil {
-			return nil, fmt.Errorf("open connection %d to the health port: %w", len(connections)+1, err)
+			return nil, fmt.Errorf("open connection %d to the health port: %w", i+1, err)
 		}
-		connections = append(connections, conn)
+		if connections = append(connections, conn); len(connections) > heldConnections {
+			_ = connections[0].Close() // the port has closed it long since
+			connections = connections[1:]
+		}
 	}
 	took, err := probe(ctx, address)
 	if err != nil {
