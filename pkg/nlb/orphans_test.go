@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // TestOrphans: what no Service owns any more is listed, once for each thing; what another cluster made is not.
@@ -27,7 +28,7 @@ func TestOrphans(t *testing.T) {
 		w.config.ClusterID = testCluster
 		w.restart()
 		w.calls()
-		found, err := w.Orphans(t.Context(), []*corev1.Service{w.get("kept")})
+		found, err := w.Orphans(t.Context(), service.OrphanQuery{Services: []*corev1.Service{w.get("kept")}})
 		testkit.Check(t, err)
 		var got []string
 		for _, orphan := range found {
@@ -44,6 +45,34 @@ func TestOrphans(t *testing.T) {
 		}
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
+		}
+	})
+}
+
+// TestPreservedIsFound: a load balancer that stays because its Service asked for that is found with the flag, until a Service uses it.
+func TestPreservedIsFound(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"))
+		id := w.balancer("web").ID
+		w.remove("web")
+		w.converge("web")
+		found := func(query service.OrphanQuery) []string {
+			var ids []string
+			for _, orphan := range testkit.Must(w.Orphans(t.Context(), query))(t) {
+				ids = append(ids, orphan.ID)
+			}
+			return ids
+		}
+		if diff := cmp.Diff([]string{id}, found(service.OrphanQuery{Preserved: true})); diff != "" {
+			t.Errorf("with the flag (-want +got):\n%s", diff)
+		}
+		if got := found(service.OrphanQuery{}); got != nil {
+			t.Errorf("without the flag: %q", got)
+		}
+		uses := newService("shop", testkit.TCP(80), with(annotation.LoadBalancerID, id))
+		if got := found(service.OrphanQuery{Preserved: true, Services: []*corev1.Service{uses}}); got != nil {
+			t.Errorf("although a Service uses it: %q", got)
 		}
 	})
 }
