@@ -13,7 +13,7 @@ func TestVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	got := w.run(t, "--version")
-	if got.Code != 0 || !regexp.MustCompile(`^cloud-controller-manager v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(got.Output) {
+	if got.Code != 0 || !regexp.MustCompile(`(?m)^cloud-controller-manager v\S+ \(commit \S+, go\S+, \w+/\w+\)$`).MatchString(got.Output) {
 		t.Errorf("exit code %d, %q", got.Code, got.Output)
 	}
 }

@@ -152,7 +152,7 @@ type adopted struct {
 	reused bool
 }
 
-func onePort(w *world) official {
+func onePort(*world) official {
 	return official{
 		groups:    []officialGroup{{port: "30080", protocol: "TCP", servers: []alicloud.NLBServer{node("n1", 30080, 100), node("n2", 30080, 100)}}},
 		listeners: []officialListener{{port: 80, protocol: "TCP"}},

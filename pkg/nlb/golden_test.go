@@ -138,14 +138,3 @@ func udpPort(port int32) corev1.ServicePort { return testkit.Port(port, corev1.P
 
 // eni makes addresses of pods the backends.
 func eni(svc *corev1.Service) { testkit.Annotation(annotation.BackendType, "eni")(svc) }
-
-// podsOn puts a pod on each node, with the address of its interface.
-func podsOn(port corev1.ServicePort, nodes ...string) func(*world) {
-	return func(w *world) {
-		var items []string
-		for _, node := range nodes {
-			items = append(items, w.address(w.t.(*testing.T), node)+"@"+node) //nolint:forcetypeassert // it is one
-		}
-		w.putSlice(testkit.EndpointSlice("web", port, items...))
-	}
-}

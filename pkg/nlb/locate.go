@@ -64,21 +64,35 @@ func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation
 	if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
 		return "", err
 	}
-	if n.presence != present && lastID != "" { // an existing one that the Service is on, or was on before its annotations changed
-		lb, err := n.get(ctx, lastID)
-		if err != nil {
-			return "", err
-		}
-		if there := lb != nil && !hasTag(lb, mark.TagOwner); there && !params.Has(annotation.ZoneMaps) {
-			if err := n.admit(ctx, svc, lb); err != nil { // anybody who may write Services may write their labels
-				return "", err
-			}
-			n.see(svc, lb, true)
-			return "", nil
-		} else if there {
-			moves = true
-		}
+	found, leaves, err := n.locateExisting(ctx, svc, params, lastID)
+	if found || err != nil {
+		return "", err
 	}
+	return n.locateNone(ctx, svc, lastID, moves || leaves, adopted)
+}
+
+// locateExisting looks after an existing load balancer that the Service is on, or was on before its annotations changed. leaves says that
+// it is there, and the Service is to have one of its own.
+func (n *nlb) locateExisting(ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string) (found, leaves bool, err error) {
+	if n.presence == present || lastID == "" {
+		return false, false, nil
+	}
+	lb, err := n.get(ctx, lastID)
+	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) {
+		return false, false, err
+	}
+	if params.Has(annotation.ZoneMaps) {
+		return false, true, nil
+	}
+	if err := n.admit(ctx, svc, lb); err != nil { // anybody who may write Services may write their labels
+		return false, false, err
+	}
+	n.see(svc, lb, true)
+	return true, false, nil
+}
+
+// locateNone decides what it means that no load balancer was found. moves says that the Service leaves an existing one.
+func (n *nlb) locateNone(ctx context.Context, svc *corev1.Service, lastID string, moves, adopted bool) (vanished string, err error) {
 	if moves {
 		n.formerID = lastID
 	}
@@ -107,27 +121,37 @@ func (n *nlb) locateAsked(ctx context.Context, svc *corev1.Service, lastID, aske
 			return err
 		}
 	}
-	var own *alicloud.NLB
-	if adopted && n.presence != present || n.presence == present && !n.reused {
-		var err error
-		if own, err = n.ownedBy(ctx, svc, lastID); err != nil {
-			return err
-		}
+	own, err := n.ownBefore(ctx, svc, lastID, adopted)
+	if err != nil {
+		return err
 	}
 	if own != nil && own.ID == asked {
 		n.see(svc, own, false)
 		return nil
 	}
 	lb, err := n.reusable(ctx, svc, asked)
-	if err == nil {
-		if own != nil {
-			n.leftID, n.left = own.ID, service.Part[*alicloud.NLB]{}
-		} else if n.formerID = ""; lastID != asked {
-			n.formerID = lastID
-		}
-		n.see(svc, lb, true)
-		return nil
+	if err != nil {
+		return n.stay(ctx, svc, own, lastID, asked, err)
 	}
+	if own != nil {
+		n.leftID, n.left = own.ID, service.Part[*alicloud.NLB]{}
+	} else if n.formerID = ""; lastID != asked {
+		n.formerID = lastID
+	}
+	n.see(svc, lb, true)
+	return nil
+}
+
+// ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
+func (n *nlb) ownBefore(ctx context.Context, svc *corev1.Service, lastID string, adopted bool) (*alicloud.NLB, error) {
+	if adopted && n.presence != present || n.presence == present && !n.reused {
+		return n.ownedBy(ctx, svc, lastID)
+	}
+	return nil, nil
+}
+
+// stay keeps the Service on what it is on, its own or another existing load balancer, where it may not use the one that it asks for.
+func (n *nlb) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, lastID, asked string, err error) error {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	if !ok {
 		return err

@@ -50,15 +50,13 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if n.refusal != nil {
 		goal.Problems = append(goal.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
 	}
-	if lb := &n.lb.Value; n.presence == present {
-		switch {
-		case len(lb.Locks) > 0 || lb.Status == alicloud.NLBInactive:
-			goal.Problems = append(goal.Problems, problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID, strings.Join(lb.Locks, ", ")))
-			return goal, nil
-		case lb.Status == alicloud.NLBCreateFailed && !n.reused:
-			goal.Plan = plan{nlb: n, Plan: diff.Deletion(n.model())}
-			return goal, nil
-		}
+	switch lb := &n.lb.Value; {
+	case n.locked():
+		goal.Problems = append(goal.Problems, problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID, strings.Join(lb.Locks, ", ")))
+		return goal, nil
+	case n.presence == present && lb.Status == alicloud.NLBCreateFailed && !n.reused:
+		goal.Plan = plan{nlb: n, Plan: diff.Deletion(n.model())}
+		return goal, nil
 	}
 	record := recordOf(in.Applied.LoadBalancerID, in.Service, in.Params, n.Reused())
 	record = record.Keeping(in.Applied, in.Params)
@@ -77,6 +75,11 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
+}
+
+// locked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.
+func (n nlb) locked() bool {
+	return n.presence == present && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
 }
 
 // withoutUnread leaves out the steps on parts that could not be read.

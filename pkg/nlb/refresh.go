@@ -151,7 +151,7 @@ func (n *nlb) readLeft(ctx context.Context, svc *corev1.Service) error {
 		return fmt.Errorf("read NLB %s, which the Service has left: %w", n.leftID, err)
 	case err != nil, lb.Status == alicloud.NLBDeleting, !observe.Tagged(lb.Tags, owner), n.ID() == n.leftID:
 		n.leftID, n.left = "", service.Part[*alicloud.NLB]{}
-		return nil
+		return nil //nolint:nilerr // that there is none is what was asked
 	}
 	n.left.Set(&lb)
 	return nil

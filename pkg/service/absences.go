@@ -13,10 +13,10 @@ const (
 	// GoneOver is how long a load balancer must be missing, by id and by tag, before it counts as gone. Replicas and the index of tags
 	// lag by a second or so.
 	GoneOver = 5 * time.Second
-	// brakeWindow and BrakeServices: so many Services do not lose their load balancers within a minute by accident. More likely the key
-	// is that of another account or sees another resource group, and replacements would change every address.
-	brakeWindow   = time.Minute
+	// BrakeServices is how many Services do not lose their load balancers within a minute by accident. More likely the key is that of
+	// another account or sees another resource group, and replacements would change every address.
 	BrakeServices = 3
+	brakeWindow   = time.Minute
 )
 
 // Absences knows which Services of a product miss their load balancer and which do not. Its zero value knows nothing.

@@ -20,16 +20,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 	condition, changed := conditionOf(known.engine.Product(), done.problems, syncErr, retryLater)
 	repeated := syncErr != nil && signature(syncErr) == known.failure
 	_, err := r.writer.change(ctx, done.service, func(svc *corev1.Service) {
-		if id := known.balancer.ID(); id != "" {
-			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, id)
-		}
-		switch {
-		case done.securityGroup == nil:
-		case *done.securityGroup == "":
-			delete(svc.Labels, LabelSecurityGroupID)
-		default:
-			metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelSecurityGroupID, *done.securityGroup)
-		}
+		setLabels(svc, known.balancer.ID(), done.securityGroup)
 		if done.status != nil {
 			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
 		}
@@ -46,6 +37,20 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 		return fmt.Errorf("update the status of the Service: %w", err)
 	}
 	return nil
+}
+
+// setLabels sets the labels for what the Service has; an empty id is not known, no security group leaves its label as it is.
+func setLabels(svc *corev1.Service, id string, securityGroup *string) {
+	if id != "" {
+		metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, id)
+	}
+	switch {
+	case securityGroup == nil:
+	case *securityGroup == "":
+		delete(svc.Labels, LabelSecurityGroupID)
+	default:
+		metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelSecurityGroupID, *securityGroup)
+	}
 }
 
 // withModes keeps the modes of addresses: the API server adds them, and without them every pass would write the status anew.

@@ -313,6 +313,7 @@ type firstWrite struct {
 }
 
 func (w *firstWrite) await(t *testing.T) {
+	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen = func() { w.at = wallClock(t) }

@@ -220,9 +220,9 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 	}
 	if err != nil {
 		found.unread[model.PartAccess] = err
-		return nil
+	} else {
+		clb.access = list
 	}
-	clb.access = list
 	return nil
 }
 

@@ -13,7 +13,7 @@ func explained(ctx context.Context, batch []*change) context.Context {
 	routes := make([]string, 0, len(batch))
 	why := "nodes have these pod CIDRs and no route"
 	for _, c := range batch {
-		route := ""
+		var route string
 		if c.create != nil {
 			route = c.create.CIDR + " to " + c.create.InstanceID
 		} else {
@@ -31,7 +31,7 @@ func explained(ctx context.Context, batch []*change) context.Context {
 // name notes whose pod CIDRs the changes are about.
 func (d *desired) name(changes []*change) {
 	for _, c := range changes {
-		text := ""
+		var text string
 		if c.create != nil {
 			text = c.create.CIDR
 		} else {

@@ -123,16 +123,21 @@ func (a *Applier) fail(step *model.Step, err error) {
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:
-		a.Doubts[step.Part()] = string(step.Op) + " failed"
-		a.Uncertain = a.Uncertain || alicloud.IsAmbiguous(err)
-		if step.Target == model.TargetLoadBalancer && alicloud.IsNotFound(err) && step.Op != model.OpLeave && step.Op != model.OpDetach {
-			a.Lost = a.Model.LoadBalancer.ID
-		}
+		a.doubt(step, err)
 		if alicloud.IsNotFound(err) || alicloud.IsDuplicate(err) || alicloud.HasCode(err, codeGroupInUse) {
 			wrapped = &problem.WaitError{Reason: wrapped.Error(), For: again} // what is there is read first
 		}
 	}
 	a.errs = append(a.errs, wrapped)
+}
+
+// doubt notes what the failed step leaves unknown.
+func (a *Applier) doubt(step *model.Step, err error) {
+	a.Doubts[step.Part()] = string(step.Op) + " failed"
+	a.Uncertain = a.Uncertain || alicloud.IsAmbiguous(err)
+	if step.Target == model.TargetLoadBalancer && alicloud.IsNotFound(err) && step.Op != model.OpLeave && step.Op != model.OpDetach {
+		a.Lost = a.Model.LoadBalancer.ID
+	}
 }
 
 // describe says what a step was about, for example "create listener tcp:80 of nlb-1".

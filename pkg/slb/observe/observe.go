@@ -128,11 +128,11 @@ func Groups(ctx context.Context, api Reader, observed *model.Model, service type
 			continue
 		}
 		full, err := api.DescribeVServerGroup(ctx, group.ID)
-		if alicloud.IsNotFound(err) && !isUsed(observed, group.ID) {
-			continue // went between the two reads
-		}
 		if alicloud.IsNotFound(err) {
-			return nil, fmt.Errorf("%w: a listener of %s uses group %s: %w", ErrContradiction, lb.ID, group.ID, err)
+			if isUsed(observed, group.ID) {
+				return nil, fmt.Errorf("%w: a listener of %s uses group %s: %w", ErrContradiction, lb.ID, group.ID, err)
+			}
+			continue // went between the two reads
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
