@@ -55,20 +55,26 @@ func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation
 	if asked != "" {
 		return "", n.locateAsked(ctx, svc, lastID, asked, adopted)
 	}
-	moves := n.presence == present && n.reused && params.Has(annotation.ZoneMaps)
+	moves := n.leavesExisting(params)
+	found, leaves := false, false
 	if n.presence == present && !moves {
-		if found, err := n.locateByID(ctx, svc, n.lastID, n.reused); found || err != nil {
-			return "", err
-		}
+		found, err = n.locateByID(ctx, svc, n.lastID, n.reused)
 	}
-	if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
-		return "", err
+	if !found && err == nil {
+		found, err = n.locateOwned(ctx, svc, lastID)
 	}
-	found, leaves, err := n.locateExisting(ctx, svc, params, lastID)
+	if !found && err == nil {
+		found, leaves, err = n.locateExisting(ctx, svc, params, lastID)
+	}
 	if found || err != nil {
 		return "", err
 	}
 	return n.locateNone(ctx, svc, lastID, moves || leaves, adopted)
+}
+
+// leavesExisting reports whether a Service on an existing load balancer is to have one of its own.
+func (n *nlb) leavesExisting(params annotation.Params) bool {
+	return n.presence == present && n.reused && params.Has(annotation.ZoneMaps)
 }
 
 // locateExisting looks after an existing load balancer that the Service is on, or was on before its annotations changed. leaves says that
@@ -84,7 +90,7 @@ func (n *nlb) locateExisting(ctx context.Context, svc *corev1.Service, params an
 	if params.Has(annotation.ZoneMaps) {
 		return false, true, nil
 	}
-	if err := n.admit(ctx, svc, lb); err != nil { // anybody who may write Services may write their labels
+	if err = n.admit(ctx, svc, lb); err != nil { // anybody who may write Services may write their labels
 		return false, false, err
 	}
 	n.see(svc, lb, true)

@@ -62,6 +62,8 @@ func newCommand() *cobra.Command {
 	// The linker sets the version of Kubernetes, which the control plane reports.
 	root.Version = "with Kubernetes " + buildinfo.Version()
 	root.SetVersionTemplate(buildinfo.Line("sandbox", root.Version) + "\n")
+	// Libraries of Kubernetes define a flag of this name for every program, of another type than cobra reads.
+	root.Flags().Bool("version", false, "version for sandbox")
 	root.AddCommand(newUpCommand(), newDemoCommand(), newBenchCommand(), &cobra.Command{
 		Use:                "kubectl",
 		Short:              "Run kubectl, with --kubeconfig or KUBECONFIG as usual",
