@@ -27,6 +27,29 @@ type Explanation struct {
 // Explanations are those of all annotations of a product.
 type Explanations map[annotation.Suffix]Explanation
 
+// BackendType stands for the one annotation whose key has no prefix of the family, so that no table has it.
+var BackendType = annotation.Row{
+	Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{"ecs", "eni"}}, Default: "ecs",
+}
+
+// Incomplete says what is missing: a sentence for each annotation and no other one, and a second value that can be changed to.
+func (e Explanations) Incomplete(rows []annotation.Row) []string {
+	var missing []string
+	for _, row := range rows {
+		text, ok := e[row.Suffix]
+		if !ok || !strings.HasSuffix(text.Meaning, ".") {
+			missing = append(missing, fmt.Sprintf("%s has no sentence", row.Suffix))
+		}
+		if _, ok := row.Value.Parse(text.Other); text.Other != "" && !ok {
+			missing = append(missing, fmt.Sprintf("%s: the second value %q is refused", row.Suffix, text.Other))
+		}
+	}
+	if len(e) != len(rows) {
+		missing = append(missing, fmt.Sprintf("%d explanations of %d annotations", len(e), len(rows)))
+	}
+	return missing
+}
+
 // FirstOf returns the value in the example of an annotation.
 func (e Explanations) FirstOf(row annotation.Row) string {
 	return cmp.Or(e[row.Suffix].Example, ExampleOf(row))

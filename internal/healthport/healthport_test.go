@@ -181,7 +181,7 @@ func TestIdleConnectionsTakeNothing(t *testing.T) {
 	}
 }
 
-// TestReadyIsMoreThanAlive: what no restart helps is told by /readyz only, and its reason is nobody's business who may not ask.
+// TestReadyIsMoreThanAlive: only /readyz fails for what no restart repairs, and it gives its reason only to who may ask.
 func TestReadyIsMoreThanAlive(t *testing.T) {
 	t.Parallel()
 	p := startPort(t)

@@ -2,7 +2,6 @@ package nlb
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/annotationpage"
@@ -37,29 +36,14 @@ func TestNLBExamplesAreAccepted(t *testing.T) {
 // TestEveryNLBAnnotationIsExplained, in one sentence and with a second value that can be changed to.
 func TestEveryNLBAnnotationIsExplained(t *testing.T) {
 	t.Parallel()
-	rows := documented()
-	for _, row := range rows {
-		text, ok := explanations[row.Suffix]
-		if !ok || !strings.HasSuffix(text.Meaning, ".") {
-			t.Errorf("%s has no sentence", row.Suffix)
-		}
-		if _, ok := row.Value.Parse(text.Other); text.Other != "" && !ok {
-			t.Errorf("%s: the second value %q is refused", row.Suffix, text.Other)
-		}
+	for _, missing := range explanations.Incomplete(documented()) {
+		t.Error(missing)
 	}
-	if len(explanations) != len(rows) {
-		t.Errorf("%d explanations of %d annotations", len(explanations), len(rows))
-	}
-}
-
-// backendTypeRow stands for the one annotation whose key has no prefix of the family.
-var backendTypeRow = annotation.Row{
-	Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{"ecs", "eni"}}, Default: "ecs",
 }
 
 // documented are the rows of the reference page.
 func documented() []annotation.Row {
-	return append(slices.Clone(annotation.NLBTable()), backendTypeRow)
+	return append(slices.Clone(annotation.NLBTable()), annotationpage.BackendType)
 }
 
 func renderAnnotations() string {

@@ -91,13 +91,8 @@ var explanations = annotationpage.Explanations{
 	annotation.BackendType:              {Meaning: "Whether the backends are nodes with their node port, or pods with their own address. Pods need addresses of network interfaces (Terway, ECI).", Change: "yes; with new groups", Other: "ecs"},
 }
 
-// backendTypeRow stands for the one annotation whose key has no prefix of the family.
-var backendTypeRow = annotation.Row{
-	Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{"ecs", "eni"}}, Default: "ecs",
-}
-
 // documented are the rows of the reference page.
-func documented() []annotation.Row { return append(annotation.Table(), backendTypeRow) }
+func documented() []annotation.Row { return append(annotation.Table(), annotationpage.BackendType) }
 
 // keyOf is the whole key of an annotation, with the newer prefix.
 func keyOf(suffix annotation.Suffix) string { return annotationpage.KeyOf(suffix) }

@@ -229,17 +229,13 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 // confirmAccess is an error until an access control list that is missing has been missing for some seconds. A second list would let in the
 // same addresses, and be paid for by the quota of lists.
 func (e *engine) confirmAccess(clb *observed, missing bool) error {
-	since := clb.accessMissing
-	if clb.accessMissing = (time.Time{}); !missing {
+	confirmed := !clb.accessMissing.IsZero() && time.Since(clb.accessMissing) >= e.goneOver
+	if !missing || confirmed {
+		clb.accessMissing = time.Time{}
 		return nil
 	}
-	now := time.Now()
-	if !since.IsZero() && now.Sub(since) >= e.goneOver {
-		return nil
-	}
-	clb.accessMissing = since
-	if since.IsZero() {
-		clb.accessMissing = now
+	if clb.accessMissing.IsZero() {
+		clb.accessMissing = time.Now()
 	}
 	return &problem.WaitError{Reason: "the access control list of the Service is missing, which one answer does not prove", For: e.goneOver}
 }

@@ -109,23 +109,15 @@ func TestNodesOutsideTheCloudKeepTheirNetwork(t *testing.T) {
 func TestEmptyAnswerTakesNoNetwork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAccount(t, emulator.Options{})
-		a.put(60)
-		transport := &emptyOnce{RoundTripper: a.Transport()}
-		client := a.NewClient(func(o *alicloud.Options) { o.Transport = transport })
-		c := newCluster(t, a, func(o *Options) { o.API = client })
-		nodes, want := nodesOf(60)
-		c.set(nodes...)
-		c.converge(time.Minute)
-		time.Sleep(time.Second)
+		c, transport, _, want := routedBehindEmptyOnce(t)
 		transport.armed = true
-		before := a.Last()
+		before := c.account.Last()
 		c.pass.drift = time.Time{}
 		c.kickPass()
 		if _, no := c.available(); len(no) > 0 || transport.armed {
 			t.Errorf("an empty list takes the network from %d nodes", len(no))
 		}
-		if n := a.Count(before, writes...); n > 0 {
+		if n := c.account.Count(before, writes...); n > 0 {
 			t.Errorf("%d writes", n)
 		}
 		c.wantRoutes(testTable, want)
@@ -136,30 +128,37 @@ func TestEmptyAnswerTakesNoNetwork(t *testing.T) {
 func TestEmptyFirstAnswerTakesNoNetwork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAccount(t, emulator.Options{})
-		a.put(60)
-		transport := &emptyOnce{RoundTripper: a.Transport()}
-		client := a.NewClient(func(o *alicloud.Options) { o.Transport = transport })
-		c := newCluster(t, a, func(o *Options) { o.API = client })
-		nodes, want := nodesOf(60)
-		c.set(nodes...)
-		c.converge(time.Minute)
-		time.Sleep(time.Second)
+		c, transport, nodes, want := routedBehindEmptyOnce(t)
 		for _, node := range nodes {
 			node.Status.Conditions = append(node.Status.Conditions, conditionOf(true))
 		}
 		c.restart()
 		transport.armed = true
-		before := a.Last()
+		before := c.account.Last()
 		c.kickPass()
 		if _, no := c.available(); len(no) > 0 || transport.armed {
 			t.Errorf("an empty list takes the network from %d nodes (armed %v)", len(no), transport.armed)
 		}
-		if n := a.Count(before, writes...); n > 0 {
+		if n := c.account.Count(before, writes...); n > 0 {
 			t.Errorf("%d writes", n)
 		}
 		c.wantRoutes(testTable, want)
 	})
+}
+
+// routedBehindEmptyOnce makes a cluster of 60 nodes with routes, whose cloud can be made to answer once with an empty list.
+func routedBehindEmptyOnce(t *testing.T) (c *cluster, transport *emptyOnce, nodes []*corev1.Node, want map[string]string) {
+	t.Helper()
+	a := newAccount(t, emulator.Options{})
+	a.put(60)
+	transport = &emptyOnce{RoundTripper: a.Transport()}
+	client := a.NewClient(func(o *alicloud.Options) { o.Transport = transport })
+	c = newCluster(t, a, func(o *Options) { o.API = client })
+	nodes, want = nodesOf(60)
+	c.set(nodes...)
+	c.converge(time.Minute)
+	time.Sleep(time.Second)
+	return c, transport, nodes, want
 }
 
 // emptyOnce answers one list of route entries with an empty one.

@@ -42,11 +42,14 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 }
 
 // life measures the life of single Services of the product of the scenario.
-func (e *env) life(ctx context.Context) (figures []Figure, err error) {
-	for _, step := range []func(*env, context.Context) ([]Figure, error){
-		(*env).creation, (*env).edits, (*env).irrelevantChanges, (*env).nodeAdded, (*env).podReplaced, (*env).deletion,
-	} {
-		more, err := step(e, ctx)
+func (e *env) life(ctx context.Context) ([]Figure, error) {
+	return inTurn(ctx, e.creation, e.edits, e.irrelevantChanges, e.nodeAdded, e.podReplaced, e.deletion)
+}
+
+// inTurn takes steps one after the other, and ends with the first one that fails.
+func inTurn(ctx context.Context, steps ...func(context.Context) ([]Figure, error)) (figures []Figure, err error) {
+	for _, step := range steps {
+		more, err := step(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -41,16 +41,7 @@ func tenants(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the namespace of the tenant: %w", err)
 	}
-	for _, step := range []func(*env, context.Context) ([]Figure, error){
-		(*env).undisturbed, (*env).longTexts, (*env).manyAddresses, (*env).fullQueue, (*env).hostileServices, (*env).tenantsEvents,
-	} {
-		more, err := step(e, ctx)
-		if err != nil {
-			return figures, err
-		}
-		figures = append(figures, more...)
-	}
-	return figures, nil
+	return inTurn(ctx, e.undisturbed, e.longTexts, e.manyAddresses, e.fullQueue, e.hostileServices, e.tenantsEvents)
 }
 
 // undisturbed is what the others are compared with.
