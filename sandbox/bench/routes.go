@@ -20,32 +20,25 @@ const (
 	manyMaxCalls = 35
 )
 
-// routes measures nodes that the manager sees all at once. Only the route controller runs, so that the pace at which nodes are
-// initialised does not blur the batches.
-func routes(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: manyNodes})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	onlyRoutes := append([]string{"--controllers=node-route-controller"}, fastClient...)
-	if err = e.startManager(ctx, onlyRoutes...); err != nil {
-		return nil, err
-	}
-	for _, step := range []struct{ nodes, maxCalls int }{{fewNodes, fewMaxCalls}, {manyNodes, manyMaxCalls}} {
-		var more []Figure
-		if more, err = e.newRoutes(ctx, step.nodes, step.maxCalls); err != nil {
+// routes measures so many nodes that the manager sees all at once, and then its restart. Only the route controller runs, so that the pace at
+// which nodes are initialised does not blur the batches.
+func routes(nodes, maxCalls int) func(context.Context, run) ([]Figure, error) {
+	return func(ctx context.Context, r run) (figures []Figure, err error) {
+		e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: nodes})
+		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, more...)
-		if step.nodes != manyNodes {
-			if err = e.removeRoutedMachines(ctx); err != nil {
-				return nil, err
-			}
+		defer func() { err = errors.Join(err, e.stop(ctx)) }()
+		onlyRoutes := append([]string{"--controllers=node-route-controller"}, fastClient...)
+		if err = e.startManager(ctx, onlyRoutes...); err != nil {
+			return nil, err
 		}
+		if figures, err = e.newRoutes(ctx, nodes, maxCalls); err != nil {
+			return nil, err
+		}
+		restarted, err := e.restartWithRoutes(ctx, nodes, onlyRoutes)
+		return append(figures, restarted...), err
 	}
-	restarted, err := e.restartWithRoutes(ctx, onlyRoutes)
-	return append(figures, restarted...), err
 }
 
 // newRoutes lets nodes join and then gives them their provider IDs while the manager is paused, so that it sees all of them at once: writing
@@ -81,26 +74,12 @@ func (e *env) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) 
 	}, nil
 }
 
-// removeRoutedMachines waits until the routes have gone with the nodes.
-func (e *env) removeRoutedMachines(ctx context.Context) error {
-	if err := e.removeMachines(ctx); err != nil {
-		return err
-	}
-	return e.until(ctx, "the routes are gone", func(ctx context.Context) (string, error) {
-		routes, err := e.sandbox.Cloud.CustomRoutes(ctx)
-		if err != nil || len(routes) == 0 {
-			return "", err
-		}
-		return fmt.Sprintf("%d are left", len(routes)), nil
-	})
-}
-
 // restartWithRoutes counts what a new leader reads of routes that are all as they should be.
-func (e *env) restartWithRoutes(ctx context.Context, args []string) ([]Figure, error) {
+func (e *env) restartWithRoutes(ctx context.Context, nodes int, args []string) ([]Figure, error) {
 	if err := e.stopManager(ctx); err != nil {
 		return nil, err
 	}
-	operation := fmt.Sprintf("restart with %d routed nodes", manyNodes)
+	operation := fmt.Sprintf("restart with %d routed nodes", nodes)
 	t, err := e.during(ctx, operation, ofProduct("vpc"), func(ctx context.Context) error {
 		if err := e.startManager(ctx, args...); err != nil {
 			return err
@@ -110,7 +89,7 @@ func (e *env) restartWithRoutes(ctx context.Context, args []string) ([]Figure, e
 	if err != nil {
 		return nil, err
 	}
-	pages := math.Ceil(float64(manyNodes) / float64(cloud.Observed().RouteEntryPage))
+	pages := math.Ceil(float64(nodes) / float64(cloud.Observed().RouteEntryPage))
 	return []Figure{
 		atMost(operation, float64(t.reads), "reads", pages+1),
 		atMost(operation, float64(t.writes), "writes", 0),
