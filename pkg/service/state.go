@@ -173,10 +173,11 @@ func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
 	return s
 }
 
-// driftWait is after what time a load balancer is due for drift detection. Those that were read together become due one after the other.
+// driftWait is after what time a load balancer is due for drift detection, at most six fifths of the period. Those that were read together
+// become due one after the other over a whole period, but not right after the start, which has enough to read.
 func driftWait(resyncPeriod time.Duration, together bool) time.Duration {
 	if together {
-		return rand.N(resyncPeriod + 1)
+		return resyncPeriod/5 + rand.N(resyncPeriod+1)
 	}
 	return resyncPeriod + rand.N(resyncPeriod/5+1)
 }

@@ -176,24 +176,29 @@ func deleteRoutes(t *testing.T) {
 	}
 }
 
-// deleteRoutesOf removes the route entries that lead to an instance.
+// deleteRoutesOf removes the route entries that lead to an instance. A manager that runs may remove them at the same time, which refuses
+// either call.
 func deleteRoutesOf(t *testing.T, instance string) {
 	t.Helper()
 	client := cloudClient(t)
-	entries, err := client.DescribeRouteEntries(context.Background(), "vtb-emulator", false)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	entries = slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool {
-		return !slices.ContainsFunc(e.NextHops, func(hop alicloud.NextHop) bool { return hop.ID == instance })
-	})
-	if len(entries) == 0 {
-		return
-	}
-	failed, err := client.DeleteRouteEntries(context.Background(), entries)
-	if err := errors.Join(append(failed, err)...); err != nil {
-		t.Error(err)
+	ctx := context.WithoutCancel(t.Context())
+	for deadline := time.Now().Add(eventDeadline); ; time.Sleep(look) {
+		entries, err := client.DescribeRouteEntries(ctx, "vtb-emulator", false)
+		entries = slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool {
+			return !slices.ContainsFunc(e.NextHops, func(hop alicloud.NextHop) bool { return hop.ID == instance })
+		})
+		if err == nil && len(entries) == 0 {
+			return
+		}
+		if err == nil {
+			var failed []error
+			failed, err = client.DeleteRouteEntries(ctx, entries)
+			err = errors.Join(append(failed, err)...)
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("the routes to %s cannot be deleted: %v", instance, err)
+			return
+		}
 	}
 }
 
