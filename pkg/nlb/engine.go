@@ -103,8 +103,9 @@ func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.R
 type nlb struct {
 	*engine
 	observed
-	// desired is what the last plan led to, nil before there was one.
+	// desired is what the last plan led to, nil before there was one, and ports are those of the Service that it was made for.
 	desired *model.Model
+	ports   []corev1.ServicePort
 	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
 	unread   map[model.Part]error
 	failures []error
@@ -171,8 +172,11 @@ func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 	if n.presence != present || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
 		return shown
 	}
-	if (!n.Reused() || params.OverridesListeners()) && !n.runs() {
-		return shown
+	if !n.Reused() || params.OverridesListeners() {
+		shown.Ports = n.portStatuses()
+		if !n.runs() {
+			return shown
+		}
 	}
 	shown.Status = statusOf(&n.lb.Value, params)
 	return shown

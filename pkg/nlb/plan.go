@@ -73,6 +73,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	steps := diff.Diff(desired, n.model(), mark.OwnerOf(in.Service, n.clusterID()))
 	steps.Steps = n.withoutUnread(steps.Steps)
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
+	n.ports = in.Service.Spec.Ports
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
 }

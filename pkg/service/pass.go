@@ -69,6 +69,7 @@ type ensured struct {
 	// record is what was applied, and status what the Service is to show; nil leaves them as they are.
 	record        *Record
 	status        *corev1.LoadBalancerStatus
+	ports         []corev1.PortStatus
 	securityGroup *string
 	// registered reports whether the address of a pod gets traffic, see [Deployment]. It is nil before anything was deployed.
 	registered func(address string) bool
@@ -122,7 +123,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)
 	shown := known.balancer.Status(ctx, params)
-	known.balancer, done.status, done.securityGroup = shown.Balancer, shown.Status, shown.SecurityGroup
+	known.balancer, done.status, done.ports, done.securityGroup = shown.Balancer, shown.Status, shown.Ports, shown.SecurityGroup
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, shown.Wake}
 	return known, done, errors.Join(err, gateErr)

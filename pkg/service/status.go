@@ -24,6 +24,9 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 		if done.status != nil {
 			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
 		}
+		if done.status != nil || done.ports != nil {
+			showPorts(&svc.Status.LoadBalancer, done.ports)
+		}
 		if done.record != nil {
 			done.record.store()(svc)
 		}
@@ -70,9 +73,13 @@ func withModes(wanted, have corev1.LoadBalancerStatus) corev1.LoadBalancerStatus
 func conditionOf(product Product, problems []problem.Problem, syncErr error, retryLater bool) (metav1.Condition, bool) {
 	condition := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse}
 	unmet, isUnmet := unmetWish(problems)
+	left, isLeft := firstOf(problems, problem.ReasonListenersLeftAlone)
 	switch {
 	case syncErr == nil && isUnmet:
 		condition.Reason, condition.Message = unmet.Reason, unmet.Message
+	case syncErr == nil && isLeft:
+		// It is as the Service asks, and yet not what most expect: nothing but the condition shows it for as long as it lasts.
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, left.Reason, left.Message
 	case syncErr == nil:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+" matches the Service"
 	case !retryLater:
@@ -87,7 +94,12 @@ func conditionOf(product Product, problems []problem.Problem, syncErr error, ret
 // unmetWish returns the gravest of the problems that keep the load balancer from matching the Service, until its user changes
 // something.
 func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
-	for _, reason := range []string{problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute, problem.ReasonLoadBalancerNotReusable} {
+	return firstOf(problems, problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute, problem.ReasonLoadBalancerNotReusable)
+}
+
+// firstOf returns what is said of the first of the reasons of which anything is.
+func firstOf(problems []problem.Problem, reasons ...string) (problem.Problem, bool) {
+	for _, reason := range reasons {
 		for _, problem := range problem.ByReason(problems) {
 			if problem.Reason == reason {
 				return problem, true

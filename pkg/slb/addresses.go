@@ -28,18 +28,16 @@ func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown
 	if actual.Reused && !params.OverridesListeners() {
 		serves = leadsHere(c.ports, c.desired, actual)
 	}
+	var ports []corev1.PortStatus
+	if c.desired != nil && (!actual.Reused || params.OverridesListeners()) {
+		ports = portStatuses(c.ports, c.desired, actual, c.refused)
+	}
 	if !serves {
-		return service.Shown{Balancer: c}
+		return service.Shown{Balancer: c, Ports: ports}
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
 	c.addresses = addresses
-	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Problems: problems}
-	if c.desired != nil && (!actual.Reused || params.OverridesListeners()) {
-		ports := portStatuses(c.ports, c.desired, actual, c.refused)
-		for i := range shown.Status.Ingress {
-			shown.Status.Ingress[i].Ports = ports
-		}
-	}
+	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Ports: ports, Problems: problems}
 	if len(problems) > 0 {
 		shown.Wake = eipWait
 	}

@@ -6,29 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// portErrorDomain is what the errors of ports begin with. Kubernetes asks for the form "domain/CamelCase".
-const portErrorDomain = "service.alibabacloud.com/"
-
-// portStatuses returns what the status of the Service says about its ports: nil while all are served, or soon may be, else all of them,
-// those that are not served with the reason of the event about it. refused has the targets of steps that the cloud refused.
+// portStatuses returns what the status of the Service says about its ports. refused has the targets of steps that the cloud refused.
 func portStatuses(ports []corev1.ServicePort, desired, actual *model.Model, refused map[string]bool) []corev1.PortStatus {
-	var statuses []corev1.PortStatus
-	failed := false
-	for _, port := range ports {
-		status := corev1.PortStatus{Port: port.Port, Protocol: port.Protocol}
-		if reason := unserved(port, desired, actual, refused); reason != "" {
-			status.Error, failed = new(portErrorDomain+reason), true
-		}
-		statuses = append(statuses, status)
-	}
-	if !failed {
-		return nil
-	}
-	return statuses
+	return service.PortStatuses(ports, func(port corev1.ServicePort) string { return unserved(port, desired, actual, refused) })
 }
 
 // unserved returns the reason of the event about a port that is not served, "" for one that is served or soon may be.

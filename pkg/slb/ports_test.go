@@ -81,6 +81,39 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 	}
 }
 
+// TestServiceThatLostItsOnlyPort: a Service whose only port belongs to somebody else shows no address, and one that has lost it later
+// says so at the address that it had.
+func TestServiceThatLostItsOnlyPort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	id := w.makeCLB().ID
+	w.makeListener(id, 80, "k8s/80/other/default/c1")
+	w.put(reusing("web", id, "true", 80))
+	w.mustPass("web")
+	if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 0 {
+		t.Errorf("ingress %v, want none", ingress)
+	}
+	w.deleteListener(id, 80)
+	w.drift("web")
+	w.mustPass("web")
+	w.deleteListener(id, 80)
+	w.makeListener(id, 80, "k8s/80/other/default/c1")
+	w.drift("web")
+	w.mustPass("web")
+	ingress := w.get("web").Status.LoadBalancer.Ingress
+	want := []corev1.PortStatus{{Port: 80, Protocol: corev1.ProtocolTCP, Error: new("service.alibabacloud.com/ListenerConflict")}}
+	if len(ingress) != 1 || cmp.Diff(want, ingress[0].Ports) != "" {
+		t.Errorf("ingress %v, want one whose port 80 has a conflict", ingress)
+	}
+	w.deleteListener(id, 80)
+	w.drift("web")
+	w.mustPass("web")
+	if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 1 || ingress[0].Ports != nil {
+		t.Errorf("ingress %v, want one without ports", ingress)
+	}
+}
+
 // TestPendingPortIsNoError: a port that only has to wait for the rate limit has no error, and needs no further write of the status.
 func TestPendingPortIsNoError(t *testing.T) {
 	t.Parallel()

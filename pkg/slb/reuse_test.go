@@ -134,6 +134,11 @@ func TestReuseWithoutOverride(t *testing.T) {
 	if events := w.newEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonListenersLeftAlone) {
 		t.Errorf("events = %q", events)
 	}
+	// Events are gone after an hour, and the condition stays.
+	condition := w.synced("web")
+	if condition.Status != metav1.ConditionTrue || condition.Reason != problem.ReasonListenersLeftAlone || !strings.Contains(condition.Message, "does not manage the listeners") {
+		t.Errorf("condition %+v, want one that says that the listeners are not managed", condition)
+	}
 	w.change("web", deleteService)
 	w.mustPass("web")
 	if state := w.state()["mine"]; len(state.Groups) != 0 || len(state.Listeners) != 1 {

@@ -176,7 +176,7 @@ func (b *builder) port(port corev1.ServicePort) {
 	if port.Protocol == corev1.ProtocolUDP {
 		protocol = alicloud.NLBUDP
 	}
-	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: protocol}}
+	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: protocol}, ServicePort: port.Port}
 	if span, ok := b.ranges[port.Port]; ok {
 		listener.Port, listener.StartPort, listener.EndPort = 0, span[0], span[1]
 	}
@@ -187,7 +187,7 @@ func (b *builder) port(port corev1.ServicePort) {
 	if ok {
 		b.addGroup(group)
 	} else {
-		listener.Blocked = true
+		listener.Blocked = problem.ReasonSkipSyncBackends
 	}
 	b.listenerSettings(&listener)
 	b.model.Listeners = append(b.model.Listeners, listener)
@@ -198,8 +198,8 @@ func (b *builder) overlaps() {
 	for i := range b.model.Listeners {
 		for k := range i {
 			first, second := &b.model.Listeners[k], &b.model.Listeners[i]
-			if first.Overlaps(second) && !first.Blocked {
-				second.Blocked = true
+			if first.Overlaps(second) && first.Blocked == "" {
+				second.Blocked = problem.ReasonInvalidAnnotation
 				b.problem(problem.ReasonInvalidAnnotation, "%s: the listeners %s and %s overlap", annotation.ListenerPortRange, first.Key(), second.Key())
 			}
 		}

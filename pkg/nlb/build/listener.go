@@ -53,7 +53,7 @@ func (b *builder) listenerSettings(l *model.Listener) {
 		b.tls(l)
 	}
 	if params.RefusesListener(strings.ToLower(l.Protocol)) {
-		l.Blocked = true
+		l.Blocked = problem.ReasonInvalidAnnotation
 	}
 }
 
@@ -70,7 +70,7 @@ func (b *builder) tls(l *model.Listener) {
 	params := b.in.Params
 	if l.CertificateIDs = annotation.ListOf(params, annotation.CertID); len(l.CertificateIDs) == 0 {
 		b.problem(problem.ReasonInvalidAnnotation, "%s: port %s waits: a TCPSSL listener needs %s", annotation.ProtocolPort, l.Ports(), annotation.CertID)
-		l.Blocked = true
+		l.Blocked = problem.ReasonInvalidAnnotation
 	}
 	l.SecurityPolicyID, l.CAEnabled = b.text(annotation.TLSCipherPolicy), b.flag(annotation.CACert)
 	if params.Get(annotation.CACert) == "on" {

@@ -150,7 +150,7 @@ func (d *differ) emptyGroups() {
 
 // inDoubt reports whether a port stays as it is, so that any group may be its.
 func (d *differ) inDoubt() bool {
-	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool { return l.Blocked })
+	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool { return l.Blocked != "" })
 }
 
 // dropGroup deletes a group of ours, and takes our servers out of one of others. A group with servers of others stays.

@@ -19,7 +19,7 @@ func (d *differ) listeners() {
 		want := &d.desired.Listeners[i]
 		have := d.actual.Listener(want.Key())
 		switch {
-		case want.Blocked:
+		case want.Blocked != "":
 		case have != nil && have.Protocol == want.Protocol:
 			if d.mayWrite(want, have) {
 				d.updateListener(want, have)

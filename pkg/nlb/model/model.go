@@ -79,8 +79,11 @@ type Listener struct {
 	alicloud.NLBListener
 	// Group is the name of the server group in a desired model.
 	Group string
-	// Blocked says that the listener stays as it is, because nobody knows what it has to be.
-	Blocked bool
+	// ServicePort is the port of the Service. Desired models only.
+	ServicePort int32
+	// Blocked keeps the listener as it is, because nobody knows what it has to be: the reason of the event that says why, empty for one
+	// that is not blocked.
+	Blocked string
 	// Certificates are the additional ones, where they were read or have to be. RemoveCertificates are those that have to go.
 	Certificates, RemoveCertificates []string
 }
