@@ -5,12 +5,13 @@ set +x # tracing would print the secret
 
 usage() {
   cat <<'TEXT'
-Usage: cloud-config.sh [--region REGION] [--secret] [--dry-run]
+Usage: cloud-config.sh [--region REGION] [--secret] [--paused] [--dry-run]
 
 Creates or updates the ConfigMap kube-system/cloud-config with kubectl, in the cluster that KUBECONFIG names, and prints who can read it.
 
   --region REGION     region ID, for example cn-hangzhou; overrides the variable REGION
   --secret            create the Secret kube-system/cloud-config instead of the ConfigMap (chart: cloudConfig.secretName); recommended
+  --paused            keep the manager from writing to the cloud, until the script runs without this flag
   --dry-run           print the manifest with the access key secret masked, and change nothing
 
 Required environment variables; on a terminal, the script prompts for missing ones:
@@ -99,6 +100,7 @@ cloud_config() {
   optional CLUSTER_ID clusterID
   optional ROUTE_TABLE_IDS routeTableIDs
   optional RESOURCE_GROUP_ID resourceGroupID
+  ! $paused || printf ',\n    "paused": true'
   printf '\n  }\n}\n'
 }
 
@@ -164,6 +166,7 @@ report() {
 }
 
 readonly mask='***'
+paused=false
 
 main() {
   local dry_run=false kind=ConfigMap secret document
@@ -176,9 +179,10 @@ main() {
         ;;
       --region=*) REGION=${1#*=} ;;
       --secret) kind=Secret ;;
+      --paused) paused=true ;;
       --dry-run) dry_run=true ;;
       -h | --help) usage && return ;;
-      *) die "unknown argument \"$1\": use --region REGION, --secret, --dry-run or --help" ;;
+      *) die "unknown argument \"$1\": use --region REGION, --secret, --paused, --dry-run or --help" ;;
     esac
     shift
   done

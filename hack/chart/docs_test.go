@@ -28,6 +28,7 @@ var before = map[string]func(s *sandbox, k *kubelet){
 	"docs/how-to/upgrade-uninstall.md": installed,
 	"docs/how-to/multi-tenancy.md":     installed,
 	"docs/how-to/troubleshooting.md":   installed,
+	"docs/how-to/pause.md":             installed,
 }
 
 // TestDocs runs the commands of each page in order, in a cluster of its own, as a reader does.

@@ -20,6 +20,11 @@ func NewCounterVec(subsystem, name, help string, labels ...string) *metrics.Coun
 	return metrics.NewCounterVec(&opts, labels)
 }
 
+// NewGauge returns a gauge without labels, which is 0 from the start.
+func NewGauge(subsystem, name, help string) *metrics.Gauge {
+	return metrics.NewGauge(&metrics.GaugeOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA})
+}
+
 // NewGaugeVec returns a gauge with labels.
 func NewGaugeVec(subsystem, name, help string, labels ...string) *metrics.GaugeVec {
 	opts := metrics.GaugeOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA}

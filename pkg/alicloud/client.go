@@ -41,7 +41,12 @@ type Options struct {
 	MaxBackendsPerCall int
 	// UserAgent is appended to the SDK's own.
 	UserAgent string
+	// Paused is asked before each write, which fails with [ErrPaused] while it says true. nil never pauses.
+	Paused func() bool
 }
+
+// ErrPaused is what a write returns that was not made because [Options.Paused] said so.
+var ErrPaused = errors.New("writing to the cloud is paused")
 
 // Client calls the OpenAPI of one region. It is safe for concurrent use.
 type Client struct {
@@ -92,6 +97,9 @@ func (c *Client) Region() string { return c.opts.Region }
 // A call whose key the cloud no longer knows is made a second time when the source of the keys has another one, because the
 // cloud refused the call before it did anything.
 func (c *Client) call(ctx context.Context, action string, p product, in params, out responses.AcsResponse) error {
+	if c.opts.Paused != nil && !isRead(action) && c.opts.Paused() {
+		return fmt.Errorf("%s: %w", action, ErrPaused)
+	}
 	keys, err := c.opts.Credentials.Credentials(ctx)
 	if err != nil {
 		c.reach.note(err)

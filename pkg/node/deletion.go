@@ -24,6 +24,7 @@ const (
 	keptUnconfirmed = "unconfirmed"
 	keptCapped      = "capped"
 	keptChanged     = "changed"
+	keptPaused      = "paused"
 )
 
 // visible ends what was found out about a missing instance.
@@ -67,6 +68,10 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 		return false, nil
 	case i.asRead(node) == nil:
 		i.keep(ctx, node, id, keptChanged, "the Node has changed meanwhile")
+		return false, nil
+	}
+	if i.opts.Paused != nil && i.opts.Paused() {
+		i.keep(ctx, node, id, keptPaused, "Global.paused of the cloud-config is set")
 		return false, nil
 	}
 	switch i.guard.grant(node.UID, i.ours(), time.Now()) {

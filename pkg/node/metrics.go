@@ -16,7 +16,7 @@ var (
 	deletionsConfirmed = instruments.NewCounter("node", "deletions_confirmed_total",
 		"Times that a node's instance was reported as gone, after which Kubernetes deletes the Node.")
 	deletionsRefused = instruments.NewCounterVec("node", "deletions_refused_total",
-		"Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed.", "reason")
+		"Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed, paused.", "reason")
 )
 
 // latency has no metric of ours beside it that measures the same.

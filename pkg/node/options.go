@@ -59,6 +59,8 @@ type Options struct {
 	Permits *DeletionPermits
 	// Guard bounds the deletion of Nodes.
 	Guard GuardOptions
+	// Paused keeps every Node while it says true. nil never pauses.
+	Paused func() bool
 }
 
 // GuardOptions bound the deletion of Nodes: the stock node-lifecycle controller deletes a Node as soon as its instance is

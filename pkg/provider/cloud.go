@@ -107,6 +107,7 @@ type Cloud struct {
 	// synced are the caches to be filled; nil before this process leads.
 	synced atomic.Pointer[[]cache.InformerSynced]
 
+	pause       *pauseSwitch
 	beforeStart func(context.Context)
 	running     sync.WaitGroup // the controllers of Go
 }
@@ -118,7 +119,7 @@ var (
 
 // New returns a provider. It makes no call.
 func New(config Config, env Environment) *Cloud {
-	return &Cloud{config: config, env: env, permits: node.NewDeletionPermits()}
+	return &Cloud{config: config, env: env, permits: node.NewDeletionPermits(), pause: newPauseSwitch(config)}
 }
 
 // Configure sets what the command line says. It must be called before Connect.
@@ -161,6 +162,7 @@ func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <
 		}
 	}
 	go alicloud.KeepFresh(c.ctx, c.credentials)
+	c.pause.begin(c.ctx)
 }
 
 // SetInformers implements [cloudprovider.InformerUser].

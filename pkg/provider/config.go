@@ -50,16 +50,18 @@ type Config struct {
 	Policy policy.Policy
 	// Endpoints replace the default addresses. The official CCM knows them as environment variables only.
 	Endpoints Endpoints
+	// Paused keeps the manager from writing to the cloud. The official CCM has no such field. A change takes effect without a restart.
+	Paused bool
 	// Path is the file that this was read from, "" when it was not a file. The keys in it are watched.
 	Path string
 	// Unused are the fields that are set and have no effect here.
 	Unused []string
 }
 
-// differsBesidesKeys compares what takes effect at the start only.
-func (c Config) differsBesidesKeys(other Config) bool {
+// differsAtStart compares what takes effect at the start only.
+func (c Config) differsAtStart(other Config) bool {
 	for _, config := range []*Config{&c, &other} {
-		config.AccessKeyID, config.AccessKeySecret = "", ""
+		config.AccessKeyID, config.AccessKeySecret, config.Paused = "", "", false
 	}
 	return !reflect.DeepEqual(c, other)
 }
@@ -88,7 +90,8 @@ type fileConfig struct {
 		ServiceMaxConcurrentReconciles int    `json:"serviceMaxConcurrentReconciles"`
 		DisablePublicSLB               bool   `json:"disablePublicSLB"`
 		FeatureGates                   string `json:"featureGates"`
-		// Endpoints and the policy are ours.
+		// Endpoints, the pause and the policy are ours.
+		Paused    bool              `json:"paused"`
 		Endpoints map[string]string `json:"endpoints"`
 		policy.Policy
 
@@ -175,7 +178,7 @@ func (f fileConfig) check() (Config, error) {
 		ClusterID: strings.TrimSpace(g.ClusterID), Region: strings.TrimSpace(g.Region), VPCID: strings.TrimSpace(g.VPCID),
 		ResourceGroupID: strings.TrimSpace(g.ResourceGroupID), ServiceWorkers: g.ServiceMaxConcurrentReconciles,
 		DisablePublicSLB: g.DisablePublicSLB, RouteTableIDs: splitList(g.RouteTableIDs),
-		Endpoints: g.Endpoints, Unused: g.set(), Policy: g.Policy,
+		Endpoints: g.Endpoints, Unused: g.set(), Policy: g.Policy, Paused: g.Paused,
 	}
 	var problems problemList
 	config.AccessKeyID = problems.decodeKey("accessKeyID", g.AccessKeyID)

@@ -80,7 +80,7 @@ func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
 	})
 	client, err := alicloud.New(alicloud.Options{
 		Region: region, Credentials: c.credentials, Endpoints: c.clientEndpoints(), UserAgent: clientName,
-		MaxBackendsPerCall: c.settings.BackendBatch,
+		MaxBackendsPerCall: c.settings.BackendBatch, Paused: c.pause.active,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cloud client: %w", err)

@@ -96,10 +96,10 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 			// A write that was cut off, or a template without its values. Without its key the manager would act as another identity.
 			return alicloud.Credentials{}, errors.New("no setting below \"Global\", accepted: an object with the key \"Global\"")
 		}
-		if changed := started.differsBesidesKeys(config); changed != reported {
+		if changed := started.differsAtStart(config); changed != reported {
 			reported = changed
 			if changed {
-				klog.InfoS("The cloud-config has changed; besides the access key, changes take effect at the next start", "file", started.Path)
+				klog.InfoS("The cloud-config has changed; besides the access key and the pause, changes take effect at the next start", "file", started.Path)
 			}
 		}
 		return alicloud.Credentials(config.keys()), nil

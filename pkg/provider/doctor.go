@@ -14,6 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // maxSkew is how far the clocks may differ. The cloud refuses calls from fifteen minutes on; a machine that keeps its clock
@@ -80,6 +82,9 @@ func (e *examination) settingsAndKeys(ctx context.Context) {
 	e.client = client
 	e.add("cloud", "settings", doctor.OK, "region "+client.Region(), "")
 	e.add("cloud", "policy", doctor.OK, e.policy().String(), "")
+	if e.config.Paused {
+		e.add("cloud", "pause", doctor.Wrong, "Global.paused of the cloud-config keeps the manager from writing to the cloud", "set it to false once the manager may write again")
+	}
 	if _, err := e.credentials.Credentials(ctx); err != nil {
 		e.add("cloud", "credentials", doctor.Wrong, err.Error(), "correct "+e.keySource+", or set up another source: docs/reference/credentials.md")
 		return
@@ -161,6 +166,7 @@ func (e *examination) cluster(ctx context.Context) {
 	e.report.Add(doctor.Rights(ctx, e.kube, e.rights(ctx))...)
 	e.report.Add(doctor.KeyReaders(ctx, e.kube))
 	e.officialManager(ctx)
+	e.pausedServices(ctx)
 	list, err := e.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		e.add("nodes", "list", doctor.NotChecked, err.Error(), "")
@@ -194,6 +200,25 @@ func (e *examination) officialManager(ctx context.Context) {
 		e.add("cluster", subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits for its end",
 			official.Holder, lease, official.RenewTime.UTC().Format(time.RFC3339)),
 			"stop the official CCM, see docs/how-to/migrate.md, or start this program with --takeover")
+	}
+}
+
+// pausedServices lists the Services that an annotation pauses.
+func (e *examination) pausedServices(ctx context.Context) {
+	list, err := e.kube.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		e.add("cluster", "paused Services", doctor.NotChecked, err.Error(), "")
+		return
+	}
+	var names []string
+	for i := range list.Items {
+		if svc := &list.Items[i]; service.IsPaused(svc) {
+			names = append(names, svc.Namespace+"/"+svc.Name)
+		}
+	}
+	if len(names) > 0 {
+		e.add("cluster", "paused Services", doctor.Optional, "the annotation "+service.AnnotationPaused+" pauses "+problem.Some(names),
+			"remove the annotation once the manager may write again")
 	}
 }
 

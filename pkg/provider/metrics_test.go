@@ -28,7 +28,7 @@ func TestMetricsPageIsFresh(t *testing.T) {
 
 func renderMetrics(t *testing.T) string {
 	t.Helper()
-	all := slices.Concat(alicloud.Metrics(), service.Metrics(), vpcroute.Metrics(), node.Metrics())
+	all := slices.Concat(Metrics(), alicloud.Metrics(), service.Metrics(), vpcroute.Metrics(), node.Metrics())
 	var own, official []string
 	for _, m := range all {
 		m.Create(&semver.Version{Major: 1})

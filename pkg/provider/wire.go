@@ -79,13 +79,13 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
 			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches, VSwitchesRead: c.vSwitchesRead,
-			BatchSize: c.settings.RouteBatch, KeyGeneration: keyGeneration(c.credentials),
+			BatchSize: c.settings.RouteBatch, KeyGeneration: keyGeneration(c.credentials), Paused: c.pause.active,
 		},
 		instances: node.NewInstances(node.Options{
 			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),
 			PrefixedProviderIDs: c.settings.PrefixedProviderIDs, IPv6: c.settings.NodeIPv6 || c.config.NodeIPv6,
 			MonitorPeriod: c.settings.NodeMonitorPeriod, BatchSize: c.settings.NodeBatch,
-			OnPremises: c.settings.OnPremises, Permits: c.permits, Guard: c.settings.NodeGuard,
+			OnPremises: c.settings.OnPremises, Permits: c.permits, Guard: c.settings.NodeGuard, Paused: c.pause.active,
 		}),
 	}
 	if services.Policy.RestrictsAddresses() {
@@ -123,7 +123,7 @@ func (c *Cloud) serviceConfig() config.Config {
 		ClusterID: c.clusterID, VPCID: c.place.vpcID, VSwitchIDs: c.place.vSwitchIDs, ResourceGroupID: c.config.ResourceGroupID,
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
 		ControlPlaneNodes: c.settings.ControlPlaneNodes, Region: c.client.Region(), TypeAnnotation: c.config.TypeAnnotation,
-		APIServerAddresses: c.settings.APIServerAddresses, Policy: c.policy(),
+		APIServerAddresses: c.settings.APIServerAddresses, Policy: c.policy(), Paused: c.pause.active,
 	}
 }
 
@@ -158,12 +158,20 @@ func (c *Cloud) NodeController(period time.Duration) (*node.Controller, error) {
 
 // ServiceController returns the controller that replaces the stock one for Services.
 func (c *Cloud) ServiceController() (*service.Controller, error) {
-	return service.NewController(c.engines.serviceOptions, c.engines.services)
+	controller, err := service.NewController(c.engines.serviceOptions, c.engines.services)
+	if err == nil {
+		c.pause.follow(controller.Resync)
+	}
+	return controller, err
 }
 
 // RouteController returns the controller that replaces the stock one for routes.
 func (c *Cloud) RouteController() (*vpcroute.Controller, error) {
-	return vpcroute.NewController(c.engines.routeOptions, c.engines.routeOps)
+	controller, err := vpcroute.NewController(c.engines.routeOptions, c.engines.routeOps)
+	if err == nil {
+		c.pause.follow(controller.Resync)
+	}
+	return controller, err
 }
 
 // UnroutedController returns the controller that takes the route controller's place where routes are switched off.

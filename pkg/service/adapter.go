@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // LoadBalancer lets the service controller of k8s.io/cloud-provider drive the reconciler, for those who link this
@@ -98,7 +99,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 	if held.gone || !r.opts.wants(svc) {
 		return nil, cloudprovider.ImplementedElsewhere // changed while others held the locks; its event is on the way
 	}
-	known := r.stateOf(svc).edited(svc)
+	known := r.stateOf(svc).edited(svc).paused(r.opts.pausedBy(svc))
 	defer func() { r.keep(svc, known) }()
 	known, done, err := r.ensureAll(ctx, svc, known, held)
 	if err != nil && ctx.Err() != nil {
@@ -113,6 +114,8 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 		return nil, api.NewRetryError(err.Error(), wait)
 	case err != nil:
 		return nil, err
+	case done.status == nil && problem.HasReason(done.problems, problem.ReasonPaused):
+		return nil, api.NewRetryError("the Service is paused", conflictWait)
 	case done.status == nil:
 		return nil, errors.New("no listener of the load balancer runs yet")
 	}
@@ -159,6 +162,9 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) (err error
 	defer held.release()
 	known := r.stateOf(svc)
 	defer func() { r.keep(svc, known) }()
+	if by := r.opts.pausedBy(svc); by != "" {
+		return api.NewRetryError(by+" keeps this program from writing to the cloud", conflictWait)
+	}
 	if known, _, err = r.remove(ctx, svc, known, held); err != nil {
 		return err
 	}

@@ -270,6 +270,13 @@ func selectsNodes(svc *corev1.Service) bool {
 	return ok
 }
 
+// Resync makes a pass over every Service that needs one, when something changed that concerns all.
+func (c *Controller) Resync() {
+	for _, svc := range c.services(c.opts.needsReconcile) {
+		c.enqueue(mark.ServiceName(svc), usual)
+	}
+}
+
 // enqueueNow puts every Service that wants a load balancer into the queue.
 func (c *Controller) enqueueNow(wanted urgency) {
 	for _, svc := range c.services(c.opts.wants) {

@@ -40,7 +40,7 @@ func (e edition) sameNotes(other edition) bool {
 		sameValues(e.labels, other.labels, func(key string) bool { return !slices.Contains(ownLabels, key) })
 }
 
-func isWish(key string) bool { return strings.HasPrefix(key, wishDomain) }
+func isWish(key string) bool { return strings.HasPrefix(key, wishDomain) || key == AnnotationPaused }
 
 // sameValues reports whether two maps have the same values of the keys that count.
 func sameValues(a, b map[string]string, counts func(key string) bool) bool {

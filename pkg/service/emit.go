@@ -22,6 +22,8 @@ func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncEr
 	case syncErr != nil:
 		r.emitFailure(svc, failureReason(syncErr), signature(syncErr), syncErr)
 		return signature(syncErr), known.replaced
+	case problem.HasReason(done.problems, problem.ReasonPaused): // nothing was done
+		return "", known.replaced
 	case known.replaced != "" && known.balancer.ID() != "":
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "%s %s is gone; %s with address %s takes its place",
 			product, known.replaced, known.balancer.ID(), known.balancer.Address())

@@ -40,6 +40,8 @@ func waitTime(err error) (time.Duration, bool) {
 		switch {
 		case errors.As(leaf, &wait):
 			longest = max(longest, wait.For)
+		case errors.Is(leaf, alicloud.ErrPaused): // the next pass shows what it would do
+			longest = max(longest, minBusyWait)
 		case interrupted(leaf):
 			gaveUp = true
 		case alicloud.IsThrottled(leaf):

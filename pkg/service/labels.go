@@ -12,4 +12,6 @@ const (
 	LabelSecurityGroupID = "service.k8s.alibaba/security-group-id"
 	// LabelHash is that of the official CCM. A stale one would make it skip the creation of a load balancer.
 	LabelHash = "service.beta.kubernetes.io/hash"
+	// AnnotationPaused on a Service keeps this program from changing anything of it in the cloud, unless its value is "false".
+	AnnotationPaused = "service.alibabacloud.com/paused"
 )

@@ -21,7 +21,13 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	adopted := known.has(cached)
 	known = known.began(adopted).edited(cached)
 	defer func() { r.states.commit(cached, known) }()
-	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
+	by := r.opts.pausedBy(cached)
+	known = known.paused(by)
+	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) {
+		if by == "" { // a paused Service without anything in the cloud may go at any time
+			addFinalizer(svc, known.engine)
+		}
+	})
 	if err != nil {
 		err = fmt.Errorf("add the finalizer: %w", err)
 		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
@@ -73,6 +79,8 @@ type ensured struct {
 	securityGroup *string
 	// registered reports whether the address of a pod gets traffic, see [Deployment]. It is nil before anything was deployed.
 	registered func(address string) bool
+	// unmade counts the steps that were not carried out, because the Service is paused.
+	unmade int
 	// wakes are times after which the Service is due for another pass; 0 is none.
 	wakes []time.Duration
 }
@@ -106,6 +114,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	}
 	known.ineffective = logIneffective(ctx, goal.Ineffective, known.ineffective)
 
+	if known.pausedBy != "" {
+		return known, done.paused(known.pausedBy, known.engine.Product(), goal.Plan), unread
+	}
 	written, intent, err := r.recordIntent(ctx, svc, *known.record, goal)
 	if written == nil {
 		return known, done, err

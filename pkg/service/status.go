@@ -17,7 +17,7 @@ const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 
 // updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays.
 func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) error {
-	condition, changed := conditionOf(known.engine.Product(), done.problems, syncErr, retryLater)
+	condition, changed := conditionOf(known.engine.Product(), done, syncErr, retryLater)
 	repeated := syncErr != nil && signature(syncErr) == known.failure
 	_, err := r.writer.change(ctx, done.service, func(svc *corev1.Service) {
 		setLabels(svc, known.balancer.ID(), done.securityGroup)
@@ -70,11 +70,14 @@ func withModes(wanted, have corev1.LoadBalancerStatus) corev1.LoadBalancerStatus
 }
 
 // conditionOf returns the condition after a pass, and false to leave the last one.
-func conditionOf(product Product, problems []problem.Problem, syncErr error, retryLater bool) (metav1.Condition, bool) {
+func conditionOf(product Product, done ensured, syncErr error, retryLater bool) (metav1.Condition, bool) {
+	problems := done.problems
 	condition := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse}
 	unmet, isUnmet := unmetWish(problems)
 	left, isLeft := firstOf(problems, problem.ReasonListenersLeftAlone)
 	switch {
+	case syncErr == nil && problem.HasReason(problems, problem.ReasonPaused):
+		condition = pausedCondition(condition, problems, done.unmade)
 	case syncErr == nil && isUnmet:
 		condition.Reason, condition.Message = unmet.Reason, unmet.Message
 	case syncErr == nil && isLeft:

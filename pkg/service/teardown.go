@@ -21,6 +21,10 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		return 0, nil // the cache has not seen it yet
 	}
 	defer func() { r.states.commit(svc, known) }()
+	by := r.opts.pausedBy(svc)
+	if known = known.paused(by); by != "" {
+		return r.holdRemoval(ctx, svc, known.engine.Product(), by)
+	}
 	measured := measure(passDelete, known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	known, done, err := r.remove(turn, svc, known, held)

@@ -137,6 +137,13 @@ func (c *Controller) Run(ctx context.Context) {
 	c.queue.run(ctx, c.handle)
 }
 
+// Resync compares nodes and tables now, when something changed that concerns all.
+func (c *Controller) Resync() {
+	for _, t := range []task{taskRoutes, taskChecks} {
+		c.queue.unblock(t)
+	}
+}
+
 // signal asks for a pass after a node event. Nodes that join together share a batch, so the pass waits a moment for more of
 // them, unless they fill one.
 func (c *Controller) signal() {

@@ -20,6 +20,7 @@ const (
 	reasonInvalidCIDR   = "InvalidPodCIDR"
 	reasonIPv6          = "IPv6RoutesNotSupported"
 	reasonSourceDestErr = "SourceDestCheckFailed"
+	reasonPaused        = "Paused"
 )
 
 // eventInterval is how long the same reason is not repeated for a node: most problems are met on every pass.

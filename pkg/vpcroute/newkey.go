@@ -25,9 +25,7 @@ func (c *Controller) watchKey(ctx context.Context) {
 		generation = now
 		klog.FromContext(ctx).Info("Another access key is in use; what was refused is tried again")
 		c.newKey.Store(true)
-		for _, t := range []task{taskRoutes, taskChecks} {
-			c.queue.unblock(t)
-		}
+		c.Resync()
 	}, keyCheck)
 }
 

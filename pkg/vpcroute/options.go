@@ -70,6 +70,8 @@ type Options struct {
 	// KeyGeneration changes when another access key comes into use: what was refused is then tried again at once. Without it,
 	// refusals wait for their time.
 	KeyGeneration func(ctx context.Context) int
+	// Paused keeps the controller from writing to the cloud while it says true; it goes on to read and to report. nil never pauses.
+	Paused func() bool
 	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.
 	SkipSourceDestCheck bool
 	// VSwitches are those of the VPC, where they are known already, and VSwitchesRead is when they were read. Without them
@@ -93,6 +95,9 @@ const (
 	defaultQuota  = 200
 	defaultQuiet  = 100 * time.Millisecond
 )
+
+// paused reports whether nothing may be written now.
+func (o Options) paused() bool { return o.Paused != nil && o.Paused() }
 
 func (o Options) withDefaults() Options {
 	if o.Config.Period <= 0 {

@@ -73,7 +73,13 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	p.emit(d, readings, tables, plans, removals)
 	p.conditions.set(wantedConditions(d, p.view(readings, plans)))
 
-	changes := p.choose(d, tables, plans, removals, now)
+	var changes []*change
+	if p.opts.paused() {
+		p.report.paused(plans, removals, d.newest())
+	} else {
+		p.report.events.Resolve(ofCluster, reasonPaused)
+		changes = p.choose(d, tables, plans, removals, now)
+	}
 	p.carryOut(ctx, d, changes)
 	return p.next(d, tables, plans, len(changes), p.writer.settleTime()), nil
 }

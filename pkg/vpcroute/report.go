@@ -106,3 +106,18 @@ func (r reporter) withheld(n int, newest *corev1.Node) {
 	r.warnOnce(ofCluster, newest, reasonWithheld, "%d routes of this cluster have no node any more: more than may go at once, or all nodes were gone. They stay until "+
 		"their nodes are back, or the cloud shows for a minute that their instances are gone", n)
 }
+
+// paused says what is not done while everything is paused. Nodes that join stay without network meanwhile.
+func (r reporter) paused(plans []*plan, removals decision, newest *corev1.Node) {
+	creations, deletions := 0, 0
+	for _, plan := range plans {
+		creations += len(plan.create)
+		deletions += len(plan.removable(removals))
+	}
+	if creations+deletions == 0 {
+		r.events.Resolve(ofCluster, reasonPaused)
+		return
+	}
+	r.warnOnce(ofCluster, newest, reasonPaused, "Global.paused of the cloud-config keeps the manager from writing to the cloud. It would create %d routes and delete %d; "+
+		"nodes without a route stay without network", creations, deletions)
+}

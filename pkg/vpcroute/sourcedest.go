@@ -48,6 +48,7 @@ type sourceDest struct {
 	api    API
 	vpcID  string
 	events *events.Recorder
+	paused func() bool
 
 	mu     sync.Mutex // guards the maps
 	todo   map[string]*corev1.Node
@@ -56,7 +57,7 @@ type sourceDest struct {
 
 func newSourceDest(opts Options, recorder *events.Recorder) *sourceDest {
 	return &sourceDest{
-		api: opts.API, vpcID: opts.Config.VPCID, events: recorder, todo: map[string]*corev1.Node{}, states: map[string]checkState{},
+		api: opts.API, vpcID: opts.Config.VPCID, events: recorder, paused: opts.paused, todo: map[string]*corev1.Node{}, states: map[string]checkState{},
 	}
 }
 
@@ -151,6 +152,10 @@ func interfacesOf(ctx context.Context, api API, vpcID string, byAddress map[stri
 }
 
 func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface) error {
+	if eni.SourceDestCheck && s.paused() {
+		s.set(eni.InstanceID, checkOn)
+		return nil
+	}
 	if eni.SourceDestCheck {
 		logger := klog.FromContext(ctx).WithValues("node", s.nameOf(eni.InstanceID), "instance", eni.InstanceID, "why", "routed pod traffic needs it")
 		if err := s.api.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {

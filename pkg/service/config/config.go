@@ -33,6 +33,8 @@ type Config struct {
 	FindAPIServer func() policy.APIServer
 	// Policy is what the cluster's owner lets the authors of Services use. It restricts nothing by default.
 	Policy policy.Policy
+	// Paused says that nothing may be written to the cloud now; plans are made and shown all the same. nil never pauses.
+	Paused func() bool
 	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are backends. Default
 	// [backend.ControlPlaneAuto].
 	ControlPlaneNodes backend.ControlPlanePolicy

@@ -31,12 +31,13 @@ const (
 	ReasonLoadBalancerKept        = "LoadBalancerKept"
 	ReasonCertificateExpired      = "CertificateExpired"
 	ReasonCertificateExpiring     = "CertificateExpiring"
+	ReasonPaused                  = "Paused"
 )
 
 // EventType is the type of an event with the reason of a [Problem].
 func EventType(reason string) string {
 	switch reason {
-	case ReasonListenersLeftAlone, ReasonAnnotationChanged:
+	case ReasonListenersLeftAlone, ReasonAnnotationChanged, ReasonPaused:
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning

@@ -1,0 +1,100 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// globalPause is the field of the cloud-config that pauses everything, as users know it.
+const globalPause = "Global.paused of the cloud-config"
+
+// pausedBy returns what keeps this program from changing anything of the Service in the cloud, "" for nothing.
+func (o Options) pausedBy(svc *corev1.Service) string {
+	if o.Config.Paused != nil && o.Config.Paused() {
+		return globalPause
+	}
+	if IsPaused(svc) {
+		return "the annotation " + AnnotationPaused
+	}
+	return ""
+}
+
+// IsPaused reports whether an annotation pauses the Service. Any value but "false" does: who misspells "true" wants it all the same.
+func IsPaused(svc *corev1.Service) bool {
+	value, ok := svc.Annotations[AnnotationPaused]
+	return ok && value != "false"
+}
+
+// paused takes note of a plan that is not carried out. What the Service shows stays as it is.
+func (e ensured) paused(by string, product Product, plan Plan) ensured {
+	e.unmade = len(plan.Steps())
+	e.problems = append(e.problems, pausedProblem(by, product, plan))
+	if len(e.service.Status.LoadBalancer.Ingress) > 0 {
+		e.status = e.service.Status.LoadBalancer.DeepCopy()
+		e.ports = e.status.Ingress[0].Ports
+	}
+	return e
+}
+
+// maxShownSteps is how many steps of a plan an event lists.
+const maxShownSteps = 10
+
+func pausedProblem(by string, product Product, plan Plan) problem.Problem {
+	steps := plan.Steps()
+	if len(steps) == 0 {
+		return problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud; the %s matches the Service", by, product.Name)
+	}
+	text := ""
+	for _, step := range steps[:min(len(steps), maxShownSteps)] {
+		text += "; " + step.String()
+	}
+	if n := len(steps) - maxShownSteps; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	return problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud. It would make these changes to the %s%s", by, product.Name, ":"+text[1:])
+}
+
+// paused returns the state for a pass with or without a pause. After one, what the Service has in the cloud is read again.
+func (s state) paused(by string) state {
+	if s.pausedBy != "" && by == "" {
+		s.balancer = s.balancer.Invalidate("it was paused")
+	}
+	s.pausedBy = by
+	return s
+}
+
+// holdRemoval leaves what a Service has in the cloud, and thus the Service, as long as it is paused.
+func (r *Reconciler) holdRemoval(ctx context.Context, svc *corev1.Service, product Product, by string) (time.Duration, error) {
+	found := problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud: the %s and this Service stay until then", by, product.Name)
+	r.emitProblems(svc, []problem.Problem{found}, nil)
+	_, err := r.writer.change(ctx, svc, func(svc *corev1.Service) {
+		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
+			Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: found.Reason, Message: found.Message,
+		})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("update the status of the Service: %w", err)
+	}
+	return r.opts.ResyncPeriod, nil
+}
+
+// pausedCondition says what would change if nothing were paused.
+func pausedCondition(condition metav1.Condition, problems []problem.Problem, unmade int) metav1.Condition {
+	found, _ := firstOf(problems, problem.ReasonPaused)
+	condition.Reason, condition.Message = found.Reason, found.Message
+	unmet, isUnmet := unmetWish(problems)
+	if isUnmet {
+		condition.Message += ". " + unmet.Message
+	}
+	if unmade == 0 && !isUnmet {
+		condition.Status = metav1.ConditionTrue
+	}
+	return condition
+}
