@@ -34,11 +34,11 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	}
 	here, err := c.locate(ctx, client, kube)
 	if err != nil {
-		return err
+		return c.explainRegion(ctx, kube, client.Region(), err)
 	}
 	vSwitches, err := c.verify(ctx, client, here.vpcID)
 	if err != nil {
-		return err
+		return c.explainRegion(ctx, kube, client.Region(), err)
 	}
 	if len(here.vSwitchIDs) == 0 {
 		here.vSwitchIDs = byFreeAddresses(vSwitches)
@@ -53,6 +53,11 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	}
 	c.vSwitchesRead, c.clusterInfo = time.Now(), clusterInfoAddresses(ctx, kube)
 	c.client, c.place, c.vSwitches, c.clusterID, c.endpointSlices = client, here, vSwitches, clusterID, slices
+	if changing, ok := c.credentials.(interface {
+		Try(try func(context.Context, alicloud.Credentials) error)
+	}); ok {
+		changing.Try(c.tryKey)
+	}
 	klog.FromContext(ctx).Info("Connected to the cloud",
 		"region", client.Region(), "credentials", c.keySource, "vpc", here.vpcID, "vSwitches", here.vSwitchIDs, "clusterID", clusterID)
 	return nil
@@ -78,8 +83,12 @@ func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
 		Environment: c.env, Config: c.config, File: c.settings.CredentialsFile, Metadata: c.metadata,
 		Region: region, Endpoints: c.clientEndpoints(),
 	})
+	return c.clientOf(region, c.credentials)
+}
+
+func (c *Cloud) clientOf(region string, keys alicloud.CredentialsProvider) (*alicloud.Client, error) {
 	client, err := alicloud.New(alicloud.Options{
-		Region: region, Credentials: c.credentials, Endpoints: c.clientEndpoints(), UserAgent: clientName,
+		Region: region, Credentials: keys, Endpoints: c.clientEndpoints(), UserAgent: clientName,
 		MaxBackendsPerCall: c.settings.BackendBatch, Paused: c.pause.active,
 	})
 	if err != nil {

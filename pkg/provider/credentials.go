@@ -139,6 +139,11 @@ func (c configCredentials) Refresh(ctx context.Context, used alicloud.Credential
 // OnProblem passes on the problems of [alicloud.WatchedCredentials].
 func (c configCredentials) OnProblem(report func(error)) { c.file.OnProblem(report) }
 
+// Try passes on what tries changed keys to [alicloud.WatchedCredentials].
+func (c configCredentials) Try(try func(context.Context, alicloud.Credentials) error) {
+	c.file.Try(try)
+}
+
 // ReadConfigFile reads the cloud-config at path and remembers the path, see [Config.Path].
 func ReadConfigFile(path string) (Config, error) {
 	file, err := os.Open(path)

@@ -125,10 +125,12 @@ func (e *examination) network(ctx context.Context) {
 		e.reachable = true
 		e.add("cloud", "VPC", doctor.NotChecked, vpcID+": vpc:DescribeVSwitches is denied", "")
 	case err != nil:
-		e.add("cloud", "VPC", doctor.Wrong, e.explain(e.client.Region(), vpcID, err).Error(), "correct what the line names")
+		err = e.explainRegion(ctx, e.kube, e.client.Region(), e.explain(e.client.Region(), vpcID, err))
+		e.add("cloud", "VPC", doctor.Wrong, err.Error(), "correct what the line names")
 	case len(vSwitches) == 0:
 		e.reachable = true
-		e.add("cloud", "VPC", doctor.Wrong, fmt.Sprintf("%s has no vSwitch in region %s", vpcID, e.client.Region()), "correct Global.vpcid and Global.region in the cloud-config")
+		err = e.explainRegion(ctx, e.kube, e.client.Region(), fmt.Errorf("%s has no vSwitch in region %s", vpcID, e.client.Region()))
+		e.add("cloud", "VPC", doctor.Wrong, err.Error(), "correct Global.vpcid and Global.region in the cloud-config")
 	default:
 		e.reachable, e.vSwitches = true, vSwitches
 		e.place.vpcID = vpcID
