@@ -75,6 +75,7 @@ func run(command *cobra.Command, opts *options.CloudControllerManagerOptions) in
 			return err
 		}
 		translateOldFlags(opts)
+		skipForbiddenLookup(opts)
 		return stock(cmd, args)
 	}
 	err := cli.RunNoErrOutput(command)

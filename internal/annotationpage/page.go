@@ -59,18 +59,10 @@ func (e Explanations) FirstOf(row annotation.Row) string {
 func (e Explanations) Example(row annotation.Row, value string) map[string]string {
 	annotations := map[string]string{}
 	for suffix, needed := range e[row.Suffix].With {
-		annotations[KeyOf(suffix)] = needed
+		annotations[suffix.Key()] = needed
 	}
-	annotations[KeyOf(row.Suffix)] = value
+	annotations[row.Suffix.Key()] = value
 	return annotations
-}
-
-// KeyOf is the whole key of an annotation, with the newer prefix.
-func KeyOf(suffix annotation.Suffix) string {
-	if suffix == annotation.BackendType {
-		return string(suffix)
-	}
-	return annotation.Prefixes[0] + string(suffix)
 }
 
 // Begin is the beginning of a page, up to the tables. generator is the package whose tests write it.
@@ -95,7 +87,7 @@ func (e Explanations) Section(title string, annotations []annotation.Row) string
 	fmt.Fprintf(&page, "\n## %s\n\n| name | meaning | accepted | not accepted | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", title)
 	for _, row := range annotations {
 		text := e[row.Suffix]
-		fmt.Fprintf(&page, "| `%s` | %s%s | %s | %s | %s | %s | %s | %s |\n", row.Suffix, cell(text.Meaning), listenersOf(row), cell(row.Value.Accepts()), cell(stopsOf(row)), code(row.Default),
+		fmt.Fprintf(&page, "| `%s` | %s%s | %s | %s | %s | %s | %s | %s |\n", string(row.Suffix), cell(text.Meaning), listenersOf(row), cell(row.Value.Accepts()), cell(stopsOf(row)), code(row.Default),
 			cmp.Or(text.Change, "yes"), removedOf(row), e.exampleCell(row))
 	}
 	return page.String()
@@ -131,7 +123,7 @@ func removedOf(row annotation.Row) string {
 
 func (e Explanations) exampleCell(row annotation.Row) string {
 	needed := e[row.Suffix].With
-	lines := []string{fmt.Sprintf("`%s: %q`", row.Suffix, e.FirstOf(row))}
+	lines := []string{fmt.Sprintf("`%s: %q`", string(row.Suffix), e.FirstOf(row))}
 	for _, suffix := range slices.Sorted(maps.Keys(needed)) {
 		lines = append(lines, fmt.Sprintf("`%s: %q`", suffix, needed[suffix]))
 	}

@@ -132,6 +132,9 @@ func (c *Client) attempt(ctx context.Context, action string, p product, keys Cre
 	}
 	start := time.Now()
 	err := asError(action, c.send(ctx, action, p, keys, in, out))
+	if refused, ok := errors.AsType[*Error](err); ok {
+		refused.Product = p.host
+	}
 	observeCall(operation, err, time.Since(start))
 	c.reach.note(err)
 	if !isRead(action) {

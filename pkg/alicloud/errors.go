@@ -11,6 +11,8 @@ import (
 
 // Error is a failed OpenAPI call. It never holds a key, a token or a signed text.
 type Error struct {
+	// Product is the RAM name of the product, for example "slb". Empty where the call is no subject of RAM policies.
+	Product string
 	// Action is the OpenAPI action, for example "CreateLoadBalancer".
 	Action string
 	// Code is the cloud's error code, for example "Throttling.User". Empty when no answer arrived, and when what arrived is not an
@@ -34,7 +36,7 @@ func (e *Error) Error() string {
 	case e.Code == "":
 		return fmt.Sprintf("%s: no answer: %v", e.Action, e.err)
 	}
-	return fmt.Sprintf("%s: %s: %s (HTTP %d, request %s)", e.Action, e.Code, e.Message, e.Status, e.RequestID)
+	return fmt.Sprintf("%s: %s: %s (HTTP %d, request %s)%s", e.Action, e.Code, e.Message, e.Status, e.RequestID, e.advice())
 }
 
 // Unwrap returns what kept the answer from arriving, for example a context error.

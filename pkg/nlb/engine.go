@@ -84,9 +84,9 @@ func (e *engine) Refuse(params annotation.Params) error {
 		return nil
 	case e.config.DisablePublicSLB && params.AddressType() == alicloud.AddressInternet:
 		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public load balancers are switched off in the cloud config; ask for one with the annotation " +
-			string(annotation.AddressType) + ": intranet"}
+			annotation.AddressType.Key() + ": intranet"}
 	case !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps):
-		return &problem.ConfigError{Field: string(annotation.ZoneMaps), Reason: "an NLB needs its zones and vSwitches, for example cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2"}
+		return &problem.ConfigError{Field: annotation.ZoneMaps.Key(), Reason: "an NLB needs its zones and vSwitches, for example cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2"}
 	}
 	if err := mark.CheckNLBCluster(e.config.ClusterID); err != nil {
 		return &problem.ConfigError{Field: "clusterID", Reason: err.Error()}

@@ -301,7 +301,7 @@ func (n *nlb) admit(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) 
 }
 
 func errNotReusable(id, reason string) error {
-	return &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "NLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
+	return &problem.ConfigError{Field: annotation.LoadBalancerID.Key(), Reason: "NLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
 }
 
 func hasTag(lb *alicloud.NLB, key string) bool {

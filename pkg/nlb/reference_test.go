@@ -26,7 +26,7 @@ func TestNLBExamplesAreAccepted(t *testing.T) {
 		for key, value := range explanations.Example(row, explanations.FirstOf(row)) {
 			svc.Annotations[key] = value
 		}
-		delete(svc.Annotations, annotationpage.KeyOf(annotation.Type)) // the gate is not an annotation
+		delete(svc.Annotations, annotation.Type.Key()) // the gate is not an annotation
 		if params, problems := annotation.OfNLB(svc); len(problems) > 0 || row.Suffix != annotation.Type && row.Suffix != annotation.BackendType && !params.Has(row.Suffix) {
 			t.Errorf("%s: %v", row.Suffix, problems)
 		}

@@ -30,7 +30,7 @@ func TestReuse(t *testing.T) {
 		w.quiet("web")
 		w.put(newService("other", testkit.TCP(80, 81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
 		w.converge("other")
-		mustTell(t, w.newEvents(), "port 80 is in use by k8s.80.TCP.web.default.c1")
+		mustTell(t, w.newEvents(), "of Service default/web")
 		w.remove("web")
 		w.converge("web")
 		if got, want := w.listeners(id), []string{"TCP:81 i-n1:30081=100"}; !slices.Equal(got, want) {

@@ -51,7 +51,7 @@ func (r *Reconciler) emitProblems(svc *corev1.Service, problems []problem.Proble
 // emitFailure emits a Warning about a failed pass, once per signature.
 func (r *Reconciler) emitFailure(svc *corev1.Service, reason, signature string, err error) {
 	r.events.Emit(events.Of(svc), events.Event{
-		Object: svc, Type: corev1.EventTypeWarning, Reason: reason, Message: err.Error(), Outcome: signature,
+		Object: svc, Type: corev1.EventTypeWarning, Reason: reason, Message: failureText(err), Outcome: signature,
 	})
 }
 

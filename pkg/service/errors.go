@@ -76,6 +76,25 @@ func leaves(err error) []error {
 	return all
 }
 
+// failureText is what an error says, each reason once: ten listeners that are refused for one reason are one text.
+func failureText(err error) string {
+	var texts []string
+	at, more := map[string]int{}, map[string]int{}
+	for _, leaf := range leaves(err) {
+		reason := signature(leaf)
+		if _, said := at[reason]; said {
+			more[reason]++
+			continue
+		}
+		at[reason] = len(texts)
+		texts = append(texts, leaf.Error())
+	}
+	for reason, n := range more {
+		texts[at[reason]] += fmt.Sprintf(" (and %d more for the same reason)", n)
+	}
+	return strings.Join(texts, "; ")
+}
+
 // signature is what stays the same when an attempt fails again in the same way: the text without the request id.
 func signature(err error) string {
 	var text strings.Builder

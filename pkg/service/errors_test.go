@@ -53,3 +53,17 @@ func TestSignatureLeavesOutTheRequest(t *testing.T) {
 		t.Error("two different failures look alike")
 	}
 }
+
+// TestFailureText: ten listeners that are refused for one reason are one text, and another reason is another.
+func TestFailureText(t *testing.T) {
+	t.Parallel()
+	refused := func(port string, code string) error {
+		return fmt.Errorf("create listener %s: %w", port, &alicloud.Error{Action: "CreateLoadBalancerTCPListener", Code: code, Message: "no", RequestID: port})
+	}
+	err := errors.Join(refused("80", "Forbidden.RAM"), refused("81", "Forbidden.RAM"), errors.Join(refused("82", "Forbidden.RAM"), refused("83", "OperationDenied")))
+	want := "create listener 80: CreateLoadBalancerTCPListener: Forbidden.RAM: no (HTTP 0, request 80) (and 2 more for the same reason); " +
+		"create listener 83: CreateLoadBalancerTCPListener: OperationDenied: no (HTTP 0, request 83)"
+	if got := failureText(err); got != want {
+		t.Errorf("text\n%s\nwant\n%s", got, want)
+	}
+}

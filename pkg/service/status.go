@@ -86,7 +86,7 @@ func conditionOf(product Product, done ensured, syncErr error, retryLater bool) 
 	case syncErr == nil:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+" matches the Service"
 	case !retryLater:
-		condition.Reason, condition.Message = failureReason(syncErr), syncErr.Error()
+		condition.Reason, condition.Message = failureReason(syncErr), failureText(syncErr)
 	default:
 		return condition, false
 	}

@@ -63,7 +63,7 @@ func errNotReusable(id, reason string) error {
 	if reason == "" {
 		return nil
 	}
-	return &problem.ConfigError{Field: string(annotation.LoadBalancerID), Reason: "CLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
+	return &problem.ConfigError{Field: annotation.LoadBalancerID.Key(), Reason: "CLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
 }
 
 // notReusable says what keeps a Service from using an existing CLB, "" for nothing.

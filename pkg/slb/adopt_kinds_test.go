@@ -147,7 +147,7 @@ func annotatedKinds() []kind {
 				continue
 			}
 			needs := explanations[row.Suffix].With
-			kinds = append(kinds, kind{name: fmt.Sprintf("%s: %s", row.Suffix, value), service: func(w *world) *corev1.Service {
+			kinds = append(kinds, kind{name: fmt.Sprintf("%s: %s", string(row.Suffix), value), service: func(w *world) *corev1.Service {
 				w.addNode("a", labelled("pool", "web"))
 				w.addNode("b", labelled("pool", "shop"))
 				svc := testService("web", 80, 443)

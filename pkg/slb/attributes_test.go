@@ -43,7 +43,7 @@ func TestEveryListenerAnnotationReachesTheCloud(t *testing.T) {
 			continue
 		}
 		for _, protocol := range row.Protocols {
-			t.Run(fmt.Sprintf("%s of %s", row.Suffix, protocol), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s of %s", string(row.Suffix), protocol), func(t *testing.T) {
 				t.Parallel()
 				svc := testService("web", 80)
 				switch protocol {

@@ -76,7 +76,7 @@ func serverOf(in service.Inputs) func(alicloud.Backend) bool {
 // errUnproven says that a CLB cannot be used because marks on it may be those of another cluster.
 func errUnproven(svc *corev1.Service, id string) error {
 	return &problem.ConfigError{
-		Field: string(annotation.LoadBalancerID),
+		Field: annotation.LoadBalancerID.Key(),
 		Reason: fmt.Sprintf("CLB %s has listeners or vServer groups of a Service %s of a cluster with the ID %s, which may be another cluster; set clusterID in the cloud config to an ID of this cluster",
 			id, mark.ServiceName(svc), literalClusterID),
 		Event: problem.ReasonLoadBalancerNotReusable,

@@ -55,7 +55,7 @@ func TestConditionSaysWhatToChange(t *testing.T) {
 			{func(_ *world, svc *corev1.Service) {
 				svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP))
 			},
-				problem.ReasonListenerConflict, "k8s/81/other/default/c9"},
+				problem.ReasonListenerConflict, "Service default/other of cluster c9"},
 			{func(_ *world, svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] }, problem.ReasonEnsured, ""},
 		}},
 		{"a CLB that cannot be used", own, []step{

@@ -69,7 +69,7 @@ func (e *engine) Forget(svc types.UID) { e.missing.Forget(svc) }
 func (e *engine) Refuse(params annotation.Params) error {
 	if e.config.DisablePublicSLB && !params.Has(annotation.LoadBalancerID) && params.AddressType() == alicloud.AddressInternet {
 		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
-			string(annotation.AddressType) + ": intranet"}
+			annotation.AddressType.Key() + ": intranet"}
 	}
 	return nil
 }

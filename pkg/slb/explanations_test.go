@@ -95,7 +95,7 @@ var explanations = annotationpage.Explanations{
 func documented() []annotation.Row { return append(annotation.Table(), annotationpage.BackendType) }
 
 // keyOf is the whole key of an annotation, with the newer prefix.
-func keyOf(suffix annotation.Suffix) string { return annotationpage.KeyOf(suffix) }
+func keyOf(suffix annotation.Suffix) string { return suffix.Key() }
 
 // firstOf and secondOf are the values of the golden files.
 func firstOf(row annotation.Row) string { return explanations.FirstOf(row) }

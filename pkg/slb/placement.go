@@ -46,5 +46,5 @@ func acceptedID(actual *model.Model) string {
 	if actual.Reused {
 		return actual.LoadBalancer.ID + ", the CLB that the Service is on"
 	}
-	return "no " + string(annotation.LoadBalancerID) + ", because the Service has a CLB of its own, " + actual.LoadBalancer.ID
+	return "no " + annotation.LoadBalancerID.Key() + ", because the Service has a CLB of its own, " + actual.LoadBalancer.ID
 }

@@ -98,7 +98,7 @@ func TestReuseWithOverride(t *testing.T) {
 	if ip := w.get("web").Status.LoadBalancer.Ingress[0].IP; ip != lb.Address {
 		t.Errorf("status %s, want %s", ip, lb.Address)
 	}
-	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonListenerConflict) || !strings.Contains(events, "k8s/81/other/default/c9") {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonListenerConflict) || !strings.Contains(events, "Service default/other of cluster c9") {
 		t.Errorf("events = %q, want one that names the owner of port 81", events)
 	}
 	w.change("web", deleteService)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -47,7 +48,7 @@ func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listene
 			continue
 		}
 		if !slices.Contains(gone, other) {
-			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%q)", want.Ports(), other.ID, model.Text(other.Description))
+			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), other.ID, d.maker(other))
 			return gone
 		}
 		d.deleteListener(other, group)
@@ -73,16 +74,17 @@ func (d *differ) unwanted() []*model.Listener {
 // mayWrite reports whether a listener on a port of ours may be changed. One without a mark was made by a human: on an existing load
 // balancer the Service takes it over, on one of ours it stays.
 func (d *differ) mayWrite(want, have *model.Listener) bool {
-	mark := model.Text(have.Description)
-	switch {
-	case d.owner.OwnsNLB(mark), d.actual.Reused && !d.owner.OwnedNLBByOther(mark):
+	text := model.Text(have.Description)
+	if d.owner.OwnsNLB(text) || d.actual.Reused && !d.owner.OwnedNLBByOther(text) {
 		return true
-	case d.owner.OwnedNLBByOther(mark):
-		d.problem(problem.ReasonListenerConflict, "port %s is in use by %s", want.Ports(), mark)
-	default:
-		d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s, which somebody made by hand", want.Ports(), have.ID)
 	}
+	d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), have.ID, d.maker(have))
 	return false
+}
+
+// maker names who made a listener.
+func (d *differ) maker(l *model.Listener) string {
+	return mark.Maker(model.Text(l.Description), d.owner.ClusterID)
 }
 
 // mayReplace reports whether a listener of another protocol may be deleted for ours: only one with our mark.
@@ -90,7 +92,7 @@ func (d *differ) mayReplace(want, have *model.Listener) bool {
 	if d.owner.OwnsNLB(model.Text(have.Description)) {
 		return true
 	}
-	d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of the protocol %s (%q)", want.Ports(), have.ID, have.Protocol, model.Text(have.Description))
+	d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%s) of %s", want.Ports(), have.ID, have.Protocol, d.maker(have))
 	return false
 }
 

@@ -101,7 +101,7 @@ func TestDocumentedValues(t *testing.T) {
 			for _, value := range values[0] {
 				_, problems := Parse(map[string]string{prefix + string(row.Suffix): value})
 				if slices.ContainsFunc(problems, func(p problem.Problem) bool { return strings.Contains(p.Message, "; accepted: ") }) {
-					t.Errorf("%s%s: %q is not accepted: %v", prefix, row.Suffix, value, problems)
+					t.Errorf("%s%s: %q is not accepted: %v", prefix, string(row.Suffix), value, problems)
 				}
 			}
 			for _, value := range values[1] {

@@ -9,6 +9,17 @@ import (
 // Suffix names an annotation: its key is one of [Prefixes] followed by the suffix.
 type Suffix string
 
+// Key is the whole key, with the first of the [Prefixes], so that it can be pasted. That of [BackendType] has no such prefix.
+func (s Suffix) Key() string {
+	if s == BackendType {
+		return BackendType
+	}
+	return Prefixes[0] + string(s)
+}
+
+// String is the whole key: what people read must be what they have to write.
+func (s Suffix) String() string { return s.Key() }
+
 // The annotations that act on a CLB. [Table] describes them.
 const (
 	AddressType            Suffix = "loadbalancer-address-type"

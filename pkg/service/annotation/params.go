@@ -115,7 +115,7 @@ func (p *Params) read(annotations map[string]string, row Row) (problem.Problem, 
 	}
 	value, ok := row.Value.Parse(strings.TrimSpace(text))
 	if !ok {
-		return p.of().invalidValue(string(row.Suffix), text, row.Value.Accepts()), false
+		return p.of().invalidValue(row.Suffix.Key(), text, row.Value.Accepts()), false
 	}
 	p.values[row.Suffix] = value
 	return problem.Problem{}, true

@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -39,31 +40,31 @@ func internet(p Params) bool { return !intranet(p) }
 
 // rules are those of a CLB. They are checked once all annotations were read. Only what the API would refuse or misread is invalid.
 var rules = []rule{
-	{needs(is(ConnectionDrain, "on"), ConnectionDrainTimeout), []Suffix{ConnectionDrain, ConnectionDrainTimeout}, "loadbalancer-connection-drain: on needs loadbalancer-connection-drain-timeout"},
-	{without(ConnectionDrainTimeout, is(ConnectionDrain, "on")), nil, "loadbalancer-connection-drain-timeout has no effect without loadbalancer-connection-drain: on"},
-	{needs(is(StickySession, "on"), StickySessionType), []Suffix{StickySession, StickySessionType}, "loadbalancer-sticky-session: on needs loadbalancer-sticky-session-type"},
-	{needs(is(StickySessionType, "insert"), CookieTimeout), sticky, "loadbalancer-sticky-session-type: insert needs loadbalancer-cookie-timeout"},
-	{needs(is(StickySessionType, "server"), Cookie), sticky, "loadbalancer-sticky-session-type: server needs loadbalancer-cookie"},
-	{needs(is(ACLStatus, "on"), ACLID), accessLists, "loadbalancer-acl-status: on needs loadbalancer-acl-id"},
-	{needs(is(ACLStatus, "on"), ACLType), accessLists, "loadbalancer-acl-status: on needs loadbalancer-acl-type"},
-	{without(ACLID, is(ACLStatus, "on")), nil, "loadbalancer-acl-id has no effect without loadbalancer-acl-status: on"},
-	{without(ACLType, is(ACLStatus, "on")), nil, "loadbalancer-acl-type has no effect without loadbalancer-acl-status: on"},
-	{without(VSwitchID, intranet), nil, "loadbalancer-vswitch-id has no effect without loadbalancer-address-type: intranet"},
-	{without(ChargeType, internet), nil, "loadbalancer-charge-type has no effect with loadbalancer-address-type: intranet"},
-	{without(Bandwidth, is(ChargeType, "paybybandwidth")), nil, "loadbalancer-bandwidth has no effect without loadbalancer-charge-type: paybybandwidth"},
-	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, "loadbalancer-force-override-listeners has no effect without loadbalancer-id"},
-	{without(VGroupPort, has(LoadBalancerID)), nil, "loadbalancer-vgroup-port has no effect without loadbalancer-id"},
-	{has(Type), nil, "loadbalancer-type is not read: the feature gate " + GateLoadBalancerType + " is off"},
+	{needs(is(ConnectionDrain, "on"), ConnectionDrainTimeout), []Suffix{ConnectionDrain, ConnectionDrainTimeout}, fmt.Sprintf("%s: on needs %s", ConnectionDrain, ConnectionDrainTimeout)},
+	{without(ConnectionDrainTimeout, is(ConnectionDrain, "on")), nil, fmt.Sprintf("%s has no effect without %s: on", ConnectionDrainTimeout, ConnectionDrain)},
+	{needs(is(StickySession, "on"), StickySessionType), []Suffix{StickySession, StickySessionType}, fmt.Sprintf("%s: on needs %s", StickySession, StickySessionType)},
+	{needs(is(StickySessionType, "insert"), CookieTimeout), sticky, fmt.Sprintf("%s: insert needs %s", StickySessionType, CookieTimeout)},
+	{needs(is(StickySessionType, "server"), Cookie), sticky, fmt.Sprintf("%s: server needs %s", StickySessionType, Cookie)},
+	{needs(is(ACLStatus, "on"), ACLID), accessLists, fmt.Sprintf("%s: on needs %s", ACLStatus, ACLID)},
+	{needs(is(ACLStatus, "on"), ACLType), accessLists, fmt.Sprintf("%s: on needs %s", ACLStatus, ACLType)},
+	{without(ACLID, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: on", ACLID, ACLStatus)},
+	{without(ACLType, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: on", ACLType, ACLStatus)},
+	{without(VSwitchID, intranet), nil, fmt.Sprintf("%s has no effect without %s: intranet", VSwitchID, AddressType)},
+	{without(ChargeType, internet), nil, fmt.Sprintf("%s has no effect with %s: intranet", ChargeType, AddressType)},
+	{without(Bandwidth, is(ChargeType, "paybybandwidth")), nil, fmt.Sprintf("%s has no effect without %s: paybybandwidth", Bandwidth, ChargeType)},
+	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
+	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
+	{has(Type), nil, fmt.Sprintf("%s is not read: the feature gate %s is off", Type, GateLoadBalancerType)},
 	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), nil,
-		"loadbalancer-network-type: classic has no effect without loadbalancer-address-type: intranet"},
+		fmt.Sprintf("%s: classic has no effect without %s: intranet", NetworkType, AddressType)},
 	preserveRule,
-	{cutsTag, nil, "loadbalancer-additional-resource-tags: the value of a tag ends at its first equals sign; what follows has no effect"},
-	{without(Weight, has(VGroupPort)), nil, "loadbalancer-weight has no effect without loadbalancer-vgroup-port"},
+	{cutsTag, nil, fmt.Sprintf("%s: the value of a tag ends at its first equals sign; what follows has no effect", AdditionalTags)},
+	{without(Weight, has(VGroupPort)), nil, fmt.Sprintf("%s has no effect without %s", Weight, VGroupPort)},
 }
 
 var preserveRule = rule{func(p Params) bool {
 	return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
-}, nil, "loadbalancer-preserve-lb-on-delete: every value other than false and off counts as true; write true"}
+}, nil, fmt.Sprintf("%s: every value other than false and off counts as true; write true", PreserveOnDelete)}
 
 // sticky and accessLists are annotations that only make sense together.
 var (

@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -99,6 +100,24 @@ func Parse(text string) (service types.NamespacedName, clusterID string, ok bool
 	name, rest, _ := strings.Cut(rest, "/")
 	namespace, clusterID, _ := strings.Cut(rest, "/")
 	return types.NamespacedName{Name: name, Namespace: namespace}, clusterID, true
+}
+
+// Maker names, for people, who made something with this description or name: a Service, of another cluster than the given one with its
+// cluster ID, or somebody by hand.
+func Maker(text, clusterID string) string {
+	service, marked, ok := Parse(text)
+	if !ok {
+		service, marked, ok = ParseNLB(text)
+	}
+	switch {
+	case !ok && text == "":
+		return "somebody who left no description"
+	case !ok:
+		return fmt.Sprintf("somebody who described it as %q", text)
+	case marked != clusterID:
+		return fmt.Sprintf("Service %s of cluster %s", service, marked)
+	}
+	return "Service " + service.String()
 }
 
 // Tags are the tags of a CLB of ours.

@@ -32,3 +32,19 @@ func TestOwner(t *testing.T) {
 		}
 	}
 }
+
+// TestMaker: people know Services by their names, not by marks.
+func TestMaker(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"k8s/80/web/shop/c1":     "Service shop/web",
+		"k8s/80/web/shop/c2":     "Service shop/web of cluster c2",
+		"k8s.80.TCP.web.shop.c1": "Service shop/web",
+		"by hand":                `somebody who described it as "by hand"`,
+		"":                       "somebody who left no description",
+	} {
+		if got := mark.Maker(text, "c1"); got != want {
+			t.Errorf("%q was made by %s, want %s", text, got, want)
+		}
+	}
+}

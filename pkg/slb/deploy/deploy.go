@@ -194,7 +194,7 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error
 	if lb.AddressType != alicloud.AddressIntranet {
 		candidates = []string{""}
 	} else if len(candidates) == 0 {
-		return &problem.ConfigError{Field: "vswitchid", Reason: "no vSwitch is known for a CLB of address type intranet; set it in the cloud config or by the annotation " + string(annotation.VSwitchID)}
+		return &problem.ConfigError{Field: "vswitchid", Reason: "no vSwitch is known for a CLB of address type intranet; set it in the cloud config or by the annotation " + annotation.VSwitchID.Key()}
 	}
 	var err error
 	for _, id := range candidates {

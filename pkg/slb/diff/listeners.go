@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -30,7 +31,7 @@ func (d *differ) listeners() {
 				d.extensions(want, nil)
 			}
 		case d.owner.OwnedByOther(have.Description):
-			d.problem(problem.ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey, have.Description)
+			d.problem(problem.ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey, mark.Maker(have.Description, d.owner.ClusterID))
 		case recreates(want, have):
 			d.createOrReplace(want, have)
 		default:
@@ -49,7 +50,7 @@ func (d *differ) inTheWay(want *model.Listener) (ours *model.Listener, free bool
 			continue
 		}
 		if !d.owner.Owns(have.Description) {
-			d.problem(problem.ReasonListenerConflict, "port %d is in use by listener %s (%s)", want.Port, have.ListenerKey, have.Description)
+			d.problem(problem.ReasonListenerConflict, "port %d is in use by listener %s of %s", want.Port, have.ListenerKey, mark.Maker(have.Description, d.owner.ClusterID))
 			return nil, false
 		}
 		ours = have
