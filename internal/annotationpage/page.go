@@ -125,7 +125,7 @@ func (e Explanations) exampleCell(row annotation.Row) string {
 	needed := e[row.Suffix].With
 	lines := []string{fmt.Sprintf("`%s: %q`", string(row.Suffix), e.FirstOf(row))}
 	for _, suffix := range slices.Sorted(maps.Keys(needed)) {
-		lines = append(lines, fmt.Sprintf("`%s: %q`", suffix, needed[suffix]))
+		lines = append(lines, fmt.Sprintf("`%s: %q`", string(suffix), needed[suffix]))
 	}
 	return cell(strings.Join(lines, "<br>"))
 }

@@ -185,7 +185,10 @@ func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 // runs reports whether a listener of the Service runs.
 func (n nlb) runs() bool {
 	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool {
-		wanted := n.desired == nil || n.desired.Listener(l.Key()) != nil
+		wanted := n.desired == nil
+		if want := n.desired.Listener(l.Key()); want != nil {
+			wanted = ofOneService(&l, want) // and not one that another Service has on the port
+		}
 		return wanted && !n.busy(model.TargetListener(l.Key())) && (l.Status == alicloud.NLBListenerRunning || l.Status == configuring)
 	})
 }

@@ -20,7 +20,7 @@ import (
 func mustTell(t *testing.T, events []string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, text) }) {
+		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(strings.ReplaceAll(e, annotation.Prefixes[0], ""), text) }) {
 			t.Errorf("no event holds %q:\n%s", text, strings.Join(events, "\n"))
 		}
 	}

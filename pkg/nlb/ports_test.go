@@ -17,6 +17,10 @@ import (
 // it says nothing of ports. A Service without any served port shows no address.
 func TestPortErrorsInTheStatus(t *testing.T) {
 	t.Parallel()
+	other := func(w *world, port int32) {
+		w.change("other", func(svc *corev1.Service) { svc.Spec.Ports = nil }, testkit.TCP(port))
+		w.converge("other")
+	}
 	web := func(ports ...int32) []func(*corev1.Service) {
 		return []func(*corev1.Service){
 			testkit.TCP(ports...), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, ""), with(annotation.ForceOverrideListeners, "true"),
@@ -28,8 +32,7 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 		reason       string
 	}{
 		"conflict": {
-			func(w *world) { w.change("other", testkit.TCP(81)); w.converge("other") },
-			func(w *world) { w.change("other", testkit.TCP(8081)); w.converge("other") }, "ListenerConflict",
+			func(w *world) { other(w, 81) }, func(w *world) { other(w, 8081) }, "ListenerConflict",
 		},
 		"no certificate": {
 			func(w *world) { w.change("web", with(annotation.ProtocolPort, "tcpssl:81")) },

@@ -66,6 +66,8 @@ func metricRow(t *testing.T, m metrics.Registerable) string {
 		kind, help = "counter", m.CounterOpts.Help
 	case *metrics.CounterVec:
 		kind, help = "counter", m.CounterOpts.Help
+	case *metrics.Gauge:
+		kind, help = "gauge", m.GaugeOpts.Help
 	case *metrics.GaugeVec:
 		kind, help = "gauge", m.GaugeOpts.Help
 	case *metrics.HistogramVec:

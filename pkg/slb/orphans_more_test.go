@@ -31,7 +31,7 @@ func TestPreservedIsFound(t *testing.T) {
 		t.Errorf("tags of a CLB that stays (-want +got):\n%s", diff)
 	}
 	preserved := service.OrphanQuery{Preserved: true}
-	want := []string{"load balancer lb (a0f5e8a1cweb): Service default/web left it with the annotation " + ids.ReplaceAllString(string(annotation.PreserveOnDelete), "$1")}
+	want := []string{"load balancer lb (a0f5e8a1cweb): Service default/web left it with the annotation " + ids.ReplaceAllString(annotation.PreserveOnDelete.Key(), "$1")}
 	if diff := cmp.Diff(want, w.orphans(preserved)); diff != "" {
 		t.Errorf("with the flag (-want +got):\n%s", diff)
 	}

@@ -141,7 +141,7 @@ func disagreement(annotations map[string]string, suffix Suffix) []problem.Proble
 		return nil
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s%s: %s has no effect, %s%s: %s counts",
-		Prefixes[1], suffix, problem.Value(second), Prefixes[0], suffix, problem.Value(first))}
+		Prefixes[1], string(suffix), problem.Value(second), Prefixes[0], string(suffix), problem.Value(first))}
 }
 
 // deadNames are keys that older documents show and that nothing ever read.
@@ -182,7 +182,7 @@ func (f *family) unknownKeys(annotations map[string]string) []problem.Problem {
 			if instead, ok := f.elsewhere[Suffix(suffix)]; ok {
 				problems = append(problems, f.noEffect(key, instead))
 			} else if meant := f.nearest(Suffix(suffix)); meant != "" {
-				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, meant))
+				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, string(meant)))
 			} else if strings.HasPrefix(suffix, FamilyStart) {
 				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown", key))
 			}
