@@ -5,8 +5,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // TestCalls: what changes of one Service cost, but for the polls of jobs, which all Services share. Writes are the least that the API
@@ -46,4 +51,45 @@ func TestCalls(t *testing.T) {
 		count("delete", 3, 15)
 		t.Logf("%q", table)
 	})
+}
+
+// TestRestartReadsInPages: a new process reads the load balancers and the server groups of all Services in pages, the listeners twenty load
+// balancers at a time, and the backend servers of each group once. It writes nothing. Where the search by tag lacks a group that a listener
+// uses, that Service's groups are searched on their own.
+func TestRestartReadsInPages(t *testing.T) {
+	t.Parallel()
+	const services = 21
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		for i := range services {
+			w.put(newService(fmt.Sprintf("web-%d", i), testkit.TCP(80)))
+			w.converge(fmt.Sprintf("web-%d", i))
+		}
+		restart := func() map[string]int {
+			w.restart()
+			for i := range services {
+				testkit.Check(t, w.factory.Core().V1().Services().Informer().GetIndexer().Add(w.get(fmt.Sprintf("web-%d", i))))
+			}
+			w.calls()
+			testkit.Check(t, w.Preload(t.Context()))
+			for i := range services {
+				w.converge(fmt.Sprintf("web-%d", i))
+			}
+			count := map[string]int{}
+			for _, action := range w.calls() {
+				count[action]++
+			}
+			return count
+		}
+		want := map[string]int{"ListLoadBalancers": 1, "ListListeners": 2, "ListServerGroups": 1, "ListServerGroupServers": services}
+		if diff := cmp.Diff(want, restart()); diff != "" {
+			t.Errorf("calls of a restart (-want +got):\n%s", diff)
+		}
+		group := w.groups("web-0")[0]
+		testkit.Check(t, w.account.NewClient().UntagNLB(t.Context(), alicloud.NLBTagGroup, []string{group.ID}, []string{mark.TagCluster}))
+		want["ListServerGroups"] = 2
+		if diff := cmp.Diff(want, restart()); diff != "" {
+			t.Errorf("calls of a restart without the tag of a group (-want +got):\n%s", diff)
+		}
+	}, func(c *cloud.Config) { c.Quotas.NLBs = services })
 }

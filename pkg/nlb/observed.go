@@ -48,6 +48,8 @@ type observed struct {
 	lb        service.Part[alicloud.NLB]
 	listeners service.Part[[]model.Listener]
 	groups    service.Part[[]model.Group]
+	// listed are the Service's own server groups as they were read together with those of all Services, until their backend servers are read.
+	listed []alicloud.NLBGroup
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
 	access service.Part[*model.Access]
 	// leftID is the load balancer of the Service's own that it has left for an existing one, left what is known of it, nil where nothing

@@ -19,9 +19,11 @@ import (
 type preload struct {
 	lb        alicloud.NLB
 	listeners []model.Listener
+	// groups are the Service's own server groups, without their backend servers; nil where one that a listener uses is not among them.
+	groups []alicloud.NLBGroup
 }
 
-// Preload implements service.Engine. It reads the NLBs in pages, and their listeners twenty NLBs at a time.
+// Preload implements service.Engine. It reads the NLBs and the server groups in pages, and the listeners twenty NLBs at a time.
 func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error {
 	wanted := map[string]bool{}
 	for _, svc := range services {
@@ -50,10 +52,18 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	if err != nil {
 		return err
 	}
+	groups, err := e.preloadGroups(ctx)
+	if err != nil {
+		return err
+	}
 	for owner, pre := range found {
-		if pre.listeners = byID[pre.lb.ID]; twice[owner] {
+		if twice[owner] {
 			delete(found, owner)
 			continue
+		}
+		pre.listeners = byID[pre.lb.ID]
+		if own := groups[owner]; used(pre.listeners, own) {
+			pre.groups = own
 		}
 		found[owner] = pre
 	}
@@ -79,9 +89,31 @@ func (e *engine) preloadListeners(ctx context.Context, ids []string) (map[string
 	return byID, nil
 }
 
+// preloadGroups returns the server groups of the cluster's Services by the owner that their tag names.
+func (e *engine) preloadGroups(ctx context.Context) (map[string][]alicloud.NLBGroup, error) {
+	all, err := e.api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: e.config.ClusterID}})
+	if err != nil {
+		return nil, fmt.Errorf("read all NLB server groups of the cluster: %w", err)
+	}
+	byOwner := map[string][]alicloud.NLBGroup{}
+	for i := range all {
+		owner, _ := all[i].Tag(mark.TagOwner)
+		byOwner[owner] = append(byOwner[owner], all[i])
+	}
+	return byOwner, nil
+}
+
+// used reports whether the groups of all listeners are among those that a search by tag found: such a search may be incomplete.
+func used(listeners []model.Listener, groups []alicloud.NLBGroup) bool {
+	return !slices.ContainsFunc(listeners, func(l model.Listener) bool {
+		return l.ServerGroupID == nil || !slices.ContainsFunc(groups, func(g alicloud.NLBGroup) bool { return g.ID == *l.ServerGroupID })
+	})
+}
+
 // takePreloaded takes over what was read together with other load balancers. Additional certificates were not.
 func (n *nlb) takePreloaded(of service.Request, pre preload) {
 	n.see(of.Service, &pre.lb, false)
+	n.listed = pre.groups
 	if !of.Params.Has(annotation.AdditionalCertIDs) && !mayHaveCertificates(of.Service) {
 		n.listeners.Set(pre.listeners)
 	}

@@ -89,9 +89,9 @@ func (n *nlb) awaitDeletion(svc *corev1.Service, part model.Part) {
 // Refresh implements service.Balancer.
 func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
 	n.settle(of.Service)
-	n.unread = map[model.Part]error{}
+	n.unread, n.listed = map[model.Part]error{}, nil
 	n.doubtStale(of)
-	result := service.Refreshed{Balancer: n}
+	result := service.Refreshed{Balancer: n, Together: n.presence == unknown && n.preloads.Has(mark.DefaultName(of.Service.UID))}
 	wasTrusted := n.trusted()
 	vanished, err := n.read(ctx, of)
 	record := n.record(of.Applied, of.Service)
@@ -219,7 +219,15 @@ func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annota
 		ids, _ := annotation.VGroupsOf(params)
 		joined = slices.Compact(slices.Sorted(maps.Values(ids)))
 	}
-	groups, err := observe.Groups(ctx, n.api, mark.DefaultName(svc.UID), joined)
+	owner, own := mark.DefaultName(svc.UID), n.listed
+	var err error
+	if n.listed = nil; own == nil {
+		own, err = observe.OwnGroups(ctx, n.api, owner)
+	}
+	var groups []model.Group
+	if err == nil {
+		groups, err = observe.Groups(ctx, n.api, owner, own, joined)
+	}
 	var strays []model.Listener
 	if err == nil {
 		strays, err = n.readStrays(ctx, svc, groups)

@@ -43,9 +43,10 @@ func scenarios() []scenario {
 		{"initor", "initor-fleet", initorFleet},
 		{"events", "events", events},
 		{"clb", "clb", clb},
-		{"clb", "clb-restart", restartWithServices},
+		{"clb", "clb-restart", restartWithServices(productCLB)},
 		{"clb", "clb-handover", handover},
 		{"nlb", "nlb", nlb},
+		{"nlb", "nlb-restart", restartWithServices(productNLB)},
 		{"routes", "routes-few", routes(fewNodes, fewMaxCalls)},
 		{"routes", "routes-many", routes(manyNodes, manyMaxCalls)},
 		{"routes", "routes-joining", joiningRoutes(0)},
@@ -54,7 +55,8 @@ func scenarios() []scenario {
 		{"nodes", "nodes", nodes},
 		{"tenants", "tenants", tenants},
 		{"tenants", "tenants-port", healthPort},
-		{"scale", "scale-services", manyServices},
+		{"scale", "scale-services", manyServices(scaleServiceNodes, scaleServiceMiB, productCLB)},
+		{"scale", "scale-mixed", manyServices(mixedNodes, mixedMiB, productCLB, productNLB)},
 		{"scale", "scale-nodes", idleNodes},
 	}
 }

@@ -82,6 +82,7 @@ func roomyConfig(routeQuota int) *emulator.Config {
 	config := cloud.DefaultConfig()
 	config.Quotas = cloud.Limits{
 		LoadBalancers: 10_000, LBsPerInstance: 10_000, BackendsPerLB: 10_000, RouteEntriesPerTable: cmp.Or(routeQuota, 10_000),
+		NLBs: 10_000, NLBGroups: 10_000, NLBGroupsPerServer: 10_000,
 	}
 	return config
 }

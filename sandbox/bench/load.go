@@ -18,7 +18,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-const versionCLB = "2014-05-15"
+// versions are those of the APIs, by product.
+var versions = map[string]string{productCLB: "2014-05-15", productNLB: "2022-04-30"}
 
 // caller sends signed calls to the emulator with nothing in between: no SDK, no rate limit.
 type caller struct {
@@ -39,12 +40,17 @@ type answer struct {
 	Code, Message  string
 	LoadBalancerID string `json:"LoadBalancerId"`
 	VServerGroupID string `json:"VServerGroupId"`
+	ServerGroupID  string `json:"ServerGroupId"`
 	Address        string
 	VServerGroups  struct {
 		VServerGroup []struct {
 			ID   string `json:"VServerGroupId"`
 			Name string `json:"VServerGroupName"`
 		}
+	}
+	ServerGroups []struct {
+		ID   string `json:"ServerGroupId"`
+		Name string `json:"ServerGroupName"`
 	}
 }
 
@@ -76,7 +82,7 @@ func (c *caller) call(ctx context.Context, params api.Params) (answer, error) {
 // sign completes the parameters by what every call has and returns them as a form.
 func (c *caller) sign(params api.Params) string {
 	full := api.Params{
-		"Version": versionCLB, "RegionId": cluster.Region, "Format": "JSON", "AccessKeyId": cluster.AccessKeyID,
+		"Version": versions[productCLB], "RegionId": cluster.Region, "Format": "JSON", "AccessKeyId": cluster.AccessKeyID,
 		"SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": c.prefix + strconv.FormatInt(c.nonces.Add(1), 10),
 		"Timestamp": time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 	}

@@ -43,10 +43,14 @@ func nlb(ctx context.Context, r run) (figures []Figure, err error) {
 	return e.life(ctx)
 }
 
-// newService is a load balancer of the product in front of the app.
+// newService is a load balancer of the scenario's product in front of the app.
 func (e *env) newService(name string, ports int) *corev1.Service {
+	return newServiceOf(e.product, name, ports)
+}
+
+func newServiceOf(product, name string, ports int) *corev1.Service {
 	service := newService(name, ports)
-	if e.product == productNLB {
+	if product == productNLB {
 		service.Spec.LoadBalancerClass = new(classNLB)
 		service.Annotations[annotationZoneMaps] = zonesOfNLB
 	}

@@ -21,29 +21,38 @@ import (
 
 // template is a Service that the manager has served, with the calls that this took.
 type template struct {
+	product string
 	service *corev1.Service
 	calls   []api.Params      // successful writes, in order, without what signing adds
 	groups  map[string]string // id by name
 }
 
 // recordTemplate lets the manager serve a new Service and records how.
-func (e *env) recordTemplate(ctx context.Context, c *caller, service *corev1.Service) (*template, error) {
-	t := &template{groups: map[string]string{}}
-	if _, err := e.during(ctx, "create the template of all Services", ofProduct("slb"), func(ctx context.Context) error {
-		return e.createService(ctx, service)
+func (e *env) recordTemplate(ctx context.Context, c *caller, product string) (*template, error) {
+	t := &template{product: product, groups: map[string]string{}}
+	name := "template-" + product
+	if _, err := e.during(ctx, "create the template of all Services", ofProduct(product), func(ctx context.Context) error {
+		return e.createService(ctx, newServiceOf(product, name, manyServicePorts))
 	}); err != nil {
 		return nil, err
 	}
 	var err error
-	if t.service, err = e.service(ctx, service.Name); err != nil {
+	if t.service, err = e.service(ctx, name); err != nil {
 		return nil, err
 	}
-	t.calls = unsigned(e.since(writes(ofProduct("slb"))))
-	groups, err := c.call(ctx, api.Params{"Action": "DescribeVServerGroups", "LoadBalancerId": t.loadBalancer()})
+	t.calls = unsigned(e.since(writes(ofProduct(product))))
+	list := api.Params{"Action": "DescribeVServerGroups", "LoadBalancerId": t.loadBalancer()}
+	if product == productNLB {
+		list = api.Params{"Action": "ListServerGroups", "Version": versions[productNLB], "MaxResults": "100"}
+	}
+	found, err := c.call(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	for _, group := range groups.VServerGroups.VServerGroup {
+	for _, group := range found.VServerGroups.VServerGroup {
+		t.groups[group.Name] = group.ID
+	}
+	for _, group := range found.ServerGroups {
 		t.groups[group.Name] = group.ID
 	}
 	return t, nil
@@ -70,7 +79,7 @@ func unsigned(calls []emulator.Call) []api.Params {
 		for _, name := range signing {
 			delete(params, name)
 		}
-		params["Action"] = call.Action
+		params["Action"], params["Version"] = call.Action, versions[call.Product]
 		all = append(all, params)
 	}
 	return all
@@ -90,9 +99,11 @@ func (t *template) copyTo(ctx context.Context, e *env, c *caller, service *corev
 			names[t.loadBalancer()], address = a.LoadBalancerID, a.Address
 		case "CreateVServerGroup":
 			names[t.groups[params["VServerGroupName"]]] = a.VServerGroupID
+		case "CreateServerGroup":
+			names[t.groups[params["ServerGroupName"]]] = a.ServerGroupID
 		}
 	}
-	return t.publish(ctx, e, service, names[t.loadBalancer()], address)
+	return t.publish(ctx, e, service, names, address)
 }
 
 // names maps what identifies the template to what identifies a Service. Its UID also occurs without hyphens and cut off.
@@ -124,9 +135,9 @@ func renamed(params api.Params, names map[string]string) api.Params {
 }
 
 // publish writes into the Service what the manager would have written.
-func (t *template) publish(ctx context.Context, e *env, service *corev1.Service, id, address string) error {
+func (t *template) publish(ctx context.Context, e *env, service *corev1.Service, names map[string]string, address string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"finalizers": t.service.Finalizers, "labels": map[string]string{labelLoadBalancer: id},
+		"finalizers": t.service.Finalizers, "labels": map[string]string{labelLoadBalancer: names[t.loadBalancer()]},
 	}})
 	if err != nil {
 		return fmt.Errorf("encode the metadata of Service %s: %w", service.Name, err)
@@ -138,7 +149,9 @@ func (t *template) publish(ctx context.Context, e *env, service *corev1.Service,
 		return err
 	}
 	service.Status = *t.service.Status.DeepCopy()
-	service.Status.LoadBalancer.Ingress[0].IP = address
+	ingress := &service.Status.LoadBalancer.Ingress[0]
+	ingress.IP = address
+	ingress.Hostname = strings.ReplaceAll(ingress.Hostname, t.loadBalancer(), names[t.loadBalancer()])
 	if _, err := e.client.CoreV1().Services(namespace).UpdateStatus(ctx, service, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("publish the address of Service %s: %w", service.Name, err)
 	}

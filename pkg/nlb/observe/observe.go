@@ -69,14 +69,20 @@ func Listeners(ctx context.Context, api Reader, id string, certificates bool) ([
 	return listeners, nil
 }
 
-// Groups returns the server groups of a Service, and those of others that it names by id, with their servers.
-func Groups(ctx context.Context, api Reader, owner string, joined []string) ([]model.Group, error) {
+// OwnGroups returns the server groups with the owner tag of a Service, without their servers.
+func OwnGroups(ctx context.Context, api Reader, owner string) ([]alicloud.NLBGroup, error) {
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
 	own, err := api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &tag})
 	if err != nil {
 		return nil, fmt.Errorf("read the server groups: %w", err)
 	}
-	own = slices.DeleteFunc(own, func(g alicloud.NLBGroup) bool { return !Tagged(g.Tags, tag) })
+	return slices.DeleteFunc(own, func(g alicloud.NLBGroup) bool { return !Tagged(g.Tags, tag) }), nil
+}
+
+// Groups returns the own server groups of a Service, and those of others that it names by id, with their servers.
+func Groups(ctx context.Context, api Reader, owner string, own []alicloud.NLBGroup, joined []string) ([]model.Group, error) {
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
+	own = slices.Clone(own)
 	for ids := range slices.Chunk(joined, alicloud.MaxNLBQuery) {
 		others, err := api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{IDs: ids})
 		if err != nil {
