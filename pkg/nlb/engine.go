@@ -19,6 +19,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // Class is the load balancer class of Services with an NLB, Finalizer what keeps them until it is gone. Both are those of the official
@@ -51,7 +52,7 @@ type engine struct {
 var _ service.Engine = (*engine)(nil)
 
 // Product is NLB. The annotation loadbalancer-type has the value that the official CCM reads.
-var Product = service.Product{Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType"}
+var Product = service.Product{Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer, AttachedPerGroup: true}
 
 // NewEngine returns the engine for NLBs. Services are those of the cluster.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {

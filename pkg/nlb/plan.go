@@ -40,7 +40,7 @@ func (n nlb) clusterID() string {
 func (n nlb) input(in service.Inputs) build.Input {
 	return build.Input{
 		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(), Observed: n.model(), Nodes: in.Nodes, Slices: in.Slices,
-		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now,
+		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
 	}
 }
 

@@ -13,11 +13,14 @@ import (
 	"strings"
 	"unicode"
 
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // Config is the content of the cloud-config file, in the format of the official CCM, checked and decoded.
@@ -46,6 +49,10 @@ type Config struct {
 	NodeIPv6 bool
 	// TypeAnnotation is the feature gate [annotation.GateLoadBalancerType].
 	TypeAnnotation bool
+	// BackendSubset is how many nodes are backends of a Service with externalTrafficPolicy Cluster. The official CCM has none.
+	BackendSubset backend.Subset
+	// Quotas are those of the account, by the codes of the Quota Center. Empty: not known. The official CCM has none.
+	Quotas map[string]int
 	// Policy is what the authors of Services may use of the account. The official CCM has none.
 	Policy policy.Policy
 	// Endpoints replace the default addresses. The official CCM knows them as environment variables only.
@@ -90,9 +97,11 @@ type fileConfig struct {
 		ServiceMaxConcurrentReconciles int    `json:"serviceMaxConcurrentReconciles"`
 		DisablePublicSLB               bool   `json:"disablePublicSLB"`
 		FeatureGates                   string `json:"featureGates"`
-		// Endpoints, the pause and the policy are ours.
-		Paused    bool              `json:"paused"`
-		Endpoints map[string]string `json:"endpoints"`
+		// The rest is ours.
+		Paused        bool               `json:"paused"`
+		BackendSubset intstr.IntOrString `json:"backendSubset"`
+		Quotas        map[string]int     `json:"quotas"`
+		Endpoints     map[string]string  `json:"endpoints"`
 		policy.Policy
 
 		unusedFields
@@ -178,9 +187,13 @@ func (f fileConfig) check() (Config, error) {
 		ClusterID: strings.TrimSpace(g.ClusterID), Region: strings.TrimSpace(g.Region), VPCID: strings.TrimSpace(g.VPCID),
 		ResourceGroupID: strings.TrimSpace(g.ResourceGroupID), ServiceWorkers: g.ServiceMaxConcurrentReconciles,
 		DisablePublicSLB: g.DisablePublicSLB, RouteTableIDs: splitList(g.RouteTableIDs),
-		Endpoints: g.Endpoints, Unused: g.set(), Policy: g.Policy, Paused: g.Paused,
+		Endpoints: g.Endpoints, Unused: g.set(), Policy: g.Policy, Paused: g.Paused, Quotas: g.Quotas,
 	}
 	var problems problemList
+	config.BackendSubset = problems.subset(g.BackendSubset)
+	for _, wrong := range quota.Check(g.Quotas) {
+		problems.addf("Global.%s", wrong)
+	}
 	config.AccessKeyID = problems.decodeKey("accessKeyID", g.AccessKeyID)
 	config.AccessKeySecret = problems.decodeKey("accessKeySecret", g.AccessKeySecret)
 	if (g.AccessKeyID == "") != (g.AccessKeySecret == "") {
@@ -240,6 +253,18 @@ func (p *problemList) decodeKey(field, value string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(plain))
+}
+
+// subset reads a word or a number, with quotes or without.
+func (p *problemList) subset(value intstr.IntOrString) backend.Subset {
+	if value == (intstr.IntOrString{}) {
+		return backend.SubsetAuto
+	}
+	subset, ok := backend.ParseSubset(value.String())
+	if !ok {
+		p.addf("Global.backendSubset: %q, accepted: \"auto\", \"off\", or a number of nodes from 1 to 9999", value.String())
+	}
+	return subset
 }
 
 // notInKey reports characters that no key has. Decoding a plain key as base64 often succeeds, with garbage as the result. A

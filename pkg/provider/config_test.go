@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
@@ -61,7 +62,13 @@ func TestReadConfig(t *testing.T) {
 				EndpointAddresses: policy.AddressesPods, AllowedAddresses: []policy.AddressRule{{Namespaces: []string{"db"}, CIDRs: []string{"10.0.8.0/24"}}},
 			}},
 		},
-		"empty": {"", Config{}},
+		"subset and quotas": {
+			`{"Global": {"backendSubset": 25, "quotas": {"slb_quota_backendservers_num": 400}}}`,
+			Config{BackendSubset: 25, Quotas: map[string]int{"slb_quota_backendservers_num": 400}},
+		},
+		"subset as text":   {`{"Global": {"backendSubset": "25"}}`, Config{BackendSubset: 25}},
+		"subset by a word": {`{"Global": {"backendSubset": "off"}}`, Config{BackendSubset: backend.SubsetOff}},
+		"empty":            {"", Config{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +116,9 @@ func TestReadConfigRefuses(t *testing.T) {
 		"unused, type":    {`{"Global": {"nodeMonitorPeriod": "5m"}}`, []string{"Global.nodeMonitorPeriod", "string", "int64"}},
 		"policy":          {`{"Global": {"loadBalancerReuse": "yes", "allowedIDs": [{"ids": ["[a"]}]}}`, []string{`Global.loadBalancerReuse: "yes"`, "allowedIDs[0].namespaces", `allowedIDs[0].ids: "[a"`}},
 		"policy, type":    {`{"Global": {"loadBalancerReuse": true}}`, []string{"Global.loadBalancerReuse: is a bool"}},
+		"subset":          {`{"Global": {"backendSubset": "some"}}`, []string{`Global.backendSubset: "some"`, `"auto", "off"`}},
+		"subset, none":    {`{"Global": {"backendSubset": -2}}`, []string{`Global.backendSubset: "-2"`}},
+		"quota":           {`{"Global": {"quotas": {"backends": 1, "slb_quota_listeners_num": 0}}}`, []string{`Global.quotas: "backends"`, "slb_quota_backendservers_num", "Global.quotas.slb_quota_listeners_num: 0"}},
 		"all at once":     {`{"Global": {"region": "X", "vpcid": "Y"}}`, []string{"Global.region", "Global.vpcid"}},
 		"workers":         {`{"Global": {"serviceMaxConcurrentReconciles": -1}}`, []string{"Global.serviceMaxConcurrentReconciles: -1"}},
 		"decoded, binary": {`{"Global": {"accessKeyID": "LTAI5tAbCdEf", "accessKeySecret": "c2VjcmV0"}}`, []string{"Global.accessKeyID"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
@@ -124,6 +125,7 @@ func (c *Cloud) serviceConfig() config.Config {
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
 		ControlPlaneNodes: c.settings.ControlPlaneNodes, Region: c.client.Region(), TypeAnnotation: c.config.TypeAnnotation,
 		APIServerAddresses: c.settings.APIServerAddresses, Policy: c.policy(), Paused: c.pause.active,
+		BackendSubset: c.config.BackendSubset, Quotas: quota.NewBook(c.config.Quotas),
 	}
 }
 

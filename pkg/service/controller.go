@@ -77,6 +77,7 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 		}
 	}
 	reconciler.nodes.follow(c.synced[len(c.synced)-1])
+	reconciler.crowds.followed.Store(true)
 	return c, nil
 }
 
@@ -173,6 +174,7 @@ func (c *Controller) pass(ctx context.Context, key types.NamespacedName) (time.D
 func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if svc, ok := object.(*corev1.Service); ok {
+			c.reconciler.crowds.changed()
 			c.enqueue(mark.ServiceName(svc), ownEvent)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // Engine is one load balancer product. The frame decides when something happens to a Service; the engine knows what that means for
@@ -56,6 +57,17 @@ type Product struct {
 	Finalizer string
 	// MetricType is the value of the label type in the official CCM's metrics.
 	MetricType string
+	// AttachmentQuota is how many times an instance may be a backend. It counts load balancers, or groups with AttachedPerGroup.
+	AttachmentQuota  quota.Code
+	AttachedPerGroup bool
+}
+
+// attachments is how many times an instance counts that is a backend of the Service.
+func (p Product) attachments(svc *corev1.Service) int {
+	if p.AttachedPerGroup {
+		return len(svc.Spec.Ports)
+	}
+	return 1
 }
 
 // Balancer is what an engine knows of the load balancer of one Service. It is a value: no method changes it, and each returns what
@@ -84,6 +96,8 @@ type Balancer interface {
 	Refresh(ctx context.Context, of Request) (Refreshed, error)
 	// Backends says what the backends of the Service are made from.
 	Backends(in Inputs) backend.Input
+	// Room says how many backends the load balancer has room for, and which ones it has.
+	Room(in Inputs) backend.Room
 	// Plan compares what is wanted with what is there.
 	Plan(ctx context.Context, in Inputs) (Goal, error)
 	// Status returns what the Service is to show, after [Plan.Deploy].
@@ -154,6 +168,8 @@ type Inputs struct {
 	Interfaces map[string]string
 	Blocks     []netip.Prefix
 	Now        time.Time
+	// Choice says which backends there is room for.
+	Choice backend.Choice
 }
 
 // Goal is what a pass wants, and how to get there.

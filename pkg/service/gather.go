@@ -25,9 +25,15 @@ type gathered struct {
 	lastValid *annotation.Params
 	// readyGraceLeft is when a silent node no longer counts as ready, 0 when none is silent.
 	readyGraceLeft time.Duration
+	// crowdedWait is when other Services may have given up nodes that the Service lacks, 0 where it lacks none.
+	crowdedWait time.Duration
 	// problems are what was found of the backends before anything was planned.
 	problems []problem.Problem
 }
+
+// crowdedWait is how long a Service waits for nodes that other Services give up: each does so in its own time, and some writes a second are what the
+// rate limits leave.
+const crowdedWait = 5 * time.Second
 
 // gather reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes what
 // earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
@@ -57,6 +63,13 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 		}
 	}
 	found.cache.gates.place(found.Interfaces, found.Waiting)
+	var others bool
+	if found.Choice, others = r.choose(in.Service, known, found.Inputs); others {
+		r.wakeCrowd(in.Service.UID)
+	}
+	if found.Choice.Short > 0 {
+		found.crowdedWait = crowdedWait
+	}
 	return found, nil
 }
 

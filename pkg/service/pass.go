@@ -136,7 +136,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	shown := known.balancer.Status(ctx, params)
 	known.balancer, done.status, done.ports, done.securityGroup = shown.Balancer, shown.Status, shown.Ports, shown.SecurityGroup
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
-	done.wakes = []time.Duration{inputs.readyGraceLeft, shown.Wake}
+	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake}
 	return known, done, errors.Join(err, gateErr)
 }
 

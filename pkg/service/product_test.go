@@ -199,6 +199,7 @@ func (k known) Refresh(ctx context.Context, of Request) (Refreshed, error) {
 }
 
 func (k known) Backends(Inputs) backend.Input { return backend.Input{} }
+func (k known) Room(Inputs) backend.Room      { return backend.Room{} }
 
 func (k known) Plan(ctx context.Context, in Inputs) (Goal, error) {
 	var wanted []int32

@@ -26,6 +26,7 @@ type Reconciler struct {
 	pods       podReader
 	network    network
 	nodes      nodeSnapshot
+	crowds     crowds
 	// wake has a pass made over a Service; nil where nobody makes any.
 	wake func(types.NamespacedName)
 }
@@ -93,6 +94,9 @@ func (r *Reconciler) Forget(key types.NamespacedName) {
 	}
 	for _, engine := range r.opts.Engines {
 		engine.Forget(uid)
+	}
+	if r.crowds.leave(uid) {
+		r.wakeCrowd(uid)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -42,7 +43,7 @@ type engine struct {
 var _ service.Engine = (*engine)(nil)
 
 // Product is CLB. Services without a class have one.
-var Product = service.Product{Name: "CLB", Class: Class, Classless: true, Finalizer: Finalizer, MetricType: "CLBType"}
+var Product = service.Product{Name: "CLB", Class: Class, Classless: true, Finalizer: Finalizer, MetricType: "CLBType", AttachmentQuota: quota.CLBsPerInstance}
 
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {

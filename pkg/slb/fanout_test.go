@@ -111,6 +111,7 @@ func newFanOutIn(t *testing.T, cfg *cloud.Config, workers int, prepare func(*wor
 	t.Helper()
 	w := unstartedWorld(t, cfg)
 	w.inProcess, w.events = true, make(chan string, 20*manyServices) // nobody reads them
+	w.config.Quotas = roomy()
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
 	f := &fanOut{world: w, during: func() {}}

@@ -35,7 +35,7 @@ func processWorld(tb testing.TB, e *emulatortest.Cloud, next http.RoundTripper) 
 	}
 	w := &world{
 		t: tb, emulator: e, kube: testkit.NewClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
-		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a"}},
+		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a"}, Quotas: roomy()},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.Reconciler = service.NewReconciler(w.options())

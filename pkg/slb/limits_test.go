@@ -44,7 +44,7 @@ func newFleet(t *testing.T) *fleet {
 	e := emulatortest.New(t, emulator.Options{Config: cfg, RateLimits: emulator.RateLimitsPublished})
 	w := &world{
 		t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{},
-		config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}},
+		config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}, Quotas: roomy()},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	opts := w.options()

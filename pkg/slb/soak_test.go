@@ -134,7 +134,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	s := &soak{
 		world: &world{
 			t: t, emulator: soakCloud(t, seed), kube: testkit.NewClientset(),
-			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}},
+			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}, Quotas: smallQuotas(200, 10_000)},
 		},
 		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}, witness: newWitness(),
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -24,9 +25,22 @@ func cloudConfig(opts Options, emulatorURL string) ([]byte, error) {
 	if opts.NodeKind != Real {
 		global["endpoints"] = map[string]string{"slb": emulatorURL, "nlb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL, "sts": emulatorURL}
 	}
+	if quotas := knownQuotas(exists.Quotas); len(quotas) > 0 {
+		global["quotas"] = quotas
+	}
 	content, err := json.MarshalIndent(map[string]any{"Global": global}, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the cloud-config: %w", err)
 	}
 	return append(content, '\n'), nil
+}
+
+// knownQuotas are those that the manager counts with and that the cloud has other values of than the published ones.
+func knownQuotas(limits cloud.Limits) map[string]int {
+	quotas := map[string]int{
+		"slb_quota_backendservers_num": limits.BackendsPerLB, "slb_quota_backendserver_attached_num": limits.LBsPerInstance,
+		"slb_quota_listeners_num": limits.ListenersPerLB, "nlb_quota_loadbalancer_noeci_servers_num": limits.ServersPerNLB, "nlb_quota_server_added_num": limits.NLBGroupsPerServer,
+	}
+	maps.DeleteFunc(quotas, func(_ string, value int) bool { return value == 0 })
+	return quotas
 }

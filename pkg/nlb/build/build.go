@@ -32,10 +32,11 @@ type Input struct {
 
 	Nodes  *backend.NodeSet
 	Slices []*discoveryv1.EndpointSlice
-	// Waiting, Held, Interfaces and Blocks are those of [backend.Input].
+	// Waiting, Held, Interfaces, Blocks and Choice are those of [backend.Input].
 	Waiting, Held sets.Set[string]
 	Interfaces    map[string]string
 	Blocks        []netip.Prefix
+	Choice        backend.Choice
 	Now           time.Time
 
 	// RemoveTags, LeaveGroups and RemoveCertificates were applied and are no longer asked for.
@@ -51,7 +52,7 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family, BothFamilies: in.backendFamily() == annotation.FamilyDual,
 		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks,
+		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
 	}
 }
 

@@ -86,6 +86,7 @@ var documentedValues = map[Suffix][2][]string{
 	Weight:                   {{"0", "100"}, {"-1", "101"}},
 	DefaultWeight:            {{"0", "100"}, {"-1", "101"}},
 	IgnoreWeightUpdate:       {{"on", "off", "On"}, {"true"}},
+	BackendSubset:            {{"auto", "off", "1", "25", "9999"}, {"0", "-1", "all", "10000", "025", "2.5", "Auto"}},
 }
 
 // TestDocumentedValues reads every value under both prefixes. One that is not accepted is reported with the annotation, the value

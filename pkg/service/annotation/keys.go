@@ -92,6 +92,8 @@ const (
 	Weight                   Suffix = "loadbalancer-weight"
 	DefaultWeight            Suffix = "loadbalancer-default-weight"
 	IgnoreWeightUpdate       Suffix = "loadbalancer-ignore-weight-update"
+	// BackendSubset is of this program; the official CCM does not know it.
+	BackendSubset Suffix = "loadbalancer-backend-subset"
 )
 
 // Prefixes of the keys. Where both are present the first wins.
@@ -261,6 +263,7 @@ func BackendAnnotations() []Row {
 		{Suffix: Weight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}},
 		{Suffix: DefaultWeight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
 		{Suffix: IgnoreWeightUpdate, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
+		{Suffix: BackendSubset, Scope: ScopeBackends, Value: Value{Kind: Pattern, Pattern: `auto|off|[1-9]\d{0,3}`, Sample: "25"}, Default: "auto"},
 	}
 }
 

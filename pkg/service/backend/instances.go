@@ -16,16 +16,15 @@ func nodeBackend(node *Node, port int32, weight int) Backend {
 	return Backend{Kind: KindInstance, ID: node.InstanceID, NodeIP: node.Address, Port: int(port), Weight: weight, Zone: node.Zone}
 }
 
-// cordonedLeave reports whether a cordoned node takes no new connections.
-func (r *Resolver) cordonedLeave() bool {
-	return r.in.Params.Get(annotation.RemoveUnscheduledBackend) == "on"
-}
-
 // cluster returns the backends of externalTrafficPolicy Cluster: every node that is ready, at the node port. Without one, those that
 // may still take traffic stay or come back: nodes that are about to go, and nodes whose kubelets are silent.
 func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 	weight := r.in.Params.Int(annotation.DefaultWeight, alicloud.MaxWeight)
-	set := Set{Alike: Alike{nodes: r.nodes.ready, port: port.NodePort, weight: weight}}
+	ready := r.nodes.ready
+	if r.in.Choice.Some {
+		ready = r.in.Choice.Nodes
+	}
+	set := Set{Alike: Alike{nodes: ready, port: port.NodePort, weight: weight}}
 	var problems []problem.Problem
 	if set.Len() > 0 {
 		r.doubtUnresolved(&set)
@@ -35,6 +34,11 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 		problems = r.unselected()
 	}
 	backends := func(nodes []*Node) []Backend { return slices.Collect(Alike{nodes, port.NodePort, weight}.each) }
+	if short := r.in.Choice.Short; short > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
+			"the Service has %d nodes as backends and should have at least %d: an instance may be a backend %d times, and all others are; raise the quota, use NLBs, or let several Services share a load balancer",
+			len(ready), len(ready)+short, r.in.Choice.Quota))
+	}
 	terminating, more := r.addVirtual(&set, port, weight)
 	leaving := backends(r.nodes.leaving)
 	if set.Len() == 0 {
@@ -63,7 +67,7 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 	for _, node := range r.nodes.all {
 		ready := counts.ready[node.Name]
 		switch {
-		case ready > 0 && node.leaves(r.cordonedLeave()):
+		case ready > 0 && node.leaves(r.in.cordonedLeave()):
 			leaving = append(leaving, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
 		case ready > 0:
 			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))

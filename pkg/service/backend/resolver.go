@@ -38,6 +38,30 @@ type Input struct {
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix
+	// Choice says which backends the load balancer has room for.
+	Choice Choice
+}
+
+// selector is what the annotation backend-label asks for, nil for every node.
+func (in Input) selector() labels.Selector {
+	text := in.Params.Get(annotation.BackendLabel)
+	if text == "" {
+		return nil
+	}
+	if wanted, err := labels.ConvertSelectorToLabelsMap(text); err == nil {
+		return labels.SelectorFromSet(wanted)
+	}
+	return labels.Nothing()
+}
+
+// candidates are the nodes that may be backends.
+func (in Input) candidates() *candidates {
+	return in.Nodes.candidatesOf(candidatesKey{policy: in.ControlPlane, cordonedLeave: in.cordonedLeave()}, in.selector())
+}
+
+// cordonedLeave reports whether a cordoned node takes no new connections.
+func (in Input) cordonedLeave() bool {
+	return in.Params.Get(annotation.RemoveUnscheduledBackend) == "on"
 }
 
 // Counts reports whether the addresses of a slice are of a family that counts. Those of type FQDN never are.
@@ -59,31 +83,26 @@ type Resolver struct {
 
 // NewResolver returns a resolver.
 func NewResolver(in Input) *Resolver {
-	r := &Resolver{in: in}
-	if text := in.Params.Get(annotation.BackendLabel); text != "" {
-		r.selector = labels.Nothing()
-		if wanted, err := labels.ConvertSelectorToLabelsMap(text); err == nil {
-			r.selector = labels.SelectorFromSet(wanted)
-		}
-	}
+	r := &Resolver{in: in, selector: in.selector()}
 	r.bound()
 	if in.Pods {
 		return r
 	}
-	r.nodes = in.Nodes.candidatesOf(candidatesKey{policy: in.ControlPlane, cordonedLeave: r.cordonedLeave()}, r.selector)
+	r.nodes = in.candidates()
 	return r
 }
 
 // Backends returns the backends of one port of the Service.
 func (r *Resolver) Backends(port corev1.ServicePort) (Set, []problem.Problem) {
+	of := r.cluster
 	switch {
 	case r.in.Pods:
-		return r.pods(port)
+		of = r.pods
 	case r.in.Local:
-		return r.local(port)
-	default:
-		return r.cluster(port)
+		of = r.local
 	}
+	set, problems := of(port)
+	return set, append(problems, r.fit(&set)...)
 }
 
 // endpointState is what an endpoint can do.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // Config is what the cloud config file and the flags say about CLBs.
@@ -38,6 +39,10 @@ type Config struct {
 	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are backends. Default
 	// [backend.ControlPlaneAuto].
 	ControlPlaneNodes backend.ControlPlanePolicy
+	// BackendSubset is how many of the nodes are backends of a Service that does not say so. Default [backend.SubsetAuto].
+	BackendSubset backend.Subset
+	// Quotas is what is known of the quotas of the account.
+	Quotas *quota.Book
 }
 
 // APIServer returns all that is known of the API servers.

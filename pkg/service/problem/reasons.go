@@ -32,6 +32,7 @@ const (
 	ReasonCertificateExpired      = "CertificateExpired"
 	ReasonCertificateExpiring     = "CertificateExpiring"
 	ReasonPaused                  = "Paused"
+	ReasonQuotaReached            = "QuotaReached"
 )
 
 // EventType is the type of an event with the reason of a [Problem].

@@ -47,6 +47,8 @@ type Input struct {
 	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
 	// has no network interface and never will.
 	Blocks []netip.Prefix
+	// Choice says which backends the CLB has room for.
+	Choice backend.Choice
 	// Observed is what the Service has on its CLB, nil where there is no CLB. What cannot change is taken from there, and what an
 	// annotation that is not accepted decides on stays as it is there.
 	Observed *model.Model
@@ -274,7 +276,7 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesInterfaces(),
 		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks,
+		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
 	}
 }
 

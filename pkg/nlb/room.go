@@ -1,0 +1,61 @@
+package nlb
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+)
+
+// Room implements service.Balancer. Servers of groups of the type Ip are known by their addresses only.
+func (n nlb) Room(in service.Inputs) backend.Room {
+	owner := mark.OwnerOf(in.Service, n.clusterID())
+	input := n.Backends(in)
+	instances := map[string]string{}
+	if in.Params.Get(annotation.ServerGroupType) == alicloud.NLBIPGroup && !input.Pods {
+		for _, node := range input.Ready() {
+			instances[node.Address] = node.InstanceID
+		}
+	}
+	entries := func(yield func(backend.Entry) bool) {
+		actual := n.model()
+		if actual == nil {
+			return
+		}
+		for i := range actual.Groups {
+			group := &actual.Groups[i]
+			for k := range group.Servers {
+				server := &group.Servers[k]
+				ours := !group.Foreign && server.Description == group.Name || owner.OwnsNLB(server.Description)
+				if !yield(entryOf(server, instances, ours)) {
+					return
+				}
+			}
+		}
+	}
+	limit := n.config.Quotas.Limit(quota.ServersPerNLB)
+	return backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
+		if input.Pods {
+			return string(port.Protocol) + backend.TargetPort(port)
+		}
+		return string(port.Protocol) + strconv.Itoa(int(port.NodePort))
+	}), entries)
+}
+
+func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool) backend.Entry {
+	switch server.Type {
+	case alicloud.NLBServerECS:
+		return backend.Entry{Kind: backend.KindInstance, ID: server.ID, Ours: ours}
+	case alicloud.NLBServerIP:
+		if id := instances[server.IP]; id != "" {
+			return backend.Entry{Kind: backend.KindInstance, ID: id, Ours: ours}
+		}
+	}
+	return backend.Entry{Kind: backend.KindInterface, ID: server.IP, Ours: ours}
+}

@@ -1,0 +1,359 @@
+package backend
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// fleet is nodes, and Services that choose among them one after the other. What the cloud has of each Service is what it chose last.
+type fleet struct {
+	nodes    []Node
+	services []types.UID
+	has      map[types.UID]sets.Set[string]
+	// most is how many backends a load balancer may have, quota how many times an instance may be a backend, 0 for any number.
+	most, quota int
+	subset      Subset
+}
+
+func newFleet(nodes, zones, services int) *fleet {
+	f := &fleet{has: map[types.UID]sets.Set[string]{}}
+	for i := range nodes {
+		f.join(i, fmt.Sprintf("zone-%d", i%zones))
+	}
+	for i := range services {
+		f.services = append(f.services, types.UID(fmt.Sprintf("service-%04d", i)))
+	}
+	return f
+}
+
+func (f *fleet) join(i int, zone string) {
+	f.nodes = append(f.nodes, Node{Name: fmt.Sprintf("n%05d", i), InstanceID: fmt.Sprintf("i-%05d", i), Zone: zone, Candidate: true, Ready: true})
+}
+
+func (f *fleet) leave(at int) string {
+	id := f.nodes[at].InstanceID
+	f.nodes = slices.Delete(f.nodes, at, at+1)
+	return id
+}
+
+// loads are how many times each instance is a backend.
+func (f *fleet) loads() map[string]int {
+	loads := map[string]int{}
+	for _, has := range f.has {
+		for id := range has {
+			loads[id]++
+		}
+	}
+	return loads
+}
+
+// pass has the Services choose, in any order, and returns how many backends of each changed: the larger number of those that came and that left.
+func (f *fleet) pass(order []types.UID) map[types.UID]int {
+	set := NewNodeSet(slices.Clone(f.nodes))
+	loads, total := f.loads(), 0
+	for _, n := range loads {
+		total += n
+	}
+	present := sets.New[string]()
+	for i := range f.nodes {
+		present.Insert(f.nodes[i].InstanceID)
+	}
+	changes := map[types.UID]int{}
+	for _, svc := range order {
+		has := f.has[svc]
+		for id := range has {
+			loads[id]--
+		}
+		total -= has.Len()
+		chosen := f.choose(set, svc, loads, total)
+		came, left := chosen.Difference(has), has.Difference(chosen)
+		if n := max(came.Len(), left.Len()); n > 0 {
+			changes[svc] = n
+		}
+		for id := range chosen {
+			loads[id]++
+		}
+		total += chosen.Len()
+		f.has[svc] = chosen
+	}
+	return changes
+}
+
+func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total int) sets.Set[string] {
+	in := Input{Nodes: set, ControlPlane: ControlPlaneAuto}
+	units := len(f.services)
+	if f.subset > 0 {
+		units = (int(f.subset)*units + len(f.nodes) - 1) / len(f.nodes)
+	}
+	choice := Choose(in, Wish{
+		Service: svc, Subset: f.subset,
+		Room: RoomOf(f.most, false, 1, func(yield func(Entry) bool) {
+			for id := range f.has[svc] {
+				if !yield(Entry{Kind: KindInstance, ID: id, Ours: true}) {
+					return
+				}
+			}
+		}),
+		Crowd: Crowd{
+			Quota: f.quota, Units: units, Each: 1, Total: total, Settled: len(f.has) == len(f.services),
+			Load: func(id string) int { return loads[id] },
+			Least: func(nodes []*Node) int {
+				least := loads[nodes[0].InstanceID]
+				for _, node := range nodes {
+					least = min(least, loads[node.InstanceID])
+				}
+				return least
+			},
+		},
+	})
+	chosen := sets.New[string]()
+	nodes := choice.Nodes
+	if !choice.Some {
+		nodes = in.Ready()
+	}
+	for _, node := range nodes {
+		chosen.Insert(node.InstanceID)
+	}
+	return chosen
+}
+
+// settle has the Services choose until nothing changes.
+func (f *fleet) settle(t *testing.T) {
+	t.Helper()
+	for range 200 {
+		if len(f.pass(f.services)) == 0 {
+			return
+		}
+	}
+	t.Fatal("the Services go on changing their backends")
+}
+
+// check holds the choice of all Services to what it must always be.
+func (f *fleet) check(t *testing.T) {
+	t.Helper()
+	loads, zones := f.loads(), map[string]string{}
+	sizes, total := map[string]int{}, 0
+	for i := range f.nodes {
+		zones[f.nodes[i].InstanceID] = f.nodes[i].Zone
+		sizes[f.nodes[i].Zone]++
+	}
+	for id, n := range loads {
+		if total += n; f.quota > 0 && n > f.quota {
+			t.Errorf("%s is a backend %d times, the quota is %d", id, n, f.quota)
+		}
+	}
+	mean := float64(total) / float64(len(f.nodes))
+	for id, n := range loads {
+		if float64(n) > max(1.3*mean, mean+1) {
+			t.Errorf("%s is a backend %d times, the mean is %.1f", id, n, mean)
+		}
+	}
+	for svc, has := range f.has {
+		if f.most > 0 && has.Len() > f.most {
+			t.Errorf("%s has %d backends, the quota is %d", svc, has.Len(), f.most)
+		}
+		in := map[string]int{}
+		for id := range has {
+			if _, ok := zones[id]; !ok {
+				t.Errorf("%s has %s, which is gone", svc, id)
+			}
+			in[zones[id]]++
+		}
+		for zone, nodes := range sizes {
+			if least := min(zoneNodes, nodes, has.Len()/len(sizes)); in[zone] < least {
+				t.Errorf("%s has %d backends in %s of %d nodes, want %d of %d", svc, in[zone], zone, nodes, least, has.Len())
+			}
+		}
+	}
+}
+
+// TestBelowTheQuotasAllNodesAreBackends: nothing is chosen while all nodes fit, whatever is known.
+func TestBelowTheQuotasAllNodesAreBackends(t *testing.T) {
+	t.Parallel()
+	f := newFleet(200, 3, 50)
+	f.most, f.quota = 200, 50
+	f.pass(f.services)
+	for svc, has := range f.has {
+		if has.Len() != 200 {
+			t.Errorf("%s has %d backends", svc, has.Len())
+		}
+	}
+	if again := f.pass(f.services); len(again) > 0 {
+		t.Errorf("the second pass changed %d Services", len(again))
+	}
+}
+
+// TestSubsetFits: at any size the choice fits, is balanced, covers the zones and comes to rest.
+func TestSubsetFits(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		nodes, zones, services, most, quota int
+		subset                              Subset
+	}{
+		{201, 3, 1, 200, 50, SubsetAuto}, {1000, 3, 40, 200, 50, SubsetAuto}, {50, 2, 51, 200, 50, SubsetAuto}, {50, 1, 100, 50, 50, SubsetAuto},
+		{500, 3, 400, 200, 50, SubsetAuto}, {1000, 5, 200, 50, 50, 25}, {10, 3, 20, 4, 50, SubsetAuto}, {7, 3, 12, 4, 50, SubsetAuto}, {300, 3, 100, 200, 0, 9},
+	} {
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(test.nodes, test.zones, test.services)
+			f.most, f.quota, f.subset = test.most, test.quota, test.subset
+			f.settle(t)
+			f.check(t)
+		})
+	}
+}
+
+// TestNewLeaderChoosesTheSame: what is in the cloud decides, and not the order in which Services have their turn or what a process remembers.
+func TestNewLeaderChoosesTheSame(t *testing.T) {
+	t.Parallel()
+	f := newFleet(300, 3, 150)
+	f.most, f.quota = 200, 50
+	f.settle(t)
+	for seed := range uint64(5) {
+		order := slices.Clone(f.services)
+		random := rand.New(rand.NewPCG(seed, 1))
+		random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		if changes := f.pass(order); len(changes) > 0 {
+			t.Errorf("seed %d: %d Services changed", seed, len(changes))
+		}
+	}
+	first := f.choose(NewNodeSet(slices.Clone(f.nodes)), "another", f.loads(), 0)
+	if second := f.choose(NewNodeSet(slices.Clone(f.nodes)), "another", f.loads(), 0); !first.Equal(second) {
+		t.Error("the same inputs, another choice")
+	}
+}
+
+// TestOneNodeChangesOneBackend: a node that joins or leaves changes at most one backend of each Service, and only of Services that have it before or
+// afterwards.
+func TestOneNodeChangesOneBackend(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name                         string
+		nodes, services, most, quota int
+		subset                       Subset
+	}{
+		{"load balancers full", 201, 20, 200, 50, SubsetAuto}, {"attachments used up", 120, 200, 200, 50, SubsetAuto}, {"a number", 200, 150, 200, 50, 25},
+		{"four backends", 9, 10, 4, 50, SubsetAuto},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(test.nodes, 3, test.services)
+			f.most, f.quota, f.subset = test.most, test.quota, test.subset
+			f.settle(t)
+			random := rand.New(rand.NewPCG(7, 7))
+			next := test.nodes
+			for event := range 60 {
+				f.event(t, random, &next, event)
+			}
+			f.settle(t)
+			f.check(t)
+		})
+	}
+}
+
+// event has a node join or leave, and checks what changes.
+func (f *fleet) event(t *testing.T, random *rand.Rand, next *int, event int) {
+	t.Helper()
+	id, joins := "", event%2 == 0
+	if joins {
+		f.join(*next, fmt.Sprintf("zone-%d", *next%3))
+		*next++
+		id = f.nodes[len(f.nodes)-1].InstanceID
+	} else {
+		id = f.leave(random.IntN(len(f.nodes)))
+	}
+	before := map[types.UID]sets.Set[string]{}
+	maps.Copy(before, f.has)
+	for svc, n := range f.pass(f.services) {
+		switch {
+		case n > 1:
+			t.Errorf("event %d: %s changed %d backends", event, svc, n)
+		case !before[svc].Has(id) && !f.has[svc].Has(id):
+			f.other(t, event, svc)
+		}
+	}
+}
+
+// other allows that the number of nodes of a Service follows the number of all nodes, which few do at a time.
+func (f *fleet) other(t *testing.T, event int, svc types.UID) {
+	t.Helper()
+	if f.subset > 0 || len(f.services) <= f.quota {
+		t.Errorf("event %d: %s has nothing to do with the node and changed", event, svc)
+	}
+}
+
+// TestFewServicesChangeWithANode: with attachments used up, a node event changes not many more Services than have the node.
+func TestFewServicesChangeWithANode(t *testing.T) {
+	t.Parallel()
+	f := newFleet(500, 3, 400)
+	f.most, f.quota = 200, 50
+	f.settle(t)
+	for i := range 20 {
+		id := f.leave(i * 7)
+		held := 0
+		for _, has := range f.has {
+			if has.Has(id) {
+				held++
+			}
+		}
+		if changed := len(f.pass(f.services)); changed > held+len(f.services)/20 {
+			t.Errorf("%d Services changed, %d had the node", changed, held)
+		}
+	}
+}
+
+// TestCrossingTheBorder: with one Service too many all give nodes up, and get all nodes again without it.
+func TestCrossingTheBorder(t *testing.T) {
+	t.Parallel()
+	f := newFleet(40, 2, 50)
+	f.most, f.quota = 200, 50
+	f.settle(t)
+	f.services = append(f.services, "one-more")
+	f.settle(t)
+	f.check(t)
+	if n := f.has["one-more"].Len(); n < 10 {
+		t.Errorf("the last Service has %d backends", n)
+	}
+	f.services = f.services[:50]
+	delete(f.has, "one-more")
+	f.settle(t)
+	for svc, has := range f.has {
+		if has.Len() != 40 {
+			t.Errorf("%s has %d backends again, want all 40", svc, has.Len())
+		}
+	}
+}
+
+// TestUnknownTakesNothingAway: while it is not known what all Services have, nobody gives nodes up for them.
+func TestUnknownTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	f := newFleet(40, 2, 50)
+	f.most, f.quota = 200, 50
+	f.settle(t)
+	for range 30 {
+		f.services = append(f.services, types.UID(fmt.Sprintf("more-%d", len(f.services))))
+	}
+	if changes := f.pass(f.services[:50]); len(changes) > 0 {
+		t.Errorf("%d Services changed before the others were known", len(changes))
+	}
+}
+
+// TestGrowingClusterEvensOut: after the number of nodes has doubled, the new ones have their share.
+func TestGrowingClusterEvensOut(t *testing.T) {
+	t.Parallel()
+	f := newFleet(60, 3, 100)
+	f.most, f.quota, f.subset = 200, 50, 12
+	f.settle(t)
+	for i := range 60 {
+		f.join(60+i, fmt.Sprintf("zone-%d", i%3))
+		f.pass(f.services)
+	}
+	f.settle(t)
+	f.check(t)
+}

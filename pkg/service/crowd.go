@@ -1,0 +1,304 @@
+package service
+
+import (
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+)
+
+// crowds know which nodes the Services of each product have as backends. An instance can be a backend only so many times: what one Service takes, another
+// one cannot have.
+type crowds struct {
+	// generation counts changes of Services; without somebody who follows them, each pass counts the Services itself.
+	generation atomic.Uint64
+	followed   atomic.Bool
+
+	mu       sync.Mutex // guards the rest
+	byEngine map[Engine]*crowd
+}
+
+// crowd is the Services of one product. It can be rebuilt from the Services and the cloud.
+type crowd struct {
+	stakes map[types.UID]stake
+	// whole is how many times each node is a backend of Services that have all of them, of how many times an instance is one of the others.
+	whole int
+	of    map[string]int
+	// total is the sum of the values of of.
+	total int
+	// version counts changes of whole and of; least is the result of [crowd.leastOf] at leastAt.
+	version uint64
+	least   int
+	leastAt struct {
+		version uint64
+		first   **backend.Node
+		n       int
+	}
+	// counted are the Services, at countedAt.
+	counted   demand
+	countedAt uint64
+	// woken is what the Services were last woken for.
+	woken wakeState
+}
+
+// stake is what one Service has.
+type stake struct {
+	// whole says all nodes, proven that it is known to have them. Otherwise ids are the instances.
+	whole, proven bool
+	ids           []string
+	each          int
+}
+
+// demand is what the Services of a product want. services is how many there are, bySelector what those want that select their nodes by the same labels, the
+// empty text for those that select none.
+type demand struct {
+	services   int
+	bySelector map[string]wanted
+}
+
+// wanted is how many times a node becomes a backend if each Service gets what it wants: auto by Services that want all nodes, fixed, which counts for all
+// nodes together, by those that want a number of them.
+type wanted struct{ auto, fixed int }
+
+// of returns how many times each of n nodes becomes a backend that a Service with these labels selects. Nodes that others select count for those only: which
+// nodes those are is not worth a look, because the cloud refuses what is too much, and the others keep the nodes that they have.
+func (d demand) of(selector string, n int) int {
+	all := d.bySelector[""]
+	if selector != "" {
+		own := d.bySelector[selector]
+		all.auto, all.fixed = all.auto+own.auto, all.fixed+own.fixed
+	}
+	if n == 0 {
+		return all.auto
+	}
+	return all.auto + (all.fixed+n-1)/n
+}
+
+// wakeState is what the number of nodes of a Service depends on beside the nodes.
+type wakeState struct {
+	crowd   backend.Crowding
+	settled bool
+}
+
+// changed has Services counted anew.
+func (c *crowds) changed() { c.generation.Add(1) }
+
+// crowdOf returns the Services of a product. The caller holds the lock.
+func (c *crowds) crowdOf(engine Engine) *crowd {
+	if c.byEngine == nil {
+		c.byEngine = map[Engine]*crowd{}
+	}
+	known := c.byEngine[engine]
+	if known == nil {
+		known = &crowd{stakes: map[types.UID]stake{}, of: map[string]int{}}
+		c.byEngine[engine] = known
+	}
+	return known
+}
+
+// choose chooses the backends of a Service, and notes which nodes they are. It reports whether other Services may have to choose anew.
+func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, others bool) {
+	input, room := known.balancer.Backends(in), known.balancer.Room(in)
+	product := known.engine.Product()
+	ready := []*backend.Node(nil)
+	if !input.Pods {
+		ready = input.Ready()
+	}
+	c := &r.crowds
+	generation := c.generation.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	crowd := c.crowdOf(known.engine)
+	if !c.followed.Load() || crowd.countedAt != generation || crowd.counted.services == 0 {
+		crowd.counted, crowd.countedAt = r.demand(known.engine), generation
+	}
+	crowd.forget(svc.UID)
+	each := product.attachments(svc)
+	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd))
+	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.wantedBy(in.Params), Room: room, Crowd: found})
+	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each))
+	now := wakeState{found.Crowding(), len(crowd.stakes) >= crowd.counted.services}
+	others = now != crowd.woken && (now.crowd.Crowded || crowd.woken.crowd.Crowded)
+	crowd.woken = now
+	return choice, others
+}
+
+// wantedBy returns how many nodes a Service asks for: by its annotation as it was last accepted, else by the cloud-config.
+func (r *Reconciler) wantedBy(params annotation.Params) backend.Subset {
+	if wanted, ok := backend.ParseSubset(params.Get(annotation.BackendSubset)); ok {
+		return wanted
+	}
+	return r.opts.Config.BackendSubset
+}
+
+// subsetOf returns the same for a Service that nobody has parsed.
+func (r *Reconciler) subsetOf(svc *corev1.Service) backend.Subset {
+	text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)
+	if wanted, ok := backend.ParseSubset(text); ok {
+		return wanted
+	}
+	return r.opts.Config.BackendSubset
+}
+
+// quotaOf returns how many times an instance may be a backend of a product, 0 for any number. A quota that is only assumed is larger if more Services have
+// all nodes.
+func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
+	limit := r.opts.Config.Quotas.Limit(product.AttachmentQuota)
+	if !limit.Assumed {
+		return limit.Value
+	}
+	proven := 0
+	for _, held := range crowd.stakes {
+		if held.proven {
+			proven += held.each
+		}
+	}
+	if proven > limit.Value {
+		return 0
+	}
+	return limit.Value
+}
+
+// seen returns what the other Services make of n nodes, for one of which each node counts so many times.
+func (c *crowd) seen(units, n, each, quota int) backend.Crowd {
+	return backend.Crowd{
+		Quota: quota, Units: units, Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
+		Load: func(id string) int { return c.whole + c.of[id] }, Least: c.leastOf,
+	}
+}
+
+// leastOf returns the least load of nodes. Mostly they are those of the pass before.
+func (c *crowd) leastOf(nodes []*backend.Node) int {
+	if len(nodes) == 0 {
+		return 0
+	}
+	if at := c.leastAt; at.version == c.version && at.first == &nodes[0] && at.n == len(nodes) {
+		return c.least
+	}
+	least := c.of[nodes[0].InstanceID]
+	for _, node := range nodes {
+		least = min(least, c.of[node.InstanceID])
+	}
+	c.least, c.leastAt.version, c.leastAt.first, c.leastAt.n = least+c.whole, c.version, &nodes[0], len(nodes)
+	return c.least
+}
+
+// stakeOf returns what a Service has with a choice: what it is to have, and what it has now.
+func stakeOf(in backend.Input, choice backend.Choice, n, each int) stake {
+	ids := choice.InstanceIDs(in)
+	if ids == nil {
+		return stake{whole: true, proven: n > 0 && choice.Room.Full(n), each: each}
+	}
+	all := sets.New(ids...)
+	for id := range choice.Room.Instances() {
+		if !all.Has(id) {
+			ids = append(ids, id)
+		}
+	}
+	return stake{ids: ids, each: each}
+}
+
+func (c *crowd) hold(svc types.UID, held stake) {
+	c.stakes[svc] = held
+	c.count(held, held.each)
+}
+
+func (c *crowd) forget(svc types.UID) {
+	if held, ok := c.stakes[svc]; ok {
+		delete(c.stakes, svc)
+		c.count(held, -held.each)
+	}
+}
+
+func (c *crowd) count(held stake, by int) {
+	c.version++
+	if held.whole {
+		c.whole += by
+		return
+	}
+	for _, id := range held.ids {
+		if c.of[id] += by; c.of[id] == 0 {
+			delete(c.of, id)
+		}
+	}
+	c.total += by * len(held.ids)
+}
+
+// leave forgets what a Service had. It reports whether other Services may have to choose anew.
+func (c *crowds) leave(svc types.UID) (others bool) {
+	c.changed()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, crowd := range c.byEngine {
+		if _, ok := crowd.stakes[svc]; ok {
+			crowd.forget(svc)
+			others = others || crowd.woken.crowd.Crowded
+		}
+	}
+	return others
+}
+
+// demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once.
+func (r *Reconciler) demand(engine Engine) demand {
+	found := demand{bySelector: map[string]wanted{}}
+	services, err := r.opts.Services.Lister().List(labels.Everything())
+	if err != nil {
+		return found // the lister reads memory; it has no way to fail
+	}
+	product, shared := engine.Product(), sets.New[string]()
+	for _, svc := range services {
+		if !r.opts.wants(svc) || r.opts.engineOf(svc) != engine {
+			continue
+		}
+		found.services++
+		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal || r.usesPods(svc) {
+			continue
+		}
+		if id, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); ok && !product.AttachedPerGroup {
+			if shared.Has(id) {
+				continue
+			}
+			shared.Insert(id)
+		}
+		found.add(svc, r.subsetOf(svc), product.attachments(svc))
+	}
+	return found
+}
+
+func (d demand) add(svc *corev1.Service, subset backend.Subset, each int) {
+	selector, _ := annotation.Lookup(svc.Annotations, annotation.BackendLabel)
+	of := d.bySelector[selector]
+	if subset > 0 {
+		of.fixed += int(subset) * each
+	} else {
+		of.auto += each
+	}
+	d.bySelector[selector] = of
+}
+
+// usesPods reports whether the annotation or the cloud-config makes the addresses of pods the backends.
+func (r *Reconciler) usesPods(svc *corev1.Service) bool {
+	switch svc.Annotations[annotation.BackendType] {
+	case "":
+		return r.opts.Config.DefaultBackendENI
+	case "eni":
+		return true
+	}
+	return false
+}
+
+// wakeCrowd has all other Services of a product choose anew.
+func (r *Reconciler) wakeCrowd(except types.UID) {
+	if r.wake == nil {
+		return
+	}
+	for _, key := range r.states.others(except) {
+		r.wake(key)
+	}
+}

@@ -1,0 +1,54 @@
+package slb
+
+import (
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+)
+
+// Room implements service.Balancer.
+func (c clb) Room(in service.Inputs) backend.Room {
+	clusterID, _ := c.markedOn(in.Service, serverOf(in))
+	owner := mark.OwnerOf(in.Service, clusterID)
+	entries := func(yield func(backend.Entry) bool) {
+		actual := c.model()
+		if actual == nil {
+			return
+		}
+		for i := range actual.Groups {
+			group := &actual.Groups[i]
+			whole := owner.Owns(group.Name)
+			ours, text := whole, group.Name
+			for k := range group.Backends {
+				server := &group.Backends[k]
+				if server.Description != text { // most are the same
+					ours, text = whole || owner.Owns(server.Description), server.Description
+				}
+				if !yield(entryOf(server, ours)) {
+					return
+				}
+			}
+		}
+	}
+	limit := c.config.Quotas.Limit(quota.BackendsPerCLB)
+	usesPods := c.Backends(in).Pods
+	return backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
+		if usesPods {
+			return backend.TargetPort(port)
+		}
+		return strconv.Itoa(int(port.NodePort))
+	}), entries)
+}
+
+func entryOf(server *alicloud.Backend, ours bool) backend.Entry {
+	if server.Type == alicloud.BackendENI {
+		return backend.Entry{Kind: backend.KindInterface, ID: server.ServerIP, Ours: ours}
+	}
+	return backend.Entry{Kind: backend.KindInstance, ID: server.ServerID, Ours: ours}
+}

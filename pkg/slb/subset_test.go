@@ -1,0 +1,257 @@
+package slb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+)
+
+// smallWorld is a world with small quotas, which the manager knows.
+func smallWorld(t *testing.T, backends, attachments int) *world {
+	t.Helper()
+	w := newWorldWith(t, cloud.Limits{BackendsPerLB: backends, LBsPerInstance: attachments})
+	w.config.Quotas = smallQuotas(backends, attachments)
+	w.restart()
+	return w
+}
+
+// roomy is what a manager knows of a cloud whose quotas were raised.
+func roomy() *quota.Book { return smallQuotas(10_000, 10_000) }
+
+func smallQuotas(backends, attachments int) *quota.Book {
+	return quota.NewBook(map[string]int{string(quota.BackendsPerCLB): backends, string(quota.CLBsPerInstance): attachments})
+}
+
+// backendsOf returns the instances behind each node port of a Service, sorted.
+func (w *world) backendsOf(name string) map[string][]string {
+	found := map[string][]string{}
+	for _, lb := range w.state() {
+		for mark, servers := range lb.Groups {
+			if !strings.Contains(mark, "/"+name+"/") {
+				continue
+			}
+			ids := []string{}
+			for _, server := range servers {
+				id, _, _ := strings.Cut(strings.Fields(server)[1], ":")
+				ids = append(ids, id)
+			}
+			slices.Sort(ids)
+			found[strings.Split(mark, "/")[1]] = ids
+		}
+	}
+	return found
+}
+
+func refused(calls []string) []string {
+	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return !strings.Contains(call, "=") })
+}
+
+// TestNodesBeyondTheQuotaOfACLB: of more nodes than a CLB takes, as many become backends as fit; nothing is refused. One that leaves is replaced in the
+// same call, and one that joins changes nothing.
+func TestNodesBeyondTheQuotaOfACLB(t *testing.T) {
+	t.Parallel()
+	w := smallWorld(t, 4, 50)
+	for i := range 6 {
+		w.addNode(fmt.Sprint("n", i))
+	}
+	w.put(testService("web", 80))
+	w.mustPass("web")
+	before := w.backendsOf("web")["30080"]
+	if len(before) != 4 {
+		t.Fatalf("backends %v, want 4", before)
+	}
+	if found := refused(w.calls()); len(found) > 0 {
+		t.Errorf("refused: %v", found)
+	}
+	w.mustPass("web")
+	w.restart()
+	w.mustPass("web")
+	w.addNode("n7")
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) > 0 {
+		t.Errorf("a second pass, a restart and a node that joins write %v", writes)
+	}
+	w.deleteNode(strings.TrimPrefix(before[0], "i-"))
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); !slices.Equal(writes, []string{"ModifyVServerGroupBackendServers"}) {
+		t.Errorf("a node that leaves: %v, want one call that replaces it", writes)
+	}
+	after := w.backendsOf("web")["30080"]
+	if len(after) != 4 || slices.Contains(after, before[0]) {
+		t.Errorf("backends %v after %s left", after, before[0])
+	}
+}
+
+// TestAllNodesOnceTheyFit: with two ports each gets half of the quota, and once there are few enough nodes, all of them.
+func TestAllNodesOnceTheyFit(t *testing.T) {
+	t.Parallel()
+	w := smallWorld(t, 8, 50)
+	for i := range 6 {
+		w.addNode(fmt.Sprint("n", i))
+	}
+	w.put(testService("web", 80, 443))
+	w.mustPass("web")
+	some := w.backendsOf("web")
+	if len(some["30080"]) != 4 || !slices.Equal(some["30080"], some["30443"]) {
+		t.Fatalf("backends %v, want the same 4 behind both ports", some)
+	}
+	for i := range 6 {
+		if id := fmt.Sprint("i-n", i); !slices.Contains(some["30080"], id) {
+			w.deleteNode(fmt.Sprint("n", i))
+		}
+	}
+	w.calls()
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) > 0 {
+		t.Errorf("4 nodes are left, which are the backends: %v", writes)
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
+	for i := range 6 {
+		w.putNode(testNode(fmt.Sprint("n", i)))
+	}
+	w.mustPass("web")
+	if all := w.backendsOf("web")["30080"]; len(all) != 6 {
+		t.Errorf("backends %v of one port, want all 6", all)
+	}
+	if found := refused(w.calls()); len(found) > 0 {
+		t.Errorf("refused: %v", found)
+	}
+}
+
+// TestNumberOfNodes: the annotation and the cloud-config say how many nodes are backends, and the annotation counts.
+func TestNumberOfNodes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.BackendSubset = 3
+	w.restart()
+	for i := range 6 {
+		w.addNode(fmt.Sprint("n", i))
+	}
+	w.put(testService("web", 80))
+	for _, test := range []struct {
+		value string
+		want  int
+	}{{"", 3}, {"2", 2}, {"off", 6}, {"auto", 6}, {"9", 6}, {"some", 6}, {"1", 1}} {
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.BackendSubset, test.value) })
+		w.mustPass("web")
+		if got := w.backendsOf("web")["30080"]; len(got) != test.want {
+			t.Errorf("%q: backends %v, want %d", test.value, got, test.want)
+		}
+	}
+}
+
+// TestMoreServicesThanAnInstanceTakes: with more Services than an instance can be behind, each Service has some of the nodes, and all have them again
+// once there are few enough.
+func TestMoreServicesThanAnInstanceTakes(t *testing.T) {
+	t.Parallel()
+	const services, nodes, attachments = 9, 8, 4
+	r := run(t, func(w *world) {
+		for i := range nodes {
+			w.createNode(fmt.Sprint("n", i))
+		}
+		for i := range attachments {
+			w.put(testService(fmt.Sprint("web", i), 80))
+		}
+	}, func(w *world) {
+		w.emulator.Change(func(s *emulator.Settings) { s.Quotas.LBsPerInstance = attachments })
+		w.config.Quotas = smallQuotas(200, attachments)
+	})
+	sizes := func() map[string]int {
+		found := map[string]int{}
+		for i := range services {
+			name := fmt.Sprint("web", i)
+			if servers, ok := r.backendsOf(name)["30080"]; ok {
+				found[name] = len(servers)
+			}
+		}
+		return found
+	}
+	all := func() bool {
+		return len(sizes()) == attachments && slices.Min(slices.Collect(maps.Values(sizes()))) == nodes
+	}
+	eventually(t, "all nodes are backends of the first Services", all)
+	for i := attachments; i < services; i++ {
+		r.put(testService(fmt.Sprint("web", i), 80))
+	}
+	eventually(t, "each Service has some nodes", func() bool {
+		return len(sizes()) == services && slices.Min(slices.Collect(maps.Values(sizes()))) >= 2
+	})
+	for i := attachments; i < services; i++ {
+		testkit.Check(t, r.kube.CoreV1().Services(testNamespace).Delete(t.Context(), fmt.Sprint("web", i), metav1.DeleteOptions{}))
+	}
+	eventually(t, "all nodes are backends again", all)
+}
+
+// TestLocalServiceBeyondTheQuota: where pods decide which nodes are backends, those that fit serve, from all zones, and one event says how many do not.
+func TestLocalServiceBeyondTheQuota(t *testing.T) {
+	t.Parallel()
+	w := smallWorld(t, 4, 50)
+	svc := testService("web", 80)
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	var endpoints []string
+	for i := range 6 {
+		name := fmt.Sprint("n", i)
+		w.addNode(name, labelled(corev1.LabelTopologyZone, fmt.Sprint("zone-", i/5))) // five in one zone, one in the other
+		endpoints = append(endpoints, fmt.Sprintf("10.244.%d.2@%s", i, name))
+	}
+	w.putSlice(testSlice(svc.Spec.Ports[0], endpoints...))
+	w.put(svc)
+	w.mustPass("web")
+	have := w.backendsOf("web")["30080"]
+	if len(have) != 4 || !slices.Contains(have, "i-n5") {
+		t.Errorf("backends %v, want 4, with the only one of its zone", have)
+	}
+	if found := refused(w.calls()); len(found) > 0 {
+		t.Errorf("refused: %v", found)
+	}
+	w.mustPass("web")
+	if writes := writesOf(w.calls()); len(writes) > 0 {
+		t.Errorf("a second pass writes %v", writes)
+	}
+	events := slices.DeleteFunc(w.newEvents(), func(e string) bool { return !strings.Contains(e, problem.ReasonQuotaReached) })
+	if len(events) != 1 || !strings.Contains(events[0], "2 of 6 backends") || !strings.Contains(events[0], "raise the quota") {
+		t.Errorf("events %q, want one with the numbers and what to do", events)
+	}
+}
+
+// TestPodsBeyondTheQuota: the same for addresses of pods.
+func TestPodsBeyondTheQuota(t *testing.T) {
+	t.Parallel()
+	w := smallWorld(t, 4, 50)
+	threeNodes(w)
+	svc := testService("web", 80)
+	svc.Annotations[annotation.BackendType] = "eni"
+	var endpoints []string
+	for i := range 6 {
+		name := fmt.Sprint("p", i)
+		w.addNode(name)
+		endpoints = append(endpoints, w.addressOf("i-"+name)+"@"+name)
+	}
+	w.putSlice(testSlice(svc.Spec.Ports[0], endpoints...))
+	w.put(svc)
+	w.mustPass("web")
+	w.mustPass("web")
+	if found := refused(w.calls()); len(found) > 0 {
+		t.Errorf("refused: %v", found)
+	}
+	for _, servers := range w.backendsOf("web") {
+		if len(servers) != 4 {
+			t.Errorf("backends %v, want 4", servers)
+		}
+	}
+	if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "2 of 6 backends") }) {
+		t.Errorf("events %q", events)
+	}
+}
