@@ -129,6 +129,21 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	return choice, others
 }
 
+// deployed notes what a Service has after its plan: what it gave up, another one can have.
+func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) {
+	if !in.Choice.Some && svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		return
+	}
+	input := balancer.Backends(in)
+	choice := in.Choice
+	choice.Room = balancer.Room(in)
+	r.crowds.mu.Lock()
+	defer r.crowds.mu.Unlock()
+	crowd := r.crowds.crowdOf(engine)
+	crowd.forget(svc.UID)
+	crowd.hold(svc.UID, stakeOf(input, choice, 0, engine.Product().attachments(svc)))
+}
+
 // wantedBy returns how many nodes a Service asks for: by its annotation as it was last accepted, else by the cloud-config.
 func (r *Reconciler) wantedBy(params annotation.Params) backend.Subset {
 	if wanted, ok := backend.ParseSubset(params.Get(annotation.BackendSubset)); ok {
@@ -291,6 +306,13 @@ func (r *Reconciler) usesPods(svc *corev1.Service) bool {
 		return true
 	}
 	return false
+}
+
+// leaveCrowd has the other Services take what a Service had that is gone.
+func (r *Reconciler) leaveCrowd(uid types.UID) {
+	if r.crowds.leave(uid) {
+		r.wakeCrowd(uid)
+	}
 }
 
 // wakeCrowd has all other Services of a product choose anew.

@@ -129,6 +129,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	err = errors.Join(deployed.outcome(), unread)
 	done.writes = deployed.Writes
 	known = known.deployed(deployed).readUntilSettled(goal.Plan)
+	if len(goal.Plan.Steps()) > 0 {
+		r.deployed(svc, known.balancer, inputs.Inputs, known.engine)
+	}
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 
 	done.registered = deployed.Registered

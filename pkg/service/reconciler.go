@@ -95,9 +95,7 @@ func (r *Reconciler) Forget(key types.NamespacedName) {
 	for _, engine := range r.opts.Engines {
 		engine.Forget(uid)
 	}
-	if r.crowds.leave(uid) {
-		r.wakeCrowd(uid)
-	}
+	r.leaveCrowd(uid)
 }
 
 // Invalidate has the next pass over a Service read its load balancer before it plans.

@@ -55,6 +55,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		return 0, err
 	}
 	known.failure, known.removal.released = "", true
+	r.leaveCrowd(svc.UID)
 	r.events.Retain(events.Of(svc))
 	r.emitRemoved(svc, known.engine.Product().Name, done)
 	return 0, nil

@@ -38,12 +38,14 @@ func (c clb) Room(in service.Inputs) backend.Room {
 	}
 	limit := c.config.Quotas.Limit(quota.BackendsPerCLB)
 	usesPods := c.Backends(in).Pods
-	return backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
+	room := backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
 		if usesPods {
 			return backend.TargetPort(port)
 		}
 		return strconv.Itoa(int(port.NodePort))
 	}), entries)
+	room.Swaps = true
+	return room
 }
 
 func entryOf(server *alicloud.Backend, ours bool) backend.Entry {

@@ -58,8 +58,13 @@ const zoneNodes = 3
 const (
 	// mostOverMean bounds how many times a node becomes a backend, compared with the mean of all nodes.
 	mostOverMean = 1.2
-	// lightOfMean is the part of the mean below which a node takes the place of another one that has more than the mean.
-	lightOfMean = 0.85
+	// mostForZone bounds the same for a node whose zone has too few.
+	mostForZone = 1.3
+	// A node that is a backend less often than the light part of the mean takes the place of another one, and one that is a backend more often than the
+	// heavy part of it gives its place to another one. Each Service has parts of its own between two bounds: with each node that comes or goes the mean
+	// changes, and few Services at a time find that a node has become light or heavy.
+	lightFrom, lightTo = 0.6, 0.85
+	heavyFrom, heavyTo = 1.2, 1.28
 )
 
 // Choice is which backends a Service has where there are quotas.
@@ -128,7 +133,7 @@ func Choose(in Input, wish Wish) Choice {
 		return choice
 	}
 	slices.SortFunc(c.chosen, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
-	choice.Some, choice.Nodes, choice.Short = true, c.chosen, max(span.low-len(c.chosen), 0)
+	choice.Some, choice.Nodes, choice.Short = true, c.chosen, c.short
 	return choice
 }
 
@@ -155,11 +160,13 @@ type chooser struct {
 	nodes  []*Node
 	chosen []*Node
 	has    sets.Set[string]
-	// lost is how many backends have left since the last choice.
-	lost  int
+	// registered is how many backends there are, lost how many of them are nodes no more.
+	registered, lost int
+	// short is how many nodes there should be beside those that can become backends.
+	short int
 	zones map[string]zone
-	// bound is how many times a node should be a backend at most, mean how many times the nodes are one on average.
-	bound, mean float64
+	// mean is how many times the nodes are a backend on average, bound how many times one should be at most, zoneBound the same where a zone has too few.
+	mean, bound, zoneBound float64
 }
 
 // zone counts the nodes of a zone, and how many of them are chosen; least is how many should be.
@@ -178,14 +185,14 @@ func newChooser(nodes []*Node, wish Wish, span span) *chooser {
 		}
 		c.zones[node.Zone] = z
 	}
-	c.lost = len(present) - len(c.chosen)
+	c.registered, c.lost = len(present), len(present)-len(c.chosen)
 	size := span.wants(len(c.chosen))
 	for name, z := range c.zones {
 		z.least = min(zoneNodes, z.nodes, size/len(c.zones))
 		c.zones[name] = z
 	}
 	c.mean = float64(wish.Crowd.Total+size*wish.Crowd.Each) / float64(len(nodes))
-	c.bound = max(math.Ceil(c.mean), mostOverMean*c.mean)
+	c.bound, c.zoneBound = max(math.Ceil(c.mean), mostOverMean*c.mean), max(c.mean+1, mostForZone*c.mean)
 	return c
 }
 
@@ -208,8 +215,11 @@ func (c *chooser) choose(span span) {
 // load is how many times a node is a backend of other Services.
 func (c *chooser) load(node *Node) float64 { return float64(c.Crowd.Load(node.InstanceID)) }
 
-// light reports whether the node may become a backend of the Service without being one too often.
-func (c *chooser) light(node *Node) bool { return c.load(node)+float64(c.Crowd.Each) <= c.bound }
+// lacks reports whether the zone of the node has too few, and the node may become a backend all the same.
+func (c *chooser) lacks(node newcomer) bool {
+	z := c.zones[node.Zone]
+	return z.chosen < z.least && node.load+float64(c.Crowd.Each) <= c.zoneBound
+}
 
 // full reports whether the cloud would refuse the node.
 func (c *chooser) full(node *Node) bool {
@@ -230,7 +240,7 @@ func (c *chooser) newcomers() []newcomer {
 		if c.has.Has(node.InstanceID) || c.full(node) {
 			continue
 		}
-		found = append(found, newcomer{node, c.load(node), c.score(node), c.light(node)})
+		found = append(found, newcomer{node, c.load(node), c.score(node), c.load(node)+float64(c.Crowd.Each) <= c.bound})
 	}
 	slices.SortFunc(found, func(a, b newcomer) int {
 		switch {
@@ -248,13 +258,15 @@ func (c *chooser) newcomers() []newcomer {
 
 // add chooses nodes: first those of zones that have too few.
 func (c *chooser) add(n int) {
+	if c.Room.Most > 0 && !c.Room.Swaps {
+		n = min(n, c.Room.Most-c.registered)
+	}
 	if n <= 0 {
 		return
 	}
 	best := c.newcomers()
 	best = slices.DeleteFunc(best, func(node newcomer) bool {
-		z := c.zones[node.Zone]
-		if n == 0 || z.chosen >= z.least || !node.light {
+		if n == 0 || !c.lacks(node) {
 			return false
 		}
 		c.take(node.Node)
@@ -264,6 +276,7 @@ func (c *chooser) add(n int) {
 	for _, node := range best[:min(n, len(best))] {
 		c.take(node.Node)
 	}
+	c.short = max(n-len(best), 0)
 }
 
 func (c *chooser) take(node *Node) {
@@ -300,18 +313,26 @@ func (c *chooser) leave(i int) {
 	c.has.Delete(node.InstanceID)
 }
 
-// shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often than the other.
+// shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often.
 func (c *chooser) shift() {
-	if !c.lacksZone() && float64(c.Crowd.Least(c.nodes)+c.Crowd.Each) > lightOfMean*c.mean {
+	part := fraction(string(c.Service), "shift")
+	light, heavy := c.mean*(lightFrom+part*(lightTo-lightFrom)), c.mean*(heavyFrom+part*(heavyTo-heavyFrom))
+	each := float64(c.Crowd.Each)
+	overloaded := slices.ContainsFunc(c.chosen, func(node *Node) bool { return c.load(node)+each > heavy })
+	if !overloaded && !c.lacksZone() && float64(c.Crowd.Least(c.nodes))+each > light {
 		return
 	}
 	for _, node := range c.newcomers() {
-		z := c.zones[node.Zone]
-		lacks := z.chosen < z.least && node.light
-		if !lacks && node.load+float64(c.Crowd.Each) > lightOfMean*c.mean {
+		least := heavy - each
+		switch after := node.load + each; {
+		case c.lacks(node):
+			least = -1
+		case after <= light:
+			least = max(c.mean-each, node.load)
+		case after > c.mean:
 			continue
 		}
-		if i := c.weighsMost(node, lacks); i >= 0 {
+		if i := c.heaviest(node.Zone, least); i >= 0 {
 			c.leave(i)
 			c.take(node.Node)
 			return
@@ -328,16 +349,16 @@ func (c *chooser) lacksZone() bool {
 	return false
 }
 
-// weighsMost returns the index of the chosen node that makes room for another one: that which is a backend most often, and, unless the zone of the
-// other one has too few, so much more often that the change evens something out. It returns -1 for none.
-func (c *chooser) weighsMost(node newcomer, lacks bool) int {
+// heaviest returns the index of the chosen node that makes room for one of a zone: that which is a backend of others most often, and more often than least.
+// It returns -1 for none.
+func (c *chooser) heaviest(zone string, least float64) int {
 	at := -1
 	for i, have := range c.chosen {
 		z := c.zones[have.Zone]
-		switch {
-		case have.Zone != node.Zone && z.chosen <= z.least:
-		case !lacks && (c.load(have)+float64(c.Crowd.Each) <= c.mean || c.load(have) <= node.load):
-		case at < 0 || c.load(have) > c.load(c.chosen[at]):
+		if have.Zone != zone && z.chosen <= z.least || c.load(have) <= least {
+			continue
+		}
+		if at < 0 || c.load(have) > c.load(c.chosen[at]) {
 			at = i
 		}
 	}

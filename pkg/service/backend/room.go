@@ -17,6 +17,8 @@ type Room struct {
 	// Most is how many backends each port of the Service may have, 0 for any number: the Quota of the load balancer, without the Others on it that are not
 	// of the Service, divided by the Groups of the Service.
 	Most, Quota, Others, Groups int
+	// Swaps says that the product replaces backends in one call. Otherwise one that is gone leaves before another one comes, where there is no room for both.
+	Swaps bool
 	// ours is how many backends the Service has in all groups together.
 	ours    int
 	entries iter.Seq[Entry]
