@@ -143,7 +143,7 @@ func annotatedKinds() []kind {
 	kinds := []kind{}
 	for _, row := range annotation.Table() {
 		for i, value := range []string{firstOf(row), explanations[row.Suffix].Other} {
-			if value == "" || ofItsOwn.Has(row.Suffix) {
+			if value == "" || ofItsOwn.Has(row.Suffix) || row.Suffix == annotation.BackendSubset { // the official CCM does not know it
 				continue
 			}
 			needs := explanations[row.Suffix].With

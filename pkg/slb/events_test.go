@@ -93,6 +93,7 @@ const (
 func manyNodesWorld(tb testing.TB, distinct int) (*world, []*corev1.Service) {
 	tb.Helper()
 	w := newWorldWith(tb, cloud.Limits{BackendsPerLB: 10 * manyNodes})
+	w.config.Quotas = roomy()
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()
 	controller, err := service.NewController(w.options(), w.Reconciler) // for its handlers

@@ -249,7 +249,7 @@ func TestOneNodeChangesOneBackend(t *testing.T) {
 			f.settle(t)
 			random := rand.New(rand.NewPCG(7, 7))
 			next := test.nodes
-			for event := range 60 {
+			for event := range 30 {
 				f.event(t, random, &next, event)
 			}
 			f.settle(t)
