@@ -132,9 +132,15 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./pkg/nlb -run TestNLBAnnotationsPageIsFresh -update
-	$(GO) test ./internal/emulator/reference -run TestPageIsFresh -update
+	$(GO) test ./internal/emulator/reference -run 'TestPageIsFresh|TestFactsPageIsFresh' -update
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update
 	$(GO) test ./docs -run TestImportsAreFresh -update
+
+.PHONY: facts
+facts: ## Find which tests meet which facts about the cloud, and write that into the generated page (minutes)
+	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 ./pkg/... ./internal/emulator/... && \
+		$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -merge $$dir -update && rm -r $$dir
+	$(GO) test ./internal/emulator/reference -run TestFactsPageIsFresh -update
 
 .PHONY: verify
 verify: ## Fail if a generated file or a go.mod is stale

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
@@ -19,6 +20,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/console"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/ecs"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/faults"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/journal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
@@ -80,6 +82,8 @@ type Emulator struct {
 	metadata *metadata.Service
 	fabric   *fabric.Fabric
 	console  *console.Console
+	// flipped are the facts that do not hold, for calls that do not have the store's lock.
+	flipped atomic.Pointer[facts.Set]
 
 	// done is closed by Close; calls that spend a latency stop waiting then.
 	done  chan struct{}
@@ -106,6 +110,7 @@ func New(o Options) (*Emulator, error) {
 		keys:    newKeyring(config),
 		journal: journal.New(o.JournalLimit, o.Journal),
 	}
+	e.flip(store.Flipped)
 	if e.windows, err = windows(o.RateLimits, config.RateLimits); err != nil {
 		return nil, err
 	}

@@ -47,13 +47,18 @@ func (e *Emulator) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 // answer takes a request through the steps of the cloud's gateway and encodes what comes out.
 func (e *Emulator) answer(x *exchange, r *http.Request) rpc.Answer {
 	result, err := e.process(x, r)
-	answer, encodeErr := rpc.Success(x.entry.Action, x.entry.RequestID, x.format(), result)
+	format := e.formatOf(x)
+	answer, encodeErr := rpc.Success(x.entry.Action, x.entry.RequestID, format, result)
 	if encodeErr != nil {
 		err = api.Errorf(http.StatusInternalServerError, "InternalError", "%v", encodeErr)
 	}
+	if err == nil {
+		e.meetAnswer(x, &answer)
+	}
 	if err != nil {
+		err = e.meetRefusal(x, err)
 		x.entry.Code = err.Code
-		answer = rpc.Failure(err, x.entry.RequestID, x.hostID(), x.format())
+		answer = rpc.Failure(err, x.entry.RequestID, x.hostID(), format)
 	}
 	if x.fault.Body != nil {
 		answer.Body = []byte(*x.fault.Body)
@@ -117,7 +122,7 @@ func (e *Emulator) process(x *exchange, r *http.Request) (any, *api.Error) {
 		return nil, bad
 	}
 	result, bad := e.run(x.call, e.options.Latency+x.fault.Latency)
-	x.entry.Hidden = x.call.Hidden
+	x.entry.Hidden, x.entry.Facts = x.call.Hidden, append(x.entry.Facts, x.call.Met...)
 	return result, bad
 }
 
@@ -185,7 +190,15 @@ func (e *Emulator) authenticate(x *exchange) *api.Error {
 	}
 	id, bad := e.verifier.Verify(x.request, x.now)
 	x.entry.AccessKeyID = id
-	return bad
+	switch {
+	case bad != nil:
+		return bad
+	case x.request.V3() && !e.holds(x, "common.acs3"):
+		return api.BadRequest("IncompleteSignature", "The Authorization header is not known.")
+	case x.request.Age(x.now) > rpc.Window/2 && !e.holds(x, "common.timestamp-window"):
+		return api.BadRequest("IllegalTimestamp", "The timestamp is too old.")
+	}
+	return nil
 }
 
 // authorize reports whether the caller may not, for an action that then answers an empty list.
@@ -193,7 +206,7 @@ func (e *Emulator) authorize(x *exchange) (denied bool, bad *api.Error) {
 	if x.action.Unsigned || e.keys.allows(x.entry.AccessKeyID, x.product, x.action.Name) {
 		return false, nil
 	}
-	if x.action.DeniedIsEmpty {
+	if x.action.DeniedIsEmpty && e.holds(x, "ecs.denied-is-empty") {
 		return true, nil
 	}
 	return false, api.Forbidden("Forbidden.RAM", "User not authorized to operate on the specified resource, or this API doesn't support RAM.")
@@ -206,7 +219,7 @@ func (e *Emulator) newCall(x *exchange, denied bool) *api.Call {
 		Now: x.now, Params: x.request.Params, Denied: denied,
 		FailItems: x.fault.FailItems, ItemCode: x.fault.ItemCode,
 		Stale: x.fault.Stale, ReplicaLag: x.fault.ReplicaLag, TagSearchLag: x.fault.TagSearchLag,
-		Job: x.fault.Job,
+		Job: x.fault.Job, Flipped: *e.flipped.Load(),
 	}
 }
 

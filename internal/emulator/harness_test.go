@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
@@ -68,6 +69,7 @@ func newEmulator(t *testing.T, o emulator.Options) *emulator.Emulator {
 				covers(c.Product+" "+c.Action, t.Name())
 			}
 		}
+		emulatortest.WriteFacts(t, e)
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}

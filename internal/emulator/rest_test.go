@@ -63,6 +63,10 @@ func TestCertificates(t *testing.T) {
 	wantCode(t, err, "MissingParameter", 400)
 	ca := testkit.Must(a.slb.DescribeCACertificates(slbapi.CreateDescribeCACertificatesRequest()))(t).CACertificates.CACertificate
 	wantEqual(t, "authorities", []string{ca[0].CACertificateId, ca[0].CommonName}, []string{"ca-1", "authority"})
+	remove := slbapi.CreateDeleteServerCertificateRequest()
+	remove.ServerCertificateId = made.ServerCertificateId
+	testkit.Must(a.slb.DeleteServerCertificate(remove))(t)
+	wantEqual(t, "certificates", len(testkit.Must(a.slb.DescribeServerCertificates(list))(t).ServerCertificates.ServerCertificate), 0)
 	for _, c := range a.Calls(0) {
 		if c.Parameters["PrivateKey"] != "" && c.Parameters["PrivateKey"] != "***" {
 			t.Error("the journal shows a private key")

@@ -3,6 +3,7 @@ package emulator
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -18,6 +19,7 @@ type Settings struct {
 func (e *Emulator) Settings() Settings {
 	var s Settings
 	e.store.View(func() { s = Settings{e.store.Switches, e.store.Limits} })
+	s.Flipped = slices.Clone(s.Flipped)
 	return s
 }
 
@@ -29,6 +31,7 @@ func (e *Emulator) Change(change func(*Settings)) error {
 		change(&s)
 		if err = s.Check(); err == nil {
 			e.store.Switches, e.store.Limits = s.Switches, s.Quotas
+			e.flip(s.Flipped)
 		}
 	})
 	return err

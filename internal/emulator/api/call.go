@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 )
 
 // Call is one authenticated, validated request.
@@ -31,6 +33,19 @@ type Call struct {
 	TagSearchLag time.Duration
 	// Hidden says that the answer lacks something because of one of them.
 	Hidden bool
+	// Flipped are facts that do not hold in this call.
+	Flipped facts.Set
+	// Met are the facts that shaped the answer, as far as the action knows them.
+	Met []string
+}
+
+// Holds notes that a fact shapes the answer, and reports whether it holds: a test may have flipped it. A fact with a switch of its own
+// always holds here; the action reads the switch.
+func (c *Call) Holds(fact string) bool {
+	if !slices.Contains(c.Met, fact) {
+		c.Met = append(c.Met, fact)
+	}
+	return !c.Flipped[fact]
 }
 
 // JobFault is what a fault does to the asynchronous part of a call.

@@ -167,7 +167,7 @@ func (s *Store) placeOf(spec InstanceSpec) (*VSwitch, error) {
 		return vsw, nil
 	}
 	for vsw := range s.VSwitches.All() {
-		holds := spec.PrivateIP == "" || vsw.contains(spec.PrivateIP)
+		holds := spec.PrivateIP == "" || vsw.Contains(spec.PrivateIP)
 		if holds && (spec.ZoneID == "" || spec.ZoneID == vsw.ZoneID) {
 			return vsw, nil
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 )
 
 // Switches are behaviours of the cloud that no document settles, or that come and go. The zero value is what documents and clients in
@@ -40,6 +42,8 @@ type Switches struct {
 	NLBGroupTagsAny bool `json:"nlbGroupTagsAny,omitempty"`
 	// NLBRangesOverTLS lets a TCPSSL listener have a range of ports. No document says whether it may.
 	NLBRangesOverTLS bool `json:"nlbRangesOverTLS,omitempty"`
+	// Flipped are the ids of facts that do not hold; see package facts.
+	Flipped []string `json:"flipped,omitempty"`
 }
 
 // SeveralACLs says where an answer names several access control lists.
@@ -59,6 +63,9 @@ func (s Switches) Check() error {
 		return fmt.Errorf("severalAcls %q: known are %s and %s", s.SeveralACLs, ACLIDFirst, ACLIDJoined)
 	case s.TagSearchLag < 0 || s.ReplicaLag < 0:
 		return fmt.Errorf("tagSearchLag %s, replicaLag %s: cannot be negative", time.Duration(s.TagSearchLag), time.Duration(s.ReplicaLag))
+	}
+	if err := facts.Known(s.Flipped); err != nil {
+		return fmt.Errorf("flipped: %w", err)
 	}
 	return nil
 }

@@ -297,7 +297,7 @@ func (v *VSwitch) usable(addr netip.Addr) bool {
 	return true
 }
 
-func (v *VSwitch) contains(ip string) bool {
+func (v *VSwitch) Contains(ip string) bool {
 	addr, err := netip.ParseAddr(ip)
 	return err == nil && v.usable(addr)
 }

@@ -58,5 +58,8 @@ func cut[T cloud.Resource](c *api.Call, all []T) ([]T, page, error) {
 	}
 	size := c.Int("MaxResults", defaultPage)
 	items, next, err := api.TokenPage(c, all, size, cloud.Seq)
+	if !c.Holds("ecs.page-size-echo") {
+		size = len(items)
+	}
 	return items, page{NextToken: next, PageNumber: 1, PageSize: size, TotalCount: len(all)}, err
 }

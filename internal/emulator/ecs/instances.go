@@ -28,6 +28,9 @@ func (e service) describeInstances(c *api.Call) (any, error) {
 	if !c.Denied {
 		found = e.findInstances(c)
 	}
+	if ids, ok := c.Params.JSONStrings("InstanceIds"); ok && !c.Denied && len(found) < len(ids) && !c.Holds("ecs.unknown-ids") {
+		return nil, api.NotFound("InvalidInstanceId.NotFound", "One of the instances does not exist.")
+	}
 	items, p, err := cut(c, found)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func (e service) findInstances(c *api.Call) []*cloud.Instance {
 // askedIPs are the private addresses that a call asks for. By the page the parameter is in effect only for instances in a VPC:
 // https://www.alibabacloud.com/help/doc-detail/25506.htm.
 func askedIPs(c *api.Call) ([]string, bool) {
-	if c.Str("InstanceNetworkType") != "vpc" {
+	if c.Has("PrivateIpAddresses") && c.Str("InstanceNetworkType") != "vpc" && c.Holds("ecs.addresses-need-network") {
 		return nil, false
 	}
 	return c.Params.JSONStrings("PrivateIpAddresses")
@@ -65,7 +68,7 @@ func askedIPs(c *api.Call) ([]string, bool) {
 // byID looks InstanceIds up. An empty array is a filter that nothing passes; unknown ids are simply missing.
 func (e service) byID(c *api.Call) (found []*cloud.Instance, listed bool) {
 	ids, ok := c.Params.JSONStrings("InstanceIds")
-	if !ok {
+	if !ok || len(ids) == 0 && !c.Holds("ecs.no-ids") {
 		return nil, false
 	}
 	for _, id := range ids {

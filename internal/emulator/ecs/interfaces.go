@@ -26,7 +26,11 @@ func (e service) describeInterfaces(c *api.Call) (any, error) {
 	}{page: p}
 	answer.NetworkInterfaceSets.NetworkInterfaceSet = make([]networkInterface, 0, len(items))
 	for _, eni := range items {
-		answer.NetworkInterfaceSets.NetworkInterfaceSet = append(answer.NetworkInterfaceSets.NetworkInterfaceSet, interfaceView(eni))
+		view := interfaceView(eni)
+		if !c.Holds("ecs.interface-in-use") {
+			view.Status = "Attached"
+		}
+		answer.NetworkInterfaceSets.NetworkInterfaceSet = append(answer.NetworkInterfaceSets.NetworkInterfaceSet, view)
 	}
 	return answer, nil
 }

@@ -41,7 +41,9 @@ func New(tb testing.TB, opts emulator.Options) *Cloud {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	flip(tb, e)
 	tb.Cleanup(func() {
+		WriteFacts(tb, e)
 		if err := e.Close(); err != nil {
 			tb.Error(err)
 		}

@@ -25,6 +25,8 @@ type Call struct {
 	Dropped     string     `json:"dropped"`
 	// Hidden says that the answer lacks something because of a lag.
 	Hidden bool `json:"hidden,omitempty"`
+	// Facts are the ids of the facts that shaped the answer; that about the answer of the action itself is not among them.
+	Facts []string `json:"facts,omitempty"`
 }
 
 // defaultLimit is how many calls are kept in memory; older ones are forgotten. A call takes about 1 KiB.

@@ -63,7 +63,7 @@ func (s service) createGroup(c *api.Call) (any, error) {
 		g.PreserveClientIP = g.Protocol != tcpSSL && g.Type != ipGroup
 		g.Tags = g.Tags.With(cloud.TagsIn(c))
 		setGroup(c, g)
-		if bad := s.checkNewGroup(g); bad != nil {
+		if bad := s.checkNewGroup(c, g); bad != nil {
 			return nil, bad
 		}
 		if bad := checkGroup(g); bad != nil {
@@ -81,14 +81,14 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	})
 }
 
-func (s service) checkNewGroup(g *cloud.NLBGroup) *api.Error {
+func (s service) checkNewGroup(c *api.Call, g *cloud.NLBGroup) *api.Error {
 	if s.NLBGroups.Len() >= s.Limits.NLBGroups {
 		return quota("servergroup", s.Limits.NLBGroups)
 	}
 	if _, ok := s.VPCs.Get(g.VPCID); !ok {
 		return notFound("Vpc", g.VPCID)
 	}
-	if g.Protocol == tcpSSL && s.NLBGroupsRefuseTCPSSL {
+	if g.Protocol == tcpSSL && c.Holds("nlb.groups-tcpssl") && s.NLBGroupsRefuseTCPSSL {
 		return illegal("Protocol", "TCP, UDP or TCP_UDP")
 	}
 	return nil
@@ -259,7 +259,11 @@ func (s service) listGroups(c *api.Call) (any, error) {
 	if s.NLBGroupTagsAny {
 		having = cloud.HavingAny
 	}
-	wanted := having(cloud.TagsIn(c))
+	tags := cloud.TagsIn(c)
+	if len(tags) > 1 {
+		c.Holds("nlb.group-tags-all")
+	}
+	wanted := having(tags)
 	all := s.NLBGroups.Select(func(g *cloud.NLBGroup) bool {
 		return g.Phase.At(c.Now) != "" && c.Sees(g.Created) && passes(c.List("ServerGroupIds"), g.ID) && passes(c.List("ServerGroupNames"), g.Name) &&
 			c.Or("VpcId", g.VPCID) == g.VPCID && c.Or("ServerGroupType", g.Type) == g.Type && c.Or("ResourceGroupId", g.ResourceGroupID) == g.ResourceGroupID &&

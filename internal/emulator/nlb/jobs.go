@@ -37,15 +37,26 @@ func (s service) jobStatus(c *api.Call) (any, error) {
 func (s service) listJobs(c *api.Call) (any, error) {
 	type view struct{ Id, Status string } //nolint:revive // names on the wire
 	var jobs []view
-	for _, id := range c.List("JobIds") {
+	ids := c.List("JobIds")
+	if len(ids) > jobsPerCall/2 && !c.Holds("nlb.ids-per-job-list") {
+		return nil, api.Invalid("JobIds", "%d are too many", len(ids))
+	}
+	for _, id := range ids {
 		j, err := s.findJob(id)
+		if err != nil && !c.Holds("nlb.unknown-job-fails-list") {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		jobs = append(jobs, view{j.ID, j.Phase.At(c.Now)})
 	}
+	var count any = strconv.Itoa(len(jobs))
+	if !c.Holds("nlb.count-is-text") {
+		count = len(jobs)
+	}
 	return struct {
 		Jobs       []view
-		TotalCount string
-	}{jobs, strconv.Itoa(len(jobs))}, nil
+		TotalCount any
+	}{jobs, count}, nil
 }

@@ -59,7 +59,11 @@ func (s service) createListener(c *api.Call) (any, error) {
 		}
 		return checked(c, func() (any, error) {
 			l.Object = s.NewObject("lsn")
-			l.Phase = s.transition(c, cloud.NLBProvisioning, cloud.Running, "")
+			end := cloud.Running
+			if !c.Holds("nlb.listener-runs") {
+				end = cloud.Stopped
+			}
+			l.Phase = s.transition(c, cloud.NLBProvisioning, end, "")
 			s.NLBListeners.Add(l)
 			job, err := s.configuring(c, lb)
 			return struct {

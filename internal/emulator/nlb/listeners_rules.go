@@ -28,7 +28,7 @@ func (s service) checkPorts(c *api.Call, l *cloud.NLBListener) *api.Error {
 	if l.Port == 0 && (l.Start == 0 || l.End <= l.Start) {
 		return illegal("Port", "a range needs StartPort below EndPort")
 	}
-	if l.Port == 0 && l.Protocol == tcpSSL && !s.NLBRangesOverTLS {
+	if l.Port == 0 && l.Protocol == tcpSSL && c.Holds("nlb.one-port-over-tls") && !s.NLBRangesOverTLS {
 		return illegal("Port", "a TCPSSL listener has one port")
 	}
 	others := s.NLBListenersOf(l.LoadBalancerID, c.Now)

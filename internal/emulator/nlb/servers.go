@@ -66,8 +66,14 @@ func (s service) changingServers(f serverChange) func(*api.Call) (any, error) {
 	}
 }
 
+// observed are the limits that clients in production rely on.
+var observed = cloud.Observed()
+
 func (s service) parseServers(c *api.Call) ([]*cloud.NLBServer, *api.Error) {
 	given := c.Objects("Servers")
+	if len(given) >= observed.NLBServersPerCall {
+		c.Holds("nlb.servers-per-call-40")
+	}
 	if len(given) > s.Limits.NLBServersPerCall {
 		return nil, api.BadRequest("IllegalParamSize.Servers", "At most %d servers in one call.", s.Limits.NLBServersPerCall)
 	}

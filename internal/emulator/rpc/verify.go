@@ -149,5 +149,14 @@ func (v *Verifier) fresh(keyID, nonce, timestamp string, now time.Time) *api.Err
 	return nil
 }
 
+// Age is how far a request's timestamp lies from a moment; 0 for one that cannot be read.
+func (r *Request) Age(now time.Time) time.Duration {
+	at, err := time.Parse("2006-01-02T15:04:05Z", r.either("Timestamp", "x-acs-date"))
+	if err != nil {
+		return 0
+	}
+	return now.Sub(at).Abs()
+}
+
 // equal compares in constant time, as one habit less to explain when somebody copies this code to a server.
 func equal(a, b string) bool { return hmac.Equal([]byte(a), []byte(b)) }

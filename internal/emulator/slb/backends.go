@@ -41,15 +41,25 @@ const (
 // parseBackends reads and checks the backend servers in a parameter, without looking at any state but the limits.
 func (s service) parseBackends(c *api.Call, param string) ([]cloud.Backend, *api.Error) {
 	var wire []wireBackend
-	if err := json.Unmarshal([]byte(c.Str(param)), &wire); err != nil {
+	text := c.Str(param)
+	if strings.Contains(text, `"ServerId"`) && !c.Holds("slb.keys-any-case") {
+		text = strings.ReplaceAll(text, `"ServerId"`, `"-"`)
+	}
+	if err := json.Unmarshal([]byte(text), &wire); err != nil {
 		return nil, api.Invalid(param, "not an array of backend servers")
 	}
 	if len(wire) > s.Limits.BackendsPerCall {
 		return nil, api.BadRequest("TooManyBackendServers",
 			"The number of backend servers in one call exceeds max supported number: %d", s.Limits.BackendsPerCall)
 	}
+	if len(wire) > published.BackendsPerCall {
+		c.Holds("slb.servers-per-call-40")
+	}
 	backends := make([]cloud.Backend, 0, len(wire))
 	for _, w := range wire {
+		if w.Weight == nil && !c.Holds("slb.default-weight") {
+			w.Weight = new(number)
+		}
 		b, bad := w.backend(param)
 		if length := utf8.RuneCountInString(b.Description); bad == nil && length > s.Limits.NameCharacters {
 			bad = api.Invalid(param, "the length %d of a description is outside 0-%d", length, s.Limits.NameCharacters)
@@ -57,10 +67,16 @@ func (s service) parseBackends(c *api.Call, param string) ([]cloud.Backend, *api
 		if bad != nil {
 			return nil, bad
 		}
+		if utf8.RuneCountInString(b.Description) > published.NameCharacters {
+			c.Holds("slb.long-descriptions")
+		}
 		backends = append(backends, b)
 	}
 	return backends, nil
 }
+
+// published are the limits of the vendor's pages; clients in production exceed some of them.
+var published = cloud.Published()
 
 func (w wireBackend) backend(param string) (cloud.Backend, *api.Error) {
 	b := cloud.Backend{

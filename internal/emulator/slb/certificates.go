@@ -18,6 +18,7 @@ func (s service) certificateActions() []api.Action {
 			api.Str("ServerCertificate"), api.Str("PrivateKey"), api.Str("ServerCertificateName", api.Len(1, 80)), api.Str("ResourceGroupId"),
 			api.Str("AliCloudCertificateId"), api.Str("AliCloudCertificateName"), api.Str("AliCloudCertificateRegionId"), api.Str("StandardType"), cloud.TagParams(cloud.MaxTags),
 		}, Run: s.uploadServerCertificate},
+		{Name: "DeleteServerCertificate", Kind: api.Write, Params: []api.Param{api.Str("ServerCertificateId", api.Required)}, Run: s.deleteServerCertificate},
 	}
 }
 
@@ -131,4 +132,15 @@ func (s service) checkCertificates(a api.Params) *api.Error {
 		}
 	}
 	return nil
+}
+
+// deleteServerCertificate does not look who uses the certificate: no source says what the cloud then answers.
+func (s service) deleteServerCertificate(c *api.Call) (any, error) {
+	id := c.Str("ServerCertificateId")
+	if bad := s.checkCertificates(api.Params{"ServerCertificateId": id}); bad != nil {
+		return nil, bad
+	}
+	cert, _ := s.Certificates.Get(id)
+	s.Certificates.Delete(cert)
+	return done()
 }

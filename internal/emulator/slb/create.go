@@ -47,13 +47,19 @@ func (s service) create(c *api.Call) (any, error) {
 			return nil, api.BadRequest("ORDER.QUOTA_EXCEEDED", "The account has %d load balancers, which is its quota.", s.LoadBalancers.Len())
 		}
 		lb := s.newLoadBalancer(c)
+		if !c.Holds("slb.created-active") {
+			lb.Status = cloud.Inactive
+		}
 		if s.SpecSalesEnded && lb.InstanceChargeType == payBySpec {
 			return nil, api.BadRequest("ShareSlbHaltSales", "Load balancers that are paid by specification are no longer sold.")
 		}
-		if err := s.chargesTraffic(lb, lb.InternetChargeType); err != nil {
+		if lb.InstanceChargeType == payBySpec {
+			c.Holds("slb.spec-sold")
+		}
+		if err := s.chargesTraffic(c, lb, lb.InternetChargeType); err != nil {
 			return nil, err
 		}
-		if lb.AddressType == "intranet" && lb.InternetChargeType == payByBandwidth {
+		if lb.AddressType == "intranet" && lb.InternetChargeType == payByBandwidth && c.Holds("slb.intranet-by-traffic") {
 			return nil, api.Invalid("InternetChargeType", "an intranet load balancer is charged by traffic")
 		}
 		if err := s.place(lb, c); err != nil {
@@ -114,7 +120,7 @@ func (s service) place(lb *cloud.LoadBalancer, c *api.Call) error {
 	case c.Has("VpcId") && c.Str("VpcId") != vsw.VPCID:
 		return api.BadRequest("InvalidParameter", "The vSwitch %s is not in the VPC %s.", vsw.ID, c.Str("VpcId"))
 	}
-	address, err := s.privateAddress(lb, vsw, c.Str("Address"))
+	address, err := s.privateAddress(c, lb, vsw)
 	if errors.Is(err, cloud.ErrNoAddress) {
 		return api.BadRequest("VSwitchAvailableIpNotExist", "The vSwitch %s has no available IP address.", vsw.ID)
 	}
@@ -127,14 +133,19 @@ func (s service) place(lb *cloud.LoadBalancer, c *api.Call) error {
 }
 
 // privateAddress takes an address of the vSwitch: the wanted one, or a free one of the load balancer's IP version.
-func (s service) privateAddress(lb *cloud.LoadBalancer, vsw *cloud.VSwitch, want string) (string, error) {
+func (s service) privateAddress(c *api.Call, lb *cloud.LoadBalancer, vsw *cloud.VSwitch) (string, error) {
+	want := c.Str("Address")
 	if lb.IPVersion != "ipv6" {
 		return s.TakeAddress(vsw, want)
 	}
 	if want != "" {
 		return "", errors.New("the address of an IPv6 load balancer cannot be chosen")
 	}
-	return s.TakeIPv6(vsw)
+	address, err := s.TakeIPv6(vsw)
+	if err != nil && !c.Holds("slb.ipv6-needs-range") {
+		return s.NewPublicIP(true), nil
+	}
+	return address, err
 }
 
 func (s service) checkZones(lb *cloud.LoadBalancer) *api.Error {

@@ -34,7 +34,11 @@ func (s service) describe(c *api.Call) (any, error) {
 	all := s.LoadBalancers.Select(func(lb *cloud.LoadBalancer) bool {
 		return f.matches(lb, c) && (!c.Has("ServerId") || s.hasServer(lb, c.Str("ServerId")))
 	})
-	return api.NumberedList(c, all, defaultPage, "LoadBalancers", "LoadBalancer", func(lb *cloud.LoadBalancer) listView { return s.listView(lb, c) }), nil
+	page := defaultPage
+	if !c.Has("PageSize") && !c.Holds("slb.default-page") {
+		page = 10
+	}
+	return api.NumberedList(c, all, page, "LoadBalancers", "LoadBalancer", func(lb *cloud.LoadBalancer) listView { return s.listView(lb, c) }), nil
 }
 
 // filter holds the list filters of one call, read once.
@@ -58,6 +62,12 @@ func newFilter(c *api.Call) (filter, error) {
 		for _, t := range old {
 			f.anyTag = append(f.anyTag, cloud.Tag{Key: t.TagKey, Value: t.TagValue})
 		}
+	}
+	if len(f.anyTag) > 1 && !c.Holds("slb.tags-any") {
+		f.anyTag, f.allTags = nil, append(f.anyTag, f.allTags...)
+	}
+	if len(f.anyTag)+len(f.allTags) > 0 {
+		c.Holds("slb.tag-search-current")
 	}
 	if len(f.ids) > maxFilter {
 		return f, api.Invalid("LoadBalancerId", "%d ids are more than %d", len(f.ids), maxFilter)
@@ -103,5 +113,6 @@ func (s service) describeAttribute(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Holds("slb.reads-current")
 	return s.attributeView(lb, c), nil
 }

@@ -114,6 +114,11 @@ func (s service) removeBackends(c *api.Call, g *cloud.ServerGroup, _ *cloud.Load
 	if bad != nil {
 		return bad
 	}
+	for _, b := range backends {
+		if indexOf(g.Backends, b) < 0 && !c.Holds("slb.absent-server-ignored") {
+			return api.BadRequest("InvalidServerId.NotExist", "The server %s is not in the group.", b.ServerID)
+		}
+	}
 	s.evict(g, backends)
 	g.BusyUntil = s.BusyFrom(c.Now)
 	return nil
@@ -139,6 +144,8 @@ func (s service) setGroup(c *api.Call, g *cloud.ServerGroup, _ *cloud.LoadBalanc
 			}
 		}
 		g.BusyUntil = s.BusyFrom(c.Now)
+	} else if !c.Holds("slb.set-keeps-servers") {
+		updated = nil
 	}
 	s.SetBackends(g, updated)
 	g.Name = c.Or("VServerGroupName", g.Name)

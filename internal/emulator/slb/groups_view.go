@@ -1,6 +1,8 @@
 package slb
 
 import (
+	"slices"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -41,7 +43,12 @@ func (s service) describeGroup(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.backendsAnswer(g, lb), nil
+	answer := s.backendsAnswer(g, lb)
+	answer.BackendServers.BackendServer = slices.DeleteFunc(answer.BackendServers.BackendServer, func(b backendView) bool {
+		_, exists := s.Instances.Get(b.ServerId)
+		return b.Type == "ecs" && !exists && !c.Holds("slb.released-server-stays")
+	})
+	return answer, nil
 }
 
 type listenerRef struct {

@@ -97,7 +97,7 @@ func (s service) modifyInternetSpec(c *api.Call) (any, error) {
 	if lb.AddressType != "internet" {
 		return nil, api.Invalid("LoadBalancerId", "an intranet load balancer has no internet specification")
 	}
-	if err := s.chargesTraffic(lb, c.Str("InternetChargeType")); err != nil {
+	if err := s.chargesTraffic(c, lb, c.Str("InternetChargeType")); err != nil {
 		return nil, err
 	}
 	lb.InternetChargeType = lb.ChargeTypeAt(c.Now)
@@ -108,14 +108,17 @@ func (s service) modifyInternetSpec(c *api.Call) (any, error) {
 	default:
 		// The change comes into force at the next midnight; the read side shows the old value until then.
 		lb.PendingChargeType, lb.ChargeTypeFrom = t, nextMidnight(c.Now)
+		if !c.Holds("slb.charge-type-at-midnight") {
+			lb.InternetChargeType, lb.PendingChargeType = t, ""
+		}
 	}
 	lb.Bandwidth = c.Int("Bandwidth", lb.Bandwidth)
 	return orderAnswer{}, nil
 }
 
 // chargesTraffic refuses a charge type of the traffic that does not go with what the load balancer itself is paid by.
-func (s service) chargesTraffic(lb *cloud.LoadBalancer, by string) error {
-	if s.UsageByTrafficOnly && lb.InstanceChargeType == payByCLCU && by == payByBandwidth {
+func (s service) chargesTraffic(c *api.Call, lb *cloud.LoadBalancer, by string) error {
+	if lb.InstanceChargeType == payByCLCU && by == payByBandwidth && c.Holds("slb.usage-by-bandwidth") && s.UsageByTrafficOnly {
 		return api.BadRequest("OperationDenied.PayByCLCU", "A pay-by-usage load balancer is charged by traffic.")
 	}
 	return nil

@@ -57,6 +57,9 @@ func (s service) createListener(p protocol) func(*api.Call) (any, error) {
 		if bad := s.checkAttributes(lb, p, nil, l.Attributes); bad != nil {
 			return nil, bad
 		}
+		if !c.Holds("slb.listener-created-stopped") {
+			l.Phase = cloud.Steady(cloud.ListenerRunning)
+		}
 		l.Tags = l.Tags.With(cloud.TagsIn(c))
 		lb.Listeners[key] = l
 		return done()

@@ -75,7 +75,7 @@ func protocolOf(name string) protocol {
 // listenerListView has the shared attributes at the top and the others in the protocol's own config object, where
 // booleans travel as strings.
 func (s service) listenerListView(lb *cloud.LoadBalancer, l *cloud.Listener, c *api.Call) api.Object {
-	p, attributes := protocolOf(l.Protocol), s.shown(l)
+	p, attributes := protocolOf(l.Protocol), s.shown(l, c)
 	top, config := api.Object{}, api.Object{}
 	for _, a := range p.attributes {
 		v, ok := attributes[a.name]
@@ -114,9 +114,12 @@ func switchTwin(l *cloud.Listener) api.Object {
 }
 
 // shown are a listener's attributes as answers have them: AclId is the one field that does not say what was set.
-func (s service) shown(l *cloud.Listener) api.Params {
+func (s service) shown(l *cloud.Listener, c *api.Call) api.Params {
 	ids := aclIDs(l)
-	if len(ids) < 2 || s.SeveralACLs == cloud.ACLIDJoined {
+	if len(ids) < 2 {
+		return l.Attributes
+	}
+	if c.Holds("slb.several-acls"); s.SeveralACLs == cloud.ACLIDJoined {
 		return l.Attributes
 	}
 	shown := maps.Clone(api.Params(l.Attributes))
@@ -145,11 +148,14 @@ func (s service) describeListener(p protocol) func(*api.Call) (any, error) {
 		if !ok || !c.Finds(l.Created) {
 			return nil, listenerNotFound()
 		}
-		o, attributes := listenerHead(lb, l, c), s.shown(l)
+		o, attributes := listenerHead(lb, l, c), s.shown(l, c)
 		for _, a := range p.attributes {
 			if _, ok := attributes[a.name]; ok {
 				o = append(o, api.Field{Name: a.name, Value: a.value(attributes)})
 			}
+		}
+		if v, ok := attributes["ListenerForward"]; ok && v == "off" && !c.Holds("slb.forward-off") {
+			o = slices.DeleteFunc(o, func(f api.Field) bool { return f.Name == "ListenerForward" })
 		}
 		return slices.Concat(o, switchTwin(l), api.Object{
 			{Name: "AclIds", Value: api.Object{{Name: "AclId", Value: aclIDs(l)}}},

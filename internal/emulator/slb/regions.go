@@ -124,7 +124,10 @@ func (s service) describeHealth(c *api.Call) (any, error) {
 
 // health is what the checks of a listener have found out about a backend server.
 func (s service) health(lb *cloud.LoadBalancer, l *cloud.Listener, b cloud.Backend, c *api.Call) string {
-	if l.Phase.At(c.Now) != cloud.ListenerRunning || (l.Attributes["HealthCheckSwitch"] != "on" && l.Attributes["HealthCheck"] != "on") {
+	switch {
+	case l.Phase.At(c.Now) != cloud.ListenerRunning:
+		return "unavailable"
+	case l.Attributes["HealthCheckSwitch"] != "on" && l.Attributes["HealthCheck"] != "on" && c.Holds("slb.unchecked-unavailable"):
 		return "unavailable"
 	}
 	if s.Health != nil {

@@ -120,6 +120,9 @@ func (s service) listTagResources(c *api.Call) (any, error) {
 	if len(ids) == 0 && len(want) == 0 {
 		return nil, api.Missing("ResourceId.N")
 	}
+	if len(want) > 0 {
+		c.Holds("slb.tag-search-current")
+	}
 	var all []tagResource
 	for _, id := range s.taggedIDs(c.Str("ResourceType"), ids) {
 		resource, ok := s.tagged(c.Str("ResourceType"), id)

@@ -79,6 +79,9 @@ var chargeCodes = map[string]string{payByBandwidth: "3", payByTraffic: "4"}
 
 func (s service) listView(lb *cloud.LoadBalancer, c *api.Call) listView {
 	charge := lb.ChargeTypeAt(c.Now)
+	if !c.Holds("slb.list-charge-code") {
+		return listView{view: s.view(lb), InternetChargeType: charge, InternetChargeTypeAlias: charge}
+	}
 	return listView{view: s.view(lb), InternetChargeType: chargeCodes[charge], InternetChargeTypeAlias: charge}
 }
 
@@ -97,8 +100,10 @@ func (s service) attributeView(lb *cloud.LoadBalancer, c *api.Call) attributeVie
 		v.ListenerPortsAndProtocol.ListenerPortAndProtocol = append(v.ListenerPortsAndProtocol.ListenerPortAndProtocol, portAndProtocol{
 			l.Port, l.Protocol, a.Str("ListenerForward"), a.Int("ForwardPort", 0), l.Description,
 		})
-		v.ListenerPortsAndProtocal.ListenerPortAndProtocal = append(v.ListenerPortsAndProtocal.ListenerPortAndProtocal,
-			portAndProtocal{l.Port, l.Protocol, l.Protocol})
+		if c.Holds("slb.misspelled-ports") {
+			v.ListenerPortsAndProtocal.ListenerPortAndProtocal = append(v.ListenerPortsAndProtocal.ListenerPortAndProtocal,
+				portAndProtocal{l.Port, l.Protocol, l.Protocol})
+		}
 	}
 	return v
 }

@@ -119,25 +119,24 @@ func (v service) createEntries(c *api.Call) (any, error) {
 	if slices.Contains(tables, nil) {
 		return nil, api.Missing("RouteEntries.N.RouteTableId")
 	}
-	if v.RouteBatchesWhole {
-		for i, o := range c.Objects("RouteEntries") {
-			if bad := v.checkNextHop(tables[i], newEntry{nextHop: o.Str("NextHop"), nextHopType: o.Or("NextHopType", "Instance")}); bad != nil {
-				return nil, bad
-			}
-		}
+	if bad := v.checkNextHops(c, tables); bad != nil {
+		return nil, bad
 	}
 	answer := batchAnswer{RouteEntryIds: []string{}, FailedRouteEntries: []failedEntry{}}
 	for i, o := range c.Objects("RouteEntries") {
 		if i < c.FailItems {
-			answer.fail(o, cloud.OrDefault(c.ItemCode, itemBusy), "Injected by a fault rule.")
+			answer.fail(o, busyItem(c), "Injected by a fault rule.")
 			continue
 		}
-		description := o.Or("Description", o.Str("Describption"))
+		description := o.Str("Description")
+		if o.Has("Describption") && c.Holds("vpc.misspelled-description") {
+			description = o.Or("Description", o.Str("Describption"))
+		}
 		e, bad := v.addEntry(tables[i], newEntry{
 			o.Str("DstCidrBlock"), o.Str("NextHop"), o.Or("NextHopType", "Instance"), o.Str("Name"), description, o.Or("IpVersion", "4"),
 		}, c)
 		if bad != nil {
-			answer.fail(o, createItemCode(bad.Code), bad.Message)
+			answer.fail(o, createItemCode(c, bad.Code), bad.Message)
 			continue
 		}
 		answer.SuccessCount++
@@ -147,10 +146,32 @@ func (v service) createEntries(c *api.Call) (any, error) {
 	return answer, nil
 }
 
+// checkNextHops refuses the whole batch for one next hop, where the cloud does so.
+func (v service) checkNextHops(c *api.Call, tables []*cloud.RouteTable) *api.Error {
+	for i, o := range c.Objects("RouteEntries") {
+		bad := v.checkNextHop(tables[i], newEntry{nextHop: o.Str("NextHop"), nextHopType: o.Or("NextHopType", "Instance")})
+		if bad != nil && c.Holds("vpc.batch-in-part") && v.RouteBatchesWhole {
+			return bad
+		}
+	}
+	return nil
+}
+
+// busyItem is the code of an item whose entry is in transition, unless a fault rule has another one.
+func busyItem(c *api.Call) string {
+	switch {
+	case c.ItemCode != "":
+		return c.ItemCode
+	case !c.Holds("vpc.batch-busy"):
+		return "IncorrectRouteEntryStatus"
+	}
+	return itemBusy
+}
+
 // createItemCode translates the code of a single call into that of a batch item. Only the duplicate's is known from a
 // source; the others keep the single call's.
-func createItemCode(code string) string {
-	if code == "InvalidCIDRBlock.Duplicate" {
+func createItemCode(c *api.Call, code string) string {
+	if code == "InvalidCIDRBlock.Duplicate" && c.Holds("vpc.batch-duplicate") {
 		return itemDuplicate
 	}
 	return code
@@ -166,13 +187,15 @@ func (v service) deleteEntries(c *api.Call) (any, error) {
 		e, ok := findBatchEntry(tables[i], o)
 		switch {
 		case i < c.FailItems:
-			answer.fail(o, cloud.OrDefault(c.ItemCode, itemBusy), "Injected by a fault rule.")
-		case !ok:
+			answer.fail(o, busyItem(c), "Injected by a fault rule.")
+		case !ok && c.Holds("vpc.batch-missing"):
 			answer.fail(o, itemMissing, "The route entry does not exist.")
+		case !ok:
+			answer.fail(o, "InvalidRouteEntry.NotFound", "The route entry does not exist.")
 		case e.System:
 			answer.fail(o, "OperationDenied", "A system route entry cannot be deleted.")
 		case !e.Phase.Settled(c.Now):
-			answer.fail(o, itemBusy, "The route entry is in transition.")
+			answer.fail(o, busyItem(c), "The route entry is in transition.")
 		default:
 			v.BeginDelete(tables[i], e, c.Now)
 			answer.SuccessCount++

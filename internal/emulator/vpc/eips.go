@@ -119,7 +119,11 @@ func (v service) associateEIP(c *api.Call) (any, error) {
 			return nil, api.BadRequest("InvalidAssociation.Duplicated", "The instance %s has an address already.", id)
 		}
 		e.InstanceID, e.InstanceType, e.PrivateIP = id, kind, c.Str("PrivateIpAddress")
-		e.Phase = v.Begin(cloud.Associating, cloud.InUse, c.Now)
+		end := cloud.InUse
+		if !c.Holds("vpc.eip-states") {
+			end = "Bound"
+		}
+		e.Phase = v.Begin(cloud.Associating, end, c.Now)
 		return nil, nil //nolint:nilnil // an answer of the request id alone
 	})
 }

@@ -76,7 +76,7 @@ func unsettled(t *cloud.RouteTable) *api.Error {
 
 // addEntry checks and creates one entry. The error is that of a single call; batches translate it.
 func (v service) addEntry(t *cloud.RouteTable, n newEntry, c *api.Call) (*cloud.RouteEntry, *api.Error) {
-	prefix, bad := v.checkCIDR(t, n)
+	prefix, bad := v.checkCIDR(t, n, c)
 	if bad != nil {
 		return nil, bad
 	}
@@ -89,16 +89,20 @@ func (v service) addEntry(t *cloud.RouteTable, n newEntry, c *api.Call) (*cloud.
 	if bad := v.checkNextHop(t, n); bad != nil {
 		return nil, bad
 	}
+	end := cloud.Available
+	if !c.Holds("vpc.entry-available") {
+		end = created
+	}
 	e := &cloud.RouteEntry{
 		Object: v.NewObject("rte"), Name: n.name, Description: n.description, CIDR: prefix,
-		NextHopID: n.nextHop, NextHopType: n.nextHopType, Phase: v.Begin(cloud.Pending, cloud.Available, c.Now),
+		NextHopID: n.nextHop, NextHopType: n.nextHopType, Phase: v.Begin(cloud.Pending, end, c.Now),
 	}
 	t.AddEntry(e)
 	return e, nil
 }
 
 // checkCIDR refuses destinations that are malformed, the cloud's own, or in conflict with a vSwitch.
-func (v service) checkCIDR(t *cloud.RouteTable, n newEntry) (netip.Prefix, *api.Error) {
+func (v service) checkCIDR(t *cloud.RouteTable, n newEntry, c *api.Call) (netip.Prefix, *api.Error) {
 	prefix, err := netip.ParsePrefix(n.cidr)
 	if err != nil || prefix != prefix.Masked() || prefix.Addr().Is4In6() {
 		return prefix, malformed(n.cidr)
@@ -106,11 +110,12 @@ func (v service) checkCIDR(t *cloud.RouteTable, n newEntry) (netip.Prefix, *api.
 	if bad := v.checkFamily(t, n, prefix); bad != nil {
 		return prefix, bad
 	}
-	if prefix.Bits() > 0 && prefix.Overlaps(shared) {
+	if prefix.Bits() > 0 && prefix.Overlaps(shared) && c.Holds("vpc.shared-range") {
 		return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s lies in %s.", prefix, shared)
 	}
 	for _, s := range v.VSwitchesOf(t.VPCID) {
-		if prefix.Bits() > 0 && (prefix.Overlaps(s.Prefix) || s.IPv6.IsValid() && prefix.Overlaps(s.IPv6)) {
+		overlaps := prefix.Bits() > 0 && (prefix.Overlaps(s.Prefix) || s.IPv6.IsValid() && prefix.Overlaps(s.IPv6))
+		if overlaps && c.Holds("vpc.vswitch-range") {
 			return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s overlaps with a range of vSwitch %s.", prefix, s.ID)
 		}
 	}
@@ -134,6 +139,9 @@ func (v service) checkFamily(t *cloud.RouteTable, n newEntry, prefix netip.Prefi
 func malformed(cidr string) *api.Error {
 	return api.BadRequest("InvalidCidrBlock.Malformed", "%q is not a CIDR block.", cidr)
 }
+
+// created is the state that the prose of the pages has for what their fields call Available.
+const created = "Created"
 
 func (v service) checkNextHop(t *cloud.RouteTable, n newEntry) *api.Error {
 	missing := api.NotFound("InvalidNextHopId.NotFound", "The specified next hop %q does not exist.", n.nextHop)

@@ -81,11 +81,11 @@ func (v service) describeEntries(c *api.Call) (any, error) {
 		return nil, err
 	}
 	version := strings.ToLower(c.Str("IpVersion"))
-	if version == "" && v.RouteListsIPv4 {
-		version = ipv4
+	if most := published.RouteEntryPage; c.Int("MaxResult", 0) > most && !c.Holds("vpc.page-500") {
+		return nil, api.Invalid("MaxResult", "at most %d", most)
 	}
 	all := t.Entries.Select(func(e *cloud.RouteEntry) bool {
-		return entryMatches(c, e, wanted) && (version == "" || version == strings.ToLower(ipVersion(e)))
+		return entryMatches(c, e, wanted) && v.listed(c, e, version) && !v.lostHop(c, e)
 	})
 	items, next, pageErr := api.TokenPage(c, all, c.Int("MaxResult", defaultPage), cloud.Seq)
 	if pageErr != nil {
@@ -104,6 +104,26 @@ func (v service) describeEntries(c *api.Call) (any, error) {
 }
 
 // wantedCIDRs reads the two destination filters; nil means all.
+// published are the limits of the vendor's pages; clients in production exceed some of them.
+var published = cloud.Published()
+
+// listed reports whether a list that names an IP version, or none, has an entry.
+func (v service) listed(c *api.Call, e *cloud.RouteEntry, version string) bool {
+	if version != "" {
+		return version == strings.ToLower(ipVersion(e))
+	}
+	return !e.CIDR.Addr().Is6() || c.Holds("vpc.lists-both-versions") && !v.RouteListsIPv4
+}
+
+// lostHop reports whether an entry is gone because its instance is released, which no document says.
+func (v service) lostHop(c *api.Call, e *cloud.RouteEntry) bool {
+	if e.System || e.Learned != "" || e.NextHopType != "Instance" {
+		return false
+	}
+	_, exists := v.Instances.Get(e.NextHopID)
+	return !exists && !c.Holds("vpc.released-hop-stays")
+}
+
 func wantedCIDRs(c *api.Call) (map[netip.Prefix]bool, error) {
 	list := c.List("DestCidrBlockList")
 	if c.Has("DestinationCidrBlock") {

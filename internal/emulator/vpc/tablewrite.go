@@ -33,9 +33,13 @@ func (v service) createTable(c *api.Call) (any, error) {
 		if custom >= v.Limits.RouteTablesPerVPC {
 			return nil, api.BadRequest("QuotaExceeded.RouteTable", "The VPC has %d custom route tables, which is its quota.", custom)
 		}
+		end := cloud.Available
+		if !c.Holds("vpc.table-available") {
+			end = created
+		}
 		t := &cloud.RouteTable{
 			Object: v.NewObject("vtb"), Name: c.Str("RouteTableName"), Description: c.Str("Description"), VPCID: n.ID, RouterID: n.RouterID,
-			Type: "Custom", AssociateType: c.Or("AssociateType", "VSwitch"), Phase: v.Begin(cloud.Pending, cloud.Available, c.Now),
+			Type: "Custom", AssociateType: c.Or("AssociateType", "VSwitch"), Phase: v.Begin(cloud.Pending, end, c.Now),
 		}
 		t.Tags = t.Tags.With(cloud.TagsIn(c))
 		v.AddBuiltIn(t, n)

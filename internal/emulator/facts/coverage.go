@@ -1,0 +1,92 @@
+package facts
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Met is what one test met: a line of the files that make facts merges.
+type Met struct {
+	Package string   `json:"package"`
+	Test    string   `json:"test"`
+	Facts   []string `json:"facts"`
+}
+
+// Coverage holds the tests that met each fact, by fact and package.
+type Coverage map[string]map[string][]string
+
+// perPackage is how many tests of a package are named for one fact; more would make a long file that changes with every test.
+const perPackage = 3
+
+// Merge reads what tests have written into a directory.
+func Merge(dir string) (Coverage, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		return nil, fmt.Errorf("find what tests met: %w", err)
+	}
+	all := map[string]map[string]map[string]bool{}
+	for _, path := range files {
+		if err := read(path, all); err != nil {
+			return nil, err
+		}
+	}
+	c := Coverage{}
+	for fact, packages := range all {
+		c[fact] = map[string][]string{}
+		for name, tests := range packages {
+			sorted := slices.Sorted(maps.Keys(tests))
+			c[fact][name] = sorted[:min(len(sorted), perPackage)]
+		}
+	}
+	return c, nil
+}
+
+func read(path string, all map[string]map[string]map[string]bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read what tests met: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewReader(f)
+	for {
+		text, err := lines.ReadBytes('\n')
+		if err == io.EOF { //nolint:errorlint // bufio returns it as it is
+			return nil
+		}
+		var m Met
+		if err == nil {
+			err = json.Unmarshal(text, &m)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
+		}
+		for _, fact := range m.Facts {
+			if all[fact] == nil {
+				all[fact] = map[string]map[string]bool{}
+			}
+			if all[fact][m.Package] == nil {
+				all[fact][m.Package] = map[string]bool{}
+			}
+			all[fact][m.Package][m.Test] = true
+		}
+	}
+}
+
+// ReadCoverage reads a merged file.
+func ReadCoverage(path string) (Coverage, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the coverage of facts: %w", err)
+	}
+	var c Coverage
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, fmt.Errorf("read the coverage of facts: %w", err)
+	}
+	return c, nil
+}

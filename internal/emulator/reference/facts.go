@@ -1,0 +1,128 @@
+package reference
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
+)
+
+// Dependents are who depends on facts: tests, by fact and package, and files of the product, by fact.
+type Dependents struct {
+	Tests facts.Coverage
+	Code  map[string][]string
+	// Measured are the facts that recordings of real accounts confirm, with date and region.
+	Measured map[string]string
+}
+
+// Facts writes the tables of facts: how many there are, then each by its state. answers are those about the fields of answers.
+func Facts(w io.Writer, all, answers []facts.Fact, d Dependents) error {
+	b := &strings.Builder{}
+	byState := map[facts.State][]facts.Fact{}
+	for _, f := range all {
+		if where, ok := d.Measured[f.ID]; ok {
+			f.Source = facts.Source{State: facts.Measured, Where: where}
+		}
+		byState[f.Source.State] = append(byState[f.Source.State], f)
+	}
+	counts(b, byState, answers)
+	for _, state := range facts.States() {
+		if len(byState[state]) > 0 {
+			section(b, state, byState[state], d)
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the facts: %w", err)
+	}
+	return nil
+}
+
+// counts writes how many facts of each product are in each state.
+func counts(b *strings.Builder, byState map[facts.State][]facts.Fact, answers []facts.Fact) {
+	products := map[string]bool{}
+	for _, all := range byState {
+		for _, f := range all {
+			products[f.Product] = true
+		}
+	}
+	b.WriteString("| product |")
+	for _, state := range facts.States() {
+		fmt.Fprintf(b, " %s |", state)
+	}
+	b.WriteString(" answers |\n| --- |" + strings.Repeat(" --- |", len(facts.States())+1) + "\n")
+	for _, product := range append(slices.Sorted(maps.Keys(products)), "") {
+		number := func(all []facts.Fact) int {
+			return len(slices.DeleteFunc(slices.Clone(all), func(f facts.Fact) bool { return product != "" && f.Product != product }))
+		}
+		name := product
+		if name == "" {
+			name = "**all**"
+		}
+		fmt.Fprintf(b, "| %s |", name)
+		for _, state := range facts.States() {
+			fmt.Fprintf(b, " %d |", number(byState[state]))
+		}
+		fmt.Fprintf(b, " %d |\n", number(answers))
+	}
+}
+
+var headings = map[facts.State]string{
+	facts.Measured: "Measured", facts.Documented: "Documented", facts.FromCode: "From code", facts.Assumed: "Assumed",
+}
+
+func section(b *strings.Builder, state facts.State, all []facts.Fact, d Dependents) {
+	fmt.Fprintf(b, "\n### %s\n\n| fact | how the cloud behaves | source | checked by | depends on it |\n| --- | --- | --- | --- | --- |\n", headings[state])
+	for i := range all {
+		f := &all[i]
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.ID, statement(f), source(f.Source), check(f), dependents(f.ID, d))
+	}
+}
+
+func statement(f *facts.Fact) string {
+	if f.Code == "" {
+		return f.Statement
+	}
+	return fmt.Sprintf("%d `%s`: %s", f.Status, f.Code, f.Statement)
+}
+
+func source(s facts.Source) string {
+	switch {
+	case strings.Contains(s.Where, "https://"):
+		text, url, _ := strings.Cut(s.Where, "https://")
+		if text = strings.TrimSuffix(text, ", "); text == "" {
+			text = "page"
+		}
+		return "[" + text + "](https://" + url + ")"
+	case s.Where == "":
+		return "none"
+	case strings.HasPrefix(s.Where, "github.com/"):
+		return "`" + s.Where + "`"
+	}
+	return s.Where
+}
+
+func check(f *facts.Fact) string {
+	if f.Check == facts.Calls {
+		return "calls"
+	}
+	return string(f.Check)
+}
+
+// own are packages that test the emulator itself.
+const own = "internal/emulator"
+
+func dependents(id string, d Dependents) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(d.Tests[id])) {
+		if tests := d.Tests[id][name]; !strings.HasPrefix(name, own) {
+			parts = append(parts, fmt.Sprintf("%s (%s)", name, strings.Join(tests, ", ")))
+		}
+	}
+	if code := d.Code[id]; len(code) > 0 {
+		parts = append(parts, strings.Join(code, ", "))
+	}
+	return strings.Join(parts, "; ")
+}

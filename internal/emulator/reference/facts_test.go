@@ -1,0 +1,275 @@
+package reference_test
+
+import (
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/conformance"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/reference"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
+)
+
+const (
+	root         = "../../.."
+	factsPage    = root + "/docs/reference/emulator-facts.md"
+	coverageFile = "../facts/coverage.json"
+	recordings   = "../recordings"
+)
+
+// merge is a directory that tests wrote the facts into that they met; make facts sets it.
+var merge = flag.String("merge", "", "write the coverage of facts anew, from this directory")
+
+// TestCoverageIsFresh: the tests that are said to meet facts exist, and so do the facts.
+func TestCoverageIsFresh(t *testing.T) {
+	t.Parallel()
+	if *merge != "" {
+		c, err := facts.Merge(*merge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := json.MarshalIndent(c, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Fresh(t, coverageFile, string(data)+"\n")
+	}
+	coverage, err := facts.ReadCoverage(coverageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]map[string]bool{}
+	for id, packages := range coverage {
+		if _, ok := facts.Get(id); !ok {
+			t.Errorf("%s: no such fact; run make facts", id)
+		}
+		for name, named := range packages {
+			if tests[name] == nil {
+				tests[name] = testsOf(t, filepath.Join(root, name))
+			}
+			for _, test := range named {
+				if !tests[name][test] {
+					t.Errorf("%s: %s has no test %s; run make facts", id, name, test)
+				}
+			}
+		}
+	}
+	for _, f := range facts.All() {
+		if f.Flippable() && len(coverage[f.ID]) == 0 {
+			t.Errorf("no test meets %s; run make facts", f.ID)
+		}
+	}
+}
+
+// testsOf are the names of the tests, fuzz targets and benchmarks of a package.
+func testsOf(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		for _, d := range parsed(t, path).Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				found[f.Name.Name] = true
+			}
+		}
+	}
+	return found
+}
+
+func parsed(t *testing.T, path string) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestFactsPageIsFresh(t *testing.T) {
+	t.Parallel()
+	have, err := os.ReadFile(factsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coverage, err := facts.ReadCoverage(coverageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured, err := conformance.Measured(recordings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	d := reference.Dependents{Tests: coverage, Code: codeOf(t, facts.All()), Measured: measured}
+	if err := reference.Facts(&text, facts.All(), answers(t), d); err != nil {
+		t.Fatal(err)
+	}
+	want, err := reference.Replace(string(have), "facts", text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Fresh(t, factsPage, want)
+}
+
+// answers are the facts about what actions answer.
+func answers(t *testing.T) []facts.Fact {
+	t.Helper()
+	e, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var all []facts.Fact
+	for _, p := range e.Actions().Products() {
+		for _, a := range p.Actions {
+			all = append(all, facts.Answer(p.Name, a.Name))
+		}
+	}
+	return all
+}
+
+// codeOf finds the files of the product that name the code of a fact, or, where it has none, one of its actions.
+func codeOf(t *testing.T, all []facts.Fact) map[string][]string {
+	t.Helper()
+	files := map[string]map[string]bool{}
+	literals(t, filepath.Join(root, "pkg"), func(path, text string) {
+		text = strings.ToLower(text)
+		if files[text] == nil {
+			files[text] = map[string]bool{}
+		}
+		files[text][strings.TrimPrefix(filepath.ToSlash(path), root+"/")] = true
+	})
+	code := map[string][]string{}
+	for _, f := range all {
+		names := f.Actions
+		if f.Code != "" {
+			names = []string{f.Code}
+		}
+		found := map[string]bool{}
+		for _, name := range names {
+			maps.Copy(found, files[strings.ToLower(name)])
+		}
+		code[f.ID] = slices.Sorted(maps.Keys(found))
+	}
+	return code
+}
+
+// literals visits the text literals of all files below a directory that are no tests.
+func literals(t *testing.T, dir string, visit func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		ast.Inspect(parsed(t, path), func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				if text, err := strconv.Unquote(l.Value); err == nil {
+					visit(path, text)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRefusalsAreFacts: whatever the code of the emulator refuses is a fact with that code and status.
+func TestRefusalsAreFacts(t *testing.T) {
+	t.Parallel()
+	statuses := map[string]int{"BadRequest": 400, "NotFound": 404, "Forbidden": 403}
+	for _, dir := range []string{"slb", "nlb", "vpc", "ecs", "sts", "rpc", "limits"} {
+		files, err := filepath.Glob("../" + dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			ast.Inspect(parsed(t, path), func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || len(call.Args) == 0 {
+					return true
+				}
+				function, ok := call.Fun.(*ast.SelectorExpr)
+				if !ok || statuses[function.Sel.Name] == 0 {
+					return true
+				}
+				literal, ok := call.Args[0].(*ast.BasicLit)
+				if !ok {
+					return true
+				}
+				code, err := strconv.Unquote(literal.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if facts.OfRefusal(dir, code, statuses[function.Sel.Name]) == nil {
+					t.Errorf("%s refuses with %d %s, which is no fact", path, statuses[function.Sel.Name], code)
+				}
+				return true
+			})
+		}
+	}
+}
+
+// TestHeldFactsExist: the facts that actions ask for are in the tables.
+func TestHeldFactsExist(t *testing.T) {
+	t.Parallel()
+	held := map[string]bool{}
+	files, err := filepath.Glob("../*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(files, gateway...) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		ast.Inspect(parsed(t, path), func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			function, ok := call.Fun.(*ast.SelectorExpr)
+			literal, isText := call.Args[len(call.Args)-1].(*ast.BasicLit)
+			if !ok || !isText || function.Sel.Name != "Holds" && function.Sel.Name != "holds" {
+				return true
+			}
+			id, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held[id] = true
+			if _, ok := facts.Get(id); !ok {
+				t.Errorf("%s asks for %s, which is no fact", path, id)
+			}
+			return true
+		})
+	}
+	for _, f := range facts.All() {
+		if f.Code == "" && f.Flippable() && !held[f.ID] {
+			t.Errorf("no action asks whether %s holds", f.ID)
+		}
+	}
+}
