@@ -39,13 +39,29 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
+	return newFleetIn(t, cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}, config.Config{Quotas: roomy()})
+}
+
+// newFleetIn makes a fleet in a cloud with quotas, whose manager has settings.
+func newFleetIn(t *testing.T, quotas cloud.Limits, settings config.Config) *fleet {
+	t.Helper()
 	cfg := cloud.DefaultConfig()
-	cfg.Quotas = cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000}
+	cfg.Quotas = quotas
+	settings.ClusterID, settings.VPCID, settings.VSwitchIDs = testCluster, "vpc-emulator", []string{"vsw-a"}
 	e := emulatortest.New(t, emulator.Options{Config: cfg, RateLimits: emulator.RateLimitsPublished})
 	w := &world{
 		t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{},
-		config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}, Quotas: roomy()},
+		config: settings,
 	}
+	f := &fleet{world: w}
+	f.start()
+	return f
+}
+
+// start starts a controller that remembers nothing.
+func (f *fleet) start() {
+	f.t.Helper()
+	w := f.world
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	opts := w.options()
 	opts.Recorder = &record.FakeRecorder{} // nobody reads that many events
@@ -53,16 +69,16 @@ func newFleet(t *testing.T) *fleet {
 	w.Reconciler = service.NewReconciler(opts)
 	controller, err := service.NewController(opts, w.Reconciler)
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	f := &fleet{world: w, controller: controller, cancel: cancel, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(f.t.Context())
+	done := make(chan struct{})
+	f.controller, f.cancel, f.done = controller, cancel, done
 	w.factory.Start(ctx.Done())
 	go func() {
-		defer close(f.done)
+		defer close(done)
 		controller.Run(ctx)
 	}()
-	return f
 }
 
 func (f *fleet) stop() {

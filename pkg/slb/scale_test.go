@@ -1,0 +1,210 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+)
+
+// The scale of 5,000 nodes and 2,000 Services under published quotas, with everything that counts in the same proportion.
+const (
+	scaleNodes, scaleServices, scaleZones = 300, 120, 3
+	scaleBackends, scaleAttachments       = 20, 10
+	// scaleEvents is how many nodes leave, and join, one after the other.
+	scaleEvents = 6
+)
+
+// scaleTest is a fleet larger than its quotas.
+type scaleTest struct {
+	*fleet
+	next int
+}
+
+func newScaleTest(t *testing.T, subset backend.Subset) *scaleTest {
+	t.Helper()
+	s := &scaleTest{fleet: newFleetIn(t,
+		cloud.Limits{LoadBalancers: 10_000, BackendsPerLB: scaleBackends, LBsPerInstance: scaleAttachments},
+		config.Config{BackendSubset: subset, Quotas: smallQuotas(scaleBackends, scaleAttachments)})}
+	for range scaleNodes {
+		s.join()
+	}
+	for i := range scaleServices {
+		s.put(testService(fmt.Sprintf("s%03d", i), 80))
+		synctest.Wait() // the fake API server's watches hold no more than a hundred events
+	}
+	s.rest()
+	return s
+}
+
+func (s *scaleTest) join() {
+	s.t.Helper()
+	name := fmt.Sprintf("n%04d", s.next)
+	s.createFleetNode(name)
+	s.change(name, func(node *corev1.Node) {
+		node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("zone-%d", s.next%scaleZones)
+	})
+	s.next++
+	synctest.Wait()
+}
+
+func (s *scaleTest) change(name string, change func(*corev1.Node)) {
+	s.t.Helper()
+	node := testkit.Must(s.kube.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{}))(s.t)
+	change(node)
+	testkit.Must(s.kube.CoreV1().Nodes().Update(s.t.Context(), node, metav1.UpdateOptions{}))(s.t)
+}
+
+// holders returns the instances behind each CLB, and how many CLBs each instance is behind.
+func (s *scaleTest) holders() (map[string][]string, map[string]int) {
+	s.t.Helper()
+	behind, loads := map[string][]string{}, map[string]int{}
+	for name, lb := range s.state() {
+		for _, servers := range lb.Groups {
+			for _, server := range servers {
+				id, _, _ := strings.Cut(strings.Fields(server)[1], ":")
+				behind[name] = append(behind[name], id)
+				loads[id]++
+			}
+		}
+	}
+	return behind, loads
+}
+
+// written counts the writes since the last time. None may be refused.
+func (s *scaleTest) written() int {
+	s.t.Helper()
+	calls := s.calls()
+	if found := refused(calls); len(found) > 0 {
+		s.t.Errorf("%d calls were refused, %v for example", len(found), found[0])
+	}
+	return len(emulatortest.Writes(calls))
+}
+
+// balanced checks what must hold of all Services.
+func (s *scaleTest) balanced(most int) {
+	s.t.Helper()
+	behind, loads := s.holders()
+	if len(behind) != scaleServices {
+		s.t.Errorf("%d Services have backends, want %d", len(behind), scaleServices)
+	}
+	total := 0
+	for name, ids := range behind {
+		if total += len(ids); len(ids) > most {
+			s.t.Errorf("%s has %d backends, want %d at most", name, len(ids), most)
+		}
+	}
+	mean := float64(total) / scaleNodes
+	for id, n := range loads {
+		if n > scaleAttachments || float64(n) > max(1.3*mean, mean+1) {
+			s.t.Errorf("%s is behind %d CLBs, the mean is %.1f and the quota %d", id, n, mean, scaleAttachments)
+		}
+	}
+}
+
+// events has nodes leave and join, and returns the writes.
+func (s *scaleTest) events() (left, joined int) {
+	s.t.Helper()
+	s.written()
+	for i := range scaleEvents {
+		testkit.Check(s.t, s.kube.CoreV1().Nodes().Delete(s.t.Context(), fmt.Sprintf("n%04d", i*7), metav1.DeleteOptions{}))
+		s.rest()
+		left += s.written()
+		s.join()
+		s.rest()
+		joined += s.written()
+	}
+	return left, joined
+}
+
+// TestScale: with far more nodes and Services than the quotas have room for, every Service is served and nothing is refused; a node event writes to the
+// Services that have the node, and a restart to none.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		subset backend.Subset
+		most   int
+	}{{backend.SubsetAuto, scaleBackends}, {3, 3}} {
+		t.Run(test.subset.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newScaleTest(t, test.subset)
+				defer func() { s.stop() }()
+				s.written()
+				s.balanced(test.most)
+				left, joined := s.events()
+				t.Logf("%d nodes that left: %d writes; %d that joined: %d writes", scaleEvents, left, scaleEvents, joined)
+				if goal := scaleEvents * scaleServices * test.most / scaleNodes; left > goal+scaleEvents || joined > goal+scaleEvents {
+					t.Errorf("%d and %d writes for %d nodes that left and joined, want about %d at most", left, joined, scaleEvents, goal)
+				}
+				s.balanced(test.most)
+				s.stop()
+				s.start()
+				s.rest()
+				if writes := s.written(); writes > 0 {
+					t.Errorf("a restart wrote %d times", writes)
+				}
+			})
+		})
+	}
+}
+
+// TestZoneDies: the dead nodes of a zone leave every Service in the time that the writes need, and no Service is without a living one once it was written to.
+func TestZoneDies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newScaleTest(t, backend.SubsetAuto)
+		defer s.stop()
+		s.written()
+		dead := sets.New[string]()
+		died := time.Now()
+		for i := 0; i < scaleNodes; i += scaleZones {
+			name := fmt.Sprintf("n%04d", i)
+			dead.Insert("i-" + name)
+			if i/scaleZones%60 == 59 {
+				synctest.Wait()
+			}
+			s.change(name, func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionFalse })
+		}
+		s.rest()
+		behind, _ := s.holders()
+		for name, ids := range behind {
+			if slices.ContainsFunc(ids, dead.Has) {
+				t.Errorf("%s has dead backends", name)
+			}
+		}
+		if len(behind) != scaleServices {
+			t.Errorf("%d Services have backends, want %d", len(behind), scaleServices)
+		}
+		const remove, replace = "RemoveVServerGroupBackendServers", "ModifyVServerGroupBackendServers"
+		out := slices.DeleteFunc(s.writes(remove, replace), func(call emulator.Call) bool {
+			leaving := call.Parameters["OldBackendServers"] + call.Parameters["BackendServers"]
+			return !slices.ContainsFunc(dead.UnsortedList(), func(id string) bool { return strings.Contains(leaving, `"`+id+`"`) })
+		})
+		removed := 0
+		for _, call := range out {
+			if call.Action == remove {
+				removed++
+			}
+		}
+		// The client spreads the calls of an action over the minutes of its quota.
+		took, least := out[len(out)-1].Time.Sub(died), time.Duration(max(removed, len(out)-removed))*time.Minute/groupQuota
+		t.Logf("%d writes took dead nodes out, %d of them removals, in %s; at the rate of the quota they take %s", len(out), removed, took, least)
+		if float64(took) > 1.1*float64(least) {
+			t.Errorf("%d writes took %s, more than 1.1 times the %s that their quota takes", len(out), took, least)
+		}
+	})
+}
