@@ -29,7 +29,10 @@ const (
 
 const readInstances = "DescribeInstances"
 
-const hiddenPrefix = "hidden-"
+const (
+	hiddenPrefix   = "hidden-"
+	hiddenInstance = "i-hidden"
+)
 
 // badNodes measures nodes that something is wrong with: their instances are not shown, or stopped.
 func (e *env) badNodes(ctx context.Context) ([]Figure, error) {
@@ -41,7 +44,7 @@ func (e *env) badNodes(ctx context.Context) ([]Figure, error) {
 	return append([]Figure{hidden}, stopped...), err
 }
 
-// hidden counts the calls for silent nodes whose instances ECS does not shoe. They wait for their initialisation, so that they are never
+// hidden counts the calls for silent nodes whose instances ECS does not show. They wait for their initialisation, so that they are never
 // deleted.
 func (e *env) hidden(ctx context.Context) (Figure, error) {
 	nodes := make([]corev1.Node, hiddenNodes)
@@ -49,7 +52,7 @@ func (e *env) hidden(ctx context.Context) (Figure, error) {
 		nodes[i] = corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s%d", hiddenPrefix, i)},
 			Spec: corev1.NodeSpec{
-				ProviderID: fmt.Sprintf("%s.i-hidden%d", cluster.Region, i),
+				ProviderID: fmt.Sprintf("%s.%s%d", cluster.Region, hiddenInstance, i),
 				Taints:     []corev1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true", Effect: corev1.TaintEffectNoSchedule}},
 			},
 		}
@@ -69,8 +72,10 @@ func (e *env) hidden(ctx context.Context) (Figure, error) {
 	if err = e.untilNodes(ctx, hiddenNodes, "silent", silent); err != nil {
 		return Figure{}, err
 	}
-	operation := fmt.Sprintf("%d silent nodes whose instances ECS does not show: %s a minute", hiddenNodes, readInstances)
-	calls, _, err := e.perMinute(ctx, operation)
+	operation := fmt.Sprintf("%d silent nodes whose instances ECS does not show: %s for them a minute", hiddenNodes, readInstances)
+	calls, _, err := e.perMinute(ctx, operation, func(call emulator.Call) bool {
+		return call.Action == readInstances && strings.Contains(call.Parameters["InstanceIds"], hiddenInstance)
+	})
 	if err != nil {
 		return Figure{}, err
 	}
@@ -99,21 +104,21 @@ func (e *env) stopped(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	operation := fmt.Sprintf("%d stopped nodes", stoppedNodes)
-	calls, reads, err := e.perMinute(ctx, operation)
+	calls, reads, err := e.perMinute(ctx, operation, func(call emulator.Call) bool { return call.Action == readInstances })
 	return []Figure{
 		atMost(operation+": "+readInstances+" a minute", calls, "calls", stoppedMaxCalls),
 		atMost(operation+": live GETs of Nodes at the API server a minute", reads, "GETs", stoppedMaxReads),
 	}, err
 }
 
-// perMinute counts how often instances are read in the cloud, and single Nodes at the API server, while nothing changes.
-func (e *env) perMinute(ctx context.Context, operation string) (calls, reads float64, err error) {
+// perMinute counts the chosen calls, and how often single Nodes are read at the API server, while nothing changes.
+func (e *env) perMinute(ctx context.Context, operation string, chosen filter) (calls, reads float64, err error) {
 	e.begin()
 	begin := time.Now()
 	if err = e.watch(ctx, badWindow); err != nil {
 		return 0, 0, err
 	}
-	t := count(e.since(everything), func(call emulator.Call) bool { return call.Action == readInstances })
+	t := count(e.since(everything), chosen)
 	n, err := e.nodeReads(begin)
 	if err != nil {
 		return 0, 0, err

@@ -15,8 +15,11 @@ const (
 	manyServiceCount = 500
 	manyServicePorts = 2
 
-	restartMaxReads   = 1100
-	firstChangeWithin = 5 // seconds
+	restartMaxReads = 1100
+	// Seconds within which a new leader serves the first change. It may be behind all other Services, and the API of NLB shows at most twenty
+	// groups a second.
+	firstChangeCLB = 5
+	firstChangeNLB = manyServiceCount*manyServicePorts/20 + 5
 
 	scaleServiceNodes = 500
 	scaleServiceMiB   = 250
@@ -26,7 +29,7 @@ const (
 
 // restartWithServices measures what a new leader does with Services of a product that are all as they should be, and how soon it serves one
 // that is not.
-func restartWithServices(product string) func(context.Context, run) ([]Figure, error) {
+func restartWithServices(product string, firstChangeWithin float64) func(context.Context, run) ([]Figure, error) {
 	return func(ctx context.Context, r run) (figures []Figure, err error) {
 		e, err := newEnv(ctx, r, envOptions{nodes: clbNodes})
 		if err != nil {
@@ -44,13 +47,13 @@ func restartWithServices(product string) func(context.Context, run) ([]Figure, e
 		}
 		figures = append(figures,
 			atMost(operation, float64(t.reads), "reads", restartMaxReads), atMost(operation, float64(t.writes), "writes", 0))
-		change, err := e.firstChange(ctx)
+		change, err := e.firstChange(ctx, firstChangeWithin)
 		return append(figures, change), err
 	}
 }
 
 // firstChange restarts the manager and at the same time changes a Service.
-func (e *env) firstChange(ctx context.Context) (Figure, error) {
+func (e *env) firstChange(ctx context.Context, within float64) (Figure, error) {
 	if err := e.stopManager(ctx); err != nil {
 		return Figure{}, err
 	}
@@ -67,7 +70,7 @@ func (e *env) firstChange(ctx context.Context) (Figure, error) {
 	}
 	served := e.since(writes(ofProduct(e.product)))[0].Time.Sub(e.manager.leading)
 	return atMost(fmt.Sprintf("first change served after becoming leader, %d Services", manyServiceCount),
-		served.Seconds(), "s", firstChangeWithin), nil
+		served.Seconds(), "s", within), nil
 }
 
 // manyServices measures the memory of a manager with many Services of each product and many nodes, right after its start, which is when it has
