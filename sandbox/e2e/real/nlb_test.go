@@ -3,6 +3,7 @@
 package real
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -75,6 +76,9 @@ func TestNLBUnderLoad(t *testing.T) {
 		kubectl(t, "", "uncordon", nodeName(2))
 		respread(t)
 	})
+	t.Run("node released, and a new one", func(t *testing.T) {
+		nodeReleased(t, outside, []string{"http://" + zones[0], "http://" + zones[2]}, func(instances ...int) { serversAre(t, name, instances...) })
+	})
 	t.Run("a zone is taken away and comes back", func(t *testing.T) {
 		var left []string
 		underLoad(zones[:2], func() {
@@ -103,6 +107,28 @@ func TestNLBUnderLoad(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+// containerNLB is [container] behind an NLB in two zones.
+var containerNLB = strings.NewReplacer(
+	"name: container\n  annotations: {", "name: container\n  annotations: {service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps: \""+twoZones+"\", ",
+	"  type: LoadBalancer\n", "  type: LoadBalancer\n  loadBalancerClass: alibabacloud.com/nlb\n",
+).Replace(container)
+
+// TestNLBOfPods puts a pod behind an NLB: its network interface is the backend server, as its node is no instance.
+func TestNLBOfPods(t *testing.T) {
+	manifestOfUsers(t)
+	apply(t, containerNLB)
+	name := nameOf(t, "container")
+	for _, address := range zonesOf(t, name, 2) {
+		if r := answers(t, at(t, vpcClient), "http://"+address); r.Node != "virtual-1" {
+			t.Errorf("%s on node %q answers", r.Name, r.Node)
+		}
+	}
+	_, have, err := stateOf(t.Context(), name)
+	if err != nil || len(have) != 1 || !strings.HasPrefix(have[0], "eni-eci-") {
+		t.Errorf("backend servers are %v, %v, want the network interface", have, err)
+	}
 }
 
 // nameOf waits for the name of a Service's NLB.
@@ -135,7 +161,7 @@ type balancerState struct {
 
 type zoneState struct {
 	ZoneID                string `json:"ZoneId"`
-	LoadBalancerAddresses []struct{ PublicIPv4Address string }
+	LoadBalancerAddresses []struct{ PublicIPv4Address, PrivateIPv4Address string }
 }
 
 func stateOf(ctx context.Context, name string) (lb balancerState, servers []string, err error) {
@@ -183,7 +209,7 @@ func zonesOf(t *testing.T, name string, count int) []string {
 		addresses = nil
 		for _, zone := range lb.ZoneMappings {
 			for _, address := range zone.LoadBalancerAddresses {
-				addresses = append(addresses, address.PublicIPv4Address)
+				addresses = append(addresses, cmp.Or(address.PublicIPv4Address, address.PrivateIPv4Address))
 			}
 		}
 		return ""

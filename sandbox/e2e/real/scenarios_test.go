@@ -150,26 +150,37 @@ func TestUnderLoad(t *testing.T) {
 		respread(t)
 	})
 	t.Run("node released, and a new one", func(t *testing.T) {
-		newcomer := fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-b"}`, nodeName(3))
-		order(t, http.MethodPut, "/_emulator/instances/"+instanceID(3), newcomer)
-		nodeIs(t, nodeName(3), true)
-		// The first two have the label of control-plane nodes, as the manager's DaemonSet wants it: they are backends only as long as there
-		// is no other node.
-		backendsAre(t, vip, 3)
-		kubectl(t, "", "label", "node", nodeName(3), "node-role.kubernetes.io/master=")
-		backendsAre(t, vip, 1, 2, 3)
-		requests := outside.stream(t, url)
-		cut := time.Now()
-		order(t, http.MethodDelete, "/_emulator/instances/"+instanceID(3), "")
-		until(t, "the Node is deleted", func(ctx context.Context) string {
-			if _, err := sandbox.client.CoreV1().Nodes().Get(ctx, nodeName(3), metav1.GetOptions{}); err == nil {
-				return "it exists"
-			}
-			return ""
-		})
-		backendsAre(t, vip, 1, 2)
-		requests.wantNoneAfter(fmt.Sprintf("the release and %s", detection), cut.Add(detection))
+		nodeReleased(t, outside, []string{url}, func(instances ...int) { backendsAre(t, vip, instances...) })
 	})
+}
+
+// nodeReleased lets a node join, which becomes a backend server, and releases its instance under a stream of requests to all URLs.
+func nodeReleased(t *testing.T, from place, urls []string, backendsAre func(instances ...int)) {
+	t.Helper()
+	newcomer := fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-b"}`, nodeName(3))
+	order(t, http.MethodPut, "/_emulator/instances/"+instanceID(3), newcomer)
+	nodeIs(t, nodeName(3), true)
+	// The first two have the label of control-plane nodes, as the manager's DaemonSet wants it: they are backends only as long as there
+	// is no other node.
+	backendsAre(3)
+	kubectl(t, "", "label", "node", nodeName(3), "node-role.kubernetes.io/master=")
+	backendsAre(1, 2, 3)
+	var streams []*stream
+	for _, url := range urls {
+		streams = append(streams, from.stream(t, url))
+	}
+	cut := time.Now()
+	order(t, http.MethodDelete, "/_emulator/instances/"+instanceID(3), "")
+	until(t, "the Node is deleted", func(ctx context.Context) string {
+		if _, err := sandbox.client.CoreV1().Nodes().Get(ctx, nodeName(3), metav1.GetOptions{}); err == nil {
+			return "it exists"
+		}
+		return ""
+	})
+	backendsAre(1, 2)
+	for _, requests := range streams {
+		requests.wantNoneAfter(fmt.Sprintf("the release and %s", detection), cut.Add(detection))
+	}
 }
 
 // respread gives every machine its share of the pods again.
