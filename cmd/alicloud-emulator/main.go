@@ -23,7 +23,11 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	command, args := run, os.Args[1:]
+	if len(args) > 0 && args[0] == "conformance" {
+		command, args = runConformance, args[1:]
+	}
+	err := command(ctx, args, os.Stdout)
 	stop()
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "alicloud-emulator:", err)

@@ -116,6 +116,9 @@ func (o Options) host(product string) string {
 
 // call makes one call, not before its action may be called again.
 func (c *caller) call(ctx context.Context, product, action string, variant Variant, parameters map[string]string) (answer, error) {
+	if err := ctx.Err(); err != nil {
+		return answer{}, err
+	}
 	if c.options.Pace != nil {
 		key := product + " " + action
 		if err := sleep(ctx, time.Until(c.next[key])); err != nil {

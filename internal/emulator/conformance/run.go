@@ -123,7 +123,8 @@ func Run(ctx context.Context, o Options) (Document, error) {
 		if err != nil {
 			failed = append(failed, fmt.Errorf("scenario %s: %w", s.Name, err))
 		}
-		if ctx.Err() != nil {
+		if err := ctx.Err(); err != nil {
+			failed = append(failed, err)
 			break
 		}
 		if o.Log != nil {

@@ -1,0 +1,90 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+)
+
+// ErrUsed means that a VPC is not one made for a run: it is the default one, or has instances.
+var ErrUsed = errors.New("the VPC is in use")
+
+// Setup finds out what the options do not say about the network, and makes the instances and the security group that scenarios need. It
+// refuses a VPC that somebody else uses. Remove with Clean what it made.
+func Setup(ctx context.Context, o Options) (Options, error) {
+	c, err := newCaller(o)
+	if err != nil {
+		return o, err
+	}
+	s := &setup{ctx: ctx, options: o, caller: c, run: &R{options: o}}
+	env := &s.options.Environment
+	for i, id := range env.VSwitches {
+		a := s.call("vpc", "DescribeVSwitchAttributes", P{"VSwitchId": id})
+		env.Zones[i] = text(a, "ZoneId")
+		if vpc := text(a, "VpcId"); s.err == nil && vpc != env.VPC {
+			return o, fmt.Errorf("the vSwitch %s is in the VPC %s, not in %s", id, vpc, env.VPC)
+		}
+	}
+	s.unused()
+	env.RouteTable = text(s.call("vpc", "DescribeRouteTableList", P{"VpcId": env.VPC, "RouteTableType": "System"}), "RouterTableList.RouterTableListType.0.RouteTableId")
+	env.Account = text(s.call("sts", "GetCallerIdentity", nil), "AccountId")
+	env.SecurityGroup = text(s.call("ecs", "CreateSecurityGroup", P{"VpcId": env.VPC, "SecurityGroupName": "conformance"}), "SecurityGroupId")
+	for i := range env.Instances {
+		env.Instances[i] = text(s.call("ecs", "RunInstances", P{
+			"ImageId": env.Image, "InstanceType": env.InstanceType, "VSwitchId": env.VSwitches[0], "SecurityGroupId": env.SecurityGroup, "InstanceName": "conformance",
+		}), "InstanceIdSets.InstanceIdSet.0")
+		s.running(env.Instances[i])
+	}
+	eni := s.call("ecs", "DescribeNetworkInterfaces", P{"InstanceId": env.Instances[0]})
+	env.Interface = text(eni, "NetworkInterfaceSets.NetworkInterfaceSet.0.NetworkInterfaceId")
+	env.Address = text(eni, "NetworkInterfaceSets.NetworkInterfaceSet.0.PrivateIpAddress")
+	return s.options, s.err
+}
+
+// setup makes calls until one fails.
+type setup struct {
+	ctx     context.Context //nolint:containedctx // lives as long as one setup
+	options Options
+	caller  *caller
+	run     *R
+	err     error
+}
+
+func (s *setup) call(product, action string, p P) map[string]any {
+	if s.err != nil {
+		return nil
+	}
+	a, err := s.caller.call(s.ctx, product, action, "", s.run.tagged(product, action, p))
+	switch {
+	case err != nil:
+		s.err = err
+	case a.status/100 != 2:
+		s.err = fmt.Errorf("%s %s %v: %d %s", product, action, maps.Clone(p), a.status, a.code)
+	}
+	return a.body
+}
+
+// unused refuses a VPC that was not made for a run.
+func (s *setup) unused() {
+	if s.options.Admin != nil {
+		return
+	}
+	vpc := s.call("vpc", "DescribeVpcs", P{"VpcId": s.options.Environment.VPC})
+	instances := s.call("ecs", "DescribeInstances", P{"VpcId": s.options.Environment.VPC})
+	if s.err == nil && (at(vpc, "Vpcs.Vpc.0.IsDefault") == true || !equal(at(instances, "TotalCount"), 0)) {
+		s.err = fmt.Errorf("%s: %w: make one for the run", s.options.Environment.VPC, ErrUsed)
+	}
+}
+
+func (s *setup) running(id string) {
+	for range tries {
+		a := s.call("ecs", "DescribeInstances", P{"InstanceIds": fmt.Sprintf("[%q]", id)})
+		if s.err != nil || text(a, "Instances.Instance.0.Status") == "Running" {
+			return
+		}
+		wait := &R{ctx: s.ctx, options: s.options}
+		wait.wait()
+	}
+	s.err = fmt.Errorf("the instance %s does not run", id)
+}
