@@ -260,8 +260,8 @@ func isLogLine(line string) bool {
 	return len(line) > 5 && strings.ContainsRune("IWE", rune(line[0])) && strings.Trim(line[1:5], "0123456789") == ""
 }
 
-// TestAllocateNodeCIDRsIsTold: the flag is accepted, and one line says whose work that is.
-func TestAllocateNodeCIDRsIsTold(t *testing.T) {
+// TestAllocateNodeCIDRsIsReported: the flag is accepted, and one line says whose work that is.
+func TestAllocateNodeCIDRsIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for flag, want := range map[string]int{"--allocate-node-cidrs=true": 1, "--allocate-node-cidrs=false": 0} {

@@ -37,7 +37,7 @@ func TestNeedsPatch(t *testing.T) {
 	}
 }
 
-func TestConflictErrorTellsWhatToDo(t *testing.T) {
+func TestConflictErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	_, err := needsPatch(nodeWithID("k3s://node-1"), testID)
 	for _, part := range []string{"node-1", "spec.providerID", `"k3s://node-1"`, `"cn-hangzhou.i-1"`, "delete the Node"} {

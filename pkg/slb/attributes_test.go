@@ -266,8 +266,8 @@ func TestFullVSwitchIsNotTheEnd(t *testing.T) {
 	}
 }
 
-// TestProxyProtocolSwitchIsTold once, and not as a warning.
-func TestProxyProtocolSwitchIsTold(t *testing.T) {
+// TestProxyProtocolSwitchIsReported once, and not as a warning.
+func TestProxyProtocolSwitchIsReported(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ProxyProtocol, "on") })

@@ -70,7 +70,7 @@ func TestRoutes(t *testing.T) {
 	w.clearFaults()
 	w.untilRouted("routed in both tables", nodeName(1))
 	w.reach(from, to, true)
-	w.conflictIsTold(nodeName(1), conflict)
+	w.conflictIsReported(nodeName(1), conflict)
 
 	w.withoutPodCIDR()
 	w.removedWhileAway(4)
@@ -172,8 +172,8 @@ func (w *world) asPerson(version, action string, more map[string]string) {
 	}
 }
 
-// conflictIsTold expects an event on the node, the foreign entry as it was, and the node routed once the entry is gone.
-func (w *world) conflictIsTold(node string, foreign entry) {
+// conflictIsReported expects an event on the node, the foreign entry as it was, and the node routed once the entry is gone.
+func (w *world) conflictIsReported(node string, foreign entry) {
 	w.Helper()
 	w.until("the conflict has its event", eventDeadline, func(ctx context.Context) string {
 		if !w.hasEvent(ctx, node, "RouteConflict") {

@@ -220,7 +220,7 @@ func TestMachineThatDeletesItsLink(t *testing.T) {
 	w.answers(again, "tcp", one.PrivateIP+":80", "one")
 }
 
-func TestWaitTellsWhatTheKernelRefused(t *testing.T) {
+func TestWaitReportsWhatTheKernelRefused(t *testing.T) {
 	t.Parallel()
 	n := testkit.Must(New(t.Context(), Options{Prefix: "refused"}))(t)
 	e := testkit.Must(emulator.New(emulator.Options{}))(t)

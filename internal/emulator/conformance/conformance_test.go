@@ -90,7 +90,7 @@ func allFacts(e *emulator.Emulator) []facts.Fact {
 	return all
 }
 
-// TestReplayFindsEveryFlippedFact: a recording of a cloud in which one fact is otherwise is told from the emulator, by that fact; a recording
+// TestReplayFindsEveryFlippedFact: a recording of a cloud in which one fact is otherwise differs from the emulator, and the difference names that fact; a recording
 // of the emulator itself is not.
 func TestReplayFindsEveryFlippedFact(t *testing.T) {
 	t.Parallel()

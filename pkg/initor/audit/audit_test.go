@@ -103,7 +103,7 @@ func TestLegitimateNodesAreNotCalledWrong(t *testing.T) {
 	}
 }
 
-func TestVerifyTellsWhoseADoubleIs(t *testing.T) {
+func TestVerifyShowsWhoseADoubleIs(t *testing.T) {
 	t.Parallel()
 	nodes := []*corev1.Node{nodeWith("a", "cn-hangzhou.i-1"), nodeWith("b", "cn-hangzhou.i-1")}
 	other := initor.Finding{ProviderID: node.ProviderID{Region: "cn-hangzhou", InstanceID: "i-2"}}
