@@ -35,7 +35,7 @@ policy() {
 }
 
 restrictions() {
-  render 'Allows public and existing load balancers only in namespaces with the label alicloud-ccm/internet=allowed. Requires Kubernetes 1.30 or later.' \
+  render 'Allows public, existing and preserved load balancers only in namespaces with the label alicloud-ccm/internet=allowed. Requires Kubernetes 1.30 or later.' \
     --kube-version 1.30.0 --set routes.enabled=false --values hack/restrictions.yaml --show-only templates/admission-restrictions.yaml
 }
 

@@ -55,7 +55,7 @@ func ecsSourceOf(config provider.Config, environment provider.Environment) (*ini
 	forClient := endpoints.ForClient("", environment.PlainHTTP)
 	keys, source := provider.Credentials(provider.CredentialsOptions{
 		Environment: environment, Config: config, Metadata: alicloud.NewMetadata(endpoints["metadata"]),
-		Region: config.Region, Endpoints: forClient,
+		Region: config.Region, Endpoints: forClient, SessionName: userAgent,
 	})
 	// Each is optional for the manager, which has other ways to know. This program has none when it gets here: a RAM role's
 	// keys come from the metadata service, too.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -86,6 +87,7 @@ func TestRestrictions(t *testing.T) {
 	s.must("kubectl apply -f deploy/admission-policy.yaml -f deploy/admission-restrictions.yaml")
 	a.judges()
 	a.keepsOldServices()
+	a.leavesNothingBehind()
 	s.must("kubectl delete -f deploy/admission-policy.yaml -f deploy/admission-restrictions.yaml")
 	a.judgesNothing()
 
@@ -141,16 +143,23 @@ func restrictionCases() map[string]restrictionCase {
 	foreign := service()
 	foreign.Spec.LoadBalancerClass = ptr.To("example.com/other")
 	return map[string]restrictionCase{
-		"public by default":           {service(), public},
-		"public":                      {service(annotationPrefix+"loadbalancer-address-type", "Internet"), public},
-		"public by an empty value":    {service(annotationPrefix+"loadbalancer-address-type", "", olderPrefix+"loadbalancer-address-type", "intranet"), public},
-		"newer key wins":              {service(annotationPrefix+"loadbalancer-address-type", "internet", olderPrefix+"loadbalancer-address-type", "intranet"), public},
-		"public NLB":                  {ofNLB(service()), public},
-		"intranet":                    {service(intranet...), ""},
-		"intranet, older key":         {service(olderPrefix+"loadbalancer-address-type", " Intranet "), ""},
-		"NLB with public IPv6":        {ofNLB(service(append(intranet, annotationPrefix+"loadbalancer-ipv6-address-type", "internet")...)), "IPv6 addresses of the type internet"},
-		"existing CLB":                {service(append(intranet, annotationPrefix+"loadbalancer-id", "lb-1")...), annotationPrefix + "loadbalancer-id: not allowed in namespace tenant"},
-		"existing CLB, older key":     {service(append(intranet, olderPrefix+"loadbalancer-id", "lb-1")...), olderPrefix + "loadbalancer-id: not allowed"},
+		"public by default":        {service(), public},
+		"public":                   {service(annotationPrefix+"loadbalancer-address-type", "Internet"), public},
+		"public by an empty value": {service(annotationPrefix+"loadbalancer-address-type", "", olderPrefix+"loadbalancer-address-type", "intranet"), public},
+		"newer key wins":           {service(annotationPrefix+"loadbalancer-address-type", "internet", olderPrefix+"loadbalancer-address-type", "intranet"), public},
+		"public NLB":               {ofNLB(service()), public},
+		"intranet":                 {service(intranet...), ""},
+		"intranet, older key":      {service(olderPrefix+"loadbalancer-address-type", " Intranet "), ""},
+		"NLB with public IPv6":     {ofNLB(service(append(intranet, annotationPrefix+"loadbalancer-ipv6-address-type", "internet")...)), "IPv6 addresses of the type internet"},
+		"existing CLB":             {service(append(intranet, annotationPrefix+"loadbalancer-id", "lb-1")...), annotationPrefix + "loadbalancer-id: not allowed in namespace tenant"},
+		"existing CLB, older key":  {service(append(intranet, olderPrefix+"loadbalancer-id", "lb-1")...), olderPrefix + "loadbalancer-id: not allowed"},
+		"public NLB that claims to be of another class": {
+			ofNLB(service("service.beta.kubernetes.io/class", "other")), public,
+		},
+		"public, and claims to be of another class": {
+			service("service.beta.kubernetes.io/class", "other", annotationPrefix+"loadbalancer-type", "nlb"), public,
+		},
+		"to be preserved":             {service(append(intranet, annotationPrefix+"loadbalancer-preserve-lb-on-delete", "true")...), annotationPrefix + "loadbalancer-preserve-lb-on-delete: not allowed"},
 		"an empty value is no value":  {service(append(intranet, annotationPrefix+"loadbalancer-id", " ")...), ""},
 		"no load balancer":            {clusterIP, ""},
 		"another class":               {foreign, ""},
@@ -191,6 +200,55 @@ func (a asker) keepsOldServices() {
 	}
 	if err := change("foreign", func(svc *corev1.Service) { svc.Annotations = nil }); !apierrors.IsForbidden(err) {
 		a.Errorf("a Service of another controller may become public: %v", err)
+	}
+}
+
+// leavesNothingBehind: the administrator of a namespace that may keep no load balancers cannot do so in other ways either: by removing the
+// finalizer, or by setting the annotation together with what ends the load balancer, or after that.
+func (a asker) leavesNothingBehind() {
+	a.Helper()
+	a.must("kubectl --namespace tenant create rolebinding tenant --clusterrole=admin --user=tenant")
+	config := rest.CopyConfig(a.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "tenant"}
+	tenant, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		a.Fatal(err)
+	}
+	held := service(annotationPrefix+"loadbalancer-address-type", "intranet")
+	held.Name, held.Finalizers = "held", []string{"service.k8s.alibaba/resources"}
+	if _, err := a.client.CoreV1().Services("tenant").Create(a.Context(), held, metav1.CreateOptions{}); err != nil {
+		a.Fatal(err)
+	}
+	patch := func(client kubernetes.Interface, patch string) error {
+		_, err := client.CoreV1().Services("tenant").Patch(a.Context(), "held", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	}
+	const released, preserved = "the finalizer of the manager may not be removed", "loadbalancer-preserve-lb-on-delete: not allowed"
+	const preserve = `"metadata": {"annotations": {"` + annotationPrefix + `loadbalancer-preserve-lb-on-delete": "true"}}`
+	a.until("the tenant has its role", func(context.Context) string { return text(patch(tenant, `{"metadata": {"labels": {"a": "b"}}}`)) })
+	refuses := func(what, change, want string) {
+		a.Helper()
+		if err := patch(tenant, change); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+			a.Errorf("%s: %v, want a refusal that says %q", what, err, want)
+		}
+	}
+	refuses("no finalizer", `{"metadata": {"finalizers": null}}`, released)
+	refuses("no finalizer and another type", `{"metadata": {"finalizers": null}, "spec": {"type": "ClusterIP"}}`, released)
+	refuses("preserved and another type", `{"spec": {"type": "ClusterIP"}, `+preserve+`}`, preserved)
+	refuses("preserved and another class", `{"metadata": {"annotations": {"service.beta.kubernetes.io/class": "other", "`+annotationPrefix+`loadbalancer-preserve-lb-on-delete": "true"}}}`, preserved)
+	if err := patch(tenant, `{"spec": {"type": "ClusterIP"}, "metadata": {"annotations": null}}`); err != nil {
+		a.Errorf("another type: %v", err)
+	}
+	refuses("public by way of another type", `{"spec": {"type": "LoadBalancer"}}`, "address type internet")
+	if err := tenant.CoreV1().Services("tenant").Delete(a.Context(), "held", metav1.DeleteOptions{}); err != nil {
+		a.Fatal(err)
+	}
+	refuses("preserved while it is deleted", `{`+preserve+`}`, preserved)
+	if err := patch(tenant, `{"metadata": {"labels": {"a": "c"}}}`); err != nil {
+		a.Errorf("a label while it is deleted: %v", err)
+	}
+	if err := patch(a.client, `{"metadata": {"finalizers": null}}`); err != nil {
+		a.Errorf("the administrator of the cluster cannot remove the finalizer: %v", err)
 	}
 }
 

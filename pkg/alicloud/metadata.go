@@ -55,7 +55,11 @@ func NewMetadata(endpoint string) *Metadata {
 	transport := &http.Transport{Proxy: nil, DisableKeepAlives: true}
 	return &Metadata{
 		endpoint: strings.TrimSuffix(endpoint, "/"),
-		client:   &http.Client{Timeout: metadataTimeout, Transport: transport},
+		client: &http.Client{
+			Timeout: metadataTimeout, Transport: transport,
+			// The service never redirects. Following one would send the token elsewhere, and take keys and identity from there.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -67,6 +68,25 @@ func TestMetadataFailures(t *testing.T) {
 	}
 	if _, err := m.RoleCredentials(t.Context()); !errors.Is(err, ErrNoRole) {
 		t.Errorf("no role: %v, want ErrNoRole", err)
+	}
+}
+
+// TestMetadataFollowsNoRedirect: whatever answers in place of the service sends nobody elsewhere, neither with the token nor for keys.
+func TestMetadataFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		elsewhere.Add(1)
+		_, _ = io.WriteString(w, "i-of-somebody-else")
+	}))
+	t.Cleanup(other.Close)
+	redirecting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(redirecting.Close)
+	id, err := NewMetadata(redirecting.URL).InstanceID(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "HTTP status 307") || elsewhere.Load() != 0 {
+		t.Errorf("instance id %q, error %v, %d requests elsewhere; want an error that names the status, and none", id, err, elsewhere.Load())
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
@@ -34,33 +33,47 @@ func (n *nlb) refusedByPolicy(svc *corev1.Service, lb *alicloud.NLB) string {
 // leadsToAPIServer says that the load balancer is in front of the API servers, as its addresses, the port of a listener or the backend
 // servers show; "" if it is not. A Service that was on it before keeps what it has there, unless it uses the port of the API server.
 func (n *nlb) leadsToAPIServer(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
-	server, was := n.config.APIServer(), wasOn(svc, lb)
-	if at := slices.IndexFunc(addressesOf(lb), server.HasAddress); at >= 0 && !was {
-		return "is that of the API server (" + addressesOf(lb)[at] + "): a mistake on it would cut off the whole cluster", nil
-	}
-	if server.Port == 0 {
+	server := n.config.APIServer()
+	at := slices.IndexFunc(addressesOf(lb), server.HasAddress)
+	if at < 0 && server.Port == 0 {
 		return "", nil // nothing is known that its listeners would show
 	}
 	listeners, err := n.api.ListNLBListeners(ctx, []string{lb.ID})
 	if err != nil {
 		return "", fmt.Errorf("read the listeners of NLB %s: %w", lb.ID, err)
 	}
+	was := n.wasOn(svc, lb, listeners)
+	if at >= 0 && !was {
+		return "is that of the API server (" + addressesOf(lb)[at] + "): a mistake on it would cut off the whole cluster", nil
+	}
+	port, err := n.apiServerPort(ctx, svc, listeners, was)
+	if err != nil || port == 0 {
+		return "", err
+	}
+	return fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", port), nil
+}
+
+// apiServerPort returns the port of a listener that leads to an API server, 0 for none. For a Service that was on the load balancer before, only
+// its own ports count.
+func (n *nlb) apiServerPort(ctx context.Context, svc *corev1.Service, listeners []alicloud.NLBListener, was bool) (int, error) {
+	server := n.config.APIServer()
+	if server.Port == 0 {
+		return 0, nil
+	}
 	checked := map[string]bool{} // groups
 	for i := range listeners {
-		listener := &listeners[i]
-		if was && !usesPort(svc, listener.Port) {
+		if was && !usesPort(svc, listeners[i].Port) {
 			continue
 		}
-		var leads bool
-		leads, err = n.leads(ctx, listener, server, checked)
+		leads, err := n.leads(ctx, &listeners[i], server, checked)
 		if err != nil {
-			return "", err
+			return 0, err
 		}
 		if leads {
-			return fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", listener.Port), nil
+			return listeners[i].Port, nil
 		}
 	}
-	return "", nil
+	return 0, nil
 }
 
 // leads reports whether a listener that no manager made leads to an API server. checked are the groups that do not.
@@ -80,10 +93,14 @@ func usesPort(svc *corev1.Service, port int) bool {
 	return slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == port })
 }
 
-// wasOn reports whether the Service shows that it was on the load balancer before. Its label alone does not prove that: backup tools restore
-// labels in other clusters, and no status.
-func wasOn(svc *corev1.Service, lb *alicloud.NLB) bool {
-	return svc.Labels[service.LabelLoadBalancerID] == lb.ID && len(svc.Status.LoadBalancer.Ingress) > 0
+// wasOn reports whether the Service was on the load balancer before: its status shows the name of it, or a listener has its mark. Its label
+// proves nothing, because anybody may write it who may write Services.
+func (n *nlb) wasOn(svc *corev1.Service, lb *alicloud.NLB, listeners []alicloud.NLBListener) bool {
+	owner := mark.OwnerOf(svc, n.config.ClusterID)
+	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(shown corev1.LoadBalancerIngress) bool {
+		return shown.Hostname != "" && shown.Hostname == lb.DNSName
+	}) ||
+		slices.ContainsFunc(listeners, func(l alicloud.NLBListener) bool { return owner.OwnsNLB(valueOf(l.Description)) })
 }
 
 // hasAPIServer reports whether a backend server of the group is an API server.

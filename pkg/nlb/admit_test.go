@@ -18,16 +18,17 @@ import (
 func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 	t.Parallel()
 	const port, apiPort = 8443, 6443
-	was := func(id string) func(*corev1.Service) {
+	shows := func(id, name string) func(*corev1.Service) {
 		return func(svc *corev1.Service) {
 			svc.Labels, svc.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
-			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "by-hand"}}
+			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: name}}
 		}
 	}
 	for name, test := range map[string]struct {
 		listener int // port of the listener that somebody made
 		known    func(lb alicloud.NLB) policy.APIServer
-		was      bool
+		was      bool   // on it before, as its status shows
+		claims   bool   // to have been on it, as its label says, while its status shows another one
 		uses     int32  // the port of the Service
 		want     string // in the event, empty for a Service that is served
 	}{
@@ -47,6 +48,8 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 				return policy.APIServer{Addresses: []string{lb.DNSName}, Port: apiPort, Instances: []string{testkit.InstanceOf("n1")}}
 			}, was: true, uses: 80,
 		},
+		"says that it was on it": {listener: port, known: func(lb alicloud.NLB) policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}} },
+			claims: true, uses: 80, want: "is that of the API server (nlb-"},
 		"was on it, and takes its port": {
 			listener: port, known: func(alicloud.NLB) policy.APIServer {
 				return policy.APIServer{Port: apiPort, Instances: []string{testkit.InstanceOf("n1")}}
@@ -65,7 +68,9 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 				w.restart()
 				svc := newService("web", testkit.TCP(test.uses), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
 				if test.was {
-					was(id)(svc)
+					shows(id, lb.DNSName)(svc)
+				} else if test.claims {
+					shows(id, "nlb-other.example.com")(svc)
 				}
 				w.put(svc)
 				w.calls()

@@ -97,7 +97,12 @@ func (e *engine) Refuse(params annotation.Params) error {
 
 // Intent implements service.Engine.
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
-	return recordOf(params.Get(annotation.LoadBalancerID), svc, params, params.Has(annotation.LoadBalancerID)).Intent()
+	id := params.Get(annotation.LoadBalancerID)
+	intent := recordOf(id, svc, params, id != "").Intent()
+	if id != "" {
+		intent.TagKeys = nil // which of them are its owner's is not known before the load balancer was read
+	}
+	return intent
 }
 
 // nlb is what is known of the NLB of one Service.

@@ -164,7 +164,8 @@ func (n *nlb) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, 
 	}
 	reused := own == nil
 	if reused && lastID != "" && lastID != asked {
-		if own, _ = n.get(ctx, lastID); own != nil && hasTag(own, mark.TagOwner) {
+		// The label, which anybody may write who may write Services, gives nothing to the Service either.
+		if own, _ = n.get(ctx, lastID); own != nil && (hasTag(own, mark.TagOwner) || n.admit(ctx, svc, own) != nil) {
 			own = nil
 		}
 	}

@@ -67,6 +67,11 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	input.RemoveTags, input.LeaveGroups = notIn(in.Applied.TagKeys, record.TagKeys), notIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input.RemoveCertificates = notIn(in.Applied.Certificates, record.Certificates)
 	desired, problems := build.Build(input)
+	tagProblems, err := n.keepOwnersTags(desired, &record, in.Applied)
+	if err != nil {
+		return goal, err
+	}
+	problems = append(problems, tagProblems...)
 	if n.ID() != "" && n.ID() == in.Reclaimed && !n.reused && desired.Want.DeleteProtection == nil {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
@@ -76,6 +81,21 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	n.ports = in.Service.Spec.Ports
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
+}
+
+// keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing load balancer.
+func (n nlb) keepOwnersTags(desired *model.Model, record *service.Record, applied service.Record) ([]problem.Problem, error) {
+	if !n.Reused() || len(desired.Want.Tags)+len(record.TagKeys) == 0 {
+		return nil, nil
+	}
+	owners, err := service.OwnersTagsOf(n.ID(), n.lb.Value.Tags, desired.Override, n.services, applied)
+	if err != nil {
+		return nil, err
+	}
+	record.TagKeys = slices.DeleteFunc(slices.Clone(record.TagKeys), owners.Has)
+	var problems []problem.Problem
+	desired.Want.Tags, problems = owners.Ours(desired.Want.Tags)
+	return problems, nil
 }
 
 // locked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.

@@ -28,6 +28,13 @@ const (
 func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
+	if err := c.checkSettings(); err != nil {
+		return err
+	}
+	var err error
+	if c.clusterID, err = clusterID(ctx, c.config.ClusterID, kube); err != nil {
+		return err
+	}
 	client, err := c.newClient(ctx)
 	if err != nil {
 		return err
@@ -43,16 +50,12 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	if len(here.vSwitchIDs) == 0 {
 		here.vSwitchIDs = byFreeAddresses(vSwitches)
 	}
-	clusterID, err := clusterID(ctx, c.config.ClusterID, kube)
-	if err != nil {
-		return err
-	}
 	slices, err := mayListEndpointSlices(ctx, kube)
 	if err != nil {
 		return err
 	}
 	c.vSwitchesRead, c.clusterInfo = time.Now(), clusterInfoAddresses(ctx, kube)
-	c.client, c.place, c.vSwitches, c.clusterID, c.endpointSlices = client, here, vSwitches, clusterID, slices
+	c.client, c.place, c.vSwitches, c.endpointSlices = client, here, vSwitches, slices
 	if changing, ok := c.credentials.(interface {
 		Try(try func(context.Context, alicloud.Credentials) error)
 	}); ok {
@@ -63,10 +66,11 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-// newClient makes no call but that for the region where none is configured.
+// newClient makes no call but that for the region where none is configured. The settings have been checked.
 func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
-	if err := c.checkSettings(); err != nil {
-		return nil, err
+	if c.env.PlainHTTP {
+		klog.FromContext(ctx).Info("Calls to the cloud are not encrypted: everybody on the way can read and change them, and use a temporary key. This is for tests",
+			"environment", envScheme)
 	}
 	if len(c.config.Unused) > 0 {
 		klog.FromContext(ctx).Info("Fields of the cloud-config that have no effect here", "fields", c.config.Unused)
@@ -81,14 +85,14 @@ func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
 	}
 	c.credentials, c.keySource = Credentials(CredentialsOptions{
 		Environment: c.env, Config: c.config, File: c.settings.CredentialsFile, Metadata: c.metadata,
-		Region: region, Endpoints: c.clientEndpoints(),
+		Region: region, Endpoints: c.clientEndpoints(), SessionName: sessionName(c.clusterID),
 	})
 	return c.clientOf(region, c.credentials)
 }
 
 func (c *Cloud) clientOf(region string, keys alicloud.CredentialsProvider) (*alicloud.Client, error) {
 	client, err := alicloud.New(alicloud.Options{
-		Region: region, Credentials: keys, Endpoints: c.clientEndpoints(), UserAgent: clientName,
+		Region: region, Credentials: keys, Endpoints: c.clientEndpoints(), UserAgent: userAgent(c.clusterID),
 		MaxBackendsPerCall: c.settings.BackendBatch, Paused: c.pause.active,
 	})
 	if err != nil {

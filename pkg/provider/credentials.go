@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
-
-// defaultSessionName shows in the cloud's audit log where the environment names no session.
-const defaultSessionName = "cloud-controller-manager"
 
 // SourceRole is the name of the last source, which is taken where nothing else is set up.
 const SourceRole = "RAM role of this instance"
@@ -30,6 +28,8 @@ type CredentialsOptions struct {
 	// Region and Endpoints say where STS is reached.
 	Region    string
 	Endpoints alicloud.Endpoints
+	// SessionName shows in the cloud's audit log where the environment names no session: 2 to 32 letters, digits and .@_-. Required.
+	SessionName string
 }
 
 // Credentials returns the keys of the first source that is set up, and the name of that source as a user knows it: a role
@@ -68,11 +68,8 @@ func (o CredentialsOptions) lastResort() alicloud.Refresher {
 
 func (o CredentialsOptions) assumedRole() alicloud.CredentialsProvider {
 	role := o.Environment.Role
-	if role.SessionName == "" {
-		role.SessionName = defaultSessionName
-	}
 	return alicloud.NewOIDCCredentials(alicloud.OIDCOptions{
-		RoleARN: role.ARN, ProviderARN: role.ProviderARN, TokenFile: role.TokenFile, SessionName: role.SessionName,
+		RoleARN: role.ARN, ProviderARN: role.ProviderARN, TokenFile: role.TokenFile, SessionName: cmp.Or(role.SessionName, o.SessionName),
 		Region: o.Region, Endpoints: o.Endpoints,
 	})
 }

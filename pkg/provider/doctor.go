@@ -74,13 +74,16 @@ func (e *examination) features() []alicloud.Feature {
 }
 
 func (e *examination) settingsAndKeys(ctx context.Context) {
-	client, err := e.newClient(ctx)
+	client, err := e.connect(ctx)
 	if err != nil {
 		e.add("cloud", "settings", doctor.Wrong, err.Error(), "correct what the line names")
 		return
 	}
 	e.client = client
 	e.add("cloud", "settings", doctor.OK, "region "+client.Region(), "")
+	if e.env.PlainHTTP {
+		e.add("cloud", "encryption", doctor.Optional, "calls to the cloud go over plain HTTP, and temporary keys with them", "unset "+envScheme+", which is for tests")
+	}
 	e.add("cloud", "policy", doctor.OK, e.policy().String(), "")
 	if e.config.Paused {
 		e.add("cloud", "pause", doctor.Wrong, "Global.paused of the cloud-config keeps the manager from writing to the cloud", "set it to false once the manager may write again")
@@ -90,6 +93,17 @@ func (e *examination) settingsAndKeys(ctx context.Context) {
 		return
 	}
 	e.add("cloud", "credentials", doctor.OK, "from "+e.keySource, "")
+}
+
+// connect returns a client that the cloud's audit log shows as one of this cluster, as far as its ID is known.
+func (e *examination) connect(ctx context.Context) (*alicloud.Client, error) {
+	if err := e.checkSettings(); err != nil {
+		return nil, err
+	}
+	if e.clusterID = e.config.ClusterID; e.kube != nil {
+		e.clusterID, _ = clusterID(ctx, e.clusterID, e.kube) // without it, the calls work as well
+	}
+	return e.newClient(ctx)
 }
 
 func (e *examination) clock(ctx context.Context) {

@@ -40,7 +40,7 @@ type EnvironmentKeys struct {
 type EnvironmentRole struct {
 	// ARN is ALIBABA_CLOUD_ROLE_ARN, ProviderARN ALIBABA_CLOUD_OIDC_PROVIDER_ARN, TokenFile ALIBABA_CLOUD_OIDC_TOKEN_FILE.
 	ARN, ProviderARN, TokenFile string
-	// SessionName is ALIBABA_CLOUD_ROLE_SESSION_NAME, else the program's name.
+	// SessionName is ALIBABA_CLOUD_ROLE_SESSION_NAME. Default: [CredentialsOptions.SessionName].
 	SessionName string
 }
 
@@ -53,6 +53,7 @@ const (
 	envFile        = "ALIBABA_CLOUD_CREDENTIALS_FILE"
 
 	envRoleDisabled = "ALIBABA_CLOUD_ECS_METADATA_DISABLED"
+	envScheme       = "ALICLOUD_CLIENT_SCHEME"
 )
 
 // EnvironmentFrom reads the environment through getenv, usually [os.Getenv].
@@ -70,7 +71,7 @@ func EnvironmentFrom(getenv func(string) string) Environment {
 			"sts":      cmp.Or(getenv("STS_ENDPOINT"), getenv("ALIBABA_CLOUD_STS_ENDPOINT")),
 			"metadata": getenv("METADATA_ENDPOINT"),
 		},
-		PlainHTTP:  getenv("ALICLOUD_CLIENT_SCHEME") == "HTTP",
+		PlainHTTP:  getenv(envScheme) == "HTTP",
 		BackendENI: getenv("SERVICE_FORCE_BACKEND_ENI") == "true",
 	}
 }

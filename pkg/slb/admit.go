@@ -27,13 +27,29 @@ func (e *engine) admit(svc *corev1.Service, params annotation.Params, lb *aliclo
 	return errNotReusable(lb.ID, reason)
 }
 
-// admitContents fails if the existing CLB is that of the API server, as its listeners and groups show.
+// admitContents fails if the existing CLB is that of the API server, as its address, its listeners and its groups show. A Service that was on it
+// before keeps what it has there, unless it uses the port of the API server.
 func (e *engine) admitContents(svc *corev1.Service, clb *observed) error {
-	ports := apiServerPorts(clb.listeners.Value, clb.groups.Value, e.config.APIServer())
-	if len(ports) == 0 || wasOn(svc, &clb.loadBalancer.Value) && !usesPort(svc, ports) {
+	lb, server, was := &clb.loadBalancer.Value, e.config.APIServer(), e.servedOn(svc, clb)
+	if server.HasAddress(lb.Address) && !was {
+		return errNotReusable(lb.ID, "is that of the API server ("+lb.Address+"): a mistake on it would cut off the whole cluster")
+	}
+	ports := apiServerPorts(clb.listeners.Value, clb.groups.Value, server)
+	if len(ports) == 0 || was && !usesPort(svc, ports) {
 		return nil
 	}
-	return errNotReusable(clb.loadBalancer.Value.ID, fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
+	return errNotReusable(lb.ID, fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
+}
+
+// servedOn reports whether the Service was on the CLB before: its status shows the address, or a listener or a group has its mark. Its label proves
+// nothing, because anybody may write it who may write Services.
+func (e *engine) servedOn(svc *corev1.Service, clb *observed) bool {
+	isMarked := func(text string) bool {
+		service, clusterID, ok := mark.Parse(text)
+		return ok && service == mark.ServiceName(svc) && (clusterID == e.config.ClusterID || clusterID == literalClusterID)
+	}
+	return showsAddress(svc, &clb.loadBalancer.Value) || slices.ContainsFunc(clb.listeners.Value, func(l model.Listener) bool { return isMarked(l.Description) }) ||
+		slices.ContainsFunc(clb.groups.Value, func(g model.Group) bool { return isMarked(g.Name) })
 }
 
 // apiServerPorts returns the ports of the listeners that lead to API servers. A listener without a vServer group sends to the default
@@ -68,9 +84,6 @@ func errNotReusable(id, reason string) error {
 
 // notReusable says what keeps a Service from using an existing CLB, "" for nothing.
 func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {
-	if config.APIServer().HasAddress(lb.Address) && !wasOn(svc, lb) {
-		return "is that of the API server (" + lb.Address + "): a mistake on it would cut off the whole cluster"
-	}
 	for _, key := range []string{mark.TagOwner, mark.TagCluster} {
 		if value, ok := lb.Tag(key); ok {
 			return fmt.Sprintf("was made by a controller (tag %s=%s) and serves something else", key, value)

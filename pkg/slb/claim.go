@@ -36,8 +36,10 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	if _, tagged := lb.Tag(mark.TagOwner); tagged {
 		return claimOther, nil
 	}
-	if _, reused := lb.Tag(mark.TagReused); reused {
-		return claimReused, nil
+	for _, key := range []string{mark.TagReused, mark.TagAllow} { // nobody sets the latter on a CLB that this program made
+		if _, reused := lb.Tag(key); reused {
+			return claimReused, nil
+		}
 	}
 	if lb.Name == mark.DefaultName(svc.UID) {
 		return claimOwn, nil

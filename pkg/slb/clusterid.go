@@ -49,10 +49,12 @@ func (c clb) markedOn(svc *corev1.Service, serves func(alicloud.Backend) bool) (
 // wasOn reports whether the Service shows that it was on the CLB before. Its status proves that, and its label alone does not: backup
 // tools restore labels in other clusters, and no status.
 func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
-	shown := svc.Status.LoadBalancer.Ingress
-	return len(shown) > 0 && svc.Labels[service.LabelLoadBalancerID] == lb.ID || slices.ContainsFunc(shown, func(ingress corev1.LoadBalancerIngress) bool {
-		return ingress.IP != "" && ingress.IP == lb.Address
-	})
+	return len(svc.Status.LoadBalancer.Ingress) > 0 && svc.Labels[service.LabelLoadBalancerID] == lb.ID || showsAddress(svc, lb)
+}
+
+// showsAddress reports whether the status of the Service shows the address of the CLB. Unlike its label, users do not write its status.
+func showsAddress(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
+	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool { return ingress.IP != "" && ingress.IP == lb.Address })
 }
 
 // servesFrom reports whether one of the backend servers with the literal mark of the Service is one of the cluster.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -111,8 +112,9 @@ func (e *engine) removableTags(svc *corev1.Service, applied, wanted service.Reco
 		return nil, fmt.Errorf("list the Services: %w", err)
 	}
 	for _, other := range services {
-		if mark.ServiceName(other) == mark.ServiceName(svc) || !e.wants(other) {
-			continue
+		id, _ := annotation.Lookup(other.Annotations, annotation.LoadBalancerID)
+		if strings.TrimSpace(id) != applied.LoadBalancerID || mark.ServiceName(other) == mark.ServiceName(svc) || !e.wants(other) {
+			continue // reading all annotations of all Services would take long
 		}
 		if params, _ := annotation.Parse(other.Annotations); params.Get(annotation.LoadBalancerID) == applied.LoadBalancerID {
 			gone = diff.NotIn(gone, recordOf(applied.LoadBalancerID, params, true, false).TagKeys)

@@ -271,6 +271,74 @@ func TestAPIServersCLBStaysAdopted(t *testing.T) {
 	}
 }
 
+// TestLabelGivesNoAPIServersCLB: a Service whose label says that it was on the CLB of the API server, and whose status shows that it was on another
+// one, gets nothing of it, not even on other ports. One whose status shows a name of its own is known by its mark.
+func TestLabelGivesNoAPIServersCLB(t *testing.T) {
+	t.Parallel()
+	for name, served := range map[string]bool{"never on it": false, "with a name": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			lb := w.makeCLB()
+			svc := reusing("web", lb.ID, "true", 443)
+			annotate(svc, annotation.Bandwidth, "1")
+			if served {
+				annotate(svc, annotation.Hostname, "www.example.com")
+				w.put(svc)
+				w.mustPass("web")
+			} else {
+				svc.Labels = map[string]string{service.LabelLoadBalancerID: lb.ID}
+				svc.Finalizers = []string{Finalizer}
+				svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
+				w.put(svc)
+			}
+			w.config.FindAPIServer = func() policy.APIServer { return policy.APIServer{Addresses: []string{lb.Address}} }
+			w.restart()
+			w.newEvents()
+			before := w.state()
+			_ = w.pass("web")
+			if diff := cmp.Diff(before, w.state()); diff != "" {
+				t.Errorf("the CLB of the API server (-before +after):\n%s", diff)
+			}
+			if refused := strings.Contains(strings.Join(w.newEvents(), "\n"), problem.ReasonLoadBalancerNotReusable); refused == served {
+				t.Errorf("refused: %v, want %v", refused, !served)
+			}
+		})
+	}
+}
+
+// TestLentCLBStaysItsOwners: a CLB with the tag that lets Services use it is never one that was made for a Service, although its owner's tool has
+// removed the tag that says so, and the Service no longer names it.
+func TestLentCLBStaysItsOwners(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
+	w.restart()
+	lb := w.makeCLB(alicloud.Tag{Key: mark.TagAllow, Value: testCluster})
+	w.makeListener(lb.ID, 9000, "by hand")
+	w.put(reusing("web", lb.ID, "true", 80))
+	w.mustPass("web")
+	if err := w.api.UntagLoadBalancer(t.Context(), lb.ID, []string{mark.TagReused}); err != nil {
+		t.Fatal(err)
+	}
+	w.change("web", func(svc *corev1.Service) {
+		delete(svc.Annotations, key(annotation.LoadBalancerID))
+		svc.Finalizers = nil // anybody may remove it who may write Services
+	})
+	w.restart()
+	_ = w.pass("web")
+	if tags := w.state()["mine"].Tags; tags[mark.TagOwner] != "" {
+		t.Errorf("the CLB has become the Service's: %v", tags)
+	}
+	w.change("web", deleteService)
+	_ = w.pass("web")
+	if listener := w.state()["mine"].Listeners["tcp:9000"]; listener == nil {
+		t.Errorf("what is left: %v", w.state())
+	}
+}
+
 // TestAllowedIDs: annotations in a namespace name only what the rules allow.
 func TestAllowedIDs(t *testing.T) {
 	t.Parallel()

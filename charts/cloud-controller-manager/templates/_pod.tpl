@@ -235,8 +235,6 @@ volumeMounts:
   value: {{ .rrsa.oidcProviderARN }}
 - name: ALIBABA_CLOUD_OIDC_TOKEN_FILE
   value: /var/run/secrets/ack.alibabacloud.com/rrsa-tokens/token
-- name: ALIBABA_CLOUD_ROLE_SESSION_NAME
-  value: cloud-controller-manager
 {{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}

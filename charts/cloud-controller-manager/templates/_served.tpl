@@ -1,10 +1,23 @@
-{{- /* ccm.served is a CEL expression: whether the object .object is a Service that this project's manager has a load balancer for. */ -}}
+{{- /* ccm.served is a CEL expression: whether the object .object is a Service that this project's manager has a load balancer for. The annotation
+class keeps the manager only from Services that would have a CLB without a class. */ -}}
 {{- define "ccm.served" -}}
 {{ .object }}.spec.?type.orValue('') == 'LoadBalancer'
 && {{ .object }}.spec.?loadBalancerClass.orValue('alibabacloud.com/clb') in ['alibabacloud.com/clb', 'alibabacloud.com/nlb']
-&& {{ .object }}.metadata.?annotations['service.beta.kubernetes.io/class'].orValue('') == ''
+&& ({{ .object }}.metadata.?annotations['service.beta.kubernetes.io/class'].orValue('') == '' || {{ .object }}.spec.?loadBalancerClass.orValue('') == 'alibabacloud.com/nlb'
+|| {{ .object }}.metadata.?annotations['service.beta.kubernetes.io/alibaba-cloud-loadbalancer-type']
+.or({{ .object }}.metadata.?annotations['service.beta.kubernetes.io/alicloud-loadbalancer-type']).orValue('').trim() != '')
 && {{ .object }}.metadata.?annotations['service.beta.kubernetes.io/alibaba-cloud-loadbalancer-tunnel-type']
 .or({{ .object }}.metadata.?annotations['service.beta.kubernetes.io/alicloud-loadbalancer-tunnel-type']).orValue('').trim() == ''
+{{- end -}}
+
+{{- /* ccm.finalizers are those of the manager, in CEL. */ -}}
+{{- define "ccm.finalizers" -}}
+['service.k8s.alibaba/resources', 'service.k8s.alibaba/nlb']
+{{- end -}}
+
+{{- /* ccm.held is a CEL expression: whether the object .object has a finalizer of the manager. */ -}}
+{{- define "ccm.held" -}}
+{{ .object }}.metadata.?finalizers.orValue([]).exists(f, f in {{ include "ccm.finalizers" . }})
 {{- end -}}
 
 {{- /* ccm.servedConditions selects these Services in the policies of keys. */ -}}

@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -156,4 +157,27 @@ func FuzzParseParams(f *testing.F) {
 			t.Errorf("%s: %q becomes %q and then %q", suffix, value, first.Get(Suffix(suffix)), again.Get(Suffix(suffix)))
 		}
 	})
+}
+
+// TestManyUnknownKeysCostLittle: of thousands of unknown keys, some are compared with the known ones and reported, so that reading a Service
+// costs about the same whatever its user writes. Each comparison allocates.
+func TestManyUnknownKeysCostLittle(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
+	annotations := map[string]string{}
+	for i := range 3334 {
+		annotations[fmt.Sprintf("%sloadbalancer-heelth-check-interval%04d", Prefixes[0], i)] = "1" // as long as known ones, or nearly
+	}
+	_, problems := Parse(annotations)
+	if len(problems) != maxUnknown+1 || problems[maxUnknown].Message != "the other annotations were not checked for unknown keys" {
+		t.Errorf("%d problems, the last one %v", len(problems), problems[len(problems)-1])
+	}
+	if allocations := testing.AllocsPerRun(1, func() { Parse(annotations) }); allocations > 5000 {
+		t.Errorf("%.0f allocations", allocations)
+	}
+	for key := range annotations { // others share the prefix, and are not reported
+		delete(annotations, key)
+		annotations[strings.Replace(key, "loadbalancer-", "privatezone-", 1)] = "1"
+	}
+	if allocations := testing.AllocsPerRun(1, func() { Parse(annotations) }); allocations > 5000 {
+		t.Errorf("%.0f allocations for keys of another program", allocations)
+	}
 }

@@ -28,9 +28,25 @@ func SourceRangesOf(svc *corev1.Service) []string {
 	return strings.Split(text, ",")
 }
 
+// maxRanges is how many source ranges a Service may have. An access control list takes 300 entries, and a Service has room for tens of thousands,
+// each of which would wait for the rate limit.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/product-overview/limits.
+const maxRanges = 1000
+
+func tooManyRanges(svc *corev1.Service) []problem.Problem {
+	n := len(SourceRangesOf(svc))
+	if n <= maxRanges {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %d ranges are not accepted; accepted: at most %d", n, maxRanges)}
+}
+
 // ParseSourceRanges returns the blocks that may connect, sorted; none means everybody. Blocks of the other family cannot
 // connect to the CLB at all and are left out.
 func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.Problem) {
+	if problems := tooManyRanges(svc); problems != nil {
+		return nil, problems
+	}
 	var blocks, foreign []string
 	open := false
 	for _, text := range SourceRangesOf(svc) {
@@ -63,6 +79,9 @@ func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.
 // ParseBothFamilies returns the blocks that may connect to a load balancer, sorted; none means everybody. Without ipv6 the load balancer
 // has no such address, and blocks of that family are left out.
 func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Problem) {
+	if problems := tooManyRanges(svc); problems != nil {
+		return nil, problems
+	}
 	families := []string{FamilyIPv4}
 	if ipv6 {
 		families = append(families, FamilyIPv6)

@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,5 +40,23 @@ func TestParseSourceRanges(t *testing.T) {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTooManySourceRanges: nothing is made of more ranges than any list takes, for either product.
+func TestTooManySourceRanges(t *testing.T) {
+	t.Parallel()
+	svc := testkit.Service("web")
+	for i := range 20_000 {
+		svc.Spec.LoadBalancerSourceRanges = append(svc.Spec.LoadBalancerSourceRanges, fmt.Sprintf("10.%d.%d.0/24", i/250, i%250))
+	}
+	for product, parse := range map[string]func() ([]string, []problem.Problem){
+		"CLB": func() ([]string, []problem.Problem) { return ParseSourceRanges(svc, FamilyIPv4) },
+		"NLB": func() ([]string, []problem.Problem) { return ParseBothFamilies(svc, true) },
+	} {
+		blocks, problems := parse()
+		if len(blocks) > 0 || len(problems) != 1 || problems[0].Reason != problem.ReasonInvalidAnnotation || !strings.Contains(problems[0].Message, "20000 ranges are not accepted") {
+			t.Errorf("%s: %d blocks, problems %v", product, len(blocks), problems)
+		}
 	}
 }

@@ -68,7 +68,7 @@ func checkTag(key, value string) error {
 	if key == "" || utf8.RuneCountInString(key) > MaxTagKeyLen || utf8.RuneCountInString(value) > MaxTagValueLen {
 		return fmt.Errorf("tag %q=%q: the key has 1 to %d characters, the value at most %d", key, value, MaxTagKeyLen, MaxTagValueLen)
 	}
-	if ReservedTags.Has(key) {
+	if ReservedTags.Has(strings.TrimSpace(key)) { // the cloud may leave out spaces
 		return fmt.Errorf("tag %q is reserved", key)
 	}
 	for _, part := range []string{key, value} {
