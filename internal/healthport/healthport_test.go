@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authorization/path"
 	apiserver "k8s.io/apiserver/pkg/server"
@@ -226,4 +228,59 @@ func TestFailureToAcceptPauses(t *testing.T) {
 			t.Errorf("20 failures took %s, want %s", passed, 20*acceptPause)
 		}
 	})
+}
+
+// TestProbeEndsItsConnection: a connection over plain HTTP ends with the answer, so that whoever keeps it open takes nothing.
+func TestProbeEndsItsConnection(t *testing.T) {
+	t.Parallel()
+	p := startPort(t)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(idleTimeout / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+		t.Errorf("answer %q, %v, want one and the end of the connection", answer, err)
+	}
+}
+
+// TestIdleConnectionEnds: a connection that sends no further request ends, and so does one that never ends the header of its request.
+func TestIdleConnectionEnds(t *testing.T) {
+	t.Parallel()
+	for request, limit := range map[string]time.Duration{"GET / HTTP/1.1\r\nHost: a\r\n\r\n": idleTimeout, "GET / HTTP/1.1\r\nHost: ": readHeaderTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			listener := bufconn.Listen(memoryBuffer)
+			server := newServer(http.NotFoundHandler())
+			go func() { _ = server.Serve(listener) }()
+			defer server.Close()
+			conn, err := listener.DialContext(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			ended := make(chan struct{})
+			go func() {
+				_, _ = io.Copy(io.Discard, conn)
+				close(ended)
+			}()
+			select {
+			case <-ended:
+			case <-time.After(time.Hour):
+				t.Fatalf("%q: the connection is open after an hour", request)
+			}
+			if passed := time.Since(start); passed > 2*limit {
+				t.Errorf("%q: the connection was open for %s, want %s", request, passed, limit)
+			}
+		})
+	}
 }

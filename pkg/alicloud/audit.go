@@ -16,6 +16,13 @@ var auditedParams = []string{
 // maxAudited is how many bytes of a parameter the line has: a call may name 40 backend servers.
 const maxAudited = 400
 
+type reasonKey struct{}
+
+// WithReason returns a context whose writes are logged with the reason for them, empty for none.
+func WithReason(ctx context.Context, reason string) context.Context {
+	return context.WithValue(ctx, reasonKey{}, reason)
+}
+
 // audit writes one line for each call that changed something, or may have: what, where, and the request ID, by which the vendor's own audit
 // trail has the call. Who it was for is in the logger of the context. A call that was refused for sure changed nothing; the event or the
 // error about it says so.
@@ -26,6 +33,9 @@ func audit(ctx context.Context, operation string, in params, out responses.AcsRe
 		if value := in[name]; value != "" {
 			values = append(values, name, value[:min(len(value), maxAudited)])
 		}
+	}
+	if why, _ := ctx.Value(reasonKey{}).(string); why != "" {
+		values = append(values, "why", why)
 	}
 	call, isAnswer := asAPIError(err)
 	switch {

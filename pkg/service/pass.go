@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -19,7 +20,7 @@ import (
 func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held *locks) (time.Duration, error) {
 	known := r.stateOf(cached)
 	adopted := known.has(cached)
-	known = known.began(adopted).edited(cached)
+	known = known.began(adopted).caused(cached).edited(cached)
 	defer func() { r.states.commit(cached, known) }()
 	by := r.opts.pausedBy(cached)
 	known = known.paused(by)
@@ -38,7 +39,10 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	}
 	measured := measure(ensuring(svc), known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
-	known, done, syncErr := r.ensure(turn, svc, adopted, known, held)
+	known, done, syncErr := r.ensure(alicloud.WithReason(turn, known.cause), svc, adopted, known, held)
+	if syncErr == nil {
+		known.cause = ""
+	}
 	known.backoff.waitingSince = end(syncErr)
 	if syncErr != nil && ctx.Err() != nil {
 		return 0, syncErr // shutting down is no failure

@@ -34,6 +34,8 @@ type state struct {
 	skipped   skipped
 	// edition is the Service as the last pass saw it.
 	edition edition
+	// cause says why the Service is written to; empty once everything was.
+	cause string
 	// readAt is when the whole load balancer was read, driftAt when it is read again to repair drift.
 	readAt, driftAt time.Time
 	// settledAt is when every call whose end nobody has seen has come to an end in the cloud: one of a process before this one,

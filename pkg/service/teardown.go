@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -27,7 +28,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	measured := measure(passDelete, known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
-	known, done, err := r.remove(turn, svc, known, held)
+	known, done, err := r.remove(alicloud.WithReason(turn, causeDeletion), svc, known, held)
 	known.backoff.waitingSince = end(err)
 	if err != nil && ctx.Err() != nil {
 		return 0, err // shutting down is no failure

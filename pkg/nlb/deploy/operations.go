@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/klog/v2"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
@@ -62,14 +60,5 @@ func (a *Applier) do(ctx context.Context, step *model.Step) (alicloud.Job, error
 	}
 	waiting := alicloud.WaitingOf(ctx)
 	waiting.Priority = by.priority
-	logger := klog.FromContext(ctx).WithValues("why", reason(step))
-	return by.run(a, alicloud.WithWaiting(klog.NewContext(ctx, logger), waiting), step)
-}
-
-// reason says why a step is made, for whoever reads the log of the writes.
-func reason(step *model.Step) string {
-	if step.Op == model.OpDeleteLoadBalancer {
-		return "deletion"
-	}
-	return "the Service, its endpoints or nodes changed, or the NLB did"
+	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/klog/v2"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -67,19 +65,10 @@ func (a *Applier) do(ctx context.Context, step model.Step) error {
 	if a.portIsVacant(step) {
 		waiting = urgent(waiting)
 	}
-	logger := klog.FromContext(ctx).WithValues("why", reason(step))
-	return by.run(a, alicloud.WithWaiting(klog.NewContext(ctx, logger), waiting), step)
-}
-
-// reason says why a step is made, for whoever reads the log of the writes.
-func reason(step model.Step) string {
-	switch {
-	case step.Repairs:
-		return "drift"
-	case step.Op == model.OpDeleteLoadBalancer:
-		return "deletion"
+	if step.Repairs {
+		ctx = alicloud.WithReason(ctx, "drift")
 	}
-	return "the Service, its endpoints or nodes changed"
+	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }
 
 // priority of a step. What only repairs drift can wait, but not a backend that no longer answers: one that gets the weight 0
