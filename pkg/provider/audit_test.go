@@ -30,7 +30,7 @@ func TestAuditLogShowsTheCluster(t *testing.T) {
 		session, cluster string
 	}{
 		"derived":    {nil, "", "ccm-c0f2c3d4e0000400080000000000", "cluster/c0f2c3d4e00004000800000000000abcd"},
-		"configured": {nil, "team/a, ü\n", "ccm-team-a---", "cluster/team-a---"},
+		"configured": {nil, "team/a, ü\n", "ccm-team-a----", "cluster/team-a----"},
 		"named":      {map[string]string{envSessionName: "mine"}, "c1", "mine", "cluster/c1"},
 	} {
 		t.Run(name, func(t *testing.T) {

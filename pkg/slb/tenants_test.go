@@ -149,6 +149,17 @@ func TestTagsOfAnOwnersCLB(t *testing.T) {
 	if diff := cmp.Diff(want, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("after a change (-want +got):\n%s", diff)
 	}
+	w.change("web", func(svc *corev1.Service) {
+		annotate(svc, annotation.ForceOverrideListeners, "false")
+		annotate(svc, annotation.AdditionalTags, "team=c")
+	})
+	w.mustPass("web")
+	if diff := cmp.Diff(want, w.state()["mine"].Tags); diff != "" {
+		t.Errorf("after a change without override (-want +got):\n%s", diff)
+	}
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ForceOverrideListeners, "true") })
+	w.mustPass("web")
+	want["team"] = "c"
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.AdditionalTags)) })
 	w.mustPass("web")
 	delete(want, "team")
