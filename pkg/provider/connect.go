@@ -62,7 +62,7 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 		changing.Try(c.tryKey)
 	}
 	klog.FromContext(ctx).Info("Connected to the cloud",
-		"region", client.Region(), "credentials", c.keySource, "vpc", here.vpcID, "vSwitches", here.vSwitchIDs, "clusterID", clusterID)
+		"region", client.Region(), "credentials", c.keySource, "vpc", here.vpcID, "vSwitches", here.vSwitchIDs, "clusterID", c.clusterID)
 	return nil
 }
 

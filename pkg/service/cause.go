@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Why a pass writes, as the log of the writes says. A step that only repairs drift says so itself.
+// Why a pass writes, as the log of the writes says.
 const (
 	causeNew      = "new Service"
 	causeStart    = "start of the manager"

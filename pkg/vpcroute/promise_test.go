@@ -410,6 +410,22 @@ func TestOutsideClusterCIDRTaintsNoWorkingNode(t *testing.T) {
 	})
 }
 
+// TestWholeClusterCIDR: a Node whose pod CIDR is that of the cluster gets no route, also where no other Node has one yet.
+func TestWholeClusterCIDR(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{})
+		a.put(1)
+		c := newCluster(t, a)
+		c.set(nodeOf(0, withCIDR("10.244.0.0/16"), uninitialized))
+		c.converge(time.Minute)
+		c.wantRoutes(testTable, map[string]string{})
+		if emitted := c.emitted(); emitted[reasonInvalidCIDR] != 1 {
+			t.Errorf("events %v, want one about the pod CIDR", emitted)
+		}
+	})
+}
+
 // TestOverlappingPodCIDRs: a pod CIDR inside or around that of an older node, or the whole cluster CIDR, is never routed.
 func TestOverlappingPodCIDRs(t *testing.T) {
 	t.Parallel()

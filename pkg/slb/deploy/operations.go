@@ -65,9 +65,6 @@ func (a *Applier) do(ctx context.Context, step model.Step) error {
 	if a.portIsVacant(step) {
 		waiting = urgent(waiting)
 	}
-	if step.Repairs {
-		ctx = alicloud.WithReason(ctx, "drift")
-	}
 	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }
 
