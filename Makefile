@@ -59,6 +59,12 @@ test: build ## Run the unit tests with the race detector, then the end-to-end te
 chart-test: build ## Test the chart with Helm 3 and 4: render it, validate it with kubeconform, install it into the sandbox; run the commands in the docs
 	cd hack/chart && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 15m ./...
 
+.PHONY: test-sdk
+test-sdk: build ## Test the emulator with the vendor's clients for Node and its newer generic client for Go (needs npm; downloads 90 MB)
+	$(call need,npm,npm)
+	cd hack/sdk && npm ci --ignore-scripts --no-audit --no-fund
+	cd hack/sdk && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -v .
+
 .PHONY: test-browser
 test-browser: ## Test the emulator's console in headless Chromium (needs the program chromium)
 	$(call need,chromium,chromium)
@@ -119,6 +125,7 @@ lint: shellcheck actionlint ## Run golangci-lint on all modules
 	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/chart && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/k8s-e2e && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	cd hack/sdk && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
 generate: ## Render deploy/ from the chart, and the reference pages from the code
@@ -156,6 +163,7 @@ verify: ## Fail if a generated file or a go.mod is stale
 	cd hack/kruise && $(GO) mod tidy -diff
 	cd hack/chart && $(GO) mod tidy -diff
 	cd hack/k8s-e2e && $(GO) mod tidy -diff
+	cd hack/sdk && $(GO) mod tidy -diff
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
 
 .PHONY: image-test
