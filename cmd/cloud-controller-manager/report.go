@@ -37,6 +37,9 @@ type report interface {
 	Empty() bool
 }
 
+// incomplete is a report that says what could not be read. It is printed all the same, and the command fails with that.
+type incomplete interface{ Incomplete() error }
+
 // reporter describes a command that reads cluster and cloud with the flags of the manager, and writes nothing.
 type reporter struct {
 	use, short, long string
@@ -45,7 +48,8 @@ type reporter struct {
 	make  func(context.Context, *options.CloudControllerManagerOptions, starter) (report, error)
 }
 
-// newReportCommand returns the command of a reporter. Its exit code is 0 for an empty report, 2 for another, 1 on an error.
+// newReportCommand returns the command of a reporter. Its exit code is 0 for an empty report, 2 for another, 1 on an error and for
+// an incomplete one.
 func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerOptions, start starter, r reporter) *cobra.Command {
 	output := ""
 	command := &cobra.Command{
@@ -127,6 +131,11 @@ func findCluster(opts *options.CloudControllerManagerOptions) error {
 func printReport(stdout io.Writer, made report, output string) error {
 	if err := writeReport(stdout, made, output); err != nil {
 		return fmt.Errorf("print the report: %w", err)
+	}
+	if part, ok := made.(incomplete); ok {
+		if err := part.Incomplete(); err != nil {
+			return err
+		}
 	}
 	if made.Empty() {
 		return nil

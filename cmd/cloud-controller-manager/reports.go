@@ -27,7 +27,8 @@ func reporters() []reporter {
 			long: "orphans takes the flags of the manager and lists resources of this cluster that no Service owns: load balancers and access control\n" +
 				"lists, and listeners, vServer groups and backend servers on existing load balancers (annotation id). It also finds what has a cluster ID\n" +
 				"that this cluster had earlier. It writes nothing, and prints the commands that delete what it found.\n" +
-				"The exit code is 0 if there are none, 2 if there are any, and 1 on an error.",
+				"The exit code is 0 if there are none, 2 if there are any, and 1 on an error. If something cannot be read, for example because the\n" +
+				"access key lacks a permission, orphans lists the rest, names what it could not read, and the exit code is 1.",
 			flags: func(flags *pflag.FlagSet) {
 				flags.BoolVar(&preserved, "preserved", false, "Also list load balancers that the annotation preserve-lb-on-delete has kept, and that no Service uses.")
 			},

@@ -68,11 +68,24 @@ func (e *Emulator) SetLoadBalancerTags(id string, tags map[string]string) bool {
 	return known
 }
 
-// putLoadBalancer sets the status or the tags of a load balancer.
+// SetNLBLocks has the operators of the cloud lock an NLB for these reasons, or unlock it. It reports whether there is such an NLB.
+func (e *Emulator) SetNLBLocks(id string, reasons ...string) bool {
+	known := false
+	e.store.Update(func() {
+		var lb *cloud.NLB
+		if lb, known = e.store.NLBs.Get(id); known {
+			lb.Locks = reasons
+		}
+	})
+	return known
+}
+
+// putLoadBalancer sets the status or the tags of a CLB, or the locks of an NLB.
 func (e *Emulator) putLoadBalancer(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		LoadBalancerStatus string
 		Tags               *[]struct{ TagKey, TagValue string }
+		OperationLocks     *[]struct{ LockReason string }
 	}
 	err := decode(r, &body)
 	if err == nil {
@@ -83,6 +96,16 @@ func (e *Emulator) putLoadBalancer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id, known := r.PathValue("id"), false
+	if body.OperationLocks != nil {
+		var reasons []string
+		for _, lock := range *body.OperationLocks {
+			reasons = append(reasons, lock.LockReason)
+		}
+		if e.SetNLBLocks(id, reasons...) {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
 	e.store.Update(func() {
 		var lb *cloud.LoadBalancer
 		if lb, known = e.store.LoadBalancers.Get(id); known {

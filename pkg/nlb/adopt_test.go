@@ -148,8 +148,8 @@ type adopted struct {
 	name     string
 	service  []func(*corev1.Service)
 	official func(t *testing.T, w *world) official
-	// reused says that the load balancer is an existing one.
-	reused bool
+	// reused says that the load balancer is an existing one, either that the official CCM may have made it in another way, too.
+	reused, either bool
 }
 
 func onePort(*world) official {
@@ -184,7 +184,7 @@ func adoptedKinds() []adopted {
 			o.listeners = append(o.listeners, officialListener{port: 80, protocol: "UDP", group: 1})
 		})},
 		{name: "TCPSSL", service: secure, official: tls("TCPSSL")},
-		{name: "TCPSSL with a group of TCP", service: secure, official: tls("TCP")},
+		{name: "TCPSSL with a group of TCP", either: true, service: secure, official: tls("TCP")},
 		{name: "attributes of the load balancer", service: edits(testkit.TCP(80), with(annotation.Name, "shop"), with(annotation.AddressType, "intranet"), with(annotation.ResourceGroupID, "rg-1"),
 			with(annotation.AdditionalTags, "a=1"), with(annotation.CrossZoneEnabled, "on")), official: changed(func(o *official) {
 			o.lb = func(lb *alicloud.NLB) {
@@ -275,6 +275,15 @@ func sameTarget(number int32, as corev1.ServicePort) corev1.ServicePort {
 	return port
 }
 
+// changes make the Service of its kind, on an existing load balancer where id is given.
+func (k adopted) changes(id string) []func(*corev1.Service) {
+	changes := slices.Clone(k.service)
+	if id != "" {
+		changes = append(changes, with(annotation.LoadBalancerID, id))
+	}
+	return changes
+}
+
 // TestAdoption: what the official CCM made is taken over without a write, and so is what this engine made by a new process.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
@@ -282,15 +291,10 @@ func TestAdoption(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.addNodes("n1", "n2")
-				id, change := "", kind.service
-				if kind.reused {
-					id = w.existing("by-hand")
-					change = append(slices.Clone(change), with(annotation.LoadBalancerID, id))
-				}
+				id := kind.begin(w)
 				made := kind.official(t, w)
 				made.make(w, id)
-				w.put(newService("web", append(slices.Clone(change), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} })...))
+				w.put(newService("web", append(kind.changes(id), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} })...))
 				w.converge("web")
 				if calls := writes(w.calls()); len(calls) > 0 {
 					t.Errorf("writes %v", calls)

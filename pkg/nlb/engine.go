@@ -52,7 +52,11 @@ type engine struct {
 var _ service.Engine = (*engine)(nil)
 
 // Product is NLB. The annotation loadbalancer-type has the value that the official CCM reads.
-var Product = service.Product{Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer, AttachedPerGroup: true}
+var Product = service.Product{
+	Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer, AttachedPerGroup: true,
+	// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/product-overview/alb-and-nlb-domain-name-upgrade.
+	AddressNote: "its name is the target for a CNAME record of a domain of yours, and is not meant to be called itself",
+}
 
 // NewEngine returns the engine for NLBs. Services are those of the cluster.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -19,6 +22,8 @@ type operation struct {
 	prepare, act func(w *world)
 	// check looks at what came of it.
 	check func(t *testing.T, w *world)
+	// cloud changes the cloud that it happens in.
+	cloud []func(*cloud.Config)
 }
 
 func operations() []operation {
@@ -42,31 +47,108 @@ func operations() []operation {
 		}
 	}
 	const tcp80, udp53 = "TCP:80 i-n1:30080=100 i-n2:30080=100", "UDP:53 i-n1:30053=100 i-n2:30053=100"
-	return []operation{
-		{"create", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) { w.put(newService("web", testkit.TCP(80), udp(53))) }, serves(tcp80, udp53)},
+	return append(moreOperations(), []operation{
+		{"create", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) { w.put(newService("web", testkit.TCP(80), udp(53))) }, serves(tcp80, udp53), nil},
 		{"delete", created(), func(w *world) { w.remove("web") }, func(t *testing.T, w *world) {
 			t.Helper()
 			if left := len(w.balancers("web")) + len(w.groups("web")); left > 0 || len(w.get("web").Finalizers) > 0 {
 				t.Errorf("%d things are left, finalizers %v", left, w.get("web").Finalizers)
 			}
-		}},
-		{"port", created(), change(func(svc *corev1.Service) { svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP) }), serves("TCP:81 i-n1:30081=100 i-n2:30081=100", udp53)},
+		}, nil},
+		{"port", created(), change(func(svc *corev1.Service) { svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP) }), serves("TCP:81 i-n1:30081=100 i-n2:30081=100", udp53), nil},
 		{"nodes", created(), func(w *world) { w.addNodes("n3"); w.deleteNode("n1") },
-			serves("TCP:80 i-n2:30080=100 i-n3:30080=100", "UDP:53 i-n2:30053=100 i-n3:30053=100")},
-		{"protocol", created(), change(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1")), serves("TCPSSL:80 i-n1:30080=100 i-n2:30080=100", udp53)},
-		{"weights", created(), change(with(annotation.DefaultWeight, "7")), serves("TCP:80 i-n1:30080=7 i-n2:30080=7", "UDP:53 i-n1:30053=7 i-n2:30053=7")},
+			serves("TCP:80 i-n2:30080=100 i-n3:30080=100", "UDP:53 i-n2:30053=100 i-n3:30053=100"), nil},
+		{"protocol", created(), change(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1")), serves("TCPSSL:80 i-n1:30080=100 i-n2:30080=100", udp53), nil},
+		{"weights", created(), change(with(annotation.DefaultWeight, "7")), serves("TCP:80 i-n1:30080=7 i-n2:30080=7", "UDP:53 i-n1:30053=7 i-n2:30053=7"), nil},
 		{"attributes", created(), change(
 			with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AddressType, "intranet"), with(annotation.IdleTimeout, "20"),
 			with(annotation.Scheduler, "rr"), with(annotation.AdditionalTags, "a=1"), with(annotation.DeleteProtection, "off"),
-		), serves(tcp80, udp53)},
+		), serves(tcp80, udp53), nil},
 		{"reverted", created(with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AdditionalTags, "a=1"), with(annotation.IdleTimeout, "20")),
-			change(without(annotation.Name), without(annotation.CrossZoneEnabled), without(annotation.AdditionalTags), without(annotation.IdleTimeout)), serves(tcp80, udp53)},
-		{"ranges", created(), change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }), serves(tcp80, udp53)},
+			change(without(annotation.Name), without(annotation.CrossZoneEnabled), without(annotation.AdditionalTags), without(annotation.IdleTimeout)), serves(tcp80, udp53), nil},
+		{"ranges", created(), change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }), serves(tcp80, udp53), nil},
 		{"no ranges", created(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }),
-			change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }), serves(tcp80, udp53)},
-		{"type of groups", created(), change(with(annotation.ServerGroupType, "Ip")), nil},
+			change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }), serves(tcp80, udp53), nil},
+		{"type of groups", created(), change(with(annotation.ServerGroupType, "Ip")), nil, nil},
 		{"certificates", created(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2")),
-			change(with(annotation.AdditionalCertIDs, "cert-3"), with(annotation.CertID, "cert-2")), nil},
+			change(with(annotation.AdditionalCertIDs, "cert-3"), with(annotation.CertID, "cert-2")), nil, nil},
+	}...)
+}
+
+// moreOperations are those with settings that few Services have.
+func moreOperations() []operation {
+	web := func(change ...func(*corev1.Service)) func(*world) {
+		return func(w *world) { w.serve(1, append(slices.Clone(change), testkit.TCP(80))...) }
+	}
+	change := func(changes ...func(*corev1.Service)) func(*world) {
+		return func(w *world) { w.change("web", changes...) }
+	}
+	ranges := func(blocks ...string) func(*corev1.Service) {
+		return func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = blocks }
+	}
+	return []operation{
+		{"other ranges", web(ranges("192.0.2.0/24")), change(ranges("198.51.100.0/24")), nil, nil},
+		{"zones", web(), change(with(annotation.ZoneMaps, "cn-hangzhou-b:vsw-b,cn-hangzhou-c:vsw-c")), inZones(2), []func(*cloud.Config){threeZones}},
+		{"IPv6 on", web(with(annotation.IPVersion, "DualStack")), change(with(annotation.IPv6AddressType, "internet")),
+			balancerHas("IPv6 internet", func(lb *alicloud.NLB) bool { return lb.IPv6AddressType == alicloud.NLBInternet }), nil},
+		{"IPv6 off", web(with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")), change(without(annotation.IPv6AddressType)),
+			balancerHas("IPv6 intranet", func(lb *alicloud.NLB) bool { return lb.IPv6AddressType == alicloud.NLBIntranet }), nil},
+		{"bandwidth package", web(with(annotation.BandwidthPackageID, "cbwp-1")), change(with(annotation.BandwidthPackageID, "cbwp-2")), hasPackage("cbwp-2"), nil},
+		{"stopped listener", func(w *world) {
+			web()(w)
+			w.account.Raw("2022-04-30", "StopListener", map[string]string{"ListenerId": w.listener(w.balancer("web").ID, 0).ID}, nil)
+			w.later(5 * settle)
+		}, (*world).drift, func(t *testing.T, w *world) {
+			t.Helper()
+			if l := w.listener(w.balancer("web").ID, 0); l.Status != alicloud.NLBListenerRunning {
+				t.Errorf("the listener is %s", l.Status)
+			}
+		}, nil},
+		{"preserved", web(with(annotation.PreserveOnDelete, "true")), func(w *world) { w.remove("web") }, func(t *testing.T, w *world) {
+			t.Helper()
+			kept := testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)
+			if len(kept) != 1 || len(w.balancers("web"))+len(w.groups("web"))+len(w.get("web").Finalizers) > 0 {
+				t.Errorf("load balancers %+v, finalizers %v", kept, w.get("web").Finalizers)
+			}
+		}, nil},
+		{"other load balancer", func(w *world) {
+			a := w.existing("first")
+			w.existing("second")
+			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
+		}, func(w *world) { w.change("web", with(annotation.LoadBalancerID, w.named("second"))) }, func(t *testing.T, w *world) {
+			t.Helper()
+			if got, left := w.listeners(w.named("second")), w.listeners(w.named("first")); !slices.Equal(got, []string{webOn80}) || len(left) > 0 {
+				t.Errorf("listeners %v, left %v", got, left)
+			}
+		}, nil},
+	}
+}
+
+// named is the id of the load balancer with a name.
+func (w *world) named(name string) string {
+	w.t.Helper()
+	found := testkit.Must(w.account.Client.ListNLBs(w.t.Context(), alicloud.NLBQuery{Names: []string{name}}))(w.t)
+	if len(found) != 1 {
+		w.t.Fatalf("%d load balancers have the name %s", len(found), name)
+	}
+	return found[0].ID
+}
+
+// TestEveryWriteIsTried: the operations make every write that the engine has.
+func TestEveryWriteIsTried(t *testing.T) {
+	t.Parallel()
+	tried := sets.New[string]()
+	for _, op := range operations() {
+		tried.Insert(op.writes(t)...)
+	}
+	var never []string
+	for _, action := range alicloud.Actions() {
+		if slices.Contains(action.Features, alicloud.FeatureNLB) && !action.IsRead() && !tried.Has(action.Name) {
+			never = append(never, action.Name)
+		}
+	}
+	if len(never) > 0 {
+		t.Errorf("never tried: %v", never)
 	}
 }
 
@@ -89,7 +171,7 @@ func TestEveryWriteMayGoWrong(t *testing.T) {
 						w.account.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, i, fault))
 						op.act(w)
 						w.ends(t, op)
-					})
+					}, op.cloud...)
 				})
 			}
 		}
@@ -111,7 +193,7 @@ func (op operation) writes(t *testing.T) []string {
 				op.check(t, w)
 			}
 			w.quiet("web")
-		})
+		}, op.cloud...)
 	})
 	return actions
 }
@@ -148,7 +230,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 					}
 					w.restart()
 					w.ends(t, op)
-				})
+				}, op.cloud...)
 			})
 		}
 	}

@@ -317,3 +317,20 @@ func TestLongGroupName(t *testing.T) {
 		w.quiet(name)
 	})
 }
+
+// TestWhatHasNoEffect: annotations that ask for something that the rest of the Service rules out.
+func TestWhatHasNoEffect(t *testing.T) {
+	t.Parallel()
+	for says, change := range map[string][]func(*corev1.Service){
+		"loadbalancer-default-weight has no effect with externalTrafficPolicy Local": edits(testkit.LocalTraffic, with(annotation.DefaultWeight, "7")),
+		"loadbalancer-additional-cert-ids takes the others":                          edits(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1,cert-2")),
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.serve(1, append(change, testkit.TCP(80))...)
+				mustTell(t, w.newEvents(), says)
+			})
+		})
+	}
+}

@@ -97,7 +97,6 @@ func TestGoldenChangesOfTheLoadBalancer(t *testing.T) {
 			{edit: edits(with(annotation.DeleteProtection, "on")), writes: []string{"UpdateLoadBalancerProtection"}},
 			{edit: edits(with(annotation.DeleteProtection, "off"), with(annotation.ModificationProtection, "NonProtection")), writes: []string{"UpdateLoadBalancerProtection"}},
 		}},
-		{name: "locked by an unpaid bill", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{{}}},
 	})
 }
 

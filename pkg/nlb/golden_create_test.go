@@ -135,6 +135,9 @@ func TestGoldenDualStackBackends(t *testing.T) {
 				if len(servers) != want || (sixes == 1) != (version != "ipv4") {
 					t.Errorf("group %+v has the servers %+v", group, servers)
 				}
+				if want := map[string]string{"ipv6": alicloud.NLBNonAffinity, "dualstack": alicloud.NLBAffinity}[version]; want != "" && group.Affinity != want {
+					t.Errorf("affinity %q, want %q", group.Affinity, want)
+				}
 				w.quiet("web")
 			}, func(c *cloud.Config) {
 				c.Instances = append(c.Instances, cloud.InstanceConfig{ID: "i-n1", VSwitchID: "vsw-a", IPv6s: []string{"2001:db8::5"}})

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -165,5 +167,57 @@ func TestGoldenRemovedWhileItMoves(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestTagsOfALoadBalancerThatIsLeft: a Service that moves to another existing load balancer, or goes, takes its tags off the one that it was
+// on, and leaves those of its owner and those that another Service asks for.
+func TestTagsOfALoadBalancerThatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, to := range []string{"another", "its own", "none"} {
+		t.Run(to, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1")
+				a, b := w.existing("first"), w.existing("second")
+				testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{a}, []alicloud.Tag{{Key: "human", Value: "1"}}))
+				on := func(id string) []func(*corev1.Service) {
+					return edits(testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+				}
+				other := newService("other", append(on(a), ports(tcpPort(90)), with(annotation.AdditionalTags, "team=x"))...)
+				testkit.Check(t, w.factory.Core().V1().Services().Informer().GetIndexer().Add(other))
+				w.put(newService("web", append(on(a), with(annotation.AdditionalTags, "web=1,team=x"))...))
+				w.converge("web")
+				tags := func(id string) []string {
+					lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
+					var keys []string
+					for _, tag := range lb.Tags {
+						keys = append(keys, tag.Key)
+					}
+					slices.Sort(keys)
+					return keys
+				}
+				if got := tags(a); !slices.Equal(got, []string{"human", "team", "web"}) {
+					t.Errorf("tags %v", got)
+				}
+				switch to {
+				case "another":
+					w.change("web", with(annotation.LoadBalancerID, b))
+				case "its own":
+					w.change("web", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners), with(annotation.ZoneMaps, twoZones))
+				default:
+					w.remove("web")
+				}
+				w.converge("web")
+				if got := tags(a); !slices.Equal(got, []string{"human", "team"}) {
+					t.Errorf("tags of the one that it has left: %v", got)
+				}
+				if to == "another" {
+					if got := tags(b); !slices.Equal(got, []string{"team", "web"}) {
+						t.Errorf("tags of the other one: %v", got)
+					}
+				}
+			})
+		})
 	}
 }

@@ -50,6 +50,8 @@ type observed struct {
 	groups    service.Part[[]model.Group]
 	// listed are the Service's own server groups as they were read together with those of all Services, until their backend servers are read.
 	listed []alicloud.NLBGroup
+	// groupsMissing is since when groups are missing that should be there, zero while none is.
+	groupsMissing time.Time
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
 	access service.Part[*model.Access]
 	// leftID is the load balancer of the Service's own that it has left for an existing one, left what is known of it, nil where nothing
@@ -58,6 +60,8 @@ type observed struct {
 	leftID, formerID string
 	left             service.Part[*alicloud.NLB]
 	strays           []model.Listener
+	// leftTags are the tags of the Service on the load balancer of formerID.
+	leftTags model.LeftTags
 	// refusal is why the Service may not use the load balancer that its annotation names, so that it stays on the one that it is on.
 	refusal *problem.ConfigError
 	// joinedGroups is the annotation vgroup-port as it was when groups was read.
@@ -68,7 +72,7 @@ type observed struct {
 
 // model returns what is known as one model; without a load balancer there may be groups.
 func (o *observed) model() *model.Model {
-	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value, Left: o.left.Value, Strays: o.strays}
+	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value, Left: o.left.Value, Strays: o.strays, LeftTags: o.leftTags}
 	if o.presence == present {
 		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.reused
 	}
@@ -138,7 +142,7 @@ func (o *observed) finish(id string) {
 
 // take takes over a model after a plan was carried out.
 func (o *observed) take(m *model.Model) {
-	o.groups.Value, o.access.Value, o.strays = m.Groups, m.Access, m.Strays
+	o.groups.Value, o.access.Value, o.strays, o.leftTags = m.Groups, m.Access, m.Strays, m.LeftTags
 	if m.Access != nil && !o.access.Known() {
 		o.access.Set(m.Access)
 	}

@@ -2,6 +2,7 @@ package nlb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,22 +21,25 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) ([]serv
 	for _, svc := range query.Services {
 		found.owners[mark.DefaultName(svc.UID)] = true
 	}
-	for _, id := range sets.List(sets.New(query.ClusterIDs...).Insert(e.config.ClusterID)) {
-		if err := e.orphansOf(ctx, id, &found); err != nil {
-			return nil, err
+	var errs []error
+	for _, kind := range []func(context.Context, string, *census) error{e.orphanBalancers, e.orphanGroups, e.orphanAccess} {
+		for _, id := range sets.List(sets.New(query.ClusterIDs...).Insert(e.config.ClusterID)) {
+			if err := kind(ctx, id, &found); err != nil {
+				errs = append(errs, err)
+				break // the next one would fail, too
+			}
 		}
 	}
-	if !query.Preserved {
-		return found.orphans, nil
+	if query.Preserved {
+		kept, err := e.preserved(ctx, query)
+		found.orphans, errs = append(found.orphans, kept...), append(errs, err)
 	}
-	kept, err := e.preserved(ctx, query)
-	return append(found.orphans, kept...), err
+	return found.orphans, errors.Join(errs...)
 }
 
-// orphansOf adds what has the tag of a cluster and that of a Service which does not exist.
-func (e *engine) orphansOf(ctx context.Context, clusterID string, found *census) error {
-	cluster := alicloud.Tag{Key: mark.TagCluster, Value: clusterID}
-	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &cluster})
+// orphanBalancers adds load balancers with the tag of a cluster and that of a Service which does not exist.
+func (e *engine) orphanBalancers(ctx context.Context, clusterID string, found *census) error {
+	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: clusterID}})
 	if err != nil {
 		return fmt.Errorf("read all NLBs of the cluster: %w", err)
 	}
@@ -43,7 +47,11 @@ func (e *engine) orphansOf(ctx context.Context, clusterID string, found *census)
 		lb := &balancers[i]
 		found.tagged(service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: clusterID, Delete: deleteNLB(lb)}, lb.Tags)
 	}
-	groups, err := e.api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &cluster})
+	return nil
+}
+
+func (e *engine) orphanGroups(ctx context.Context, clusterID string, found *census) error {
+	groups, err := e.api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: clusterID}})
 	if err != nil {
 		return fmt.Errorf("read all server groups of the cluster: %w", err)
 	}
@@ -53,7 +61,11 @@ func (e *engine) orphansOf(ctx context.Context, clusterID string, found *census)
 			Delete: []string{"aliyun nlb DeleteServerGroup --ServerGroupId " + groups[i].ID},
 		}, groups[i].Tags)
 	}
-	access, err := e.api.DescribeSecurityGroups(ctx, cluster)
+	return nil
+}
+
+func (e *engine) orphanAccess(ctx context.Context, clusterID string, found *census) error {
+	access, err := e.api.DescribeSecurityGroups(ctx, alicloud.Tag{Key: mark.TagCluster, Value: clusterID})
 	if err != nil {
 		return fmt.Errorf("read all security groups of the cluster: %w", err)
 	}

@@ -40,7 +40,7 @@ func (n nlb) clusterID() string {
 func (n nlb) input(in service.Inputs) build.Input {
 	return build.Input{
 		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(), Observed: n.model(), Nodes: in.Nodes, Slices: in.Slices,
-		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
+		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
 	}
 }
 
@@ -64,7 +64,14 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if !n.Reused() || in.Params.OverridesListeners() {
 		input.Params = in.Params.Revert(in.Applied.Annotations)
 	}
-	input.RemoveTags, input.LeaveGroups = notIn(in.Applied.TagKeys, record.TagKeys), notIn(in.Applied.SecurityGroups, record.SecurityGroups)
+	removed := notIn(in.Applied.TagKeys, record.TagKeys)
+	if n.Reused() && len(removed) > 0 {
+		var err error
+		if removed, err = n.removableTags(in.Service, n.ID(), removed); err != nil {
+			return goal, err
+		}
+	}
+	input.RemoveTags, input.LeaveGroups = removed, notIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input.RemoveCertificates = notIn(in.Applied.Certificates, record.Certificates)
 	desired, problems := build.Build(input)
 	tagProblems, err := n.keepOwnersTags(desired, &record, in.Applied)

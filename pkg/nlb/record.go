@@ -2,10 +2,13 @@ package nlb
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -43,4 +46,35 @@ func (n *nlb) record(remembered *service.Record, svc *corev1.Service) service.Re
 // notIn returns the elements that are not in the other list.
 func notIn(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
+}
+
+// noteLeftTags notes which tags the Service has on an existing load balancer that it has left. The Record still says so: it is about the other
+// one from the first write on.
+func (n *nlb) noteLeftTags(of service.Request) error {
+	record, ok := service.LoadRecord(of.Applied, of.Service, n.formerID, true)
+	if n.formerID == "" || !ok || len(record.TagKeys) == 0 {
+		return nil
+	}
+	keys, err := n.removableTags(of.Service, n.formerID, record.TagKeys)
+	if err == nil {
+		n.leftTags = model.LeftTags{ID: n.formerID, Keys: keys}
+	}
+	return err
+}
+
+// removableTags leaves out the keys that another Service asks for on the same existing load balancer.
+func (e *engine) removableTags(svc *corev1.Service, id string, keys []string) ([]string, error) {
+	services, err := e.services.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	for _, other := range services {
+		if other.UID == svc.UID || !Product.AskedBy(e.config, other) {
+			continue
+		}
+		if params, _ := e.Params(other); params.Get(annotation.LoadBalancerID) == id {
+			keys = notIn(keys, recordOf(id, other, params, true).TagKeys)
+		}
+	}
+	return keys, nil
 }

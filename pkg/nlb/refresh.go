@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -16,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // settle takes note of the jobs that have ended. What a failed job was about is read again, and the failure is the pass's, too.
@@ -95,6 +97,9 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	wasTrusted := n.trusted()
 	vanished, err := n.read(ctx, of)
 	record := n.record(of.Applied, of.Service)
+	if err == nil {
+		err = n.noteLeftTags(of)
+	}
 	if err == nil {
 		n.readAccess(ctx, of, record)
 		result.Applied = &record
@@ -219,14 +224,17 @@ func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annota
 		ids, _ := annotation.VGroupsOf(params)
 		joined = slices.Compact(slices.Sorted(maps.Values(ids)))
 	}
-	owner, own := mark.DefaultName(svc.UID), n.listed
-	var err error
+	own, err := n.listed, error(nil)
 	if n.listed = nil; own == nil {
-		own, err = observe.OwnGroups(ctx, n.api, owner)
+		own, err = observe.OwnGroups(ctx, n.api, mark.DefaultName(svc.UID))
 	}
 	var groups []model.Group
+	var missing []string
 	if err == nil {
-		groups, err = observe.Groups(ctx, n.api, owner, own, joined)
+		groups, missing, err = observe.Groups(ctx, n.api, svc, mark.OwnerOf(svc, n.clusterID()), own, joined, n.knownGroups(svc))
+	}
+	if err == nil {
+		err = n.confirmGroups(missing)
 	}
 	var strays []model.Listener
 	if err == nil {
@@ -242,6 +250,41 @@ func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annota
 		return err
 	}
 	return nil
+}
+
+// knownGroups are the ids of groups that are there unless they are gone: those of the Service, those with servers of it, and those that its
+// listeners use.
+func (n *nlb) knownGroups(svc *corev1.Service) []string {
+	owner := mark.OwnerOf(svc, n.clusterID())
+	known := sets.New[string]()
+	for i := range n.groups.Value {
+		group := &n.groups.Value[i]
+		if !group.Foreign || slices.ContainsFunc(group.Servers, func(s alicloud.NLBServer) bool { return owner.OwnsNLB(s.Description) }) {
+			known.Insert(group.ID)
+		}
+	}
+	if n.presence == present {
+		for i := range n.listeners.Value {
+			if id := model.Text(n.listeners.Value[i].ServerGroupID); id != "" && owner.OwnsNLB(model.Text(n.listeners.Value[i].Description)) {
+				known.Insert(id)
+			}
+		}
+	}
+	return sets.List(known)
+}
+
+// confirmGroups is an error until groups that are missing, by tag and by id, have been missing for some seconds: a second group in the place
+// of one that is there would take over its listeners.
+func (n *nlb) confirmGroups(missing []string) error {
+	confirmed := !n.groupsMissing.IsZero() && time.Since(n.groupsMissing) >= service.GoneOver
+	if len(missing) == 0 || confirmed {
+		n.groupsMissing = time.Time{}
+		return nil
+	}
+	if n.groupsMissing.IsZero() {
+		n.groupsMissing = time.Now()
+	}
+	return &problem.WaitError{Reason: fmt.Sprintf("server groups %v are missing, which one answer does not prove", missing), For: service.GoneOver}
 }
 
 // mayHaveCertificates reports whether earlier passes added certificates to listeners.

@@ -115,8 +115,11 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	switch {
 	case removal.Reused && removal.Preserved:
 	case removal.Reused:
-		record := n.record(applied, svc)
-		removal.Plan = plan{nlb: n, Plan: diff.Leaving(actual, mark.OwnerOf(svc, n.clusterID()), record.TagKeys)}
+		keys, err := n.removableTags(svc, n.ID(), n.record(applied, svc).TagKeys)
+		if err != nil {
+			return removal, err
+		}
+		removal.Plan = plan{nlb: n, Plan: diff.Leaving(actual, mark.OwnerOf(svc, n.clusterID()), keys)}
 	case removal.Preserved:
 		removal.Plan = plan{nlb: n, Plan: diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID))}
 	default:

@@ -22,12 +22,22 @@ type Orphans struct {
 	// another cluster of the account.
 	Ambiguous bool             `json:"ambiguous"`
 	Orphans   []service.Orphan `json:"orphans"`
+	// Unread says what could not be read, and why: there may be more orphans.
+	Unread []string `json:"unread,omitempty"`
 	// region is that of the commands.
 	region string
 }
 
 // Empty reports whether there are none.
 func (o Orphans) Empty() bool { return len(o.Orphans) == 0 }
+
+// Incomplete is an error if something could not be read.
+func (o Orphans) Incomplete() error {
+	if len(o.Unread) == 0 {
+		return nil
+	}
+	return fmt.Errorf("there may be more orphans than those listed: %s", strings.Join(o.Unread, "; "))
+}
 
 // deletedAt is the place of each kind in the order of deletion: a resource in use cannot be deleted.
 var deletedAt = map[string]int{
@@ -36,25 +46,37 @@ var deletedAt = map[string]int{
 
 // String returns the orphans for people, one per line, and the commands that delete them.
 func (o Orphans) String() string {
-	if o.Empty() {
-		return fmt.Sprintf("Every resource of cluster %s has its Service.\n", strings.Join(append([]string{o.ClusterID}, o.Earlier...), ", "))
-	}
 	var text strings.Builder
-	for i := range o.Orphans {
-		fmt.Fprintln(&text, o.Orphans[i])
+	switch {
+	case !o.Empty():
+		o.list(&text)
+	case len(o.Unread) == 0:
+		fmt.Fprintf(&text, "Every resource of cluster %s has its Service.\n", strings.Join(append([]string{o.ClusterID}, o.Earlier...), ", "))
+	default:
+		fmt.Fprintf(&text, "Every resource of cluster %s that could be read has its Service.\n", strings.Join(append([]string{o.ClusterID}, o.Earlier...), ", "))
 	}
-	fmt.Fprintln(&text, "\nTo delete all of them:")
+	for _, unread := range o.Unread {
+		fmt.Fprintf(&text, "! Not read, so that there may be more: %s\n", unread)
+	}
+	return text.String()
+}
+
+// list writes the orphans and the commands that delete them.
+func (o Orphans) list(text *strings.Builder) {
+	for i := range o.Orphans {
+		fmt.Fprintln(text, o.Orphans[i])
+	}
+	fmt.Fprintln(text, "\nTo delete all of them:")
 	ordered := slices.Clone(o.Orphans)
 	slices.SortStableFunc(ordered, func(a, b service.Orphan) int { return deletedAt[a.Kind] - deletedAt[b.Kind] })
 	for i := range ordered {
 		for _, command := range ordered[i].Delete {
-			fmt.Fprintf(&text, "  %s --RegionId %s\n", command, o.region)
+			fmt.Fprintf(text, "  %s --RegionId %s\n", command, o.region)
 		}
 	}
 	if o.Ambiguous {
-		fmt.Fprintf(&text, "! Every cluster without a configured clusterID is called %s: look whose these are before you delete them.\n", officialClusterID)
+		fmt.Fprintf(text, "! Every cluster without a configured clusterID is called %s: look whose these are before you delete them.\n", officialClusterID)
 	}
-	return text.String()
 }
 
 // Orphans compares what the cloud has for this cluster with its Services. It writes nothing. The informers given to
@@ -65,12 +87,13 @@ func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 		return Orphans{}, fmt.Errorf("list Services: %w", err)
 	}
 	earlier := c.earlierIDs(ctx)
-	found, err := c.engines.services.Orphans(ctx, service.OrphanQuery{Services: services, ClusterIDs: earlier, Preserved: preserved})
-	if err != nil {
-		return Orphans{}, err
+	found, unread := c.engines.services.Orphans(ctx, service.OrphanQuery{Services: services, ClusterIDs: earlier, Preserved: preserved})
+	var texts []string
+	for _, err := range unread {
+		texts = append(texts, err.Error())
 	}
 	ambiguous := slices.ContainsFunc(found, func(o service.Orphan) bool { return o.ClusterID == officialClusterID })
-	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found, region: c.client.Region()}, nil
+	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found, Unread: texts, region: c.client.Region()}, nil
 }
 
 // earlierIDs returns the IDs that this cluster had if it was not configured with its ID of today from the beginning: the one that is derived,

@@ -15,6 +15,13 @@ func TestOrphansText(t *testing.T) {
 	if diff := cmp.Diff("Every resource of cluster c1 has its Service.\n", none.String()); diff != "" {
 		t.Errorf("text of none (-want +got):\n%s", diff)
 	}
+	unread := Orphans{ClusterID: "c1", Unread: []string{"read all NLBs: forbidden"}}
+	if diff := cmp.Diff("Every resource of cluster c1 that could be read has its Service.\n! Not read, so that there may be more: read all NLBs: forbidden\n", unread.String()); diff != "" {
+		t.Errorf("text where something was not read (-want +got):\n%s", diff)
+	}
+	if err := unread.Incomplete(); err == nil || none.Incomplete() != nil {
+		t.Errorf("incomplete: %v and %v", err, none.Incomplete())
+	}
 	one := Orphans{ClusterID: "c1", Earlier: []string{"clusterid"}, Ambiguous: true, region: "cn-hangzhou", Orphans: []service.Orphan{
 		{Kind: service.OrphanAccessList, ID: "acl-1", Reason: "gone", Delete: []string{"aliyun slb DeleteAccessControlList --AclId acl-1"}},
 		{Kind: service.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone", ClusterID: "clusterid", Delete: []string{"protection off", "aliyun slb DeleteLoadBalancer"}},

@@ -29,9 +29,18 @@ func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncEr
 			product, known.replaced, known.balancer.ID(), known.balancer.Address())
 		return "", ""
 	case (done.writes > 0 || known.failure != "") && !isUnmet: // an unmet wish has an event of its own
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "%s %s matches the Service", product, known.balancer.ID())
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "%s %s matches the Service%s", product, known.balancer.ID(), addressNote(svc, known, done))
 	}
 	return "", known.replaced
+}
+
+// addressNote is what users of the first address of a Service have to know.
+func addressNote(svc *corev1.Service, known state, done ensured) string {
+	note, before := known.engine.Product().AddressNote, svc.Status.LoadBalancer.Ingress
+	if note == "" || len(before) > 0 || done.status == nil || len(done.status.Ingress) == 0 || done.status.Ingress[0].Hostname != known.balancer.Address() {
+		return ""
+	}
+	return "; " + note
 }
 
 // emitProblems emits one event per reason. A pass that failed has not seen everything: what it did not find is not resolved.

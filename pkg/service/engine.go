@@ -32,7 +32,8 @@ type Engine interface {
 	Forget(service types.UID)
 	// Preload reads the load balancers of many Services together; what it misses, [Balancer.Refresh] reads.
 	Preload(ctx context.Context, services []*corev1.Service) error
-	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns. It reads only.
+	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns, as far as it could be read: an error, or
+	// several that are joined, says what could not. It reads only.
 	Orphans(ctx context.Context, query OrphanQuery) ([]Orphan, error)
 }
 
@@ -60,6 +61,8 @@ type Product struct {
 	// AttachmentQuota is how many times an instance may be a backend. It counts load balancers, or groups with AttachedPerGroup.
 	AttachmentQuota  quota.Code
 	AttachedPerGroup bool
+	// AddressNote is what users have to know of an address of the product; it stands in the event about the first one. Empty for nothing.
+	AddressNote string
 }
 
 // attachments is how many times an instance counts that is a backend of the Service.
@@ -167,7 +170,9 @@ type Inputs struct {
 	// where they are not known.
 	Interfaces map[string]string
 	Blocks     []netip.Prefix
-	Now        time.Time
+	// InterfacesUnread says that an address that is missing in Interfaces could not be asked for.
+	InterfacesUnread bool
+	Now              time.Time
 	// Choice says which backends there is room for.
 	Choice backend.Choice
 }

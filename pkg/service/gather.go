@@ -29,6 +29,8 @@ type gathered struct {
 	crowdedWait time.Duration
 	// problems are what was found of the backends before anything was planned.
 	problems []problem.Problem
+	// unread says why network interfaces could not be read, nil where all are known.
+	unread error
 }
 
 // crowdedWait is how long a Service waits for nodes that other Services give up: each does so in its own time, and some writes a second are what the
@@ -53,9 +55,11 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 	found.cache.gates = known.cache.gates.following(r.gateEndpoints(in.Service, known.balancer.Backends(found.Inputs)), len(found.Slices) > 0)
 	found.Waiting, found.Held = found.cache.gates.waiting(found.Nodes), found.cache.gates.held().Union(checked.held)
 	pods := backend.PodAddresses(known.balancer.Backends(found.Inputs))
-	if found.Interfaces, found.Blocks, err = r.network.interfaces(ctx, known.cache.interfaces, pods); err != nil {
-		return found, err
+	found.Interfaces, found.Blocks, found.unread = r.network.interfaces(ctx, known.cache.interfaces, pods)
+	if found.unread != nil && known.balancer.ID() == "" {
+		return found, found.unread // a new load balancer would have no backend server
 	}
+	found.InterfacesUnread = found.unread != nil
 	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
 	for _, pod := range pods {
 		if id, ok := found.Interfaces[pod.Address]; ok {

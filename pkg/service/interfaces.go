@@ -34,8 +34,8 @@ type network struct {
 }
 
 // interfaces returns the network interfaces of addresses of pods. A pod keeps its interface for as long as it
-// lives, so only those that are not known are read; another pod may have the same address on another interface. blocks are those of the VPC, when an address has no interface and they
-// can be read.
+// lives, so only those that are not known are read; another pod may have the same address on another interface. With an error, current are
+// those that are known. blocks are those of the VPC, when an address has no interface and they can be read.
 func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress) (current map[string]string, blocks []netip.Prefix, err error) {
 	current = make(map[string]string, len(pods))
 	blocks = n.blocks.remembered()
@@ -48,7 +48,7 @@ func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]s
 		}
 	}
 	if err := n.findInterfaces(ctx, unknown, current); err != nil {
-		return nil, nil, err
+		return current, blocks, err
 	}
 	if len(current) < len(pods) {
 		blocks = n.blocksOfVPC(ctx)

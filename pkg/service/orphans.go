@@ -59,18 +59,19 @@ func (o Orphan) String() string {
 	return text + ": " + o.Reason
 }
 
-// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns, of every product. It reads only.
-func (r *Reconciler) Orphans(ctx context.Context, query OrphanQuery) ([]Orphan, error) {
-	found := []Orphan{}
+// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns, of every product, and why something of it
+// could not be read: then there may be more. It reads only.
+func (r *Reconciler) Orphans(ctx context.Context, query OrphanQuery) (found []Orphan, unread []error) {
+	found = []Orphan{}
 	for _, engine := range r.opts.Engines {
 		more, err := engine.Orphans(ctx, query)
-		if err != nil {
-			return nil, err
-		}
 		found = append(found, more...)
+		if err != nil {
+			unread = append(unread, leaves(err)...)
+		}
 	}
 	slices.SortFunc(found, func(a, b Orphan) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.In, b.In), cmp.Compare(a.ID, b.ID))
 	})
-	return found, nil
+	return found, unread
 }

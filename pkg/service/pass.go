@@ -130,7 +130,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	observePlan(known.engine.Product(), goal.Plan)
 	deployed := goal.Plan.Deploy(ctx, svc)
 	r.doubtOthers(svc, held, deployed)
-	err = errors.Join(deployed.outcome(), unread)
+	err = errors.Join(deployed.outcome(), unread, inputs.unread)
 	done.writes = deployed.Writes
 	known = known.deployed(deployed).readUntilSettled(goal.Plan)
 	if len(goal.Plan.Steps()) > 0 {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -53,5 +54,5 @@ func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service, known sta
 		_, goal, err = r.decide(ctx, svc, params, known)
 	}
 	goal.Problems = append(problems, goal.Problems...)
-	return goal, err
+	return goal, errors.Join(err, inputs.unread)
 }

@@ -27,7 +27,7 @@ func (c clb) input(in service.Inputs) build.Input {
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	return build.Input{
 		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterID, Observed: actual,
-		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
+		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
 	}
 }
 

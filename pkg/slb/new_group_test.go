@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
@@ -110,5 +111,52 @@ func TestOneAnswerLacksAGroupInUse(t *testing.T) {
 	w.mustPass("web")
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("writes %v", writes)
+	}
+}
+
+// TestOneAnswerLacksAGroup: a group that no listener uses is gone when the list and a read by id agree, twice. Until then nobody makes a second
+// one.
+func TestOneAnswerLacksAGroup(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]map[string]any{
+		"by id":        {"action": "DescribeVServerGroupAttribute", "code": "InvalidParameter", "status": 404, "times": 1},
+		"in the list":  {"action": "DescribeVServerGroups", "body": `{"RequestId":"1","VServerGroups":{"VServerGroup":[]}}`, "times": 1},
+		"in two lists": {"action": "DescribeVServerGroups", "body": `{"RequestId":"1","VServerGroups":{"VServerGroup":[]}}`, "times": 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			w.put(reusing("web", w.makeCLB().ID, "false", 80))
+			w.mustPass("web")
+			w.calls()
+			w.fault(fault)
+			w.drift("web")
+			for range 3 {
+				_ = w.pass("web") //nolint:errcheck // it says that answers contradict each other
+			}
+			if writes := writesOf(w.calls()); len(writes) != 0 {
+				t.Errorf("writes %v", writes)
+			}
+		})
+	}
+}
+
+// TestGroupRemovedByHand: one that is really gone is made again.
+func TestGroupRemovedByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	lb := w.makeCLB()
+	w.put(reusing("web", lb.ID, "false", 80))
+	w.mustPass("web")
+	groups, err := w.api.DescribeVServerGroups(t.Context(), lb.ID)
+	testkit.Check(t, err)
+	testkit.Check(t, w.api.DeleteVServerGroup(t.Context(), groups[0].ID))
+	w.calls()
+	w.drift("web")
+	w.converge("web")
+	if diff := cmp.Diff([]string{"CreateVServerGroup"}, writesOf(w.calls())); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

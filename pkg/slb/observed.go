@@ -20,8 +20,8 @@ type observed struct {
 	extensions service.Part[struct{}]
 	// access is the list of the Service's source ranges, nil for none. It outlives the CLB.
 	access service.Part[*alicloud.AccessList]
-	// accessMissing is since when that list is missing, zero while it is not.
-	accessMissing time.Time
+	// accessMissing is since when that list is missing, zero while it is not. groupsMissing is the same for vServer groups.
+	accessMissing, groupsMissing time.Time
 	// addresses are the elastic addresses of the CLB, sorted.
 	addresses service.Part[[]string]
 	// comparisons is how often drift is detected by comparison before everything is read again.

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -21,9 +22,22 @@ import (
 // groups and backend servers. What carries the mark of another cluster, or none, is left out.
 func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) ([]service.Orphan, error) {
 	census := newCensus(query, e.config.ClusterID)
+	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, census)}
+	if query.Preserved {
+		kept, err := e.taggedCLBs(ctx, mark.TagPreserved)
+		for i := range kept {
+			census.preserved(&kept[i])
+		}
+		errs = append(errs, err)
+	}
+	return census.found, errors.Join(errs...)
+}
+
+// orphanCLBs also learns the cluster ids that count.
+func (e *engine) orphanCLBs(ctx context.Context, census *census) error {
 	balancers, err := e.taggedCLBs(ctx, mark.TagOwner)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range balancers {
 		census.learn(balancers[i].Tags)
@@ -32,32 +46,30 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) ([]serv
 		lb := &balancers[i]
 		census.tagged(service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteCLB(lb)}, lb.Tags)
 	}
+	return nil
+}
+
+func (e *engine) orphanLists(ctx context.Context, census *census) error {
 	lists, err := e.api.DescribeAccessLists(ctx, alicloud.Tag{Key: mark.TagOwner})
 	if err != nil {
-		return nil, fmt.Errorf("read all access control lists with the tag %s: %w", mark.TagOwner, err)
+		return fmt.Errorf("read all access control lists with the tag %s: %w", mark.TagOwner, err)
 	}
 	for _, list := range lists {
 		census.tagged(service.Orphan{Kind: service.OrphanAccessList, ID: list.ID, Name: list.Name, Delete: []string{cli("DeleteAccessControlList", "AclId", list.ID)}}, list.Tags)
 	}
+	return nil
+}
+
+func (e *engine) orphansOnShared(ctx context.Context, census *census) error {
 	shared, err := e.taggedCLBs(ctx, mark.TagReused)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	var errs []error
 	for i := range shared {
-		if err := e.orphansOn(ctx, &shared[i], census); err != nil {
-			return nil, err
-		}
+		errs = append(errs, e.orphansOn(ctx, &shared[i], census))
 	}
-	if query.Preserved {
-		kept, err := e.taggedCLBs(ctx, mark.TagPreserved)
-		if err != nil {
-			return nil, err
-		}
-		for i := range kept {
-			census.preserved(&kept[i])
-		}
-	}
-	return census.found, nil
+	return errors.Join(errs...)
 }
 
 func (e *engine) taggedCLBs(ctx context.Context, key string) ([]alicloud.LoadBalancer, error) {

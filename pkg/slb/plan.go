@@ -2,6 +2,7 @@ package slb
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -65,8 +66,12 @@ func (p plan) shared() []string {
 	if !p.clb.reused() {
 		return nil
 	}
+	steps := slices.Clone(p.Plan.Steps)
 	for i := range p.Plan.Steps {
-		switch step := &p.Plan.Steps[i]; step.Op {
+		steps = append(steps, p.Plan.Steps[i].Meanwhile...)
+	}
+	for i := range steps {
+		switch step := &steps[i]; step.Op {
 		case model.OpAddBackends, model.OpSetBackends, model.OpReplaceBackends, model.OpRemoveBackends:
 			ids = append(ids, step.GroupID)
 		}

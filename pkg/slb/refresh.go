@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -175,6 +176,9 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 	}
 	actual := &model.Model{LoadBalancer: clb.loadBalancer.Value, Listeners: clb.trustedListeners(), Reused: clb.reused()}
 	observed, err := observe.Groups(ctx, e.api, actual, mark.ServiceName(of.Service))
+	if err == nil {
+		err = e.confirmGroups(ctx, clb, observed.Groups, mark.ServiceName(of.Service))
+	}
 	if errors.Is(err, observe.ErrContradiction) {
 		clb.listeners.Invalidate("they and the groups contradict each other")
 	}
@@ -184,6 +188,27 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 	clb.groups.Set(observed.Groups)
 	clb.groupsAsked, found.some = of.Params.Get(annotation.VGroupPort), true
 	return nil
+}
+
+// confirmGroups is an error while a group of the Service is missing in a list, and that it is gone is not proven: by id, too, and again some
+// seconds later. A second group in its place would count towards the quota of backend servers.
+func (e *engine) confirmGroups(ctx context.Context, clb *observed, found []model.Group, svc types.NamespacedName) error {
+	missing := false
+	for _, known := range clb.groups.Value {
+		marked, _, ok := mark.Parse(known.Name)
+		if !ok || marked != svc || slices.ContainsFunc(found, func(g model.Group) bool { return g.ID == known.ID }) {
+			continue
+		}
+		_, err := e.api.DescribeVServerGroup(ctx, known.ID)
+		switch {
+		case err == nil:
+			return fmt.Errorf("%w: the list of the groups of %s lacks %s, which is there", observe.ErrContradiction, clb.loadBalancer.Value.ID, known.ID)
+		case !alicloud.IsNotFound(err):
+			return fmt.Errorf("read group %s: %w", known.ID, err)
+		}
+		missing = true
+	}
+	return e.confirm(&clb.groupsMissing, missing, "a vServer group of the Service is missing")
 }
 
 // keep notes that a part could not be read and that its last value stands. It returns the error where there is none, or where the CLB
@@ -229,15 +254,20 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 // confirmAccess is an error until an access control list that is missing has been missing for some seconds. A second list would let in the
 // same addresses, and be paid for by the quota of lists.
 func (e *engine) confirmAccess(clb *observed, missing bool) error {
-	confirmed := !clb.accessMissing.IsZero() && time.Since(clb.accessMissing) >= e.goneOver
+	return e.confirm(&clb.accessMissing, missing, "the access control list of the Service is missing")
+}
+
+// confirm is an error until what is missing has been missing for some seconds.
+func (e *engine) confirm(since *time.Time, missing bool, what string) error {
+	confirmed := !since.IsZero() && time.Since(*since) >= e.goneOver
 	if !missing || confirmed {
-		clb.accessMissing = time.Time{}
+		*since = time.Time{}
 		return nil
 	}
-	if clb.accessMissing.IsZero() {
-		clb.accessMissing = time.Now()
+	if since.IsZero() {
+		*since = time.Now()
 	}
-	return &problem.WaitError{Reason: "the access control list of the Service is missing, which one answer does not prove", For: e.goneOver}
+	return &problem.WaitError{Reason: what + ", which one answer does not prove", For: e.goneOver}
 }
 
 // refreshAccess reads the list of the source ranges where there may be one. missing is as in [observe.AccessList].

@@ -110,6 +110,8 @@ func setGroup(c *api.Call, g *cloud.NLBGroup) {
 	h.Domain, h.URL, h.Method = c.Or(check+"HealthCheckDomain", h.Domain), c.Or(check+"HealthCheckUrl", h.URL), c.Or(check+"HttpCheckMethod", h.Method)
 	if codes := c.List(check + "HealthCheckHttpCode"); len(codes) > 0 {
 		h.Codes = codes
+	} else if len(h.Codes) == 0 && h.Type == "HTTP" {
+		h.Codes = []string{"http_2xx"}
 	}
 	h.Version, h.Request, h.Expect = c.Or(check+"HttpVersion", h.Version), c.Or(check+"HealthCheckReq", h.Request), c.Or(check+"HealthCheckExp", h.Expect)
 }

@@ -38,6 +38,8 @@ type Input struct {
 	Blocks        []netip.Prefix
 	Choice        backend.Choice
 	Now           time.Time
+	// InterfacesUnread is that of [backend.Input].
+	InterfacesUnread bool
 
 	// RemoveTags, LeaveGroups and RemoveCertificates were applied and are no longer asked for.
 	RemoveTags, LeaveGroups, RemoveCertificates []string
@@ -52,7 +54,7 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family, BothFamilies: in.backendFamily() == annotation.FamilyDual,
 		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
+		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
 	}
 }
 
@@ -191,6 +193,7 @@ func (b *builder) port(port corev1.ServicePort) {
 		listener.Blocked = problem.ReasonSkipSyncBackends
 	}
 	b.listenerSettings(&listener)
+	b.former(port, &listener, &group)
 	b.model.Listeners = append(b.model.Listeners, listener)
 }
 

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	}
 	set, problems := b.resolver.Backends(port)
 	b.problems = append(b.problems, problems...)
-	b.servers(&group, &set, l)
+	b.servers(&group, &set)
 	b.groupSettings(&group, port, l)
 	if !b.in.pods() && port.NodePort == 0 {
 		b.problem(problem.ReasonSkipSyncBackends, "port %d has no node port, so that nodes cannot be its backend servers", port.Port)
@@ -63,7 +64,7 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 	switch {
 	case have == nil:
 		reason = "does not exist"
-	case !have.Foreign:
+	case !have.Foreign || made(have):
 		reason = "was made by a cloud controller manager"
 	case have.VPCID != group.VPCID:
 		reason = "is in another VPC"
@@ -74,48 +75,70 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d waits: server group %s %s", annotation.VGroupPort, port.Port, id, reason)
 		return group, false
 	}
-	if b.in.Params.Has(annotation.Weight) {
-		backend.Divide(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(s *alicloud.NLBServer) *int { return &s.Weight })
-	}
 	group.Name, group.ID, group.Foreign = have.Name, id, true
+	b.divide(&group)
 	return group, true
 }
 
-// servers puts the backends of a port into its group.
-func (b *builder) servers(group *model.Group, set *backend.Set, l *model.Listener) {
-	group.Doubt, group.Gone, group.Held = set.Doubt, set.Gone, set.Held
-	var without []string
-	convert := func(from backend.Backend) (alicloud.NLBServer, bool) {
-		server := alicloud.NLBServer{Weight: from.Weight, Description: group.Description}
-		server.ID, server.IP, server.Port, server.Type = from.ID, from.IP, from.Port, alicloud.NLBServerECS
-		if from.Kind == backend.KindInterface {
-			server.Type = alicloud.NLBServerENI
-		}
-		if l.Port == 0 {
-			server.Port = 0
-		}
-		if group.Type == alicloud.NLBIPGroup {
-			address := from.IP + from.NodeIP
-			server.ID, server.IP, server.Type = address, address, alicloud.NLBServerIP
-			if address == "" {
-				without = append(without, from.ID)
-				return server, false
-			}
-		}
+// made reports whether a cloud controller manager made a group.
+func made(group *model.Group) bool {
+	_, _, marked := mark.ParseNLB(group.Name)
+	return marked || slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return t.Key == mark.TagOwner })
+}
+
+// divide spreads the weight that the Service has in a group of others.
+func (b *builder) divide(group *model.Group) {
+	if group.Foreign && b.in.Params.Has(annotation.Weight) {
+		backend.Divide(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(s *alicloud.NLBServer) *int { return &s.Weight })
+	}
+}
+
+// serverOf returns a backend as a group has it; false says that the group knows servers by their addresses, and that it has none.
+func serverOf(from backend.Backend, group *model.Group) (alicloud.NLBServer, bool) {
+	server := alicloud.NLBServer{Weight: from.Weight, Description: group.Description}
+	server.ID, server.IP, server.Port, server.Type = from.ID, from.IP, from.Port, alicloud.NLBServerECS
+	if from.Kind == backend.KindInterface {
+		server.Type = alicloud.NLBServerENI
+	}
+	if group.AnyPort {
+		server.Port = 0
+	}
+	if group.Type != alicloud.NLBIPGroup {
 		return server, true
 	}
+	address := from.IP + from.NodeIP
+	server.ID, server.IP, server.Type = address, address, alicloud.NLBServerIP
+	return server, address != ""
+}
+
+// serversOf returns the backends of a port as its group has them.
+func serversOf(set *backend.Set, convert func(backend.Backend) (alicloud.NLBServer, bool)) (servers, draining []alicloud.NLBServer) {
 	var all []alicloud.NLBServer
 	for from := range set.All {
 		if server, ok := convert(from); ok {
 			all = append(all, server)
 		}
 	}
-	group.Servers = backend.Join(nil, all, serverKey)
 	for _, from := range set.Draining {
 		if server, ok := convert(from); ok {
-			group.Draining = append(group.Draining, server)
+			draining = append(draining, server)
 		}
 	}
+	return backend.Join(nil, all, serverKey), draining
+}
+
+// servers puts the backends of a port into its group.
+func (b *builder) servers(group *model.Group, set *backend.Set) {
+	group.Doubt, group.Gone, group.Held = set.Doubt, set.Gone, set.Held
+	var without []string
+	convert := func(from backend.Backend) (alicloud.NLBServer, bool) {
+		server, ok := serverOf(from, group)
+		if !ok {
+			without = append(without, from.ID)
+		}
+		return server, ok
+	}
+	group.Servers, group.Draining = serversOf(set, convert)
 	if len(without) > 0 {
 		b.problem(problem.ReasonSkipSyncBackends, "nodes without an InternalIP cannot be backend servers of an %s group: %s", alicloud.NLBIPGroup, problem.Some(without))
 	}
@@ -201,12 +224,25 @@ func (b *builder) checkType(check *alicloud.NLBHealthCheck, port corev1.ServiceP
 	}
 }
 
+// defaultCheckTime is the interval and the timeout of a check in seconds where nothing else is asked for.
+// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createservergroup.
+const defaultCheckTime = 5
+
+func take(into *int, value *int) {
+	if value != nil {
+		*into = *value
+	}
+}
+
 // checkTimes sets the interval and the timeout of the check. For a UDP port the interval has to be at least the timeout.
 func (b *builder) checkTimes(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l *model.Listener) {
 	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)
-	if l.Protocol == alicloud.NLBUDP && interval != nil && timeout != nil && *interval < *timeout {
+	often, long := defaultCheckTime, defaultCheckTime
+	take(&often, interval)
+	take(&long, timeout)
+	if l.Protocol == alicloud.NLBUDP && often < long {
 		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the UDP port %d: at least %s, which is %d",
-			annotation.HealthCheckInterval, *interval, port.Port, annotation.HealthCheckConnectTimeout, *timeout)
+			annotation.HealthCheckInterval, often, port.Port, annotation.HealthCheckConnectTimeout, long)
 		return
 	}
 	check.Interval, check.ConnectTimeout = interval, timeout

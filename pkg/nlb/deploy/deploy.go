@@ -53,20 +53,34 @@ type Applier struct {
 	Lost string
 
 	waiting, failed map[string]bool
+	former          map[string]bool // groups that listeners stay in, by id: they were brought in line
 	throttled       map[model.Op]bool
 	errs            []error
 }
 
 // Run carries out the plan as far as possible: a failed or waiting step stops those that use what it is about, and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
-	a.waiting, a.failed, a.throttled, a.Doubts = map[string]bool{}, map[string]bool{}, map[model.Op]bool{}, map[model.Part]string{}
+	a.waiting, a.failed, a.former, a.throttled, a.Doubts = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[model.Op]bool{}, map[model.Part]string{}
 	for i := range plan.Steps {
 		if a.Interrupted || a.Lost != "" {
 			break
 		}
 		a.try(ctx, &plan.Steps[i])
+		a.meanwhile(ctx, &plan.Steps[i])
 	}
 	return errors.Join(a.errs...)
+}
+
+// meanwhile has the group follow the endpoints that a listener stays in, because the step on it failed or waits. Two listeners may stay in
+// one group.
+func (a *Applier) meanwhile(ctx context.Context, step *model.Step) {
+	if len(step.Meanwhile) == 0 || a.former[step.From] || !a.failed[step.Target] && !a.waiting[step.Target] {
+		return
+	}
+	a.former[step.From] = true
+	for i := range step.Meanwhile {
+		a.try(ctx, &step.Meanwhile[i])
+	}
 }
 
 func (a *Applier) try(ctx context.Context, step *model.Step) {
@@ -120,6 +134,8 @@ func (a *Applier) fail(step *model.Step, err error) {
 	case errors.As(err, new(*leftOutError)):
 		a.RefusedServer = true
 		delete(a.failed, step.Target)
+	case errors.As(err, new(*problem.WaitError)):
+		// No call was made.
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:

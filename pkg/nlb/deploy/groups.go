@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // createGroup: documents differ about groups of TCPSSL. Where the cloud takes none, a group of TCP serves the listener, too.
@@ -108,13 +109,13 @@ type leftOutError struct {
 }
 
 func (e *leftOutError) Error() string {
-	return fmt.Sprintf("left out %s, which is tried again in some minutes: %v", strings.Join(e.servers, ", "), e.err)
+	return fmt.Sprintf("left out %s, which is tried again in some minutes: %v", problem.Some(e.servers), e.err)
 }
 
 func (e *leftOutError) Unwrap() error { return e.err }
 
 // addServers adds as many servers as one call takes; each call is a job, and the next pass adds the others. Where the cloud refuses one
-// of them, smaller calls find out which.
+// of them, or a quota leaves no room for all, smaller calls find out which it takes.
 func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	have, err := a.group(step)
 	if err != nil {
@@ -122,6 +123,7 @@ func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Jo
 	}
 	wanted, left := a.Memory.acceptable(have.ID, step.Servers)
 	var job alicloud.Job
+	inARow := 0
 	for n := min(len(wanted), a.API.ServersPerCall()); len(wanted) > 0; {
 		part := wanted[:min(n, len(wanted))]
 		job, err = a.job(func() (alicloud.Job, error) { return a.API.AddNLBServers(ctx, have.ID, part) })
@@ -132,18 +134,28 @@ func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Jo
 			return job, left.err()
 		case alicloud.IsServersPerCall(err):
 			n = min(n, a.API.ServersPerCall())
-		case !alicloud.IsBadServer(err):
+		case !alicloud.IsBadServer(err) && !alicloud.IsQuota(err):
 			return "", err
 		case len(part) > 1:
 			n = len(part) / 2
 		default:
-			a.Memory.refuse(have.ID, part[0].NLBServerKey, err)
-			left.add(part[0], err)
-			wanted, n = wanted[1:], a.API.ServersPerCall()
+			refused := part
+			if inARow++; inARow >= maxInARow {
+				refused = wanted
+			}
+			for i := range refused {
+				a.Memory.refuse(have.ID, refused[i].NLBServerKey, err)
+				left.add(refused[i], err)
+			}
+			wanted, n = wanted[len(refused):], 1
 		}
 	}
 	return "", left.err()
 }
+
+// maxInARow is how many servers the cloud may refuse one by one before the others count as refused, too: the cause may be a quota of the
+// group or of the load balancer, and then each attempt wastes a call.
+const maxInARow = 5
 
 func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	have, err := a.group(step)
@@ -174,6 +186,7 @@ func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud
 	a.Waits = a.Waits || len(part) < len(step.Servers)
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.RemoveNLBServers(ctx, have.ID, part) })
 	if err == nil {
+		a.Memory.room(have.ID)
 		have.Servers = slices.DeleteFunc(slices.Clone(have.Servers), func(s alicloud.NLBServer) bool {
 			return slices.ContainsFunc(part, func(p alicloud.NLBServer) bool { return same(&p, &s) })
 		})

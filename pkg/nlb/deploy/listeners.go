@@ -1,13 +1,17 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // groupID returns the id of the group of a listener: the model knows it, also where this plan created it.
@@ -51,8 +55,31 @@ func (a *Applier) createListener(ctx context.Context, step *model.Step) (aliclou
 	})
 }
 
+// emptyGroup returns why a listener stays in the group that it uses: the next one is to have servers and has none yet, and those of the
+// old one take traffic.
+func (a *Applier) emptyGroup(step *model.Step) error {
+	old := a.Model.GroupByID(step.From)
+	if !step.Awaits || old == nil || !old.Serves() {
+		return nil
+	}
+	next, err := a.group(step)
+	if err != nil || next == old || next.Serves() {
+		return err
+	}
+	return &problem.WaitError{Reason: fmt.Sprintf("it stays in server group %s: no server is in %s yet", old.ID, next.ID), For: staysFor}
+}
+
+// staysFor is when the next pass is that tries to fill an empty group, if nothing else causes one.
+const staysFor = time.Minute
+
 func (a *Applier) updateListener(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	changes := step.Changes
+	stays := a.emptyGroup(step)
+	if stays != nil {
+		if changes.ServerGroupID = nil; reflect.ValueOf(changes).IsZero() {
+			return "", stays
+		}
+	}
 	if changes.ServerGroupID != nil {
 		var err error
 		if changes.ServerGroupID, err = a.groupID(&step.Listener, changes.ServerGroupID); err != nil {
@@ -63,7 +90,7 @@ func (a *Applier) updateListener(ctx context.Context, step *model.Step) (aliclou
 	if have := a.at(step); err == nil && have != nil {
 		mergeListener(&have.NLBListenerSettings, &changes)
 	}
-	return job, err
+	return job, cmp.Or(err, stays)
 }
 
 // mergeListener takes over the settings that are given.
@@ -104,6 +131,9 @@ func (a *Applier) startListener(ctx context.Context, step *model.Step) (alicloud
 
 // deleteListener takes the listener as gone that does not exist.
 func (a *Applier) deleteListener(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	if stays := a.emptyGroup(step); stays != nil {
+		return "", stays
+	}
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBListener(ctx, step.Listener.ID) })
 	if alicloud.IsNotFound(err) {
 		job, err = "", nil

@@ -180,12 +180,25 @@ func (a *Applier) tag(ctx context.Context, step *model.Step) (alicloud.Job, erro
 }
 
 func (a *Applier) untag(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	if step.Of != "" {
+		return "", a.untagLeft(ctx, step)
+	}
 	lb := &a.Model.LoadBalancer
 	err := a.call(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{lb.ID}, step.IDs) })
 	if err == nil {
 		lb.Tags = withoutTags(lb.Tags, step.IDs)
 	}
 	return "", err
+}
+
+// untagLeft takes the tags as gone with a load balancer that does not exist.
+func (a *Applier) untagLeft(ctx context.Context, step *model.Step) error {
+	err := a.call(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{step.Of}, step.IDs) })
+	if err != nil && !alicloud.IsNotFound(err) {
+		return err
+	}
+	a.Model.LeftTags = model.LeftTags{}
+	return nil
 }
 
 func withoutTags(tags []alicloud.Tag, keys []string) []alicloud.Tag {

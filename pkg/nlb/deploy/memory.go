@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -47,6 +48,13 @@ func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
 		m.refused = map[refusal]refused{}
 	}
 	m.refused[refusal{group, server}] = refused{time.Now().Add(refusedFor), err}
+}
+
+// room notes that servers leave a group, so that others fit in that a quota kept out.
+func (m *Memory) room(group string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.refused, func(at refusal, before refused) bool { return at.group == group && alicloud.IsQuota(before.err) })
 }
 
 // leftOut are servers that a step leaves out.

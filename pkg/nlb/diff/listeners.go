@@ -37,9 +37,8 @@ func (d *differ) listeners() {
 // placeListener creates a listener after it deleted those on its ports: the one that it replaces, nil for none, and those of gone. It
 // returns the rest of gone. On a port of any other listener it creates nothing.
 func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listener) []*model.Listener {
-	group := model.TargetGroup(want.Group) // an old listener serves until the group of the new one has its servers
 	if have != nil {
-		d.deleteListener(have, group)
+		d.replaceListener(have, want)
 	}
 	var needs []string
 	for i := range d.actual.Listeners {
@@ -51,7 +50,7 @@ func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listene
 			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), other.ID, d.maker(other))
 			return gone
 		}
-		d.deleteListener(other, group)
+		d.replaceListener(other, want)
 		needs = append(needs, model.TargetListener(other.Key()))
 		gone = slices.DeleteFunc(gone, func(l *model.Listener) bool { return l == other })
 	}
@@ -104,10 +103,14 @@ func (d *differ) updateListener(want, have *model.Listener) {
 		settings.ServerGroupID = &group // the creation of the group fills it in
 	}
 	if changes.any() {
-		d.step(model.Step{
+		s := model.Step{
 			Op: model.OpUpdateListener, Target: target, Before: strings.Join(changes.before, " "), After: strings.Join(changes.after, " "),
 			Listener: model.Listener{NLBListener: have.NLBListener, Group: want.Group}, Changes: settings, Needs: []string{model.TargetGroup(want.Group)},
-		})
+		}
+		if settings.ServerGroupID != nil {
+			d.leavesGroup(&s, have, want)
+		}
+		d.step(s)
 	}
 	if have.Status == alicloud.NLBListenerStopped {
 		d.step(model.Step{Op: model.OpStartListener, Target: target, Listener: *have})
@@ -141,6 +144,41 @@ func (d *differ) createListener(want *model.Listener, needs []string) {
 
 func (d *differ) deleteListener(have *model.Listener, needs ...string) {
 	d.step(model.Step{Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have, Needs: needs})
+}
+
+// replaceListener deletes a listener on whose port another one is to be created: it serves until the group of that one has its servers.
+func (d *differ) replaceListener(have, want *model.Listener) {
+	s := model.Step{
+		Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have, Needs: []string{model.TargetGroup(want.Group)},
+	}
+	d.leavesGroup(&s, have, want)
+	d.step(s)
+}
+
+// leavesGroup notes on a step which group a listener leaves for which.
+func (d *differ) leavesGroup(s *model.Step, have, want *model.Listener) {
+	s.From, s.Group = model.Text(have.ServerGroupID), alicloud.NLBGroup{ID: d.groupOf(want), Name: want.Group}
+	if at := slices.IndexFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == want.Group }); at >= 0 {
+		s.Awaits = d.desired.Groups[at].Doubt || d.desired.Groups[at].Serves()
+	}
+	s.Meanwhile = d.meanwhile(s.From)
+}
+
+// meanwhile makes the steps that keep a group in line with the endpoints while a listener stays in it.
+func (d *differ) meanwhile(id string) []model.Step {
+	want, have := d.desired.FormerGroup(id), d.actual.GroupByID(id)
+	if want == nil || have == nil {
+		return nil
+	}
+	aside := &differ{desired: d.desired, actual: d.actual, owner: d.owner}
+	added, changed, removed := d.servers(want, have)
+	aside.serverStep(model.OpAddServers, want, id, added)
+	aside.serverStep(model.OpUpdateServers, want, id, changed)
+	aside.serverStep(model.OpRemoveServers, want, id, removed)
+	for i := range aside.plan.Steps {
+		aside.plan.Steps[i].Target = model.TargetGroup(id) // the new group may have its name
+	}
+	return aside.plan.Steps
 }
 
 // certificates compares the additional certificates of a TCPSSL listener. Those that a human added stay.

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -25,6 +26,9 @@ func deletionOf(lb *alicloud.NLB, target, of string) []model.Step {
 // leave removes what the Service has on load balancers that it has left, once it has all its listeners on the other one. Without
 // listeners of its own there, nobody can tell when that takes over.
 func (d *differ) leave() {
+	if tags := d.actual.LeftTags; len(tags.Keys) > 0 {
+		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLeft(tags.ID), Of: tags.ID, Before: strings.Join(tags.Keys, " ") + " on " + tags.ID, IDs: tags.Keys})
+	}
 	left, strays := d.actual.Left, d.actual.Strays
 	if left == nil && len(strays) == 0 || d.inDoubt() {
 		return

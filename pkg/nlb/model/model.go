@@ -20,13 +20,17 @@ type Model struct {
 	// listeners all the same.
 	Reused, Override bool
 	Groups           []Group
-	Listeners        []Listener
+	// Former are groups that listeners use and are to leave, as they have to be while a listener stays in them. Desired models only.
+	Former    []Group
+	Listeners []Listener
 	// Access is the security group for the source ranges of the Service, nil for none.
 	Access *Access
 	// Left is the load balancer of the Service's own that it has left for an existing one, nil for none. Strays are its listeners on any
 	// other load balancer that it has left.
 	Left   *alicloud.NLB
 	Strays []Listener
+	// LeftTags are tags of the Service on an existing load balancer that it has left.
+	LeftTags LeftTags
 	// HoldCreation keeps a load balancer from being created.
 	HoldCreation bool
 	// HoldListeners keeps listeners from being created, replaced and deleted.
@@ -53,6 +57,12 @@ type Want struct {
 	RemoveTags []string
 	// Ownership are the tags that make the load balancer the Service's, where they are missing.
 	Ownership []alicloud.Tag
+}
+
+// LeftTags are keys of tags on a load balancer.
+type LeftTags struct {
+	ID   string
+	Keys []string
 }
 
 // Group is a server group. Its name identifies it among those of a Service.
@@ -155,6 +165,21 @@ func (m *Model) GroupByID(id string) *Group {
 		}
 	}
 	return nil
+}
+
+// FormerGroup returns the group that a listener is to leave, as it has to be until then, nil for none.
+func (m *Model) FormerGroup(id string) *Group {
+	for i := range m.Former {
+		if m.Former[i].ID == id {
+			return &m.Former[i]
+		}
+	}
+	return nil
+}
+
+// Serves reports whether a server of the group takes traffic.
+func (g *Group) Serves() bool {
+	return slices.ContainsFunc(g.Servers, func(s alicloud.NLBServer) bool { return s.Weight > 0 && s.Status != alicloud.NLBServerRemoving })
 }
 
 // Matching returns the group that stands for a desired one: of its name and kind, the first in use by a listener.

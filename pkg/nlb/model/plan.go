@@ -75,6 +75,12 @@ type Step struct {
 	// Needs are further targets that have to be there, and free.
 	Needs []string
 
+	// From is the id of the group that a listener leaves for Group. With Awaits, it stays there while no server is in the other one that
+	// takes traffic. Meanwhile keeps the group that it is to leave in line with the endpoints, and is carried out only while it stays.
+	From      string
+	Awaits    bool
+	Meanwhile []Step
+
 	// Of is the load balancer that the step is on, empty for that of the Service.
 	Of string
 	// What the step writes.

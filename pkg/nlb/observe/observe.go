@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -79,36 +81,39 @@ func OwnGroups(ctx context.Context, api Reader, owner string) ([]alicloud.NLBGro
 	return slices.DeleteFunc(own, func(g alicloud.NLBGroup) bool { return !Tagged(g.Tags, tag) }), nil
 }
 
-// Groups returns the own server groups of a Service, and those of others that it names by id, with their servers.
-func Groups(ctx context.Context, api Reader, owner string, own []alicloud.NLBGroup, joined []string) ([]model.Group, error) {
-	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
-	own = slices.Clone(own)
-	for ids := range slices.Chunk(joined, alicloud.MaxNLBQuery) {
+// Groups returns the own server groups of a Service, and those of others that it names by id, with their servers. Groups that are known, and
+// that are not among the own ones, are asked for by id; missing are those that are not there either.
+func Groups(ctx context.Context, api Reader, svc *corev1.Service, owner mark.Owner, own []alicloud.NLBGroup, joined, known []string) (groups []model.Group, missing []string, err error) {
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
+	found := slices.Clone(own)
+	lacks := func(id string) bool {
+		return !slices.ContainsFunc(found, func(g alicloud.NLBGroup) bool { return g.ID == id })
+	}
+	asked := slices.Compact(slices.Sorted(slices.Values(slices.Concat(joined, known))))
+	for ids := range slices.Chunk(slices.DeleteFunc(asked, func(id string) bool { return !lacks(id) }), alicloud.MaxNLBQuery) {
 		others, err := api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{IDs: ids})
 		if err != nil {
-			return nil, fmt.Errorf("read the server groups %v: %w", ids, err)
+			return nil, nil, fmt.Errorf("read the server groups %v: %w", ids, err)
 		}
-		own = append(own, others...)
+		found = append(found, others...)
 	}
-	var groups []model.Group
-	for i := range own {
-		if own[i].Status == alicloud.NLBGroupDeleting {
+	for i := range found {
+		if found[i].Status == alicloud.NLBGroupDeleting {
 			continue
 		}
-		group, err := withServers(ctx, api, own[i])
+		group, err := withServers(ctx, api, found[i])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		group.Foreign = !Tagged(own[i].Tags, tag) && !madeByManager(own[i])
+		group.Foreign = !Tagged(found[i].Tags, tag) && !owner.OwnsNLB(found[i].Name)
 		groups = append(groups, group)
 	}
-	return groups, nil
-}
-
-// madeByManager reports whether a cloud controller manager made a group for another Service.
-func madeByManager(group alicloud.NLBGroup) bool {
-	_, _, marked := mark.ParseNLB(group.Name)
-	return marked
+	for _, id := range known {
+		if lacks(id) {
+			missing = append(missing, id)
+		}
+	}
+	return groups, missing, nil
 }
 
 // withServers reads the servers of a group, if it has any.

@@ -29,7 +29,7 @@ func TestNLBValues(t *testing.T) {
 		"id of a CLB":          {map[Suffix]string{LoadBalancerID: "lb-1"}, "that is for a CLB, and this Service has an NLB"},
 		"protocol of a CLB":    {map[Suffix]string{ProtocolPort: "https:443"}, "that is for a CLB"},
 		"capitals":             {map[Suffix]string{ProtocolPort: "TCPSSL:443", Scheduler: "WRR", ServerGroupType: "ip", HealthCheckFlag: "on", HealthCheckType: "HTTP"}, ""},
-		"two certificates":     {map[Suffix]string{CertID: "a,b"}, `loadbalancer-cert-id: "a,b" is not accepted`},
+		"two certificates":     {map[Suffix]string{CertID: "a,b"}, `loadbalancer-cert-id: "a,b" is not accepted (a listener has one certificate of its own; service.beta.kubernetes.io/alibaba-cloud-loadbalancer-additional-cert-ids takes the others)`},
 		"an authority":         {map[Suffix]string{CACert: "on"}, "loadbalancer-cacert: on needs loadbalancer-cacert-id"},
 		"ALPN":                 {map[Suffix]string{ALPN: "on"}, "loadbalancer-alpn: on needs loadbalancer-alpn-policy"},
 		"policy in small":      {map[Suffix]string{ALPN: "on", ALPNPolicy: "http2only"}, "HTTP2Only"},

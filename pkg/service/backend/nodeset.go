@@ -72,6 +72,11 @@ func (s *NodeSet) HasInstance(id string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.InstanceID == id })
 }
 
+// HasAddress reports whether an address is the InternalIP of one of the nodes.
+func (s *NodeSet) HasAddress(address string) bool {
+	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.Address == address })
+}
+
 // Unresolved returns the names of nodes that would be backends and whose instance is not known yet.
 func (s *NodeSet) Unresolved() []string {
 	if s == nil {

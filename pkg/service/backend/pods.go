@@ -72,6 +72,9 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 	slices.SortFunc(ready, byAddress)
 	slices.SortFunc(terminating, byAddress)
 	set.Backends = append(set.Backends, ready...)
+	if r.in.InterfacesUnread {
+		missing = nil // the error of the read says so
+	}
 	problems := interfaceProblems(outside, missing)
 	if r.beyond > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonFeatureNotSupported, "%d addresses of pods are no backends: a Service may have %d", r.beyond, MaxPods))

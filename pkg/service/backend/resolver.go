@@ -31,6 +31,8 @@ type Input struct {
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet.
 	Interfaces map[string]string
+	// InterfacesUnread says that an address that is missing in Interfaces could not be asked for.
+	InterfacesUnread bool
 	// Waiting are addresses of pods that wait for nothing but to be backends, see [GatePrefix].
 	Waiting sets.Set[string]
 	// Held are addresses of pods that are not ready and may wait for nothing but to be backends: nobody has read them yet.

@@ -33,6 +33,8 @@ type Input struct {
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet. Only where backends are addresses of pods.
 	Interfaces map[string]string
+	// InterfacesUnread is that of [backend.Input].
+	InterfacesUnread bool
 	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
 	// annotations.
 	RemoveTags, RemoveDomains []string
@@ -186,6 +188,7 @@ func (b *builder) port(port corev1.ServicePort) {
 	if protocol == alicloud.ProtocolHTTPS {
 		listener.Extensions = annotation.DomainExtensionsOf(b.in.Params)
 	}
+	b.former(port, &listener)
 	b.model.Listeners = append(b.model.Listeners, listener)
 }
 
@@ -276,7 +279,7 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesInterfaces(),
 		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
+		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
 	}
 }
 

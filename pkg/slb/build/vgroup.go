@@ -25,10 +25,7 @@ func (b *builder) joinGroups() {
 // join turns the group of a port into our share of a group of others. It is blocked when there is no such group: then
 // everything of the port stays as it is.
 func (b *builder) join(port int32, group model.Group) (joined model.Group, blocked bool) {
-	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
-		backend.Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(b *alicloud.Backend) *int { return &b.Weight })
-		group.Counted = false
-	}
+	b.divide(&group)
 	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
 		return b.stay(group)
 	}
@@ -42,6 +39,14 @@ func (b *builder) join(port int32, group model.Group) (joined model.Group, block
 	}
 	group.Name = id
 	return group, false
+}
+
+// divide spreads the weight that the Service has in a group of others.
+func (b *builder) divide(group *model.Group) {
+	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
+		backend.Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(b *alicloud.Backend) *int { return &b.Weight })
+		group.Counted = false
+	}
 }
 
 // sharesGroups reports whether the annotation weight counts: on an existing CLB once a port joins a group of others, and then for all

@@ -29,6 +29,7 @@ type Applier struct {
 	throttled map[model.Op]bool // operations that the cloud refuses until the next minute
 	deferred  []model.Step      // additions that wait for removals to make room
 	followUp  []model.Step      // what the step just carried out leaves to be done at once
+	former    map[string]bool   // groups that listeners stay in, by id: they were brought in line
 	late      bool              // the deferred steps are under way: nothing makes room any more
 	// left are the backend servers that the step under way leaves out, and refusedInARow counts those that the cloud refused since it
 	// last accepted one.
@@ -59,7 +60,7 @@ type Applier struct {
 func New(api Writer, memory *Memory, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
 	return &Applier{
 		api: api, memory: memory, model: observed, token: token,
-		failed: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, Doubts: map[model.Part]string{},
+		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, Doubts: map[model.Part]string{},
 	}
 }
 
@@ -68,6 +69,7 @@ func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	a.targets = targetsOf(plan)
 	for _, step := range plan.Steps {
 		a.try(ctx, step)
+		a.meanwhile(step)
 		for len(a.followUp) > 0 {
 			next := a.followUp[0]
 			a.followUp = a.followUp[1:]
@@ -84,6 +86,15 @@ func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 		a.try(ctx, step)
 	}
 	return errors.Join(a.errs...)
+}
+
+// meanwhile has the group follow the endpoints that the listener of a failed step stays in. Two listeners may stay in one group.
+func (a *Applier) meanwhile(step model.Step) {
+	if len(step.Meanwhile) == 0 || !a.failed[step.Key()] || a.former[step.Meanwhile[0].GroupID] {
+		return
+	}
+	a.former[step.Meanwhile[0].GroupID] = true
+	a.followUp = append(a.followUp, step.Meanwhile...)
 }
 
 // try carries out a step unless one that it builds on failed.

@@ -81,6 +81,7 @@ func (d *differ) createOrReplace(want, old *model.Listener) {
 	}
 	if old != nil {
 		step.Op, step.Before, step.Replaced = model.OpReplaceListener, strings.TrimSpace(old.String()+" "+ListenerText(old.Attributes)), old
+		step.Meanwhile = d.meanwhile(old)
 		d.replaced = append(d.replaced, old.ListenerKey)
 		d.step(step)
 		return
@@ -101,6 +102,20 @@ func (d *differ) needsOf(want *model.Listener) []string {
 func (d *differ) awaits(name string) bool {
 	group := d.desired.Group(name)
 	return group != nil && (group.Doubt || group.Serves())
+}
+
+// meanwhile makes the steps that keep the group of a listener in line with the endpoints while the listener stays in it.
+func (d *differ) meanwhile(listener *model.Listener) []model.Step {
+	want, have := d.desired.FormerGroup(listener.GroupID), d.actual.GroupByID(listener.GroupID)
+	if want == nil || have == nil {
+		return nil
+	}
+	aside := &differ{desired: d.desired, actual: d.actual, owner: d.owner}
+	change := d.compareBackends(want, have)
+	for _, f := range []func(name, id string, change backendChange){aside.clearBackends, aside.addBackends, aside.removeLastBackends} {
+		f(have.Name, have.ID, change)
+	}
+	return aside.plan.Steps
 }
 
 func (d *differ) startListener(want *model.Listener) {
@@ -135,7 +150,7 @@ func (d *differ) updateListener(want, have *model.Listener) {
 		d.step(model.Step{
 			Op: model.OpSetListener, Target: model.TargetListener(want.ListenerKey),
 			Before: strings.Join(before, " "), After: strings.Join(after, " "),
-			Needs: d.needsOf(want), GroupName: want.Group, Awaits: d.awaits(want.Group),
+			Needs: d.needsOf(want), GroupName: want.Group, Awaits: d.awaits(want.Group), Meanwhile: d.meanwhile(have),
 			Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 		})
 	}

@@ -48,6 +48,9 @@ type Model struct {
 
 	Listeners []Listener
 	Groups    []Group
+	// Former are groups that listeners use and are to leave, with their ids, as they have to be while a listener stays in them. Desired
+	// models only.
+	Former []Group
 
 	// Access is the access control list of the Service's source ranges, nil for none.
 	Access *alicloud.AccessList
@@ -81,7 +84,7 @@ type Listener struct {
 
 // Group is one vServer group with its backend servers.
 type Group struct {
-	// ID is empty in desired models.
+	// ID is empty in desired models, but for [Model.Former].
 	ID string
 	// Name is the mark of a group of ours. A group that somebody else made on a reused CLB has its id here: names of others
 	// may repeat.
@@ -170,6 +173,16 @@ func (m *Model) GroupByID(id string) *Group {
 	for i := range m.Groups {
 		if m.Groups[i].ID == id {
 			return &m.Groups[i]
+		}
+	}
+	return nil
+}
+
+// FormerGroup returns the group that a listener is to leave, as it has to be until then, nil for none.
+func (m *Model) FormerGroup(id string) *Group {
+	for i := range m.Former {
+		if m.Former[i].ID == id {
+			return &m.Former[i]
 		}
 	}
 	return nil

@@ -54,6 +54,9 @@ func (p Plan) WithoutSteps(unread map[Part]error) Plan {
 			for _, key := range step.Keys() {
 				blocked[key] = true
 			}
+			if unread[PartGroups] == nil {
+				kept.Steps = append(kept.Steps, step.Meanwhile...)
+			}
 			continue
 		}
 		kept.Steps = append(kept.Steps, step)

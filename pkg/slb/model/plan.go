@@ -89,6 +89,8 @@ type Step struct {
 	GroupID      string                   `json:"-"` // empty for a group that the same plan creates
 	Old, New     []alicloud.Backend       `json:"-"`
 	TagKeys      []string                 `json:"-"`
+	// Meanwhile keeps the group that a listener is to leave in line with the endpoints. It is carried out only if the listener stays there.
+	Meanwhile []Step `json:"-"`
 }
 
 // Key is what a failure of the step stops: further steps on its target. Each attribute of the CLB stands for itself, so

@@ -90,11 +90,6 @@ func New(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *model.Model {
 // ErrContradiction says that the listeners and the groups of a CLB cannot both be as they were read.
 var ErrContradiction = errors.New("what was read contradicts itself")
 
-// isUsed reports whether a listener uses the group, so that it exists whatever one answer says.
-func isUsed(observed *model.Model, groupID string) bool {
-	return slices.ContainsFunc(observed.Listeners, func(l model.Listener) bool { return l.GroupID == groupID })
-}
-
 // complete fails where a list of groups lacks one that a listener of the Service uses. The cloud deletes no such group, so that the list
 // is not all there is, and a second group in its place would take over the listener.
 func complete(observed *model.Model, groups []alicloud.VServerGroup, service types.NamespacedName) error {
@@ -128,11 +123,8 @@ func Groups(ctx context.Context, api Reader, observed *model.Model, service type
 			continue
 		}
 		full, err := api.DescribeVServerGroup(ctx, group.ID)
-		if alicloud.IsNotFound(err) {
-			if isUsed(observed, group.ID) {
-				return nil, fmt.Errorf("%w: a listener of %s uses group %s: %w", ErrContradiction, lb.ID, group.ID, err)
-			}
-			continue // went between the two reads
+		if alicloud.IsNotFound(err) { // the next list decides
+			return nil, fmt.Errorf("%w: the list of the groups of %s shows %s: %w", ErrContradiction, lb.ID, group.ID, err)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)

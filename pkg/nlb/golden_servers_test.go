@@ -1,0 +1,315 @@
+package nlb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// quotas sets quotas of the cloud.
+func quotas(limits cloud.Limits) func(*cloud.Config) {
+	return func(c *cloud.Config) { c.Quotas = limits }
+}
+
+// addMany makes nodes m1 to mn.
+func (w *world) addMany(n int) {
+	for i := range n {
+		w.addNodes(fmt.Sprintf("m%d", i+1))
+	}
+}
+
+// onlyGroup is the one server group of the Service.
+func (w *world) onlyGroup() alicloud.NLBGroup {
+	w.t.Helper()
+	groups := w.groups("web")
+	if len(groups) != 1 {
+		w.t.Fatalf("%d server groups, want one: %v", len(groups), groups)
+	}
+	return groups[0]
+}
+
+// drift has the next pass read everything.
+func (w *world) drift() {
+	w.t.Helper()
+	testkit.Check(w.t, w.Invalidate(w.t.Context(), w.get("web"), "drift"))
+}
+
+func TestGoldenServers(t *testing.T) {
+	t.Parallel()
+	ranges := func(w *world) { w.pods("n1", "n2") }
+	pods := edits(testkit.TCP(80), eni)
+	runGolden(t, []life{
+		{name: "201 servers: two calls", cloud: quotas(cloud.Limits{NLBServersPerCall: 200}), before: func(w *world) { w.addMany(201) }, service: edits(testkit.TCP(80)), changes: []change{
+			{writes: append(slices.Clone(create), "AddServersToServerGroup"), check: serverCount(201)},
+		}},
+		{name: "201 servers where a call takes 40", cloud: quotas(cloud.Limits{NLBServersPerCall: 40}), before: func(w *world) { w.addMany(201) }, service: edits(testkit.TCP(80)), changes: []change{
+			{writes: []string{
+				"CreateLoadBalancer", "CreateServerGroup", "CreateListener", "AddServersToServerGroup=IllegalParamSize.Servers", "AddServersToServerGroup", "AddServersToServerGroup",
+				"AddServersToServerGroup", "AddServersToServerGroup", "AddServersToServerGroup", "AddServersToServerGroup",
+			}, check: serverCount(201)},
+		}},
+		{name: "pod replaced: the new one joins before the old one leaves", nodes: 3, before: ranges, service: pods, changes: []change{
+			{writes: create},
+			{do: func(w *world) { w.pods("n2", "n3") }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
+				order: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"}, check: leadsTo("n2 n3")},
+		}},
+		{name: "named target port changes its number", nodes: 1, before: func(w *world) { w.podsAt(8080, "n1") }, service: edits(ports(named(tcpPort(80))), eni), changes: []change{
+			{writes: create, check: servesAt(8080)},
+			{do: func(w *world) { w.podsAt(9090, "n1") }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
+				order: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"}, check: servesAt(9090)},
+		}},
+		{name: "a server to be removed is gone already", nodes: 3, service: edits(testkit.TCP(80)), changes: []change{
+			{},
+			{do: func(w *world) {
+				w.removeServer("n2")
+				w.deleteNode("n1")
+				w.deleteNode("n2")
+			}, writes: []string{"RemoveServersFromServerGroup=ResourceNotFound.BackendServer", "RemoveServersFromServerGroup"}, check: leadsTo("n3")},
+		}},
+		{name: "a server to be added is there already", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+			{},
+			{do: func(w *world) {
+				w.addNodes("n2", "n3")
+				w.addServer("n2", "somebody")
+			}, writes: []string{"AddServersToServerGroup=DuplicatedParam.Server", "AddServersToServerGroup"}, check: leadsTo("n1 n2 n3")},
+		}},
+		{name: "Local, 250 pods on a node", nodes: 2, before: func(w *world) { w.crowd(250, 25) }, service: edits(testkit.TCP(80), testkit.LocalTraffic), changes: []change{
+			{writes: create, serves: []string{"TCP:80 i-n1:30080=100 i-n2:30080=10"}},
+		}},
+		{name: "group of addresses, node without InternalIP", nodes: 2, before: func(w *world) { w.internalIP("n1") }, service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")), changes: []change{
+			{writes: create, check: leadsTo("n1"), says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n2"}},
+		}},
+		{name: "group of instances to group of addresses: no gap", nodes: 2, before: func(w *world) { w.internalIP("n1", "n2") }, service: edits(testkit.TCP(80)), changes: []change{
+			{writes: create},
+			{edit: edits(with(annotation.ServerGroupType, "Ip")), writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
+				order: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"}, check: leadsTo("n1 n2")},
+		}},
+		{name: "a pod that terminates has weight 0, then leaves", nodes: 2, before: ranges, service: append(slices.Clone(pods), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30")), changes: []change{
+			{writes: create},
+			{do: func(w *world) { w.pods("n1", "!n2") }, writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(100, 0)},
+			{do: func(w *world) { w.pods("n1") }, writes: []string{"RemoveServersFromServerGroup"}, check: weights(100)},
+		}},
+		{name: "EndpointSlices are missing, then have no endpoint", nodes: 2, before: ranges, service: pods, changes: []change{
+			{writes: create},
+			{do: func(w *world) {
+				testkit.Check(w.t, w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer().Replace(nil, ""))
+			}, writes: none, check: leadsTo("n1 n2")},
+			{do: func(w *world) { w.pods() }, writes: []string{"RemoveServersFromServerGroup"}, check: leadsTo("")},
+			{do: func(w *world) { w.pods("n1") }, writes: []string{"AddServersToServerGroup"}, check: leadsTo("n1")},
+		}},
+		{name: "all nodes are gone", nodes: 2, service: edits(testkit.TCP(80)), changes: []change{
+			{writes: create},
+			{do: func(w *world) { w.deleteNode("n1"); w.deleteNode("n2") }, writes: none, check: leadsTo("n1 n2")},
+		}},
+		{name: "network interfaces cannot be read: other changes go on, removals wait", nodes: 3, before: ranges, service: pods, changes: []change{
+			{writes: create},
+			{do: func(w *world) {
+				w.account.Fault(`{"action":"DescribeNetworkInterfaces","code":"InternalError","status":500,"times":0}`)
+				w.pods("n2", "n3")
+			}, edit: edits(with(annotation.IdleTimeout, "60")), fails: true, writes: []string{"UpdateListenerAttribute"}, says: []string{"find the network interfaces of"}, check: leadsTo("n1 n2")},
+			{do: func(w *world) { w.account.ClearFaults(); w.later(time.Minute) }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"}, check: leadsTo("n2 n3")},
+		}},
+		{name: "pods on a virtual node beside nodes", nodes: 1, before: func(w *world) {
+			w.account.Put(testkit.InstanceOf("n2"), "{}")
+			testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"))))
+			w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.podAddress("n2")+"@vk"))
+		}, service: edits(testkit.TCP(80)), changes: []change{
+			{writes: create, check: leadsTo("n1 n2")},
+		}},
+		{name: "weights: ignored changes, a default, and its removal", nodes: 2, service: edits(testkit.TCP(80), with(annotation.DefaultWeight, "7")), changes: []change{
+			{writes: create, check: weights(7, 7)},
+			{edit: edits(with(annotation.IgnoreWeightUpdate, "on"), with(annotation.DefaultWeight, "9")), writes: none, check: weights(7, 7)},
+			{do: func(w *world) { w.addNodes("n3") }, writes: []string{"AddServersToServerGroup"}, check: weights(7, 7, 9)},
+			{edit: edits(without(annotation.IgnoreWeightUpdate)), writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(9, 9, 9)},
+			{edit: edits(without(annotation.DefaultWeight)), writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(100, 100, 100)},
+		}},
+		{name: "UDP check interval shorter than its timeout", nodes: 1, service: edits(ports(udpPort(53)), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "udp"),
+			with(annotation.HealthCheckInterval, "5"), with(annotation.HealthCheckConnectTimeout, "12")), restless: true, changes: []change{
+			{says: []string{"loadbalancer-health-check-interval", "loadbalancer-health-check-connect-timeout"}, serves: []string{"UDP:53 i-n1:30053=100"}},
+			{edit: edits(with(annotation.HealthCheckInterval, "12")), check: groupHas("is checked every 12 s", func(g *alicloud.NLBGroup) bool {
+				return *g.HealthCheck.Interval == 12 && *g.HealthCheck.ConnectTimeout == 12
+			})},
+		}},
+		{name: "scheduler qch on TCP and UDP", nodes: 1, service: edits(ports(tcpPort(80), udpPort(53)), with(annotation.Scheduler, "qch")), changes: []change{
+			{says: []string{"loadbalancer-scheduler: qch has no effect on port 80, which is not UDP"}, serves: []string{"TCP:80 i-n1:30080=100", "UDP:53 i-n1:30053=100"}, check: func(t *testing.T, w *world) {
+				t.Helper()
+				for _, g := range w.groups("web") {
+					if got := strings.EqualFold(*g.Scheduler, "qch"); got != (g.Protocol == "UDP") {
+						t.Errorf("the scheduler of the %s group is %s", g.Protocol, *g.Scheduler)
+					}
+				}
+			}},
+		}},
+		{name: "connection drain without timeout", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ConnectionDrain, "on")), changes: []change{
+			{writes: create, check: groupHas("drains", func(g *alicloud.NLBGroup) bool { return *g.ConnectionDrain })},
+		}},
+	})
+}
+
+// serverCount checks how many servers the one group has.
+func serverCount(n int) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		if got := len(w.servers(w.onlyGroup().ID)); got != n {
+			t.Errorf("%d servers, want %d", got, n)
+		}
+	}
+}
+
+// leadsTo checks which backends the one listener has.
+func leadsTo(names string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		if got := w.leadsTo(); got != names {
+			t.Errorf("the listener leads to %q, want %q", got, names)
+		}
+	}
+}
+
+// weights checks the weights of the servers of the one group, in the order of the servers.
+func weights(want ...int) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		servers := testkit.Must(w.account.Client.ListNLBServers(t.Context(), w.onlyGroup().ID))(t)
+		slices.SortFunc(servers, func(a, b alicloud.NLBServer) int { return strings.Compare(a.ID, b.ID) })
+		var got []int
+		for _, s := range servers {
+			got = append(got, s.Weight)
+		}
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+			t.Errorf("weights %v, want %v", got, want)
+		}
+	}
+}
+
+// groupHas checks something of the one group.
+func groupHas(what string, holds func(g *alicloud.NLBGroup) bool) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		if g := w.onlyGroup(); !holds(&g) {
+			t.Errorf("%s: %+v", what, g)
+		}
+	}
+}
+
+// servesAt checks the port of the only server.
+func servesAt(port int) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		servers := testkit.Must(w.account.Client.ListNLBServers(t.Context(), w.onlyGroup().ID))(t)
+		if len(servers) != 1 || servers[0].Port != port {
+			t.Errorf("servers %+v, want one at the port %d", servers, port)
+		}
+	}
+}
+
+// podsAt is like pods, with another number of the target port.
+func (w *world) podsAt(number int32, names ...string) {
+	w.t.Helper()
+	port := tcpPort(80)
+	port.TargetPort = intstr.FromInt32(number)
+	var items []string
+	for _, name := range names {
+		items = append(items, w.podAddress(name)+"@"+name)
+	}
+	s := testkit.EndpointSlice("web", port, items...)
+	s.Name = "web-1"
+	w.putSlice(s)
+}
+
+// crowd has so many pods on n1 and n2.
+func (w *world) crowd(on ...int) {
+	w.t.Helper()
+	var items []string
+	for i, n := range on {
+		for k := range n {
+			items = append(items, fmt.Sprintf("10.200.%d.%d@n%d", i, k, i+1))
+		}
+	}
+	s := testkit.EndpointSlice("web", tcpPort(80), items...)
+	s.Name = "web-1"
+	w.putSlice(s)
+}
+
+// internalIP has Nodes report the addresses of their instances.
+func (w *world) internalIP(names ...string) {
+	w.t.Helper()
+	for _, name := range names {
+		testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) {
+			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: w.podAddress(name)}}
+		})))
+	}
+}
+
+// removeServer takes a node out of the one group, as somebody in the console would.
+func (w *world) removeServer(name string) {
+	w.t.Helper()
+	testkit.Must(w.account.Client.RemoveNLBServers(w.t.Context(), w.onlyGroup().ID, []alicloud.NLBServer{node(name, 30080, 100)}))(w.t)
+	w.later(5 * settle)
+}
+
+// addServer puts a node into the one group.
+func (w *world) addServer(name, description string) {
+	w.t.Helper()
+	server := node(name, 30080, 100)
+	server.Description = description
+	testkit.Must(w.account.Client.AddNLBServers(w.t.Context(), w.onlyGroup().ID, []alicloud.NLBServer{server}))(w.t)
+	w.later(5 * settle)
+}
+
+// TestGoldenMoreNodesThanTheQuota: of 130 nodes, as many are servers as fit under a quota that is smaller than the manager knows; the listener
+// serves, the event names the quota, and nothing is tried again for minutes. When room comes, others join.
+func TestGoldenMoreNodesThanTheQuota(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addMany(130)
+		w.put(newService("web", testkit.TCP(80)))
+		_ = w.try("web") //nolint:errcheck // it names the quota
+		mustTell(t, w.newEvents(), "QuotaExceeded")
+		serverCount(100)(t, w)
+		if got := w.listeners(w.balancer("web").ID); len(got) != 1 {
+			t.Errorf("listeners %v, want one", got)
+		}
+		w.calls()
+		for range 10 {
+			_, _ = w.Reconcile(t.Context(), w.get("web")) //nolint:errcheck // as above
+			w.later(10 * time.Second)
+		}
+		if calls := writes(w.calls()); len(calls) > 0 {
+			t.Errorf("writes %v", calls)
+		}
+		for i := range 40 {
+			w.deleteNode(fmt.Sprintf("m%d", i+1))
+		}
+		w.converge("web")
+		serverCount(90)(t, w)
+	}, quotas(cloud.Limits{ServersPerNLBGroup: 100}))
+}
+
+// TestGoldenServerInTooManyGroups: a node that is in as many groups as it may be is left out, and keeps no other from joining.
+func TestGoldenServerInTooManyGroups(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1", "n2")
+		w.put(newService("first", testkit.TCP(80)))
+		w.converge("first")
+		w.addNodes("n3")
+		w.put(newService("web", testkit.TCP(80)))
+		_ = w.try("web") //nolint:errcheck // it names the quota
+		mustTell(t, w.newEvents(), "left out i-n1")
+		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n3:30080=100"}; !slices.Equal(got, want) {
+			t.Errorf("listeners %v, want %v", got, want)
+		}
+	}, quotas(cloud.Limits{NLBGroupsPerServer: 1}))
+}

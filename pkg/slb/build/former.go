@@ -1,0 +1,58 @@
+package build
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// former adds the groups that the listener on a port uses and is to leave. Until the group that the port is to have takes traffic, the
+// listener stays where it is, and what it has there follows the endpoints.
+func (b *builder) former(port corev1.ServicePort, wanted *model.Listener) {
+	if wanted.Blocked || wanted.Group == "" {
+		return
+	}
+	for i := range b.observed.Listeners {
+		have := &b.observed.Listeners[i]
+		sameTransport := (have.Protocol == alicloud.ProtocolUDP) == (wanted.Protocol == alicloud.ProtocolUDP)
+		if have.Port != wanted.Port || !sameTransport || !b.owner.Owns(have.Description) {
+			continue
+		}
+		if group := b.observed.GroupByID(have.GroupID); group != nil && group != b.observed.Group(wanted.Group) && b.model.FormerGroup(group.ID) == nil {
+			b.formerGroup(port, group)
+		}
+	}
+}
+
+func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
+	var there []backend.Backend
+	text := ""
+	for _, server := range have.Backends {
+		if !b.owner.Owns(server.Description) {
+			continue
+		}
+		kind := backend.KindInstance
+		if server.Type == alicloud.BackendENI {
+			kind = backend.KindInterface
+		}
+		text = server.Description
+		there = append(there, backend.Backend{Kind: kind, ID: server.ServerID, IP: server.ServerIP, Port: server.Port})
+	}
+	if len(there) == 0 {
+		return
+	}
+	set := backend.Former(b.in.Backends(), port, there)
+	group := model.Group{
+		ID: have.ID, Name: have.Name, Backends: serversOf(set.All, set.Len(), text), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), text),
+		Doubt: set.Doubt, Gone: set.Gone, Held: set.Held, Counted: set.Counted, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+	}
+	b.divide(&group)
+	if !b.keepUndecided(&group) {
+		b.model.Former = append(b.model.Former, group)
+	}
+}
