@@ -43,8 +43,9 @@ type crowd struct {
 	// counted are the Services, at countedAt.
 	counted   demand
 	countedAt uint64
-	// woken is what the Services were last woken for.
-	woken wakeState
+	// nodes is how many nodes there are, woken for what the Services were last woken, once it was known what every Service has.
+	nodes int
+	woken backend.Crowding
 }
 
 // stake is what one Service has.
@@ -78,12 +79,6 @@ func (d demand) of(selector string, n int) int {
 		return all.auto
 	}
 	return all.auto + (all.fixed+n-1)/n
-}
-
-// wakeState is what the number of nodes of a Service depends on beside the nodes.
-type wakeState struct {
-	crowd   backend.Crowding
-	settled bool
 }
 
 // changed has Services counted anew.
@@ -123,10 +118,21 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd))
 	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.wantedBy(in.Params), Room: room, Crowd: found})
 	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each))
-	now := wakeState{found.Crowding(), len(crowd.stakes) >= crowd.counted.services}
-	others = now != crowd.woken && (now.crowd.Crowded || crowd.woken.crowd.Crowded)
+	if input.UsesAllNodes() {
+		crowd.nodes = len(ready)
+	}
+	return choice, r.crowdingChanged(product, crowd)
+}
+
+// crowdingChanged reports whether how much of the nodes each Service may have has changed since the Services were last woken for that.
+func (r *Reconciler) crowdingChanged(product Product, crowd *crowd) bool {
+	if len(crowd.stakes) < crowd.counted.services {
+		return false // the last one of them reports it
+	}
+	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Units: crowd.counted.of("", crowd.nodes)}.Crowding()
+	changed := now != crowd.woken
 	crowd.woken = now
-	return choice, others
+	return changed
 }
 
 // deployed notes what a Service has after its plan: what it gave up, another one can have.
@@ -245,20 +251,6 @@ func (c *crowd) count(held stake, by int) {
 	c.total += by * len(held.ids)
 }
 
-// leave forgets what a Service had. It reports whether other Services may have to choose anew.
-func (c *crowds) leave(svc types.UID) (others bool) {
-	c.changed()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, crowd := range c.byEngine {
-		if _, ok := crowd.stakes[svc]; ok {
-			crowd.forget(svc)
-			others = others || crowd.woken.crowd.Crowded
-		}
-	}
-	return others
-}
-
 // demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once.
 func (r *Reconciler) demand(engine Engine) demand {
 	found := demand{bySelector: map[string]wanted{}}
@@ -310,9 +302,29 @@ func (r *Reconciler) usesPods(svc *corev1.Service) bool {
 
 // leaveCrowd has the other Services take what a Service had that is gone.
 func (r *Reconciler) leaveCrowd(uid types.UID) {
-	if r.crowds.leave(uid) {
+	if r.leaves(uid) {
 		r.wakeCrowd(uid)
 	}
+}
+
+// leaves forgets what a Service had. It reports whether other Services may have to choose anew.
+func (r *Reconciler) leaves(uid types.UID) (others bool) {
+	c := &r.crowds
+	c.changed()
+	generation := c.generation.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for engine, crowd := range c.byEngine {
+		if _, ok := crowd.stakes[uid]; !ok {
+			continue
+		}
+		crowd.forget(uid)
+		if crowd.woken.Crowded {
+			crowd.counted, crowd.countedAt = r.demand(engine), generation
+			others = r.crowdingChanged(engine.Product(), crowd) || others
+		}
+	}
+	return others
 }
 
 // wakeCrowd has all other Services of a product choose anew.

@@ -97,6 +97,9 @@ func (c Choice) InstanceIDs(in Input) []string {
 	return ids
 }
 
+// UsesAllNodes reports whether the backends are nodes that no labels select.
+func (in Input) UsesAllNodes() bool { return !in.Pods && in.selector() == nil }
+
 // Ready returns the nodes that may be backends and take traffic, by name.
 func (in Input) Ready() []*Node { return in.candidates().ready }
 
@@ -126,16 +129,18 @@ func Choose(in Input, wish Wish) Choice {
 	if span.low >= len(all.ready) {
 		return choice
 	}
-	c := newChooser(all.ready, wish, span)
+	c := newChooser(in.Nodes, all, wish, span)
 	c.lost -= leaving
 	c.choose(span)
 	if len(c.chosen) == len(all.ready) {
 		return choice
 	}
-	slices.SortFunc(c.chosen, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.chosen, byName)
 	choice.Some, choice.Nodes, choice.Short = true, c.chosen, c.short
 	return choice
 }
+
+func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
 
 // draining counts the backends that stay for the connections that they have.
 func draining(all *candidates, room *Room) int {
@@ -172,26 +177,25 @@ type chooser struct {
 // zone counts the nodes of a zone, and how many of them are chosen; least is how many should be.
 type zone struct{ nodes, chosen, least int }
 
-func newChooser(nodes []*Node, wish Wish, span span) *chooser {
-	c := &chooser{Wish: wish, nodes: nodes, has: sets.New[string](), zones: map[string]zone{}}
-	present := wish.Room.Instances()
-	for _, node := range nodes {
-		z := c.zones[node.Zone]
-		z.nodes++
-		if present.Has(node.InstanceID) {
-			c.chosen = append(c.chosen, node)
-			c.has.Insert(node.InstanceID)
-			z.chosen++
-		}
-		c.zones[node.Zone] = z
+func newChooser(of *NodeSet, all *candidates, wish Wish, span span) *chooser {
+	c := &chooser{Wish: wish, nodes: all.ready, has: sets.New[string](), zones: make(map[string]zone, len(all.zones))}
+	for name, nodes := range all.zones {
+		c.zones[name] = zone{nodes: nodes}
 	}
+	present := wish.Room.Instances()
+	for id := range present {
+		if node := of.byID[id]; node != nil && among(all.ready, node) {
+			c.take(node)
+		}
+	}
+	slices.SortFunc(c.chosen, byName)
 	c.registered, c.lost = len(present), len(present)-len(c.chosen)
 	size := span.wants(len(c.chosen))
 	for name, z := range c.zones {
 		z.least = min(zoneNodes, z.nodes, size/len(c.zones))
 		c.zones[name] = z
 	}
-	c.mean = float64(wish.Crowd.Total+size*wish.Crowd.Each) / float64(len(nodes))
+	c.mean = float64(wish.Crowd.Total+size*wish.Crowd.Each) / float64(len(c.nodes))
 	c.bound, c.zoneBound = max(math.Ceil(c.mean), mostOverMean*c.mean), max(c.mean+1, mostForZone*c.mean)
 	return c
 }

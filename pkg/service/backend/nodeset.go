@@ -21,6 +21,8 @@ type NodeSet struct {
 	inDoubt    bool
 	// twins name the Nodes whose instance another Node stands for, with that.
 	twins []string
+	// byID are the nodes by their instances.
+	byID map[string]*Node
 	// firstSilence is when the first node no longer counts as ready because its kubelet is silent, zero when all report.
 	firstSilence time.Time
 
@@ -31,9 +33,12 @@ type NodeSet struct {
 // NewNodeSet returns a set of nodes.
 func NewNodeSet(all []Node) *NodeSet {
 	slices.SortFunc(all, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
-	s := &NodeSet{all: all, virtual: sets.New[string](), candidates: map[candidatesKey]*candidates{}}
+	s := &NodeSet{all: all, virtual: sets.New[string](), byID: make(map[string]*Node, len(all)), candidates: map[candidatesKey]*candidates{}}
 	for i := range all {
 		node := &all[i]
+		if node.InstanceID != "" && node.TwinOf == "" {
+			s.byID[node.InstanceID] = node
+		}
 		if node.Virtual {
 			s.virtual.Insert(node.Name)
 		}
@@ -117,16 +122,23 @@ type candidatesKey struct {
 // or do not work, and whose kubelets are silent.
 type candidates struct {
 	all, ready, leaving, dead, silent []*Node
+	// zones are how many of those that take traffic are in each zone.
+	zones map[string]int
 }
 
 // has reports whether a node may be a backend.
 func (c *candidates) has(node *Node) bool {
-	_, ok := slices.BinarySearchFunc(c.all, node, func(a, b *Node) int { return cmp.Compare(a.Name, b.Name) })
+	return among(c.all, node)
+}
+
+// among reports whether a node is one of others, which are sorted by name.
+func among(others []*Node, node *Node) bool {
+	_, ok := slices.BinarySearchFunc(others, node, byName)
 	return ok
 }
 
 func newCandidates(all []*Node, cordonedLeave bool) *candidates {
-	found := &candidates{all: all}
+	found := &candidates{all: all, zones: map[string]int{}}
 	for _, node := range all {
 		leaves := node.leaves(cordonedLeave)
 		switch {
@@ -136,6 +148,7 @@ func newCandidates(all []*Node, cordonedLeave bool) *candidates {
 			found.dead = append(found.dead, node)
 		case node.Ready:
 			found.ready = append(found.ready, node)
+			found.zones[node.Zone]++
 		case node.Silent:
 			found.silent = append(found.silent, node)
 		}
