@@ -45,6 +45,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	absent, _ := p.clb.presence.(gone)
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })
 	err := applier.Run(ctx, p.Plan)
+	p.clb.learn(observed, err)
 	if applier.Lost != "" {
 		err = &problem.WaitError{Reason: "CLB " + applier.Lost + " is missing, which one answer does not prove", For: p.clb.goneOver}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // Room implements service.Balancer.
@@ -36,7 +38,7 @@ func (c clb) Room(in service.Inputs) backend.Room {
 			}
 		}
 	}
-	limit := c.config.Quotas.Limit(quota.BackendsPerCLB)
+	limit := c.config.Quotas.Of(quota.BackendsPerCLB, c.ID())
 	usesPods := c.Backends(in).Pods
 	room := backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
 		if usesPods {
@@ -46,6 +48,18 @@ func (c clb) Room(in service.Inputs) backend.Room {
 	}), entries)
 	room.Swaps = true
 	return room
+}
+
+// learn notes how many backend servers a CLB has where the cloud refused one more.
+func (c clb) learn(actual *model.Model, err error) {
+	if !deploy.IsOverQuota(err) {
+		return
+	}
+	total := 0
+	for i := range actual.Groups {
+		total += len(actual.Groups[i].Backends)
+	}
+	c.config.Quotas.Learn(quota.BackendsPerCLB, actual.LoadBalancer.ID, total)
 }
 
 func entryOf(server *alicloud.Backend, ours bool) backend.Entry {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -123,6 +125,40 @@ func TestAllNodesOnceTheyFit(t *testing.T) {
 	if all := w.backendsOf("web")["30080"]; len(all) != 6 {
 		t.Errorf("backends %v of one port, want all 6", all)
 	}
+}
+
+// TestQuotaIsLearned: where nobody has said how many backend servers a CLB takes, one refusal shows it. Later passes keep to it, until it may have been
+// raised.
+func TestQuotaIsLearned(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cloud.DefaultConfig()
+		cfg.Quotas.BackendsPerLB = 5
+		w := unstartedWorld(t, cfg)
+		w.inProcess, w.config.Quotas = true, quota.NewBook(nil)
+		w.restart()
+		for i := range 7 {
+			w.addNode(fmt.Sprint("n", i))
+		}
+		w.put(testService("web", 80))
+		if err := w.pass("web"); err == nil {
+			t.Fatal("nothing was refused")
+		}
+		if have := w.backendsOf("web")["30080"]; len(have) != 5 {
+			t.Fatalf("backends %v, want as many as the CLB takes", have)
+		}
+		w.calls()
+		w.mustPass("web")
+		if calls := w.calls(); len(refused(calls)) > 0 || len(writesOf(calls)) > 0 {
+			t.Errorf("the next pass: %v", calls)
+		}
+		w.emulator.Change(func(s *emulator.Settings) { s.Quotas.BackendsPerLB = 200 })
+		time.Sleep(time.Hour + time.Minute)
+		w.mustPass("web")
+		if have := w.backendsOf("web")["30080"]; len(have) != 7 {
+			t.Errorf("backends %v once the quota was raised, want all 7", have)
+		}
+	})
 }
 
 // TestNumberOfNodes: the annotation and the cloud-config say how many nodes are backends, and the annotation counts.

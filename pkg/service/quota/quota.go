@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Code is how the Quota Center calls a quota.
@@ -43,7 +44,23 @@ type Limit struct {
 type Book struct {
 	mu         sync.Mutex // guards the rest
 	configured map[Code]int
+	learned    map[subject]lesson
 }
+
+// subject is a quota of one resource.
+type subject struct {
+	code Code
+	id   string
+}
+
+// lesson is what a refusal has shown, until somebody may have raised the quota.
+type lesson struct {
+	value int
+	until time.Time
+}
+
+// lessonTime is how long a refusal counts. Afterwards one call finds out whether it still holds.
+const lessonTime = time.Hour
 
 // NewBook returns a book with the values that somebody has configured, see [Check].
 func NewBook(configured map[string]int) *Book {
@@ -65,6 +82,35 @@ func (b *Book) Limit(code Code) Limit {
 		return Limit{Value: value}
 	}
 	return Limit{Value: published[code], Assumed: true}
+}
+
+// Of returns the value of a quota for one resource: what a refusal has shown of it, where nothing else is known.
+func (b *Book) Of(code Code, id string) Limit {
+	limit := b.Limit(code)
+	if b == nil || !limit.Assumed {
+		return limit
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if found, ok := b.learned[subject{code, id}]; ok && time.Now().Before(found.until) {
+		limit.Value = found.value
+	}
+	return limit
+}
+
+// Learn notes that the cloud refused to let a resource have more than it has. Nil learns nothing.
+func (b *Book) Learn(code Code, id string, has int) {
+	if b == nil || has == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.learned == nil {
+		b.learned = map[subject]lesson{}
+	}
+	now := time.Now()
+	maps.DeleteFunc(b.learned, func(_ subject, l lesson) bool { return !now.Before(l.until) })
+	b.learned[subject{code, id}] = lesson{has, now.Add(lessonTime)}
 }
 
 // Check returns what is wrong with configured values, a line for each.

@@ -55,7 +55,7 @@ func (a *Applier) add(ctx context.Context, group *model.Group, backends []aliclo
 	add := a.adding(ctx, group)
 	backends = a.allowed(add, group.Lacks(backends))
 	err := a.inParts(add, backends)
-	if overQuota(err) && (a.late || len(group.Backends) == 0) {
+	if IsOverQuota(err) && (a.late || len(group.Backends) == 0) {
 		return a.fill(add, backends, err)
 	}
 	return err
@@ -71,7 +71,7 @@ func (a *Applier) adding(ctx context.Context, group *model.Group) backendCall {
 func (a *Applier) fill(add backendCall, backends []alicloud.Backend, refusal error) error {
 	for size := len(a.part(backends)) / 2; size > 0; size /= 2 {
 		rest := slices.DeleteFunc(add.group.Lacks(backends), func(b alicloud.Backend) bool { return a.refusedBefore(add, b) != nil })
-		if err := a.isolate(add, rest[:min(size, len(rest))]); err != nil && !overQuota(err) {
+		if err := a.isolate(add, rest[:min(size, len(rest))]); err != nil && !IsOverQuota(err) {
 			return err
 		}
 	}

@@ -123,7 +123,7 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 	a.refusedInARow = 0
 	err := a.do(ctx, step)
 	a.noteQuota(step, err)
-	if step.Op == model.OpAddBackends && overQuota(err) && !a.late {
+	if step.Op == model.OpAddBackends && IsOverQuota(err) && !a.late {
 		a.left, a.deferred = nil, append(a.deferred, step)
 		return
 	}
@@ -132,7 +132,7 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 		klog.FromContext(ctx).V(2).Info("Applied step", "step", step.String(), "lb", a.model.LoadBalancer.ID)
 		return
 	}
-	if overQuota(err) {
+	if IsOverQuota(err) {
 		err = fmt.Errorf("the quota of backend servers of the CLB is used up: %w", err)
 	}
 	a.fail(step, err)

@@ -16,7 +16,7 @@ func (a *Applier) createGroup(ctx context.Context, step model.Step) error {
 	switch {
 	case a.tooMany(first, err):
 		return a.createGroup(ctx, step)
-	case len(first) > 0 && (refusesServer(err) || overQuota(err)):
+	case len(first) > 0 && (refusesServer(err) || IsOverQuota(err)):
 		first = nil // the follow-up finds out which of them the cloud refuses, and how many fit
 		if id, err = a.createGroupWith(ctx, step.GroupName, nil); err != nil {
 			return err

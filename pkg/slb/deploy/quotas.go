@@ -86,7 +86,7 @@ func (a *Applier) noteQuota(step model.Step, err error) {
 	switch key, ok := a.shortageOf(step.Op); {
 	case err == nil && slices.Contains([]model.Op{model.OpDeleteListener, model.OpDeleteGroup, model.OpDeleteExtension, model.OpRemoveEntries}, step.Op):
 		a.memory.makeRoom(a.model.LoadBalancer.ID)
-	case ok && alicloud.IsQuota(err) && !overQuota(err):
+	case ok && alicloud.IsQuota(err) && !IsOverQuota(err):
 		a.memory.exceed(key, err, time.Now())
 		a.short[step.Op] = err
 	}

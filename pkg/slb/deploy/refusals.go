@@ -38,7 +38,7 @@ func refusesServer(err error) bool {
 		return false
 	}
 	for _, other := range []func(error) bool{
-		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, resourceGone, alicloud.IsTooManyBackends, overQuota,
+		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, resourceGone, alicloud.IsTooManyBackends, IsOverQuota,
 	} {
 		if other(err) {
 			return false
@@ -52,10 +52,10 @@ func resourceGone(err error) bool {
 	return alicloud.IsNotFound(err) && !alicloud.HasCode(err, "InvalidInstanceId.NotFound")
 }
 
-// overQuota reports whether a call was refused because the CLB has as many backend servers as it may have. Other quotas are those of
+// IsOverQuota reports whether a call was refused because the CLB has as many backend servers as it may have. Other quotas are those of
 // one instance.
 // Source: https://www.alibabacloud.com/help/en/slb/api-addvservergroupbackendservers.
-func overQuota(err error) bool {
+func IsOverQuota(err error) bool {
 	return alicloud.HasCode(err, "InstanceBackendServerNumberOverLimit")
 }
 
