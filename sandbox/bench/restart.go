@@ -23,7 +23,7 @@ const (
 
 	scaleServiceNodes = 500
 	scaleServiceMiB   = 250
-	mixedNodes        = 100
+	mixedNodes        = 20
 	mixedMiB          = 200
 )
 
