@@ -31,6 +31,8 @@ func (e *Emulator) admin(mux *http.ServeMux) {
 		"PUT /_emulator/loadbalancers/{id}": e.putLoadBalancer,
 		"GET /_emulator/settings":           e.getSettings,
 		"PUT /_emulator/settings":           e.putSettings,
+		"GET /_emulator/clock":              e.getClock,
+		"POST /_emulator/clock":             e.postClock,
 	}
 	for pattern, handler := range routes {
 		mux.Handle(pattern, loopbackOnly(handler))

@@ -122,7 +122,7 @@ func New(o Options) (*Emulator, error) {
 		return nil, err
 	}
 	e.table = api.NewTable(slb.Product(store), nlb.Product(store), vpc.Product(store), ecs.Product(store), tokens)
-	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses)}
+	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses), Ahead: store.Ahead}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric})
 	store.Health = e.fabric.Health

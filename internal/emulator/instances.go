@@ -30,7 +30,7 @@ var ErrFixed = errors.New("an existing instance keeps its zone, vSwitch and addr
 func (e *Emulator) Instances() []Instance {
 	var all []Instance
 	e.store.View(func() {
-		now := time.Now()
+		now := e.store.Now()
 		for i := range e.store.Instances.All() {
 			all = append(all, e.copyInstance(i, now))
 		}
@@ -68,7 +68,7 @@ func (e *Emulator) PutInstance(id string, spec InstanceSpec) (Instance, error) {
 			i, err = e.store.AddInstance(id, spec, cloud.Steady(cloud.OrDefault(spec.Status, cloud.Running)))
 		}
 		if err == nil {
-			out = e.copyInstance(i, time.Now())
+			out = e.copyInstance(i, e.store.Now())
 		}
 	})
 	e.fabric.Sync()

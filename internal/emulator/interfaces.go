@@ -3,7 +3,6 @@ package emulator
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -23,7 +22,7 @@ func (e *Emulator) PutInterface(id string, spec cloud.ContainerSpec) (NetworkInt
 		}
 		var eni *cloud.Interface
 		if eni, err = e.store.AddContainer(id, spec); err == nil {
-			out = e.copyInterface(eni, time.Now())
+			out = e.copyInterface(eni, e.store.Now())
 		}
 	})
 	e.fabric.Sync()

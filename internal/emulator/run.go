@@ -28,7 +28,7 @@ func (e *Emulator) run(c *api.Call, latency time.Duration) (any, *api.Error) {
 		return nil, c.Action.Busy
 	}
 	e.wait(latency)
-	c.Now = time.Now()
+	c.Now = e.store.Now()
 	return e.apply(c, holds)
 }
 

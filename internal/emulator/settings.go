@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -62,7 +61,7 @@ func (e *Emulator) SetLoadBalancerTags(id string, tags map[string]string) bool {
 	e.store.Update(func() {
 		var lb *cloud.LoadBalancer
 		if lb, known = e.store.LoadBalancers.Get(id); known {
-			lb.SetTags(cloud.TagsOf(tags), time.Now())
+			lb.SetTags(cloud.TagsOf(tags), e.store.Now())
 		}
 	})
 	return known

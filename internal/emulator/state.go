@@ -3,7 +3,6 @@ package emulator
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -19,7 +18,7 @@ import (
 func (e *Emulator) getState(w http.ResponseWriter, _ *http.Request) {
 	var state api.Object
 	e.store.View(func() {
-		now := time.Now()
+		now := e.store.Now()
 		where := slb.Where{
 			Address:  e.fabric.LoopbackAddress,
 			Endpoint: e.fabric.Endpoint,

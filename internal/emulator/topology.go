@@ -49,7 +49,7 @@ func (e *Emulator) Topology(vpcID string) Topology {
 		if vpcs := e.store.VPCs.Select(func(*cloud.VPC) bool { return true }); vpcID == "" && len(vpcs) > 0 {
 			vpcID = vpcs[0].ID
 		}
-		now := time.Now()
+		now := e.store.Now()
 		for _, v := range e.store.VSwitchesOf(vpcID) {
 			t.VSwitches = append(t.VSwitches, VSwitch{ID: v.ID, RouteTableID: v.RouteTableID, Prefix: v.Prefix})
 		}

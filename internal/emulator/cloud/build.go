@@ -51,7 +51,7 @@ func (s *Store) buildCertificates(c *Config) error {
 			Expires: v.Expires,
 		}
 		if cert.Expires.IsZero() {
-			cert.Expires = time.Now().Add(certificateLife)
+			cert.Expires = s.Now().Add(certificateLife)
 		}
 		if v.Certificate != "" {
 			if err := cert.ReadPEM(v.Certificate, v.PrivateKey); err != nil {

@@ -132,7 +132,7 @@ func (s *Store) relink() {
 			t.index(e)
 		}
 	}
-	s.reapLocked(time.Now())
+	s.reapLocked(s.Now())
 }
 
 func (s *Store) retake(vSwitchID, ip string) {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,6 +62,9 @@ type Store struct {
 	// attached counts, by server and load balancer, how often the one is a backend of the other.
 	attached map[string]map[string]int
 
+	// ahead is how far the clock of the cloud is ahead of that of the host, in nanoseconds.
+	ahead atomic.Int64
+
 	change  chan struct{}
 	timers  map[*time.Timer]struct{}
 	stopped bool
@@ -75,6 +79,20 @@ type Object struct {
 
 // Key returns the id and the sequence number.
 func (o *Object) Key() (string, int64) { return o.ID, o.Seq }
+
+// Now is the time in the cloud.
+func (s *Store) Now() time.Time { return time.Now().Add(s.Ahead()) }
+
+// Ahead is how far the clock of the cloud is ahead of that of the host.
+func (s *Store) Ahead() time.Duration { return time.Duration(s.ahead.Load()) }
+
+// Advance sets the clock of the cloud forward: what is under way ends, and what has a time expires.
+func (s *Store) Advance(d time.Duration) {
+	s.Update(func() {
+		s.ahead.Add(int64(d))
+		s.reapLocked(s.Now())
+	})
+}
 
 // View runs f under the shared lock.
 func (s *Store) View(f func()) {
@@ -119,7 +137,7 @@ func (s *Store) NewObject(prefix string) Object { return s.objectWithID(NewID(pr
 
 func (s *Store) objectWithID(id string) Object {
 	s.seq++
-	return Object{ID: id, Seq: s.seq, Created: time.Now()}
+	return Object{ID: id, Seq: s.seq, Created: s.Now()}
 }
 
 // NewID makes an id like lb-7k2m….
@@ -170,7 +188,7 @@ func (s *Store) announce(d time.Duration) {
 			return
 		}
 		delete(s.timers, t)
-		s.reapLocked(time.Now())
+		s.reapLocked(s.Now())
 		s.notifyLocked()
 	})
 	s.timers[t] = struct{}{}

@@ -78,7 +78,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) index(w http.ResponseWriter, r *http.Request) {
 	var b bytes.Buffer
-	if err := c.page.Execute(&b, c.view(r.URL.Query().Get("q"), time.Now())); err != nil {
+	if err := c.page.Execute(&b, c.view(r.URL.Query().Get("q"), c.options.Store.Now())); err != nil {
 		http.Error(w, fmt.Sprintf("render the console: %v", err), http.StatusInternalServerError)
 		return
 	}

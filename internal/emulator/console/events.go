@@ -21,7 +21,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	q, sent := r.URL.Query().Get("q"), map[string]string{}
 	for {
 		changed := c.options.Store.Changed()
-		now, err := c.render(c.view(q, time.Now()))
+		now, err := c.render(c.view(q, c.options.Store.Now()))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

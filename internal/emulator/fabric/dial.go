@@ -36,7 +36,7 @@ type hop struct {
 // hop, if that runs and forwards for others. Everything else is an UnreachableError. The host may be the name of an NLB.
 func (f *Fabric) Dial(ctx context.Context, from, network, addr string) (net.Conn, error) {
 	return f.dialHost(ctx, network, addr, from, func(host netip.Addr, port int) (next hop, reason string) {
-		next, reason = f.nextHop(from, host, port, network, time.Now())
+		next, reason = f.nextHop(from, host, port, network, f.store.Now())
 		if next.balanced {
 			next.arrival.source, reason = f.sourceOf(from, host)
 		}
@@ -48,7 +48,7 @@ func (f *Fabric) Dial(ctx context.Context, from, network, addr string) (net.Conn
 func (f *Fabric) DialVIP(ctx context.Context, network, addr string) (net.Conn, error) {
 	return f.dialHost(ctx, network, addr, "the internet", func(host netip.Addr, port int) (next hop, reason string) {
 		reason = "no internet load balancer has the address"
-		for lb := range f.loadBalancers(time.Now()) {
+		for lb := range f.loadBalancers(f.store.Now()) {
 			if v, ok := lb.has(host); ok && v.Internet {
 				next, reason = lb.behind(v, port, network)
 			}

@@ -51,13 +51,13 @@ func (f *Fabric) loadBalancers(now time.Time) iter.Seq[loadBalancer] {
 
 // read reads a listener that carries traffic.
 func (f *Fabric) read(id cloud.ListenerID) (s settings, ok bool) {
-	f.store.View(func() { s, _, ok = f.lookup(id, time.Now(), false) })
+	f.store.View(func() { s, _, ok = f.lookup(id, f.store.Now(), false) })
 	return s, ok
 }
 
 // readListener reads a listener that carries traffic, with the backend servers of its group.
 func (f *Fabric) readListener(id cloud.ListenerID) (s settings, backends []backend, ok bool) {
-	f.store.View(func() { s, backends, ok = f.lookup(id, time.Now(), true) })
+	f.store.View(func() { s, backends, ok = f.lookup(id, f.store.Now(), true) })
 	return s, backends, ok
 }
 

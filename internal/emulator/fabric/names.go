@@ -17,7 +17,7 @@ import (
 func (f *Fabric) Resolve(name string) (addresses []netip.Addr, ok bool) {
 	name = strings.TrimSuffix(name, ".")
 	f.store.View(func() {
-		now := time.Now()
+		now := f.store.Now()
 		for lb := range f.store.NLBs.All() {
 			if strings.EqualFold(lb.DNSName, name) && answers(lb, now) {
 				addresses, ok = AddressesOf(lb, now), true

@@ -1,8 +1,6 @@
 package fabric
 
 import (
-	"time"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
@@ -71,7 +69,7 @@ func (f *Fabric) wanted() map[cloud.ListenerID]extent {
 		return wanted
 	}
 	f.store.View(func() {
-		for lb := range f.loadBalancers(time.Now()) {
+		for lb := range f.loadBalancers(f.store.Now()) {
 			for _, e := range lb.entrances {
 				wanted[e.listener] = extent{lb.vips, e.first, e.last}
 			}
@@ -99,7 +97,7 @@ func (f *Fabric) dropDead() {
 	dead := map[string]bool{}
 	f.store.View(func() {
 		for id := range connected {
-			if _, reason := f.machine(id, time.Now()); reason != "" {
+			if _, reason := f.machine(id, f.store.Now()); reason != "" {
 				dead[id] = true
 			}
 		}

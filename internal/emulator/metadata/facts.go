@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // facts are what one instance can read about itself.
@@ -30,7 +29,7 @@ func (s *Service) facts(id string) (facts, bool) {
 			"network-type": "vpc", "owner-account-id": s.store.AccountID, "instance/instance-type": i.Type,
 			"instance/instance-name": i.Name,
 		}
-		if eip, ok := s.store.EIPOf(id, time.Now()); ok {
+		if eip, ok := s.store.EIPOf(id, s.store.Now()); ok {
 			values["eipv4"] = eip.Address
 		}
 		if vpc, ok := s.store.VPCs.Get(i.VPCID); ok {

@@ -67,7 +67,7 @@ func (s *Service) putToken(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the header "+ttlHeader+" must be 1-21600", http.StatusBadRequest)
 		return
 	}
-	text, now := rand.Text(), time.Now()
+	text, now := rand.Text(), s.store.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k, t := range s.tokens {
@@ -117,11 +117,11 @@ func (s *Service) mayRead(r *http.Request, id string, required bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, ok := s.tokens[text]
-	return ok && t.instance == id && time.Now().Before(t.until)
+	return ok && t.instance == id && s.store.Now().Before(t.until)
 }
 
 func (s *Service) getRole(w http.ResponseWriter, r *http.Request, have, want string) {
-	c, ok := s.role(have, time.Now())
+	c, ok := s.role(have, s.store.Now())
 	if !ok || have != want {
 		http.NotFound(w, r)
 		return

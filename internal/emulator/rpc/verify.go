@@ -33,6 +33,8 @@ type Verifier struct {
 	Find     func(id string) (Key, bool)
 	Statuses Statuses
 	nonces   Nonces
+	// Ahead is how far the clock by which keys expire is ahead of that by which callers sign; nil means not at all.
+	Ahead func() time.Duration
 }
 
 // Window is how far a request's timestamp may be from now, in both directions.
@@ -112,6 +114,13 @@ func mustBeSigned(r *Request, signed []string) *api.Error {
 	return nil
 }
 
+func (v *Verifier) ahead() time.Duration {
+	if v.Ahead == nil {
+		return 0
+	}
+	return v.Ahead()
+}
+
 // key finds the caller's key and checks its state and token.
 func (v *Verifier) key(id, token string, now time.Time) (Key, *api.Error) {
 	key, ok := v.Find(id)
@@ -124,7 +133,7 @@ func (v *Verifier) key(id, token string, now time.Time) (Key, *api.Error) {
 		return key, api.BadRequest("MissingSecurityToken", "SecurityToken is mandatory for this action.")
 	case key.Token != token:
 		return key, api.BadRequest("InvalidSecurityToken.Malformed", "Specified SecurityToken is not the one of this access key.")
-	case key.Token != "" && !now.Before(key.Expires):
+	case key.Token != "" && !now.Add(v.ahead()).Before(key.Expires):
 		return key, api.Forbidden("InvalidSecurityToken.Expired", "Specified SecurityToken is expired.")
 	}
 	return key, nil
