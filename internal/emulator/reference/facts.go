@@ -10,7 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 )
 
-// Dependents are who depends on facts: tests, by fact and package, and files of the product, by fact.
+// Dependents are who depends on facts: tests, by fact and package, and packages of the product, by fact.
 type Dependents struct {
 	Tests facts.Coverage
 	Code  map[string][]string
