@@ -96,6 +96,7 @@ e2e-k8s: build ## Run the load balancer specs of Kubernetes on real machines (SP
 soak: ## Change 200 Services for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
 	$(call need,cc,gcc)
 	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoak$$' ./pkg/slb -soak.real -soak.for=10m -soak.services=200 -soak.pace=200ms $(SOAK_ARGS)
+	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoakOfBothProducts$$' ./pkg/provider -soak.both.for=2h
 
 .PHONY: demo
 demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer (DEMO_OUTPUT=json for one JSON document)
