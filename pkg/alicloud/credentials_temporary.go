@@ -121,6 +121,7 @@ func (t *TemporaryCredentials) get(ctx context.Context) (Credentials, error) {
 		return Credentials{}, err
 	}
 	t.keys, t.failed = keys, nil
+	credentialsExpiry.WithLabelValues(t.source).Set(float64(keys.Expiration.Unix()))
 	t.renewAt = later(renewTime(now, keys.Expiration), now.Add(renewRetry))
 	return keys, nil
 }

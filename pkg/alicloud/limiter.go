@@ -123,6 +123,8 @@ func (l *limiter) wait(ctx context.Context, action string) error {
 	if w == nil {
 		return nil
 	}
+	callsWaiting.WithLabelValues(action).Inc()
+	defer callsWaiting.WithLabelValues(action).Dec()
 	if waiting.Parked != nil {
 		waiting.Parked()
 	}

@@ -29,9 +29,14 @@ var (
 	limiterWait = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Namespace: instruments.Namespace, Name: "api_request_wait_seconds",
 		Help:           "Time that OpenAPI calls waited for their rate limit, by action.",
-		Buckets:        []float64{.001, .1, 1, 5, 15, 30, 60},
+		Buckets:        []float64{.001, .1, 1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action"})
+
+	callsWaiting = instruments.NewGaugeVec("api", "requests_waiting", "OpenAPI calls that wait for their rate limit now, by action.", "action")
+
+	credentialsExpiry = instruments.NewGaugeVec("credentials", "expiration_timestamp_seconds",
+		"When the temporary keys in use expire, in seconds since 1970, by source. Keys that do not expire have none.", "source")
 
 	callSize = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Namespace: instruments.Namespace, Name: "api_call_size",
@@ -52,7 +57,7 @@ func observeSize(kind string, size int) { callSize.WithLabelValues(kind).Set(flo
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{callDuration, limiterWait, callSize, credentialsFetched}
+	return []metrics.Registerable{callDuration, limiterWait, callSize, callsWaiting, credentialsFetched, credentialsExpiry}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })

@@ -27,6 +27,7 @@ type Instances struct {
 	guard    *deletionGuard
 	writes   *addressWrites
 	events   *events.Recorder
+	waiting  waitingNodes
 }
 
 // NewInstances returns the provider's view of ECS. It makes no call.
@@ -63,6 +64,11 @@ func (i *Instances) nodes() []*corev1.Node {
 func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
 	began := time.Now()
 	instance, err := i.find(ctx, node)
+	if untouchable(err) && !errors.Is(err, ErrOtherRegion) {
+		i.waiting.observe(node, nil, i.nodes) // it waits for somebody else
+	} else {
+		i.waiting.observe(node, err, i.nodes)
+	}
 	switch {
 	case untouchable(err) && nodes.Uninitialized(node):
 		i.reportRegion(node, err)
@@ -94,7 +100,7 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 	}
 	if !ok {
 		i.reportNotShown(node, id)
-		return alicloud.Instance{}, fmt.Errorf("node %s: ECS does not show instance %s; %s", node.Name, id, checkPermission)
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w %s; %s", node.Name, errNotShown, id, checkPermission)
 	}
 	return instance, nil
 }
@@ -110,7 +116,7 @@ func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.
 	address := nodeAddress(node)
 	switch {
 	case address == "":
-		return alicloud.Instance{}, fmt.Errorf("node %s: %w and it has no internal address to be found by", node.Name, ErrProviderIDEmpty)
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %w", node.Name, ErrProviderIDEmpty, errNoAddress)
 	case i.opts.VPCID == "":
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w and the VPC to search is not known", node.Name, ErrProviderIDEmpty)
 	}
@@ -122,15 +128,15 @@ func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.
 		i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and %d ECS instances of %s have its address %s; exactly one "+
 			"is needed. Set the provider ID with provider-initor, or with the kubelet's --provider-id; where there are none, %s",
 			len(found), i.opts.VPCID, address, checkPermission)
-		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %d instances of %s have its address %s, expected one; where there are none, %s",
-			node.Name, ErrProviderIDEmpty, len(found), i.opts.VPCID, address, checkPermission)
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %w: %d instances of %s have %s; where there are none, %s",
+			node.Name, ErrProviderIDEmpty, errAmbiguous, len(found), i.opts.VPCID, address, checkPermission)
 	}
 	// An address is what a kubelet says of itself: it must not make a second Node of somebody else's instance.
 	if owner := i.ownerOf(found[0].ID, node.Name); owner != nil {
 		i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and instance %s with its address %s is that of node %s. If "+
 			"the machine was renamed, delete node %s", found[0].ID, address, owner.Name, owner.Name)
-		return alicloud.Instance{}, fmt.Errorf("node %s: %w and instance %s with its address %s is that of node %s",
-			node.Name, ErrProviderIDEmpty, found[0].ID, address, owner.Name)
+		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %w: instance %s with %s is that of node %s",
+			node.Name, ErrProviderIDEmpty, errAmbiguous, found[0].ID, address, owner.Name)
 	}
 	return found[0], nil
 }

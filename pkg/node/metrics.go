@@ -19,6 +19,10 @@ var (
 		"Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed, paused.", "reason")
 )
 
+var uninitialized = instruments.NewGaugeVec("node", "uninitialized",
+	"Nodes that keep the taint node.cloudprovider.kubernetes.io/uninitialized after an attempt to initialise them, by reason: that of the event on the Node, or "+
+		"\"CallFailed\" where ECS could not be asked, or \"NoAddress\".", "reason")
+
 // latency has no metric of ours beside it that measures the same.
 var latency = instruments.NewOfficialLatency("node", "reconcile is the time to find out what a Node is to show of its instance, "+
 	"remove_taint the time from a Node's creation until that was found out for the first time.", "verb")
@@ -32,7 +36,7 @@ func observeMetadata(node *corev1.Node, began time.Time) {
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{deletionsConfirmed, deletionsRefused, latency}
+	return []metrics.Registerable{deletionsConfirmed, deletionsRefused, uninitialized, latency}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })

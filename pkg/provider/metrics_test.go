@@ -9,12 +9,15 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/component-base/metrics"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
@@ -26,9 +29,13 @@ func TestMetricsPageIsFresh(t *testing.T) {
 	golden.Fresh(t, metricsPage, renderMetrics(t))
 }
 
+func allMetrics() []metrics.Registerable {
+	return slices.Concat(Metrics(), alicloud.Metrics(), service.Metrics(), slb.Metrics(), vpcroute.Metrics(), node.Metrics())
+}
+
 func renderMetrics(t *testing.T) string {
 	t.Helper()
-	all := slices.Concat(Metrics(), alicloud.Metrics(), service.Metrics(), vpcroute.Metrics(), node.Metrics())
+	all := allMetrics()
 	var own, official []string
 	for _, m := range all {
 		m.Create(&semver.Version{Major: 1})
@@ -48,7 +55,7 @@ func renderMetrics(t *testing.T) string {
 
 The manager serves metrics at ` + "`/metrics`" + ` on port 10258 over HTTPS, to identities that are allowed to "get" this URL (chart value
 ` + "`metrics.readers`" + `). With ` + "`--metrics-bind-addr`" + `, it also serves them on that address over plain HTTP. It also exports the metrics of the stock
-controllers, of client-go and of Go.
+controllers, of client-go and of Go: ` + "`leader_election_master_status`" + ` is 1 on the replica that leads, and the gauges below are set there only.
 
 ` + head + strings.Join(own, "") + `
 ## Metrics of the official CCM
@@ -60,7 +67,12 @@ These metrics have the names, labels and buckets of the official CCM, so that ex
 
 func metricRow(t *testing.T, m metrics.Registerable) string {
 	t.Helper()
-	kind, help := "", ""
+	kind, help := kindOf(t, m)
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", m.FQName(), kind, labelsOf(t, m), help)
+}
+
+func kindOf(t *testing.T, m metrics.Registerable) (kind, help string) {
+	t.Helper()
 	switch m := m.(type) {
 	case *metrics.Counter:
 		kind, help = "counter", m.CounterOpts.Help
@@ -75,8 +87,36 @@ func metricRow(t *testing.T, m metrics.Registerable) string {
 	default:
 		t.Fatalf("%s: no row for a metric of type %T", m.FQName(), m)
 	}
-	help = strings.TrimPrefix(help, "[ALPHA] ")
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", m.FQName(), kind, labelsOf(t, m), help)
+	return kind, strings.TrimPrefix(help, "[ALPHA] ")
+}
+
+// TestMetricsFollowTheConventions checks our own metrics with promlint. Those of the official CCM keep their names.
+func TestMetricsFollowTheConventions(t *testing.T) {
+	t.Parallel()
+	var families []*dto.MetricFamily
+	for _, m := range allMetrics() {
+		m.Create(&semver.Version{Major: 1})
+		if strings.HasPrefix(m.FQName(), "ccm_") {
+			continue
+		}
+		kind, help := kindOf(t, m)
+		metric := &dto.Metric{}
+		for label := range strings.SplitSeq(strings.ReplaceAll(labelsOf(t, m), "`", ""), ", ") {
+			if label != "" {
+				metric.Label = append(metric.Label, &dto.LabelPair{Name: new(label), Value: new("x")})
+			}
+		}
+		families = append(families, &dto.MetricFamily{
+			Name: new(m.FQName()), Help: &help, Type: dto.MetricType(dto.MetricType_value[strings.ToUpper(kind)]).Enum(), Metric: []*dto.Metric{metric},
+		})
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(families) < 20 {
+		t.Fatalf("%d metrics, %v", len(families), err)
+	}
+	for _, found := range problems {
+		t.Errorf("%s: %s", found.Metric, found.Text)
+	}
 }
 
 var variableLabels = regexp.MustCompile(`variableLabels: \{([^}]*)\}`)

@@ -21,6 +21,15 @@ var (
 	planSteps = instruments.NewCounterVec(metricsSubsystem, "plan_steps_total",
 		"Steps of plans that were begun, by product and operation.", "product", "operation")
 
+	unsyncedServices = instruments.NewGaugeVec(metricsSubsystem, "unsynced_services",
+		"Services whose load balancer does not match them, by product and reason: that of the condition LoadBalancerSynced, or \"Waiting\" for the cloud or the rate limit.",
+		"product", "reason")
+	unsyncedSince = instruments.NewGaugeVec(metricsSubsystem, "unsynced_since_timestamp_seconds",
+		"Since when the load balancer of the oldest of these Services does not match it, in seconds since 1970, by product and reason.", "product", "reason")
+
+	driftFound = instruments.NewCounterVec(metricsSubsystem, "drift_found_total",
+		"Load balancers that differed from what the manager had written, found by a read for drift, by product.", "product")
+
 	passPanics = instruments.NewCounter(metricsSubsystem, "reconcile_panics_total",
 		"Passes over Services that a bug of this program ended. The Service gets an event, and the log has the stack.")
 )
@@ -35,7 +44,7 @@ var (
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{passDuration, planSteps, latency, operationResult, passPanics}
+	return []metrics.Registerable{passDuration, planSteps, latency, operationResult, passPanics, unsyncedServices, unsyncedSince, driftFound}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })

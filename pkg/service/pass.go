@@ -32,6 +32,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	if err != nil {
 		err = fmt.Errorf("add the finalizer: %w", err)
 		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
+		behind.note(mark.ServiceName(cached), lag{known.engine.Product().Name, problem.ReasonFailedAddFinalizer}, time.Now())
 		return 0, err
 	}
 	if svc == nil || !r.opts.wants(svc) || r.opts.changesProduct(svc) {
@@ -53,6 +54,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	measured.end(syncErr, retryLater, done.writes > 0)
 	if err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedUpdateStatus, err)
+		behind.note(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonFailedUpdateStatus}, time.Now())
 		return 0, errors.Join(syncErr, err)
 	}
 	known.failure, known.replaced = r.emit(svc, known, done, syncErr, retryLater)
@@ -116,6 +118,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	if err != nil {
 		return known, done, err
 	}
+	if known.drifting && len(goal.Plan.Steps()) > 0 {
+		driftFound.WithLabelValues(known.engine.Product().Name).Inc()
+	}
 	known.ineffective = logIneffective(ctx, goal.Ineffective, known.ineffective)
 
 	if known.pausedBy != "" {
@@ -167,6 +172,7 @@ func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params an
 		known.balancer = balancer
 		request := known.request(svc, params, adopted)
 		request.DueSoon = r.states.dueSoon
+		known.drifting = request.DriftDue && !known.readAt.IsZero() && balancer.Trusted()
 		found, err = balancer.Refresh(ctx, request)
 		known = known.refreshed(found, r.opts.ResyncPeriod)
 		return found.Balancer, err

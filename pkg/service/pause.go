@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -82,6 +83,7 @@ func (r *Reconciler) holdRemoval(ctx context.Context, svc *corev1.Service, produ
 	if err != nil {
 		return 0, fmt.Errorf("update the status of the Service: %w", err)
 	}
+	behind.note(mark.ServiceName(svc), lag{product.Name, found.Reason}, time.Now())
 	return r.opts.ResyncPeriod, nil
 }
 

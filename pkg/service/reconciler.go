@@ -89,6 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 // Forget drops what is known of a Service that is gone.
 func (r *Reconciler) Forget(key types.NamespacedName) {
 	uid := r.states.drop(key)
+	behind.resolve(key)
 	if r.opts.Pods != nil {
 		r.opts.Pods.forget(key)
 	}

@@ -47,6 +47,8 @@ type state struct {
 	replaced string
 	// failure is the signature of the last failed attempt, empty after a success.
 	failure string
+	// drifting says that this pass read the load balancer only because somebody may have changed it.
+	drifting bool
 	// pausedBy is what keeps this pass from writing to the cloud, "" for nothing.
 	pausedBy string
 	// ineffective is what the log last said about annotations that do not act as they read.

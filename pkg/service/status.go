@@ -18,6 +18,7 @@ const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 // updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays.
 func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) error {
 	condition, changed := conditionOf(known.engine.Product(), done, syncErr, retryLater)
+	behind.observe(done.service, known.engine.Product(), condition, changed)
 	repeated := syncErr != nil && signature(syncErr) == known.failure
 	_, err := r.writer.change(ctx, done.service, func(svc *corev1.Service) {
 		setLabels(svc, known.balancer.ID(), done.securityGroup)

@@ -38,8 +38,10 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	measured.end(err, retryLater, true)
 	switch {
 	case err != nil && retryLater:
+		behind.note(mark.ServiceName(svc), lag{known.engine.Product().Name, reasonWaiting}, time.Now())
 		return wait, nil
 	case err != nil:
+		behind.note(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonCleanFailed}, time.Now())
 		known.failure = signature(err)
 		r.emitFailure(svc, problem.ReasonCleanFailed, known.failure, err)
 		return 0, err
@@ -57,6 +59,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	known.failure, known.removal.released = "", true
 	r.leaveCrowd(svc.UID)
+	behind.resolve(mark.ServiceName(svc))
 	r.events.Retain(events.Of(svc))
 	r.emitRemoved(svc, known.engine.Product().Name, done)
 	return 0, nil

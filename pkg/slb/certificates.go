@@ -38,6 +38,21 @@ func (c *certificates) remember(id string, state build.Certificate) {
 	var read service.Part[build.Certificate]
 	read.Set(state)
 	c.byID[id] = read
+	observeCertificate(id, state)
+	c.forget()
+}
+
+// certificateUnused is after what time a certificate that nobody asked for counts as unused: some periods of drift detection.
+const certificateUnused = time.Hour
+
+// forget drops what no Service names any more; c.mu is locked.
+func (c *certificates) forget() {
+	for id, known := range c.byID {
+		if time.Since(known.ReadAt) > certificateUnused {
+			delete(c.byID, id)
+			observeCertificate(id, build.Certificate{})
+		}
+	}
 }
 
 // readCertificates returns the certificates that the annotations name. What cannot be read is no reason to stop: the cloud

@@ -47,6 +47,7 @@ var Product = service.Product{Name: "CLB", Class: Class, Classless: true, Finali
 
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
+	registerMetrics()
 	return &engine{api: api, config: config, services: services, goneOver: service.GoneOver}
 }
 

@@ -25,6 +25,10 @@ var (
 		"Routes of nodes that are not available in a managed route table.", "table")
 	tableReadable = instruments.NewGaugeVec(metricsSubsystem, "table_readable",
 		"Whether a managed route table could be read at the last attempt: 1 or 0.", "table")
+	tableReadAt = instruments.NewGaugeVec(metricsSubsystem, "table_last_read_timestamp_seconds",
+		"When a managed route table was last read with success, in seconds since 1970.", "table")
+	driftFound = instruments.NewCounter(metricsSubsystem, "drift_found_total",
+		"Route entries that a read for drift found missing or in surplus.")
 	withheldRemovals = instruments.NewGaugeVec(metricsSubsystem, "withheld_removals",
 		"Routes without a node that are not removed, because there are too many of them at once and nothing proves that their "+
 			"instances are gone.")
@@ -44,7 +48,7 @@ func observeLatency(verb string, began time.Time) {
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, withheldRemovals, changes, passErrors, latency}
+	return []metrics.Registerable{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, tableReadAt, driftFound, withheldRemovals, changes, passErrors, latency}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
@@ -62,7 +66,7 @@ func observePlan(p *plan) {
 
 // forgetTable drops the figures of a table that is no longer managed.
 func forgetTable(id string) {
-	for _, gauge := range []*metrics.GaugeVec{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable} {
+	for _, gauge := range []*metrics.GaugeVec{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, tableReadAt} {
 		gauge.Delete(map[string]string{"table": id})
 	}
 }

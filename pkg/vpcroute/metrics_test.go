@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -26,7 +27,7 @@ func scraped(t *testing.T, table string) []string {
 	legacyregistry.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	var lines []string
 	for line := range strings.Lines(recorder.Body.String()) {
-		if label := fmt.Sprintf("{table=%q}", table); strings.Contains(line, label) {
+		if label := fmt.Sprintf("{table=%q}", table); strings.Contains(line, label) && !strings.Contains(line, "_timestamp_") {
 			lines = append(lines, strings.TrimPrefix(strings.TrimSpace(strings.Replace(line, label, "", 1)), "alicloud_route_table_"))
 		}
 	}
@@ -86,6 +87,17 @@ func TestTableStateInMetrics(t *testing.T) {
 		c.passFor(2 * defaultPeriod)
 		want[bad][4] = "readable 0"
 		check("while one table cannot be read")
+		age := func(table string) time.Duration {
+			t.Helper()
+			read, err := testutil.GetGaugeMetricValue(tableReadAt.WithLabelValues(table))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(time.Unix(int64(read), 0))
+		}
+		if readable, unreadable := age(good), age(bad); readable > 2*defaultPeriod || unreadable < 2*defaultPeriod {
+			t.Errorf("last read %s and, for the table that cannot be read, %s ago", readable, unreadable)
+		}
 
 		api.table = ""
 		c.passFor(2 * defaultPeriod)

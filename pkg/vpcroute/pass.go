@@ -30,6 +30,8 @@ type pass struct {
 	schedule
 	backoff backoff
 	quota   tableQuota
+	// settledBefore says that the last pass found nothing to change.
+	settledBefore bool
 	// managed are the tables of the last pass.
 	managed []string
 }
@@ -80,6 +82,10 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 		p.report.events.Resolve(ofCluster, reasonPaused)
 		changes = p.choose(d, tables, plans, removals, now)
 	}
+	if drifting && p.settledBefore {
+		driftFound.Add(float64(len(changes)))
+	}
+	p.settledBefore = len(changes) == 0
 	p.carryOut(ctx, d, changes)
 	return p.next(d, tables, plans, len(changes), p.writer.settleTime()), nil
 }

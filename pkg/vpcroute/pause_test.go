@@ -1,6 +1,7 @@
 package vpcroute
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // TestPausedRoutes: while everything is paused, no route is created or deleted and no check is switched off; an event says what is not
@@ -16,13 +18,19 @@ import (
 func TestPausedRoutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := newAccount(t, emulator.Options{})
-		a.put(3)
+		config := cloud.DefaultConfig()
+		for i := range 3 {
+			config.Instances = append(config.Instances, cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
+		}
+		a := newAccount(t, emulator.Options{Config: config})
 		var paused atomic.Bool
 		c := newCluster(t, a, func(o *Options) { o.Paused, o.SkipSourceDestCheck = paused.Load, false })
 		nodes, routes := nodesOf(3)
 		c.set(nodes[:2]...)
 		c.converge(time.Minute)
+		if err := c.checks.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		before := map[string]string{cidrOf(0): routes[cidrOf(0)], cidrOf(1): routes[cidrOf(1)]}
 
 		paused.Store(true)
@@ -37,6 +45,9 @@ func TestPausedRoutes(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
+		}
+		if n := a.Count(start, "DescribeNetworkInterfaces"); n == 0 {
+			t.Error("the check of the new node was not read")
 		}
 		if n := a.Count(start, writes...); n > 0 {
 			t.Errorf("%d writes while paused", n)

@@ -1,0 +1,71 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// TestUnsyncedServicesInMetrics: a scrape shows how many Services are not in sync, why, and since when the oldest of them is not; a
+// restart does not begin to count anew, and a Service that is in sync again, or gone, leaves nothing behind.
+func TestUnsyncedServicesInMetrics(t *testing.T) {
+	t.Parallel()
+	registerMetrics()
+	product := Product{Name: t.Name()}
+	u := &unsynced{lags: map[types.NamespacedName]lag{}, since: map[types.NamespacedName]time.Time{}}
+	failing := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonSyncFailed}
+	conflict := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonListenerConflict}
+	fine := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured}
+	long := time.Now().Add(-time.Hour).Truncate(time.Second)
+	old := testkit.Service("old", func(svc *corev1.Service) {
+		svc.Status.Conditions = []metav1.Condition{{Type: ConditionSynced, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(long)}}
+	})
+	young := testkit.Service("young")
+	count := func(reason string) int {
+		t.Helper()
+		if len(u.lags) == 0 && unsyncedServices.Delete(map[string]string{"product": product.Name, "reason": reason}) {
+			t.Errorf("%s is still shown", reason)
+		}
+		return int(valueOf(t, unsyncedServices.WithLabelValues(product.Name, reason)))
+	}
+	u.observe(old, product, failing, true)
+	u.observe(young, product, failing, true)
+	if got := count(problem.ReasonSyncFailed); got != 2 {
+		t.Errorf("%d Services whose calls fail, want 2", got)
+	}
+	if got := valueOf(t, unsyncedSince.WithLabelValues(product.Name, problem.ReasonSyncFailed)); got != float64(long.Unix()) {
+		t.Errorf("since %v, want %v", got, long.Unix())
+	}
+	u.observe(old, product, conflict, true)
+	u.observe(young, product, metav1.Condition{}, false)
+	if failed, conflicts, waiting := count(problem.ReasonSyncFailed), count(problem.ReasonListenerConflict), count(reasonWaiting); failed != 0 || conflicts != 1 || waiting != 1 {
+		t.Errorf("%d fail, %d conflicts, %d wait; want 0, 1, 1", failed, conflicts, waiting)
+	}
+	if got := valueOf(t, unsyncedSince.WithLabelValues(product.Name, problem.ReasonListenerConflict)); got != float64(long.Unix()) {
+		t.Errorf("since %v with another reason, want %v", got, long.Unix())
+	}
+	u.observe(old, product, fine, true)
+	u.resolve(types.NamespacedName{Namespace: young.Namespace, Name: young.Name})
+	for _, reason := range []string{problem.ReasonListenerConflict, reasonWaiting} {
+		if unsyncedServices.Delete(map[string]string{"product": product.Name, "reason": reason}) {
+			t.Errorf("%s is still shown", reason)
+		}
+	}
+}
+
+func valueOf(t *testing.T, m metrics.GaugeMetric) float64 {
+	t.Helper()
+	value, err := testutil.GetGaugeMetricValue(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
