@@ -34,6 +34,7 @@ var settings = map[string][]string{
 	"extras":          {"extraArgs[0]=--v=4", "extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy:3128", "podLabels.a=b", "podAnnotations.c=d", "resources.limits.memory=1Gi"},
 	"metrics":         {"metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=p", "metrics.readers[0].name=prometheus", "metrics.readers[0].namespace=monitoring"},
 	"certificate":     {"metrics.serviceMonitor.enabled=true", "serving.tlsSecretName=ccm-tls"},
+	"alerts":          {"metrics.prometheusRule.enabled=true", "metrics.prometheusRule.labels.release=p", "metrics.dashboard.enabled=true", "metrics.dashboard.labels.team=a"},
 	"no policy":       {"admissionPolicy.enabled=false"},
 	"warning policy":  {"admissionPolicy.action=Warn"},
 	"restrictions": {
@@ -97,7 +98,7 @@ func TestRendersValidManifests(t *testing.T) {
 // conform lets kubeconform judge manifests. Custom resources are judged by their own Go types, see TestCustomResources.
 func conform(t *testing.T, version string, paths ...string) {
 	t.Helper()
-	args := []string{"-strict", "-summary", "-skip", "BroadcastJob,ServiceMonitor", "-schema-location", schemas(t, version) + "/{{ .ResourceKind }}.json"}
+	args := []string{"-strict", "-summary", "-skip", "BroadcastJob,PrometheusRule,ServiceMonitor", "-schema-location", schemas(t, version) + "/{{ .ResourceKind }}.json"}
 	got := run(t.Context(), t, nil, tool(t, kubeconform), append(args, paths...)...)
 	if got.code != 0 || !strings.Contains(got.stdout, "Invalid: 0, Errors: 0") {
 		t.Errorf("kubeconform for Kubernetes %s: %s%s", version, got.stdout, got.stderr)

@@ -12,8 +12,8 @@ import (
 
 // Reasons of [uninitialized] that no event has.
 const (
-	reasonCallFailed = "CallFailed"
-	reasonNoAddress  = "NoAddress"
+	waitingForCall    = "CallFailed"
+	waitingForAddress = "NoAddress"
 )
 
 // errNotShown says that ECS does not show an instance, errAmbiguous that not exactly one has the address of a node, errNoAddress that a
@@ -63,7 +63,7 @@ func (w *waitingNodes) observe(node *corev1.Node, err error, present func() []*c
 }
 
 // waitingReasons are all values of the label.
-var waitingReasons = []string{reasonInstanceNotFound, reasonInstanceAmbiguous, reasonProviderIDInvalid, reasonNoAddress, reasonCallFailed}
+var waitingReasons = []string{reasonInstanceNotFound, reasonInstanceAmbiguous, reasonProviderIDInvalid, waitingForAddress, waitingForCall}
 
 func waitingReason(err error) string {
 	switch {
@@ -74,7 +74,7 @@ func waitingReason(err error) string {
 	case errors.Is(err, errAmbiguous):
 		return reasonInstanceAmbiguous
 	case errors.Is(err, errNoAddress):
-		return reasonNoAddress
+		return waitingForAddress
 	}
-	return reasonCallFailed
+	return waitingForCall
 }
