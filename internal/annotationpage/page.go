@@ -115,7 +115,7 @@ func removedOf(row annotation.Row) string {
 		return "the default name"
 	case row.Suffix == annotation.AdditionalTags, row.Suffix == annotation.DomainExtensions, row.Suffix == annotation.AdditionalCertIDs:
 		return "deleted"
-	case row.Code == "" && !row.Reverts:
+	case !row.Reverts:
 		return ""
 	}
 	return code(cmp.Or(row.Revert, row.Default, "none"))

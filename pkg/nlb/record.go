@@ -24,7 +24,7 @@ func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Para
 		return record.Sorted()
 	}
 	for _, row := range annotation.NLBTable() {
-		if (row.Reverts || row.Code != "") && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
+		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
 			record.Annotations = append(record.Annotations, string(row.Suffix))
 		}
 	}

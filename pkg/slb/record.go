@@ -22,7 +22,7 @@ func recordOf(loadBalancerID string, params annotation.Params, reused, sourceRan
 	}
 	if !reused || params.OverridesListeners() {
 		for _, row := range rows {
-			if row.Code != "" && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
+			if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
 				record.Annotations = append(record.Annotations, string(row.Suffix))
 			}
 		}

@@ -287,7 +287,7 @@ func (p Params) Revert(applied []string) Params {
 	reverted := p
 	reverted.values, reverted.Reverted = maps.Clone(p.values), map[Suffix]bool{}
 	for _, row := range p.of().rows {
-		if row.Code == "" && !row.Reverts || p.Has(row.Suffix) || p.refused[row.Suffix] || !slices.Contains(applied, string(row.Suffix)) {
+		if !row.Reverts || p.Has(row.Suffix) || p.refused[row.Suffix] || !slices.Contains(applied, string(row.Suffix)) {
 			continue
 		}
 		value := row.Revert
