@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,20 +59,44 @@ func (f *conformanceFlags) check(given func(string) bool) error {
 		return errors.New("--real and --endpoint exclude each other")
 	case f.clean && !f.real && f.endpoint == "":
 		return errors.New("clean needs --real or --endpoint")
-	case f.real && f.yes && !f.clean && !(given("vpc") && given("vswitches")):
+	case f.calls() && (!given("vpc") || !given("vswitches")):
 		return errors.New("--real needs --vpc and --vswitches of a VPC that was made for the run")
 	case len(f.vSwitches) != 2:
 		return errors.New("--vswitches needs two IDs")
 	}
-	for _, p := range f.products {
-		if !strings.Contains(" slb nlb vpc ecs sts ", " "+p+" ") {
-			return fmt.Errorf("--products %s: known are slb, nlb, vpc, ecs, sts", p)
-		}
-	}
 	if f.tag == "" && !f.clean {
 		f.tag = strings.ToLower(rand.Text()[:8])
 	}
+	return f.checkProducts()
+}
+
+// calls reports whether scenarios run on an account.
+func (f *conformanceFlags) calls() bool { return f.real && f.yes && !f.clean }
+
+func (f *conformanceFlags) checkProducts() error {
+	for _, p := range f.products {
+		if !slices.Contains([]string{"slb", "nlb", "vpc", "ecs", "sts"}, p) {
+			return fmt.Errorf("--products %s: known are slb, nlb, vpc, ecs, sts", p)
+		}
+	}
 	return nil
+}
+
+// plan prints what a run on an account will call and cost, and refuses one that costs too much.
+func (f *conformanceFlags) plan(ctx context.Context, out io.Writer) error {
+	plan, err := conformance.DryRun(ctx, f.products)
+	if err == nil {
+		err = plan.Write(out)
+	}
+	switch {
+	case err != nil:
+		return err
+	case plan.Price > f.budget:
+		return fmt.Errorf("the run may cost %.2f CNY, more than --budget %.2f", plan.Price, f.budget)
+	case !f.yes:
+		_, err = fmt.Fprintln(out, "nothing was called: run again with --yes")
+	}
+	return err
 }
 
 // runConformance checks the facts on an emulator or on an account.
@@ -81,17 +106,7 @@ func runConformance(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if f.real && !f.clean {
-		plan, err := conformance.DryRun(ctx, f.products)
-		if err == nil {
-			err = plan.Write(out)
-		}
-		switch {
-		case err != nil:
-			return err
-		case plan.Price > f.budget:
-			return fmt.Errorf("the run may cost %.2f CNY, more than --budget %.2f", plan.Price, f.budget)
-		case !f.yes:
-			_, err = fmt.Fprintln(out, "nothing was called: run again with --yes")
+		if err := f.plan(ctx, out); err != nil || !f.yes {
 			return err
 		}
 	}

@@ -189,15 +189,15 @@ func (e *Emulator) authenticate(x *exchange) *api.Error {
 		return nil
 	}
 	// Callers sign by their own clock, which stays where it is when that of the cloud is set forward.
-	real := x.now.Add(-e.store.Ahead())
-	id, bad := e.verifier.Verify(x.request, real)
+	wall := x.now.Add(-e.store.Ahead())
+	id, bad := e.verifier.Verify(x.request, wall)
 	x.entry.AccessKeyID = id
 	switch {
 	case bad != nil:
 		return bad
 	case x.request.V3() && !e.holds(x, "common.acs3"):
 		return api.BadRequest("IncompleteSignature", "The Authorization header is not known.")
-	case x.request.Age(real) > rpc.Window/2 && !e.holds(x, "common.timestamp-window"):
+	case x.request.Age(wall) > rpc.Window/2 && !e.holds(x, "common.timestamp-window"):
 		return api.BadRequest("IllegalTimestamp", "The timestamp is too old.")
 	}
 	return nil

@@ -297,6 +297,7 @@ func (v *VSwitch) usable(addr netip.Addr) bool {
 	return true
 }
 
+// Contains reports whether an address is one that the vSwitch gives away.
 func (v *VSwitch) Contains(ip string) bool {
 	addr, err := netip.ParseAddr(ip)
 	return err == nil && v.usable(addr)

@@ -189,17 +189,8 @@ func (c *caller) raw(ctx context.Context, product, action string, variant Varian
 		"SignatureNonce": rand.Text(), "Timestamp": timestamp(0),
 	}
 	maps.Copy(p, parameters)
+	maps.Copy(p, signedChange(variant))
 	switch variant {
-	case OldTimestamp:
-		p["Timestamp"] = timestamp(40 * time.Minute)
-	case LateTimestamp:
-		p["Timestamp"] = timestamp(25 * time.Minute)
-	case XML:
-		p["Format"] = "XML"
-	case NoVersion:
-		p["Version"] = "1999-01-01"
-	case NoSignature:
-		p["SignatureMethod"] = "none"
 	case Put:
 		method = http.MethodPut
 	case TooLarge:
@@ -222,6 +213,23 @@ func (c *caller) raw(ctx context.Context, product, action string, variant Varian
 		}
 	}
 	return c.send(ctx, product, method, variant, p)
+}
+
+// signedChange are the parameters of a variant that its signature covers.
+func signedChange(variant Variant) api.Params {
+	switch variant {
+	case OldTimestamp:
+		return api.Params{"Timestamp": timestamp(40 * time.Minute)}
+	case LateTimestamp:
+		return api.Params{"Timestamp": timestamp(25 * time.Minute)}
+	case XML:
+		return api.Params{"Format": "XML"}
+	case NoVersion:
+		return api.Params{"Version": "1999-01-01"}
+	case NoSignature:
+		return api.Params{"SignatureMethod": "none"}
+	}
+	return nil
 }
 
 func (c *caller) keyOf(variant Variant) Key {

@@ -22,6 +22,8 @@ const ownAccount = "1000000000000000"
 
 // Emulated starts an emulator with everything that the scenarios need, and the options to run them in this process. Flips are settings that
 // flip facts, as bodies of PUT /_emulator/settings.
+//
+//nolint:forbidigo // settings of an emulator that just started: nothing waits
 func Emulated(settle time.Duration, flips ...string) (*emulator.Emulator, Options, error) {
 	config, err := emulatedConfig()
 	if err != nil {

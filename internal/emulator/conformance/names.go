@@ -41,6 +41,9 @@ var hidden = map[string]bool{
 	"AccessKeySecret": true, "SecurityToken": true, "PrivateKey": true, "OIDCToken": true, "UserData": true, "Fingerprint": true, "AccessKeyId": true,
 }
 
+// ofOneAnswer are fields whose values say nothing about another answer.
+var ofOneAnswer = map[string]bool{"RequestId": true, "Message": true, "Recommend": true, "HostId": true, "MacAddress": true}
+
 // kept are fields that end like ids and are none.
 var kept = map[string]bool{"RegionId": true, "ZoneId": true, "MasterZoneId": true, "SlaveZoneId": true, "SecurityPolicyId": true, "ServerRegionId": true, "NextHopRegionId": true}
 
@@ -48,6 +51,7 @@ const redacted = "***"
 
 var (
 	moments = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z$`)
+	ids     = regexp.MustCompile(`(Id|Ids|IdSet|^NextToken)$`)
 	digits  = regexp.MustCompile(`\b\d{12,20}\b`)
 )
 
@@ -85,19 +89,16 @@ func (n *names) answered(key, value string) string {
 	switch {
 	case value == "":
 		return ""
-	case hidden[key]:
+	case hidden[key], ofOneAnswer[key]:
 		return redacted
 	case moments.MatchString(value):
 		return "${time}"
-	case key == "RequestId" || key == "Message" || key == "Recommend" || key == "HostId" || key == "MacAddress":
-		return redacted
 	}
 	if p, err := netip.ParsePrefix(value); err == nil && !ownRange.Overlaps(p) {
 		return "${range}"
 	}
 	_, notAddress := netip.ParseAddr(value)
-	id := strings.HasSuffix(key, "Id") || strings.HasSuffix(key, "Ids") || strings.HasSuffix(key, "IdSet") || key == "NextToken"
-	if _, known := n.byValue[value]; !known && (notAddress == nil || id && !kept[key]) {
+	if _, known := n.byValue[value]; !known && (notAddress == nil || ids.MatchString(key) && !kept[key]) {
 		kind := strings.ToLower(key)
 		if notAddress == nil {
 			kind = "address"

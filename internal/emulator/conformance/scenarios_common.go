@@ -66,14 +66,14 @@ func accountScenarios() []Scenario {
 			r.do("slb", "DescribeRegions", nil, by(NoToken), refused("common.MissingSecurityToken"))
 			r.do("slb", "DescribeRegions", nil, by(WrongToken), refused("common.InvalidSecurityToken.Malformed"))
 		}},
-	}, accountSLB()...)
+	}, append(accountSLB(), accountOthers()...)...)
 }
 
 func accountSLB() []Scenario {
 	return []Scenario{
 		{Name: "account/locked", Product: "slb", Emulator: true, run: func(r *R) {
-			lb, group := r.balancer(), ""
-			group = r.vServerGroup(lb)
+			lb := r.balancer()
+			group := r.vServerGroup(lb)
 			r.admin(http.MethodPut, "/_emulator/loadbalancers/"+lb, `{"LoadBalancerStatus":"locked"}`)
 			r.do("slb", "SetLoadBalancerName", P{"LoadBalancerId": lb, "LoadBalancerName": "locked"}, refused("slb.ActionNotAllowed"))
 			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(1)}, refused("slb.LbStatusNotSupport"))
@@ -128,9 +128,14 @@ func accountSLB() []Scenario {
 			r.do("slb", "DeleteLoadBalancer", P{"LoadBalancerId": lb}, refused("slb.InvalidChargeType"))
 			r.made = nil
 		}},
+	}
+}
+
+func accountOthers() []Scenario {
+	return []Scenario{
 		{Name: "account/NLB", Product: "nlb", Fixture: true, Emulator: true, run: func(r *R) {
-			lb, group := r.nlb("Intranet"), ""
-			group = r.serverGroup(P{"Protocol": "TCP"})
+			lb := r.nlb()
+			group := r.serverGroup(P{"Protocol": "TCP"})
 			r.settings(`{"quotas":{"serversPerNlbServerGroup":1}}`)
 			r.job(r.do("nlb", "AddServersToServerGroup", r.nlbServers(group, 1)))
 			p := r.nlbServers(group, 1)

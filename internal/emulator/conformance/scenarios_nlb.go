@@ -14,9 +14,9 @@ func (r *R) nlbZones(addresses string) P {
 	return p
 }
 
-// nlb makes a load balancer and waits until it is active.
-func (r *R) nlb(addresses string) string {
-	lb := text(r.do("nlb", "CreateLoadBalancer", r.nlbZones(addresses), shows("nlb.small-b", "LoadbalancerId.?", true)), "LoadbalancerId")
+// nlb makes an intranet load balancer and waits until it is active.
+func (r *R) nlb() string {
+	lb := text(r.do("nlb", "CreateLoadBalancer", r.nlbZones("Intranet"), shows("nlb.small-b", "LoadbalancerId.?", true)), "LoadbalancerId")
 	r.active(lb)
 	return lb
 }
@@ -146,7 +146,7 @@ func nlbPublic(r *R) {
 	create(byTraffic, byTraffic, "nlb.DuplicatedParam.AllocationId")
 	create(byTraffic, byBandwidth, "nlb.OperationDenied.OnlyPayByTrafficSupported")
 	create(byTraffic, "eip-conformance0absent", "nlb.ResourceNotFound.Eip")
-	lb := r.nlb("Intranet")
+	lb := r.nlb()
 	r.job(r.do("nlb", "UpdateLoadBalancerAddressTypeConfig", P{
 		"LoadBalancerId": lb, "AddressType": "Internet",
 		"ZoneMappings.1.ZoneId": r.env.Zones[0], "ZoneMappings.1.VSwitchId": r.env.VSwitches[0], "ZoneMappings.1.AllocationId": byTraffic,

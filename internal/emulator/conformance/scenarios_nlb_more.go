@@ -19,8 +19,8 @@ func nlbMoreScenarios() []Scenario {
 }
 
 func nlbListeners(r *R) {
-	lb, group := r.nlb("Intranet"), ""
-	group = r.serverGroup(P{"Protocol": "TCP"})
+	lb := r.nlb()
+	group := r.serverGroup(P{"Protocol": "TCP"})
 	answer := r.do("nlb", "CreateListener", nlbListener(lb, group, "TCP", 80))
 	r.job(answer)
 	listener := text(answer, "ListenerId")
@@ -43,9 +43,9 @@ func nlbListeners(r *R) {
 }
 
 func nlbRefusedListeners(r *R) {
-	lb := r.nlb("Intranet")
+	lb := r.nlb()
 	group, udp := r.serverGroup(P{"Protocol": "TCP"}), r.serverGroup(P{"Protocol": "UDP"})
-	any := r.serverGroup(P{"Protocol": "TCP", "AnyPortEnabled": "true", "HealthCheckConfig.HealthCheckEnabled": "false"})
+	anyPort := r.serverGroup(P{"Protocol": "TCP", "AnyPortEnabled": "true", "HealthCheckConfig.HealthCheckEnabled": "false"})
 	create := func(fact string, p, change P) {
 		for name, value := range change {
 			p[name] = value
@@ -53,14 +53,14 @@ func nlbRefusedListeners(r *R) {
 		r.do("nlb", "CreateListener", p, refused(fact))
 	}
 	create("nlb.Mismatch.Protocol", nlbListener(lb, udp, "TCP", 80), nil)
-	create("nlb.IllegalParam.NonAnyPortListenerConflictWithAnyPortServerGroup", nlbListener(lb, any, "TCP", 80), nil)
+	create("nlb.IllegalParam.NonAnyPortListenerConflictWithAnyPortServerGroup", nlbListener(lb, anyPort, "TCP", 80), nil)
 	create("nlb.IllegalParam.AnyPortListenerConflictWithNonAnyPortServerGroup", nlbListener(lb, group, "TCP", 0), P{"StartPort": "100", "EndPort": "200"})
-	create("nlb.IllegalParam.Port", nlbListener(lb, any, "TCP", 0), P{"StartPort": "200", "EndPort": "100"})
+	create("nlb.IllegalParam.Port", nlbListener(lb, anyPort, "TCP", 0), P{"StartPort": "200", "EndPort": "100"})
 	create("nlb.IllegalParam.IdleTimeout", nlbListener(lb, udp, "UDP", 53), P{"IdleTimeout": "100"})
 	create("nlb.IllegalParam.ProxyProtocolV2Config", nlbListener(lb, group, "TCP", 80), P{"ProxyProtocolEnabled": "true", "ProxyProtocolV2Config": "no JSON"})
 	r.job(r.do("nlb", "CreateListener", nlbListener(lb, group, "TCP", 80)))
 	r.active(lb)
-	p := nlbListener(lb, any, "TCP", 0)
+	p := nlbListener(lb, anyPort, "TCP", 0)
 	p["StartPort"], p["EndPort"] = "70", "90"
 	r.do("nlb", "CreateListener", p, refused("nlb.Conflict.Port"))
 }
@@ -70,8 +70,8 @@ func nlbTLS(r *R) {
 		return text(r.do("slb", "UploadServerCertificate", P{"ServerCertificateName": "conformance", "ServerCertificate": ownCertificate, "PrivateKey": ownKey}), "ServerCertificateId")
 	}
 	certificate, additional := upload(), upload()
-	lb, group := r.nlb("Intranet"), ""
-	group = r.serverGroup(P{"Protocol": "TCPSSL"})
+	lb := r.nlb()
+	group := r.serverGroup(P{"Protocol": "TCPSSL"})
 	anyPort := r.serverGroup(P{"Protocol": "TCPSSL", "AnyPortEnabled": "true", "HealthCheckConfig.HealthCheckEnabled": "false"})
 	ranged := nlbListener(lb, anyPort, "TCPSSL", 0)
 	ranged["StartPort"], ranged["EndPort"], ranged["CertificateIds.1"] = "1000", "1010", certificate
@@ -104,7 +104,7 @@ func nlbTLS(r *R) {
 }
 
 func nlbZoneChanges(r *R) {
-	lb := r.nlb("Intranet")
+	lb := r.nlb()
 	change := func(p P) P {
 		with := P{"LoadBalancerId": lb}
 		for i := range 2 {
@@ -124,7 +124,7 @@ func nlbZoneChanges(r *R) {
 }
 
 func nlbSecurity(r *R) {
-	lb, group := r.nlb("Intranet"), r.securityGroup("normal")
+	lb, group := r.nlb(), r.securityGroup("normal")
 	p := P{"LoadBalancerId": lb, "SecurityGroupIds.1": group}
 	r.do("nlb", "LoadBalancerLeaveSecurityGroup", p, refused("nlb.ResourceNotAssociated.SecurityGroup"))
 	r.job(r.do("nlb", "LoadBalancerJoinSecurityGroup", p))

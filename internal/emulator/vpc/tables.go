@@ -153,8 +153,6 @@ func entryMatches(c *api.Call, e *cloud.RouteEntry, wanted map[netip.Prefix]bool
 	})
 }
 
-const ipv4 = "ipv4"
-
 func ipVersion(e *cloud.RouteEntry) string {
 	if e.CIDR.Addr().Is6() {
 		return "IPv6"
