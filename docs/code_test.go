@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,21 +59,28 @@ func declarations(t *testing.T, directory string) map[string]bool {
 	}
 	names := map[string]bool{}
 	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
+		if !strings.HasSuffix(path, "_test.go") {
+			maps.Copy(names, declared(t, path))
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declaration := range file.Decls {
-			switch declaration := declaration.(type) {
-			case *ast.FuncDecl:
-				names[receiver(declaration)+declaration.Name.Name] = true
-			case *ast.GenDecl:
-				for _, spec := range declaration.Specs {
-					addSpec(names, spec)
-				}
+	}
+	return names
+}
+
+// declared returns the names that a file declares, like [declarations].
+func declared(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, declaration := range file.Decls {
+		switch declaration := declaration.(type) {
+		case *ast.FuncDecl:
+			names[receiver(declaration)+declaration.Name.Name] = true
+		case *ast.GenDecl:
+			for _, spec := range declaration.Specs {
+				addSpec(names, spec)
 			}
 		}
 	}

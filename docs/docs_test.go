@@ -135,8 +135,8 @@ func TestEveryEventIsExplained(t *testing.T) {
 	}
 }
 
-// change is a row of the table "Where do I change X?": one change, one file.
-var change = regexp.MustCompile(`(?m)^\| [^|]+ \| \[([^\]]+)\]\(([^)]+)\) \|$`)
+// change is a row of the table "Where do I change X?": one change, one file, and the declaration to begin at.
+var change = regexp.MustCompile("(?m)^\\| [^|]+ \\| \\[([^\\]]+)\\]\\(([^)]+)\\) \\| (?:`([^`]+)` )?\\|$")
 
 func TestChangesStartInAFile(t *testing.T) {
 	t.Parallel()
@@ -145,9 +145,12 @@ func TestChangesStartInAFile(t *testing.T) {
 		t.Errorf("CONTRIBUTING.md has %d changes, want 25 or more", len(rows))
 	}
 	for _, row := range rows {
-		info, err := os.Stat(filepath.Join(root, row[2]))
-		if err != nil || info.IsDir() || row[1] != row[2] {
+		path, symbol := filepath.Join(root, row[2]), row[3]
+		switch info, err := os.Stat(path); {
+		case err != nil || info.IsDir() || row[1] != row[2]:
 			t.Errorf("CONTRIBUTING.md: %s does not name one file", row[0])
+		case strings.HasSuffix(path, ".go") && !declared(t, path)[symbol]:
+			t.Errorf("CONTRIBUTING.md: %s does not declare %q", row[2], symbol)
 		}
 	}
 }

@@ -53,6 +53,10 @@ var rules = []rule{
 		why: "deciding is pure: what reads or writes could not be shown as a plan before it happens, nor be tested with a table",
 	},
 	{
+		who: pure, must: []string{"./pkg/service"}, but: slices.Concat(pure, []string{"./pkg/service/config"}), tests: true,
+		why: "the frame calls those that decide; with the frame they would have its clients, clocks and queues",
+	},
+	{
 		who: []string{"./pkg/service"}, must: []string{"./pkg/slb", "./pkg/nlb"}, tests: true,
 		why: "the frame knows no product: a second one must be able to stand beside the first without a copied line",
 	},
@@ -73,6 +77,10 @@ var rules = []rule{
 		why: "what is wanted does not depend on how it is reached",
 	},
 	{
+		who: []string{"./pkg/nlb/diff", "./pkg/slb/diff"}, must: []string{"./pkg/nlb/build", "./pkg/slb/build"},
+		why: "a difference is one of two models: where they come from is nothing to it",
+	},
+	{
 		who: []string{"./pkg/slb/observe"}, must: []string{"./pkg/slb/build", "./pkg/slb/diff", "./pkg/slb/deploy"},
 		why: "reading the cloud must not depend on what is wanted: an answer proves only what it says",
 	},
@@ -89,12 +97,14 @@ var rules = []rule{
 		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
-		who: []string{"./pkg/vpcroute"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
-		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
+		who: []string{"./pkg/vpcroute"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/service", "./pkg/doctor", "./pkg/node", "./pkg/provider", "./pkg/initor"},
+		tests: true,
+		why:   "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
-		who: []string{"./pkg/node"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/vpcroute", "./pkg/provider", "./pkg/initor"}, tests: true,
-		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
+		who: []string{"./pkg/node"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/service", "./pkg/doctor", "./pkg/vpcroute", "./pkg/provider", "./pkg/initor"},
+		tests: true,
+		why:   "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
 		who: []string{"./pkg/initor"}, must: []string{"."}, but: []string{"./pkg/node", "./pkg/alicloud", "./pkg/initor", "./internal/nodes"},
@@ -112,6 +122,18 @@ var rules = []rule{
 	{
 		who: []string{"./internal/workers"}, must: []string{"."}, but: []string{"./internal/workers"}, tests: true,
 		why: "every feature has queues, so what works them off knows no feature",
+	},
+	{
+		who: []string{"./pkg/rights"}, must: []string{".", "k8s.io"}, tests: true,
+		why: "every part declares its permissions in this form, so the form knows no part",
+	},
+	{
+		who: []string{"./internal/instruments", "./internal/leadership", "./internal/healthport"}, must: []string{"."}, tests: true,
+		why: "features and programs are built on these, so they know none of them",
+	},
+	{
+		who: []string{"./pkg/doctor"}, must: []string{"."}, but: []string{"./pkg/doctor", "./pkg/alicloud", "./pkg/initor", "./pkg/rights"},
+		why: "a diagnosis must work where controllers cannot start: it reads, and runs no feature",
 	},
 	{
 		who: []string{"./pkg", "./internal", "./deploy"}, must: []string{"./cmd", "k8s.io/cloud-provider/app"},
@@ -168,6 +190,13 @@ func TestRulesBindSomething(t *testing.T) {
 			}
 			if !exists {
 				t.Errorf("a rule names %s, which does not exist: a rule about nothing is never broken", path)
+			}
+		}
+		for _, path := range slices.Concat(r.must, r.but) {
+			if local, ok := strings.CutPrefix(path, "."); ok {
+				if info, err := os.Stat(filepath.Join("..", "..", local)); err != nil || !info.IsDir() {
+					t.Errorf("a rule forbids or allows %s, which does not exist: nobody imports that", path)
+				}
 			}
 		}
 	}

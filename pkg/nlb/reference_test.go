@@ -58,7 +58,7 @@ func renderAnnotations() string {
 			balancer = append(balancer, row)
 		}
 	}
-	return annotationpage.Begin("Annotations of Services with an NLB", "pkg/nlb") + `
+	return annotationpage.Begin("Annotations of Services with an NLB") + `
 These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. [The other page](annotations.md) has those of CLBs; an annotation that
 only a CLB has causes an event that names the one of NLB in its place, if there is one. A Service without ` + "`loadbalancer-id`" + ` needs
 ` + "`loadbalancer-zone-maps`" + `.

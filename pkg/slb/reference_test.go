@@ -47,7 +47,7 @@ func TestEveryAnnotationIsExplained(t *testing.T) {
 
 func renderAnnotations() string {
 	var page strings.Builder
-	page.WriteString(annotationpage.Begin("Annotations of Services", "pkg/slb"))
+	page.WriteString(annotationpage.Begin("Annotations of Services"))
 	page.WriteString(`
 An empty value means that the annotation is not set. An invalid value causes one Warning event on the Service, and stops only what depends on it: what
 the annotation sets, and what the column "not accepted" names. While the manager runs, the last valid value applies; after a restart, the settings in the

@@ -100,7 +100,7 @@ func (s *server) run(ctx context.Context, plain, proxied []string, udp string, d
 	case <-ctx.Done():
 	}
 	s.ready.Store(false)
-	time.Sleep(drain)
+	time.Sleep(drain) //nolint:forbidigo // nothing signals that load balancers send no more; the signal to stop has come already
 	finish, cancel := context.WithTimeout(context.Background(), maxSlow)
 	defer cancel()
 	err = web.Shutdown(finish)
@@ -120,7 +120,7 @@ func (s *server) handler() http.Handler {
 			http.Error(w, fmt.Sprintf("for is %q: a duration from 0s to %s is accepted", r.URL.Query().Get("for"), maxSlow), http.StatusBadRequest)
 			return
 		}
-		time.Sleep(wait)
+		time.Sleep(wait) //nolint:forbidigo // the slow answer that the request asks for, bounded by maxSlow
 		s.report(w, r)
 	})
 	mux.HandleFunc("GET /ready", func(w http.ResponseWriter, _ *http.Request) {

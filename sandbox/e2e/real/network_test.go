@@ -182,7 +182,7 @@ func deleteRoutesOf(t *testing.T, instance string) {
 	t.Helper()
 	client := cloudClient(t)
 	ctx := context.WithoutCancel(t.Context())
-	for deadline := time.Now().Add(eventDeadline); ; time.Sleep(look) {
+	for deadline := time.Now().Add(eventDeadline); ; goOn(look) {
 		entries, err := client.DescribeRouteEntries(ctx, "vtb-emulator", false)
 		entries = slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool {
 			return !slices.ContainsFunc(e.NextHops, func(hop alicloud.NextHop) bool { return hop.ID == instance })

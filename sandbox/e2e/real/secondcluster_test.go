@@ -78,7 +78,7 @@ func TestSecondCluster(t *testing.T) {
 		shared.wantNone()
 	})
 	t.Run("routes of both clusters stay", func(t *testing.T) {
-		time.Sleep(time.Until(routes.restarted.Add(startGrace + spell)))
+		goOn(time.Until(routes.restarted.Add(startGrace + spell)))
 		for _, requests := range routes.requests {
 			requests.wantNone()
 		}
