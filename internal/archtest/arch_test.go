@@ -61,6 +61,10 @@ var rules = []rule{
 		why: "the frame knows no product: a second one must be able to stand beside the first without a copied line",
 	},
 	{
+		who: []string{"./pkg/service/presence"}, must: []string{"."}, but: []string{"./pkg/service/presence", "./pkg/service/problem"}, tests: true,
+		why: "what proves that a load balancer is gone must not depend on who asks, nor on the product",
+	},
+	{
 		who: []string{"./pkg/nlb"}, must: []string{"./pkg/slb", "./pkg/vpcroute", "./pkg/node", "./pkg/provider", "./pkg/initor"}, tests: true,
 		why: "two products do not know each other: what both need is in the frame",
 	},

@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -45,7 +46,7 @@ type engine struct {
 	services corelisters.ServiceLister
 	memory   deploy.Memory
 	awaits   awaits
-	missing  service.Absences
+	missing  *presence.Absences
 	preloads service.Preloads[preload] // by the value of the owner tag
 }
 
@@ -60,7 +61,10 @@ var Product = service.Product{
 
 // NewEngine returns the engine for NLBs. Services are those of the cluster.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
-	return &engine{api: api, config: config, services: services, awaits: awaits{api: api}}
+	return &engine{
+		api: api, config: config, services: services, awaits: awaits{api: api},
+		missing: presence.NewAbsences(Product.Name, api.GetNLB, api, config.VPCID),
+	}
 }
 
 // Product implements service.Engine.
@@ -125,7 +129,7 @@ var _ service.Balancer = nlb{}
 
 // ID implements service.Balancer.
 func (n nlb) ID() string {
-	if n.presence != present {
+	if !n.presence.Present() {
 		return ""
 	}
 	return n.lb.Value.ID
@@ -135,7 +139,7 @@ func (n nlb) ID() string {
 func (n nlb) Address() string { return n.lb.Value.DNSName }
 
 // Reused implements service.Balancer.
-func (n nlb) Reused() bool { return n.presence == present && n.reused }
+func (n nlb) Reused() bool { return n.presence.Reused() }
 
 // SharedID implements service.Balancer.
 func (n nlb) SharedID(params annotation.Params) string {
@@ -176,10 +180,10 @@ func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 	shown := service.Shown{Balancer: n}
 	if access := n.access.Value; access != nil {
 		shown.SecurityGroup = &access.ID
-	} else if n.access.Known() || n.presence == present && n.unread[model.PartAccess] == nil {
+	} else if n.access.Known() || n.presence.Present() && n.unread[model.PartAccess] == nil {
 		shown.SecurityGroup = new("")
 	}
-	if n.presence != present || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
+	if !n.presence.Present() || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
 		return shown
 	}
 	if !n.Reused() || params.OverridesListeners() {

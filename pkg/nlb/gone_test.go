@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
 // noBalancers is an answer of a list that lacks everything: a replica that lags, or a gateway that lost the rest.
@@ -101,7 +101,7 @@ func TestBrake(t *testing.T) {
 			for _, name := range names {
 				_, _ = w.Reconcile(t.Context(), w.get(name))
 			}
-			time.Sleep(2 * service.GoneOver)
+			time.Sleep(2 * presence.GoneOver)
 		}
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)

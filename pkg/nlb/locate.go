@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -43,22 +43,22 @@ func (n *nlb) see(svc *corev1.Service, lb *alicloud.NLB, reused bool) {
 		n.listeners, n.lb = service.Part[[]model.Listener]{}, service.Part[alicloud.NLB]{}
 		n.groups.Invalidate("the Service is on another load balancer")
 	}
-	n.presence, n.reused, n.lastID, n.missingSince, n.deleted, n.released, n.maybeCreated = present, reused, lb.ID, time.Time{}, false, false, false
+	n.presence = presence.Found(lb.ID, reused)
 	n.lb.Set(*lb)
 }
 
 // locate finds the NLB of a Service: the one of the annotation, else one of its own by tag, by label and by name. A Service moves when
 // the annotation changes, and leaves what it had once the other one serves. Without the annotation it stays on an existing one until its
 // annotations say which zones one of its own is to be in.
-func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool) (vanished string, err error) {
-	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
+func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool) error {
+	lastID, asked := cmp.Or(n.presence.ID(), svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
 	if asked != "" {
-		return "", n.locateAsked(ctx, svc, lastID, asked, adopted)
+		return n.locateAsked(ctx, svc, lastID, asked, adopted)
 	}
 	moves := n.leavesExisting(params)
-	found, leaves := false, false
-	if n.presence == present && !moves {
-		found, err = n.locateByID(ctx, svc, n.lastID, n.reused)
+	found, leaves, err := false, false, error(nil)
+	if n.presence.Present() && !moves {
+		found, err = n.locateByID(ctx, svc, n.presence.ID(), n.presence.Reused())
 	}
 	if !found && err == nil {
 		found, err = n.locateOwned(ctx, svc, lastID)
@@ -67,20 +67,20 @@ func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation
 		found, leaves, err = n.locateExisting(ctx, svc, params, lastID)
 	}
 	if found || err != nil {
-		return "", err
+		return err
 	}
 	return n.locateNone(ctx, svc, lastID, moves || leaves, adopted)
 }
 
 // leavesExisting reports whether a Service on an existing load balancer is to have one of its own.
 func (n *nlb) leavesExisting(params annotation.Params) bool {
-	return n.presence == present && n.reused && params.Has(annotation.ZoneMaps)
+	return n.presence.Reused() && params.Has(annotation.ZoneMaps)
 }
 
 // locateExisting looks after an existing load balancer that the Service is on, or was on before its annotations changed. leaves says that
 // it is there, and the Service is to have one of its own.
 func (n *nlb) locateExisting(ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string) (found, leaves bool, err error) {
-	if n.presence == present || lastID == "" {
+	if n.presence.Present() || lastID == "" {
 		return false, false, nil
 	}
 	lb, err := n.get(ctx, lastID)
@@ -98,11 +98,11 @@ func (n *nlb) locateExisting(ctx context.Context, svc *corev1.Service, params an
 }
 
 // locateNone decides what it means that no load balancer was found. moves says that the Service leaves an existing one.
-func (n *nlb) locateNone(ctx context.Context, svc *corev1.Service, lastID string, moves, adopted bool) (vanished string, err error) {
+func (n *nlb) locateNone(ctx context.Context, svc *corev1.Service, lastID string, moves, adopted bool) error {
 	if moves {
 		n.formerID = lastID
 	}
-	missed := !n.released && !moves && (n.mayHave(svc, lastID) || adopted && n.presence == unknown)
+	missed := !moves && (n.mayHave(svc, lastID) || adopted && n.presence.Unknown())
 	return n.absent(ctx, svc, lastID, missed)
 }
 
@@ -122,8 +122,8 @@ func (n *nlb) locateByID(ctx context.Context, svc *corev1.Service, id string, re
 // locateAsked finds the load balancer that the annotation names. Where the Service may not use it, it stays on the one that it is on.
 func (n *nlb) locateAsked(ctx context.Context, svc *corev1.Service, lastID, asked string, adopted bool) error {
 	n.refusal = nil
-	if n.presence == present && n.lastID == asked {
-		if found, err := n.locateByID(ctx, svc, asked, n.reused); found || err != nil {
+	if n.presence.Present() && n.presence.ID() == asked {
+		if found, err := n.locateByID(ctx, svc, asked, n.presence.Reused()); found || err != nil {
 			return err
 		}
 	}
@@ -150,7 +150,7 @@ func (n *nlb) locateAsked(ctx context.Context, svc *corev1.Service, lastID, aske
 
 // ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
 func (n *nlb) ownBefore(ctx context.Context, svc *corev1.Service, lastID string, adopted bool) (*alicloud.NLB, error) {
-	if adopted && n.presence != present || n.presence == present && !n.reused {
+	if adopted && !n.presence.Present() || n.presence.Present() && !n.presence.Reused() {
 		return n.ownedBy(ctx, svc, lastID)
 	}
 	return nil, nil
@@ -188,7 +188,7 @@ func (n *nlb) locateOwned(ctx context.Context, svc *corev1.Service, lastID strin
 
 // mayHave reports whether anything says that there was a load balancer: without that, one that is not found was never made.
 func (n *nlb) mayHave(svc *corev1.Service, lastID string) bool {
-	return lastID != "" || n.maybeCreated || len(svc.Status.LoadBalancer.Ingress) > 0
+	return lastID != "" || n.presence.MaybeCreated() || len(svc.Status.LoadBalancer.Ingress) > 0
 }
 
 // ownedBy returns the load balancer of the Service's own: by its tag, else the one of the label, else by its name.
@@ -243,38 +243,15 @@ func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 	return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("several NLBs have the value %s: %s; remove the tag from those that are not this Service's", owner, problem.Some(ids))}
 }
 
-// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may. It returns
-// the id of one that is gone although this process did not delete it.
-func (n *nlb) absent(ctx context.Context, svc *corev1.Service, lastID string, missed bool) (vanished string, err error) {
-	if n.presence, n.lastID = gone, lastID; !missed {
-		return "", nil
+// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
+func (n *nlb) absent(ctx context.Context, svc *corev1.Service, lastID string, missed bool) (err error) {
+	n.presence, err = n.missing.Decide(ctx, n.presence, presence.Absence{
+		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: n.presence.MaybeCreated(),
+	})
+	if missed && n.presence.Gone() {
+		n.lb, n.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
 	}
-	n.presence = unknown
-	now := time.Now()
-	if n.missingSince.IsZero() {
-		n.missingSince = now
-	}
-	if left := service.GoneOver - now.Sub(n.missingSince); left > 0 {
-		return "", &problem.WaitError{Reason: fmt.Sprintf("NLB %s is missing, which one answer does not prove", cmp.Or(lastID, "of the Service")), For: left}
-	}
-	if !n.deleted {
-		if err := n.missing.Confirm(ctx, n.control(), svc.UID, now); err != nil {
-			return "", err
-		}
-		vanished = lastID
-	}
-	n.presence, n.missingSince, n.maybeCreated = gone, time.Time{}, false
-	n.lb, n.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
-	return vanished, nil
-}
-
-// control reads what must exist while an NLB is missing.
-func (e *engine) control() service.Control {
-	read := func(ctx context.Context, id string) error {
-		_, err := e.api.GetNLB(ctx, id)
-		return err
-	}
-	return service.Control{Product: "NLB", Read: read, Network: e.api, VPCID: e.config.VPCID}
+	return err
 }
 
 // reusable returns the load balancer that the annotation names, or why it cannot be used.

@@ -8,19 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
-)
-
-// presence says whether a Service has an NLB.
-type presence int
-
-// The values of [presence].
-const (
-	// unknown: nothing was asked yet, or what is known may be wrong. It creates and releases nothing.
-	unknown presence = iota
-	present
-	// gone: nobody has ever begun to create one, this process deleted it, or it was missing by id and by tag, twice over some seconds.
-	gone
 )
 
 // pending is a job, or a change of the load balancer's status, that is under way.
@@ -36,15 +25,7 @@ type pending struct {
 
 // observed is what is known of the NLB of a Service, part by part. Its zero value knows nothing.
 type observed struct {
-	presence presence
-	reused   bool
-	// lastID is the NLB that the Service has, or had before it was gone.
-	lastID string
-	// missingSince is when the NLB was first missing, both by id and by tag. deleted says that this process deleted it itself, released
-	// that what the Service had on one that stays is gone, and maybeCreated that there may be one whose id is not known.
-	missingSince                    time.Time
-	deleted, released, maybeCreated bool
-
+	presence  presence.Presence
 	lb        service.Part[alicloud.NLB]
 	listeners service.Part[[]model.Listener]
 	groups    service.Part[[]model.Group]
@@ -73,18 +54,18 @@ type observed struct {
 // model returns what is known as one model; without a load balancer there may be groups.
 func (o *observed) model() *model.Model {
 	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value, Left: o.left.Value, Strays: o.strays, LeftTags: o.leftTags}
-	if o.presence == present {
-		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.reused
+	if o.presence.Present() {
+		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.presence.Reused()
 	}
 	return m.Clone()
 }
 
 // trusted reports whether nothing needs reading.
 func (o *observed) trusted() bool {
-	if o.presence == gone {
+	if o.presence.Gone() {
 		return o.groups.Trusted()
 	}
-	return o.presence == present && (o.leftID == "" || o.left.Trusted()) && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
+	return o.presence.Present() && (o.leftID == "" || o.left.Trusted()) && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
 func (o observed) invalidate(reason string) observed {
@@ -99,9 +80,7 @@ func (o *observed) invalidatePart(part model.Part, reason string) {
 	case model.PartLoadBalancer:
 		o.lb.Invalidate(reason)
 		o.left.Invalidate(reason)
-		if o.presence == gone {
-			o.presence = unknown
-		}
+		o.presence = o.presence.Doubted()
 	case model.PartListeners:
 		o.listeners.Invalidate(reason)
 	case model.PartGroups:
@@ -116,7 +95,7 @@ func (o *observed) busy(target string) bool {
 	if _, ok := o.jobs[target]; ok {
 		return true
 	}
-	return target == model.TargetLoadBalancer && o.presence == present && o.lb.Value.Status == alicloud.NLBProvisioning
+	return target == model.TargetLoadBalancer && o.presence.Present() && o.lb.Value.Status == alicloud.NLBProvisioning
 }
 
 // busyGroup reports whether a job on a group is under way.
@@ -149,8 +128,8 @@ func (o *observed) take(m *model.Model) {
 	if m.LoadBalancer.ID == "" {
 		return
 	}
-	if o.presence != present {
-		o.presence, o.reused, o.lastID, o.missingSince, o.deleted, o.released, o.maybeCreated = present, false, m.LoadBalancer.ID, time.Time{}, false, false, false
+	if !o.presence.Present() {
+		o.presence = presence.Found(m.LoadBalancer.ID, false)
 		o.lb.Set(m.LoadBalancer)
 		o.listeners.Set(m.Listeners)
 		return

@@ -29,7 +29,7 @@ func (n nlb) Backends(in service.Inputs) backend.Input { return n.input(in).Back
 
 // clusterID is the one in the marks: a load balancer of ours keeps its own.
 func (n nlb) clusterID() string {
-	if n.presence == present && !n.reused {
+	if n.presence.Present() && !n.Reused() {
 		if id, ok := n.lb.Value.Tag(mark.TagCluster); ok && id != "" {
 			return id
 		}
@@ -54,7 +54,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	case n.locked():
 		goal.Problems = append(goal.Problems, problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID, strings.Join(lb.Locks, ", ")))
 		return goal, nil
-	case n.presence == present && lb.Status == alicloud.NLBCreateFailed && !n.reused:
+	case n.presence.Present() && lb.Status == alicloud.NLBCreateFailed && !n.Reused():
 		goal.Plan = plan{nlb: n, Plan: diff.Deletion(n.model())}
 		return goal, nil
 	}
@@ -79,7 +79,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		return goal, err
 	}
 	problems = append(problems, tagProblems...)
-	if n.ID() != "" && n.ID() == in.Reclaimed && !n.reused && desired.Want.DeleteProtection == nil {
+	if n.ID() != "" && n.ID() == in.Reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
 	steps := diff.Diff(desired, n.model(), mark.OwnerOf(in.Service, n.clusterID()))
@@ -107,7 +107,7 @@ func (n nlb) keepOwnersTags(desired *model.Model, record *service.Record, applie
 
 // locked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.
 func (n nlb) locked() bool {
-	return n.presence == present && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
+	return n.presence.Present() && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
 }
 
 // withoutUnread leaves out the steps on parts that could not be read.
@@ -152,12 +152,12 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	}
 	applier := &deploy.Applier{
 		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory,
-		Token: func(lb alicloud.NLB) string { return token(svc.UID, n.lastID, lb) },
+		Token: func(lb alicloud.NLB) string { return token(svc.UID, n.presence.ID(), lb) },
 	}
 	err := applier.Run(ctx, p.Plan)
 	n.after(svc, p.Plan.Steps, applier)
 	if applier.Lost != "" {
-		err = &problem.WaitError{Reason: "NLB " + applier.Lost + " is missing, which one answer does not prove", For: service.GoneOver}
+		err = n.missing.Unproven(applier.Lost)
 	}
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
@@ -178,7 +178,7 @@ func (n *nlb) after(svc *corev1.Service, steps []model.Step, applier *deploy.App
 	for part, reason := range applier.Doubts {
 		n.invalidatePart(part, reason)
 		if part == model.PartLoadBalancer && applier.Model.LoadBalancer.ID == "" {
-			n.presence, n.maybeCreated = unknown, true
+			n.presence = n.presence.AfterUnansweredCreation()
 		}
 	}
 	for _, started := range applier.Jobs {
@@ -197,7 +197,7 @@ func (n *nlb) after(svc *corev1.Service, steps []model.Step, applier *deploy.App
 		n.awaitCreation(svc)
 	}
 	if applier.Lost != "" {
-		n.presence, n.missingSince = unknown, time.Now()
+		n.presence = n.presence.AfterLoss(applier.Lost)
 	}
 }
 

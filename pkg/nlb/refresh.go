@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -63,7 +64,7 @@ func (p *pending) limit() time.Duration {
 func (n *nlb) succeeded(svc *corev1.Service, p pending, found *alicloud.NLB) {
 	switch {
 	case p.loadBalancer && found == nil:
-		n.presence, n.deleted = unknown, true // one answer without it: the pass searches for it
+		n.presence = n.presence.AfterDeletion() // one answer without it: the pass searches for it
 		n.lb.Invalidate("it was deleted")
 	case p.loadBalancer:
 		if n.lb.Value.ID == found.ID {
@@ -93,9 +94,9 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	n.settle(of.Service)
 	n.unread, n.listed = map[model.Part]error{}, nil
 	n.doubtStale(of)
-	result := service.Refreshed{Balancer: n, Together: n.presence == unknown && n.preloads.Has(mark.DefaultName(of.Service.UID))}
-	wasTrusted := n.trusted()
-	vanished, err := n.read(ctx, of)
+	result := service.Refreshed{Balancer: n, Together: n.presence.Unknown() && n.preloads.Has(mark.DefaultName(of.Service.UID))}
+	wasTrusted, wasGone := n.trusted(), n.presence.Gone()
+	err := n.read(ctx, of)
 	record := n.record(of.Applied, of.Service)
 	if err == nil {
 		err = n.noteLeftTags(of)
@@ -105,9 +106,11 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 		result.Applied = &record
 	}
 	result.Balancer, result.Whole, result.Some = n, err == nil && !wasTrusted && of.DriftDue && len(n.unread) == 0, !wasTrusted
-	result.Vanished = vanished
+	if !wasGone {
+		result.Vanished = n.presence.Vanished()
+	}
 	result.Unread = errors.Join(slices.Collect(maps.Values(n.unread))...)
-	if err == nil && n.presence != present && result.Unread != nil {
+	if err == nil && !n.presence.Present() && result.Unread != nil {
 		err = result.Unread // nothing is created while anything is unknown
 	}
 	return result, err
@@ -118,30 +121,29 @@ func (n *nlb) doubtStale(of service.Request) {
 	if of.DriftDue && len(n.jobs) == 0 {
 		n.observed = n.invalidate("due for drift detection")
 	}
-	if joined := of.Params.Get(annotation.VGroupPort); n.reused && joined != n.joinedGroups && n.groups.Known() {
+	if joined := of.Params.Get(annotation.VGroupPort); n.presence.WasReused() && joined != n.joinedGroups && n.groups.Known() {
 		n.groups.Invalidate("an annotation names other server groups")
 	}
 }
 
-// read reads the load balancer, its listeners and the groups, as far as they are in doubt. It returns the id of a load balancer that
-// the Service should have and that is gone.
-func (n *nlb) read(ctx context.Context, of service.Request) (vanished string, err error) {
-	if n.presence != gone && !n.lb.Trusted() {
-		if vanished, err = n.readLoadBalancer(ctx, of); err != nil {
-			return "", err
+// read reads the load balancer, its listeners and the groups, as far as they are in doubt.
+func (n *nlb) read(ctx context.Context, of service.Request) error {
+	if !n.presence.Gone() && !n.lb.Trusted() {
+		if err := n.readLoadBalancer(ctx, of); err != nil {
+			return err
 		}
 	}
-	if n.presence == present && !n.listeners.Trusted() {
-		if err = n.readListeners(ctx, of); err != nil {
-			return "", err
+	if n.presence.Present() && !n.listeners.Trusted() {
+		if err := n.readListeners(ctx, of); err != nil {
+			return err
 		}
 	}
 	if !n.groups.Trusted() {
-		if err = n.readGroups(ctx, of.Service, of.Params); err != nil {
-			return vanished, err
+		if err := n.readGroups(ctx, of.Service, of.Params); err != nil {
+			return err
 		}
 	}
-	return vanished, n.readLeft(ctx, of.Service)
+	return n.readLeft(ctx, of.Service)
 }
 
 // readLeft reads the load balancer of the Service's own that it has left.
@@ -172,7 +174,7 @@ func (n *nlb) readStrays(ctx context.Context, svc *corev1.Service, groups []mode
 	}
 	slices.Sort(ids)
 	ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool {
-		return id == "" || id == n.leftID || id == n.lb.Value.ID && n.presence == present
+		return id == "" || id == n.leftID || id == n.lb.Value.ID && n.presence.Present()
 	})
 	owner := mark.OwnerOf(svc, n.clusterID())
 	var strays []model.Listener
@@ -191,16 +193,16 @@ func (n *nlb) readStrays(ctx context.Context, svc *corev1.Service, groups []mode
 }
 
 // readLoadBalancer finds the load balancer, without a call where all were read together a while ago.
-func (n *nlb) readLoadBalancer(ctx context.Context, of service.Request) (vanished string, err error) {
-	if pre, ok := n.preloads.Take(mark.DefaultName(of.Service.UID)); ok && n.presence == unknown {
+func (n *nlb) readLoadBalancer(ctx context.Context, of service.Request) error {
+	if pre, ok := n.preloads.Take(mark.DefaultName(of.Service.UID)); ok && n.presence.Unknown() {
 		n.takePreloaded(of, pre)
-	} else if vanished, err = n.locate(ctx, of.Service, of.Params, of.Adopted); err != nil {
-		return "", err
+	} else if err := n.locate(ctx, of.Service, of.Params, of.Adopted); err != nil {
+		return err
 	}
-	if n.presence == present && n.lb.Value.Status == alicloud.NLBProvisioning {
+	if n.presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
 		n.awaitCreation(of.Service)
 	}
-	return vanished, nil
+	return nil
 }
 
 // readListeners reads the listeners, with their additional certificates where there may be any: those take a call for each TCPSSL
@@ -220,7 +222,7 @@ func (n *nlb) readListeners(ctx context.Context, of service.Request) error {
 
 func (n *nlb) readGroups(ctx context.Context, svc *corev1.Service, params annotation.Params) error {
 	var joined []string
-	if n.reused {
+	if n.presence.WasReused() {
 		ids, _ := annotation.VGroupsOf(params)
 		joined = slices.Compact(slices.Sorted(maps.Values(ids)))
 	}
@@ -263,7 +265,7 @@ func (n *nlb) knownGroups(svc *corev1.Service) []string {
 			known.Insert(group.ID)
 		}
 	}
-	if n.presence == present {
+	if n.presence.Present() {
 		for i := range n.listeners.Value {
 			if id := model.Text(n.listeners.Value[i].ServerGroupID); id != "" && owner.OwnsNLB(model.Text(n.listeners.Value[i].Description)) {
 				known.Insert(id)
@@ -276,7 +278,7 @@ func (n *nlb) knownGroups(svc *corev1.Service) []string {
 // confirmGroups is an error until groups that are missing, by tag and by id, have been missing for some seconds: a second group in the place
 // of one that is there would take over its listeners.
 func (n *nlb) confirmGroups(missing []string) error {
-	confirmed := !n.groupsMissing.IsZero() && time.Since(n.groupsMissing) >= service.GoneOver
+	confirmed := !n.groupsMissing.IsZero() && time.Since(n.groupsMissing) >= presence.GoneOver
 	if len(missing) == 0 || confirmed {
 		n.groupsMissing = time.Time{}
 		return nil
@@ -284,7 +286,7 @@ func (n *nlb) confirmGroups(missing []string) error {
 	if n.groupsMissing.IsZero() {
 		n.groupsMissing = time.Now()
 	}
-	return &problem.WaitError{Reason: fmt.Sprintf("server groups %v are missing, which one answer does not prove", missing), For: service.GoneOver}
+	return &problem.WaitError{Reason: fmt.Sprintf("server groups %v are missing, which one answer does not prove", missing), For: presence.GoneOver}
 }
 
 // mayHaveCertificates reports whether earlier passes added certificates to listeners.

@@ -28,11 +28,11 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 	if err := n.waitToRemove(); err != nil {
 		return n, err
 	}
-	if proven := n.presence == gone && n.deleted; !proven && (!n.lb.Trusted() || n.presence == unknown) {
+	if proven := n.presence.Gone() && n.presence.WasDeleted(); !proven && (!n.lb.Trusted() || n.presence.Unknown()) {
 		if err := n.locateForRemoval(ctx, svc); err != nil {
 			return n, err
 		}
-		if n.presence == present && n.lb.Value.Status == alicloud.NLBProvisioning {
+		if n.presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
 			n.awaitCreation(svc)
 			return n, n.waiting("the NLB is being created")
 		}
@@ -48,7 +48,7 @@ func (n *nlb) waitToRemove() error {
 	switch {
 	case !n.busy(model.TargetLoadBalancer):
 		return nil
-	case n.presence == present && n.lb.Value.Status == alicloud.NLBDeleting:
+	case n.presence.Present() && n.lb.Value.Status == alicloud.NLBDeleting:
 		return n.waiting("the NLB is being deleted")
 	case len(n.jobs) > 0:
 		return n.waiting("a job of the cloud is under way")
@@ -59,7 +59,7 @@ func (n *nlb) waitToRemove() error {
 // readForRemoval reads the listeners and the groups. Unlike for other passes, what was read before does not do where a read fails:
 // what is not known would be left behind.
 func (n *nlb) readForRemoval(ctx context.Context, svc *corev1.Service) error {
-	if n.presence == present && !n.listeners.Trusted() {
+	if n.presence.Present() && !n.listeners.Trusted() {
 		listeners, err := observe.Listeners(ctx, n.api, n.ID(), false)
 		if err != nil {
 			return err
@@ -83,10 +83,9 @@ func (n *nlb) waiting(reason string) error {
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there.
 func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 	params, _ := n.Params(svc)
-	lastID, asked := cmp.Or(n.lastID, svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
-	if n.released && asked == "" {
-		n.presence = gone
-		return nil
+	lastID, asked := cmp.Or(n.presence.ID(), svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
+	if n.presence.WasReleased() && asked == "" {
+		return n.absent(ctx, svc, n.presence.ID(), false)
 	}
 	if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
 		return err
@@ -101,9 +100,8 @@ func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 			return nil
 		}
 	}
-	missed := n.mayHave(svc, lastID) || asked == "" && n.presence == unknown
-	_, err := n.absent(ctx, svc, lastID, missed)
-	return err
+	missed := n.mayHave(svc, lastID) || asked == "" && n.presence.Unknown()
+	return n.absent(ctx, svc, lastID, missed)
 }
 
 // PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
@@ -130,8 +128,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 
 // Removed implements service.Balancer. Groups and the security group outlive the load balancer.
 func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
-	n.released, n.presence = true, unknown
-	n.lastID = ""
+	n.presence = n.presence.AfterRelease("")
 	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
 }
 
