@@ -35,7 +35,7 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 	if known.comparisons == 0 || known.model() == nil || !known.trusted() || known.asksForGroups(of.Params) {
 		return false
 	}
-	read, ok := e.readTogether(ctx, of, known.lastID())
+	read, ok := e.readTogether(ctx, of, known.presence.ID())
 	if !ok {
 		return false
 	}

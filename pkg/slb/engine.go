@@ -2,7 +2,6 @@ package slb
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -13,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
@@ -27,11 +27,9 @@ const Finalizer = "service.k8s.alibaba/resources"
 
 // engine reads and writes CLBs.
 type engine struct {
-	api    API
-	config config.Config
-	// goneOver is how long a CLB must be missing, by id and by tag, before it counts as gone.
-	goneOver     time.Duration
-	missing      service.Absences
+	api          API
+	config       config.Config
+	missing      *presence.Absences
 	services     corelisters.ServiceLister
 	preloads     service.Preloads[preload] // by the value of the owner tag
 	readings     service.Preloads[preload] // by id, for drift detection
@@ -48,7 +46,9 @@ var Product = service.Product{Name: "CLB", Class: Class, Classless: true, Finali
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
 	registerMetrics()
-	return &engine{api: api, config: config, services: services, goneOver: service.GoneOver}
+	return &engine{
+		api: api, config: config, services: services, missing: presence.NewAbsences(Product.Name, api.DescribeLoadBalancer, api, config.VPCID),
+	}
 }
 
 // Product implements service.Engine.
@@ -115,7 +115,7 @@ var _ service.Balancer = clb{}
 
 // ID implements service.Balancer.
 func (c clb) ID() string {
-	if _, ok := c.presence.(present); !ok {
+	if !c.presence.Present() {
 		return ""
 	}
 	return c.loadBalancer.Value.ID
@@ -125,12 +125,12 @@ func (c clb) ID() string {
 func (c clb) Address() string { return c.loadBalancer.Value.Address }
 
 // Reused implements service.Balancer.
-func (c clb) Reused() bool { return c.reused() }
+func (c clb) Reused() bool { return c.presence.Reused() }
 
 // SharedID implements service.Balancer.
 func (c clb) SharedID(params annotation.Params) string {
-	if c.reused() {
-		return c.lastID()
+	if c.Reused() {
+		return c.ID()
 	}
 	return params.Get(annotation.LoadBalancerID)
 }
@@ -143,7 +143,7 @@ func (c clb) Invalidate(reason string) service.Balancer { return c.with(c.invali
 
 // InvalidateShared implements service.Balancer. Several Services may have backend servers in one vServer group, where each can be only once.
 func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
-	if !c.reused() || c.desired == nil {
+	if !c.Reused() || c.desired == nil {
 		return c, false
 	}
 	for _, group := range c.groups.Value {

@@ -36,14 +36,14 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	actual := c.model()
 	c = c.serving(in.Service.Spec.Ports)
 	goal := service.Goal{Plan: plan{clb: c}, Problems: placement(actual, in.Params)}
-	if c.reused() {
+	if c.Reused() {
 		id, proven := c.markedOn(in.Service, serverOf(in))
 		if !proven {
 			return goal, errUnproven(in.Service, c.ID())
 		}
 		c.marking = marking{c.ID(), id}
 	}
-	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.Value != nil)
+	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.Reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.Value != nil)
 	record = record.Keeping(in.Applied, in.Params)
 	removable, err := c.removableTags(in.Service, in.Applied, record)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c clb) serving(ports []corev1.ServicePort) clb {
 
 // protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.
 func (c clb) protectAgain(desired *model.Model, reclaimed string) {
-	if !c.reused() && c.ID() != "" && c.ID() == reclaimed && desired.LoadBalancer.DeleteProtection == "" {
+	if !c.Reused() && c.ID() != "" && c.ID() == reclaimed && desired.LoadBalancer.DeleteProtection == "" {
 		desired.LoadBalancer.DeleteProtection = desired.Create.DeleteProtection
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
 const codeGone = "InvalidLoadBalancerId.NotFound"
@@ -343,7 +344,7 @@ func TestBrake(t *testing.T) {
 			created++
 		}
 	}
-	if created >= service.BrakeServices {
+	if created >= presence.BrakeServices {
 		t.Errorf("%d CLBs created while nothing proved that the account is the right one", created)
 	}
 	w.clearFaults()

@@ -7,12 +7,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // observed is what is known of the CLB of a Service, part by part. Its zero value knows nothing.
 type observed struct {
-	presence     presence
+	presence     presence.Presence
 	loadBalancer service.Part[alicloud.LoadBalancer]
 	listeners    service.Part[[]model.Listener]
 	groups       service.Part[[]model.Group]
@@ -32,45 +33,24 @@ type observed struct {
 
 // model returns the CLB, nil while none is known.
 func (o observed) model() *model.Model {
-	found, ok := o.presence.(present)
-	if !ok {
+	if !o.presence.Present() {
 		return nil
 	}
 	return &model.Model{
 		LoadBalancer: o.loadBalancer.Value, Listeners: slices.Clone(o.listeners.Value), Groups: slices.Clone(o.groups.Value),
-		Access: o.access.Value, Reused: found.reused,
+		Access: o.access.Value, Reused: o.presence.Reused(),
 	}
 }
 
 // maybeCreated reports whether the Service may have a CLB whose id nobody knows: its creation was not answered, or a process before this
 // one may have begun it. adopted says that the Service was there before this process.
 func (o observed) maybeCreated(adopted bool) bool {
-	doubt, ok := o.presence.(unknown)
-	return o.presence == nil && adopted || ok && doubt.created
-}
-
-// reused reports whether the CLB is an existing one that the Service names by id.
-func (o observed) reused() bool {
-	found, ok := o.presence.(present)
-	return ok && found.reused
-}
-
-// lastID is the id of the CLB that the Service has, or had before it was gone.
-func (o observed) lastID() string {
-	switch presence := o.presence.(type) {
-	case present:
-		return o.loadBalancer.Value.ID
-	case gone:
-		return presence.lastID
-	case unknown:
-		return presence.lastID
-	}
-	return ""
+	return o.presence.IsZero() && adopted || o.presence.MaybeCreated()
 }
 
 // trusted reports whether nothing of the CLB needs reading.
 func (o observed) trusted() bool {
-	if _, absent := o.presence.(gone); absent {
+	if o.presence.Gone() {
 		return o.loadBalancer.Trusted()
 	}
 	return o.loadBalancer.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
@@ -128,7 +108,7 @@ func (o observed) asksForGroups(params annotation.Params) bool {
 
 // setObserved takes over a model that was just read.
 func (o *observed) setObserved(model *model.Model) {
-	o.presence = present{reused: model.Reused}
+	o.presence = presence.Found(model.LoadBalancer.ID, model.Reused)
 	o.loadBalancer.Set(model.LoadBalancer)
 	o.listeners.Set(model.Listeners)
 	o.groups.Set(model.Groups)
@@ -148,18 +128,18 @@ func (o observed) compared() observed {
 func (o observed) deployed(d deployment) observed {
 	o.access.Value, o.comparisons = d.model.Access, 0
 	switch {
-	case d.lost != "" && o.reused():
+	case d.lost != "" && o.presence.Reused():
 		return observed{access: o.access}
 	case d.lost != "":
-		return observed{presence: unknown{lastID: d.lost, missingSince: time.Now()}, access: o.access}
+		return observed{presence: o.presence.AfterLoss(d.lost), access: o.access}
 	}
 	if d.model.LoadBalancer.ID == "" { // none was created, unless the answer is missing
 		if d.doubts[model.PartLoadBalancer] != "" {
-			o.presence = unknown{lastID: o.lastID(), created: true}
+			o.presence = o.presence.AfterUnansweredCreation()
 		}
 		return o.invalidateParts(d.doubts)
 	}
-	if _, existed := o.presence.(present); !existed {
+	if !o.presence.Present() {
 		o.extensions.Set(struct{}{}) // a new listener has none
 		o.setObserved(d.model)
 		return o.invalidateParts(d.doubts)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -42,12 +41,11 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	if observed == nil {
 		observed = &model.Model{Access: p.clb.access.Value}
 	}
-	absent, _ := p.clb.presence.(gone)
-	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return absent.token(svc.UID, lb) })
+	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return deploy.Token(svc.UID, p.clb.presence.ID(), lb) })
 	err := applier.Run(ctx, p.Plan)
 	p.clb.learn(observed, err)
 	if applier.Lost != "" {
-		err = &problem.WaitError{Reason: "CLB " + applier.Lost + " is missing, which one answer does not prove", For: p.clb.goneOver}
+		err = p.clb.missing.Unproven(applier.Lost)
 	}
 	after := p.clb.with(p.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
 	after.refused = applier.Denied(p.clb.refused)
@@ -64,7 +62,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 // shared returns the ids of the groups on an existing CLB whose backend servers the plan changes.
 func (p plan) shared() []string {
 	var ids []string
-	if !p.clb.reused() {
+	if !p.clb.Reused() {
 		return nil
 	}
 	steps := slices.Clone(p.Plan.Steps)

@@ -51,8 +51,8 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some, Together: found.together,
 		Unread: errors.Join(slices.Collect(maps.Values(found.unread))...),
 	}
-	if absent, ok := found.clb.presence.(gone); ok && found.whole && absent.vanished {
-		result.Vanished = absent.lastID
+	if found.whole {
+		result.Vanished = found.clb.presence.Vanished()
 	}
 	return result, err
 }
@@ -112,12 +112,12 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	}
 	location, err := e.locate(ctx, of.Service, of.Params, *clb, of.Adopted)
 	if err != nil {
-		if location.presence != nil {
+		if !location.presence.IsZero() {
 			clb.presence = location.presence
 		}
 		return err
 	}
-	if there, ok := location.presence.(present); ok && there.reused {
+	if location.presence.Reused() {
 		if err := e.admit(of.Service, of.Params, &location.lb); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 // refreshContents reads the listeners and groups of the CLB.
 func (e *engine) refreshContents(ctx context.Context, of service.Request, found *refreshed) error {
 	clb := &found.clb
-	if _, ok := clb.presence.(present); !ok {
+	if !clb.presence.Present() {
 		return nil
 	}
 	found.whole = found.whole && !clb.listeners.Trusted() && !clb.groups.Trusted()
@@ -147,7 +147,7 @@ func (e *engine) refreshContents(ctx context.Context, of service.Request, found 
 	if err := e.refreshGroups(ctx, of, found); err != nil {
 		return err
 	}
-	if clb.reused() {
+	if clb.presence.Reused() {
 		return e.admitContents(of.Service, clb)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 	if clb.groups.Trusted() {
 		return nil
 	}
-	actual := &model.Model{LoadBalancer: clb.loadBalancer.Value, Listeners: clb.trustedListeners(), Reused: clb.reused()}
+	actual := &model.Model{LoadBalancer: clb.loadBalancer.Value, Listeners: clb.trustedListeners(), Reused: clb.presence.Reused()}
 	observed, err := observe.Groups(ctx, e.api, actual, mark.ServiceName(of.Service))
 	if err == nil {
 		err = e.confirmGroups(ctx, clb, observed.Groups, mark.ServiceName(of.Service))
@@ -259,7 +259,7 @@ func (e *engine) confirmAccess(clb *observed, missing bool) error {
 
 // confirm is an error until what is missing has been missing for some seconds.
 func (e *engine) confirm(since *time.Time, missing bool, what string) error {
-	confirmed := !since.IsZero() && time.Since(*since) >= e.goneOver
+	confirmed := !since.IsZero() && time.Since(*since) >= e.missing.Over
 	if !missing || confirmed {
 		*since = time.Time{}
 		return nil
@@ -267,7 +267,7 @@ func (e *engine) confirm(since *time.Time, missing bool, what string) error {
 	if since.IsZero() {
 		*since = time.Now()
 	}
-	return &problem.WaitError{Reason: what + ", which one answer does not prove", For: e.goneOver}
+	return &problem.WaitError{Reason: what + ", which one answer does not prove", For: e.missing.Over}
 }
 
 // refreshAccess reads the list of the source ranges where there may be one. missing is as in [observe.AccessList].

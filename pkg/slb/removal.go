@@ -23,7 +23,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	}
 	location, err := c.locateForRemoval(ctx, svc, c.observed)
 	if err != nil {
-		if location.presence != nil {
+		if !location.presence.IsZero() {
 			c.presence = location.presence
 		}
 		return c, err
@@ -33,7 +33,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		return found, nil
 	}
 	found.loadBalancer.Set(location.lb)
-	if found.reused() {
+	if found.Reused() {
 		return found.readForRemoval(ctx, svc)
 	}
 	params, _ := annotation.Parse(svc.Annotations)
@@ -63,7 +63,7 @@ func (c clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool, 
 	if !c.trusted() || c.ID() == "" {
 		return false, nil
 	}
-	if c.reused() {
+	if c.Reused() {
 		return true, nil
 	}
 	lb, err := c.read(ctx, c.ID())
@@ -115,10 +115,11 @@ func (c clb) kept(svc *corev1.Service) string {
 // Removed implements service.Balancer. Where there was an access control list, or the search for one found none, it is searched for
 // once more before the Service is released.
 func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
-	after := observed{presence: unknown{lastID: removal.ID, deleted: true}, access: c.access}
+	id := removal.ID
 	if removal.Reused {
-		after.presence = unknown{deleted: true}
+		id = ""
 	}
+	after := observed{presence: c.presence.AfterRelease(id), access: c.access}
 	return c.with(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 

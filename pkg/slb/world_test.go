@@ -179,7 +179,8 @@ func testKey() alicloud.StaticCredentials {
 }
 
 func (w *world) options() service.Options {
-	engine := &engine{api: w.api, config: w.config, services: w.factory.Core().V1().Services().Lister(), goneOver: testGoneOver}
+	engine := NewEngine(w.api, w.config, w.factory.Core().V1().Services().Lister()).(*engine)
+	engine.missing.Over = testGoneOver
 	opts := service.Options{
 		Engines: []service.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),

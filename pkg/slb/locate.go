@@ -5,64 +5,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
-// presence says whether a Service has a CLB: [unknown], [present] or [gone]. A nil presence is unknown.
-type presence interface{ isPresence() }
-
-// unknown: nothing was asked yet, or what is known may be wrong. It creates and releases nothing.
-type unknown struct {
-	// lastID is the CLB that the Service had, if any.
-	lastID string
-	// missingSince is when the CLB was first missing, both by id and by tag; zero when it was not.
-	missingSince time.Time
-	// deleted says that this process deleted the CLB itself.
-	deleted bool
-	// created says that there may be a CLB whose id is not known.
-	created bool
-}
-
-// present: the Service has a CLB.
-type present struct {
-	// reused says that the CLB is an existing one that the Service names by id.
-	reused bool
-}
-
-// gone: the Service has no CLB. Only [engine.absent] returns one: nobody has ever begun to create one, this process deleted it, or it
-// was missing by id and by tag, twice over some seconds. One answer proves nothing: a search may be empty because tags are indexed late
-// or were removed, and a replica may not know a CLB yet.
-type gone struct {
-	// lastID is the CLB that the Service had, if any. It is part of the client token of the next one: with the old token the
-	// cloud would answer with the old, deleted CLB.
-	lastID string
-	// vanished says that the Service should still have that CLB.
-	vanished bool
-}
-
-func (unknown) isPresence() {}
-func (present) isPresence() {}
-func (gone) isPresence()    {}
-
-// token is the client token for the CLB that takes the place of the one that is gone.
-func (g gone) token(uid types.UID, lb alicloud.LoadBalancer) string {
-	return deploy.Token(uid, g.lastID, lb)
-}
-
 // location is the CLB that a Service is on, if it is present.
 type location struct {
-	presence presence
+	presence presence.Presence
 	lb       alicloud.LoadBalancer
 }
 
@@ -72,8 +29,8 @@ type location struct {
 // first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
 // location may say what is known all the same.
 func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
-	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
-	if current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted); err != nil || current.presence != nil {
+	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+	if current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted); err != nil || !current.presence.IsZero() {
 		return current, err
 	}
 	if asked != "" {
@@ -84,12 +41,12 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 }
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one
-// that the label names. Its presence is nil when none of them is there, which proves nothing yet.
+// that the label names. Its presence is zero when none of them is there, which proves nothing yet.
 func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
-	_, wasThere := known.presence.(present)
+	wasThere := known.presence.Present()
 	if wasThere {
 		if lb, err := e.read(ctx, lastID); err != nil || lb != nil {
-			return e.seen(svc, lb, known.reused()), err
+			return e.seen(svc, lb, known.presence.Reused()), err
 		}
 	}
 	if asked == "" || adopted {
@@ -108,7 +65,7 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known o
 // may have taken it over, so that only what carries the marks goes.
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
-	lastID := cmp.Or(known.lastID(), svc.Labels[service.LabelLoadBalancerID])
+	lastID := cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
 	lb, err := observe.Find(ctx, e.api, svc, lastID, true)
 	if err != nil || lb != nil {
 		return e.seen(svc, lb, lb != nil && !isTagged(lb, svc)), err
@@ -180,37 +137,15 @@ func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused boo
 		return location{}
 	}
 	e.missing.Found(svc.UID, lb.ID)
-	return location{present{reused: reused}, *lb}
+	return location{presence.Found(lb.ID, reused), *lb}
 }
 
 // absent decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one, or may.
 func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
-	before, _ := known.presence.(unknown)
-	if before.deleted || !missed {
-		return location{presence: gone{lastID: lastID}}, nil
-	}
-	now := time.Now()
-	since := before.missingSince
-	if since.IsZero() {
-		since = now
-	}
-	unconfirmed := location{presence: unknown{lastID: lastID, missingSince: since, created: lastID == ""}}
-	if left := e.goneOver - now.Sub(since); left > 0 || before.missingSince.IsZero() {
-		return unconfirmed, &problem.WaitError{Reason: fmt.Sprintf("CLB %s is missing, which one answer does not prove", cmp.Or(lastID, "of the Service")), For: cmp.Or(max(left, 0), e.goneOver)}
-	}
-	if err := e.missing.Confirm(ctx, e.control(), svc.UID, now); err != nil {
-		return unconfirmed, err
-	}
-	return location{presence: gone{lastID: lastID, vanished: true}}, nil
-}
-
-// control reads what must exist while a CLB is missing.
-func (e *engine) control() service.Control {
-	read := func(ctx context.Context, id string) error {
-		_, err := e.api.DescribeLoadBalancer(ctx, id)
-		return err
-	}
-	return service.Control{Product: "CLB", Read: read, Network: e.api, VPCID: e.config.VPCID}
+	decided, err := e.missing.Decide(ctx, known.presence, presence.Absence{
+		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: lastID == "",
+	})
+	return location{presence: decided}, err
 }
 
 // read returns a CLB by its id, nil when it does not exist.
