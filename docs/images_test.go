@@ -31,7 +31,7 @@ func TestPagesNameOneImage(t *testing.T) {
 	}
 }
 
-// TestUpgradesKeepValues: without this flag, an upgrade of a release resets what its user has set before.
+// TestUpgradesKeepValues: without this flag, an upgrade of a release resets what somebody has set before.
 func TestUpgradesKeepValues(t *testing.T) {
 	t.Parallel()
 	command := regexp.MustCompile(`helm upgrade (?:[^\n]*\\\n)*[^\n]*`)

@@ -37,8 +37,8 @@ func parseConformance(args []string) (conformanceFlags, error) {
 	set.StringVar(&f.region, "region", "cn-hangzhou", "region")
 	set.StringVar(&f.vpc, "vpc", "vpc-emulator", "a VPC that was made for the run, without instances")
 	set.StringSliceVar(&f.vSwitches, "vswitches", []string{"vsw-a", "vsw-b"}, "two vSwitches of the VPC in different zones")
-	set.StringVar(&f.image, "image", "aliyun_3_x64_20G_alibase_20240528.vhd", "image of the instances that are made")
-	set.StringVar(&f.instanceType, "instance-type", "ecs.t6-c1m1.large", "type of the instances that are made")
+	set.StringVar(&f.image, "image", "aliyun_3_x64_20G_alibase_20240528.vhd", "image of the instances that are created")
+	set.StringVar(&f.instanceType, "instance-type", "ecs.t6-c1m1.large", "type of the instances that are created")
 	set.StringVar(&f.role, "role", "", "ARN of a role that the key can assume; without it, STS is checked in part")
 	set.StringVar(&f.out, "out", "", "file to write the recording to")
 	set.StringVar(&f.tag, "tag", "", "value of the tag of everything that the run makes (default: random); clean removes what has it, by default of all runs")
@@ -124,7 +124,7 @@ func runConformance(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return err
 	}
-	fmt.Fprintf(out, "everything that is made has the tag %s=%s\n", conformance.TagKey, f.tag)
+	fmt.Fprintf(out, "everything that is created has the tag %s=%s\n", conformance.TagKey, f.tag)
 	return f.record(ctx, o, out)
 }
 

@@ -16,7 +16,7 @@ var (
 	failedState  = rollout.NodeState{Node: "b", Result: rollout.ResultFailed, Reason: "metadata is off"}
 )
 
-func TestProgressTellsEachNodeOnce(t *testing.T) {
+func TestProgressReportsEachNodeOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	p := newProgress(&out)

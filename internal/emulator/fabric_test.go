@@ -142,7 +142,7 @@ func (a *account) endpoint() string {
 	return a.sockets().LoopbackEndpoint
 }
 
-// listenerSockets is what the admin API tells of the sockets of a listener.
+// listenerSockets is what the admin API shows of the sockets of a listener.
 type listenerSockets struct {
 	LoopbackEndpoint string
 	ElasticEndpoints []struct{ Address, LoopbackEndpoint string }

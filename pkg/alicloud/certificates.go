@@ -8,7 +8,7 @@ import (
 // Certificate is a server certificate that was uploaded to CLB.
 type Certificate struct {
 	ID string
-	// Expires is when clients begin to refuse the certificate; zero where the answer does not tell.
+	// Expires is when clients begin to refuse the certificate; zero where the answer does not say.
 	Expires time.Time
 }
 

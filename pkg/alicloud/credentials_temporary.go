@@ -20,7 +20,7 @@ const (
 )
 
 // TemporaryCredentials are keys that end. They are fetched on first use and replaced before their end, by one call at a
-// time; until then, and while their source fails, the present ones serve on. It is safe for concurrent use.
+// time; until then, and while their source fails, the present ones stay in use. It is safe for concurrent use.
 type TemporaryCredentials struct {
 	source string
 	fetch  func(context.Context) (Credentials, error)
@@ -77,7 +77,7 @@ func (t *TemporaryCredentials) renew(ctx context.Context, keys Credentials) Cred
 	fetched, err := t.get(ctx)
 	if err != nil {
 		if before == nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Keys cannot be renewed; the present ones serve on", "until", keys.Expiration)
+			klog.FromContext(ctx).Error(err, "Credentials cannot be renewed; the previous credentials stay in use", "until", keys.Expiration)
 		}
 		return keys
 	}

@@ -21,7 +21,7 @@ const rereadAfter = 5 * time.Second
 
 // WatchedCredentials are keys in a file that may change at any time. Their content is compared, not the file's time or
 // inode, so that the swapped links of mounted ConfigMaps and Secrets act like any other edit. While the content is bad, or the
-// cloud refuses the keys in it, the last good keys serve on. It is safe for concurrent use.
+// cloud refuses the keys in it, the previous credentials stay in use. It is safe for concurrent use.
 type WatchedCredentials struct {
 	source string
 	read   func() (Credentials, error)
@@ -48,7 +48,7 @@ func NewWatchedCredentials(source string, read func() (Credentials, error)) *Wat
 	return &WatchedCredentials{source: source, read: read}
 }
 
-// OnProblem calls report with each kind of bad content once, while the last good keys serve on; at once where there is
+// OnProblem calls report with each kind of bad content once, while the previous credentials stay in use; at once where there is
 // one. report must not wait, and the error holds no key.
 func (w *WatchedCredentials) OnProblem(report func(error)) {
 	w.mu.Lock()
@@ -112,7 +112,7 @@ func (w *WatchedCredentials) reread(ctx context.Context) {
 	case err != nil && err.Error() != w.reported:
 		w.reported = err.Error()
 		observeCredentials(w.source, err)
-		logger.Error(err, "Changed credentials cannot be used; the last good ones serve on", "source", w.source)
+		logger.Error(err, "Changed credentials cannot be used; the previous credentials stay in use", "source", w.source)
 		if w.onProblem != nil {
 			w.onProblem(w.badContent())
 		}
@@ -137,7 +137,7 @@ func (w *WatchedCredentials) adopt(ctx context.Context, keys Credentials) {
 	w.keys, w.good, w.problem, w.reported, w.next, w.tried = keys, true, nil, "", Credentials{}, false
 }
 
-// consider has changed keys tried, while those in use serve on.
+// consider has changed keys tried, while the present ones stay in use.
 func (w *WatchedCredentials) consider(ctx context.Context, keys Credentials) {
 	if !keys.same(w.next) {
 		w.next, w.tried = keys, false
@@ -170,7 +170,7 @@ func (w *WatchedCredentials) attempt(ctx context.Context, keys Credentials) {
 	default: // once for these keys: the text of a refusal differs each time
 		w.refused, w.problem, w.reported = err, err, err.Error()
 		observeCredentials(w.source, err)
-		klog.FromContext(ctx).Error(err, "Changed credentials cannot be used; the last good ones serve on", "source", w.source)
+		klog.FromContext(ctx).Error(err, "Changed credentials cannot be used; the previous credentials stay in use", "source", w.source)
 		if w.onProblem != nil {
 			w.onProblem(w.badContent())
 		}

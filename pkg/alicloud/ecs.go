@@ -213,7 +213,7 @@ type NetworkInterface struct {
 	VPCID      string
 	PrivateIPs []string
 	IPv6s      []string
-	// SourceDestCheck tells whether the VPC drops packets whose source or destination is not an address of the
+	// SourceDestCheck says whether the VPC drops packets whose source or destination is not an address of the
 	// interface. It must be off on machines that carry routed pod addresses.
 	SourceDestCheck bool
 }

@@ -44,7 +44,7 @@ type NLBListenerSettings struct {
 	// Cps bounds the new connections per second in each zone, 0 to 1000000; 0 is no bound.
 	Cps           *int
 	ProxyProtocol *bool
-	// ProxyProtocolV2 says what a PROXY header tells besides addresses.
+	// ProxyProtocolV2 says what a PROXY header has besides addresses.
 	ProxyProtocolV2 *ProxyProtocolV2
 	// The others are of TCPSSL listeners only.
 	SecurityPolicyID *string
@@ -55,7 +55,7 @@ type NLBListenerSettings struct {
 	ALPNPolicy       *string
 }
 
-// ProxyProtocolV2 says what a PROXY header tells besides addresses. It is one parameter of the API, a JSON object.
+// ProxyProtocolV2 says what a PROXY header has besides addresses. It is one parameter of the API, a JSON object.
 type ProxyProtocolV2 struct {
 	PrivateLinkEpID  bool `json:"Ppv2PrivateLinkEpIdEnabled"`
 	PrivateLinkEpsID bool `json:"Ppv2PrivateLinkEpsIdEnabled"`

@@ -31,7 +31,7 @@ func TestParseReportRefusesLogs(t *testing.T) {
 	}
 }
 
-func TestWriteReportTellsThePath(t *testing.T) {
+func TestWriteReportNamesThePath(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "missing", "termination-log")
 	if err := WriteReport(path, Result{Outcome: OutcomeSet}); err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// mustTell checks that an event holds each of the texts.
-func mustTell(t *testing.T, events []string, texts ...string) {
+// mustReport checks that an event contains each of the texts.
+func mustReport(t *testing.T, events []string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(strings.ReplaceAll(e, annotation.Prefixes[0], ""), text) }) {
@@ -36,7 +36,7 @@ func TestMissingZones(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps))
-		mustTell(t, w.newEvents(), "loadbalancer-zone-maps: an NLB needs its zones and vSwitches")
+		mustReport(t, w.newEvents(), "loadbalancer-zone-maps: an NLB needs its zones and vSwitches")
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
 		}
@@ -110,7 +110,7 @@ func TestHealthCheckKeysNeedTheFlag(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.serve(1, testkit.TCP(80), with(annotation.HealthCheckInterval, "7"))
-		mustTell(t, w.newEvents(), "loadbalancer-health-check-interval has no effect without loadbalancer-health-check-flag")
+		mustReport(t, w.newEvents(), "loadbalancer-health-check-interval has no effect without loadbalancer-health-check-flag")
 		if *w.groups("web")[0].HealthCheck.Interval == 7 {
 			t.Error("the interval was set")
 		}
@@ -198,13 +198,13 @@ func TestZonesAreAddedAndRemoved(t *testing.T) {
 		w.serve(1, testkit.TCP(80))
 		w.change("web", with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a"))
 		w.converge("web")
-		mustTell(t, w.newEvents(), "a load balancer keeps at least 2 zones")
+		mustReport(t, w.newEvents(), "a load balancer keeps at least 2 zones")
 		if zones := w.balancer("web").Zones; len(zones) != 2 {
 			t.Errorf("zones %v", zones)
 		}
 		w.change("web", with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-b,cn-hangzhou-b:vsw-b"))
 		w.converge("web")
-		mustTell(t, w.newEvents(), "of an existing zone cannot change (cn-hangzhou-a)")
+		mustReport(t, w.newEvents(), "of an existing zone cannot change (cn-hangzhou-a)")
 		if calls := writes(w.calls()); slices.Contains(calls, "UpdateLoadBalancerZones") {
 			t.Errorf("writes %v", calls)
 		}
@@ -281,7 +281,7 @@ func TestOneBadServer(t *testing.T) {
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n3:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}
-		mustTell(t, w.newEvents(), "left out i-n2")
+		mustReport(t, w.newEvents(), "left out i-n2")
 	})
 }
 
@@ -329,7 +329,7 @@ func TestWhatHasNoEffect(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.serve(1, append(change, testkit.TCP(80))...)
-				mustTell(t, w.newEvents(), says)
+				mustReport(t, w.newEvents(), says)
 			})
 		})
 	}

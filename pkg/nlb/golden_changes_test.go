@@ -140,7 +140,7 @@ func TestGoldenSecurityGroupsOfTheOtherType(t *testing.T) {
 		w.quiet("web")
 		w.change("web", with(annotation.SecurityGroupIDs, basic), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 		_ = w.try("web")
-		mustTell(t, w.newEvents(), "basic and advanced security groups cannot be mixed")
+		mustReport(t, w.newEvents(), "basic and advanced security groups cannot be mixed")
 	})
 }
 

@@ -102,7 +102,7 @@ func TestGoldenClusterIDWithADot(t *testing.T) {
 		w.config.ClusterID = "c.1"
 		w.restart()
 		w.serve(1, testkit.TCP(80))
-		mustTell(t, w.newEvents(), `cluster ID "c.1" contains a dot`)
+		mustReport(t, w.newEvents(), `cluster ID "c.1" contains a dot`)
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
 		}
@@ -165,7 +165,7 @@ func TestGoldenElasticAddresses(t *testing.T) {
 		w.newEvents()
 		w.change("web", with(annotation.AddressType, "intranet"))
 		w.converge("web")
-		mustTell(t, w.newEvents(), "elastic IP addresses have no effect with loadbalancer-address-type: intranet")
+		mustReport(t, w.newEvents(), "elastic IP addresses have no effect with loadbalancer-address-type: intranet")
 		want("", "")
 		w.change("web", with(annotation.AddressType, "internet"))
 		w.converge("web")

@@ -155,7 +155,7 @@ func TestGoldenOtherVPC(t *testing.T) {
 		w.internalIP("n1")
 		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
 		_ = w.try("web") //nolint:errcheck // the cloud takes no instance of another VPC
-		mustTell(t, w.newEvents(), "the NLB is in vpc-2", "loadbalancer-server-group-type: Ip")
+		mustReport(t, w.newEvents(), "the NLB is in vpc-2", "loadbalancer-server-group-type: Ip")
 		w.change("web", with(annotation.ServerGroupType, "Ip"))
 		w.converge("web")
 		if got := w.onlyGroup(); got.VPCID != "vpc-2" || got.Type != alicloud.NLBIPGroup {
@@ -220,7 +220,7 @@ func TestGoldenJoinedGroups(t *testing.T) {
 				w.newEvents()
 				w.change("web", with(annotation.VGroupPort, b+":80,"+a+":81"))
 				w.converge("web")
-				mustTell(t, w.newEvents(), a+":81 has no effect, the Service has no port 81")
+				mustReport(t, w.newEvents(), a+":81 has no effect, the Service has no port 81")
 				w.remove("web")
 				w.converge("web")
 				w.later(5 * settle)
@@ -248,7 +248,7 @@ func TestGroupOfAnotherServiceStays(t *testing.T) {
 		w.later(5 * settle)
 		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80")))
 		w.converge("web")
-		mustTell(t, w.newEvents(), "was made by a cloud controller manager")
+		mustReport(t, w.newEvents(), "was made by a cloud controller manager")
 		w.remove("web")
 		w.converge("web")
 		w.later(5 * settle)

@@ -100,7 +100,7 @@ func TestGoldenPortRanges(t *testing.T) {
 		w.newEvents()
 		w.change("web", with(annotation.ListenerPortRange, "80-500:80,50-500:53"))
 		w.converge("web")
-		mustTell(t, w.newEvents(), "overlap")
+		mustReport(t, w.newEvents(), "overlap")
 		w.change("web", without(annotation.ListenerPortRange))
 		w.converge("web")
 		if got := w.listeners(w.balancer("web").ID); len(got) != 3 {

@@ -82,7 +82,7 @@ func TestGoldenMoves(t *testing.T) {
 				w.change("web", with(annotation.LoadBalancerID, "nlb-none"))
 				w.newEvents()
 				w.converge("web")
-				mustTell(t, w.newEvents(), "does not exist; nothing is made in its place; the Service stays on NLB "+b)
+				mustReport(t, w.newEvents(), "does not exist; the manager creates no replacement; the Service stays on NLB "+b)
 				w.addNodes("n2")
 				w.converge("web")
 				if got, want := w.listeners(b), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}; !slices.Equal(got, want) {

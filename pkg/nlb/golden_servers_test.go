@@ -276,7 +276,7 @@ func TestGoldenMoreNodesThanTheQuota(t *testing.T) {
 		w.addMany(130)
 		w.put(newService("web", testkit.TCP(80)))
 		_ = w.try("web") //nolint:errcheck // it names the quota
-		mustTell(t, w.newEvents(), "QuotaExceeded")
+		mustReport(t, w.newEvents(), "QuotaExceeded")
 		serverCount(100)(t, w)
 		if got := w.listeners(w.balancer("web").ID); len(got) != 1 {
 			t.Errorf("listeners %v, want one", got)
@@ -307,7 +307,7 @@ func TestGoldenServerInTooManyGroups(t *testing.T) {
 		w.addNodes("n3")
 		w.put(newService("web", testkit.TCP(80)))
 		_ = w.try("web") //nolint:errcheck // it names the quota
-		mustTell(t, w.newEvents(), "left out i-n1")
+		mustReport(t, w.newEvents(), "left out i-n1")
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n3:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}

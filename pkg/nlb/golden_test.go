@@ -41,7 +41,7 @@ type life struct {
 	// before happens before the Service is there.
 	before  func(w *world)
 	changes []change
-	// restless says that a further pass is not quiet: something waits for its user or for time.
+	// restless says that a further pass is not quiet: something waits for the author of the Service or for time.
 	restless bool
 }
 
@@ -112,7 +112,7 @@ func (c *change) verify(t *testing.T, w *world, i int) {
 		}
 	}
 	events := w.newEvents()
-	mustTell(t, events, c.says...)
+	mustReport(t, events, c.says...)
 	if c.check != nil {
 		c.check(t, w)
 	}

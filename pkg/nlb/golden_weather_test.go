@@ -228,7 +228,7 @@ func TestGoldenForbidden(t *testing.T) {
 	})
 }
 
-// TestGoldenLockedByAnUnpaidBill: a locked load balancer gets no write, and its user one event. Once it is unlocked, everything follows.
+// TestGoldenLockedByAnUnpaidBill: a locked load balancer gets no write, and the Service one event. Once it is unlocked, everything follows.
 func TestGoldenLockedByAnUnpaidBill(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -245,7 +245,7 @@ func TestGoldenLockedByAnUnpaidBill(t *testing.T) {
 			w.later(max(min(wait, soon), settle))
 		}
 		events := w.newEvents()
-		mustTell(t, events, "NLB "+id+" is locked (FinancialLocked): nothing is changed until the lock is gone")
+		mustReport(t, events, "NLB "+id+" is locked (FinancialLocked): nothing is changed until the lock is gone")
 		if calls := writes(w.calls()); len(calls) > 0 || len(events) != 1 {
 			t.Errorf("writes %v, events %v", calls, events)
 		}

@@ -48,7 +48,7 @@ func TestFailedJobIsAnError(t *testing.T) {
 		w.converge("web")
 		events := w.newEvents()
 		if !slices.ContainsFunc(events, func(e string) bool {
-			return strings.Contains(e, "create listener tcp:80") && strings.Contains(e, "without success")
+			return strings.Contains(e, "create listener tcp:80") && strings.Contains(e, "failed; the cloud gives no reason")
 		}) {
 			t.Errorf("events %q", events)
 		}

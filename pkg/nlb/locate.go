@@ -261,7 +261,7 @@ func (n *nlb) reusable(ctx context.Context, svc *corev1.Service, id string) (*al
 		return nil, err
 	}
 	if lb == nil {
-		return nil, errNotReusable(id, "does not exist; nothing is made in its place")
+		return nil, errNotReusable(id, "does not exist; the manager creates no replacement")
 	}
 	if err := n.admit(ctx, svc, lb); err != nil {
 		return nil, err

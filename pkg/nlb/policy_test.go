@@ -53,7 +53,7 @@ func TestReusePolicy(t *testing.T) {
 					t.Fatalf("taken: %v, want %v", taken, test.allowed)
 				}
 				if !test.allowed {
-					mustTell(t, w.newEvents(), "LoadBalancerNotReusable", "may not be used")
+					mustReport(t, w.newEvents(), "LoadBalancerNotReusable", "may not be used")
 					if got := writes(w.calls()); len(got) > 0 || len(w.get("web").Status.LoadBalancer.Ingress) > 0 {
 						t.Errorf("writes %v, status %v, want none", got, w.get("web").Status.LoadBalancer)
 					}
@@ -86,7 +86,7 @@ func TestLabelIsNoPermission(t *testing.T) {
 		if got := writes(w.calls()); len(got) > 0 || len(w.listeners(id)) > 0 {
 			t.Errorf("writes %v, listeners %v, want none", got, w.listeners(id))
 		}
-		mustTell(t, w.newEvents(), "LoadBalancerNotReusable")
+		mustReport(t, w.newEvents(), "LoadBalancerNotReusable")
 	})
 }
 
@@ -111,7 +111,7 @@ func TestReuseIsRevoked(t *testing.T) {
 		if diff := cmp.Diff(before, w.listeners(id)); diff != "" {
 			t.Errorf("after the tag went (-before +after):\n%s", diff)
 		}
-		mustTell(t, w.newEvents(), "LoadBalancerNotReusable")
+		mustReport(t, w.newEvents(), "LoadBalancerNotReusable")
 		w.remove("web")
 		w.converge("web")
 		if got := w.listeners(id); len(got) > 0 {
@@ -127,7 +127,7 @@ func TestAllowedIDs(t *testing.T) {
 		w.config.Policy.AllowedIDs = []policy.IDRule{{Namespaces: []string{"def*"}, IDs: []string{"vsw-*", "cert-1"}}}
 		w.restart()
 		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2"))
-		mustTell(t, w.newEvents(), "InvalidAnnotation", `"cert-2" is not accepted in namespace default`)
+		mustReport(t, w.newEvents(), "InvalidAnnotation", `"cert-2" is not accepted in namespace default`)
 		if got := w.listeners(w.balancer("web").ID); len(got) > 0 {
 			t.Errorf("listeners %v, want none with a certificate that the namespace may not use", got)
 		}

@@ -41,7 +41,7 @@ func (n *nlb) settleOne(svc *corev1.Service, p pending) {
 		n.succeeded(svc, p, item.found)
 		return
 	case ok && item.ended && item.status == alicloud.JobFailed:
-		n.failures = append(n.failures, fmt.Errorf("%s: the cloud carried it out without success, and gives no reason (job %s)", p.step, p.id))
+		n.failures = append(n.failures, fmt.Errorf("%s failed; the cloud gives no reason (job %s)", p.step, p.id))
 	case ok && !item.ended && time.Since(p.since) < p.limit():
 		return
 	case ok && !item.ended:
@@ -286,7 +286,7 @@ func (n *nlb) confirmGroups(missing []string) error {
 	if n.groupsMissing.IsZero() {
 		n.groupsMissing = time.Now()
 	}
-	return &problem.WaitError{Reason: fmt.Sprintf("server groups %v are missing, which one answer does not prove", missing), For: presence.GoneOver}
+	return &problem.WaitError{Reason: fmt.Sprintf("server groups %v not found; waiting for a second confirmation", missing), For: presence.GoneOver}
 }
 
 // mayHaveCertificates reports whether earlier passes added certificates to listeners.

@@ -105,7 +105,7 @@ func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
 }
 
 // PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
-// carries our mark. One that its user wants to keep only loses what binds it to us.
+// carries our mark. One that the author of the Service wants to keep only loses what binds it to us.
 func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
 	params, _ := n.Params(svc)
 	actual := n.model()

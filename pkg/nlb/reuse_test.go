@@ -17,7 +17,7 @@ func TestReuse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		id := w.existing("by-hand")
 		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id))
-		mustTell(t, w.newEvents(), "does not manage the listeners of an existing NLB")
+		mustReport(t, w.newEvents(), "does not manage the listeners of an existing NLB")
 		if got := w.listeners(id); len(got) > 0 {
 			t.Errorf("listeners %v", got)
 		}
@@ -30,7 +30,7 @@ func TestReuse(t *testing.T) {
 		w.quiet("web")
 		w.put(newService("other", testkit.TCP(80, 81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
 		w.converge("other")
-		mustTell(t, w.newEvents(), "of Service default/web")
+		mustReport(t, w.newEvents(), "of Service default/web")
 		w.remove("web")
 		w.converge("web")
 		if got, want := w.listeners(id), []string{"TCP:81 i-n1:30081=100"}; !slices.Equal(got, want) {
@@ -48,10 +48,10 @@ func TestReuseIsRefused(t *testing.T) {
 		w.serve(1, testkit.TCP(80))
 		w.put(newService("other", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.balancer("web").ID)))
 		w.converge("other")
-		mustTell(t, w.newEvents(), "was made by a cloud controller manager")
+		mustReport(t, w.newEvents(), "was made by a cloud controller manager")
 		w.put(newService("third", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, "nlb-none")))
 		w.converge("third")
-		mustTell(t, w.newEvents(), "does not exist; nothing is made in its place")
+		mustReport(t, w.newEvents(), "does not exist; the manager creates no replacement")
 	})
 }
 

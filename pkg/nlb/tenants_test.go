@@ -47,7 +47,7 @@ func TestTagsOfAnOwnersNLB(t *testing.T) {
 		}
 		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.AdditionalTags, "owner=evil,same=1,team=a"))
 		is("without override", map[string]string{"owner": "platform", "same": "1"})
-		mustTell(t, w.newEvents(), "tags owner, team are not set")
+		mustReport(t, w.newEvents(), "tags owner, team are not set")
 		w.change("web", with(annotation.ForceOverrideListeners, "true"))
 		w.converge("web")
 		is("with override", map[string]string{"owner": "platform", "same": "1", "team": "a"})
@@ -74,7 +74,7 @@ func TestRefusedServiceRemovesNoTag(t *testing.T) {
 		id := w.owned(alicloud.Tag{Key: "owner", Value: "platform"})
 		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.AdditionalTags, "owner=evil")))
 		w.converge("web")
-		mustTell(t, w.newEvents(), "LoadBalancerNotReusable")
+		mustReport(t, w.newEvents(), "LoadBalancerNotReusable")
 		w.remove("web")
 		w.converge("web")
 		if got := writes(w.calls()); len(got) > 0 || w.tags(id)["owner"] != "platform" {

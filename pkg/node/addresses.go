@@ -45,7 +45,7 @@ func (i *Instances) addressesFor(node *corev1.Node, instance alicloud.Instance) 
 	}
 	allowed, refused := i.writes.allow(node.UID, written, time.Now())
 	if refused {
-		klog.InfoS("The node's kubelet keeps setting the node's addresses itself, as one without --cloud-provider=external does; they are left to it",
+		klog.InfoS("The kubelet sets the node's addresses itself (it runs without --cloud-provider=external); the manager does not change them",
 			"node", node.Name, "pause", addressPause)
 	}
 	if !allowed {

@@ -21,7 +21,7 @@ import (
 const (
 	// apiServerService is the Service of the API server in the namespace default, whose endpoints are the API servers themselves.
 	apiServerService = "kubernetes"
-	// clusterInfo is the ConfigMap of kubeadm that tells new nodes where the API server is: at the load balancer in front of it.
+	// clusterInfo is the ConfigMap of kubeadm that shows new nodes where the API server is: at the load balancer in front of it.
 	clusterInfo = "cluster-info"
 )
 

@@ -93,7 +93,7 @@ type Cloud struct {
 	// vSwitchesRead is when that was. A standby may become leader long after.
 	vSwitchesRead time.Time
 	clusterID     string
-	// clusterInfo are the addresses of the API server that kubeadm tells new nodes.
+	// clusterInfo are the addresses of the API server that kubeadm gives new nodes.
 	clusterInfo []string
 	// endpointSlices is false where the role may not read them.
 	endpointSlices bool

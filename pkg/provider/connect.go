@@ -107,7 +107,7 @@ func (c *Cloud) region(ctx context.Context) (string, error) {
 	}
 	region, err := c.metadata.RegionID(ctx)
 	if err != nil {
-		return "", fmt.Errorf("Global.region: not set, and not to be had from the metadata service: %w, accepted: a region id such as \"cn-hangzhou\"", err)
+		return "", fmt.Errorf("Global.region: not set, and the metadata service did not return it: %w, accepted: a region id such as \"cn-hangzhou\"", err)
 	}
 	return region, nil
 }

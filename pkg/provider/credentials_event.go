@@ -38,9 +38,9 @@ func credentialsObject(ctx context.Context, kube kubernetes.Interface) *corev1.O
 	return object
 }
 
-// tellBadCredentials makes an event of changed keys that cannot be used. Without it only the log would say so until the
+// reportBadCredentials makes an event of changed keys that cannot be used. Without it only the log would say so until the
 // old keys end.
-func tellBadCredentials(ctx context.Context, provider alicloud.CredentialsProvider, kube kubernetes.Interface, recorder record.EventRecorder) {
+func reportBadCredentials(ctx context.Context, provider alicloud.CredentialsProvider, kube kubernetes.Interface, recorder record.EventRecorder) {
 	watched, ok := provider.(interface{ OnProblem(report func(error)) })
 	if !ok {
 		return
@@ -48,7 +48,7 @@ func tellBadCredentials(ctx context.Context, provider alicloud.CredentialsProvid
 	watched.OnProblem(func(err error) {
 		go func() { // it may not wait, and reading the ConfigMap does
 			recorder.Eventf(credentialsObject(ctx, kube), corev1.EventTypeWarning, reasonInvalidCredentials,
-				"Changed credentials cannot be used; the last good ones serve on: %v", err)
+				"Changed credentials cannot be used; the previous credentials stay in use: %v", err)
 		}()
 	})
 }

@@ -101,7 +101,7 @@ func TestCloudConfigIsReloaded(t *testing.T) {
 			{`{"Global": {"accessKeyID": "!"`, "second"},
 			{configText("third", `, "clusterID": "a/b"`), "second"},
 			{configText("third", `, "clusterID": "c2"`), "third"},
-			// Emptied: the last good key serves on, and the identity does not change.
+			// Emptied: the previous key stays in use, and the identity does not change.
 			{"", "third"}, {"\n", "third"}, {"{}", "third"}, {`{"Other": {}}`, "third"}, {`{"Global": null}`, "third"},
 			{`{"Global": {"region": "cn-hangzhou"}}`, ""}, // the RAM role takes over, and there is none
 			{configText("fourth", ""), "fourth"},

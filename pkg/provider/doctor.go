@@ -38,7 +38,7 @@ type examination struct {
 func (c *Cloud) Examine(ctx context.Context, kube kubernetes.Interface, unreachable error) doctor.Report {
 	e := &examination{Cloud: c}
 	if unreachable != nil {
-		e.add("cluster", "API server", doctor.Wrong, unreachable.Error(), "correct --kubeconfig, or look after the API server")
+		e.add("cluster", "API server", doctor.Wrong, unreachable.Error(), "correct --kubeconfig, or check the API server")
 	} else {
 		e.kube = kube
 	}

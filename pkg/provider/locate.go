@@ -39,11 +39,11 @@ func (c *Cloud) locate(ctx context.Context, client *alicloud.Client, kube kubern
 	}
 	switch {
 	case configured.vpcID == "" && err != nil:
-		return place{}, fmt.Errorf("Global.vpcid: not set, and not to be found: %w, accepted: a VPC id", err)
+		return place{}, fmt.Errorf("Global.vpcid: not set, and neither the metadata service nor the nodes show it: %w, accepted: a VPC id", err)
 	case configured.vpcID == "":
 		configured.vpcID = found.vpcID
 	case err != nil || found.vpcID != configured.vpcID:
-		return configured, nil //nolint:nilerr // the VPC is configured; only a vSwitch near this machine is not to be had
+		return configured, nil //nolint:nilerr // the VPC is configured; only a vSwitch near this machine is not known
 	}
 	if len(configured.vSwitchIDs) == 0 {
 		configured.vSwitchIDs = found.vSwitchIDs

@@ -20,7 +20,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// TestChangedKeyIsTried: a changed key that the cloud refuses, or that is of another account, is reported, and the old one serves on; one
+// TestChangedKeyIsTried: a changed key that the cloud refuses, or that is of another account, is reported, and the old one stays in use; one
 // that the cloud accepts is used.
 func TestChangedKeyIsTried(t *testing.T) {
 	t.Parallel()

@@ -75,7 +75,7 @@ func (o Orphans) list(text *strings.Builder) {
 		}
 	}
 	if o.Ambiguous {
-		fmt.Fprintf(text, "! Every cluster without a configured clusterID is called %s: look whose these are before you delete them.\n", officialClusterID)
+		fmt.Fprintf(text, "! Every cluster without a configured clusterID is called %s: check which cluster owns them before you delete them.\n", officialClusterID)
 	}
 }
 

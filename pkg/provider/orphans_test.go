@@ -33,7 +33,7 @@ To delete all of them:
   protection off --RegionId cn-hangzhou
   aliyun slb DeleteLoadBalancer --RegionId cn-hangzhou
   aliyun slb DeleteAccessControlList --AclId acl-1 --RegionId cn-hangzhou
-! Every cluster without a configured clusterID is called clusterid: look whose these are before you delete them.
+! Every cluster without a configured clusterID is called clusterid: check which cluster owns them before you delete them.
 `
 	if diff := cmp.Diff(want, one.String()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)

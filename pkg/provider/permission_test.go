@@ -14,7 +14,7 @@ import (
 )
 
 // TestConnectWithoutPermission starts under the published policy for nodes without one of its actions, in a cluster whose
-// VPC only the instances of its nodes tell: what is said names the action, and the start ends only where the VPC cannot
+// VPC only the instances of its nodes show: what is said names the action, and the start ends only where the VPC cannot
 // be known.
 func TestConnectWithoutPermission(t *testing.T) {
 	t.Parallel()

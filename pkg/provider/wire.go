@@ -63,7 +63,7 @@ func recorderOf(broadcaster record.EventBroadcaster) func(source string) record.
 
 func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	recorder := recorderOf(newBroadcaster(c.ctx, c.kube))
-	tellBadCredentials(c.ctx, c.credentials, c.kube, recorder(credentialsEvents))
+	reportBadCredentials(c.ctx, c.credentials, c.kube, recorder(credentialsEvents))
 	nodes := factory.Core().V1().Nodes()
 	instanceID := node.InstanceIDOf(c.client.Region())
 

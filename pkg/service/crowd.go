@@ -68,7 +68,7 @@ type demand struct {
 type wanted struct{ auto, fixed int }
 
 // of returns how many times each of n nodes becomes a backend that a Service with these labels selects. Nodes that others select count for those only: which
-// nodes those are is not worth a look, because the cloud refuses what is too much, and the others keep the nodes that they have.
+// nodes those are is not worth finding out, because the cloud refuses what is too much, and the others keep the nodes that they have.
 func (d demand) of(selector string, n int) int {
 	all := d.bySelector[""]
 	if selector != "" {

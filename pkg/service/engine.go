@@ -106,7 +106,7 @@ type Balancer interface {
 	// Status returns what the Service is to show, after [Plan.Deploy].
 	Status(ctx context.Context, params annotation.Params) Shown
 
-	// RefreshForRemoval reads what is to be removed, also where it is known: its user may have taken it over. What the annotations
+	// RefreshForRemoval reads what is to be removed, also where it is known: the author of the Service may have taken it over. What the annotations
 	// ask for counts less than what is there: they may be invalid, and deletion must work all the same.
 	RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *Record) (Balancer, error)
 	// PlanRemoval removes what the Service has on the load balancer.

@@ -35,12 +35,12 @@ func TestJobOfTheCloudIsNoSuccess(t *testing.T) {
 
 		nlb.work("web", time.Minute)
 		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
-		if !f.opts.held(f.get("web")) {
+		if !f.opts.hasFinalizer(f.get("web")) {
 			t.Error("the finalizer is gone before the cloud has removed the load balancer")
 		}
 		nlb.work("web", 0)
 		time.Sleep(2 * time.Minute)
-		if f.opts.held(f.get("web")) {
+		if f.opts.hasFinalizer(f.get("web")) {
 			t.Error("the finalizer is left after the job")
 		}
 		if events := f.events(); slices.ContainsFunc(events, func(e string) bool { return e[:len("Warning")] == "Warning" }) {

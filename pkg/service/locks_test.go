@@ -86,7 +86,7 @@ func TestTearDownLocksWhatOnlyAReadShows(t *testing.T) {
 		}
 		release()
 		f.rest()
-		if calls := clb.since(); !slices.Contains(calls, "remove old") || f.opts.held(f.get("old")) {
+		if calls := clb.since(); !slices.Contains(calls, "remove old") || f.opts.hasFinalizer(f.get("old")) {
 			t.Errorf("calls %v, finalizers %v, want the tear-down", calls, f.get("old").Finalizers)
 		}
 	})
@@ -188,8 +188,8 @@ func TestDeletedWhileItWaited(t *testing.T) {
 	})
 }
 
-// TestShutdownTellsUsers: nobody but the program itself ended the pass, and the next process makes it again.
-func TestShutdownTellsUsers(t *testing.T) {
+// TestShutdownEmitsEvents: nobody but the program itself ended the pass, and the next process makes it again.
+func TestShutdownEmitsEvents(t *testing.T) {
 	t.Parallel()
 	for _, stage := range []string{"Refresh", "Plan", "Deploy"} {
 		t.Run(stage, func(t *testing.T) {

@@ -122,8 +122,8 @@ func (o Options) changesProduct(svc *corev1.Service) bool {
 	return o.engineOf(svc) != o.selected(svc)
 }
 
-// held reports whether the Service must be torn down before it may go.
-func (o Options) held(svc *corev1.Service) bool {
+// hasFinalizer reports whether the Service has a finalizer of an engine, so that it must be torn down before it may go.
+func (o Options) hasFinalizer(svc *corev1.Service) bool {
 	return !o.servedElsewhere(svc) && o.find(func(p Product) bool { return HasFinalizer(svc, p.Finalizer) }) != nil
 }
 
@@ -138,7 +138,7 @@ func (o Options) handedOver(svc *corev1.Service) bool {
 
 // needsReconcile reports whether the Service needs a pass at all.
 func (o Options) needsReconcile(svc *corev1.Service) bool {
-	return o.wants(svc) || o.handedOver(svc) || o.held(svc)
+	return o.wants(svc) || o.handedOver(svc) || o.hasFinalizer(svc)
 }
 
 // typeProblem is that the annotation [annotation.Type] asks for another product than the one that the Service is on.

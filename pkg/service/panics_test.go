@@ -83,7 +83,7 @@ func TestPanicInATearDown(t *testing.T) { //nolint:paralleltest // it counts pan
 		f.put(testService("web"))
 		on.Store(true)
 		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
-		if id, _ := clb.of("web"); id == "" || !f.opts.held(f.get("web")) {
+		if id, _ := clb.of("web"); id == "" || !f.opts.hasFinalizer(f.get("web")) {
 			t.Fatalf("load balancer %q, finalizers %v: want both to stand", id, f.get("web").Finalizers)
 		}
 		if failed := withReason(f.events(), problem.ReasonCleanFailed); len(failed) != 1 {
@@ -91,7 +91,7 @@ func TestPanicInATearDown(t *testing.T) { //nolint:paralleltest // it counts pan
 		}
 		on.Store(false)
 		time.Sleep(5 * time.Second)
-		if id, _ := clb.of("web"); id != "" || f.opts.held(f.get("web")) {
+		if id, _ := clb.of("web"); id != "" || f.opts.hasFinalizer(f.get("web")) {
 			t.Errorf("load balancer %q, finalizers %v: want neither", id, f.get("web").Finalizers)
 		}
 	})

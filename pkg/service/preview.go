@@ -23,7 +23,7 @@ func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, er
 		return goal, err
 	case r.opts.handedOver(svc):
 		return Goal{Plan: nothing{}, Problems: []problem.Problem{handOverProblem(svc, engine.Product())}}, nil
-	case r.opts.held(svc):
+	case r.opts.hasFinalizer(svc):
 		balancer, err := engine.Start().RefreshForRemoval(ctx, svc, nil)
 		if err != nil || balancer.ID() == "" {
 			return Goal{Plan: nothing{}}, err

@@ -43,7 +43,7 @@ func TestTwoProducts(t *testing.T) {
 		f.change("second", func(svc *corev1.Service) {
 			svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil // the API server takes the class away
 		})
-		if id, _ := nlb.of("second"); id != "" || f.opts.held(f.get("second")) {
+		if id, _ := nlb.of("second"); id != "" || f.opts.hasFinalizer(f.get("second")) {
 			t.Errorf("load balancer %q, finalizers %v after the tear-down", id, f.get("second").Finalizers)
 		}
 		if calls := clb.since(); len(calls) != 0 {

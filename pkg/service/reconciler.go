@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 	case r.opts.handedOver(svc):
 		r.emitProblems(svc, []problem.Problem{handOverProblem(svc, r.opts.engineOf(svc).Product())}, nil)
 		return 0, nil
-	case r.opts.held(svc):
+	case r.opts.hasFinalizer(svc):
 		return r.tearDown(ctx, svc, held)
 	default:
 		return 0, nil

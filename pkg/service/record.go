@@ -59,7 +59,7 @@ func LoadRecord(remembered *Record, svc *corev1.Service, id string, reused bool)
 	return Record{}, false
 }
 
-// Keeping returns the Record with what stays applied because nobody knows whether its user still wants it: its annotation is not
+// Keeping returns the Record with what stays applied because nobody knows whether the author of the Service still wants it: its annotation is not
 // accepted.
 func (r Record) Keeping(before Record, params annotation.Params) Record {
 	listeners := params.Refused(annotation.ForceOverrideListeners)

@@ -95,7 +95,7 @@ func conditionOf(product Product, done ensured, syncErr error, retryLater bool) 
 	return condition, true
 }
 
-// unmetWish returns the gravest of the problems that keep the load balancer from matching the Service, until its user changes
+// unmetWish returns the gravest of the problems that keep the load balancer from matching the Service, until its author changes
 // something.
 func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
 	return firstOf(problems, problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonFeatureNotSupported, problem.ReasonImmutableAttribute, problem.ReasonLoadBalancerNotReusable)

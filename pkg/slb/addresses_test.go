@@ -13,7 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// bindEIP binds a new elastic address to the CLB, as its user would.
+// bindEIP binds a new elastic address to the CLB, as its owner would.
 func (w *world) bindEIP(id string) string {
 	w.t.Helper()
 	var eip struct{ AllocationId, EipAddress string }
@@ -93,7 +93,7 @@ func TestNoElasticAddress(t *testing.T) {
 			w.put(svc)
 			wait, err := w.Reconcile(t.Context(), w.get("web"))
 			if err != nil || wait > eipWait {
-				t.Errorf("Reconcile = %s, %v; want another look within %s", wait, err, eipWait)
+				t.Errorf("Reconcile = %s, %v; want another read within %s", wait, err, eipWait)
 			}
 			if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+problem.ReasonFailedSetEIPAddress) }) {
 				t.Errorf("events = %q, want %s", events, problem.ReasonFailedSetEIPAddress)
@@ -104,7 +104,7 @@ func TestNoElasticAddress(t *testing.T) {
 			w.calls()
 			w.mustPass("web")
 			if calls, events := w.calls(), w.newEvents(); len(calls)+len(events) != 0 {
-				t.Errorf("the next pass calls %v and tells %q", calls, events)
+				t.Errorf("the next pass calls %v and emits %q", calls, events)
 			}
 		})
 	}

@@ -132,7 +132,7 @@ func TestCLBAnnotations(t *testing.T) {
 		t.Run(string(test.suffix), func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, testService("web", 80))
-			w.drift("web") // the answer to a creation does not tell the zones
+			w.drift("web") // the answer to a creation does not contain the zones
 			w.change("web", func(svc *corev1.Service) { annotate(svc, test.suffix, test.value) })
 			w.mustPass("web")
 			if writes := writesOf(w.calls()); !slices.Equal(writes, test.writes) {

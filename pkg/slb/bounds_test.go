@@ -53,7 +53,7 @@ func TestLongValues(t *testing.T) { //nolint:paralleltest // counts what the who
 	}
 }
 
-// TestConditionIsBounded: neither the condition nor an event of a Service grows with what its user writes.
+// TestConditionIsBounded: neither the condition nor an event of a Service grows with what its author writes.
 func TestConditionIsBounded(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
 	w := newWorld(t)
 	threeNodes(w)

@@ -170,7 +170,7 @@ func TestHalfACreationIsTornDown(t *testing.T) {
 						w.change("web", deleteService)
 						w.converge("web")
 						after := w.state()
-						delete(after["mine"].Tags, mark.TagReused) // tells that Services were on it, and stays
+						delete(after["mine"].Tags, mark.TagReused) // says that Services were on it, and stays
 						if diff := cmp.Diff(before, after); diff != "" {
 							t.Errorf("state (-before +after), the creation said %v:\n%s", first, diff)
 						}

@@ -107,7 +107,7 @@ func TestDomainExtensionsCostNothingElsewhere(t *testing.T) {
 	}
 }
 
-// TestDomainExtensionsOfAnAdoptedCLB: those that the vendor's controller made are taken over without a write; one that
+// TestDomainExtensionsOfAnAdoptedCLB: those that the official CCM made are taken over without a write; one that
 // leaves the annotation later goes.
 func TestDomainExtensionsOfAnAdoptedCLB(t *testing.T) {
 	t.Parallel()

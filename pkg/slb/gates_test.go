@@ -224,7 +224,7 @@ func (w *world) check(number int, step gateStep) {
 	}
 }
 
-// TestWaitingPodIsReadAgain: no event tells when the containers of a pod get ready.
+// TestWaitingPodIsReadAgain: no event shows when the containers of a pod get ready.
 func TestWaitingPodIsReadAgain(t *testing.T) {
 	t.Parallel()
 	w, _ := gateWorld(t)

@@ -35,7 +35,7 @@ func TestGolden(t *testing.T) {
 	for _, row := range documented() {
 		t.Run(string(row.Suffix), func(t *testing.T) {
 			t.Parallel()
-			golden.Fresh(t, filepath.Join(goldenDir, goldenName(row.Suffix)), tellStory(t, row))
+			golden.Fresh(t, filepath.Join(goldenDir, goldenName(row.Suffix)), writeStory(t, row))
 		})
 	}
 }
@@ -103,8 +103,8 @@ func goldenService() *corev1.Service {
 	return svc
 }
 
-// tellStory creates, changes and removes.
-func tellStory(t *testing.T, row annotation.Row) string {
+// writeStory creates, changes and removes.
+func writeStory(t *testing.T, row annotation.Row) string {
 	t.Helper()
 	g := newGoldenWorld(t)
 	var text strings.Builder

@@ -283,7 +283,7 @@ func TestProtocolChangeWaitsForItsCertificate(t *testing.T) {
 	}
 }
 
-// TestInvalidHostnameKeepsTheStatus: an address takes the place of the name only when its user asks for that.
+// TestInvalidHostnameKeepsTheStatus: an address takes the place of the name only when the author of the Service asks for that.
 func TestInvalidHostnameKeepsTheStatus(t *testing.T) {
 	t.Parallel()
 	svc := testService("web", 80)

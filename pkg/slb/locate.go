@@ -167,7 +167,7 @@ func (e *engine) named(ctx context.Context, id string) (*alicloud.LoadBalancer, 
 		return nil, err
 	}
 	if lb == nil {
-		return nil, errNotReusable(id, "does not exist; nothing is made in its place")
+		return nil, errNotReusable(id, "does not exist; the manager creates no replacement")
 	}
 	return lb, nil
 }

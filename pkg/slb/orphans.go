@@ -197,7 +197,7 @@ func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
 	c.found = append(c.found, orphan)
 }
 
-// preserved adds a CLB that stayed for its user, unless a Service uses it.
+// preserved adds a CLB that stayed because an annotation asked for that, unless a Service uses it.
 func (c *census) preserved(lb *alicloud.LoadBalancer) {
 	value, _ := lb.Tag(mark.TagPreserved)
 	clusterID, name, _ := strings.Cut(value, "/")

@@ -123,7 +123,7 @@ func TestOrphans(t *testing.T) {
 			w.officialCLB(testService("theirs", 80), "c9")
 			w.makeCLB(alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
 		}, nil},
-		{"what the vendor's controller made for this cluster", func(w *world) { w.officialCLB(testService("ours", 80), testCluster) },
+		{"what the official CCM made for this cluster", func(w *world) { w.officialCLB(testService("ours", 80), testCluster) },
 			[]string{"load balancer lb (a0f5e8a1cours): the Service with the tag a0f5e8a1cours does not exist"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

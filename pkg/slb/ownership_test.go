@@ -13,7 +13,7 @@ import (
 
 func withType(svc *corev1.Service) { annotate(svc, annotation.Type, "nlb") }
 
-// TestTypeWithoutGate: the annotation is not read, and its user hears that.
+// TestTypeWithoutGate: the annotation is not read, and an event says so.
 func TestTypeWithoutGate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -102,7 +102,7 @@ func TestPausedService(t *testing.T) {
 	}
 }
 
-// TestPauseShowsWhatElseIsWrong: the condition of a paused Service does not hide that its user has to change something.
+// TestPauseShowsWhatElseIsWrong: the condition of a paused Service does not hide that its author has to change something.
 func TestPauseShowsWhatElseIsWrong(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))

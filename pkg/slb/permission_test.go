@@ -18,7 +18,7 @@ func (w *world) permit(actions []string) {
 	}
 }
 
-// onlyLogged is the action without which everything works, but for a warning that nobody gets; the log tells that.
+// onlyLogged is the action without which everything works, but for a warning that nobody gets; the log says that.
 const onlyLogged = "DescribeServerCertificates"
 
 // TestEveryPermissionMayBeMissing does each operation under the published policy, and again for every action that it takes,

@@ -137,7 +137,7 @@ func (h *story) fresh(reused bool) map[string]cloudLB {
 	return fresh.state()
 }
 
-// sortedBackends makes lists of backend servers comparable: their order tells in which order they came.
+// sortedBackends makes lists of backend servers comparable: their order is the one in which they came.
 func sortedBackends(servers []string) map[string]int {
 	counts := map[string]int{}
 	for _, server := range servers {

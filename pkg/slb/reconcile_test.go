@@ -327,7 +327,7 @@ func TestLostCLBIsMadeAnew(t *testing.T) {
 	}
 	events := w.newEvents()
 	if len(events) != 1 || events[0][:len("Warning "+problem.ReasonLoadBalancerRecreated)] != "Warning "+problem.ReasonLoadBalancerRecreated {
-		t.Errorf("events = %q, want one that tells of the new address", events)
+		t.Errorf("events = %q, want one with the new address", events)
 	}
 }
 

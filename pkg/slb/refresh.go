@@ -208,7 +208,7 @@ func (e *engine) confirmGroups(ctx context.Context, clb *observed, found []model
 		}
 		missing = true
 	}
-	return e.confirm(&clb.groupsMissing, missing, "a vServer group of the Service is missing")
+	return e.confirm(&clb.groupsMissing, missing, "a vServer group of the Service was not found")
 }
 
 // keep notes that a part could not be read and that its last value stands. It returns the error where there is none, or where the CLB
@@ -254,7 +254,7 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 // confirmAccess is an error until an access control list that is missing has been missing for some seconds. A second list would let in the
 // same addresses, and be paid for by the quota of lists.
 func (e *engine) confirmAccess(clb *observed, missing bool) error {
-	return e.confirm(&clb.accessMissing, missing, "the access control list of the Service is missing")
+	return e.confirm(&clb.accessMissing, missing, "the access control list of the Service was not found")
 }
 
 // confirm is an error until what is missing has been missing for some seconds.
@@ -267,7 +267,7 @@ func (e *engine) confirm(since *time.Time, missing bool, what string) error {
 	if since.IsZero() {
 		*since = time.Now()
 	}
-	return &problem.WaitError{Reason: what + ", which one answer does not prove", For: e.missing.Over}
+	return &problem.WaitError{Reason: what + "; waiting for a second confirmation", For: e.missing.Over}
 }
 
 // refreshAccess reads the list of the source ranges where there may be one. missing is as in [observe.AccessList].

@@ -71,7 +71,7 @@ func (c clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool, 
 }
 
 // PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
-// deletes what carries our mark. A CLB that its user wants to keep only loses what binds it to us.
+// deletes what carries our mark. A CLB that the author of the Service wants to keep only loses what binds it to us.
 func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
 	actual := c.model()
 	params, _ := annotation.Parse(svc.Annotations)

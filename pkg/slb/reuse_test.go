@@ -16,7 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// makeCLB makes a CLB as its user would.
+// makeCLB makes a CLB as its owner would.
 func (w *world) makeCLB(tags ...alicloud.Tag) alicloud.LoadBalancer {
 	w.t.Helper()
 	lb, err := w.api.CreateLoadBalancer(w.t.Context(), alicloud.LoadBalancer{

@@ -122,7 +122,7 @@ func TestInstanceChargeTypeReverts(t *testing.T) {
 	svc := testService("web", 80)
 	annotate(svc, annotation.InstanceChargeType, "PayBySpec")
 	w := settled(t, svc)
-	w.drift("web") // the answer to a creation does not tell everything
+	w.drift("web") // the answer to a creation does not contain everything
 	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.InstanceChargeType)) })
 	w.mustPass("web")
 	if diff := cmp.Diff([]string{"ModifyLoadBalancerInstanceChargeType"}, writesOf(w.calls())); diff != "" {

@@ -109,7 +109,7 @@ func TestServiceThatLosesItsLastServablePort(t *testing.T) {
 	}
 	warnings := strings.Join(w.newEvents(), "\n")
 	if strings.Count(warnings, "Warning") != 1 || !strings.Contains(warnings, "the CLB keeps its address and has no listener") {
-		t.Errorf("events %q, want one warning that tells of the CLB", warnings)
+		t.Errorf("events %q, want one warning that names the CLB", warnings)
 	}
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = served.Spec.Ports })
 	w.converge("web")

@@ -179,7 +179,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 			time.Sleep(wait - time.Second)
 			w.mustPass("web")
 			if calls := w.calls(); len(calls) != 0 {
-				t.Errorf("calls %v before the look is due", calls)
+				t.Errorf("calls %v before the read is due", calls)
 			}
 			time.Sleep(time.Second)
 		}

@@ -7,7 +7,7 @@ const (
 	// firstRetry and maxRetry bound the wait after the cloud said that it is busy with somebody else's change.
 	firstRetry = 50 * time.Millisecond
 	maxRetry   = 5 * time.Second
-	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each try and each look at
+	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each try and each read of
 	// the tables before that is likely to be a wasted call.
 	likelySettle = time.Second
 	// limitPace is the time between two batches that the rate limit of 90 a minute enforces. There is little to gain below it.

@@ -78,7 +78,7 @@ func TestPaceOfReads(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var p batchPacer
 	p.accepted(now)
-	p.observed(now.Add(firstLook), true)
+	p.observed(now.Add(firstRead), true)
 	p.observed(now.Add(likelySettle), false)
 	now = now.Add(10 * time.Second)
 	p.delay(now)

@@ -64,8 +64,8 @@ type evidence struct {
 	gone func(instance string) bool
 	// stands reports whether a table had an entry for the route when it was last read.
 	stands func(route) bool
-	// held returns the entry of another type than Custom that has a destination, see [held].
-	held func(routeKey) (entry, bool)
+	// occupied returns the entry of another type than Custom that has a destination, see [occupied].
+	occupied func(routeKey) (entry, bool)
 }
 
 // route is a CIDR and the instance that it leads to, in whichever table.
@@ -95,7 +95,7 @@ func diff(d *desired, t *table, config Config, known evidence) *plan {
 func (p *plan) compare(t *table, config Config, known evidence, cidr netip.Prefix, want desiredRoute) state {
 	e, exists := t.entries[cidr]
 	if !exists {
-		if other, taken := known.held(routeKey{t.id, cidr}); taken {
+		if other, taken := known.occupied(routeKey{t.id, cidr}); taken {
 			p.conflicts[cidr] = other
 			return stateConflict
 		}

@@ -167,9 +167,9 @@ func TestDiff(t *testing.T) {
 			t.Parallel()
 			d := desiredOf(test.nodes, testConfig(), instanceOf, time.Now())
 			known := evidence{
-				held:   nothingHeld,
-				former: func(r route) bool { return slices.Contains(test.former, r) },
-				gone:   func(instance string) bool { return instance == test.gone },
+				occupied: nothingOccupied,
+				former:   func(r route) bool { return slices.Contains(test.former, r) },
+				gone:     func(instance string) bool { return instance == test.gone },
 			}
 			p := diff(d, newTable(testTable, test.entries, testConfig(), time.Now()), testConfig(), known)
 			var create, remove, unowned []string
@@ -225,7 +225,7 @@ func TestDiffConverges(t *testing.T) {
 			}
 		}
 		d := desiredOf(nodes, testConfig(), instanceOf, time.Now())
-		known := evidence{held: nothingHeld, former: func(route) bool { return false }, gone: func(string) bool { return false }}
+		known := evidence{occupied: nothingOccupied, former: func(route) bool { return false }, gone: func(string) bool { return false }}
 		table := newTable(testTable, entries, testConfig(), time.Now())
 		for range 3 {
 			p := diff(d, table, testConfig(), known)
@@ -274,4 +274,4 @@ func TestParseClusterCIDRs(t *testing.T) {
 	}
 }
 
-func nothingHeld(routeKey) (entry, bool) { return entry{}, false }
+func nothingOccupied(routeKey) (entry, bool) { return entry{}, false }

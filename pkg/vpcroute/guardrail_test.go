@@ -16,7 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// TestQuota: the table is full. One event tells it, the cloud is not flooded, and room that appears is used.
+// TestQuota: the table is full. One event says so, the cloud is not flooded, and room that appears is used.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -181,7 +181,7 @@ func (c *cluster) converge(within time.Duration) {
 			time.Sleep(firstBackoff)
 			continue
 		}
-		// Nothing is left to do before the next look for drift. How far that is says nothing: a read may wait for its minute.
+		// Nothing is left to do before the next read for drift. How far that is says nothing: a read may wait for its minute.
 		if (next.Equal(c.pass.drift) || time.Until(next) > c.opts.Config.Period*3/4) && (!c.stubborn || c.pass.retry.IsZero()) {
 			return
 		}

@@ -106,7 +106,7 @@ func TestDualStackCondition(t *testing.T) {
 	}
 }
 
-// TestVPCWithoutIPv6: the IPv4 routes work, one event for the cluster tells of the others, and nothing is asked for that
+// TestVPCWithoutIPv6: the IPv4 routes work, one event for the cluster reports the others, and nothing is asked for that
 // the cloud would refuse. A node with nothing but IPv6 has no network.
 func TestVPCWithoutIPv6(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ func (c Config) mark() string {
 	return markPrefix + "/" + c.ClusterID
 }
 
-// ownerOf tells who made the entry. One that leads to no single instance is somebody else's.
+// ownerOf returns who made the entry. One that leads to no single instance is somebody else's.
 func ownerOf(config Config, e entry) owner {
 	switch {
 	case e.hop == "":

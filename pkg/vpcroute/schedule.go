@@ -16,8 +16,8 @@ const (
 	confirmPage = 5 * time.Second
 	// pageEntries is how many entries a page has.
 	pageEntries = 500
-	// firstLook is the wait before a read that hopes for a fast cloud.
-	firstLook = 50 * time.Millisecond
+	// firstRead is the wait before a read that hopes for a fast cloud.
+	firstRead = 50 * time.Millisecond
 	// againConfirm and maxConfirm bound the wait between further reads.
 	againConfirm = 200 * time.Millisecond
 	maxConfirm   = 5 * time.Second
@@ -147,9 +147,9 @@ func confirmAfter(reads int, settle time.Duration) time.Duration {
 	}
 	switch reads {
 	case 0:
-		return firstLook
+		return firstRead
 	case 1:
-		return likelySettle - firstLook
+		return likelySettle - firstRead
 	default:
 		return min(maxConfirm, againConfirm<<min(reads-2, 5))
 	}

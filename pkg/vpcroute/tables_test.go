@@ -90,7 +90,7 @@ func TestMinimalPermissions(t *testing.T) {
 	})
 }
 
-// TestQuotaWarning: from 80 % of the quota on, one event tells it before anything fails.
+// TestQuotaWarning: from 80 % of the quota on, one event says so before anything fails.
 func TestQuotaWarning(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ type Writer struct {
 	vanished map[string]bool
 	choice   tableChoice
 	former   map[route]struct{} // routes of nodes since the start, while there is an entry for them
-	held     held
+	occupied occupied
 	absences absences
 	proofs   proofs
 	removals *removals
@@ -78,7 +78,7 @@ func NewWriter(opts Options) *Writer {
 	opts.Nodes.Informer()
 	return &Writer{
 		opts: opts.withDefaults(), network: newNetwork(opts), slot: make(chan struct{}, 1), tables: map[string]*table{},
-		failed: map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, held: held{}, absences: absences{}, proofs: proofs{},
+		failed: map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, occupied: occupied{}, absences: absences{}, proofs: proofs{},
 		removals: newRemovals(time.Now()),
 	}
 }
@@ -138,10 +138,10 @@ func (w *Writer) evidence(now time.Time) evidence {
 			defer w.mu.Unlock()
 			return w.hasEntry(r)
 		},
-		held: func(key routeKey) (entry, bool) {
+		occupied: func(key routeKey) (entry, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return w.held.at(key, w.opts.Config.Period, now)
+			return w.occupied.at(key, w.opts.Config.Period, now)
 		},
 	}
 }
@@ -303,7 +303,7 @@ func (w *Writer) take(ctx context.Context) error {
 	}
 }
 
-// release gives the slot back. Changes that arrived after the last look at the queue have a caller that waits for the
+// release gives the slot back. Changes that arrived after the last read of the queue have a caller that waits for the
 // slot, so they are not lost.
 func (w *Writer) release() { <-w.slot }
 

@@ -61,7 +61,7 @@ func TestChartsBroadcastJob(t *testing.T) {
 		"idc-1": "skipped", "broken": "failed",
 	})
 	if !strings.Contains(stdout, "503") {
-		t.Errorf("status does not tell why a node failed:\n%s", stdout)
+		t.Errorf("status does not say why a node failed:\n%s", stdout)
 	}
 	if pods := w.podsOn("virtual"); len(pods) > 0 {
 		t.Errorf("virtual-kubelet's node has a pod: %s", pods[0].Name)

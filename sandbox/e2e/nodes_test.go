@@ -57,7 +57,7 @@ func TestNodes(t *testing.T) {
 
 	w.startManager(quick...)
 	w.nodesAreInitialised(names(1, malformed-1))
-	w.wrongIDsAreTold(malformed, unknown)
+	w.wrongIDsAreReported(malformed, unknown)
 	w.stoppedInstanceIsTainted(1)
 	w.deletionsAreCapped(20)
 }
@@ -113,9 +113,9 @@ func uninitialised(node *corev1.Node, m machine) string {
 	return ""
 }
 
-// wrongIDsAreTold switches the machines of two nodes with wrong provider IDs off, so that the manager must judge them, and expects an
+// wrongIDsAreReported switches the machines of two nodes with wrong provider IDs off, so that the manager must judge them, and expects an
 // event on each and no deletion.
-func (w *world) wrongIDsAreTold(malformed, unknown int) {
+func (w *world) wrongIDsAreReported(malformed, unknown int) {
 	w.Helper()
 	w.power("Stopped", malformed, unknown)
 	w.until("the wrong IDs have their events", 3*eventDeadline, func(ctx context.Context) string {
@@ -191,7 +191,7 @@ func (w *world) power(status string, instances ...int) {
 func (w *world) missing(ctx context.Context, nodes []string) string {
 	have := w.nodes(ctx)
 	if have == nil {
-		return "" // the look failed
+		return "" // the read failed
 	}
 	for _, name := range nodes {
 		if have[name] == nil {

@@ -143,7 +143,7 @@ func (w *world) faultHits() int {
 	return hits
 }
 
-// nodes lists the Nodes by name. A failed look shows none; whoever waits looks again.
+// nodes lists the Nodes by name. A failed read shows none; whoever waits reads again.
 func (w *world) nodes(ctx context.Context) map[string]*corev1.Node {
 	list, err := w.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

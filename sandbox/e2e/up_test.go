@@ -161,7 +161,7 @@ func clientOf(t *testing.T, dir string) kubernetes.Interface {
 	return client
 }
 
-// ready says of each node whether it is ready. A failed look shows no nodes; whoever waits looks again.
+// ready says of each node whether it is ready. A failed read shows no nodes; whoever waits reads again.
 func ready(ctx context.Context, client kubernetes.Interface) map[string]bool {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -97,7 +97,7 @@ func Scenarios() []Scenario {
 func (o Options) skips(s Scenario) string {
 	switch {
 	case s.Emulator && o.Admin == nil:
-		return "only an emulator can be made to do this"
+		return "only the emulator does this on request"
 	case s.Fixture && o.Environment.Disabled.ID == "":
 		return "needs access keys or networks that an account should not have for a test"
 	case len(o.Products) > 0 && !slices.Contains(o.Products, s.Product):

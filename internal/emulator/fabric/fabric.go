@@ -53,7 +53,7 @@ type Fabric struct {
 	// wait for that one.
 	mu        sync.Mutex
 	frontends map[cloud.ListenerID]*frontend // guarded by mu; changed only under syncing
-	// verdict tells follow that a backend server became healthy or failed.
+	// verdict informs follow that a backend server became healthy or failed.
 	verdict chan struct{}
 
 	// turn is which address of a name is tried first.

@@ -21,7 +21,7 @@ const (
 	insertedCookie = "SERVERID"
 )
 
-// mark is how a cookie names a backend server, without telling its address.
+// mark is how a cookie names a backend server, without showing its address.
 func (m backend) mark() string {
 	sum := sha256.Sum256([]byte(m.id.String()))
 	return hex.EncodeToString(sum[:16])

@@ -69,7 +69,7 @@ type Check string
 const (
 	// Calls of the API show it.
 	Calls Check = ""
-	// Provoked refusals come when the cloud is busy, locked or throttled. An emulator can be made to answer them; nobody can make the cloud.
+	// Provoked refusals come when the cloud is busy, locked or throttled. The emulator answers them on request, the cloud does not.
 	Provoked Check = "provoked"
 	// Account facts need something that a test must not have or do: a second access key, a second VPC, or a used-up quota.
 	Account Check = "account"

@@ -36,7 +36,7 @@ func slbRefusals() []Fact {
 	errors := on(pageCLBErrors)
 	return []Fact{
 		refuse(p, "InvalidLoadBalancerId.NotFound", 404, errors, "the load balancer does not exist"),
-		refuse(p, "InvalidParameter", 404, errors, "the vServer group does not exist; the status tells it from other invalid parameters", named("slb.group-not-found"), as("ResourceNotFound.VServerGroup")),
+		refuse(p, "InvalidParameter", 404, errors, "the vServer group does not exist; the status differs from that of other invalid parameters", named("slb.group-not-found"), as("ResourceNotFound.VServerGroup")),
 		refuse(p, "ResourceNotFound.VServerGroup", 400, on(pageCLBListener), "the vServer group of a new TCP listener does not exist", by("CreateLoadBalancerTCPListener")),
 		refuse(p, "ListenerNotFound", 404, errors, "the listener does not exist"),
 		refuse(p, "CheckedListenerNotFound", 404, errors, "the listener does not exist", provoked),

@@ -14,7 +14,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// followPeriod is how often the caches are looked at. It is short for a reader and long against the look, which for a
+// followPeriod is how often the caches are read. It is short for a person and long against the read, which for a
 // thousand nodes takes about a millisecond.
 const followPeriod = 300 * time.Millisecond
 

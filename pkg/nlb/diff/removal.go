@@ -94,7 +94,7 @@ func Leaving(actual *model.Model, owner mark.Owner, removeTags []string) model.P
 	return d.plan
 }
 
-// Preserving returns the plan that leaves a load balancer of ours to its user, with its listeners and groups. preserved is the value of
+// Preserving returns the plan that leaves a load balancer of ours to the author of the Service, with its listeners and groups. preserved is the value of
 // [mark.TagPreserved].
 func Preserving(actual *model.Model, preserved string) model.Plan {
 	d := &differ{actual: actual}

@@ -69,7 +69,7 @@ func (p Params) Refusing(suffixes ...Suffix) Params {
 	return refusing
 }
 
-// Refused reports whether the annotation is present and was not accepted, so that nobody knows what its user wants.
+// Refused reports whether the annotation is present and was not accepted, so that nobody knows what the author of the Service wants.
 func (p Params) Refused(suffix Suffix) bool { return p.refused[suffix] }
 
 // Refuses reports whether an annotation that was not accepted stops the scope.

@@ -160,7 +160,7 @@ func FuzzParseParams(f *testing.F) {
 }
 
 // TestManyUnknownKeysCostLittle: of thousands of unknown keys, some are compared with the known ones and reported, so that reading a Service
-// costs about the same whatever its user writes. Each comparison allocates.
+// costs about the same whatever the author of the Service writes. Each comparison allocates.
 func TestManyUnknownKeysCostLittle(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
 	annotations := map[string]string{}
 	for i := range 3334 {

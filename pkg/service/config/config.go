@@ -10,7 +10,7 @@ import (
 
 // Config is what the cloud config file and the flags say about CLBs.
 type Config struct {
-	// ClusterID ends the names and is a tag of everything that is made. Required. An adopted CLB keeps the one it has.
+	// ClusterID ends the names and is a tag of everything that is created. Required. An adopted CLB keeps the one it has.
 	ClusterID string
 	// VPCID is the VPC of the nodes. Required for CLBs of address type intranet.
 	VPCID string

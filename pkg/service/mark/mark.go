@@ -18,7 +18,7 @@ const (
 	TagOwner = "kubernetes.do.not.delete"
 	// TagCluster holds the cluster id.
 	TagCluster = "ack.aliyun.com"
-	// TagReused is set to "true" on a CLB that its user made and a Service names by id. It is never removed.
+	// TagReused is set to "true" on a CLB that its owner made and a Service names by id. It is never removed.
 	TagReused = "kubernetes.reused.by.user"
 
 	// TagAllow is set by the owner of the account, on a load balancer that Services may use: see pkg/service/policy. This program never writes it.

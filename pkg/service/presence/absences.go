@@ -108,7 +108,7 @@ func (m *Absences) Decide(ctx context.Context, known Presence, a Absence) (Prese
 func (m *Absences) Unproven(id string) error { return m.unproven(id, m.Over) }
 
 func (m *Absences) unproven(id string, left time.Duration) error {
-	return &problem.WaitError{Reason: fmt.Sprintf("%s %s is missing, which one answer does not prove", m.control.product, cmp.Or(id, "of the Service")), For: left}
+	return &problem.WaitError{Reason: fmt.Sprintf("%s %s not found; waiting for a second confirmation", m.control.product, cmp.Or(id, "of the Service")), For: left}
 }
 
 // Found notes that the load balancer of a Service exists.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Problem is something about a Service that its user should know. It keeps nothing else from being done.
+// Problem is something about a Service that the author of the Service should know. It keeps nothing else from being done.
 type Problem struct {
 	// Reason is the reason of the event, one of the constants of this package.
 	Reason  string

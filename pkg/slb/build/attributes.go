@@ -27,7 +27,7 @@ func (b *builder) managedAttributes(protocol string) alicloud.Attributes {
 	return attributes
 }
 
-// creationAttributes are what a new listener gets where nothing is asked for; its user may change them afterwards.
+// creationAttributes are what a new listener gets where nothing is asked for; the owner of the CLB may change them afterwards.
 func (b *builder) creationAttributes(protocol string) alicloud.Attributes {
 	attributes := alicloud.Attributes{}
 	for _, row := range annotation.ListenerTable() {

@@ -145,7 +145,7 @@ func (b *builder) internet(lb *alicloud.LoadBalancer) {
 	}
 }
 
-// usualBandwidth is the bandwidth where no annotation gives one: what the CLB has if it pays by bandwidth, because its user may have
+// usualBandwidth is the bandwidth where no annotation gives one: what the CLB has if it pays by bandwidth, because its owner may have
 // raised it by hand, and the default where that is only switched on.
 func (b *builder) usualBandwidth() int {
 	if b.observed.LoadBalancer.InternetChargeType == model.PayByBandwidth {

@@ -10,7 +10,7 @@ import (
 )
 
 // updateOnly reports whether an annotation that is not accepted decides on the listener. One that is there keeps what it has; with a
-// default in the place of what its user wants, a new one could serve without its certificate or its access control.
+// default in the place of what the author of the Service wants, a new one could serve without its certificate or its access control.
 func (b *builder) updateOnly(port int32, protocol string) bool {
 	if protocol == alicloud.ProtocolHTTPS && !b.in.Params.Has(annotation.CertID) {
 		if !b.in.Params.Refused(annotation.CertID) {

@@ -59,7 +59,7 @@ func TestGuideline(t *testing.T) {
 		if err != nil || len(pods) != 1 {
 			t.Fatalf("%d pods, %v", len(pods), err)
 		}
-		toldOnce(t, pods[0].Name, "Pod CIDRs are assigned by the kube-controller-manager", "All controllers use the identity of this process",
+		loggedOnce(t, pods[0].Name, "Pod CIDRs are assigned by the kube-controller-manager", "All controllers use the identity of this process",
 			"Backends of load balancers are read from Endpoints")
 		if restarts := pods[0].Status.ContainerStatuses[0].RestartCount; restarts > 0 {
 			t.Errorf("it was restarted %d times", restarts)

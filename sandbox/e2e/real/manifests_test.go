@@ -51,7 +51,7 @@ func TestManifestsOfUsers(t *testing.T) {
 	})
 	t.Run("what today's Kubernetes does differently is logged once", func(t *testing.T) { warningsOfLeader(t) })
 	t.Run("the liveness probe over plain HTTP passes", func(t *testing.T) {
-		// It begins after 15 s. The kubelet tells of every failure with an event.
+		// It begins after 15 s. The kubelet reports every failure with an event.
 		until(t, "the probe has run", func(ctx context.Context) string {
 			pods, err := podsOf(ctx, metav1.NamespaceSystem, "app=cloud-controller-manager")
 			if err != nil || len(pods) != nodeCount {
@@ -88,7 +88,7 @@ func warningsOfLeader(t *testing.T) {
 	}
 	for _, pod := range pods {
 		if pod.Spec.NodeName == leader {
-			toldOnce(t, pod.Name, "the lock type of --leader-elect-resource-lock no longer exists",
+			loggedOnce(t, pod.Name, "the lock type of --leader-elect-resource-lock no longer exists",
 				"All controllers use the identity of this process", "Backends of load balancers are read from Endpoints")
 			return
 		}
@@ -96,8 +96,8 @@ func warningsOfLeader(t *testing.T) {
 	t.Fatalf("no pod of the manager runs on the leader's node %s", leader)
 }
 
-// toldOnce looks for texts in the log of a manager's pod: each must be there exactly once.
-func toldOnce(t *testing.T, pod string, texts ...string) {
+// loggedOnce looks for texts in the log of a manager's pod: each must be there exactly once.
+func loggedOnce(t *testing.T, pod string, texts ...string) {
 	t.Helper()
 	log := kubectl(t, "", "-n", "kube-system", "logs", pod)
 	for _, want := range texts {

@@ -10,32 +10,32 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// held are destinations that an entry of another type than Custom has: one that the cloud has made itself, or has learned from a CEN
+// occupied are destinations that an entry of another type than Custom has: one that the cloud has made itself, or has learned from a CEN
 // or a border router. The lists of a table leave them out, because there may be many of them. They are looked up when a wanted
 // destination turns out to be taken, and count until a period has passed.
-type held map[routeKey]heldEntry
+type occupied map[routeKey]occupant
 
-type heldEntry struct {
+type occupant struct {
 	entry
 	read time.Time
 }
 
-// note takes in what a look-up of the table has shown.
-func (h held) note(table string, entries []alicloud.RouteEntry, now time.Time) {
+// note takes in what a read of the table has shown.
+func (o occupied) note(table string, entries []alicloud.RouteEntry, now time.Time) {
 	for i := range entries {
 		cidr, err := netip.ParsePrefix(entries[i].CIDR)
 		if err != nil || entries[i].Type == alicloud.RouteTypeCustom {
 			continue
 		}
-		h[routeKey{table, cidr.Masked()}] = heldEntry{entry{RouteEntry: entries[i], cidr: cidr.Masked()}, now}
+		o[routeKey{table, cidr.Masked()}] = occupant{entry{RouteEntry: entries[i], cidr: cidr.Masked()}, now}
 	}
 }
 
 // at returns the entry that has the destination.
-func (h held) at(key routeKey, period time.Duration, now time.Time) (entry, bool) {
-	found, ok := h[key]
+func (o occupied) at(key routeKey, period time.Duration, now time.Time) (entry, bool) {
+	found, ok := o[key]
 	if ok && now.Sub(found.read) >= period {
-		delete(h, key) // the next attempt shows whether it is still there
+		delete(o, key) // the next attempt shows whether it is still there
 		return entry{}, false
 	}
 	return found.entry, ok
@@ -50,5 +50,5 @@ func (w *Writer) lookUp(ctx context.Context, table string, cidrs []string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held.note(table, entries, time.Now())
+	w.occupied.note(table, entries, time.Now())
 }
