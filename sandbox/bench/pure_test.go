@@ -62,8 +62,8 @@ func TestReplayedCallsAreAnotherServices(t *testing.T) {
 		return s
 	}
 	recorded := []emulator.Call{
-		{Action: "CreateVServerGroup", Kind: "write", Code: "Throttling.User"},
-		{Action: "CreateVServerGroup", Kind: "write", Parameters: api.Params{
+		{Product: productCLB, Action: "CreateVServerGroup", Kind: "write", Code: "Throttling.User"},
+		{Product: productCLB, Action: "CreateVServerGroup", Kind: "write", Parameters: api.Params{
 			"LoadBalancerId": "lb-old", "VServerGroupName": "k8s/30001/template/default/id", "Tag": "a11111111222233334444555555555555"[:32],
 			"ClientToken": "token", "Signature": "x", "BackendServers": `[{"Port":30001}]`,
 		}},
@@ -79,7 +79,7 @@ func TestReplayedCallsAreAnotherServices(t *testing.T) {
 	}
 	before := maps.Clone(old.calls[0])
 	want := api.Params{
-		"Action": "CreateVServerGroup", "LoadBalancerId": "lb-new", "VServerGroupName": "k8s/30777/many-7/default/id",
+		"Action": "CreateVServerGroup", "Version": "2014-05-15", "LoadBalancerId": "lb-new", "VServerGroupName": "k8s/30777/many-7/default/id",
 		"Tag": "aaaaaaaaabbbbccccddddeeeeeeeeeee", "BackendServers": `[{"Port":30777}]`,
 	}
 	if diff := cmp.Diff(want, renamed(old.calls[0], names)); diff != "" {
