@@ -116,8 +116,9 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
-// podsNeedRoutes takes the manager away, removes the route entries behind its back, and lets it come back.
-func podsNeedRoutes(t *testing.T) {
+// podsByNode returns a pod with an address for each machine. Those of an earlier test may still terminate.
+func podsByNode(t *testing.T) map[string]corev1.Pod {
+	t.Helper()
 	byNode := map[string]corev1.Pod{}
 	until(t, "a pod runs on each machine", func(ctx context.Context) string {
 		clear(byNode)
@@ -132,6 +133,12 @@ func podsNeedRoutes(t *testing.T) {
 		}
 		return ""
 	})
+	return byNode
+}
+
+// podsNeedRoutes takes the manager away, removes the route entries behind its back, and lets it come back.
+func podsNeedRoutes(t *testing.T) {
+	byNode := podsByNode(t)
 	from, to := inPod(t, byNode[nodeName(1)]), byNode[nodeName(2)].Status.PodIP
 	url := "http://" + to + ":8080"
 	if r := answers(t, from, url); r.Name != byNode[nodeName(2)].Name {

@@ -135,14 +135,7 @@ func newStory(t *testing.T) *story {
 	kubectl(t, "", "rollout", "status", "deployment/net", "--timeout=90s")
 	s.service = vipOf(t, "kept")
 	answers(t, at(t, internetClient), "http://"+s.service)
-	byNode := map[string]corev1.Pod{}
-	list, err := podsOf(t.Context(), metav1.NamespaceDefault, "app=net")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pod := range list {
-		byNode[pod.Spec.NodeName] = pod
-	}
+	byNode := podsByNode(t)
 	for _, way := range [][2]int{{1, 2}, {2, 1}} {
 		from, to := inPod(t, byNode[nodeName(way[0])]), "http://"+byNode[nodeName(way[1])].Status.PodIP+":8080"
 		answers(t, from, to)
@@ -218,25 +211,26 @@ func (s *story) configCutOff(t *testing.T) {
 	}
 }
 
-// strangersKey puts the key of another account into the cloud-config, in which nothing of the cluster exists, and has the Service compared
-// with that account.
+// strangersKey puts the key of another account into the cloud-config, in which nothing of the cluster exists. The manager tries it, and goes
+// on with its own.
 func (s *story) strangersKey(t *testing.T) {
 	const key = "stranger"
 	stranger := clouds.Serve(t, clouds.Stranger(key, "secret"), "i-stranger1")
 	s.gateway.LeadKey(t, key, stranger)
 	s.configure(t, key, "secret", systemTable)
-	asked := func(action string) {
-		until(t, "the other account is asked to "+action, func(ctx context.Context) string {
-			if text, err := request(ctx, http.MethodGet, stranger+"/_emulator/calls", ""); err != nil || !strings.Contains(text, action) {
-				return fmt.Sprintf("it is not (%v)", err)
-			}
-			return ""
-		})
+	asked := func(ctx context.Context, action string) string {
+		if text, err := request(ctx, http.MethodGet, stranger+"/_emulator/calls", ""); err != nil || !strings.Contains(text, action) {
+			return fmt.Sprintf("it is not (%v)", err)
+		}
+		return ""
 	}
-	asked("Describe")
+	until(t, "the key is tried", func(ctx context.Context) string { return asked(ctx, "Describe") })
 	kubectl(t, "", "annotate", "service", "kept", annotations+"scheduler=wlc")
-	asked("DescribeLoadBalancers")
+	s.asks(t, 2)
 	goOn(2 * spell)
+	if asked(t.Context(), "DescribeLoadBalancers") == "" {
+		t.Error("the Service is compared with the other account")
+	}
 	if got := vipOf(t, "kept"); got != s.service {
 		t.Errorf("the Service has the address %s instead of %s", got, s.service)
 	}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -152,17 +150,14 @@ const startGrace = time.Minute
 // anew, which then have seen nothing of what they find in the route table.
 func bothRouted(t *testing.T, second secondCluster) bothRoutes {
 	t.Helper()
-	list, err := podsOf(t.Context(), metav1.NamespaceDefault, "app=net")
-	if err != nil || len(list) != nodeCount {
-		t.Fatalf("%d pods, %v", len(list), err)
-	}
-	from, both := inPod(t, list[0]), bothRoutes{watch: newWatch(t)}
+	pods := podsByNode(t)
+	from, both := inPod(t, pods[nodeName(1)]), bothRoutes{watch: newWatch(t)}
 	second.kubectl(t, "", "rollout", "status", "deployment/net", "--timeout=90s") // without it, its pod may have no address yet
 	addresses := strings.Fields(second.kubectl(t, "", "get", "pods", "-l", "app=net", "-o", "jsonpath={.items[*].status.podIP}"))
 	if len(addresses) != 1 {
 		t.Fatalf("the second cluster's pods have the addresses %v, want one", addresses)
 	}
-	for _, ip := range append(addresses, list[1].Status.PodIP) {
+	for _, ip := range append(addresses, pods[nodeName(2)].Status.PodIP) {
 		answers(t, from, "http://"+ip+":8080")
 		both.requests = append(both.requests, from.stream(t, "http://"+ip+":8080"))
 	}
