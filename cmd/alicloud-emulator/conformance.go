@@ -106,7 +106,7 @@ func runConformance(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if f.real && !f.clean {
-		if err := f.plan(ctx, out); err != nil || !f.yes {
+		if err = f.plan(ctx, out); err != nil || !f.yes {
 			return err
 		}
 	}

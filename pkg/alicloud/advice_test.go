@@ -25,13 +25,13 @@ func TestRefusalNamesThePermission(t *testing.T) {
 			t.Errorf("error %v, want one that says to grant %s", err, action)
 			continue
 		}
-		text := err.Error()
+		_, text, _ := strings.Cut(err.Error(), "{")
 		var policy struct {
 			Version   string
 			Statement []struct{ Effect, Action, Resource string }
 		}
-		if err := json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &policy); err != nil {
-			t.Fatalf("%v in %s", err, text)
+		if err := json.Unmarshal([]byte("{"+text), &policy); err != nil {
+			t.Fatalf("%v in {%s", err, text)
 		}
 		if len(policy.Statement) != 1 || policy.Statement[0].Action != action || policy.Statement[0].Effect != "Allow" || policy.Version != "1" {
 			t.Errorf("policy %+v, want one that allows %s", policy, action)

@@ -106,25 +106,32 @@ func (w *WatchedCredentials) current(ctx context.Context, maxAge time.Duration) 
 func (w *WatchedCredentials) reread(ctx context.Context) {
 	keys, err := w.read()
 	w.readAt, w.problem = time.Now(), err
-	logger := klog.FromContext(ctx)
+	changed := !w.good || !keys.same(w.keys)
 	switch {
-	case err != nil && !w.good: // the caller gets the error
-	case err != nil && err.Error() != w.reported:
-		w.reported = err.Error()
-		observeCredentials(w.source, err)
-		logger.Error(err, "Changed credentials cannot be used; the previous credentials stay in use", "source", w.source)
-		if w.onProblem != nil {
-			w.onProblem(w.badContent())
-		}
-	case err == nil && w.good && !keys.same(w.keys) && w.try != nil && keys.AccessKeyID != "":
+	case err != nil:
+		w.unusable(ctx, err)
+	case changed && w.good && w.try != nil && keys.AccessKeyID != "":
 		w.consider(ctx, keys)
-	case err == nil && (!w.good || !keys.same(w.keys)):
+	case changed:
 		w.adopt(ctx, keys)
-	case err == nil:
+	default:
 		if w.reported != "" {
-			logger.Info("Credentials can be read again", "source", w.source)
+			klog.FromContext(ctx).Info("Credentials can be read again", "source", w.source)
 		}
 		w.reported, w.next, w.tried = "", Credentials{}, false
+	}
+}
+
+// unusable reports content that gives no keys, while earlier ones stay in use. Without those, the caller gets the error.
+func (w *WatchedCredentials) unusable(ctx context.Context, err error) {
+	if !w.good || err.Error() == w.reported {
+		return
+	}
+	w.reported = err.Error()
+	observeCredentials(w.source, err)
+	klog.FromContext(ctx).Error(err, "Changed credentials cannot be used; the previous credentials stay in use", "source", w.source)
+	if w.onProblem != nil {
+		w.onProblem(w.badContent())
 	}
 }
 

@@ -64,14 +64,11 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if !n.Reused() || in.Params.OverridesListeners() {
 		input.Params = in.Params.Revert(in.Applied.Annotations)
 	}
-	removed := notIn(in.Applied.TagKeys, record.TagKeys)
-	if n.Reused() && len(removed) > 0 {
-		var err error
-		if removed, err = n.removableTags(in.Service, n.ID(), removed); err != nil {
-			return goal, err
-		}
+	var err error
+	if input.RemoveTags, err = n.tagsToRemove(in, record); err != nil {
+		return goal, err
 	}
-	input.RemoveTags, input.LeaveGroups = removed, notIn(in.Applied.SecurityGroups, record.SecurityGroups)
+	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input.RemoveCertificates = notIn(in.Applied.Certificates, record.Certificates)
 	desired, problems := build.Build(input)
 	tagProblems, err := n.keepOwnersTags(desired, &record, in.Applied)
@@ -79,7 +76,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		return goal, err
 	}
 	problems = append(problems, tagProblems...)
-	if n.ID() != "" && n.ID() == in.Reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil {
+	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
 	steps := diff.Diff(desired, n.model(), mark.OwnerOf(in.Service, n.clusterID()))
@@ -88,6 +85,21 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	n.ports = in.Service.Spec.Ports
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
+}
+
+// tagsToRemove returns the tags that were applied and are no longer asked for; on an existing load balancer, only those that are ours.
+func (n nlb) tagsToRemove(in service.Inputs, record service.Record) ([]string, error) {
+	removed := notIn(in.Applied.TagKeys, record.TagKeys)
+	if !n.Reused() || len(removed) == 0 {
+		return removed, nil
+	}
+	return n.removableTags(in.Service, n.ID(), removed)
+}
+
+// restored reports whether the load balancer is back after a deletion that was withdrawn, so that what the deletion switched off is to be
+// switched on again.
+func (n nlb) restored(in service.Inputs, desired *model.Model) bool {
+	return n.ID() != "" && n.ID() == in.Reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil
 }
 
 // keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing load balancer.

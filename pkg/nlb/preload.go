@@ -25,12 +25,7 @@ type preload struct {
 
 // Preload implements service.Engine. It reads the NLBs and the server groups in pages, and the listeners twenty NLBs at a time.
 func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error {
-	wanted := map[string]bool{}
-	for _, svc := range services {
-		if params, _ := e.Params(svc); !params.Has(annotation.LoadBalancerID) {
-			wanted[mark.DefaultName(svc.UID)] = true
-		}
-	}
+	wanted := e.owners(services)
 	all, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: e.config.ClusterID}})
 	if err != nil {
 		return fmt.Errorf("read all NLBs of the cluster: %w", err)
@@ -69,6 +64,17 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	}
 	e.preloads.Add(found, at)
 	return nil
+}
+
+// owners returns how the tags of Services with load balancers of their own name them.
+func (e *engine) owners(services []*corev1.Service) map[string]bool {
+	owners := map[string]bool{}
+	for _, svc := range services {
+		if params, _ := e.Params(svc); !params.Has(annotation.LoadBalancerID) {
+			owners[mark.DefaultName(svc.UID)] = true
+		}
+	}
+	return owners
 }
 
 // preloadListeners returns the listeners of many load balancers, by the id of the load balancer. Those that are being deleted count

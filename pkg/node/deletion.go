@@ -55,23 +55,8 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 		i.reportNotShown(node, id)
 	}
 	count, over := i.guard.missing(node.UID, answer.asked, seen)
-	switch {
-	case seen.IsZero() && nodes.Uninitialized(node):
-		i.keep(ctx, node, id, keptUnseen, "it was never seen and the node is not initialised; "+checkPermission)
-		return false, nil
-	case !i.guard.enough(count, over, !seen.IsZero()):
-		reason := keptUnconfirmed
-		if seen.IsZero() {
-			reason = keptUnseen
-		}
-		i.keep(ctx, node, id, reason, "further answers must confirm it")
-		return false, nil
-	case i.asRead(node) == nil:
-		i.keep(ctx, node, id, keptChanged, "the Node has changed meanwhile")
-		return false, nil
-	}
-	if i.opts.Paused != nil && i.opts.Paused() {
-		i.keep(ctx, node, id, keptPaused, "Global.paused of the cloud-config is set")
+	if reason, why := i.reasonToKeep(node, !seen.IsZero(), count, over); reason != "" {
+		i.keep(ctx, node, id, reason, why)
 		return false, nil
 	}
 	switch i.guard.grant(node.UID, i.ours(), time.Now()) {
@@ -83,6 +68,24 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 	case notDue: // what is the matter was logged when it was tried
 	}
 	return false, nil
+}
+
+// reasonToKeep returns why a Node is kept although so many answers over a time lack its instance, which was seen before or not; "" for no
+// reason.
+func (i *Instances) reasonToKeep(node *corev1.Node, seen bool, count int, over time.Duration) (reason, why string) {
+	switch {
+	case !seen && nodes.Uninitialized(node):
+		return keptUnseen, "it was never seen and the node is not initialised; " + checkPermission
+	case !i.guard.enough(count, over, seen) && !seen:
+		return keptUnseen, "further answers must confirm it"
+	case !i.guard.enough(count, over, seen):
+		return keptUnconfirmed, "further answers must confirm it"
+	case i.asRead(node) == nil:
+		return keptChanged, "the Node has changed meanwhile"
+	case i.opts.Paused != nil && i.opts.Paused():
+		return keptPaused, "Global.paused of the cloud-config is set"
+	}
+	return "", ""
 }
 
 // allowDeletion confirms that the instance is gone by a call of its own and lets the Node be deleted as it is now.

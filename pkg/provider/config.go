@@ -216,13 +216,7 @@ func (f fileConfig) check() (Config, error) {
 	if config.ServiceWorkers < 0 {
 		problems.addf("Global.serviceMaxConcurrentReconciles: %d, accepted: 1 or more", config.ServiceWorkers)
 	}
-	switch g.ServiceBackendType {
-	case "", "ecs":
-	case "eni":
-		config.BackendENI = true
-	default:
-		problems.addf("Global.serviceBackendType: %q, accepted: \"ecs\" or \"eni\"", g.ServiceBackendType)
-	}
+	config.BackendENI = problems.backendENI(g.ServiceBackendType)
 	if err := config.Policy.Check(); err != nil {
 		for line := range strings.Lines(err.Error()) {
 			problems.addf("Global.%s", strings.TrimSpace(line))
@@ -243,6 +237,14 @@ func (p *problemList) err() error {
 		return nil
 	}
 	return errors.New(strings.Join(*p, "; "))
+}
+
+// backendENI reports whether pods are the backend servers of Services without the annotation backend-type.
+func (p *problemList) backendENI(kind string) bool {
+	if kind != "" && kind != "ecs" && kind != "eni" {
+		p.addf("Global.serviceBackendType: %q, accepted: \"ecs\" or \"eni\"", kind)
+	}
+	return kind == "eni"
 }
 
 // decodeKey never shows the value, whether it is good or bad.

@@ -47,7 +47,8 @@ func (c *Cloud) explainRegion(ctx context.Context, kube kubernetes.Interface, re
 // regionOfCluster returns the region that the provider IDs of the nodes name, else that of this machine, and which of them it is. It is
 // empty where neither is known, or the nodes are in several regions.
 func (c *Cloud) regionOfCluster(ctx context.Context, kube kubernetes.Interface) (region, from string) {
-	if region, several := regionOfNodes(ctx, kube); region != "" || several {
+	region, several := regionOfNodes(ctx, kube)
+	if region != "" || several {
 		return region, "the provider IDs of the nodes are"
 	}
 	region, err := c.metadata.RegionID(ctx)

@@ -109,17 +109,25 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 	wait, retryLater := waitTime(err)
 	retryLater = retryLater && err != nil
 	known.failure, known.replaced = r.emit(svc, known, done, err, retryLater)
-	switch {
-	case retryLater:
+	if retryLater {
 		return nil, api.NewRetryError(err.Error(), wait)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
-	case done.status == nil && problem.HasReason(done.problems, problem.ReasonPaused):
+	}
+	return shown(done)
+}
+
+// shown returns what the status shows, or why the stock controller has to try again.
+func shown(done ensured) (*corev1.LoadBalancerStatus, error) {
+	switch {
+	case done.status != nil:
+		return done.status, nil
+	case problem.HasReason(done.problems, problem.ReasonPaused):
 		return nil, api.NewRetryError("the Service is paused", conflictWait)
-	case done.status == nil:
+	default:
 		return nil, errors.New("no listener of the load balancer runs yet")
 	}
-	return done.status, nil
 }
 
 // storeRecord writes what was applied to the Service: the stock controller writes nothing but its status.

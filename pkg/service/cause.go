@@ -34,3 +34,11 @@ func (s state) caused(svc *corev1.Service) state {
 	}
 	return s
 }
+
+// explained returns the state after a pass: the next one has a cause of its own, unless this one failed.
+func (s state) explained(err error) state {
+	if err == nil {
+		s.cause = ""
+	}
+	return s
+}

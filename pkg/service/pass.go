@@ -41,9 +41,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	measured := measure(ensuring(svc), known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	known, done, syncErr := r.ensure(alicloud.WithReason(turn, known.cause), svc, adopted, known, held)
-	if syncErr == nil {
-		known.cause = ""
-	}
+	known = known.explained(syncErr)
 	known.backoff.waitingSince = end(syncErr)
 	if syncErr != nil && ctx.Err() != nil {
 		return 0, syncErr // shutting down is no failure
@@ -64,10 +62,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	if done.registered != nil {
 		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
 	}
-	known = known.skipping(done.problems)
-	if syncErr == nil {
-		known = known.conflicting(done.problems)
-	}
+	known = known.skipping(done.problems).conflicting(done.problems, syncErr)
 	return r.next(known, done, syncErr)
 }
 

@@ -188,9 +188,9 @@ func driftWait(resyncPeriod time.Duration, together bool) time.Duration {
 	return resyncPeriod + rand.N(resyncPeriod/5+1)
 }
 
-// conflicting returns the state after a pass that found ports of the load balancer in use by others.
-func (s state) conflicting(problems []problem.Problem) state {
-	if problem.HasReason(problems, problem.ReasonListenerConflict) {
+// conflicting returns the state after a pass that found ports of the load balancer in use by others. One that failed says nothing.
+func (s state) conflicting(problems []problem.Problem, err error) state {
+	if err == nil && problem.HasReason(problems, problem.ReasonListenerConflict) {
 		s.balancer = s.balancer.Invalidate("the other owner may leave the port at any time, without any event")
 	}
 	return s

@@ -26,7 +26,10 @@ func nlbBehaviour() []Fact {
 	}
 }
 
-func nlbRefusals() []Fact {
+func nlbRefusals() []Fact { return append(nlbStates(), nlbParameters()...) }
+
+// nlbStates are refusals because of what exists.
+func nlbStates() []Fact {
 	const p = "nlb"
 	page := on(pageNLB)
 	return []Fact{
@@ -82,6 +85,14 @@ func nlbRefusals() []Fact {
 		refuse(p, "Mismatch.vpc", 400, page, "a server is in another VPC", provoked),
 		refuse(p, "Mismatch.Protocol", 400, page, "the server group has a protocol that the listener cannot use", by("CreateListener")),
 		refuse(p, "Mismatch.ServerType", 400, page, "the server group takes no servers of the type", by("AddServersToServerGroup")),
+	}
+}
+
+// nlbParameters are refusals because of what a call asks for.
+func nlbParameters() []Fact {
+	const p = "nlb"
+	page := on(pageNLB)
+	return []Fact{
 		refuse(p, "MissingParam.Certificate", 400, page, "a TCPSSL listener needs a certificate", by("CreateListener")),
 		refuse(p, "MissingParam.CaCertificate", 400, assumed(noSource), "mutual authentication needs the certificate of an authority", by("CreateListener")),
 		refuse(p, "MissingParam.AlpnPolicy", 400, assumed(noSource), "ALPN needs a policy", by("CreateListener")),

@@ -197,13 +197,11 @@ func (s service) checkZones(c *api.Call, vpcID, addressType string) *api.Error {
 	}
 	seen, addresses := map[string]bool{}, map[string]bool{}
 	for _, z := range zones {
-		vsw, ok := s.VSwitches.Get(z.Str("VSwitchId"))
+		if bad := s.checkVSwitch(z.Str("VSwitchId"), z.Str("ZoneId"), vpcID); bad != nil {
+			return bad
+		}
 		id := z.Str("AllocationId")
 		switch {
-		case !ok || vsw.VPCID != vpcID:
-			return api.NotFound("ResourceNotFound.VSwitch", "The specified vSwitch %s is not found.", z.Str("VSwitchId"))
-		case vsw.ZoneID != z.Str("ZoneId"):
-			return api.BadRequest("Mismatch.ZoneIdAndVswitchId", "The vSwitch %s is not in the zone %s.", vsw.ID, z.Str("ZoneId"))
 		case seen[z.Str("ZoneId")]:
 			return api.BadRequest("OperationFailed.DuplicateZones.", "The zone %s is given twice.", z.Str("ZoneId"))
 		case id != "" && addressType != internet:
@@ -215,6 +213,17 @@ func (s service) checkZones(c *api.Call, vpcID, addressType string) *api.Error {
 		if bad := s.checkEIP(id, c); bad != nil {
 			return bad
 		}
+	}
+	return nil
+}
+
+func (s service) checkVSwitch(id, zone, vpcID string) *api.Error {
+	vsw, ok := s.VSwitches.Get(id)
+	switch {
+	case !ok || vsw.VPCID != vpcID:
+		return api.NotFound("ResourceNotFound.VSwitch", "The specified vSwitch %s is not found.", id)
+	case vsw.ZoneID != zone:
+		return api.BadRequest("Mismatch.ZoneIdAndVswitchId", "The vSwitch %s is not in the zone %s.", id, zone)
 	}
 	return nil
 }

@@ -61,18 +61,26 @@ func (s service) parseBackends(c *api.Call, param string) ([]cloud.Backend, *api
 			w.Weight = new(number)
 		}
 		b, bad := w.backend(param)
-		if length := utf8.RuneCountInString(b.Description); bad == nil && length > s.Limits.NameCharacters {
-			bad = api.Invalid(param, "the length %d of a description is outside 0-%d", length, s.Limits.NameCharacters)
+		if bad == nil {
+			bad = s.checkDescription(c, param, b.Description)
 		}
 		if bad != nil {
 			return nil, bad
 		}
-		if utf8.RuneCountInString(b.Description) > published.NameCharacters {
-			c.Holds("slb.long-descriptions")
-		}
 		backends = append(backends, b)
 	}
 	return backends, nil
+}
+
+func (s service) checkDescription(c *api.Call, param, description string) *api.Error {
+	length := utf8.RuneCountInString(description)
+	if length > s.Limits.NameCharacters {
+		return api.Invalid(param, "the length %d of a description is outside 0-%d", length, s.Limits.NameCharacters)
+	}
+	if length > published.NameCharacters {
+		c.Holds("slb.long-descriptions")
+	}
+	return nil
 }
 
 // published are the limits of the vendor's pages; clients in production exceed some of them.

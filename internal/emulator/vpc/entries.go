@@ -113,13 +113,20 @@ func (v service) checkCIDR(t *cloud.RouteTable, n newEntry, c *api.Call) (netip.
 	if prefix.Bits() > 0 && prefix.Overlaps(shared) && c.Holds("vpc.shared-range") {
 		return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s lies in %s.", prefix, shared)
 	}
-	for _, s := range v.VSwitchesOf(t.VPCID) {
-		overlaps := prefix.Bits() > 0 && (prefix.Overlaps(s.Prefix) || s.IPv6.IsValid() && prefix.Overlaps(s.IPv6))
-		if overlaps && c.Holds("vpc.vswitch-range") {
-			return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s overlaps with a range of vSwitch %s.", prefix, s.ID)
-		}
+	if id := v.overlapping(t.VPCID, prefix); id != "" && c.Holds("vpc.vswitch-range") {
+		return prefix, api.BadRequest("InvalidCidrBlock", "The destination %s overlaps with a range of vSwitch %s.", prefix, id)
 	}
 	return prefix, nil
+}
+
+// overlapping returns a vSwitch with a range that a destination overlaps with, "" for none. The default route overlaps with none.
+func (v service) overlapping(vpcID string, prefix netip.Prefix) string {
+	for _, s := range v.VSwitchesOf(vpcID) {
+		if prefix.Bits() > 0 && (prefix.Overlaps(s.Prefix) || s.IPv6.IsValid() && prefix.Overlaps(s.IPv6)) {
+			return s.ID
+		}
+	}
+	return ""
 }
 
 // checkFamily refuses a destination of another family than a batch says, and IPv6 where the VPC has none. That a VPC must

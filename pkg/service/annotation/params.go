@@ -123,13 +123,14 @@ func (p *Params) read(annotations map[string]string, row Row) (problem.Problem, 
 
 func (f *family) invalidValue(key, text, accepted string) problem.Problem {
 	hint := ""
-	if trimmed := strings.Trim(text, `"'`); len(trimmed) == len(text)-2 {
+	switch trimmed := strings.Trim(text, `"'`); {
+	case len(trimmed) == len(text)-2:
 		hint = " (remove the quotes inside the value)"
-	} else if f == nlbFamily && key == CertID.Key() && strings.Contains(text, ",") {
+	case f == nlbFamily && key == CertID.Key() && strings.Contains(text, ","):
 		hint = " (a listener has one certificate of its own; " + AdditionalCertIDs.Key() + " takes the others)"
-	} else if f == clbFamily && (strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:")) {
+	case f == clbFamily && (strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:")):
 		hint = " (that is for an NLB, and this Service has a CLB)"
-	} else if f == nlbFamily && (strings.HasPrefix(text, "lb-") || strings.HasPrefix(text, "http")) && !strings.HasPrefix(text, "http_") {
+	case f == nlbFamily && (strings.HasPrefix(text, "lb-") || strings.HasPrefix(text, "http")) && !strings.HasPrefix(text, "http_"):
 		hint = " (that is for a CLB, and this Service has an NLB)"
 	}
 	return problem.Newf(problem.ReasonInvalidAnnotation, "%s: %s is not accepted%s; accepted: %s", key, problem.Value(text), hint, accepted)

@@ -90,19 +90,16 @@ func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Prob
 	open := map[string]bool{}
 	for _, text := range SourceRangesOf(svc) {
 		prefix, err := parseBlock(strings.TrimSpace(text))
-		family := FamilyIPv4
-		if err == nil && prefix.Addr().Is6() {
-			family = FamilyIPv6
-		}
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is no address block; accepted: for example 192.0.2.0/24", text)}
-		case !slices.Contains(families, family):
-			foreign = append(foreign, text)
-		default:
-			open[family] = open[family] || prefix.Bits() == 0
-			blocks = append(blocks, prefix.String())
 		}
+		family := familyOf(prefix)
+		if !slices.Contains(families, family) {
+			foreign = append(foreign, text)
+			continue
+		}
+		open[family] = open[family] || prefix.Bits() == 0
+		blocks = append(blocks, prefix.String())
 	}
 	var problems []problem.Problem
 	if len(foreign) > 0 {
@@ -116,6 +113,13 @@ func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Prob
 	}
 	slices.Sort(blocks)
 	return slices.Compact(blocks), problems
+}
+
+func familyOf(prefix netip.Prefix) string {
+	if prefix.Addr().Is6() {
+		return FamilyIPv6
+	}
+	return FamilyIPv4
 }
 
 func parseBlock(text string) (netip.Prefix, error) {

@@ -266,7 +266,8 @@ func TestOneNodeChangesOneBackend(t *testing.T) {
 // event has a node join or leave, and checks what changes.
 func (f *fleet) event(t *testing.T, random *rand.Rand, next *int, event int) {
 	t.Helper()
-	id, joins := "", event%2 == 0
+	var id string
+	joins := event%2 == 0
 	if joins {
 		f.join(*next, fmt.Sprintf("zone-%d", *next%3))
 		*next++

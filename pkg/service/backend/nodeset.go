@@ -35,23 +35,7 @@ func NewNodeSet(all []Node) *NodeSet {
 	slices.SortFunc(all, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	s := &NodeSet{all: all, virtual: sets.New[string](), byID: make(map[string]*Node, len(all)), candidates: map[candidatesKey]*candidates{}}
 	for i := range all {
-		node := &all[i]
-		if node.InstanceID != "" && node.TwinOf == "" {
-			s.byID[node.InstanceID] = node
-		}
-		if node.Virtual {
-			s.virtual.Insert(node.Name)
-		}
-		if node.Unresolved {
-			s.unresolved = append(s.unresolved, node.Name)
-		}
-		if node.TwinOf != "" {
-			s.twins = append(s.twins, fmt.Sprintf("%s (%s is older)", node.Name, node.TwinOf))
-		}
-		s.inDoubt = s.inDoubt || node.InDoubt
-		if until := node.ReadyUntil; !until.IsZero() && (s.firstSilence.IsZero() || until.Before(s.firstSilence)) {
-			s.firstSilence = until
-		}
+		s.add(&all[i])
 	}
 	for _, policy := range []ControlPlanePolicy{ControlPlaneAuto, ControlPlaneAlways, ControlPlaneNever} {
 		for _, cordonedLeave := range []bool{false, true} {
@@ -59,6 +43,25 @@ func NewNodeSet(all []Node) *NodeSet {
 		}
 	}
 	return s
+}
+
+func (s *NodeSet) add(node *Node) {
+	if node.InstanceID != "" && node.TwinOf == "" {
+		s.byID[node.InstanceID] = node
+	}
+	if node.Virtual {
+		s.virtual.Insert(node.Name)
+	}
+	if node.Unresolved {
+		s.unresolved = append(s.unresolved, node.Name)
+	}
+	if node.TwinOf != "" {
+		s.twins = append(s.twins, fmt.Sprintf("%s (%s is older)", node.Name, node.TwinOf))
+	}
+	s.inDoubt = s.inDoubt || node.InDoubt
+	if until := node.ReadyUntil; !until.IsZero() && (s.firstSilence.IsZero() || until.Before(s.firstSilence)) {
+		s.firstSilence = until
+	}
 }
 
 // ids returns the instances.

@@ -48,7 +48,7 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 	withPort := r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
 		state := backendState(endpoint, r.in.Waiting)
 		address := endpoint.Addresses[0]
-		if state == endpointGone || !wanted(endpoint) || r.beyond > 0 && !r.within.Has(address) {
+		if state == endpointGone || !wanted(endpoint) || !r.bounded(address) {
 			return
 		}
 		id := r.in.Interfaces[address]
@@ -68,7 +68,6 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 		}
 	})
 	set.Doubt, set.Held = set.Doubt || !withPort || len(missing) > 0, r.in.Held
-	byAddress := func(a, b Backend) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) }
 	slices.SortFunc(ready, byAddress)
 	slices.SortFunc(terminating, byAddress)
 	set.Backends = append(set.Backends, ready...)
@@ -81,6 +80,11 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 	}
 	return terminating, problems
 }
+
+// bounded reports whether an address is among those that a Service may have.
+func (r *Resolver) bounded(address string) bool { return r.beyond == 0 || r.within.Has(address) }
+
+func byAddress(a, b Backend) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) }
 
 func interfaceProblems(outside, missing []string) []problem.Problem {
 	var problems []problem.Problem
