@@ -95,7 +95,7 @@ func (e *env) readyForServices(ctx context.Context, n int) error {
 
 func (e *env) creation(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
-	goals := goalsOf[e.product]
+	want := goalsOf[e.product]
 	for i, s := range []struct {
 		name  string
 		ports int
@@ -107,7 +107,7 @@ func (e *env) creation(ctx context.Context) ([]Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atMost(operation, float64(t.calls()), "calls", goals.create[i]), atMost(operation, float64(t.writes), "writes", goals.createWrites[i]))
+		figures = append(figures, atMost(operation, float64(t.calls()), "calls", want.create[i]), atMost(operation, float64(t.writes), "writes", want.createWrites[i]))
 	}
 	return figures, nil
 }

@@ -34,7 +34,7 @@ func tenants(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	if err := e.readyForServices(ctx, clbNodes); err != nil {
+	if err = e.readyForServices(ctx, clbNodes); err != nil {
 		return nil, err
 	}
 	_, err = e.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}}, metav1.CreateOptions{})
@@ -119,11 +119,11 @@ func (e *env) fullQueue(ctx context.Context) ([]Figure, error) {
 	}
 	for i := range services {
 		service := newService(fmt.Sprintf("queue-%d", i), ports)
-		if err := e.createTenants(ctx, service); err != nil {
+		if err = e.createTenants(ctx, service); err != nil {
 			return nil, err
 		}
 	}
-	if err := e.watch(ctx, 10*time.Second); err != nil { // the first calls of all of them wait by now
+	if err = e.watch(ctx, 10*time.Second); err != nil { // the first calls of all of them wait by now
 		return nil, err
 	}
 	took, err := e.neighbour(ctx, "neighbour-of-queue")

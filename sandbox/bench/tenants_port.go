@@ -31,14 +31,14 @@ func healthPort(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.startManager(ctx, "--secure-port="+strconv.Itoa(port)); err != nil {
+	if err = e.startManager(ctx, "--secure-port="+strconv.Itoa(port)); err != nil {
 		return nil, err
 	}
-	if _, err := e.settled(ctx, everything); err != nil {
+	if _, err = e.settled(ctx, everything); err != nil {
 		return nil, err
 	}
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	if _, err := probe(ctx, address); err != nil {
+	if _, err = probe(ctx, address); err != nil {
 		return nil, err
 	}
 	before, err := residentMiB(e.manager.pid())

@@ -95,13 +95,8 @@ func checkUp(opts cluster.Options) error {
 
 // checkRanges rejects ranges that have no room for a node, and other values that would only end in a cluster that never becomes ready.
 func checkRanges(opts cluster.Options) error {
-	if opts.PodCIDR != "" {
-		for text := range strings.SplitSeq(opts.PodCIDR, ",") {
-			pods, err := netip.ParsePrefix(text)
-			if err != nil || pods != pods.Masked() || pods.Addr().Is4() && pods.Bits() > 24 || pods.Addr().Is6() && pods.Bits() > 64 {
-				return fmt.Errorf("--pod-cidr: %q: an IPv4 range of at least a /24, or an IPv6 range of at least a /64, is accepted, for example 10.244.0.0/16", text)
-			}
-		}
+	if err := checkPodCIDR(opts.PodCIDR); err != nil {
+		return err
 	}
 	if opts.Emulator.Latency < 0 || opts.Emulator.Settle < 0 {
 		return errors.New("--latency and --settle: durations of 0 or more are accepted")
@@ -112,6 +107,19 @@ func checkRanges(opts cluster.Options) error {
 	if opts.Cloud != "" {
 		if cloud, err := url.Parse(opts.Cloud); err != nil || cloud.Scheme != "http" || cloud.Host == "" {
 			return fmt.Errorf("--cloud: %q: the URL of a sandbox's cloud is accepted, as in the file emulator in its directory", opts.Cloud)
+		}
+	}
+	return nil
+}
+
+func checkPodCIDR(ranges string) error {
+	if ranges == "" {
+		return nil
+	}
+	for text := range strings.SplitSeq(ranges, ",") {
+		pods, err := netip.ParsePrefix(text)
+		if err != nil || pods != pods.Masked() || pods.Addr().Is4() && pods.Bits() > 24 || pods.Addr().Is6() && pods.Bits() > 64 {
+			return fmt.Errorf("--pod-cidr: %q: an IPv4 range of at least a /24, or an IPv6 range of at least a /64, is accepted, for example 10.244.0.0/16", text)
 		}
 	}
 	return nil
