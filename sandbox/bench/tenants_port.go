@@ -53,9 +53,9 @@ func healthPort(ctx context.Context, r run) (figures []Figure, err error) {
 	}()
 	var dialer net.Dialer
 	for i := range idleConnections {
-		conn, err := dialer.DialContext(ctx, "tcp", address)
-		if err != nil {
-			return nil, fmt.Errorf("open connection %d to the health port: %w", i+1, err)
+		conn, failed := dialer.DialContext(ctx, "tcp", address)
+		if failed != nil {
+			return nil, fmt.Errorf("open connection %d to the health port: %w", i+1, failed)
 		}
 		if connections = append(connections, conn); len(connections) > heldConnections {
 			_ = connections[0].Close() // the port has closed it long since
