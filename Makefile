@@ -17,7 +17,8 @@ PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
 
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-ACTIONLINT ?= $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+# Built on first use; its version is that of hack/chart/go.mod.
+ACTIONLINT ?= $$(cd hack/chart && $(STATIC) $(GO) tool -n github.com/rhysd/actionlint/cmd/actionlint)
 
 BENCH_OUTPUT ?= table
 BENCH_STEADY ?= 5m
@@ -49,7 +50,7 @@ build: ## Build the programs into bin/
 .PHONY: test
 test: build ## Run the unit tests with the race detector, then the end-to-end tests in the sandbox
 	$(call need,cc,gcc)
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 30m ./...
 	cd hack/image && $(STATIC) $(GO) test ./...
 	cd hack/monitoring && $(STATIC) $(GO) test ./...
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -count=1 .
@@ -77,6 +78,10 @@ test-kruise: build ## Test provider-initor with the real OpenKruise manager (som
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m -tags kruise -v \
 		-run 'BroadcastJob|OpenKruise|Evicted' ./e2e
 
+.PHONY: test-kubernetes
+test-kubernetes: build ## Test programs and chart with the control planes of three Kubernetes releases, and write the table of results (20 minutes)
+	hack/kubernetes/test.sh $(BIN)
+
 .PHONY: e2e
 e2e: build ## Run the end-to-end tests only, including fleets of 50 nodes and, as root, real machines (many minutes)
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 30m -tags fleet -p 1 -parallel 1 -v ./e2e/...
@@ -88,10 +93,15 @@ e2e-real: build ## Run the end-to-end tests on real machines: kubelets, containe
 	hack/kruise/build.sh $(BIN)/kruise
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 40m -tags real -v -run '$(REAL)' ./e2e/real
 
+.PHONY: e2e-cloud
+e2e-cloud: build ## Run end-to-end stories on a test cluster of yours on a real account (KUBECONFIG, CLOUD_CONFIG; states calls and price, CONFIRM=yes runs them, CLEAN=yes removes what a killed run left)
+	cd sandbox && SANDBOX_BIN_DIR=$(BIN) KUBECONFIG='$(abspath $(KUBECONFIG))' CLOUD_CONFIG='$(abspath $(CLOUD_CONFIG))' E2E_OFFICIAL='$(abspath $(E2E_OFFICIAL))' \
+		$(STATIC) $(GO) test -vet=off -count=1 -timeout 3h -tags account -v -run '^TestAccount$$' ./e2e/account
+
 .PHONY: e2e-k8s
-e2e-k8s: build ## Run the load balancer specs of Kubernetes on real machines (SPECS=regexp of specs; root on Linux; 15 minutes)
+e2e-k8s: build ## Run the load balancer specs of Kubernetes on real machines (PRODUCT=clb|nlb, SPECS=regexp of specs; root on Linux; 15 minutes)
 	hack/k8s-e2e/build.sh $(BIN)/k8s-e2e
-	$(BIN)/k8s-e2e/run --bin-dir $(BIN) --build-dir $(BIN)/k8s-e2e --focus '$(SPECS)'
+	$(BIN)/k8s-e2e/run --bin-dir $(BIN) --build-dir $(BIN)/k8s-e2e --product '$(or $(PRODUCT),clb)' --focus '$(SPECS)'
 
 .PHONY: soak
 soak: ## Change 200 Services for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
@@ -109,6 +119,26 @@ bench: ## Measure figures and compare them with their goals (BENCH=emulator|even
 	@$(MAKE) --no-print-directory build >&2
 	@case '$(BENCH)' in '' | initor) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
 	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'
+
+.PHONY: docs
+docs: ## Build the documentation as a static site into bin/site (the first build compiles Hugo: minutes, 400 MB of modules)
+	cd hack/site && $(STATIC) $(GO) run . --out $(BIN)/site
+
+.PHONY: docs-serve
+docs-serve: docs ## Build the site and serve it at http://127.0.0.1:8000
+	$(call need,python3,python3)
+	python3 -m http.server --bind 127.0.0.1 --directory $(BIN)/site 8000
+
+.PHONY: docs-test
+docs-test: ## Build the site and test it: links, anchors, search, versions; on a phone and in both themes in headless Chromium
+	$(call need,chromium,chromium)
+	cd hack/site && $(STATIC) $(GO) mod tidy -diff
+	cd hack/site && $(STATIC) $(GO) test -count=1 -tags browser -timeout 20m ./...
+
+.PHONY: demo-picture
+demo-picture: build ## Run the demo, and draw what it prints into docs/images/demo.svg
+	$(BIN)/sandbox demo --bin-dir $(BIN) >$(BIN)/demo.txt
+	cd hack/site && $(STATIC) $(GO) run ./terminal make demo <$(BIN)/demo.txt >../../docs/images/demo.svg
 
 .PHONY: shellcheck
 shellcheck: ## Check the shell scripts, except copies of users' scripts in testdata
@@ -129,6 +159,7 @@ lint: shellcheck actionlint ## Run golangci-lint on all modules
 	cd hack/chart && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/k8s-e2e && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/sdk && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	cd hack/site && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
 generate: ## Render deploy/ from the chart, and the reference pages from the code
@@ -145,12 +176,18 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run 'TestPageIsFresh|TestFactsPageIsFresh' -update
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update
-	$(GO) test ./docs -run TestImportsAreFresh -update
+	$(GO) test ./docs -run 'TestImportsAreFresh|TestLogsPageIsFresh' -update
 
 .PHONY: facts
 facts: ## Find which tests meet which facts about the cloud, and write that into the generated page (minutes)
 	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 ./pkg/... ./internal/emulator/... && \
 		$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -merge $$dir -update && rm -r $$dir
+	$(GO) test ./internal/emulator/reference -run TestFactsPageIsFresh -update
+
+.PHONY: flips
+flips: ## Run the tests of the product while assumed facts about the cloud are false, and write which fail (hours; FLIP=regexp of facts)
+	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 ./pkg/... && \
+		$(GO) test ./internal/emulator/reference -run 'TestFlips$$' -timeout 24h -v -met $$dir -flipping '$(FLIP)' && rm -r $$dir
 	$(GO) test ./internal/emulator/reference -run TestFactsPageIsFresh -update
 
 .PHONY: verify
@@ -160,23 +197,24 @@ verify: ## Fail if a generated file or a go.mod is stale
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh'
 	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestActionsAreThoseOfTheCode'
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh
-	$(GO) test ./docs -run TestImportsAreFresh
+	$(GO) test ./docs -run 'TestImportsAreFresh|TestLogsPageIsFresh'
 	$(GO) mod tidy -diff
 	cd sandbox && $(GO) mod tidy -diff
 	cd hack/image && $(GO) mod tidy -diff
 	cd hack/monitoring && $(GO) mod tidy -diff
 	cd hack/kruise && $(GO) mod tidy -diff
+	for module in hack/kubernetes/v*; do (cd "$$module" && $(GO) mod tidy -diff); done
 	cd hack/chart && $(GO) mod tidy -diff
 	cd hack/k8s-e2e && $(GO) mod tidy -diff
 	cd hack/sdk && $(GO) mod tidy -diff
 	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
 
 .PHONY: image-test
-image-test: ## Build the images twice in different places, and with the steps of the Dockerfile: all bytes must be equal (minutes)
-	cd hack/image && $(GO) test -count=1 -timeout 30m -tags build -run TestBuilds -v .
+image-test: ## Build the images twice in different places, and with the steps of the Dockerfile: all bytes must be equal; run the emulator alone as in its image (minutes)
+	cd hack/image && $(GO) test -count=1 -timeout 30m -tags build -run 'TestBuilds|TestEmulatorRunsAlone' -v .
 
 .PHONY: image
-image: ## Build the OCI images of the manager and the initializer as tar files in dist/, without a container engine
+image: ## Build the OCI images of the manager, the initializer and the emulator as tar files in dist/, without a container engine
 	cd hack/image && $(GO) run . --root $(CURDIR) --version $(VERSION) --out $(CURDIR)/dist
 
 .PHONY: push

@@ -42,11 +42,14 @@ var (
 	// notCommands are the languages of blocks that are not commands.
 	notCommands = []string{"text", "yaml", "json", "go", "hcl", "mermaid"}
 	// needs are requirements that no test meets.
-	needs = []string{"cloud", "machines", "aliyun", "minutes", "root"}
+	needs = []string{"cloud", "machines", "aliyun", "minutes", "root", "pypi", "terraform", "docker"}
+	// programs are the languages of blocks that are run like commands.
+	programs = []string{"sh", "go", "python", "js", "yaml", "hcl"}
 )
 
-// TestCommandsAreRun checks that every block of commands states how it is tested: "sh run" (hack/chart runs it in the sandbox),
-// "sh test=NAME" (that test does the same), or "sh needs=WHAT" (no test can run it).
+// TestCommandsAreRun checks that every block of commands states how it is tested: "sh run" (hack/chart runs it in the sandbox; in a tutorial,
+// also "sh run=background" in another terminal, and "sh run=interrupt", which ends those), "sh test=NAME" (that test does the same), or
+// "sh needs=WHAT" (no test can run it).
 func TestCommandsAreRun(t *testing.T) {
 	t.Parallel()
 	for path, text := range pages(t) {
@@ -56,10 +59,12 @@ func TestCommandsAreRun(t *testing.T) {
 			}
 			language, how, _ := strings.Cut(match[1], " ")
 			key, value, _ := strings.Cut(how, "=")
+			tutorial := strings.HasPrefix(path, "docs/tutorials/")
 			switch {
 			case slices.Contains(notCommands, language) && how == "", language == "sh" && how == "run":
-			case language == "sh" && key == "needs" && slices.Contains(needs, value):
-			case language == "sh" && key == "test" && testExists(t, value):
+			case tutorial && language == "sh" && key == "run" && (value == "background" || value == "interrupt"):
+			case slices.Contains(programs, language) && key == "needs" && slices.Contains(needs, value):
+			case slices.Contains(programs, language) && key == "test" && testExists(t, value):
 			default:
 				t.Errorf("%s: block %d begins with ```%s; accepted: sh run, sh test=NAME of a test, sh needs=%s, or one of %s",
 					path, i/2+1, match[1], strings.Join(needs, "|"), strings.Join(notCommands, ", "))

@@ -77,7 +77,7 @@ func TestScansSayThatNothingIsKnown(t *testing.T) {
 const fakeGo = `#!/bin/sh
 for argument; do
   case $previous in
-    --out) echo image >"$argument/cloud-controller-manager.tar"; echo image >"$argument/provider-initor.tar" ;;
+    --out) echo image >"$argument/cloud-controller-manager.tar"; echo image >"$argument/provider-initor.tar"; echo image >"$argument/alicloud-emulator.tar" ;;
     -o) echo "$GOOS/$GOARCH" >"$argument" ;;
   esac
   previous=$argument
@@ -137,7 +137,7 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cloud-controller-manager.tar", "provider-initor.tar", "cloud-controller-manager-" + version + ".tgz", "provider-initor-darwin-arm64", "ccm.yaml", "cloud-config.sh", "NOTES.md"} {
+	for _, name := range []string{"cloud-controller-manager.tar", "provider-initor.tar", "alicloud-emulator.tar", "cloud-controller-manager-" + version + ".tgz", "provider-initor-darwin-arm64", "alicloud-emulator-linux-amd64", "ccm.yaml", "cloud-config.sh", "NOTES.md"} {
 		i := slices.IndexFunc(statement.Subject, func(s subject) bool { return s.Name == name })
 		if i < 0 || !strings.Contains(string(sums), statement.Subject[i].Digest.SHA256+"  "+name+"\n") {
 			t.Errorf("%s is not in the provenance, or with another checksum:\n%s", name, sums)

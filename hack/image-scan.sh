@@ -23,7 +23,7 @@ elif command -v grype >/dev/null; then
 else
   unknown "neither trivy nor grype is installed (https://trivy.dev, https://github.com/anchore/grype)"
 fi
-for archive in cloud-controller-manager.tar provider-initor.tar; do
+for archive in cloud-controller-manager.tar provider-initor.tar alicloud-emulator.tar; do
   [[ -e dist/$archive ]] || unknown "dist/$archive does not exist: run make image"
   scan "dist/$archive"
 done

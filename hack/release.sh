@@ -29,7 +29,7 @@ printf '%s\n' "$notes" >dist/NOTES.md
 (cd hack/image && go run . --root "$OLDPWD" --version "$version" --out "$OLDPWD/dist")
 flags="-s -w -X k8s.io/component-base/version.gitVersion=$version -X k8s.io/component-base/version.gitCommit=$commit"
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
-  for program in cloud-controller-manager provider-initor; do
+  for program in cloud-controller-manager provider-initor alicloud-emulator; do
     CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} \
       go build -buildvcs=false -trimpath -ldflags "$flags" -o "dist/$program-${platform%/*}-${platform#*/}" "./cmd/$program"
   done

@@ -32,7 +32,7 @@ func parseConformance(args []string) (conformanceFlags, error) {
 	set.StringVar(&f.endpoint, "endpoint", "", "URL of an emulator; without --endpoint and --real, one is started in this process")
 	set.BoolVar(&f.real, "real", false, "run on the account of ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET")
 	set.BoolVar(&f.yes, "yes", false, "with --real: make the calls; without it, print calls and price")
-	set.StringSliceVar(&f.products, "products", nil, "products to check: slb, nlb, vpc, ecs, sts (default: all)")
+	set.StringSliceVar(&f.products, "products", nil, "products to check: slb, nlb, vpc, ecs, sts, quotas (default: all)")
 	set.Float64Var(&f.budget, "budget", 100, "with --real: the most that the run may cost, in CNY")
 	set.StringVar(&f.region, "region", "cn-hangzhou", "region")
 	set.StringVar(&f.vpc, "vpc", "vpc-emulator", "a VPC that was made for the run, without instances")
@@ -75,8 +75,8 @@ func (f *conformanceFlags) calls() bool { return f.real && f.yes && !f.clean }
 
 func (f *conformanceFlags) checkProducts() error {
 	for _, p := range f.products {
-		if !slices.Contains([]string{"slb", "nlb", "vpc", "ecs", "sts"}, p) {
-			return fmt.Errorf("--products %s: known are slb, nlb, vpc, ecs, sts", p)
+		if !slices.Contains([]string{"slb", "nlb", "vpc", "ecs", "sts", "quotas"}, p) {
+			return fmt.Errorf("--products %s: known are slb, nlb, vpc, ecs, sts, quotas", p)
 		}
 	}
 	return nil

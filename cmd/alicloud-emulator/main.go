@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -35,9 +37,22 @@ func main() {
 	}
 }
 
+// Environment variables that set the defaults of flags. The image sets them, because in a container, loopback is the container's own.
+const (
+	envListen       = "ALICLOUD_EMULATOR_LISTEN"
+	envAdminClients = "ALICLOUD_EMULATOR_ADMIN_CLIENTS"
+)
+
+// Values of --admin-clients.
+const (
+	adminLoopback = "loopback"
+	adminAny      = "any"
+)
+
 // flags are the command line.
 type flags struct {
 	listen, config, journal string
+	adminClients            string
 	certificate, key        string
 	options                 emulator.Options
 	version                 bool
@@ -46,7 +61,9 @@ type flags struct {
 func parse(args []string) (flags, error) {
 	var f flags
 	set := pflag.NewFlagSet("alicloud-emulator", pflag.ContinueOnError)
-	set.StringVar(&f.listen, "listen", "127.0.0.1:18080", "address of all products, the metadata service and the console")
+	set.StringVar(&f.listen, "listen", cmp.Or(os.Getenv(envListen), "127.0.0.1:18080"), "address of all products, the metadata service and the console (default also from "+envListen+")")
+	set.StringVar(&f.adminClients, "admin-clients", cmp.Or(os.Getenv(envAdminClients), adminLoopback),
+		"who may use the admin API and the console, which need no key: loopback, or any (default also from "+envAdminClients+")")
 	set.StringVar(&f.config, "config", "", "YAML file with the region, networks, instances, keys and quotas (default: built in)")
 	set.DurationVar(&f.options.Latency, "latency", 0, "time to add to every OpenAPI call")
 	set.DurationVar(&f.options.Settle, "settle", 0, "duration of asynchronous state changes")
@@ -66,6 +83,10 @@ func parse(args []string) (flags, error) {
 	if f.options.Latency < 0 || f.options.Settle < 0 {
 		return f, errors.New("--latency and --settle cannot be negative")
 	}
+	if !slices.Contains([]string{adminLoopback, adminAny}, f.adminClients) {
+		return f, fmt.Errorf("--admin-clients %q: accepted are %s and %s", f.adminClients, adminLoopback, adminAny)
+	}
+	f.options.OpenAdmin = f.adminClients == adminAny
 	if (f.certificate == "") != (f.key == "") {
 		return f, errors.New("--tls-cert and --tls-key are needed together")
 	}
@@ -94,7 +115,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		defer func() { err = errors.Join(err, file.Close()) }()
 		f.options.Journal = file
 	}
-	e, err := emulator.New(f.options)
+	e, err := emulator.NewAccounts(f.options)
 	if err != nil {
 		return err
 	}

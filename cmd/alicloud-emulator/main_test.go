@@ -40,6 +40,7 @@ func TestBadInput(t *testing.T) {
 		{"no region", []string{"--config", empty}, "region"},
 		{"rate limits", []string{"--rate-limits", "some"}, `"some"`},
 		{"address", []string{"--listen", "nowhere"}, "--listen nowhere"},
+		{"clients of the admin API", []string{"--admin-clients", "192.0.2.0/24"}, "192.0.2.0/24"},
 		{"half a TLS pair", []string{"--tls-cert", "x"}, "--tls-key"},
 	}
 	for _, test := range tests {
@@ -94,6 +95,23 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := os.Stat(snapshot); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEnvironment: an image sets defaults by variables, so that arguments of its users replace none of them.
+//
+//nolint:paralleltest // the environment is that of the process
+func TestEnvironment(t *testing.T) {
+	if f, err := parse(nil); err != nil || f.listen != "127.0.0.1:18080" || f.options.OpenAdmin {
+		t.Errorf("without variables: %+v, %v", f, err)
+	}
+	t.Setenv(envListen, ":18080")
+	t.Setenv(envAdminClients, adminAny)
+	if f, err := parse([]string{"--fabric"}); err != nil || f.listen != ":18080" || !f.options.OpenAdmin {
+		t.Errorf("with variables: %+v, %v", f, err)
+	}
+	if f, err := parse([]string{"--listen", "127.0.0.1:0", "--admin-clients", adminLoopback}); err != nil || f.listen != "127.0.0.1:0" || f.options.OpenAdmin {
+		t.Errorf("flags must win over variables: %+v, %v", f, err)
 	}
 }
 

@@ -62,12 +62,17 @@ func newWorld(t *testing.T) world {
 
 func (w world) kubeconfigFor(t *testing.T, server string) string {
 	t.Helper()
+	return w.kubeconfigWith(t, server, "token")
+}
+
+func (w world) kubeconfigWith(t *testing.T, server, token string) string {
+	t.Helper()
 	config := clientcmdapi.NewConfig()
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "token"}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	config.CurrentContext = "x"
-	path := filepath.Join(w.dir, fmt.Sprintf("kubeconfig-%d", len(server)))
+	path := filepath.Join(w.dir, fmt.Sprintf("kubeconfig-%d-%s", len(server), token))
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +183,7 @@ func TestBadInput(t *testing.T) {
 				t.Helper()
 				return []string{good(t, w), cidr, "--endpoints=ros=127.0.0.1:1"}
 			},
-			[]string{"--endpoints: ros", "accepted: one of slb, nlb, vpc, ecs, sts, metadata"},
+			[]string{"--endpoints: ros", "accepted: one of slb, nlb, vpc, ecs, sts, quotas, metadata"},
 		},
 		"bad endpoint": {
 			func(t *testing.T, w world) []string {

@@ -50,14 +50,15 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	start := starter{flags: flags, stop: stop, election: &election{flags: flags, stop: stop}}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
-		"The commands \"plan\", \"orphans\" and \"doctor\" only read: plan prints what the manager would write, orphans lists resources that no\n" +
-		"Service owns, and doctor diagnoses the installation. They also find the cluster by KUBECONFIG.\n\nCommands:"
-	for _, r := range reporters() {
-		command.Long += fmt.Sprintf("\n  %-8s %s", r.use, r.short)
-	}
+		"The commands only read: plan prints what the manager would write, orphans lists resources that no Service owns, doctor diagnoses the\n" +
+		"installation, and support-bundle collects what a bug report needs. They also find the cluster by KUBECONFIG.\n\nCommands:"
 	command.PostRun = func(*cobra.Command, []string) { start.election.resign() }
 	for _, r := range reporters() {
 		command.AddCommand(newReportCommand(command, opts, start, r))
+	}
+	command.AddCommand(newBundleCommand(command, opts, start))
+	for _, sub := range command.Commands() {
+		command.Long += fmt.Sprintf("\n  %-14s %s", sub.Use, sub.Short)
 	}
 	return command
 }

@@ -37,6 +37,7 @@ func TestPolicyFlag(t *testing.T) {
 		`{"loadbalancerreuses": "tagged"}`: "unknown field",
 		`{"allowedIDs": [{}]}`:             "allowedIDs[0].namespaces: empty",
 		`{"allowedIDs": [{"namespaces": ["a"], "ids": ["[a"]}]}`:               `allowedIDs[0].ids: "[a"`,
+		`{"allowedGroups": [{"namespaces": ["a"]}]}`:                           "allowedGroups[0].groups: empty",
 		`{"endpointAddresses": "nodes"}`:                                       `endpointAddresses: "nodes"`,
 		`{"allowedAddresses": [{"namespaces": ["a"]}]}`:                        "allowedAddresses[0].cidrs: empty",
 		`{"allowedAddresses": [{"namespaces": ["a"], "cidrs": ["10.0.0.1"]}]}`: `allowedAddresses[0].cidrs: "10.0.0.1"`,

@@ -72,21 +72,22 @@ func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerO
 	if r.flags != nil {
 		r.flags(own)
 	}
+	addFlags(command, root, own)
+	return command
+}
+
+// addFlags gives a command its own flags and those of the manager.
+func addFlags(command, root *cobra.Command, own *pflag.FlagSet) {
 	command.Flags().AddFlagSet(root.Flags())
 	command.Flags().AddFlagSet(own)
 	// The stock command's help would be inherited, and shows its own flags only.
 	command.SetHelpFunc(func(command *cobra.Command, _ []string) {
 		fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nFlags, in addition to those of the manager:\n%s", command.Long, command.UseLine(), own.FlagUsages())
 	})
-	return command
 }
 
 // readCluster returns a provider that is wired as in the manager and whose caches are filled.
-func readCluster(ctx context.Context, opts *options.CloudControllerManagerOptions, start starter) (*provider.Cloud, error) {
-	completed, err := complete(opts)
-	if err != nil {
-		return nil, err
-	}
+func readCluster(ctx context.Context, completed *config.CompletedConfig, start starter) (*provider.Cloud, error) {
 	cloud, err := start.connect(ctx, completed)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spf13/pflag"
+	"k8s.io/cloud-provider/app/config"
 	"k8s.io/cloud-provider/options"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
@@ -24,9 +25,9 @@ func reporters() []reporter {
 		{
 			use:   "orphans",
 			short: "List cloud resources of this cluster that no Service owns",
-			long: "orphans takes the flags of the manager and lists resources of this cluster that no Service owns: load balancers and access control\n" +
-				"lists, and listeners, vServer groups and backend servers on existing load balancers (annotation id). It also finds what has a cluster ID\n" +
-				"that this cluster had earlier. It writes nothing, and prints the commands that delete what it found.\n" +
+			long: "orphans takes the flags of the manager and lists resources of this cluster that no Service owns: load balancers, access control\n" +
+				"lists, server groups and security groups, and listeners, vServer groups and backend servers on existing CLBs (annotation id). It also\n" +
+				"finds what has a cluster ID that this cluster had earlier. It writes nothing, and prints the commands that delete what it found.\n" +
 				"The exit code is 0 if there are none, 2 if there are any, and 1 on an error. If something cannot be read, for example because the\n" +
 				"access key lacks a permission, orphans lists the rest, names what it could not read, and the exit code is 1.",
 			flags: func(flags *pflag.FlagSet) {
@@ -51,7 +52,11 @@ func reporters() []reporter {
 // fromCluster returns a report that reads what the manager would read at startup.
 func fromCluster[R report](read func(*provider.Cloud, context.Context) (R, error)) func(context.Context, *options.CloudControllerManagerOptions, starter) (report, error) {
 	return func(ctx context.Context, opts *options.CloudControllerManagerOptions, start starter) (report, error) {
-		cloud, err := readCluster(ctx, opts, start)
+		completed, err := complete(opts)
+		if err != nil {
+			return nil, err
+		}
+		cloud, err := readCluster(ctx, completed, start)
 		if err != nil {
 			return nil, err
 		}
@@ -65,17 +70,26 @@ func examine(ctx context.Context, opts *options.CloudControllerManagerOptions, s
 	if err != nil {
 		return nil, err
 	}
-	settings, err := start.settings(completed)
+	report, _, err := examineAs(ctx, completed, start)
 	if err != nil {
 		return nil, err
+	}
+	return report, nil
+}
+
+// examineAs also returns the provider that it examined, nil without one.
+func examineAs(ctx context.Context, completed *config.CompletedConfig, start starter) (doctor.Report, *provider.Cloud, error) {
+	settings, err := start.settings(completed)
+	if err != nil {
+		return doctor.Report{}, nil, err
 	}
 	given := completed.ComponentConfig.KubeCloudShared.CloudProvider
 	cloud, err := load(given.Name, given.CloudConfigFile)
 	if err != nil {
-		return badConfig(err), nil
+		return badConfig(err), nil, nil
 	}
 	cloud.Configure(settings)
-	return cloud.Examine(ctx, completed.Client, waitForAPIServer(ctx, completed)), nil
+	return cloud.Examine(ctx, completed.Client, waitForAPIServer(ctx, completed)), cloud, nil
 }
 
 // badConfig is the report if the cloud-config cannot be read: this is a finding, and nothing else can be checked.

@@ -22,7 +22,7 @@ func TestExitCodesAreDocumented(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{
 		"init": helpCodes(long), "run": helpCodes(runLong), "status": helpCodes(statusLong), "check": helpCodes(checkLong),
-		// Its help tells of none but success and failure.
+		// Its help names none but those of success and failure.
 		"manifest": {"0", "1"},
 	}
 	text, err := os.ReadFile(page)

@@ -48,6 +48,36 @@ func TestProgressBar(t *testing.T) {
 	}
 }
 
+// TestProgressShowsWhyPodsCannotStart: each reason is written once, with how many nodes it holds up, long before the nodes fail. A bar on a terminal
+// makes room for it.
+func TestProgressShowsWhyPodsCannotStart(t *testing.T) {
+	t.Parallel()
+	blocked := func(node, reason string) rollout.NodeState {
+		return rollout.NodeState{Node: node, Result: rollout.ResultPending, Reason: reason, Blocked: true}
+	}
+	var out strings.Builder
+	p := newProgress(&out)
+	pull := []rollout.NodeState{blocked("a", "ErrImagePull: not found"), blocked("b", "ErrImagePull: not found"), blocked("c", "Unschedulable: too full")}
+	p.show(pull)
+	p.show(pull)
+	p.end()
+	want := "waiting: the pod of a and 1 more cannot start: ErrImagePull: not found\nwaiting: the pod of c cannot start: Unschedulable: too full\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+	out.Reset()
+	p = newProgress(&out)
+	p.terminal = true
+	p.show([]rollout.NodeState{pendingState})
+	p.show([]rollout.NodeState{blocked("a", "no image")})
+	p.end()
+	bar := "[..............................] 0/1 nodes, 0 failed"
+	want = "\r" + bar + "\r" + strings.Repeat(" ", len(bar)) + "\rwaiting: the pod of a cannot start: no image\n\r" + bar + "\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("progress on a terminal (-want +got):\n%s", diff)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -15,7 +15,8 @@ import (
 const runLong = `Runs provider-initor on every existing node, waits for the results, and deletes the objects that it created.
 
 At the end, it prints one line per node: set, unchanged, skipped (not an ECS instance), failed, or pending if the time ran out. It reports
-progress on standard error, and skips virtual-kubelet nodes.
+progress on standard error, also why pods cannot start, and skips virtual-kubelet nodes. A node whose pod has been unable to start
+for two minutes fails; one with an invalid image fails at once.
 
 Exit codes:
   0  every node was set, unchanged or skipped

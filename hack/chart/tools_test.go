@@ -16,6 +16,7 @@ const (
 	helm3       = "helm.sh/helm/v3/cmd/helm"
 	helm4       = "helm.sh/helm/v4/cmd/helm"
 	kubeconform = "github.com/yannh/kubeconform/cmd/kubeconform"
+	actionlint  = "github.com/rhysd/actionlint/cmd/actionlint"
 )
 
 // helms are both Helms by name.

@@ -98,6 +98,10 @@ func newImage(p program, version, architecture string, contents []file) (v1.Imag
 	config.Created = v1.Time{Time: time.Unix(0, 0).UTC()} // the clock must not get into the bytes
 	config.Config.User = user
 	config.Config.Entrypoint = []string{"/" + p.path}
+	config.Config.Env = p.env
+	if p.port != "" {
+		config.Config.ExposedPorts = map[string]struct{}{p.port + "/tcp": {}}
+	}
 	config.Config.Labels = labels(version)
 	return mutate.ConfigFile(image, config)
 }

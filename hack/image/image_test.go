@@ -114,6 +114,20 @@ func TestManagerHasBothPaths(t *testing.T) {
 	}
 }
 
+// TestEmulatorIsReachable: in a container, a program that listens on loopback answers nobody, and its clients are never loopback ones.
+func TestEmulatorIsReachable(t *testing.T) {
+	t.Parallel()
+	i := slices.IndexFunc(programs, func(p program) bool { return p.name == "alicloud-emulator" })
+	_, image := packed(t, programs[i])
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, exposed := config.Config.ExposedPorts["18080/tcp"]; !exposed || !slices.Equal(config.Config.Env, programs[i].env) || config.Config.Cmd != nil {
+		t.Errorf("config %+v, want the port, the environment, and no arguments that others would replace", config.Config)
+	}
+}
+
 func TestRootCertificatesAreReadable(t *testing.T) {
 	t.Parallel()
 	if !x509.NewCertPool().AppendCertsFromPEM(rootCertificates()) {
@@ -176,8 +190,15 @@ func TestDockerfileGivesTheSame(t *testing.T) {
 		for _, key := range slices.Sorted(maps.Keys(named)) {
 			label += fmt.Sprintf(" %s=%q \\\n     ", key, named[key])
 		}
+		served := ""
+		for _, variable := range p.env {
+			served += "ENV " + variable + "\n"
+		}
+		if p.port != "" {
+			served += "EXPOSE " + p.port + "/tcp\n"
+		}
 		want := "FROM scratch AS " + p.name + "\nARG VERSION=v0.0.0" + strings.TrimSuffix(label, " \\\n     ") +
-			"\nCOPY --from=build /out/" + p.name + "/ /\nUSER " + user + "\nENTRYPOINT [\"/" + p.path + "\"]\n"
+			"\nCOPY --from=build /out/" + p.name + "/ /\nUSER " + user + "\n" + served + "ENTRYPOINT [\"/" + p.path + "\"]\n"
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the Dockerfile lacks\n%s", want)
 		}

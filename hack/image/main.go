@@ -1,4 +1,4 @@
-// Command image builds the container images of the manager and of the initializer, for each platform, as OCI archives that
+// Command image builds the container images of the manager, of the initializer and of the emulator, for each platform, as OCI archives that
 // `docker load`, `podman load` and `ctr images import` read. It needs no container engine, and the same sources give the
 // same bytes. With --push, it also pushes them to a registry.
 package main
@@ -17,6 +17,11 @@ import (
 var programs = []program{
 	{name: "cloud-controller-manager", path: "cloud-controller-manager", link: "usr/local/bin/cloud-controller-manager"},
 	{name: "provider-initor", path: "usr/bin/init"},
+	{
+		name: "alicloud-emulator", path: "alicloud-emulator", port: "18080",
+		// Loopback is the container's own there: whoever publishes the port says who reaches it.
+		env: []string{"ALICLOUD_EMULATOR_LISTEN=:18080", "ALICLOUD_EMULATOR_ADMIN_CLIENTS=any"},
+	},
 }
 
 // program is a command of the main module.
@@ -24,6 +29,8 @@ type program struct {
 	name string // of the command and of the image
 	path string // of the binary in the image
 	link string // to it, where other manifests look for it; empty for none
+	port string // TCP port that the program serves by default; empty if that is none of the image's business
+	env  []string
 }
 
 // options are the flags.

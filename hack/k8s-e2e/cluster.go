@@ -19,8 +19,9 @@ type cluster struct {
 	kubectl string
 	// server is the URL of the API server in the machines' network, emulator that of the cloud on this host.
 	server, emulator string
-	// namespace is the network of a client in the internet: from there, load balancers are seen as users see them.
-	namespace string
+	// namespace is the network of a client in the internet: from there, load balancers are seen as users see them. inside is that of a
+	// client in the VPC.
+	namespace, inside string
 }
 
 func (c cluster) kubeconfig() string { return filepath.Join(c.dir, "kubeconfig") }
@@ -37,7 +38,10 @@ func (c *cluster) find(ctx context.Context) error {
 		return err
 	}
 	c.emulator = strings.TrimSpace(string(url))
-	c.namespace, err = get(ctx, c.emulator+"/_sandbox/namespace?of=internet-client")
+	if c.namespace, err = get(ctx, c.emulator+"/_sandbox/namespace?of=internet-client"); err != nil {
+		return err
+	}
+	c.inside, err = get(ctx, c.emulator+"/_sandbox/namespace?of=vpc-client")
 	return err
 }
 

@@ -21,7 +21,14 @@ import (
 //go:embed dns.yaml
 var dnsManifest string
 
+// classManifest makes the Services of the specs, which have no class, Services with an NLB.
+//
+//go:embed class.yaml
+var classManifest string
+
 const (
+	// nlbClass is the class in class.yaml.
+	nlbClass = "alibabacloud.com/nlb"
 	// managerImage is what the sandbox calls the image of the manager that it has built.
 	managerImage = "ghcr.io/alicloud-ccm/cloud-controller-manager:sandbox"
 	// dnsAddress is that of the Service in dns.yaml.
@@ -38,6 +45,7 @@ type env struct {
 	// files is a directory for everything, the sandbox's included.
 	files   string
 	sandbox *exec.Cmd
+	names   *names
 }
 
 // start returns when the cluster can be used. stop ends it, also after an error.
@@ -59,7 +67,11 @@ func (e *env) start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, usable)
 	defer cancel()
-	for _, install := range []func(context.Context) error{e.installManager, e.installDNS, e.await, e.find} {
+	installs := []func(context.Context) error{e.installManager, e.find, e.serveNames, e.installDNS, e.await}
+	if e.product == productNLB {
+		installs = append(installs, e.installClass)
+	}
+	for _, install := range installs {
 		if err := install(ctx); err != nil {
 			return err
 		}
@@ -94,6 +106,9 @@ func (e *env) up(ctx context.Context, archive string) error {
 // stop ends the sandbox and removes its files.
 func (e *env) stop() error {
 	var errs []error
+	if e.names != nil {
+		errs = append(errs, e.names.close())
+	}
 	if e.sandbox != nil {
 		if err := e.sandbox.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
@@ -131,8 +146,33 @@ func (e *env) installManager(ctx context.Context) error {
 }
 
 func (e *env) installDNS(ctx context.Context) error {
-	_, err := e.run(ctx, dnsManifest, "apply", "-f", "-")
+	_, err := e.run(ctx, strings.ReplaceAll(dnsManifest, "NAMESERVER", e.names.inside), "apply", "-f", "-")
 	return err
+}
+
+func (e *env) serveNames(ctx context.Context) (err error) {
+	e.names, err = serveNames(ctx, &e.cluster, e.files)
+	return err
+}
+
+// installClass gives each Service the class of NLBs, and waits until it does.
+func (e *env) installClass(ctx context.Context) error {
+	if _, err := e.run(ctx, classManifest, "apply", "-f", "-"); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		class, err := e.run(ctx, "", "create", "service", "loadbalancer", "probe", "--tcp=80", "--dry-run=server", "-o", "jsonpath={.spec.loadBalancerClass}")
+		if err != nil || class == nlbClass {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the policy of class.yaml has no effect after %s: a Service has the class %q", usable, class)
+		}
+	}
 }
 
 // await waits until pods can run everywhere.

@@ -19,7 +19,20 @@ type left struct {
 	ACLs []struct {
 		ID string `json:"AclId"`
 	} `json:"acls"`
+	NLBs []struct {
+		ID string `json:"LoadBalancerId"`
+	} `json:"networkLoadBalancers"`
+	Groups []struct {
+		ID string `json:"ServerGroupId"`
+	} `json:"serverGroups"`
+	SecurityGroups []struct {
+		ID   string `json:"SecurityGroupId"`
+		Name string `json:"SecurityGroupName"`
+	} `json:"securityGroups"`
 }
+
+// madeForNLBs begins the names of security groups of Services.
+const madeForNLBs = "k8s-nlb-"
 
 func (l left) String() string {
 	var all []string
@@ -28,6 +41,17 @@ func (l left) String() string {
 	}
 	for _, acl := range l.ACLs {
 		all = append(all, "access control list "+acl.ID)
+	}
+	for _, lb := range l.NLBs {
+		all = append(all, "load balancer "+lb.ID)
+	}
+	for _, group := range l.Groups {
+		all = append(all, "server group "+group.ID)
+	}
+	for _, group := range l.SecurityGroups {
+		if strings.HasPrefix(group.Name, madeForNLBs) {
+			all = append(all, "security group "+group.ID)
+		}
 	}
 	return strings.Join(all, ", ")
 }

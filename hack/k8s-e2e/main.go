@@ -23,6 +23,7 @@ import (
 type options struct {
 	binDir, buildDir string
 	logs             string
+	product          string
 	focus            *regexp.Regexp
 	nodes, parallel  int
 }
@@ -50,6 +51,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&opts.binDir, "bin-dir", "bin", "directory of this project's programs (make build)")
 	flags.StringVar(&opts.buildDir, "build-dir", "bin/k8s-e2e", "directory that hack/k8s-e2e/build.sh made")
 	flags.StringVar(&opts.logs, "logs", "", "directory for the output of each spec (default: a temporary one)")
+	flags.StringVar(&opts.product, "product", productCLB, "load balancer of the Services: clb, or nlb")
 	flags.StringVar(&focus, "focus", "", "regular expression: run only the specs whose name it matches")
 	flags.IntVar(&opts.nodes, "nodes", 3, "number of machines, 2 at least")
 	flags.IntVar(&opts.parallel, "parallel", 5, "number of specs that run at the same time")
@@ -59,6 +61,8 @@ func parse(args []string) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return options{}, fmt.Errorf("unknown argument %q: there are only flags", flags.Arg(0))
+	case opts.product != productCLB && opts.product != productNLB:
+		return options{}, fmt.Errorf("--product is %q: it must be %s or %s", opts.product, productCLB, productNLB)
 	case opts.nodes < 2:
 		return options{}, fmt.Errorf("--nodes is %d: it must be 2 or more", opts.nodes)
 	case opts.parallel < 1:
@@ -93,6 +97,7 @@ func run(ctx context.Context, opts options) (err error) {
 	if err != nil {
 		return err
 	}
+	specs := specsWith(opts.product)
 	if err = compare(specs, names); err != nil {
 		return err
 	}
@@ -103,7 +108,7 @@ func run(ctx context.Context, opts options) (err error) {
 		return err
 	}
 	say("%d machines, cluster DNS and the cloud controller manager are ready after %s", opts.nodes, time.Since(begin).Round(time.Second))
-	suite.cluster = e.cluster
+	suite.cluster, suite.resolvConf = e.cluster, e.names.resolvConf
 	results := suite.runAll(ctx, chosen(specs, opts.focus), names, opts.parallel)
 	if ctx.Err() != nil {
 		return errors.New("stopped before the specs had ended")

@@ -12,20 +12,32 @@ import (
 var pageHead string
 
 // page is the reference page of the specs of a version of Kubernetes.
-func page(version string, all []spec) string {
+func page(version string, all []entry) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, pageHead, version)
-	out.WriteString("\n## Specs that pass\n\n| spec | what it shows |\n| --- | --- |\n")
-	for _, s := range all {
-		if s.why == "" {
-			fmt.Fprintf(&out, "| %s | %s |\n", s.name, s.shows)
+	out.WriteString("\n## Specs that pass\n\n| spec | CLB | NLB | what it shows |\n| --- | --- | --- | --- |\n")
+	for _, e := range all {
+		if e.shows != "" {
+			fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", e.name, passes(e.clb), passes(e.nlb), e.shows)
 		}
 	}
-	out.WriteString("\n## Specs that cannot pass\n\n| spec | why |\n| --- | --- |\n")
-	for _, s := range all {
-		if s.why != "" {
-			fmt.Fprintf(&out, "| %s | %s |\n", s.name, s.why)
+	out.WriteString("\n## Specs that cannot pass\n\n| spec | product | why |\n| --- | --- | --- |\n")
+	for _, e := range all {
+		switch {
+		case e.clb == e.nlb && e.clb.why != "":
+			fmt.Fprintf(&out, "| %s | both | %s |\n", e.name, e.clb.why)
+		case e.clb.why != "":
+			fmt.Fprintf(&out, "| %s | CLB | %s |\n", e.name, e.clb.why)
+		case e.nlb.why != "":
+			fmt.Fprintf(&out, "| %s | NLB | %s |\n", e.name, e.nlb.why)
 		}
 	}
 	return out.String()
+}
+
+func passes(o obstacle) string {
+	if o.why == "" {
+		return "yes"
+	}
+	return "no"
 }

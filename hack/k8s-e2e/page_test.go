@@ -21,5 +21,5 @@ func TestPageIsFresh(t *testing.T) {
 	if version == nil {
 		t.Fatal("go.mod names no version of k8s.io/kubernetes")
 	}
-	golden.Fresh(t, pagePath, page(string(version[1]), specs))
+	golden.Fresh(t, pagePath, page(string(version[1]), entries))
 }

@@ -18,10 +18,10 @@ func TestUnexpected(t *testing.T) {
 		{"passes", spec{}, passed, "", false},
 		{"breaks", spec{}, failed, "should pass", true},
 		{"is skipped", spec{}, skipped, "should pass", true},
-		{"cannot pass", spec{why: "x"}, failed, "", false},
-		{"begins to pass", spec{why: "x"}, passed, "passes now", false},
-		{"skips itself no more", spec{why: "x", skips: true}, failed, "should be skipped", true},
-		{"skips itself", spec{why: "x", skips: true}, skipped, "", false},
+		{"cannot pass", spec{obstacle: obstacle{why: "x"}}, failed, "", false},
+		{"begins to pass", spec{obstacle: obstacle{why: "x"}}, passed, "passes now", false},
+		{"skips itself no more", spec{obstacle: obstacle{why: "x", skips: true}}, failed, "should be skipped", true},
+		{"skips itself", spec{obstacle: obstacle{why: "x", skips: true}}, skipped, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,8 +74,9 @@ func TestLibrariesOf(t *testing.T) {
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]string{
-		`{"loadBalancers":[{"LoadBalancerId":"lb-1","listeners":[]}],"acls":[{"AclId":"acl-1"}]}`: "load balancer lb-1, access control list acl-1",
-		`{"loadBalancers":[],"acls":[],"instances":[{"InstanceId":"i-1"}]}`:                       "",
+		`{"loadBalancers":[{"LoadBalancerId":"lb-1","listeners":[]}],"acls":[{"AclId":"acl-1"}]}`:                                                                                         "load balancer lb-1, access control list acl-1",
+		`{"loadBalancers":[],"acls":[],"instances":[{"InstanceId":"i-1"}],"securityGroups":[{"SecurityGroupId":"sg-emulator","SecurityGroupName":"emulator"}]}`:                           "",
+		`{"networkLoadBalancers":[{"LoadBalancerId":"nlb-1"}],"serverGroups":[{"ServerGroupId":"sgp-1"}],"securityGroups":[{"SecurityGroupId":"sg-1","SecurityGroupName":"k8s-nlb-a1"}]}`: "load balancer nlb-1, server group sgp-1, security group sg-1",
 	} {
 		var got left
 		if err := json.Unmarshal([]byte(state), &got); err != nil || got.String() != want {

@@ -31,6 +31,8 @@ type suite struct {
 	binary string
 	// logs is the directory for what each spec prints.
 	logs string
+	// resolvConf names the name server of the client in the internet.
+	resolvConf string
 }
 
 // list asks the program for its specs of load balancers: what Ginkgo calls them, by what specs.go does.
@@ -92,7 +94,8 @@ func (s suite) run(ctx context.Context, spec spec, name string) result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+cleanUp)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nsenter", "--net="+s.namespace, s.binary, "--kubeconfig="+s.kubeconfig(), "--host="+s.server,
+	cmd := exec.CommandContext(ctx, "nsenter", "--net="+s.namespace, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /etc/resolv.conf && exec "$@"`,
+		s.resolvConf, s.binary, "--kubeconfig="+s.kubeconfig(), "--host="+s.server,
 		"--kubectl-path="+s.kubectl, "--ginkgo.focus="+regexp.QuoteMeta(name)+"$", "--ginkgo.timeout="+limit.String(), "--ginkgo.no-color",
 		"--ginkgo.v", "--ginkgo.json-report="+report)
 	cmd.Stdout, cmd.Stderr = output, output

@@ -60,7 +60,8 @@ var scenes = map[string]struct{ fires, quiet string }{
 	},
 	"PermissionMissing": {
 		`alicloud_api_request_duration_seconds_count{action="A",code="Forbidden.RAM"} 0+1x180`,
-		`alicloud_api_request_duration_seconds_count{action="A",code="Forbidden.RAM"} 3x180`,
+		`alicloud_api_request_duration_seconds_count{action="A",code="Forbidden.RAM"} 3x180
+		alicloud_api_request_duration_seconds_count{action="ListProductQuotas",code="Forbidden.RAM"} 0+1x180`,
 	},
 	"ServicesNotSynced": {
 		`alicloud_slb_unsynced_services{product="CLB",reason="SyncLoadBalancerFailed"} 2x180
@@ -77,6 +78,7 @@ var scenes = map[string]struct{ fires, quiet string }{
 	},
 	"CallsWait":            {`alicloud_api_requests_waiting{action="A"} 200x180`, `alicloud_api_requests_waiting{action="A"} 20x180`},
 	"QuotaUsedUp":          {`alicloud_api_request_duration_seconds_count{action="A",code="QuotaExceeded.X"} 0+1x180`, `alicloud_api_request_duration_seconds_count{action="A",code=""} 0+1x180`},
+	"QuotaNearlyUsedUp":    {`alicloud_quota_nearly_used_up{quota="q"} 1x180`, `alicloud_quota_nearly_used_up{quota="q"} 0x180`},
 	"RouteTableNearlyFull": {"alicloud_route_table_entries{table=\"t\"} 170x180\nalicloud_route_table_entries_quota{table=\"t\"} 200x180", "alicloud_route_table_entries{table=\"t\"} 100x180\nalicloud_route_table_entries_quota{table=\"t\"} 200x180"},
 	"RoutesMissing":        {`alicloud_route_table_missing_routes{table="t"} 1x180`, `alicloud_route_table_missing_routes{table="t"} 0x180`},
 	"RouteTableUnread":     {`alicloud_route_table_last_read_timestamp_seconds{table="t"} 60x180`, `alicloud_route_table_last_read_timestamp_seconds{table="t"} 0+60x180`},

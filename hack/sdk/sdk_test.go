@@ -205,3 +205,21 @@ func TestNode(t *testing.T) {
 	}
 	t.Logf("%s", out)
 }
+
+// TestQuickstartNode runs the block of the guide for users.
+func TestQuickstartNode(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/how-to/emulator.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```js test=TestQuickstartNode\n")
+	code, _, closed := strings.Cut(rest, "\n```")
+	if !closed {
+		t.Fatal("the guide has no block for this test")
+	}
+	code = strings.ReplaceAll(code, "127.0.0.1:18080", emulator(t))
+	if out, err := exec.CommandContext(t.Context(), "node", "-e", code).CombinedOutput(); err != nil { //nolint:gosec // the guide of this project
+		t.Errorf("%v\n%s", err, out)
+	}
+}

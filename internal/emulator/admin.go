@@ -11,7 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// admin registers the admin API. It answers loopback clients only: it can read and break everything without a key.
+// admin registers the admin API.
 func (e *Emulator) admin(mux *http.ServeMux) {
 	routes := map[string]http.HandlerFunc{
 		"GET /_emulator/state":             e.getState,
@@ -33,13 +33,19 @@ func (e *Emulator) admin(mux *http.ServeMux) {
 		"PUT /_emulator/settings":           e.putSettings,
 		"GET /_emulator/clock":              e.getClock,
 		"POST /_emulator/clock":             e.postClock,
+		"GET /_emulator/snapshot":           e.getSnapshot,
+		"PUT /_emulator/snapshot":           e.putSnapshot,
 	}
 	for pattern, handler := range routes {
-		mux.Handle(pattern, loopbackOnly(handler))
+		mux.Handle(pattern, e.options.restricted(handler))
 	}
 }
 
-func loopbackOnly(next http.Handler) http.Handler {
+// restricted answers loopback clients only, unless the options open it: the admin API can read and break everything without a key.
+func (o *Options) restricted(next http.Handler) http.Handler {
+	if o.OpenAdmin {
+		return next
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
 		if err != nil || !net.ParseIP(host).IsLoopback() {

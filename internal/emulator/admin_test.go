@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	slbapi "github.com/aliyun/alibaba-cloud-sdk-go/services/slb"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
@@ -44,12 +46,24 @@ func TestAdminInstances(t *testing.T) {
 
 func TestAdminIsLocal(t *testing.T) {
 	t.Parallel()
-	e := newEmulator(t, emulator.Options{})
-	r := httptest.NewRequest(http.MethodGet, "/_emulator/state", nil)
-	r.RemoteAddr = "203.0.113.9:1234"
-	w := httptest.NewRecorder()
-	e.Handler().ServeHTTP(w, r)
-	wantEqual(t, "status", w.Code, 403)
+	config := cloud.DefaultConfig()
+	config.AccountID = "1000000000000000"
+	for open, want := range map[bool]int{false: http.StatusForbidden, true: http.StatusOK} {
+		a, err := emulator.NewAccounts(emulator.Options{Config: config, OpenAdmin: open})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/_emulator/state", "/_emulator/accounts", "/console/", "/accounts/" + config.AccountID + "/_emulator/calls"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = "203.0.113.9:1234"
+			w := httptest.NewRecorder()
+			a.Handler().ServeHTTP(w, r)
+			wantEqual(t, fmt.Sprintf("status of %s, open: %t", path, open), w.Code, want)
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func TestAdminState(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package emulator is Alibaba Cloud in memory, at wire level: the OpenAPI of ECS, VPC, CLB, NLB and STS, the metadata service
+// Package emulator is Alibaba Cloud in memory, at wire level: the OpenAPI of ECS, VPC, CLB, NLB, STS and the Quota Center, the metadata service
 // of its instances, an admin API to look inside and to break things, and the network that its load balancers and routes
 // make.
 //
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/metadata"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/nlb"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/quotas"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/sts"
@@ -64,6 +66,8 @@ type Options struct {
 	Journal io.Writer
 	// Snapshot is a file from which all resources are restored at the start, if it exists, and to which Close saves them.
 	Snapshot string
+	// OpenAdmin lets clients on other machines use the admin API and the console. By default, only loopback clients may.
+	OpenAdmin bool
 	// JournalLimit is how many calls are kept in memory; 0 means journal.DefaultLimit.
 	JournalLimit int
 }
@@ -101,7 +105,7 @@ func New(o Options) (*Emulator, error) {
 		return nil, fmt.Errorf("build the emulated cloud: %w", err)
 	}
 	if o.Snapshot != "" {
-		if _, err = store.Restore(o.Snapshot); err != nil {
+		if _, err = store.Load(o.Snapshot); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +125,7 @@ func New(o Options) (*Emulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.table = api.NewTable(slb.Product(store), nlb.Product(store), vpc.Product(store), ecs.Product(store), tokens)
+	e.table = api.NewTable(slb.Product(store), nlb.Product(store), vpc.Product(store), ecs.Product(store), tokens, quotas.Product(store))
 	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses), Ahead: store.Ahead}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric})
@@ -186,19 +190,29 @@ func (e *Emulator) Close() error {
 // Handler serves the OpenAPI, the metadata service, the admin API and the console.
 func (e *Emulator) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/", e.serveOpenAPI)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		// Clients of the OpenAPI ask for JSON or XML, and for an action; a person who opens the address wants to see something.
+		if r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.RawQuery == "" && strings.Contains(r.Header.Get("Accept"), "text/html") {
+			http.Redirect(w, r, "/console/", http.StatusFound)
+			return
+		}
+		e.serveOpenAPI(w, r)
+	})
 	mux.Handle("/metadata/{instance}/", e.metadata)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		// The prober is gone when this fails.
 		_, _ = io.WriteString(w, "ok\n")
 	})
-	mux.Handle("/console/", loopbackOnly(e.console))
+	mux.Handle("/console/", e.options.restricted(e.console))
 	e.admin(mux)
 	return mux
 }
 
 // Fabric is the network of the emulated cloud.
 func (e *Emulator) Fabric() *fabric.Fabric { return e.fabric }
+
+// AccountID is the number of the account.
+func (e *Emulator) AccountID() string { return e.store.AccountID }
 
 // Permit changes what an access key may do, to patterns of the form of RAM policies; none means everything. It reports false
 // for a key that is not there.

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk"
@@ -94,13 +93,15 @@ func (d direct) RoundTrip(r *http.Request) (response *http.Response, err error) 
 	return w.Result(), nil
 }
 
-// connecting guards the construction of clients: the SDK fills its package-level endpoint maps without a lock.
-var connecting sync.Mutex
+// The SDK fills its package-level endpoint maps with the first client, without a lock.
+func init() {
+	slbapi.GetEndpointMap()
+	vpcapi.GetEndpointMap()
+	ecsapi.GetEndpointMap()
+}
 
 func (a *account) connect(host string, transport http.RoundTripper) {
 	a.t.Helper()
-	connecting.Lock()
-	defer connecting.Unlock()
 	a.slb = testkit.Must(slbapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
 	a.vpc = testkit.Must(vpcapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)
 	a.ecs = testkit.Must(ecsapi.NewClientWithOptions(region, sdkConfig(transport), emulatorKey))(a.t)

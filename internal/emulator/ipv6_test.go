@@ -82,6 +82,27 @@ func firstCode(failed []vpcapi.FailedRouteEntriesItem) string {
 	return failed[0].FailedCode
 }
 
+// TestTableOfVPCWithIPv6IsDeleted: the entry for all other IPv6 destinations, which comes with the table, goes with it. One of a user holds it.
+func TestTableOfVPCWithIPv6IsDeleted(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t, emulator.Options{Config: withIPv6(func(*emulator.Config) {})})
+	a.put("i-1", emulator.InstanceSpec{})
+	request := vpcapi.CreateCreateRouteTableRequest()
+	request.VpcId = "vpc-emulator"
+	table := testkit.Must(a.vpc.CreateRouteTable(request))(t).RouteTableId
+	entry := vpcapi.CreateCreateRouteEntryRequest()
+	entry.RouteTableId, entry.DestinationCidrBlock, entry.NextHopId, entry.NextHopType = table, "10.244.0.0/24", "i-1", "Instance"
+	made := testkit.Must(a.vpc.CreateRouteEntry(entry))(t).RouteEntryId
+	deletion := vpcapi.CreateDeleteRouteTableRequest()
+	deletion.RouteTableId = table
+	_, err := a.vpc.DeleteRouteTable(deletion)
+	wantCode(t, err, "IncorrectRouteTableStatus.RouteEntryExist", 400)
+	gone := vpcapi.CreateDeleteRouteEntryRequest()
+	gone.RouteEntryId = made
+	testkit.Must(a.vpc.DeleteRouteEntry(gone))(t)
+	testkit.Must(a.vpc.DeleteRouteTable(deletion))(t)
+}
+
 func TestIPv6RoutesWithoutIPv6(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})

@@ -129,14 +129,3 @@ func readerOf(lock resourcelock.Interface) resourcelock.Interface {
 	}
 	return &resourcelock.LeaseLock{LeaseMeta: lease.LeaseMeta, Client: lease.Client, LockConfig: lease.LockConfig}
 }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 )
 
 // OfficialLease is the Lease of the official CCM, in the namespace kube-system.
@@ -88,7 +90,7 @@ func WaitForOfficial(ctx context.Context, leases coordinationclient.LeaseInterfa
 			logger.Info("The official CCM no longer renews its Lease", "lease", OfficialLease, "holder", now.Holder)
 			return nil
 		}
-		if err := sleep(ctx, officialPeriod); err != nil {
+		if err := sleep.For(ctx, officialPeriod); err != nil {
 			return err
 		}
 	}

@@ -23,14 +23,16 @@ const (
 	FeatureNodes Feature = "nodes"
 	// FeatureInitializer is provider-initor where it looks instances up by address.
 	FeatureInitializer Feature = "initializer"
+	// FeatureQuotas is reading the quotas of the account. Everything works without it.
+	FeatureQuotas Feature = "quotas"
 )
 
 // Features are all of them in the order of the documentation.
-var Features = []Feature{FeatureServices, FeatureNLB, FeatureRoutes, FeatureNodes, FeatureInitializer}
+var Features = []Feature{FeatureServices, FeatureNLB, FeatureRoutes, FeatureNodes, FeatureInitializer, FeatureQuotas}
 
 // Action is one operation of the OpenAPI that this package calls.
 type Action struct {
-	// Product is the RAM name of the product: "slb", "nlb", "vpc" or "ecs".
+	// Product is the RAM name of the product: "slb", "nlb", "vpc", "ecs" or "quotas".
 	Product string
 	// Name is the action, for example "CreateLoadBalancer".
 	Name string
@@ -187,6 +189,10 @@ func otherActions() []Action {
 			Product: "vpc", Name: "DescribeVSwitches", Features: []Feature{FeatureServices, FeatureNLB, FeatureRoutes, FeatureNodes},
 			Why: "checking access key, region and VPC at startup; the vSwitch of intranet load balancers", probe: params{"VpcId": noVPC},
 		},
+		{
+			Product: "quotas", Name: "ListProductQuotas", Features: []Feature{FeatureQuotas},
+			Why: "optional: reading the quotas of the account", probe: params{"ProductCode": QuotasOfCLB, "MaxResults": "1"},
+		},
 	}
 }
 
@@ -224,7 +230,7 @@ const (
 // Probe finds out whether the key may call an action, without an effect. The error is the reason for
 // [PermissionDenied] and [PermissionUnknown].
 func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
-	p := map[string]product{"slb": productSLB, "nlb": productNLB, "vpc": productVPC, "ecs": productECS}[action.Product]
+	p := map[string]product{"slb": productSLB, "nlb": productNLB, "vpc": productVPC, "ecs": productECS, "quotas": productQuotas}[action.Product]
 	in := params{"RegionId": c.opts.Region}
 	maps.Copy(in, action.probe)
 	err := c.call(ctx, action.Name, p, in, &responses.BaseResponse{})

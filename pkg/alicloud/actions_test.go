@@ -54,7 +54,7 @@ func productOf(call *ast.CallExpr, method *ast.SelectorExpr) string {
 	if p, ok := call.Args[min(2, len(call.Args)-1)].(*ast.Ident); ok && name == "call" {
 		name = strings.TrimPrefix(p.Name, "product")
 	}
-	for _, product := range []string{"nlb", "vpc", "ecs"} {
+	for _, product := range []string{"nlb", "vpc", "ecs", "quotas"} {
 		if strings.HasPrefix(strings.ToLower(name), product) {
 			return product
 		}

@@ -13,6 +13,9 @@ var auditedParams = []string{
 	"RouteTableId", "NetworkInterfaceId", "ServerGroupId", "ListenerId", "BackendServers", "OldBackendServers", "NewBackendServers",
 }
 
+// WriteMessage is the message of the log line of each write.
+const WriteMessage = "Wrote to the cloud"
+
 // maxAudited is how many bytes of a parameter the line has: a call may name 40 backend servers.
 const maxAudited = 400
 
@@ -44,10 +47,10 @@ func audit(ctx context.Context, operation string, in params, out responses.AcsRe
 		if answered, ok := out.(interface{ requestID() string }); ok {
 			id = answered.requestID()
 		}
-		logger.Info("Wrote to the cloud", append(values, "result", "done", "requestID", id)...)
+		logger.Info(WriteMessage, append(values, "result", "done", "requestID", id)...)
 	case isAnswer && call.Code != "" && !IsAmbiguous(err):
-		logger.V(2).Info("Wrote to the cloud", append(values, "result", call.Code, "requestID", call.RequestID)...)
+		logger.V(2).Info(WriteMessage, append(values, "result", call.Code, "requestID", call.RequestID)...)
 	default:
-		logger.Info("Wrote to the cloud", append(values, "result", "unknown: "+err.Error())...)
+		logger.Info(WriteMessage, append(values, "result", "unknown: "+err.Error())...)
 	}
 }

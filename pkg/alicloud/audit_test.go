@@ -2,10 +2,12 @@ package alicloud_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
+	jsonlog "k8s.io/component-base/logs/json"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
@@ -46,3 +48,37 @@ func TestEveryWriteIsLogged(t *testing.T) {
 		}
 	}
 }
+
+// TestWritesAreLoggedAsJSON: with --logging-format=json, a line is one object whose fields have names of their own, as docs/reference/logs.md says.
+func TestWritesAreLoggedAsJSON(t *testing.T) {
+	t.Parallel()
+	c := newCloud(t)
+	var out unbuffered
+	logger, control := jsonlog.NewJSONLogger(0, &out, nil, nil)
+	ctx := klog.NewContext(context.WithoutCancel(t.Context()), logger.WithValues("service", "default/web"))
+	if _, err := c.CreateLoadBalancer(ctx, alicloud.LoadBalancer{Name: "mine", AddressType: alicloud.AddressInternet}, "token"); err != nil {
+		t.Fatal(err)
+	}
+	control.Flush()
+	var line map[string]any
+	if err := json.Unmarshal([]byte(out.String()), &line); err != nil {
+		t.Fatalf("%v in %q", err, out.String())
+	}
+	for name, want := range map[string]any{
+		"msg": alicloud.WriteMessage, "v": 0.0, "service": "default/web", "action": "CreateLoadBalancer", "LoadBalancerName": "mine", "result": "done",
+	} {
+		if line[name] != want {
+			t.Errorf("%s is %v, want %v", name, line[name], want)
+		}
+	}
+	for _, name := range []string{"ts", "caller", "requestID"} {
+		if line[name] == nil {
+			t.Errorf("the line has no %s: %s", name, out.String())
+		}
+	}
+}
+
+// unbuffered is a stream that has nothing to write at the end.
+type unbuffered struct{ strings.Builder }
+
+func (*unbuffered) Sync() error { return nil }

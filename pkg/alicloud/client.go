@@ -136,7 +136,9 @@ func (c *Client) attempt(ctx context.Context, action string, p product, keys Cre
 		refused.Product = p.host
 	}
 	observeCall(operation, err, time.Since(start))
-	c.reach.note(err)
+	if p != productQuotas { // nothing depends on it, and a network may have no way to its endpoint
+		c.reach.note(err)
+	}
 	if !isRead(action) {
 		audit(ctx, operation, in, out, err)
 	}

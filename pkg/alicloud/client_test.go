@@ -39,7 +39,7 @@ func newCloudWith(t *testing.T, options emulator.Options) testCloud {
 	client, err := alicloud.New(alicloud.Options{
 		Region:      emulatortest.Region,
 		Credentials: alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret},
-		Endpoints:   alicloud.Endpoints{SLB: url, NLB: url, VPC: url, ECS: url, PlainHTTP: true},
+		Endpoints:   alicloud.Endpoints{SLB: url, NLB: url, VPC: url, ECS: url, Quotas: url, PlainHTTP: true},
 		Transport:   transport,
 	})
 	if err != nil {

@@ -20,6 +20,9 @@ var (
 	productECS = product{name: "Ecs", version: "2014-05-26", host: "ecs"}
 	productNLB = product{name: "Nlb", version: "2022-04-30", host: "nlb"}
 	productSTS = product{name: "Sts", version: "2015-04-01", host: "sts"}
+	// productQuotas is the Quota Center, which has one endpoint for all regions:
+	// https://www.alibabacloud.com/help/en/quota-center/developer-reference/api-quotas-2020-05-10-endpoint.
+	productQuotas = product{name: "quotas", version: "2020-05-10", host: "quotas"}
 )
 
 // operation names an action among those of all products, for its rate limit and for metrics. NLB has actions with the names of
@@ -41,9 +44,9 @@ type Endpoints struct {
 	Network string
 	// PlainHTTP sends calls unencrypted. For emulators and tests.
 	PlainHTTP bool
-	// SLB, NLB, VPC, ECS and STS replace the default host of one product: "host", "host:port" or a URL, of which only host and
+	// SLB, NLB, VPC, ECS, STS and Quotas (the Quota Center) replace the default host of one product: "host", "host:port" or a URL, of which only host and
 	// port count. Empty means the default.
-	SLB, NLB, VPC, ECS, STS string
+	SLB, NLB, VPC, ECS, STS, Quotas string
 }
 
 func (e Endpoints) scheme() string {
@@ -54,14 +57,18 @@ func (e Endpoints) scheme() string {
 }
 
 func (e Endpoints) host(p product, region string) string {
-	override := map[string]string{productSLB.host: e.SLB, productNLB.host: e.NLB, productVPC.host: e.VPC, productECS.host: e.ECS, productSTS.host: e.STS}[p.host]
+	override := map[string]string{
+		productSLB.host: e.SLB, productNLB.host: e.NLB, productVPC.host: e.VPC, productECS.host: e.ECS, productSTS.host: e.STS, productQuotas.host: e.Quotas,
+	}[p.host]
 	if override != "" {
 		return hostPort(override)
 	}
-	switch e.Network {
-	case "", "vpc":
+	switch {
+	case p == productQuotas:
+		return p.host + ".aliyuncs.com"
+	case e.Network == "", e.Network == "vpc":
 		return fmt.Sprintf("%s-vpc.%s.aliyuncs.com", p.host, region)
-	case "public":
+	case e.Network == "public":
 		return fmt.Sprintf("%s.%s.aliyuncs.com", p.host, region)
 	default:
 		return fmt.Sprintf("%s-%s.%s.aliyuncs.com", p.host, e.Network, region)

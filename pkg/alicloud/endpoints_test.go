@@ -20,4 +20,9 @@ func TestHost(t *testing.T) {
 			t.Errorf("%s: host %q, want %q", name, got, test.want)
 		}
 	}
+	for network, endpoints := range map[string]Endpoints{"vpc": {}, "public": {Network: "public"}} {
+		if got := endpoints.host(productQuotas, "cn-hangzhou"); got != "quotas.aliyuncs.com" {
+			t.Errorf("%s: the Quota Center is at %q, and has one endpoint for all regions", network, got)
+		}
+	}
 }

@@ -46,6 +46,13 @@ func isNLBBusy(e *Error) bool {
 	return false
 }
 
+// IsNLBNotFound reports whether the cloud answered that there is no such NLB. That it lacks something else, for example a bandwidth package,
+// says nothing about the NLB.
+func IsNLBNotFound(err error) bool {
+	e, ok := asAPIError(err)
+	return ok && strings.EqualFold(e.Code, "ResourceNotFound.loadBalancer")
+}
+
 // IsBadServer reports whether one of the backend servers of a call on a server group of NLB does not exist, or cannot be in the group.
 // The call had no effect.
 func IsBadServer(err error) bool {

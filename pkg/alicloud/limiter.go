@@ -24,6 +24,9 @@ var publishedQuotas = map[string]quota{
 	"ListTagResources":                      {10, time.Second},
 	"UntagResources":                        {5, time.Second},
 
+	// https://www.alibabacloud.com/help/en/quota-center/developer-reference/api-quotas-2020-05-10-quota
+	"ListProductQuotas": {15, time.Second},
+
 	// https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-quota
 	"nlb:UpdateLoadBalancerProtection": {300, time.Minute},
 }
@@ -239,7 +242,7 @@ func (q *actionQueue) turn() int {
 	return best
 }
 
-// throttled closes the action until its next window begins, and makes it use less than its quota for a while.
+// throttled closes the action until its next window begins, and leaves more of its quota to others.
 func (l *limiter) throttled(action string) {
 	now := time.Now()
 	l.mu.Lock()
@@ -250,7 +253,7 @@ func (l *limiter) throttled(action string) {
 		q.learn(now)
 		return
 	}
-	q.carefulUntil = now.Add(carefulFor)
+	q.lower(now)
 }
 
 // leastQuota is the smallest quota that is learned: other callers may have used up the window, which this client cannot know.

@@ -230,7 +230,8 @@ func TestLimiterLearnsUnknownQuota(t *testing.T) {
 func TestClockSetBackDoesNotKeepActionClosed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 12, 0, 20, 0, time.UTC)
-	q := windowQuota{quota: writeQuota, carefulUntil: now.Add(carefulFor)}
+	q := windowQuota{quota: writeQuota}
+	q.lower(now)
 	q.refused(now, maxReopenJitter)
 	if wait := q.next(now).Sub(now); wait != 40*time.Second+maxReopenJitter {
 		t.Fatalf("after throttling the action waits %s, want until the next minute", wait)

@@ -76,3 +76,26 @@ func TestReachable(t *testing.T) {
 		})
 	}
 }
+
+// TestQuotaCenterOutOfReach: a network without a way to the Quota Center does not make the cloud count as unreachable.
+func TestQuotaCenterOutOfReach(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, err := New(Options{
+			Region: "cn-hangzhou", Credentials: StaticCredentials{AccessKeyID: "id", AccessKeySecret: "secret"}, Transport: &answering{},
+			Endpoints: Endpoints{PlainHTTP: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := client.ListProductQuotas(t.Context(), QuotasOfCLB); err == nil {
+				t.Error("quotas without an answer")
+			}
+			time.Sleep(2 * unreachableAfter)
+		}
+		if err := client.Reachable(); err != nil {
+			t.Errorf("the cloud counts as unreachable: %v", err)
+		}
+	})
+}

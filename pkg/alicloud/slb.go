@@ -96,6 +96,8 @@ func (lb *LoadBalancer) Active() bool { return lb.Status == loadBalancerActive }
 type LoadBalancerQuery struct {
 	IDs  []string // at most 10
 	Name string
+	// Address is the address of a CLB. Addresses of deleted ones are used again.
+	Address string
 	// Tag selects by one tag. Its value may be empty, then any value matches. Only one tag can be asked for: it is not
 	// documented whether several combine with AND or with OR.
 	Tag *Tag
@@ -106,7 +108,8 @@ func (c *Client) DescribeLoadBalancers(ctx context.Context, query LoadBalancerQu
 	if len(query.IDs) > maxLoadBalancerIDs {
 		return nil, fmt.Errorf("query of %d load balancers by id: the API takes at most %d", len(query.IDs), maxLoadBalancerIDs)
 	}
-	in := params{}.set("LoadBalancerId", strings.Join(query.IDs, ",")).set("LoadBalancerName", query.Name)
+	in := params{}.set("LoadBalancerId", strings.Join(query.IDs, ",")).set("LoadBalancerName", query.Name).
+		set("Address", query.Address)
 	if query.Tag != nil {
 		in.setTags([]Tag{*query.Tag})
 	}

@@ -14,17 +14,24 @@ type windowQuota struct {
 	late   int       // calls so late in the window that the cloud may count them in the next one
 	// closedUntil is the end of the time in which the cloud is known to refuse the action.
 	closedUntil time.Time
-	// carefulUntil is the end of the time in which less than the quota is used.
-	carefulUntil time.Time
+	// share is how many calls of the quota are ours in the window that begins at sharedAt, where others of the account use it, too. It grows from there.
+	share    float64
+	sharedAt time.Time
 }
 
 const (
 	// clockGuard is how far the clocks of this machine and of the cloud may be apart, the travel time of a call included. A
 	// call that close to the end of a minute counts in both minutes.
 	clockGuard = time.Second
-	// carefulFor is how long an action uses only two thirds of its quota after it was throttled: other callers of the account
-	// use the quota too, or the clocks are further apart than assumed.
-	carefulFor = 10 * time.Minute
+	// What is ours of a quota that others of the account use, too, is found as TCP finds it: throttling lowers it by a factor, and each window without
+	// adds a constant, so that callers who throttle one another come to equal shares. The factor follows what the cloud let through: that was ours in this
+	// window. One window proves little, so that it is at least half, and some of it is left to whoever comes next.
+	mostLowered, leastLowered = 0.5, 0.9
+	// growth is what a window adds, as a part of the quota. With so little, a shared quota is used up only in the last seconds of its window, and whatever is
+	// urgent waits for no longer than these.
+	growth = 1.0 / 45
+	// leastShare is the smallest share, as a part of the quota: somebody else may use up each window in its first second.
+	leastShare = 0.1
 	// maxReopenJitter spreads the callers of one account over the first seconds of the new window. Without it, every cluster
 	// of the account calls at the same moment and throttles the others again.
 	maxReopenJitter = 3 * time.Second
@@ -73,7 +80,7 @@ func (q *windowQuota) at(now time.Time) windowQuota {
 func (q *windowQuota) slot(now time.Time) time.Duration {
 	allowance := q.allowance(now)
 	burst := max(1, allowance/3)
-	if q.careful(now) {
+	if q.shares(now) {
 		burst = 1
 	}
 	if q.used < burst {
@@ -85,10 +92,11 @@ func (q *windowQuota) slot(now time.Time) time.Duration {
 
 // allowance is the number of calls per window. A window of a second is too short to be hit exactly: a third stays unused.
 func (q *windowQuota) allowance(now time.Time) int {
-	if q.careful(now) || q.quota.window < time.Minute {
-		return max(1, q.quota.calls*2/3)
+	most := q.quota.calls
+	if q.quota.window < time.Minute {
+		most = q.quota.calls * 2 / 3
 	}
-	return q.quota.calls
+	return max(1, min(most, int(q.shareAt(now))))
 }
 
 func (q *windowQuota) guard() time.Duration {
@@ -114,9 +122,31 @@ func (q *windowQuota) closed(now time.Time) bool {
 	return within(now, q.closedUntil, q.quota.window+q.reopenJitter())
 }
 
-// careful reports whether less than the quota is used. The same holds for a clock that was set back.
-func (q *windowQuota) careful(now time.Time) bool {
-	return within(now, q.carefulUntil, carefulFor)
+// shareAt returns how many calls of the quota are ours at a time. After the clock was set back, nothing is known of it.
+func (q *windowQuota) shareAt(now time.Time) float64 {
+	all := float64(q.quota.calls)
+	elapsed := now.Truncate(q.quota.window).Sub(q.sharedAt)
+	if q.share == 0 || elapsed < 0 {
+		return all
+	}
+	windows := float64(elapsed / q.quota.window)
+	return min(all, q.share+windows*growth*all)
+}
+
+// shares reports whether others of the account use the quota, too.
+func (q *windowQuota) shares(now time.Time) bool { return q.shareAt(now) < float64(q.quota.calls) }
+
+// lower makes our share of the quota smaller, because the cloud refused a call in this window: once, however many it refused.
+func (q *windowQuota) lower(now time.Time) {
+	window := now.Truncate(q.quota.window)
+	if q.share != 0 && q.sharedAt.Equal(window) {
+		return
+	}
+	current := q.at(now)
+	share := q.shareAt(now)
+	through := float64(max(current.used-1, 0))
+	share = min(max(through*leastLowered, share*mostLowered), share*leastLowered)
+	q.share, q.sharedAt = max(share, float64(q.quota.calls)*leastShare), window
 }
 
 // within reports whether end is in the future and no further away than longest.

@@ -13,40 +13,40 @@ import (
 )
 
 // refusesReuse says why the Service may not use an existing load balancer, "" if it may.
-func (n *nlb) refusesReuse(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
-	if reason = n.refusedByPolicy(svc, lb); reason != "" {
+func (e *engine) refusesReuse(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
+	if reason = e.refusedByPolicy(svc, lb); reason != "" {
 		return reason, nil
 	}
 	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagCluster) {
 		return "was made by a cloud controller manager for a Service", nil
 	}
-	return n.leadsToAPIServer(ctx, svc, lb)
+	return e.leadsToAPIServer(ctx, svc, lb)
 }
 
 // refusedByPolicy says why the policy keeps the Service from an existing load balancer, "" if it does not. It is asked after each read of one:
 // the tag that allows it may go.
-func (n *nlb) refusedByPolicy(svc *corev1.Service, lb *alicloud.NLB) string {
+func (e *engine) refusedByPolicy(svc *corev1.Service, lb *alicloud.NLB) string {
 	allow, _ := lb.Tag(mark.TagAllow)
-	return n.config.Policy.RefusesReuse(n.config.ClusterID, svc.Namespace, allow)
+	return e.config.Policy.RefusesReuse(e.config.ClusterID, svc.Namespace, allow)
 }
 
 // leadsToAPIServer says that the load balancer is in front of the API servers, as its addresses, the port of a listener or the backend
 // servers show; "" if it is not. A Service that was on it before keeps what it has there, unless it uses the port of the API server.
-func (n *nlb) leadsToAPIServer(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
-	server := n.config.APIServer()
+func (e *engine) leadsToAPIServer(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (reason string, err error) {
+	server := e.config.APIServer()
 	at := slices.IndexFunc(addressesOf(lb), server.HasAddress)
 	if at < 0 && server.Port == 0 {
 		return "", nil // nothing is known that its listeners would show
 	}
-	listeners, err := n.api.ListNLBListeners(ctx, []string{lb.ID})
+	listeners, err := e.api.ListNLBListeners(ctx, []string{lb.ID})
 	if err != nil {
 		return "", fmt.Errorf("read the listeners of NLB %s: %w", lb.ID, err)
 	}
-	was := n.wasOn(svc, lb, listeners)
+	was := e.wasOn(svc, lb, listeners)
 	if at >= 0 && !was {
 		return "is that of the API server (" + addressesOf(lb)[at] + "): a mistake on it would cut off the whole cluster", nil
 	}
-	port, err := n.apiServerPort(ctx, svc, listeners, was)
+	port, err := e.apiServerPort(ctx, svc, listeners, was)
 	if err != nil || port == 0 {
 		return "", err
 	}
@@ -55,8 +55,8 @@ func (n *nlb) leadsToAPIServer(ctx context.Context, svc *corev1.Service, lb *ali
 
 // apiServerPort returns the port of a listener that leads to an API server, 0 for none. For a Service that was on the load balancer before, only
 // its own ports count.
-func (n *nlb) apiServerPort(ctx context.Context, svc *corev1.Service, listeners []alicloud.NLBListener, was bool) (int, error) {
-	server := n.config.APIServer()
+func (e *engine) apiServerPort(ctx context.Context, svc *corev1.Service, listeners []alicloud.NLBListener, was bool) (int, error) {
+	server := e.config.APIServer()
 	if server.Port == 0 {
 		return 0, nil
 	}
@@ -65,7 +65,7 @@ func (n *nlb) apiServerPort(ctx context.Context, svc *corev1.Service, listeners 
 		if was && !usesPort(svc, listeners[i].Port) {
 			continue
 		}
-		leads, err := n.leads(ctx, &listeners[i], server, checked)
+		leads, err := e.leads(ctx, &listeners[i], server, checked)
 		if err != nil {
 			return 0, err
 		}
@@ -77,7 +77,7 @@ func (n *nlb) apiServerPort(ctx context.Context, svc *corev1.Service, listeners 
 }
 
 // leads reports whether a listener that no manager made leads to an API server. checked are the groups that do not.
-func (n *nlb) leads(ctx context.Context, listener *alicloud.NLBListener, server policy.APIServer, checked map[string]bool) (bool, error) {
+func (e *engine) leads(ctx context.Context, listener *alicloud.NLBListener, server policy.APIServer, checked map[string]bool) (bool, error) {
 	if _, _, marked := mark.ParseNLB(valueOf(listener.Description)); marked {
 		return false, nil
 	}
@@ -86,7 +86,7 @@ func (n *nlb) leads(ctx context.Context, listener *alicloud.NLBListener, server 
 		return listener.Port == server.Port, nil
 	}
 	checked[group] = true
-	return n.hasAPIServer(ctx, group, server)
+	return e.hasAPIServer(ctx, group, server)
 }
 
 func usesPort(svc *corev1.Service, port int) bool {
@@ -94,18 +94,16 @@ func usesPort(svc *corev1.Service, port int) bool {
 }
 
 // wasOn reports whether the Service was on the load balancer before: its status shows the name of it, or a listener has its mark. Its label
-// proves nothing, because anybody may write it who may write Services.
-func (n *nlb) wasOn(svc *corev1.Service, lb *alicloud.NLB, listeners []alicloud.NLBListener) bool {
-	owner := mark.OwnerOf(svc, n.config.ClusterID)
-	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(shown corev1.LoadBalancerIngress) bool {
-		return shown.Hostname != "" && shown.Hostname == lb.DNSName
-	}) ||
+// proves nothing: whoever can edit Services can also set it.
+func (e *engine) wasOn(svc *corev1.Service, lb *alicloud.NLB, listeners []alicloud.NLBListener) bool {
+	owner := mark.OwnerOf(svc, e.config.ClusterID)
+	return showsName(svc, lb) ||
 		slices.ContainsFunc(listeners, func(l alicloud.NLBListener) bool { return owner.OwnsNLB(valueOf(l.Description)) })
 }
 
 // hasAPIServer reports whether a backend server of the group is an API server.
-func (n *nlb) hasAPIServer(ctx context.Context, group string, server policy.APIServer) (bool, error) {
-	servers, err := n.api.ListNLBServers(ctx, group)
+func (e *engine) hasAPIServer(ctx context.Context, group string, server policy.APIServer) (bool, error) {
+	servers, err := e.api.ListNLBServers(ctx, group)
 	if err != nil {
 		return false, fmt.Errorf("read the backend servers of group %s: %w", group, err)
 	}

@@ -22,6 +22,8 @@ const (
 	// no bound; jobs take 0.3 to 5 s and a creation 20 s to 2 min.
 	jobLimit          = time.Minute
 	loadBalancerLimit = 10 * time.Minute
+	// forgottenAfter is when nobody can wait for anything any more.
+	forgottenAfter = 2 * loadBalancerLimit
 	// pollTimeout bounds one round of polls.
 	pollTimeout = 30 * time.Second
 )
@@ -65,11 +67,15 @@ func (a *awaits) add(id string, svc types.NamespacedName, item *await) {
 	if a.items == nil {
 		a.items = map[string]*await{}
 	}
-	if have, ok := a.items[id]; ok {
-		have.services.Insert(svc)
-		return
-	}
 	item.since, item.services = time.Now(), sets.New(svc)
+	if have, ok := a.items[id]; ok {
+		if !have.ended && !item.loadBalancer {
+			have.services.Insert(svc)
+			return
+		}
+		// What has ended is about an earlier wait that nobody asked for any more, and a load balancer may be waited for in another status.
+		item.services = item.services.Union(have.services)
+	}
 	item.next = item.since.Add(item.interval(item.since))
 	a.items[id] = item
 	a.scheduleLocked()
@@ -145,6 +151,10 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, item := range a.items {
+		if now.Sub(item.since) > forgottenAfter {
+			delete(a.items, id) // its Service is gone, or began something else
+			continue
+		}
 		if item.ended || item.next.After(now) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // udp adds a UDP port.
@@ -99,6 +100,23 @@ func TestUDPGroupIsNotCheckedByTCP(t *testing.T) {
 		w.serve(1, udp(53))
 		if group := w.groups("web")[0]; *group.HealthCheck.Enabled || group.Protocol != alicloud.NLBUDP {
 			t.Errorf("group %+v", group)
+		}
+		w.quiet("web")
+	})
+}
+
+// TestUDPCheckGoesOffAgain: without its annotations the check of a UDP group is what it was before them, and not one by TCP, which no server
+// would pass.
+func TestUDPCheckGoesOffAgain(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(1, testkit.TCP(80), udp(53), with(annotation.HealthCheckFlag, "on"))
+		w.change("web", without(annotation.HealthCheckFlag))
+		w.converge("web")
+		for _, group := range w.groups("web") {
+			if on := *group.HealthCheck.Enabled; on != (group.Protocol == alicloud.NLBTCP) {
+				t.Errorf("the check of the %s group is on: %t", group.Protocol, on)
+			}
 		}
 		w.quiet("web")
 	})

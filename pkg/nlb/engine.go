@@ -55,6 +55,7 @@ var _ service.Engine = (*engine)(nil)
 // Product is NLB. The annotation loadbalancer-type has the value that the official CCM reads.
 var Product = service.Product{
 	Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer, AttachedPerGroup: true,
+	BalancerQuota: quota.NLBs, BackendQuota: quota.ServersPerNLB, QuotaProduct: alicloud.QuotasOfNLB,
 	// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/product-overview/alb-and-nlb-domain-name-upgrade.
 	AddressNote: "its name is the target for a CNAME record of a domain of yours, and is not meant to be called itself",
 }
@@ -84,7 +85,10 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) { e.awaits.wake = wake }
 func (e *engine) Start() service.Balancer { return nlb{engine: e} }
 
 // Forget implements service.Engine.
-func (e *engine) Forget(svc types.UID) { e.missing.Forget(svc) }
+func (e *engine) Forget(svc types.UID) {
+	e.missing.Forget(svc)
+	e.memory.Forget(svc)
+}
 
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
@@ -128,12 +132,7 @@ type nlb struct {
 var _ service.Balancer = nlb{}
 
 // ID implements service.Balancer.
-func (n nlb) ID() string {
-	if !n.presence.Present() {
-		return ""
-	}
-	return n.lb.Value.ID
-}
+func (n nlb) ID() string { return n.id() }
 
 // Address implements service.Balancer.
 func (n nlb) Address() string { return n.lb.Value.DNSName }
@@ -142,7 +141,7 @@ func (n nlb) Address() string { return n.lb.Value.DNSName }
 func (n nlb) Reused() bool { return n.presence.Reused() }
 
 // SharedID implements service.Balancer.
-func (n nlb) SharedID(params annotation.Params) string {
+func (n nlb) SharedID(_ *corev1.Service, params annotation.Params) string {
 	if n.Reused() {
 		return n.ID()
 	}
@@ -153,10 +152,7 @@ func (n nlb) SharedID(params annotation.Params) string {
 func (n nlb) Trusted() bool { return n.trusted() }
 
 // Invalidate implements service.Balancer.
-func (n nlb) Invalidate(reason string) service.Balancer {
-	n.observed = n.invalidate(reason)
-	return n
-}
+func (n nlb) Invalidate(reason string) service.Balancer { return n.knowing(n.invalidate(reason)) }
 
 // InvalidateShared implements service.Balancer. Several Services may have backend servers in one server group.
 func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
@@ -171,8 +167,14 @@ func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 
 // Recorded implements service.Balancer.
 func (n nlb) Recorded(applied service.Record) service.Record {
-	applied.LoadBalancerID = n.ID()
+	applied.LoadBalancerID, applied.Left = n.ID(), n.left.tags
 	return applied
+}
+
+// knowing returns the NLB as it is known now.
+func (n nlb) knowing(known observed) nlb {
+	n.observed = known
+	return n
 }
 
 // Status implements service.Balancer. The address is a name; it is shown once a listener runs.

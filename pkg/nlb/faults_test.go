@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -96,7 +97,7 @@ func moreOperations() []operation {
 		{"bandwidth package", web(with(annotation.BandwidthPackageID, "cbwp-1")), change(with(annotation.BandwidthPackageID, "cbwp-2")), hasPackage("cbwp-2"), nil},
 		{"stopped listener", func(w *world) {
 			web()(w)
-			w.account.Raw("2022-04-30", "StopListener", map[string]string{"ListenerId": w.listener(w.balancer("web").ID, 0).ID}, nil)
+			w.account.Raw(api.VersionNLB, "StopListener", map[string]string{"ListenerId": w.listener(w.balancer("web").ID, 0).ID}, nil)
 			w.later(5 * settle)
 		}, (*world).drift, func(t *testing.T, w *world) {
 			t.Helper()
@@ -120,8 +121,75 @@ func moreOperations() []operation {
 			if got, left := w.listeners(w.named("second")), w.listeners(w.named("first")); !slices.Equal(got, []string{webOn80}) || len(left) > 0 {
 				t.Errorf("listeners %v, left %v", got, left)
 			}
+			if got, left := w.tagKeys(w.named("second")), w.tagKeys(w.named("first")); !slices.Equal(got, []string{"a"}) || len(left) > 0 {
+				t.Errorf("tags %v, left %v", got, left)
+			}
+		}, nil},
+		{"existing load balancer", func(w *world) {
+			w.existing("first")
+			web()(w)
+		}, func(w *world) {
+			w.change("web", with(annotation.LoadBalancerID, w.named("first")), with(annotation.ForceOverrideListeners, "true"))
+		}, func(t *testing.T, w *world) {
+			t.Helper()
+			w.later(30 * settle)
+			if got, left := w.listeners(w.named("first")), w.balancers("web"); !slices.Equal(got, []string{webOn80}) || len(left) > 0 {
+				t.Errorf("listeners %v, left %v", got, left)
+			}
+		}, nil},
+		{"removed while it moves", func(w *world) {
+			a := w.existing("first")
+			w.existing("second")
+			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
+		}, func(w *world) {
+			w.change("web", with(annotation.LoadBalancerID, w.named("second")))
+			_, _ = w.Reconcile(w.t.Context(), w.get("web")) //nolint:errcheck // it may be killed in it
+			if w.transport.isDead() {
+				w.restart()
+			}
+			w.remove("web")
+		}, func(t *testing.T, w *world) {
+			t.Helper()
+			for _, name := range []string{"first", "second"} {
+				if id := w.named(name); len(w.listeners(id))+len(w.tagKeys(id)) > 0 {
+					t.Errorf("left on the %s: %v, %v", name, w.listeners(id), w.tagKeys(id))
+				}
+			}
+			if len(w.groups("web"))+len(w.get("web").Finalizers) > 0 {
+				t.Errorf("left: %v %v", w.groups("web"), w.get("web").Finalizers)
+			}
+		}, nil},
+		{"removed while it moves to its own", func(w *world) {
+			a := w.existing("first")
+			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
+		}, func(w *world) {
+			w.change("web", without(annotation.LoadBalancerID), with(annotation.ZoneMaps, twoZones))
+			_, _ = w.Reconcile(w.t.Context(), w.get("web")) //nolint:errcheck // it may be killed in it
+			if w.transport.isDead() {
+				w.restart()
+			}
+			w.remove("web")
+		}, func(t *testing.T, w *world) {
+			t.Helper()
+			if id := w.named("first"); len(w.listeners(id))+len(w.tagKeys(id)) > 0 {
+				t.Errorf("left: %v, %v", w.listeners(id), w.tagKeys(id))
+			}
+			if len(w.balancers("web"))+len(w.groups("web"))+len(w.get("web").Finalizers) > 0 {
+				t.Errorf("left: %v %v %v", w.balancers("web"), w.groups("web"), w.get("web").Finalizers)
+			}
 		}, nil},
 	}
+}
+
+// tagKeys are the keys of the tags of a load balancer.
+func (w *world) tagKeys(id string) []string {
+	w.t.Helper()
+	var keys []string
+	for _, tag := range testkit.Must(w.account.Client.GetNLB(w.t.Context(), id))(w.t).Tags {
+		keys = append(keys, tag.Key)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // named is the id of the load balancer with a name.
@@ -221,9 +289,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
 					op.prepare(w)
-					w.transport.mu.Lock()
-					w.transport.limit = w.transport.writes + i + 1
-					w.transport.mu.Unlock()
+					w.transport.diesAfter(i + 1)
 					op.act(w)
 					if err := w.try("web"); err == nil {
 						t.Log("it ended before it was killed")

@@ -178,3 +178,48 @@ func TestGoldenManySourceRanges(t *testing.T) {
 		w.quiet("web")
 	})
 }
+
+// TestDisablePublicChangesNoAddressType: where public load balancers are switched off, one in the intranet does not come to face the internet: not
+// by an annotation, not by the removal of one, and not by IPv6.
+func TestDisablePublicChangesNoAddressType(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*corev1.Service){
+		"internet": with(annotation.AddressType, "internet"), "removed": without(annotation.AddressType), "IPv6": with(annotation.IPv6AddressType, "internet"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.config.DisablePublicSLB = true
+				w.restart()
+				w.serve(1, testkit.TCP(80), with(annotation.AddressType, "intranet"), with(annotation.IPVersion, "DualStack"))
+				w.newEvents()
+				w.calls()
+				w.addNodes("n2")
+				w.change("web", edit)
+				w.converge("web")
+				if got, want := writes(w.calls()), []string{"AddServersToServerGroup"}; !slices.Equal(got, want) {
+					t.Errorf("writes %v, want %v", got, want)
+				}
+				mustReport(t, w.newEvents(), "disablePublicSLB in the cloud-config switches public load balancers off")
+			})
+		})
+	}
+}
+
+// TestRangesGoWithTheLoadBalancer: a Service with source ranges moves from its own load balancer to an existing one, whose security groups are its
+// owner's. The security group goes with the load balancer.
+func TestRangesGoWithTheLoadBalancer(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.existing("first")
+		w.serve(1, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		w.change("web", with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"))
+		w.converge("web")
+		w.later(30 * settle)
+		w.converge("web")
+		if left := len(w.balancers("web")) + len(w.securityGroups("web")); left > 0 || w.get("web").Labels[service.LabelSecurityGroupID] != "" {
+			t.Errorf("%d things are left, labels %v", left, w.get("web").Labels)
+		}
+		w.quiet("web")
+	})
+}

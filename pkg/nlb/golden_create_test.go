@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
@@ -18,7 +19,7 @@ import (
 func (w *world) elasticAddress() string {
 	w.t.Helper()
 	var eip struct{ AllocationId string } //nolint:revive // name on the wire
-	w.account.Raw(emulatortest.VersionVPC, "AllocateEipAddress", map[string]string{"InternetChargeType": "PayByTraffic"}, &eip)
+	w.account.Raw(api.VersionVPC, "AllocateEipAddress", map[string]string{"InternetChargeType": "PayByTraffic"}, &eip)
 	return eip.AllocationId
 }
 

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -51,6 +52,9 @@ func TestGoldenListeners(t *testing.T) {
 		{name: "idle timeout of 900 with a UDP port", nodes: 1, service: edits(ports(tcpPort(80), udpPort(53)), with(annotation.IdleTimeout, "900")), changes: []change{
 			{serves: []string{webOn80, "UDP:53 i-n1:30053=100"}},
 		}},
+		{name: "idle timeout of 60 with UDP ports only", nodes: 1, service: edits(ports(udpPort(53), udpPort(54)), with(annotation.IdleTimeout, "60")), changes: []change{
+			{says: []string{"loadbalancer-idle-timeout: 60 has no effect on a UDP listener, which takes at most 20"}, serves: []string{"UDP:53 i-n1:30053=100", "UDP:54 i-n1:30054=100"}},
+		}},
 		{name: "settings of PROXY protocol without it", nodes: 1, service: edits(testkit.TCP(80), with(annotation.PPV2EpID, "on")), changes: []change{
 			{writes: create, says: []string{"loadbalancer-ppv2-pvl-ep-id-enabled has no effect without loadbalancer-proxy-protocol: on"}},
 		}},
@@ -64,7 +68,7 @@ func TestGoldenListeners(t *testing.T) {
 			{},
 			{do: func(w *world) {
 				l := w.listener(w.balancer("web").ID, 0)
-				w.account.Raw("2022-04-30", "StopListener", map[string]string{"ListenerId": l.ID}, nil)
+				w.account.Raw(api.VersionNLB, "StopListener", map[string]string{"ListenerId": l.ID}, nil)
 				w.later(5 * settle)
 				testkit.Check(w.t, w.Invalidate(w.t.Context(), w.get("web"), "drift"))
 			}, writes: []string{"StartListener"}, check: func(t *testing.T, w *world) {

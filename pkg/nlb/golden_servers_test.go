@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -90,6 +91,35 @@ func TestGoldenServers(t *testing.T) {
 		{name: "group of addresses, node without InternalIP", nodes: 2, before: func(w *world) { w.internalIP("n1") }, service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")), changes: []change{
 			{writes: create, check: leadsTo("n1"), says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n2"}},
 		}},
+		{name: "group of addresses with Local: a node with several pods once, by its weight", nodes: 3, before: func(w *world) { w.internalIP("n1", "n2", "n3"); w.crowd(4, 1) },
+			service: edits(testkit.TCP(80), testkit.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
+				{writes: create, check: addressesAre("n1:30080=4", "n2:30080=1")},
+				{do: func(w *world) { w.crowd(2, 1) }, writes: []string{"UpdateServerGroupServersAttribute"}, check: addressesAre("n1:30080=2", "n2:30080=1")},
+				{do: func(w *world) { w.crowd(0, 3) }, writes: []string{"UpdateServerGroupServersAttribute", "RemoveServersFromServerGroup"}, check: addressesAre("n2:30080=3")},
+			}},
+		{name: "group of addresses with Local, pods in two slices: each pod once", nodes: 2, before: func(w *world) { w.pods("n1", "n2"); w.podsAgain("n1") },
+			service: append(slices.Clone(pods), testkit.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
+				{writes: create, check: addressesAre("n1:8080=100", "n2:8080=100")},
+				{do: func(w *world) { w.pods("n2"); w.podsAgain("n1", "n2") }, writes: none, check: addressesAre("n1:8080=100", "n2:8080=100")},
+			}},
+		{name: "pods without network interfaces in a group of addresses, then nodes", nodes: 2, before: func(w *world) {
+			w.putSlice(slice1("10.244.1.5@n1", "10.244.2.5@n2"))
+		}, service: append(slices.Clone(pods), with(annotation.ServerGroupType, "Ip")), changes: []change{
+			{writes: create, serves: []string{"TCP:80 10.244.1.5:8080=100 10.244.2.5:8080=100"}, check: func(t *testing.T, w *world) {
+				t.Helper()
+				w.restart()
+				w.converge("web")
+				if calls := w.calls(); slices.Contains(calls, "DescribeNetworkInterfaces") || len(writes(calls)) > 0 {
+					t.Errorf("a new process made the calls %v", calls)
+				}
+			}},
+			{do: func(w *world) { w.putSlice(slice1("10.244.1.6@n1", "10.244.2.5@n2")) }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
+				serves: []string{"TCP:80 10.244.1.6:8080=100 10.244.2.5:8080=100"}},
+			{edit: edits(without(annotation.ServerGroupType), func(svc *corev1.Service) { delete(svc.Annotations, string(annotation.BackendType)) }),
+				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"}, serves: []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}},
+			{edit: edits(eni, with(annotation.ServerGroupType, "Ip")),
+				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"}, serves: []string{"TCP:80 10.244.1.6:8080=100 10.244.2.5:8080=100"}},
+		}},
 		{name: "group of instances to group of addresses: no gap", nodes: 2, before: func(w *world) { w.internalIP("n1", "n2") }, service: edits(testkit.TCP(80)), changes: []change{
 			{writes: create},
 			{edit: edits(with(annotation.ServerGroupType, "Ip")), writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
@@ -141,6 +171,16 @@ func TestGoldenServers(t *testing.T) {
 				return *g.HealthCheck.Interval == 12 && *g.HealthCheck.ConnectTimeout == 12
 			})},
 		}},
+		{name: "check interval of 51 s on TCP and UDP", nodes: 1, service: edits(ports(tcpPort(80), udpPort(53)), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckInterval, "51")), restless: true, changes: []change{
+			{says: []string{"loadbalancer-health-check-interval: 51 is not accepted for port 80: at most 50"}, serves: []string{"TCP:80 i-n1:30080=100", "UDP:53 i-n1:30053=100"}, check: func(t *testing.T, w *world) {
+				t.Helper()
+				for _, g := range w.groups("web") {
+					if got := *g.HealthCheck.Interval == 51; got != (g.Protocol == "UDP") {
+						t.Errorf("the %s group is checked every %d s", g.Protocol, *g.HealthCheck.Interval)
+					}
+				}
+			}},
+		}},
 		{name: "scheduler qch on TCP and UDP", nodes: 1, service: edits(ports(tcpPort(80), udpPort(53)), with(annotation.Scheduler, "qch")), changes: []change{
 			{says: []string{"loadbalancer-scheduler: qch has no effect on port 80, which is not UDP"}, serves: []string{"TCP:80 i-n1:30080=100", "UDP:53 i-n1:30053=100"}, check: func(t *testing.T, w *world) {
 				t.Helper()
@@ -173,6 +213,22 @@ func leadsTo(names string) func(*testing.T, *world) {
 		t.Helper()
 		if got := w.leadsTo(); got != names {
 			t.Errorf("the listener leads to %q, want %q", got, names)
+		}
+	}
+}
+
+// addressesAre checks that the one group has exactly these servers, by their addresses: those of nodes and of the pods on them are the same.
+func addressesAre(want ...string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		var addresses []string
+		for _, server := range want {
+			name, rest, _ := strings.Cut(server, ":")
+			addresses = append(addresses, w.podAddress(name)+":"+rest)
+		}
+		slices.Sort(addresses)
+		if got := w.servers(w.onlyGroup().ID); !slices.Equal(got, addresses) {
+			t.Errorf("servers %v, want %v", got, addresses)
 		}
 	}
 }
@@ -225,6 +281,25 @@ func (w *world) podsAt(number int32, names ...string) {
 	}
 	s := testkit.EndpointSlice("web", port, items...)
 	s.Name = "web-1"
+	w.putSlice(s)
+}
+
+// slice1 is the first EndpointSlice of the Service, see [testkit.EndpointSlice].
+func slice1(items ...string) *discoveryv1.EndpointSlice {
+	s := testkit.EndpointSlice("web", tcpPort(80), items...)
+	s.Name = "web-1"
+	return s
+}
+
+// podsAgain has a second EndpointSlice of the Service name pods.
+func (w *world) podsAgain(names ...string) {
+	w.t.Helper()
+	var items []string
+	for _, name := range names {
+		items = append(items, w.podAddress(name)+"@"+name)
+	}
+	s := testkit.EndpointSlice("web", tcpPort(80), items...)
+	s.Name = "web-2"
 	w.putSlice(s)
 }
 

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
 // TestJobThatNeverEnds: it is an error that says what was to be done, after a minute and not before; other ports are served.
@@ -171,4 +173,45 @@ func TestJobsThatHang(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTwoLeaders: for a while two processes are leaders, each with its own memory. What they make together converges, and nothing of it is there
+// twice; the same for a change and for the deletion.
+func TestTwoLeaders(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1", "n2")
+		first := w.Reconciler
+		w.restart()
+		both := func() {
+			for range 60 {
+				for _, leader := range []*service.Reconciler{first, w.Reconciler} {
+					if svc := w.get("web"); svc.DeletionTimestamp == nil || len(svc.Finalizers) > 0 {
+						_, _ = leader.Reconcile(t.Context(), svc) //nolint:errcheck // they are in each other's way
+					}
+					w.later(settle / 2)
+				}
+			}
+			w.restart()
+		}
+		w.put(newService("web", testkit.TCP(80), udp(53)))
+		both()
+		w.converge("web")
+		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100", "UDP:53 i-n1:30053=100 i-n2:30053=100"}; !slices.Equal(got, want) || len(w.groups("web")) != 2 {
+			t.Errorf("listeners %v, want %v; %d groups", got, want, len(w.groups("web")))
+		}
+		w.quiet("web")
+		w.addNodes("n3")
+		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31000 })
+		both()
+		w.converge("web")
+		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:31000=100 i-n2:31000=100 i-n3:31000=100", "UDP:53 i-n1:30053=100 i-n2:30053=100 i-n3:30053=100"}; !slices.Equal(got, want) || len(w.groups("web")) != 2 {
+			t.Errorf("listeners %v, want %v; %d groups", got, want, len(w.groups("web")))
+		}
+		w.remove("web")
+		both()
+		if left := len(w.balancers("web")) + len(w.groups("web")) + len(w.get("web").Finalizers); left > 0 {
+			t.Errorf("%d things are left", left)
+		}
+	})
 }

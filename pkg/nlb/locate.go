@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -19,12 +18,188 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
+// location is the NLB that a Service is on, if it is present.
+type location struct {
+	presence presence.Presence
+	lb       alicloud.NLB
+	// left is what the Service has left for it, nil for what is known of that.
+	left *departure
+	// refusal is why the Service may not use the load balancer that its annotation names, so that it stays on this one.
+	refusal *problem.ConfigError
+	// askedMissing says since when the load balancer that the annotation names is missing.
+	askedMissing presence.Missing
+	// missed says that there should be a load balancer, or may be: what is known of it is void once it is gone.
+	missed bool
+}
+
+// lastIDOf returns the load balancer that the Service has, or had, empty for none.
+func lastIDOf(svc *corev1.Service, known observed) string {
+	return cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+}
+
+// locate returns the NLB of a Service as it is: the one of the annotation, else one of its own by tag, by label and by name. A Service
+// moves when the annotation changes, and leaves what it had once the other one serves. Without the annotation it stays on an existing one
+// until its annotations say which zones one of its own is to be in. adopted says that the Service had an NLB before this program saw it.
+// With an error, the location may say what is known all the same.
+func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
+	lastID, asked := lastIDOf(svc, known), params.Get(annotation.LoadBalancerID)
+	if asked != "" {
+		return e.locateAsked(ctx, svc, known, lastID, asked, adopted)
+	}
+	current, leaves, err := e.locateCurrent(ctx, svc, params, known, lastID)
+	if err != nil || current.presence.Present() {
+		return current, err
+	}
+	if !leaves {
+		return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || adopted && known.presence.Unknown())
+	}
+	gone, err := e.absent(ctx, svc, known, lastID, false)
+	left := known.left
+	left.formerID, gone.left = lastID, &left
+	return gone, err
+}
+
+// locateCurrent returns the NLB that a Service without the annotation is on: the one that is known, else one of its own, else an existing one
+// that the annotation named before. Its presence is zero when none of them is there, which proves nothing yet. leaves says that the Service is to
+// leave an existing one for one of its own.
+func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, lastID string) (current location, leaves bool, err error) {
+	leaves = known.presence.Reused() && wantsOwn(params)
+	if known.presence.Present() && !leaves {
+		if current, err = e.locateByID(ctx, svc, known.presence.ID(), known.presence.Reused()); err != nil || current.presence.Present() {
+			return current, false, err
+		}
+	}
+	own, err := e.ownedBy(ctx, svc, known, lastID)
+	if err != nil || own != nil || known.presence.Present() {
+		return e.seen(svc, own, false), leaves, err
+	}
+	if own, err = e.shown(ctx, svc, lastID); err != nil || own != nil {
+		return e.seen(svc, own, false), false, err
+	}
+	return e.locateExisting(ctx, svc, params, lastID)
+}
+
+// locateByID looks after the load balancer that the Service is on. Its presence is zero when it is not there, which proves nothing yet.
+func (e *engine) locateByID(ctx context.Context, svc *corev1.Service, id string, reused bool) (location, error) {
+	lb, err := e.get(ctx, id)
+	if lb == nil || err != nil {
+		return location{}, err
+	}
+	if reason := e.refusedByPolicy(svc, lb); reused && reason != "" {
+		return location{}, errNotReusable(lb.ID, reason)
+	}
+	return e.seen(svc, lb, reused), nil
+}
+
+// wantsOwn reports whether the annotations ask for a load balancer of the Service's own: what cannot be an id may be meant to be one.
+func wantsOwn(params annotation.Params) bool {
+	return params.Has(annotation.ZoneMaps) && !params.Refused(annotation.LoadBalancerID)
+}
+
+// locateExisting looks after an existing load balancer that the Service was on before its annotations changed.
+func (e *engine) locateExisting(ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string) (existing location, leaves bool, err error) {
+	lb, err := e.get(ctx, lastID)
+	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) {
+		return location{}, false, err
+	}
+	if wantsOwn(params) {
+		return location{}, true, nil
+	}
+	if err = e.admit(ctx, svc, lb); err != nil { // the label may have named it: whoever can edit Services can also set that
+		return location{}, false, err
+	}
+	return e.seen(svc, lb, true), false, nil
+}
+
+// locateAsked finds the load balancer that the annotation names. Where the Service may not use it, it stays on the one that it is on.
+func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
+	if known.presence.Present() && known.presence.ID() == asked {
+		if current, err := e.locateByID(ctx, svc, asked, known.presence.Reused()); err != nil || current.presence.Present() {
+			return current, err
+		}
+	}
+	own, err := e.ownBefore(ctx, svc, known, lastID, adopted)
+	if err != nil {
+		return location{}, err
+	}
+	if own != nil && own.ID == asked {
+		return e.seen(svc, own, false), nil
+	}
+	lb, missing, err := e.reusable(ctx, svc, asked, known.askedMissing)
+	if err != nil {
+		stays, refused := e.stay(ctx, svc, own, lastID, asked, err)
+		stays.askedMissing = missing
+		return stays, refused
+	}
+	left := known.left
+	if own != nil {
+		left = left.withoutOwn()
+		left.ownID = own.ID
+	} else if left.formerID = ""; lastID != asked {
+		left.formerID = lastID
+	}
+	moved := e.seen(svc, lb, true)
+	moved.left = &left
+	return moved, nil
+}
+
+// ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
+func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known observed, lastID string, adopted bool) (*alicloud.NLB, error) {
+	if adopted && !known.presence.Present() || known.presence.Present() && !known.presence.Reused() {
+		return e.ownedBy(ctx, svc, known, lastID)
+	}
+	return nil, nil
+}
+
+// stay keeps the Service on what it is on, its own or another existing load balancer, where it may not use the one that it asks for.
+func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, lastID, asked string, err error) (location, error) {
+	refused, ok := errors.AsType[*problem.ConfigError](err)
+	if !ok {
+		return location{}, err
+	}
+	reused := own == nil
+	if reused && lastID != "" && lastID != asked {
+		// The label gives nothing to the Service either: whoever can edit Services can also set it.
+		if own, _ = e.get(ctx, lastID); own != nil && (hasTag(own, mark.TagOwner) || e.admit(ctx, svc, own) != nil) {
+			own = nil
+		}
+	}
+	if own == nil {
+		return location{}, err
+	}
+	stays := e.seen(svc, own, reused)
+	stays.refusal = refused
+	return stays, nil
+}
+
+// seen is the location of a load balancer that an answer showed, and none for nil.
+func (e *engine) seen(svc *corev1.Service, lb *alicloud.NLB, reused bool) location {
+	if lb == nil {
+		return location{}
+	}
+	e.missing.Found(svc.UID, lb.ID)
+	return location{presence: presence.Found(lb.ID, reused), lb: *lb}
+}
+
+// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
+func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
+	decided, err := e.missing.Decide(ctx, known.presence, presence.Absence{
+		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: known.presence.MaybeCreated(),
+	})
+	return location{presence: decided, missed: missed}, err
+}
+
+// mayHaveHad reports whether anything says that there was a load balancer: without that, one that is not found was never made.
+func mayHaveHad(svc *corev1.Service, known observed, lastID string) bool {
+	return lastID != "" || known.presence.MaybeCreated() || len(svc.Status.LoadBalancer.Ingress) > 0
+}
+
 // get returns a load balancer by its id, nil when it does not exist. One that is being deleted is waited for.
-func (n *nlb) get(ctx context.Context, id string) (*alicloud.NLB, error) {
+func (e *engine) get(ctx context.Context, id string) (*alicloud.NLB, error) {
 	if id == "" {
 		return nil, nil
 	}
-	lb, err := n.api.GetNLB(ctx, id)
+	lb, err := e.api.GetNLB(ctx, id)
 	switch {
 	case alicloud.IsNotFound(err):
 		return nil, nil
@@ -36,170 +211,15 @@ func (n *nlb) get(ctx context.Context, id string) (*alicloud.NLB, error) {
 	return &lb, nil
 }
 
-// see takes over a load balancer that an answer showed.
-func (n *nlb) see(svc *corev1.Service, lb *alicloud.NLB, reused bool) {
-	n.missing.Found(svc.UID, lb.ID)
-	if lb.ID != n.lb.Value.ID {
-		n.listeners, n.lb = service.Part[[]model.Listener]{}, service.Part[alicloud.NLB]{}
-		n.groups.Invalidate("the Service is on another load balancer")
-	}
-	n.presence = presence.Found(lb.ID, reused)
-	n.lb.Set(*lb)
-}
-
-// locate finds the NLB of a Service: the one of the annotation, else one of its own by tag, by label and by name. A Service moves when
-// the annotation changes, and leaves what it had once the other one serves. Without the annotation it stays on an existing one until its
-// annotations say which zones one of its own is to be in.
-func (n *nlb) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool) error {
-	lastID, asked := cmp.Or(n.presence.ID(), svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
-	if asked != "" {
-		return n.locateAsked(ctx, svc, lastID, asked, adopted)
-	}
-	moves := n.leavesExisting(params)
-	found, leaves, err := false, false, error(nil)
-	if n.presence.Present() && !moves {
-		found, err = n.locateByID(ctx, svc, n.presence.ID(), n.presence.Reused())
-	}
-	if !found && err == nil {
-		found, err = n.locateOwned(ctx, svc, lastID)
-	}
-	if !found && err == nil {
-		found, leaves, err = n.locateExisting(ctx, svc, params, lastID)
-	}
-	if found || err != nil {
-		return err
-	}
-	return n.locateNone(ctx, svc, lastID, moves || leaves, adopted)
-}
-
-// leavesExisting reports whether a Service on an existing load balancer is to have one of its own.
-func (n *nlb) leavesExisting(params annotation.Params) bool {
-	return n.presence.Reused() && params.Has(annotation.ZoneMaps)
-}
-
-// locateExisting looks after an existing load balancer that the Service is on, or was on before its annotations changed. leaves says that
-// it is there, and the Service is to have one of its own.
-func (n *nlb) locateExisting(ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string) (found, leaves bool, err error) {
-	if n.presence.Present() || lastID == "" {
-		return false, false, nil
-	}
-	lb, err := n.get(ctx, lastID)
-	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) {
-		return false, false, err
-	}
-	if params.Has(annotation.ZoneMaps) {
-		return false, true, nil
-	}
-	if err = n.admit(ctx, svc, lb); err != nil { // anybody who may write Services may write their labels
-		return false, false, err
-	}
-	n.see(svc, lb, true)
-	return true, false, nil
-}
-
-// locateNone decides what it means that no load balancer was found. moves says that the Service leaves an existing one.
-func (n *nlb) locateNone(ctx context.Context, svc *corev1.Service, lastID string, moves, adopted bool) error {
-	if moves {
-		n.formerID = lastID
-	}
-	missed := !moves && (n.mayHave(svc, lastID) || adopted && n.presence.Unknown())
-	return n.absent(ctx, svc, lastID, missed)
-}
-
-// locateByID looks after the load balancer that the Service is on.
-func (n *nlb) locateByID(ctx context.Context, svc *corev1.Service, id string, reused bool) (found bool, err error) {
-	lb, err := n.get(ctx, id)
-	if lb == nil || err != nil {
-		return false, err
-	}
-	if reason := n.refusedByPolicy(svc, lb); reused && reason != "" {
-		return false, errNotReusable(lb.ID, reason)
-	}
-	n.see(svc, lb, reused)
-	return true, nil
-}
-
-// locateAsked finds the load balancer that the annotation names. Where the Service may not use it, it stays on the one that it is on.
-func (n *nlb) locateAsked(ctx context.Context, svc *corev1.Service, lastID, asked string, adopted bool) error {
-	n.refusal = nil
-	if n.presence.Present() && n.presence.ID() == asked {
-		if found, err := n.locateByID(ctx, svc, asked, n.presence.Reused()); found || err != nil {
-			return err
-		}
-	}
-	own, err := n.ownBefore(ctx, svc, lastID, adopted)
-	if err != nil {
-		return err
-	}
-	if own != nil && own.ID == asked {
-		n.see(svc, own, false)
-		return nil
-	}
-	lb, err := n.reusable(ctx, svc, asked)
-	if err != nil {
-		return n.stay(ctx, svc, own, lastID, asked, err)
-	}
-	if own != nil {
-		n.leftID, n.left = own.ID, service.Part[*alicloud.NLB]{}
-	} else if n.formerID = ""; lastID != asked {
-		n.formerID = lastID
-	}
-	n.see(svc, lb, true)
-	return nil
-}
-
-// ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
-func (n *nlb) ownBefore(ctx context.Context, svc *corev1.Service, lastID string, adopted bool) (*alicloud.NLB, error) {
-	if adopted && !n.presence.Present() || n.presence.Present() && !n.presence.Reused() {
-		return n.ownedBy(ctx, svc, lastID)
-	}
-	return nil, nil
-}
-
-// stay keeps the Service on what it is on, its own or another existing load balancer, where it may not use the one that it asks for.
-func (n *nlb) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, lastID, asked string, err error) error {
-	refused, ok := errors.AsType[*problem.ConfigError](err)
-	if !ok {
-		return err
-	}
-	reused := own == nil
-	if reused && lastID != "" && lastID != asked {
-		// The label, which anybody may write who may write Services, gives nothing to the Service either.
-		if own, _ = n.get(ctx, lastID); own != nil && (hasTag(own, mark.TagOwner) || n.admit(ctx, svc, own) != nil) {
-			own = nil
-		}
-	}
-	if own == nil {
-		return err
-	}
-	n.see(svc, own, reused)
-	n.refusal = refused
-	return nil
-}
-
-// locateOwned looks for the load balancer of the Service's own.
-func (n *nlb) locateOwned(ctx context.Context, svc *corev1.Service, lastID string) (found bool, err error) {
-	lb, err := n.ownedBy(ctx, svc, lastID)
-	if lb != nil {
-		n.see(svc, lb, false)
-	}
-	return lb != nil, err
-}
-
-// mayHave reports whether anything says that there was a load balancer: without that, one that is not found was never made.
-func (n *nlb) mayHave(svc *corev1.Service, lastID string) bool {
-	return lastID != "" || n.presence.MaybeCreated() || len(svc.Status.LoadBalancer.Ingress) > 0
-}
-
 // ownedBy returns the load balancer of the Service's own: by its tag, else the one of the label, else by its name.
-func (n *nlb) ownedBy(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
+func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, known observed, lastID string) (*alicloud.NLB, error) {
 	owner := mark.DefaultName(svc.UID)
-	found, err := observe.Owned(ctx, n.api, owner)
+	found, err := observe.Owned(ctx, e.api, owner)
 	if err != nil {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return n.untagged(ctx, svc, lastID)
+		return e.untagged(ctx, svc, known, lastID)
 	}
 	if at := slices.IndexFunc(found, func(lb alicloud.NLB) bool { return lb.ID == lastID }); at >= 0 {
 		return &found[at], nil
@@ -209,19 +229,19 @@ func (n *nlb) ownedBy(ctx context.Context, svc *corev1.Service, lastID string) (
 
 // untagged returns the load balancer of the Service's own where the search by tag shows none: the index of tags lags, and a human may
 // have removed the tag.
-func (n *nlb) untagged(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
+func (e *engine) untagged(ctx context.Context, svc *corev1.Service, known observed, lastID string) (*alicloud.NLB, error) {
 	owner := mark.DefaultName(svc.UID)
-	lb, err := n.get(ctx, lastID)
+	lb, err := e.get(ctx, lastID)
 	if err != nil {
 		return nil, err
 	}
 	if lb != nil && (observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: owner}) || lb.Name == owner && lb.ModificationProtectionReason == mark.ProtectionReason) {
 		return lb, nil
 	}
-	if !n.mayHave(svc, lastID) {
+	if !mayHaveHad(svc, known, lastID) {
 		return nil, nil
 	}
-	found, err := observe.Named(ctx, n.api, owner)
+	found, err := observe.Named(ctx, e.api, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -243,35 +263,27 @@ func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 	return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("several NLBs have the value %s: %s; remove the tag from those that are not this Service's", owner, problem.Some(ids))}
 }
 
-// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
-func (n *nlb) absent(ctx context.Context, svc *corev1.Service, lastID string, missed bool) (err error) {
-	n.presence, err = n.missing.Decide(ctx, n.presence, presence.Absence{
-		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: n.presence.MaybeCreated(),
-	})
-	if missed && n.presence.Gone() {
-		n.lb, n.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
-	}
-	return err
-}
-
-// reusable returns the load balancer that the annotation names, or why it cannot be used.
-func (n *nlb) reusable(ctx context.Context, svc *corev1.Service, id string) (*alicloud.NLB, error) {
-	lb, err := n.get(ctx, id)
-	if err != nil {
-		return nil, err
+// reusable returns the load balancer that the annotation names, or why it cannot be used. One answer does not prove that it does not exist: the
+// Service would wait for minutes. since says how long it has been missing, and missing what is known of that now.
+func (e *engine) reusable(ctx context.Context, svc *corev1.Service, id string, since presence.Missing) (lb *alicloud.NLB, missing presence.Missing, err error) {
+	if lb, err = e.get(ctx, id); err != nil {
+		return nil, presence.Missing{}, err
 	}
 	if lb == nil {
-		return nil, errNotReusable(id, "does not exist; the manager creates no replacement")
+		if missing, err = e.missing.Confirm(since, true, "NLB "+id+" not found"); err != nil {
+			return nil, missing, err
+		}
+		return nil, since, errNotReusable(id, "does not exist; the manager creates no replacement") // still missing in the next pass, it is known to be
 	}
-	if err := n.admit(ctx, svc, lb); err != nil {
-		return nil, err
+	if err = e.admit(ctx, svc, lb); err != nil {
+		return nil, presence.Missing{}, err
 	}
-	return lb, nil
+	return lb, presence.Missing{}, nil
 }
 
 // admit fails if the Service may not use an existing load balancer, whatever gives it to the Service: the annotation, or the label.
-func (n *nlb) admit(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
-	reason, err := n.refusesReuse(ctx, svc, lb)
+func (e *engine) admit(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
+	reason, err := e.refusesReuse(ctx, svc, lb)
 	if err == nil && reason != "" {
 		err = errNotReusable(lb.ID, reason)
 	}

@@ -8,90 +8,154 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// pending is a job, or a change of the load balancer's status, that is under way.
-type pending struct {
-	// id is that of the job, or of the load balancer.
-	id           string
-	loadBalancer bool
-	// step says what it carries out, part what it changes.
-	step  string
-	part  model.Part
-	since time.Time
-}
-
-// observed is what is known of the NLB of a Service, part by part. Its zero value knows nothing.
+// observed is what is known of the NLB of a Service, part by part. Its zero value knows nothing. It is a value: what changes it returns
+// another one.
 type observed struct {
 	presence  presence.Presence
 	lb        service.Part[alicloud.NLB]
 	listeners service.Part[[]model.Listener]
 	groups    service.Part[[]model.Group]
-	// listed are the Service's own server groups as they were read together with those of all Services, until their backend servers are read.
-	listed []alicloud.NLBGroup
-	// groupsMissing is since when groups are missing that should be there, zero while none is.
-	groupsMissing time.Time
-	// access is the security group of the source ranges, nil for none. It outlives the NLB.
-	access service.Part[*model.Access]
-	// leftID is the load balancer of the Service's own that it has left for an existing one, left what is known of it, nil where nothing
-	// is to be done about it. formerID is an existing one that it has left. strays are its listeners on those; they are read with the
-	// groups, which know where they serve.
-	leftID, formerID string
-	left             service.Part[*alicloud.NLB]
-	strays           []model.Listener
-	// leftTags are the tags of the Service on the load balancer of formerID.
-	leftTags model.LeftTags
-	// refusal is why the Service may not use the load balancer that its annotation names, so that it stays on the one that it is on.
-	refusal *problem.ConfigError
+	// deletingGroups are ids of groups of the Service that were being deleted when groups was read.
+	deletingGroups []string
+	// groupsMissing says whether groups are missing that should be there, accessMissing the same of access. groupsUnseen says whether a process
+	// that removes the Service, and has never seen its groups, finds none.
+	groupsMissing, accessMissing, groupsUnseen presence.Missing
+	// askedMissing is since when the load balancer is missing that the annotation names.
+	askedMissing presence.Missing
 	// joinedGroups is the annotation vgroup-port as it was when groups was read.
 	joinedGroups string
-	// jobs are those under way, by target.
-	jobs map[string]pending
+	// access is the security group of the source ranges, nil for none. It outlives the NLB.
+	access service.Part[*model.Access]
+	left   departure
+	// creations are those that the cloud gave up one after the other.
+	creations failedCreations
+	// unsettledSince is since when reads show changes that no job explains which this process waits for, zero for no such changes.
+	unsettledSince time.Time
+	// refusal is why the Service may not use the load balancer that its annotation names, so that it stays on the one that it is on.
+	refusal *problem.ConfigError
+	jobs    jobs
+	// refused are the targets that the cloud refuses to create, or failed to, since the ports of the Service last changed.
+	refused map[string]bool
+}
+
+// departure is what a Service may still have on load balancers that it has left.
+type departure struct {
+	// ownID is the load balancer of the Service's own that it has left for an existing one, empty for none; own is what is known of it, nil
+	// where nothing is to be done about it. missing says whether it is missing.
+	ownID   string
+	own     service.Part[*alicloud.NLB]
+	missing presence.Missing
+	// formerID is an existing load balancer that it has left.
+	formerID string
+	// tags are keys of its tags on existing load balancers that it has left, by the id of those; nil where nothing is known.
+	tags map[string][]string
+	// strays are its listeners on both. They are read with the groups, which know where they serve.
+	strays []model.Listener
+}
+
+// trusted reports whether nothing of it needs reading.
+func (d departure) trusted() bool { return d.ownID == "" || d.own.Trusted() }
+
+// id is that of the load balancer, empty where none is known.
+func (o observed) id() string {
+	if !o.presence.Present() {
+		return ""
+	}
+	return o.lb.Value.ID
 }
 
 // model returns what is known as one model; without a load balancer there may be groups.
-func (o *observed) model() *model.Model {
-	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value, Left: o.left.Value, Strays: o.strays, LeftTags: o.leftTags}
+func (o observed) model() *model.Model {
+	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value, Left: o.left.own.Value, Strays: o.left.strays, LeftTags: o.left.tags}
 	if o.presence.Present() {
 		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.presence.Reused()
 	}
 	return m.Clone()
 }
 
+// clusterID is the one in the marks: a load balancer of ours keeps its own. configured is that of the cluster.
+func (o observed) clusterID(configured string) string {
+	if o.presence.Present() && !o.presence.Reused() {
+		if id, ok := o.lb.Value.Tag(mark.TagCluster); ok && id != "" {
+			return id
+		}
+	}
+	return configured
+}
+
 // trusted reports whether nothing needs reading.
-func (o *observed) trusted() bool {
+func (o observed) trusted() bool {
 	if o.presence.Gone() {
 		return o.groups.Trusted()
 	}
-	return o.presence.Present() && (o.leftID == "" || o.left.Trusted()) && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
+	return o.presence.Present() && o.left.trusted() && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
+// invalidate has everything read again.
 func (o observed) invalidate(reason string) observed {
-	for _, part := range []model.Part{model.PartLoadBalancer, model.PartListeners, model.PartGroups, model.PartAccess} {
-		o.invalidatePart(part, reason)
+	return o.invalidateParts(map[model.Part]string{
+		model.PartLoadBalancer: reason, model.PartListeners: reason, model.PartGroups: reason, model.PartAccess: reason,
+	})
+}
+
+func (o observed) invalidateParts(reasons map[model.Part]string) observed {
+	for part, reason := range reasons {
+		switch part {
+		case model.PartLoadBalancer:
+			o.lb.Invalidate(reason)
+			o.left.own.Invalidate(reason)
+			o.presence = o.presence.Doubted()
+		case model.PartListeners:
+			o.listeners.Invalidate(reason)
+		case model.PartGroups:
+			o.groups.Invalidate(reason)
+		case model.PartAccess:
+			o.access.Invalidate(reason)
+		}
 	}
 	return o
 }
 
-func (o *observed) invalidatePart(part model.Part, reason string) {
-	switch part {
-	case model.PartLoadBalancer:
-		o.lb.Invalidate(reason)
-		o.left.Invalidate(reason)
-		o.presence = o.presence.Doubted()
-	case model.PartListeners:
-		o.listeners.Invalidate(reason)
-	case model.PartGroups:
-		o.groups.Invalidate(reason)
-	case model.PartAccess:
-		o.access.Invalidate(reason)
+// created returns what is known after a job has ended. One that failed to create its targets leaves them refused.
+func (o observed) created(p pending, succeeded bool) observed {
+	if !succeeded && !p.creates {
+		return o
 	}
+	refused := maps.Clone(o.refused)
+	if refused == nil {
+		refused = map[string]bool{}
+	}
+	for _, target := range o.jobs.targets(p.id) {
+		switch {
+		case succeeded:
+			delete(refused, target)
+		case target != model.TargetLoadBalancer: // jobs on listeners lock it, too
+			refused[target] = true
+		}
+	}
+	o.refused = refused
+	return o
+}
+
+// outdated puts in doubt what the request says is to be read.
+func (o observed) outdated(of service.Request) observed {
+	if of.DriftDue && len(o.jobs) == 0 {
+		o = o.invalidate("due for drift detection")
+	}
+	if o.presence.WasReused() && o.groups.Known() && of.Params.Get(annotation.VGroupPort) != o.joinedGroups {
+		o.groups.Invalidate("an annotation names other server groups")
+	}
+	return o
 }
 
 // busy reports whether a job on a target is under way.
-func (o *observed) busy(target string) bool {
+func (o observed) busy(target string) bool {
 	if _, ok := o.jobs[target]; ok {
 		return true
 	}
@@ -99,40 +163,67 @@ func (o *observed) busy(target string) bool {
 }
 
 // busyGroup reports whether a job on a group is under way.
-func (o *observed) busyGroup(id string) bool {
+func (o observed) busyGroup(id string) bool {
 	at := slices.IndexFunc(o.groups.Value, func(g model.Group) bool { return g.ID == id })
 	return at >= 0 && (o.busy(model.TargetGroup(o.groups.Value[at].Name)) || o.busy(model.TargetGroup(id)))
 }
 
-// begin notes something that is under way. The maps of earlier states stay as they are.
-func (o *observed) begin(target string, p pending) {
-	o.jobs = maps.Clone(o.jobs)
-	if o.jobs == nil {
-		o.jobs = map[string]pending{}
+// at returns what is known after the load balancer was located.
+func (o observed) at(found location) observed {
+	if found.left != nil {
+		o.left = *found.left
 	}
-	o.jobs[target] = p
+	o.refusal = found.refusal
+	switch {
+	case found.presence.Present():
+		if found.lb.ID != o.lb.Value.ID {
+			o.listeners = service.Part[[]model.Listener]{}
+			o.groups.Invalidate("the Service is on another load balancer")
+		}
+		o.lb.Set(found.lb)
+	case found.presence.Gone() && found.missed:
+		o.lb, o.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
+	}
+	o.presence = found.presence
+	return o
 }
 
-// finish forgets what ended.
-func (o *observed) finish(id string) {
-	o.jobs = maps.Clone(o.jobs)
-	maps.DeleteFunc(o.jobs, func(_ string, p pending) bool { return p.id == id })
+// deployed returns what is known after a plan was carried out.
+func (o observed) deployed(d deployment) observed {
+	o = o.with(d.model)
+	if d.leaves {
+		o.left.own.Invalidate("its deletion was asked for")
+	}
+	o = o.invalidateParts(d.doubts)
+	if d.doubts[model.PartLoadBalancer] != "" && d.model.LoadBalancer.ID == "" {
+		o.presence = o.presence.AfterUnansweredCreation()
+	}
+	o.jobs, o.refused = o.jobs.started(d.jobs), d.refused
+	if d.deleted {
+		deletion := o.jobs[model.TargetLoadBalancer]
+		deletion.step = string(model.OpDeleteLoadBalancer)
+		o.jobs = o.jobs.with(model.TargetLoadBalancer, deletion)
+	}
+	if d.lost != "" {
+		o.presence = o.presence.AfterLoss(d.lost)
+	}
+	return o
 }
 
-// take takes over a model after a plan was carried out.
-func (o *observed) take(m *model.Model) {
-	o.groups.Value, o.access.Value, o.strays, o.leftTags = m.Groups, m.Access, m.Strays, m.LeftTags
+// with takes over a model after a plan was carried out.
+func (o observed) with(m *model.Model) observed {
+	o.groups.Value, o.access.Value, o.left.strays, o.left.tags = m.Groups, m.Access, m.Strays, m.LeftTags
 	if m.Access != nil && !o.access.Known() {
 		o.access.Set(m.Access)
 	}
-	if m.LoadBalancer.ID == "" {
-		return
-	}
-	if !o.presence.Present() {
+	switch {
+	case m.LoadBalancer.ID == "":
+	case !o.presence.Present():
 		o.presence = presence.Found(m.LoadBalancer.ID, false)
 		o.lb.Set(m.LoadBalancer)
 		o.listeners.Set(m.Listeners)
-		return
+	default:
+		o.lb.Value, o.listeners.Value = m.LoadBalancer, m.Listeners
 	}
-	o.lb.Value, o.listeners.Value = m.LoadBalancer, m.Listeners
+	return o
 }

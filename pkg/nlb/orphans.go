@@ -5,119 +5,153 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// Orphans implements service.Engine: load balancers, server groups and security groups with a tag of the cluster.
-func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) ([]service.Orphan, error) {
-	found := census{owners: map[string]bool{}}
+// Orphans implements service.Engine: load balancers, server groups and security groups with a tag of the cluster, and that of a Service which
+// does not exist or wants no load balancer. NLBs of Services that exist show which IDs the cluster has had.
+func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
+	services, clusterIDs := map[string]*corev1.Service{}, sets.New(query.ClusterIDs...).Insert(e.config.ClusterID)
 	for _, svc := range query.Services {
-		found.owners[mark.DefaultName(svc.UID)] = true
+		services[mark.DefaultName(svc.UID)] = svc
 	}
 	var errs []error
-	for _, kind := range []func(context.Context, string, *census) error{e.orphanBalancers, e.orphanGroups, e.orphanAccess} {
-		for _, id := range sets.List(sets.New(query.ClusterIDs...).Insert(e.config.ClusterID)) {
-			if err := kind(ctx, id, &found); err != nil {
-				errs = append(errs, err)
+	owned, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagOwner})
+	errs = append(errs, err)
+	for _, candidate := range owned {
+		if id := candidate.tag(mark.TagCluster); id != "" && services[candidate.tag(mark.TagOwner)] != nil {
+			clusterIDs.Insert(id)
+		}
+	}
+	orphans := e.unowned(slices.DeleteFunc(owned, func(candidate tagged) bool { return !clusterIDs.Has(candidate.tag(mark.TagCluster)) }), services)
+	var outliving []service.Orphan
+	for _, kind := range []func(context.Context, alicloud.Tag) ([]tagged, error){e.taggedGroups, e.taggedAccess} {
+		for _, id := range sets.List(clusterIDs) {
+			found, unread := kind(ctx, alicloud.Tag{Key: mark.TagCluster, Value: id})
+			if unread != nil {
+				errs = append(errs, unread)
 				break // the next one would fail, too
+			}
+			outliving = append(outliving, e.unowned(found, services)...)
+		}
+	}
+	if err == nil {
+		outliving, err = e.withoutUsed(ctx, outliving, orphans)
+		errs = append(errs, err)
+	} else {
+		outliving = slices.DeleteFunc(outliving, isAccess) // nobody knows what uses them
+	}
+	orphans = append(orphans, outliving...)
+	if query.Preserved {
+		kept, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagPreserved})
+		errs = append(errs, err)
+		for _, candidate := range kept {
+			if orphan, ok := query.Kept(candidate.Orphan, candidate.tags, clusterIDs); ok {
+				orphans = append(orphans, orphan)
 			}
 		}
 	}
-	if query.Preserved {
-		kept, err := e.preserved(ctx, query)
-		found.orphans, errs = append(found.orphans, kept...), append(errs, err)
-	}
-	return found.orphans, errors.Join(errs...)
+	return service.Census{Orphans: orphans, ClusterIDs: sets.List(clusterIDs)}, errors.Join(errs...)
 }
 
-// orphanBalancers adds load balancers with the tag of a cluster and that of a Service which does not exist.
-func (e *engine) orphanBalancers(ctx context.Context, clusterID string, found *census) error {
-	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: clusterID}})
-	if err != nil {
-		return fmt.Errorf("read all NLBs of the cluster: %w", err)
-	}
-	for i := range balancers {
-		lb := &balancers[i]
-		found.tagged(service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: clusterID, Delete: deleteNLB(lb)}, lb.Tags)
-	}
-	return nil
+// tagged is something in the cloud with its tags, and an orphan if no Service owns it.
+type tagged struct {
+	service.Orphan
+	tags []alicloud.Tag
 }
 
-func (e *engine) orphanGroups(ctx context.Context, clusterID string, found *census) error {
-	groups, err := e.api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: clusterID}})
-	if err != nil {
-		return fmt.Errorf("read all server groups of the cluster: %w", err)
-	}
-	for i := range groups {
-		found.tagged(service.Orphan{
-			Kind: service.OrphanServerGroup, ID: groups[i].ID, Name: groups[i].Name, ClusterID: clusterID,
-			Delete: []string{"aliyun nlb DeleteServerGroup --ServerGroupId " + groups[i].ID},
-		}, groups[i].Tags)
-	}
-	return nil
-}
-
-func (e *engine) orphanAccess(ctx context.Context, clusterID string, found *census) error {
-	access, err := e.api.DescribeSecurityGroups(ctx, alicloud.Tag{Key: mark.TagCluster, Value: clusterID})
-	if err != nil {
-		return fmt.Errorf("read all security groups of the cluster: %w", err)
-	}
-	for i := range access {
-		found.tagged(service.Orphan{
-			Kind: service.OrphanSecurityGroup, ID: access[i].ID, Name: access[i].Name, ClusterID: clusterID,
-			Delete: []string{"aliyun ecs DeleteSecurityGroup --SecurityGroupId " + access[i].ID},
-		}, access[i].Tags)
-	}
-	return nil
-}
-
-// census collects what no Service owns. Owners are the values of the owner tag of the Services that there are.
-type census struct {
-	owners  map[string]bool
-	orphans []service.Orphan
-}
-
-func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
-	for _, tag := range tags {
-		if tag.Key == mark.TagOwner && !c.owners[tag.Value] {
-			orphan.Reason = "no Service has the UID of the tag " + mark.TagOwner + "=" + tag.Value
-			c.orphans = append(c.orphans, orphan)
+// tag returns the value of a tag, empty without it.
+func (t *tagged) tag(key string) string {
+	for _, tag := range t.tags {
+		if tag.Key == key {
+			return tag.Value
 		}
 	}
+	return ""
 }
 
-// preserved returns the NLBs that stayed for their users, and that no Service uses.
-func (e *engine) preserved(ctx context.Context, query service.OrphanQuery) ([]service.Orphan, error) {
-	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagPreserved}})
-	if err != nil {
-		return nil, fmt.Errorf("read all NLBs with the tag %s: %w", mark.TagPreserved, err)
-	}
-	used := sets.New[string]()
-	for _, svc := range query.Services {
-		params, _ := e.Params(svc)
-		used.Insert(svc.Labels[service.LabelLoadBalancerID], params.Get(annotation.LoadBalancerID))
-	}
-	var orphans []service.Orphan
-	for i := range balancers {
-		lb := &balancers[i]
-		value, _ := lb.Tag(mark.TagPreserved)
-		clusterID, name, _ := strings.Cut(value, "/")
-		if clusterID != e.config.ClusterID && !slices.Contains(query.ClusterIDs, clusterID) || used.Has(lb.ID) || hasTag(lb, mark.TagOwner) {
+// unowned returns what has the tag of an owner, unless that is a Service that exists and has to do with NLBs.
+func (e *engine) unowned(found []tagged, services map[string]*corev1.Service) (orphans []service.Orphan) {
+	for _, candidate := range found {
+		owner := candidate.tag(mark.TagOwner)
+		svc := services[owner]
+		switch {
+		case owner == "":
+			continue
+		case svc == nil:
+			candidate.Reason = "no Service has the UID of the tag " + mark.TagOwner + "=" + owner
+		case !Product.Wants(svc) && !Product.AskedBy(e.config, svc) && !service.HasFinalizer(svc, Finalizer):
+			candidate.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", mark.ServiceName(svc))
+		default:
 			continue
 		}
-		orphans = append(orphans, service.Orphan{
-			Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: clusterID, Delete: deleteNLB(lb),
-			Reason: fmt.Sprintf("Service %s left it with the annotation %s", name, annotation.PreserveOnDelete),
-		})
+		candidate.ClusterID = candidate.tag(mark.TagCluster)
+		orphans = append(orphans, candidate.Orphan)
 	}
-	return orphans, nil
+	return orphans
+}
+
+// withoutUsed leaves out security groups that an NLB is in which is no orphan itself: one that was preserved keeps that of its source ranges, with
+// all tags. Where nobody can tell, it leaves out all of them.
+func (e *engine) withoutUsed(ctx context.Context, found, orphans []service.Orphan) ([]service.Orphan, error) {
+	if !slices.ContainsFunc(found, isAccess) {
+		return found, nil
+	}
+	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{})
+	if err != nil {
+		return slices.DeleteFunc(found, isAccess), fmt.Errorf("read all NLBs, which may use security groups: %w", err)
+	}
+	used := sets.New[string]()
+	for i := range balancers {
+		if !slices.ContainsFunc(orphans, func(o service.Orphan) bool { return o.ID == balancers[i].ID }) {
+			used.Insert(balancers[i].SecurityGroups...)
+		}
+	}
+	return slices.DeleteFunc(found, func(o service.Orphan) bool { return isAccess(o) && used.Has(o.ID) }), nil
+}
+
+func isAccess(o service.Orphan) bool { return o.Kind == service.OrphanSecurityGroup }
+
+func (e *engine) taggedBalancers(ctx context.Context, tag alicloud.Tag) (found []tagged, err error) {
+	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &tag})
+	if err != nil {
+		return nil, fmt.Errorf("read all NLBs with the tag %s: %w", tag.Key, err)
+	}
+	for i := range balancers {
+		lb := &balancers[i]
+		found = append(found, tagged{service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteNLB(lb)}, lb.Tags})
+	}
+	return found, nil
+}
+
+func (e *engine) taggedGroups(ctx context.Context, tag alicloud.Tag) (found []tagged, err error) {
+	groups, err := e.api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &tag})
+	if err != nil {
+		return nil, fmt.Errorf("read all server groups with the tag %s: %w", tag.Key, err)
+	}
+	for i := range groups {
+		g, command := &groups[i], "aliyun nlb DeleteServerGroup --ServerGroupId "+groups[i].ID
+		found = append(found, tagged{service.Orphan{Kind: service.OrphanServerGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
+	}
+	return found, nil
+}
+
+func (e *engine) taggedAccess(ctx context.Context, tag alicloud.Tag) (found []tagged, err error) {
+	groups, err := e.api.DescribeSecurityGroups(ctx, tag)
+	if err != nil {
+		return nil, fmt.Errorf("read all security groups with the tag %s: %w", tag.Key, err)
+	}
+	for i := range groups {
+		g, command := &groups[i], "aliyun ecs DeleteSecurityGroup --SecurityGroupId "+groups[i].ID
+		found = append(found, tagged{service.Orphan{Kind: service.OrphanSecurityGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
+	}
+	return found, nil
 }
 
 // deleteNLB returns the commands that delete an NLB: its protection goes first.

@@ -21,25 +21,21 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Backends implements service.Balancer.
 func (n nlb) Backends(in service.Inputs) backend.Input { return n.input(in).Backends() }
 
-// clusterID is the one in the marks: a load balancer of ours keeps its own.
-func (n nlb) clusterID() string {
-	if n.presence.Present() && !n.Reused() {
-		if id, ok := n.lb.Value.Tag(mark.TagCluster); ok && id != "" {
-			return id
-		}
-	}
-	return n.config.ClusterID
-}
-
+// input is what the desired state is built from. The settings of a load balancer that the Service does not manage are not reverted.
 func (n nlb) input(in service.Inputs) build.Input {
+	params := in.Params
+	if !n.Reused() || params.OverridesListeners() {
+		params = params.Revert(in.Applied.Annotations)
+	}
 	return build.Input{
-		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(), Observed: n.model(), Nodes: in.Nodes, Slices: in.Slices,
+		Service: in.Service, Params: params, Config: n.config, ClusterID: n.clusterID(n.config.ClusterID), Observed: n.model(), Nodes: in.Nodes, Slices: in.Slices,
 		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
 	}
 }
@@ -50,39 +46,44 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if n.refusal != nil {
 		goal.Problems = append(goal.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
 	}
-	switch lb := &n.lb.Value; {
-	case n.locked():
+	if n.locked() {
+		lb := &n.lb.Value
 		goal.Problems = append(goal.Problems, problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID, strings.Join(lb.Locks, ", ")))
 		return goal, nil
-	case n.presence.Present() && lb.Status == alicloud.NLBCreateFailed && !n.Reused():
-		goal.Plan = plan{nlb: n, Plan: diff.Deletion(n.model())}
-		return goal, nil
 	}
+	if instead, err := n.withoutCreation(in.Now); instead != nil || err != nil {
+		goal.Plan = instead
+		return goal, err
+	}
+	n.creations = n.creations.unless(n.presence.Present() && n.lb.Value.Status == alicloud.NLBActive)
 	record := recordOf(in.Applied.LoadBalancerID, in.Service, in.Params, n.Reused())
 	record = record.Keeping(in.Applied, in.Params)
+	record.Left = n.left.tags
 	input := n.input(in)
-	if !n.Reused() || in.Params.OverridesListeners() {
-		input.Params = in.Params.Revert(in.Applied.Annotations)
+	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
+	input, conflicts, err := n.yield(input)
+	if err != nil {
+		return goal, err
 	}
-	var err error
 	if input.RemoveTags, err = n.tagsToRemove(in, record); err != nil {
 		return goal, err
 	}
-	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input.RemoveCertificates = notIn(in.Applied.Certificates, record.Certificates)
 	desired, problems := build.Build(input)
 	tagProblems, err := n.keepOwnersTags(desired, &record, in.Applied)
 	if err != nil {
 		return goal, err
 	}
-	problems = append(problems, tagProblems...)
+	problems = slices.Concat(problems, tagProblems, conflicts)
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
-	steps := diff.Diff(desired, n.model(), mark.OwnerOf(in.Service, n.clusterID()))
+	steps := diff.Diff(desired, n.model(), n.ownerOf(in.Service, n.observed))
 	steps.Steps = n.withoutUnread(steps.Steps)
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
-	n.ports = in.Service.Spec.Ports
+	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
+		n.ports, n.refused = in.Service.Spec.Ports, nil
+	}
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
 }
@@ -117,20 +118,64 @@ func (n nlb) keepOwnersTags(desired *model.Model, record *service.Record, applie
 	return problems, nil
 }
 
+// failedCreations are creations of load balancers that the cloud gave up, one after the other.
+type failedCreations struct {
+	// last is the id of the last one, again when the next one may be tried.
+	last  string
+	count int
+	again time.Time
+}
+
+// maxCreationWait is the longest time between two creations.
+const maxCreationWait = 10 * time.Minute
+
+// and adds one: another attempt follows the first one at once, the others after twice as long each.
+func (f failedCreations) and(id string, now time.Time) failedCreations {
+	if f.last == id {
+		return f
+	}
+	f.last, f.count = id, f.count+1
+	if f.count > 1 {
+		f.again = now.Add(min(time.Minute<<min(f.count-2, 10), maxCreationWait)) //nolint:mnd // doubled each time, within the bounds of a shift
+	}
+	return f
+}
+
+// unless returns none once there is a load balancer that works.
+func (f failedCreations) unless(works bool) failedCreations {
+	if works {
+		return failedCreations{}
+	}
+	return f
+}
+
+// withoutCreation returns a plan that removes a load balancer whose creation the cloud gave up, and an error while it is too early for another
+// one; nil otherwise.
+func (n nlb) withoutCreation(now time.Time) (service.Plan, error) {
+	switch {
+	case !n.presence.Present() && now.Before(n.creations.again):
+		return plan{nlb: n}, &problem.WaitError{Reason: "the cloud could not create the NLB, and gives no reason", For: n.creations.again.Sub(now)}
+	case !n.presence.Present() || n.lb.Value.Status != alicloud.NLBCreateFailed || n.Reused():
+		return nil, nil
+	}
+	n.creations = n.creations.and(n.ID(), now)
+	n.failures = append(slices.Clone(n.failures), errors.New("the cloud could not create the NLB, and gives no reason; it is deleted, and created again after a time"))
+	return plan{nlb: n, Plan: diff.Deletion(n.model())}, nil
+}
+
 // locked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.
 func (n nlb) locked() bool {
 	return n.presence.Present() && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
 }
 
-// withoutUnread leaves out the steps on parts that could not be read.
+// withoutUnread leaves out the steps on parts that could not be read, those that need to know the security group of the source ranges, as without
+// it nobody knows which ones the load balancer is to join and to leave, and those by which a listener leaves its group for one that has to have
+// servers.
 func (n nlb) withoutUnread(steps []model.Step) []model.Step {
-	var left []model.Step
-	for i := range steps {
-		if n.unread[steps[i].Part()] == nil {
-			left = append(left, steps[i])
-		}
-	}
-	return left
+	return slices.DeleteFunc(slices.Clone(steps), func(s model.Step) bool {
+		needsAccess := s.Op == model.OpLeave || slices.Contains(s.Needs, model.TargetAccess)
+		return n.unread[s.Part()] != nil || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
+	})
 }
 
 // plan leads from what is known of an NLB to what is wanted.
@@ -160,20 +205,21 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	failures := errors.Join(n.failures...)
 	n.failures = nil
 	if p.Empty() {
-		return service.Deployment{Balancer: n, Registered: n.registered(), Wait: n.wait(), Err: failures}
+		after, wait := p.reread(n, svc)
+		return service.Deployment{Balancer: after, Registered: after.registered(), Wait: wait, Err: failures}
 	}
 	applier := &deploy.Applier{
-		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory,
+		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc),
 		Token: func(lb alicloud.NLB) string { return token(svc.UID, n.presence.ID(), lb) },
 	}
 	err := applier.Run(ctx, p.Plan)
-	n.after(svc, p.Plan.Steps, applier)
+	n, wait := p.reread(n.after(svc, p.Plan, applier), svc)
 	if applier.Lost != "" {
 		err = n.missing.Unproven(applier.Lost)
 	}
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
-		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Registered: n.registered(), Wait: n.wait(), Err: errors.Join(err, failures),
+		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Registered: n.registered(), Wait: wait, Err: errors.Join(err, failures),
 	}
 	if applier.Waits && done.Wait == 0 {
 		done.Wait = soonPoll
@@ -181,41 +227,67 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	return done
 }
 
-// after takes note of what came of a plan.
-func (n *nlb) after(svc *corev1.Service, steps []model.Step, applier *deploy.Applier) {
-	n.take(applier.Model)
-	if slices.ContainsFunc(steps, func(s model.Step) bool { return s.Of != "" }) {
-		n.left.Invalidate("its deletion was asked for")
+// held returns what says which work waits because its jobs failed: none in a removal, which has nothing else to do.
+func (p plan) held(svc *corev1.Service) func(deploy.Work) error {
+	if p.desired == nil {
+		return func(deploy.Work) error { return nil }
 	}
-	for part, reason := range applier.Doubts {
-		n.invalidatePart(part, reason)
-		if part == model.PartLoadBalancer && applier.Model.LoadBalancer.ID == "" {
-			n.presence = n.presence.AfterUnansweredCreation()
-		}
+	return func(work deploy.Work) error { return p.nlb.memory.Held(svc.UID, work) }
+}
+
+// reread returns what is known of the NLB after the plan, and how long until the next pass, 0 for none: see [nlb.reread]. A removal waits by itself.
+func (p plan) reread(n nlb, svc *corev1.Service) (nlb, time.Duration) {
+	wait := n.wait()
+	if p.desired == nil {
+		return n, wait
 	}
+	n, soon := n.reread(svc, p.Leaving)
+	if wait == 0 || soon > 0 && soon < wait {
+		wait = soon
+	}
+	return n, wait
+}
+
+// deployment is what came of a plan, as far as it changes what is known of an NLB.
+type deployment struct {
+	// model is the NLB afterwards.
+	model *model.Model
+	// doubts are the parts that a failed call may or may not have changed, with the reason.
+	doubts map[model.Part]string
+	// jobs are those that were started.
+	jobs []deploy.Started
+	// leaves says that the deletion of a load balancer was asked for that the Service has left, deleted that the deletion of the one that it is on
+	// was accepted.
+	leaves, deleted bool
+	// lost is the id of a load balancer that a call said does not exist.
+	lost string
+	// refused are the targets that the cloud refuses to create.
+	refused map[string]bool
+}
+
+// after returns the NLB after a plan, and waits for the jobs that it started.
+func (n nlb) after(svc *corev1.Service, carried model.Plan, applier *deploy.Applier) nlb {
 	for _, started := range applier.Jobs {
 		n.awaits.job(started.Job, mark.ServiceName(svc))
-		for _, target := range started.Targets {
-			n.begin(target, pending{id: string(started.Job), step: started.Step, part: started.Part, since: time.Now()})
-		}
 	}
 	if applier.Deleted {
 		n.missing.Forget(svc.UID) // it proves nothing any more
-		p := n.jobs[model.TargetLoadBalancer]
-		p.step = string(model.OpDeleteLoadBalancer)
-		n.begin(model.TargetLoadBalancer, p)
 	}
+	known := n.deployed(deployment{
+		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted, lost: applier.Lost, refused: applier.Refused,
+		leaves: slices.ContainsFunc(carried.Steps, func(s model.Step) bool { return s.Of != "" }),
+	})
 	if applier.Created {
-		n.awaitCreation(svc)
+		known = n.awaitCreation(svc, known)
 	}
-	if applier.Lost != "" {
-		n.presence = n.presence.AfterLoss(applier.Lost)
-	}
+	return n.knowing(known)
 }
 
 // wait is how long until what is under way is looked after again, 0 for nothing: the end of a job wakes the Service before.
-func (n *nlb) wait() time.Duration {
+func (n nlb) wait() time.Duration {
 	switch {
+	case len(n.jobs) == 0 && !n.left.trusted():
+		return presence.GoneOver // it was missing once, or is being deleted
 	case len(n.jobs) == 0:
 		return 0
 	case n.awaits.wake == nil:
@@ -224,11 +296,8 @@ func (n *nlb) wait() time.Duration {
 	return jobLimit
 }
 
-func (n *nlb) registered() func(address string) bool {
-	known := *n
-	return func(address string) bool {
-		return model.Registered(address, known.desired, known.model(), known.busyGroup)
-	}
+func (n nlb) registered() func(address string) bool {
+	return func(address string) bool { return model.Registered(address, n.desired, n.model(), n.busyGroup) }
 }
 
 // shared returns the ids of groups of others whose servers the plan changes.

@@ -68,26 +68,36 @@ func TestReusePolicy(t *testing.T) {
 	}
 }
 
-// TestLabelIsNoPermission: a label and a finalizer, which anybody may write who may write Services, give no load balancer to a Service that the
+// TestLabelIsNoPermission: a label and a finalizer, which whoever can edit Services can set, give no load balancer to a Service that the
 // policy keeps from it.
 func TestLabelIsNoPermission(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
-		w.restart()
-		id := w.existing("by-hand")
-		w.addNodes("n1")
-		svc := newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"))
-		svc.Labels, svc.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
-		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "by-hand"}}
-		w.put(svc)
-		w.calls()
-		_ = w.try("web")
-		if got := writes(w.calls()); len(got) > 0 || len(w.listeners(id)) > 0 {
-			t.Errorf("writes %v, listeners %v, want none", got, w.listeners(id))
-		}
+		w.labelGivesNothing(func(svc *corev1.Service) {
+			svc.Finalizers = []string{Finalizer}
+			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "by-hand"}}
+		})
 		mustReport(t, w.newEvents(), "LoadBalancerNotReusable")
 	})
+}
+
+// labelGivesNothing checks that a Service whose label names an existing load balancer that the policy keeps from it writes nothing, and returns its
+// id.
+func (w *world) labelGivesNothing(change ...func(*corev1.Service)) (id string) {
+	w.t.Helper()
+	w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
+	w.restart()
+	id = w.existing("by-hand")
+	w.addNodes("n1")
+	svc := newService("web", append(change, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"))...)
+	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	w.put(svc)
+	w.calls()
+	_ = w.try("web")
+	if got := writes(w.calls()); len(got) > 0 || len(w.listeners(id)) > 0 {
+		w.t.Errorf("writes %v, listeners %v, want none", got, w.listeners(id))
+	}
+	return id
 }
 
 // TestReuseIsRevoked: a load balancer that loses the tag is left as it is, and by the deletion of its Service as it was before.

@@ -17,33 +17,47 @@ func (n nlb) portStatuses() []corev1.PortStatus {
 	if n.desired == nil {
 		return nil
 	}
-	return service.PortStatuses(n.ports, func(port corev1.ServicePort) string { return unserved(port, n.desired, n.listeners.Value) })
+	return service.PortStatuses(n.ports, n.unserved)
 }
 
 // unserved returns the reason of the event about a port that is not served, "" for one that is served or soon may be.
-func unserved(port corev1.ServicePort, desired *model.Model, actual []model.Listener) string {
-	i := slices.IndexFunc(desired.Listeners, func(l model.Listener) bool {
+func (n nlb) unserved(port corev1.ServicePort) string {
+	i := slices.IndexFunc(n.desired.Listeners, func(l model.Listener) bool {
 		return l.ServicePort == port.Port && (l.Protocol == alicloud.NLBUDP) == (port.Protocol == corev1.ProtocolUDP)
 	})
 	if i < 0 {
 		return problem.ReasonFeatureNotSupported
 	}
-	want := &desired.Listeners[i]
-	conflict := false
-	for at := range actual {
-		have := &actual[at]
+	want := &n.desired.Listeners[i]
+	switch served, conflict := n.served(want); {
+	case served:
+		return ""
+	case conflict:
+		return problem.ReasonListenerConflict
+	case want.Blocked != "":
+		return want.Blocked
+	case n.refused[model.TargetListener(want.Key())], n.refused[model.TargetGroup(want.Group)]:
+		return problem.ReasonSyncFailed
+	}
+	return ""
+}
+
+// served reports whether the Service has a listener: also one of another protocol, which stands in for the wanted one, and one whose first creation
+// is under way, but not one that the cloud failed to create before. conflict says that somebody else's is in its place.
+func (n nlb) served(want *model.Listener) (served, conflict bool) {
+	target := model.TargetListener(want.Key())
+	again := n.refused[target] && n.busy(target)
+	for at := range n.listeners.Value {
+		have := &n.listeners.Value[at]
 		switch {
 		case !have.Overlaps(want):
-		case ofOneService(have, want) && have.Key() == want.Key():
-			return "" // also one of another protocol, which stands in for the wanted one
 		case !ofOneService(have, want):
 			conflict = true
+		case have.Key() == want.Key() && !again:
+			return true, false
 		}
 	}
-	if conflict {
-		return problem.ReasonListenerConflict
-	}
-	return want.Blocked
+	return false, conflict
 }
 
 // ofOneService reports whether two listeners have the marks of the same Service.

@@ -2,6 +2,7 @@ package nlb
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,9 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 		w.change("other", func(svc *corev1.Service) { svc.Spec.Ports = nil }, testkit.TCP(port))
 		w.converge("other")
 	}
+	// refuse has each call after the first one fail, settled none any more.
+	refuse := func(w *world, how string) { w.account.Fault(`{"after":1,"times":0,` + how + `}`) }
+	settled := func(w *world) { w.account.ClearFaults() }
 	web := func(ports ...int32) []func(*corev1.Service) {
 		return []func(*corev1.Service){
 			testkit.TCP(ports...), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, ""), with(annotation.ForceOverrideListeners, "true"),
@@ -46,6 +50,20 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 				w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[1].Protocol = corev1.ProtocolTCP })
 			}, "FeatureNotSupported",
 		},
+		"refused listener": {
+			func(w *world) {
+				refuse(w, `"action":"CreateListener","code":"QuotaExceeded.ListenersNum","status":400`)
+			}, settled, "SyncLoadBalancerFailed",
+		},
+		"refused group": {
+			func(w *world) { refuse(w, `"action":"CreateServerGroup","code":"Forbidden.RAM","status":403`) }, settled, "SyncLoadBalancerFailed",
+		},
+		"failed job of a listener": {
+			func(w *world) { refuse(w, `"action":"CreateListener","job":"failed"`) }, settled, "SyncLoadBalancerFailed",
+		},
+		"failed job of a group": {
+			func(w *world) { refuse(w, `"action":"CreateServerGroup","job":"failed"`) }, settled, "SyncLoadBalancerFailed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +75,7 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 				w.put(newService("web", append(web(80, 81), with(annotation.LoadBalancerID, id))...))
 				test.trouble(w)
 				protocol := w.get("web").Spec.Ports[1].Protocol
-				w.converge("web")
+				w.passes("web", time.Minute)
 				want := []corev1.PortStatus{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 81, Protocol: protocol, Error: new("service.alibabacloud.com/" + test.reason)}}
 				if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 1 || cmp.Diff(want, ingress[0].Ports) != "" {
 					t.Errorf("ingress %+v, want one with the ports %+v", ingress, want)

@@ -116,11 +116,11 @@ func used(listeners []model.Listener, groups []alicloud.NLBGroup) bool {
 	})
 }
 
-// takePreloaded takes over what was read together with other load balancers. Additional certificates were not.
-func (n *nlb) takePreloaded(of service.Request, pre preload) {
-	n.see(of.Service, &pre.lb, false)
-	n.listed = pre.groups
+// preloaded returns what is known after the NLB was read together with others. Additional certificates were not.
+func (o observed) preloaded(of service.Request, found location, pre preload) observed {
+	o = o.at(found)
 	if !of.Params.Has(annotation.AdditionalCertIDs) && !mayHaveCertificates(of.Service) {
-		n.listeners.Set(pre.listeners)
+		o.listeners.Set(pre.listeners)
 	}
+	return o
 }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -36,30 +35,28 @@ func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Para
 	return record.Sorted()
 }
 
-// record returns what was applied to the load balancer.
-func (n *nlb) record(remembered *service.Record, svc *corev1.Service) service.Record {
-	record, _ := service.LoadRecord(remembered, svc, n.ID(), n.Reused())
-	record.LoadBalancerID = cmp.Or(record.LoadBalancerID, n.ID())
+// loadRecord returns what was applied to the load balancer.
+func loadRecord(remembered *service.Record, svc *corev1.Service, known observed) service.Record {
+	record, ok := service.LoadRecord(remembered, svc, known.id(), known.presence.Reused())
+	if !ok { // the Service may be back on a load balancer before its tags there were removed
+		record.TagKeys = lastRecord(remembered, svc).Left[known.id()]
+	}
+	record.LoadBalancerID, record.Left = cmp.Or(record.LoadBalancerID, known.id()), known.left.tags
+	return record
+}
+
+// lastRecord returns the last Record of the Service, whatever load balancer it is about.
+func lastRecord(remembered *service.Record, svc *corev1.Service) service.Record {
+	if remembered != nil {
+		return *remembered
+	}
+	record, _ := service.RecordOn(svc)
 	return record
 }
 
 // notIn returns the elements that are not in the other list.
 func notIn(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
-}
-
-// noteLeftTags notes which tags the Service has on an existing load balancer that it has left. The Record still says so: it is about the other
-// one from the first write on.
-func (n *nlb) noteLeftTags(of service.Request) error {
-	record, ok := service.LoadRecord(of.Applied, of.Service, n.formerID, true)
-	if n.formerID == "" || !ok || len(record.TagKeys) == 0 {
-		return nil
-	}
-	keys, err := n.removableTags(of.Service, n.formerID, record.TagKeys)
-	if err == nil {
-		n.leftTags = model.LeftTags{ID: n.formerID, Keys: keys}
-	}
-	return err
 }
 
 // removableTags leaves out the keys that another Service asks for on the same existing load balancer.

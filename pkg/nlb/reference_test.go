@@ -68,7 +68,8 @@ on the Service, and stops only what depends on it: what the annotation sets, and
 last valid value applies; after a restart, the settings in the cloud stay.
 
 "Removed" is the setting after you remove the annotation; empty means that the setting stays. On an existing load balancer, its own settings stay, and
-those of listeners revert only if force-override-listeners is true. "Example" includes the other annotations that the annotation requires.
+those of listeners revert only if force-override-listeners is true. Protocols and ranges of ports, the type of server groups, the IP version of backend
+servers and default weights follow what is there now: without one of these annotations, its default applies. "Example" includes the other annotations that the annotation requires.
 ` + explanations.Section("Load balancer", balancer) + explanations.Section("Listeners", listeners) + explanations.Section("Server groups and backend servers", groups) +
 		"\nThe key of `" + annotation.BackendType + "` has no prefix.\n"
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,33 +19,52 @@ import (
 )
 
 // RefreshForRemoval implements service.Balancer.
-func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *service.Record) (service.Balancer, error) {
-	n.settle(svc)
-	n.unread = map[model.Part]error{}
-	if failures := errors.Join(n.failures...); failures != nil {
-		n.failures = nil
-		return n, failures // the next pass reads what is there and goes on
+func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
+	known, failures := n.settle(svc, n.observed)
+	known.left = known.left.withoutOwn() // the search by tag finds it
+	n = n.knowing(known)
+	n.unread, n.failures = nil, nil
+	if failure := errors.Join(failures...); failure != nil {
+		return n, failure // the next pass reads what is there and goes on
 	}
 	if err := n.waitToRemove(); err != nil {
 		return n, err
 	}
-	if proven := n.presence.Gone() && n.presence.WasDeleted(); !proven && (!n.lb.Trusted() || n.presence.Unknown()) {
-		if err := n.locateForRemoval(ctx, svc); err != nil {
-			return n, err
-		}
-		if n.presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
-			n.awaitCreation(svc)
-			return n, n.waiting("the NLB is being created")
-		}
-	}
-	if err := n.readForRemoval(ctx, svc); err != nil {
+	n, err := n.foundForRemoval(ctx, svc)
+	if err != nil {
 		return n, err
+	}
+	known, err = n.readForRemoval(ctx, svc, n.observed)
+	if err == nil && known.left.tags == nil {
+		// Where the Service moved when the process before this one ended, its label still names the load balancer that it was on.
+		known.left.tags, err = n.leftTags(svc, lastRecord(applied, svc), known, known.presence.Present())
+	}
+	return n.knowing(known), err
+}
+
+// foundForRemoval finds the load balancer, unless it is known to be deleted: somebody may have taken it over since it was read. It returns an error
+// while the NLB is being created.
+func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, error) {
+	if n.presence.Gone() && n.presence.WasDeleted() {
+		return n, nil
+	}
+	at, err := n.locateForRemoval(ctx, svc, n.observed)
+	if err != nil {
+		if !at.presence.IsZero() {
+			n.presence = at.presence
+		}
+		return n, err
+	}
+	n = n.knowing(n.at(at))
+	if n.presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
+		n = n.knowing(n.awaitCreation(svc, n.observed))
+		return n, n.waiting("the NLB is being created")
 	}
 	return n, nil
 }
 
 // waitToRemove returns an error while jobs keep the load balancer busy. One that is being created is waited for once it was found.
-func (n *nlb) waitToRemove() error {
+func (n nlb) waitToRemove() error {
 	switch {
 	case !n.busy(model.TargetLoadBalancer):
 		return nil
@@ -58,50 +78,57 @@ func (n *nlb) waitToRemove() error {
 
 // readForRemoval reads the listeners and the groups. Unlike for other passes, what was read before does not do where a read fails:
 // what is not known would be left behind.
-func (n *nlb) readForRemoval(ctx context.Context, svc *corev1.Service) error {
-	if n.presence.Present() && !n.listeners.Trusted() {
-		listeners, err := observe.Listeners(ctx, n.api, n.ID(), false)
+func (e *engine) readForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
+	if known.presence.Present() && !known.listeners.Trusted() {
+		listeners, err := observe.Listeners(ctx, e.api, known.id(), false)
 		if err != nil {
-			return err
+			return known, err
 		}
-		n.listeners.Set(listeners)
+		known.listeners.Set(listeners)
 	}
-	if n.groups.Trusted() || len(n.jobs) > 0 {
-		return nil
+	if known.groups.Trusted() || len(known.jobs) > 0 {
+		return known, nil
 	}
-	params, _ := n.Params(svc)
-	if err := n.readGroups(ctx, svc, params); err != nil {
-		return err
-	}
-	return n.unread[model.PartGroups]
+	return e.readGroupsForRemoval(ctx, svc, known)
 }
 
-func (n *nlb) waiting(reason string) error {
+// readGroupsForRemoval reads the groups. Where neither an earlier read nor a listener names any, one empty list proves nothing: they would stay.
+func (e *engine) readGroupsForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
+	params, _ := e.Params(svc)
+	read, err := e.readGroups(ctx, svc, params, known, nil)
+	if err != nil || known.groups.Known() || len(read.groups.Value) > 0 || !mayHaveHad(svc, known, svc.Labels[service.LabelLoadBalancerID]) {
+		return read, err
+	}
+	if read.groupsUnseen, err = e.missing.Confirm(read.groupsUnseen, true, "no server groups found"); err != nil {
+		read.groups = service.Part[[]model.Group]{}
+	}
+	return read, err
+}
+
+func (n nlb) waiting(reason string) error {
 	return &problem.WaitError{Reason: reason, For: cmp.Or(n.wait(), soonPoll)}
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there.
-func (n *nlb) locateForRemoval(ctx context.Context, svc *corev1.Service) error {
-	params, _ := n.Params(svc)
-	lastID, asked := cmp.Or(n.presence.ID(), svc.Labels[service.LabelLoadBalancerID]), params.Get(annotation.LoadBalancerID)
-	if n.presence.WasReleased() && asked == "" {
-		return n.absent(ctx, svc, n.presence.ID(), false)
+func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
+	params, _ := e.Params(svc)
+	lastID, asked := lastIDOf(svc, known), params.Get(annotation.LoadBalancerID)
+	if known.presence.WasReleased() && asked == "" {
+		return e.absent(ctx, svc, known, known.presence.ID(), false)
 	}
-	if found, err := n.locateOwned(ctx, svc, lastID); found || err != nil {
-		return err
+	if own, err := e.ownedBy(ctx, svc, known, lastID); err != nil || own != nil {
+		return e.seen(svc, own, false), err
 	}
 	for _, id := range []string{lastID, asked} {
-		lb, err := n.get(ctx, id)
+		lb, err := e.get(ctx, id)
 		if err != nil {
-			return err
+			return location{}, err
 		}
 		if lb != nil && !hasTag(lb, mark.TagOwner) {
-			n.see(svc, lb, true)
-			return nil
+			return e.seen(svc, lb, true), nil
 		}
 	}
-	missed := n.mayHave(svc, lastID) || asked == "" && n.presence.Unknown()
-	return n.absent(ctx, svc, lastID, missed)
+	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
 }
 
 // PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
@@ -110,26 +137,34 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	params, _ := n.Params(svc)
 	actual := n.model()
 	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: params.Preserves(), Status: statusOf(&n.lb.Value, params)}
+	untag := diff.UntagLeft(actual)
 	switch {
 	case removal.Reused && removal.Preserved:
+		removal.Plan = n.removes(untag, model.Plan{})
 	case removal.Reused:
-		keys, err := n.removableTags(svc, n.ID(), n.record(applied, svc).TagKeys)
+		keys, err := n.removableTags(svc, n.ID(), loadRecord(applied, svc, n.observed).TagKeys)
 		if err != nil {
 			return removal, err
 		}
-		removal.Plan = plan{nlb: n, Plan: diff.Leaving(actual, mark.OwnerOf(svc, n.clusterID()), keys)}
+		removal.Plan = n.removes(untag, diff.Leaving(actual, n.ownerOf(svc, n.observed), keys))
 	case removal.Preserved:
-		removal.Plan = plan{nlb: n, Plan: diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID))}
+		removal.Plan = n.removes(untag, diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
 	default:
-		removal.Plan = plan{nlb: n, Plan: diff.Deletion(actual)}
+		removal.Plan = n.removes(untag, diff.Deletion(actual))
 	}
 	return removal, nil
+}
+
+// removes returns a plan that removes tags from load balancers that the Service has left, then what is on that of the Service.
+func (n nlb) removes(untag []model.Step, removal model.Plan) service.Plan {
+	removal.Steps = slices.Concat(untag, removal.Steps)
+	return plan{nlb: n, Plan: removal}
 }
 
 // Removed implements service.Balancer. Groups and the security group outlive the load balancer.
 func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
 	n.presence = n.presence.AfterRelease("")
-	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
+	return n, !removal.Preserved && (len(n.groups.Value)+len(n.left.tags) > 0 || n.access.Value != nil)
 }
 
 // PlanLeftovers implements service.Balancer.
@@ -141,16 +176,18 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	if len(n.jobs) > 0 {
 		return n, plan{nlb: n}, n.waiting("a job of the cloud is under way")
 	}
-	n.unread = map[model.Part]error{}
-	if err := n.readGroups(ctx, svc, params); err != nil {
+	known, err := n.readGroups(ctx, svc, params, n.observed, nil)
+	n = n.knowing(known)
+	if err != nil && !n.groups.Known() {
 		return n, plan{nlb: n}, err
 	}
 	record, _ := service.RecordOn(svc)
 	if mayHaveAccess(svc, record) || n.access.Value != nil {
-		if err := n.searchAccess(ctx, svc); err != nil {
+		known, err := n.searchAccess(ctx, svc, n.observed)
+		if n = n.knowing(known); err != nil {
 			return n, plan{nlb: n}, err
 		}
 	}
-	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value, Strays: n.strays}
-	return n, plan{nlb: n, Plan: diff.Leftovers(leftovers, mark.OwnerOf(svc, n.clusterID()))}, nil
+	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value, Strays: n.left.strays, LeftTags: n.left.tags}
+	return n, plan{nlb: n, Plan: diff.Leftovers(leftovers, n.ownerOf(svc, n.observed))}, nil
 }

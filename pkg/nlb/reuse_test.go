@@ -4,9 +4,13 @@ import (
 	"slices"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -55,6 +59,26 @@ func TestReuseIsRefused(t *testing.T) {
 	})
 }
 
+// TestRefusedAnnotationRemoved: a Service that asked for a load balancer that it may not use, and asks no longer, matches its own again.
+func TestRefusedAnnotationRemoved(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(1, testkit.TCP(80))
+		synced := func() metav1.ConditionStatus {
+			w.converge("web")
+			return meta.FindStatusCondition(w.get("web").Status.Conditions, service.ConditionSynced).Status
+		}
+		w.change("web", with(annotation.LoadBalancerID, "nlb-none"))
+		if got := synced(); got != metav1.ConditionFalse {
+			t.Errorf("with the annotation: %s", got)
+		}
+		w.change("web", without(annotation.LoadBalancerID))
+		if got := synced(); got != metav1.ConditionTrue {
+			t.Errorf("without the annotation: %s", got)
+		}
+	})
+}
+
 // TestPreserve: the load balancer stays with its listeners, and nothing of it is the Service's any more.
 func TestPreserve(t *testing.T) {
 	t.Parallel()
@@ -97,4 +121,29 @@ func TestDeletedByHand(t *testing.T) {
 		}
 		w.quiet("web")
 	})
+}
+
+// TestInvalidBackendTypeAfterRestart: pods stay pods, and nodes stay nodes.
+func TestInvalidBackendTypeAfterRestart(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{alicloud.BackendENI, alicloud.BackendECS} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.config.DefaultBackendENI = kind == alicloud.BackendECS
+				w.restart()
+				w.addNodes("n1")
+				w.pods("n1")
+				w.put(newService("web", testkit.TCP(80), testkit.Annotation(annotation.BackendType, kind)))
+				w.converge("web")
+				before := w.listeners(w.balancer("web").ID)
+				w.change("web", testkit.Annotation(annotation.BackendType, "pods"))
+				w.restart()
+				w.converge("web")
+				if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, before) {
+					t.Errorf("listeners %v, want %v as before", got, before)
+				}
+			})
+		})
+	}
 }

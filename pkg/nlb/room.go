@@ -9,13 +9,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // Room implements service.Balancer. Servers of groups of the type Ip are known by their addresses only.
 func (n nlb) Room(in service.Inputs) backend.Room {
-	owner := mark.OwnerOf(in.Service, n.clusterID())
+	owner := n.ownerOf(in.Service, n.observed)
 	input := n.Backends(in)
 	instances := map[string]string{}
 	if in.Params.Get(annotation.ServerGroupType) == alicloud.NLBIPGroup && !input.Pods {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
@@ -87,18 +86,7 @@ func TestRefusedServiceRemovesNoTag(t *testing.T) {
 func TestRefusedServiceTakesNoOther(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
-		w.restart()
-		id := w.existing("by-hand")
-		w.addNodes("n1")
-		svc := newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, "nlb-none"), with(annotation.ForceOverrideListeners, "true"))
-		svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
-		w.put(svc)
-		w.calls()
-		_ = w.try("web")
-		if got := writes(w.calls()); len(got) > 0 || len(w.listeners(id)) > 0 {
-			t.Errorf("writes %v, listeners %v, want none", got, w.listeners(id))
-		}
+		id := w.labelGivesNothing(with(annotation.LoadBalancerID, "nlb-none"))
 		if events := strings.Join(w.newEvents(), "\n"); strings.Contains(events, id) {
 			t.Errorf("events:\n%s", events)
 		}

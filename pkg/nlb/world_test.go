@@ -71,6 +71,13 @@ func (m *mortal) isDead() bool {
 	return m.dead
 }
 
+// diesAfter kills the process after some more writes.
+func (m *mortal) diesAfter(writes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limit = m.writes + writes
+}
+
 func isRead(action string) bool {
 	return slices.ContainsFunc([]string{"Get", "List", "Describe"}, func(verb string) bool { return strings.HasPrefix(action, verb) })
 }
@@ -233,6 +240,7 @@ func writes(actions []string) []string {
 // quiet checks that a further pass makes no call, and one that reads everything no write.
 func (w *world) quiet(name string) {
 	w.t.Helper()
+	w.converge(name) // the read for drift, if it is due so soon that the next pass would wait for it
 	w.calls()
 	w.converge(name)
 	if calls := w.calls(); len(calls) > 0 {

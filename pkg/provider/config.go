@@ -53,6 +53,8 @@ type Config struct {
 	BackendSubset backend.Subset
 	// Quotas are those of the account, by the codes of the Quota Center. Empty: not known. The official CCM has none.
 	Quotas map[string]int
+	// DisableQuotaCenter leaves the quotas of the account unread. The official CCM has no such field.
+	DisableQuotaCenter bool
 	// Policy is what the authors of Services may use of the account. The official CCM has none.
 	Policy policy.Policy
 	// Endpoints replace the default addresses. The official CCM knows them as environment variables only.
@@ -98,10 +100,11 @@ type fileConfig struct {
 		DisablePublicSLB               bool   `json:"disablePublicSLB"`
 		FeatureGates                   string `json:"featureGates"`
 		// The rest is ours.
-		Paused        bool               `json:"paused"`
-		BackendSubset intstr.IntOrString `json:"backendSubset"`
-		Quotas        map[string]int     `json:"quotas"`
-		Endpoints     map[string]string  `json:"endpoints"`
+		Paused             bool               `json:"paused"`
+		BackendSubset      intstr.IntOrString `json:"backendSubset"`
+		Quotas             map[string]int     `json:"quotas"`
+		DisableQuotaCenter bool               `json:"disableQuotaCenter"`
+		Endpoints          map[string]string  `json:"endpoints"`
 		policy.Policy
 
 		unusedFields
@@ -188,6 +191,7 @@ func (f fileConfig) check() (Config, error) {
 		ResourceGroupID: strings.TrimSpace(g.ResourceGroupID), ServiceWorkers: g.ServiceMaxConcurrentReconciles,
 		DisablePublicSLB: g.DisablePublicSLB, RouteTableIDs: splitList(g.RouteTableIDs),
 		Endpoints: g.Endpoints, Unused: g.set(), Policy: g.Policy, Paused: g.Paused, Quotas: g.Quotas,
+		DisableQuotaCenter: g.DisableQuotaCenter,
 	}
 	var problems problemList
 	config.BackendSubset = problems.subset(g.BackendSubset)

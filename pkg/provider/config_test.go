@@ -63,8 +63,8 @@ func TestReadConfig(t *testing.T) {
 			}},
 		},
 		"subset and quotas": {
-			`{"Global": {"backendSubset": 25, "quotas": {"slb_quota_backendservers_num": 400}}}`,
-			Config{BackendSubset: 25, Quotas: map[string]int{"slb_quota_backendservers_num": 400}},
+			`{"Global": {"backendSubset": 25, "quotas": {"slb_quota_backendservers_num": 400}, "disableQuotaCenter": true}}`,
+			Config{BackendSubset: 25, Quotas: map[string]int{"slb_quota_backendservers_num": 400}, DisableQuotaCenter: true},
 		},
 		"subset as text":   {`{"Global": {"backendSubset": "25"}}`, Config{BackendSubset: 25}},
 		"subset by a word": {`{"Global": {"backendSubset": "off"}}`, Config{BackendSubset: backend.SubsetOff}},

@@ -34,7 +34,7 @@ func startCloud(t *testing.T) cloudServer {
 func (s cloudServer) environment(instance string) Environment {
 	host := strings.TrimPrefix(s.URL(), "http://")
 	variables := map[string]string{
-		"SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": s.URL(), "ALICLOUD_CLIENT_SCHEME": "HTTP",
+		"SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": s.URL(), "QUOTAS_ENDPOINT": host, "ALICLOUD_CLIENT_SCHEME": "HTTP",
 		"METADATA_ENDPOINT": "http://127.0.0.1:0",
 	}
 	if instance != "" {

@@ -31,6 +31,8 @@ type examination struct {
 	client    *alicloud.Client   // nil without usable settings
 	reachable bool               // the cloud has accepted the key
 	vSwitches []alicloud.VSwitch // of the VPC
+	// routeEntries is how many custom entries the fullest managed route table has.
+	routeEntries int
 }
 
 // Examine checks what can be wrong with an installation, cloud first. unreachable says why the API server cannot be asked,
@@ -50,6 +52,7 @@ func (c *Cloud) Examine(ctx context.Context, kube kubernetes.Interface, unreacha
 	if e.reachable {
 		e.routeTables(ctx)
 		e.permissions(ctx)
+		e.quotas(ctx)
 	} else {
 		e.add("permissions", "RAM actions", doctor.NotChecked, "without a cloud that accepts the key", "")
 	}

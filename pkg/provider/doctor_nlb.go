@@ -17,7 +17,10 @@ import (
 // permissions checks the RAM actions. NLB is on by default and has an endpoint of its own: what it lacks is a fault only where a Service
 // has an NLB, or is to have one, or where that cannot be known.
 func (e *examination) permissions(ctx context.Context) {
-	features, unused := e.features(), []alicloud.Feature{}
+	features, unused := e.features(), []alicloud.Feature{alicloud.FeatureQuotas}
+	if e.readsQuotas() {
+		features = append(features, alicloud.FeatureQuotas)
+	}
 	if !e.settings.WithoutNLB {
 		lacking := doctor.Wrong
 		if !e.needsNLB(ctx) {

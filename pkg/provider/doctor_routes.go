@@ -86,6 +86,7 @@ func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.N
 		e.add("cloud", "route table "+id, doctor.Wrong, err.Error(), "correct Global.routeTableIDs, or allow vpc:DescribeRouteEntryList")
 		return
 	}
+	e.routeEntries = max(e.routeEntries, len(entries))
 	available := map[string]bool{}
 	for i := range entries {
 		available[entries[i].CIDR] = entries[i].Status == alicloud.RouteAvailable

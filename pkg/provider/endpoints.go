@@ -11,12 +11,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
-// Endpoints replace the default addresses, by product: "slb", "nlb", "vpc", "ecs" and "sts" ("host", "host:port" or a URL, of which
+// Endpoints replace the default addresses, by product: "slb", "nlb", "vpc", "ecs", "sts" and "quotas" ("host", "host:port" or a URL, of which
 // only host and port count), and "metadata" (a URL). Empty values mean the default.
 type Endpoints map[string]string
 
 // endpointNames are the keys of [Endpoints].
-var endpointNames = []string{"slb", "nlb", "vpc", "ecs", "sts", "metadata"}
+var endpointNames = []string{"slb", "nlb", "vpc", "ecs", "sts", "quotas", "metadata"}
 
 // check names the places as place says, with the key spelled by spell.
 func (e Endpoints) check(place string, spell func(string) string) error {
@@ -60,6 +60,16 @@ func (c *Cloud) endpoints() Endpoints {
 	return c.settings.Endpoints.Over(c.env.Endpoints.Over(c.config.Endpoints))
 }
 
+// readsQuotas reports whether the quotas of the account are read. Where other products are at an address of their own, the Quota Center at its usual address
+// may be that of another cloud.
+func (c *Cloud) readsQuotas() bool {
+	endpoints := c.endpoints()
+	if c.config.DisableQuotaCenter {
+		return false
+	}
+	return endpoints["quotas"] != "" || endpoints["slb"] == "" && endpoints["vpc"] == "" && endpoints["ecs"] == ""
+}
+
 // clientEndpoints is what the cloud client takes.
 func (c *Cloud) clientEndpoints() alicloud.Endpoints {
 	return c.endpoints().ForClient(c.settings.Network, c.env.PlainHTTP)
@@ -69,6 +79,7 @@ func (c *Cloud) clientEndpoints() alicloud.Endpoints {
 func (e Endpoints) ForClient(network string, plainHTTP bool) alicloud.Endpoints {
 	return alicloud.Endpoints{
 		Network: network, PlainHTTP: plainHTTP, SLB: e["slb"], NLB: e["nlb"], VPC: e["vpc"], ECS: e["ecs"], STS: e["sts"],
+		Quotas: e["quotas"],
 	}
 }
 

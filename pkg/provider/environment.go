@@ -21,7 +21,7 @@ type Environment struct {
 	CredentialsFile, Profile string
 	// RoleDisabled (ALIBABA_CLOUD_ECS_METADATA_DISABLED=true) keeps the RAM role of this instance from being used.
 	RoleDisabled bool
-	// Endpoints are SLB_ENDPOINT, VPC_ENDPOINT, ECS_ENDPOINT, STS_ENDPOINT (or ALIBABA_CLOUD_STS_ENDPOINT) and
+	// Endpoints are SLB_ENDPOINT, NLB_ENDPOINT, VPC_ENDPOINT, ECS_ENDPOINT, QUOTAS_ENDPOINT, STS_ENDPOINT (or ALIBABA_CLOUD_STS_ENDPOINT) and
 	// METADATA_ENDPOINT.
 	Endpoints Endpoints
 	// PlainHTTP (ALICLOUD_CLIENT_SCHEME=HTTP) sends calls unencrypted.
@@ -69,6 +69,7 @@ func EnvironmentFrom(getenv func(string) string) Environment {
 		Endpoints: Endpoints{
 			"slb": getenv("SLB_ENDPOINT"), "nlb": getenv("NLB_ENDPOINT"), "vpc": getenv("VPC_ENDPOINT"), "ecs": getenv("ECS_ENDPOINT"),
 			"sts":      cmp.Or(getenv("STS_ENDPOINT"), getenv("ALIBABA_CLOUD_STS_ENDPOINT")),
+			"quotas":   getenv("QUOTAS_ENDPOINT"),
 			"metadata": getenv("METADATA_ENDPOINT"),
 		},
 		PlainHTTP:  getenv(envScheme) == "HTTP",

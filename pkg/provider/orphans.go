@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -16,7 +17,8 @@ import (
 type Orphans struct {
 	// ClusterID is what the resources are recognised by.
 	ClusterID string `json:"clusterID"`
-	// Earlier are IDs that this cluster may have had, and that count, too.
+	// Earlier are IDs that this cluster may have had, and that count, too: the literal of the official CCM, the derived one, and those on load
+	// balancers of its Services.
 	Earlier []string `json:"earlierClusterIDs"`
 	// Ambiguous says that one of the orphans has the cluster ID that every cluster without a configured one has: it may belong to a Service of
 	// another cluster of the account.
@@ -74,6 +76,12 @@ func (o Orphans) list(text *strings.Builder) {
 			fmt.Fprintf(text, "  %s --RegionId %s\n", command, o.region)
 		}
 	}
+	isKind := func(kinds ...string) bool {
+		return slices.ContainsFunc(o.Orphans, func(orphan service.Orphan) bool { return slices.Contains(kinds, orphan.Kind) })
+	}
+	if isKind(service.OrphanLoadBalancer) && isKind(service.OrphanServerGroup, service.OrphanSecurityGroup) {
+		fmt.Fprintln(text, "! NLBs are deleted in the background: if a server group or security group is still in use, run its command again a minute later.")
+	}
 	if o.Ambiguous {
 		fmt.Fprintf(text, "! Every cluster without a configured clusterID is called %s: check which cluster owns them before you delete them.\n", officialClusterID)
 	}
@@ -86,22 +94,30 @@ func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 	if err != nil {
 		return Orphans{}, fmt.Errorf("list Services: %w", err)
 	}
-	earlier := c.earlierIDs(ctx)
+	earlier, err := c.earlierIDs(ctx)
 	found, unread := c.engines.services.Orphans(ctx, service.OrphanQuery{Services: services, ClusterIDs: earlier, Preserved: preserved})
+	if err != nil {
+		unread = append(unread, err)
+	}
 	var texts []string
 	for _, err := range unread {
 		texts = append(texts, err.Error())
 	}
-	ambiguous := slices.ContainsFunc(found, func(o service.Orphan) bool { return o.ClusterID == officialClusterID })
-	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found, Unread: texts, region: c.client.Region()}, nil
+	ambiguous := slices.ContainsFunc(found.Orphans, func(o service.Orphan) bool { return o.ClusterID == officialClusterID })
+	earlier = slices.DeleteFunc(found.ClusterIDs, func(id string) bool { return id == c.clusterID })
+	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found.Orphans, Unread: texts, region: c.client.Region()}, nil
 }
 
-// earlierIDs returns the IDs that this cluster had if it was not configured with its ID of today from the beginning: the one that is derived,
-// where the role may read what from, and the literal of the official CCM.
-func (c *Cloud) earlierIDs(ctx context.Context) []string {
-	earlier := []string{officialClusterID}
-	if namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{}); err == nil {
-		earlier = append(earlier, derivedClusterID(namespace.UID))
+// earlierIDs returns the IDs that this cluster had if it was not configured with its ID of today from the beginning, whatever the cloud has: the
+// one that is derived, where the role may read what from, and the literal of the official CCM.
+func (c *Cloud) earlierIDs(ctx context.Context) ([]string, error) {
+	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return []string{officialClusterID, derivedClusterID(namespace.UID)}, nil
+	case apierrors.IsForbidden(err):
+		return []string{officialClusterID}, nil
+	default:
+		return []string{officialClusterID}, fmt.Errorf("derive an earlier cluster ID from Namespace %s: %w", metav1.NamespaceSystem, err)
 	}
-	return slices.DeleteFunc(earlier, func(id string) bool { return id == c.clusterID })
 }

@@ -104,7 +104,7 @@ func steadyClient(t *testing.T, server *emulatortest.Cloud) *alicloud.Client {
 	client, err := alicloud.New(alicloud.Options{
 		Region:      emulatortest.Region,
 		Credentials: alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret},
-		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", NLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test"},
+		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", NLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test", Quotas: "emulator.test"},
 		Transport:   server.Transport(),
 	})
 	if err != nil {

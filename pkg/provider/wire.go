@@ -80,6 +80,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
 			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches, VSwitchesRead: c.vSwitchesRead,
+			Quota:     func() int { return services.Quotas.Limit(quota.RouteEntries).Value },
 			BatchSize: c.settings.RouteBatch, KeyGeneration: keyGeneration(c.credentials), Paused: c.pause.active,
 		},
 		instances: node.NewInstances(node.Options{
@@ -88,6 +89,9 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 			MonitorPeriod: c.settings.NodeMonitorPeriod, BatchSize: c.settings.NodeBatch,
 			OnPremises: c.settings.OnPremises, Permits: c.permits, Guard: c.settings.NodeGuard, Paused: c.pause.active,
 		}),
+	}
+	if c.readsQuotas() {
+		e.serviceOptions.Quotas = c.client
 	}
 	if services.Policy.RestrictsAddresses() {
 		e.serviceOptions.Pods = service.NewPods(c.ctx, c.kube)

@@ -14,6 +14,7 @@ const (
 	causeDrift    = "drift"
 	causeEvent    = "endpoints or nodes"
 	causeDeletion = "deletion"
+	causeMove     = "move to another load balancer"
 )
 
 // caused returns the state of a Service at the start of a pass. While passes fail or have to wait, the first of their causes stands.

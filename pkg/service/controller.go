@@ -92,18 +92,22 @@ func (c *Controller) Run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return // ctx is done
 	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	quotasRead, latest := make(chan struct{}), time.After(quotaStart)
+	running.Go(func() { (&quotaWatch{Reconciler: c.reconciler}).watch(ctx, quotasRead, c.Resync) })
 	if err := c.reconciler.Preload(ctx); err != nil {
 		logger.Error(err, "Cannot read the load balancers together; each Service reads its own")
 	}
+	select {
+	case <-quotasRead:
+	case <-latest:
+	case <-ctx.Done():
+	}
 	logger.Info("Started", "workers", c.opts.Workers)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.work(ctx)
-	}()
+	running.Go(func() { c.work(ctx) })
 	<-ctx.Done()
 	c.queue.ShutDown()
-	<-done
 }
 
 // work handles as many Services at a time as there are workers. One that waits for the rate limit, which may take minutes,

@@ -116,7 +116,8 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	crowd.forget(svc.UID)
 	each := product.attachments(svc)
 	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd))
-	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.wantedBy(in.Params), Room: room, Crowd: found})
+	found.Refused = r.opts.Config.Quotas.Refused(product.AttachmentQuota)
+	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: found})
 	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each))
 	if input.UsesAllNodes() {
 		crowd.nodes = len(ready)
@@ -150,17 +151,32 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	crowd.hold(svc.UID, stakeOf(input, choice, 0, engine.Product().attachments(svc)))
 }
 
-// wantedBy returns how many nodes a Service asks for: by its annotation as it was last accepted, else by the cloud-config.
-func (r *Reconciler) wantedBy(params annotation.Params) backend.Subset {
-	if wanted, ok := backend.ParseSubset(params.Get(annotation.BackendSubset)); ok {
-		return wanted
+// exhausted notes that the cloud refused to let instances be backends once more.
+func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs []string) {
+	if len(instanceIDs) == 0 {
+		return
 	}
-	return r.opts.Config.BackendSubset
+	r.crowds.mu.Lock()
+	defer r.crowds.mu.Unlock()
+	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
+	for _, id := range instanceIDs {
+		has := crowd.whole + crowd.of[id] - product.attachments(svc) // what was refused is counted already
+		r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, max(has, 0))
+	}
 }
 
-// subsetOf returns the same for a Service that nobody has parsed.
-func (r *Reconciler) subsetOf(svc *corev1.Service) backend.Subset {
-	text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)
+// mostAttached returns the instance that is most often a backend, and how many times it is one.
+func (c *crowd) mostAttached() (instanceID string, times int) {
+	for id, n := range c.of {
+		if n > times || n == times && id < instanceID {
+			instanceID, times = id, n
+		}
+	}
+	return instanceID, c.whole + times
+}
+
+// subset returns how many nodes a Service asks for: by the text of its annotation, else by the cloud-config.
+func (r *Reconciler) subset(text string) backend.Subset {
 	if wanted, ok := backend.ParseSubset(text); ok {
 		return wanted
 	}
@@ -251,7 +267,7 @@ func (c *crowd) count(held stake, by int) {
 	c.total += by * len(held.ids)
 }
 
-// demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once.
+// demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID or as a group count once.
 func (r *Reconciler) demand(engine Engine) demand {
 	found := demand{bySelector: map[string]wanted{}}
 	services, err := r.opts.Services.Lister().List(labels.Everything())
@@ -264,18 +280,36 @@ func (r *Reconciler) demand(engine Engine) demand {
 			continue
 		}
 		found.services++
-		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal || r.usesPods(svc) {
+		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal || r.onPods(svc) {
 			continue
 		}
-		if id, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); ok && !product.AttachedPerGroup {
-			if shared.Has(id) {
+		if key := sharedBy(svc); key != "" && !product.AttachedPerGroup {
+			if shared.Has(key) {
 				continue
 			}
-			shared.Insert(id)
+			shared.Insert(key)
 		}
-		found.add(svc, r.subsetOf(svc), product.attachments(svc))
+		text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)
+		found.add(svc, r.subset(text), product.attachments(svc))
 	}
 	return found
+}
+
+// sharedBy names the load balancer that a Service may share with others, "" for one of its own.
+func sharedBy(svc *corev1.Service) string {
+	if id, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); ok {
+		return id
+	}
+	if namespace, name, ok := annotation.GroupOf(svc); ok {
+		return "group " + namespace + "/" + name
+	}
+	return ""
+}
+
+// onPods reports whether the annotation or the cloud-config makes addresses of pods the backends of a Service that nobody has parsed.
+func (r *Reconciler) onPods(svc *corev1.Service) bool {
+	kind, _ := annotation.BackendTypeOf(svc.Annotations)
+	return backend.OnPods(annotation.Params{BackendType: kind}, r.opts.Config.DefaultBackendENI, false, nil)
 }
 
 func (d demand) add(svc *corev1.Service, subset backend.Subset, each int) {
@@ -287,17 +321,6 @@ func (d demand) add(svc *corev1.Service, subset backend.Subset, each int) {
 		of.auto += each
 	}
 	d.bySelector[selector] = of
-}
-
-// usesPods reports whether the annotation or the cloud-config makes the addresses of pods the backends.
-func (r *Reconciler) usesPods(svc *corev1.Service) bool {
-	switch svc.Annotations[annotation.BackendType] {
-	case "":
-		return r.opts.Config.DefaultBackendENI
-	case "eni":
-		return true
-	}
-	return false
 }
 
 // leaveCrowd has the other Services take what a Service had that is gone.

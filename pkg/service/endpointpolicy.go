@@ -29,7 +29,7 @@ type checkedEndpoints struct {
 	problems []problem.Problem
 }
 
-// checkEndpoints leaves out endpoints whose address would be a backend although no Pod of the namespace has it. Anybody who may write
+// checkEndpoints leaves out endpoints whose address would be a backend although no Pod of the namespace has it. Whoever can edit
 // EndpointSlices can name any machine of the VPC in them, and Pods of other namespaces.
 func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in backend.Input) checkedEndpoints {
 	checked := checkedEndpoints{slices: in.Slices}

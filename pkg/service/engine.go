@@ -34,7 +34,7 @@ type Engine interface {
 	Preload(ctx context.Context, services []*corev1.Service) error
 	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns, as far as it could be read: an error, or
 	// several that are joined, says what could not. It reads only.
-	Orphans(ctx context.Context, query OrphanQuery) ([]Orphan, error)
+	Orphans(ctx context.Context, query OrphanQuery) (Census, error)
 }
 
 // Waker is an [Engine] that waits for jobs of the cloud without a pass.
@@ -58,6 +58,10 @@ type Product struct {
 	Finalizer string
 	// MetricType is the value of the label type in the official CCM's metrics.
 	MetricType string
+	// BalancerQuota is how many load balancers of the product the account may have, BackendQuota how many backends one of them.
+	BalancerQuota, BackendQuota quota.Code
+	// QuotaProduct is how the Quota Center calls the product.
+	QuotaProduct string
 	// AttachmentQuota is how many times an instance may be a backend. It counts load balancers, or groups with AttachedPerGroup.
 	AttachmentQuota  quota.Code
 	AttachedPerGroup bool
@@ -82,8 +86,9 @@ type Balancer interface {
 	Address() string
 	// Reused says that the load balancer is an existing one, which other Services may use, too.
 	Reused() bool
-	// SharedID is the id of a load balancer that other Services may use, too, empty for one of the Service's own.
-	SharedID(params annotation.Params) string
+	// SharedID names what other Services may use, too, and passes over them take turns on: a load balancer by its id, or a group of Services. It is
+	// empty for a load balancer of the Service's own.
+	SharedID(svc *corev1.Service, params annotation.Params) string
 	// Trusted reports whether nothing of it needs reading.
 	Trusted() bool
 	// Invalidate has it read again before anything relies on it.
@@ -101,6 +106,8 @@ type Balancer interface {
 	Backends(in Inputs) backend.Input
 	// Room says how many backends the load balancer has room for, and which ones it has.
 	Room(in Inputs) backend.Room
+	// Uses says how much it uses of quotas: of its own, and of those that all load balancers share.
+	Uses() []quota.Use
 	// Plan compares what is wanted with what is there.
 	Plan(ctx context.Context, in Inputs) (Goal, error)
 	// Status returns what the Service is to show, after [Plan.Deploy].
@@ -115,6 +122,15 @@ type Balancer interface {
 	PlanLeftovers(ctx context.Context, svc *corev1.Service) (Balancer, Plan, error)
 	// Removed returns what is known once a removal was carried out, and whether anything may outlive the load balancer.
 	Removed(removal Removal) (known Balancer, leftovers bool)
+}
+
+// Mover is a [Balancer] of a Service that can move to another load balancer. It leaves what it was on once the other one serves.
+type Mover interface {
+	Balancer
+	// Left returns what the Service has left and may have something on. Of each, [Balancer.RefreshForRemoval] and [Balancer.PlanRemoval] are made.
+	Left(svc *corev1.Service) []Balancer
+	// Leave returns what is known once something that the Service has left was read or removed. gone says that nothing of the Service is there.
+	Leave(former Balancer, svc *corev1.Service, gone bool) Balancer
 }
 
 // Request is what [Balancer.Refresh] needs to know of a Service.
@@ -233,6 +249,8 @@ type Deployment struct {
 	Uncertain bool
 	// RefusedBackend says that a call failed because of a backend in it.
 	RefusedBackend bool
+	// Exhausted are instances that the cloud refused because they are backends as many times as they may be.
+	Exhausted []string
 	// Interrupted says that the plan was given up for one that knows more.
 	Interrupted bool
 	// Lost is the id of a load balancer that a call said does not exist. One answer does not prove it: Err is then a

@@ -54,17 +54,9 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 	found.Slices, found.problems = checked.slices, checked.problems
 	found.cache.gates = known.cache.gates.following(r.gateEndpoints(in.Service, known.balancer.Backends(found.Inputs)), len(found.Slices) > 0)
 	found.Waiting, found.Held = found.cache.gates.waiting(found.Nodes), found.cache.gates.held().Union(checked.held)
-	pods := backend.PodAddresses(known.balancer.Backends(found.Inputs))
-	found.Interfaces, found.Blocks, found.unread = r.network.interfaces(ctx, known.cache.interfaces, pods)
+	r.findInterfaces(ctx, &found, known)
 	if found.unread != nil && known.balancer.ID() == "" {
 		return found, found.unread // a new load balancer would have no backend server
-	}
-	found.InterfacesUnread = found.unread != nil
-	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
-	for _, pod := range pods {
-		if id, ok := found.Interfaces[pod.Address]; ok {
-			found.cache.interfaces[pod] = id
-		}
 	}
 	found.cache.gates.place(found.Interfaces, found.Waiting)
 	var others bool
@@ -75,6 +67,27 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 		found.crowdedWait = crowdedWait
 	}
 	return found, nil
+}
+
+// findInterfaces finds the network interfaces of pods, where they are backends by those.
+func (r *Reconciler) findInterfaces(ctx context.Context, found *gathered, known state) {
+	in := known.balancer.Backends(found.Inputs)
+	pods := backend.PodAddresses(in)
+	if in.ByAddress {
+		found.Interfaces, found.cache.interfaces = make(map[string]string, len(pods)), nil
+		for _, pod := range pods {
+			found.Interfaces[pod.Address] = pod.Address
+		}
+		return
+	}
+	found.Interfaces, found.Blocks, found.unread = r.network.interfaces(ctx, known.cache.interfaces, pods)
+	found.InterfacesUnread = found.unread != nil
+	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
+	for _, pod := range pods {
+		if id, ok := found.Interfaces[pod.Address]; ok {
+			found.cache.interfaces[pod] = id
+		}
+	}
 }
 
 // slices returns all EndpointSlices of the Service.

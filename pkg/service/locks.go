@@ -63,7 +63,7 @@ func (r *Reconciler) lock(ctx context.Context, svc *corev1.Service) (*corev1.Ser
 	held := &locks{balancers: &r.balancers, freeService: free}
 	known := r.stateOf(svc)
 	params, _ := known.engine.Params(svc)
-	also, err := held.hold(ctx, known.balancer.SharedID(params))
+	also, err := held.hold(ctx, known.balancer.SharedID(svc, params))
 	if err == nil && (waited || also) {
 		var now *corev1.Service
 		if now, err = r.current(svc); now != nil {
@@ -95,14 +95,14 @@ func (r *Reconciler) current(svc *corev1.Service) (*corev1.Service, error) {
 
 // readLocked reads a load balancer, and takes its lock if only that shows which one it is. What was read without the lock may be half of
 // another Service's change, and is read again. It returns what is known then, also with an error.
-func (r *Reconciler) readLocked(ctx context.Context, params annotation.Params, held *locks, balancer Balancer, read func(Balancer) (Balancer, error)) (Balancer, error) {
+func (r *Reconciler) readLocked(ctx context.Context, svc *corev1.Service, params annotation.Params, held *locks, balancer Balancer, read func(Balancer) (Balancer, error)) (Balancer, error) {
 	for {
 		found, err := read(balancer)
-		if err != nil || found.SharedID(params) == held.balancer {
+		if err != nil || found.SharedID(svc, params) == held.balancer {
 			return found, err
 		}
 		balancer = found.Invalidate("read before the lock of the load balancer was held")
-		waited, err := held.hold(ctx, found.SharedID(params))
+		waited, err := held.hold(ctx, found.SharedID(svc, params))
 		if err != nil {
 			return balancer, err
 		}

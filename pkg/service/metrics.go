@@ -11,7 +11,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
 )
 
-const metricsSubsystem = "slb"
+const (
+	metricsSubsystem = "slb"
+	quotaSubsystem   = "quota"
+)
 
 var (
 	passDuration = instruments.NewHistogramVec(metricsSubsystem, "reconcile_duration_seconds",
@@ -30,6 +33,14 @@ var (
 	driftFound = instruments.NewCounterVec(metricsSubsystem, "drift_found_total",
 		"Load balancers that differed from what the manager had written, found by a read for drift, by product.", "product")
 
+	quotaUsed = instruments.NewGaugeVec(quotaSubsystem, "used",
+		"How much is used of a quota of the cloud, by its code in the Quota Center. Of a quota of each load balancer or instance, it is that of the one that uses most. "+
+			"Others of the account count where the Quota Center says so.", "quota")
+	quotaLimit = instruments.NewGaugeVec(quotaSubsystem, "limit",
+		"Value of a quota of the cloud, by its code in the Quota Center: configured, from the Quota Center, or published.", "quota")
+	quotaNearlyUsedUp = instruments.NewGaugeVec(quotaSubsystem, "nearly_used_up",
+		"Whether 80 % of a quota are used, until less than 70 % are: 1 or 0. Quotas within which the manager keeps by itself, with some of the nodes as backends, stay 0.", "quota")
+
 	passPanics = instruments.NewCounter(metricsSubsystem, "reconcile_panics_total",
 		"Passes over Services that a bug of this program ended. The Service gets an event, and the log has the stack.")
 )
@@ -44,7 +55,7 @@ var (
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{passDuration, planSteps, latency, operationResult, passPanics, unsyncedServices, unsyncedSince, driftFound}
+	return []metrics.Registerable{passDuration, planSteps, latency, operationResult, passPanics, unsyncedServices, unsyncedSince, driftFound, quotaUsed, quotaLimit, quotaNearlyUsedUp}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })

@@ -24,6 +24,8 @@ type Options struct {
 	// Network finds the network interfaces of pods.
 	Network NetworkReader
 	Config  config.Config
+	// Quotas reads the quotas of the account. nil reads none.
+	Quotas QuotaReader
 	// Client writes finalizers, labels and status of Services.
 	Client   kubernetes.Interface
 	Recorder record.EventRecorder
@@ -49,11 +51,15 @@ type Options struct {
 	// ResyncPeriod is how old the state of a load balancer may grow before it is read again to repair drift. Default 10 minutes;
 	// up to a fifth is added at random.
 	ResyncPeriod time.Duration
+	// MoveGrace is how long a Service stays on the load balancer that it leaves, once its status shows the one that it has moved to. Default 30 s.
+	MoveGrace time.Duration
 }
 
 const (
 	defaultWorkers   = 10
 	defaultNodeDelay = time.Second
+	// defaultMoveGrace: clients and caches of DNS have some time to follow the status.
+	defaultMoveGrace = 30 * time.Second
 	// defaultResyncPeriod: the promise to users is that a listener changed by hand is restored within ten minutes or so.
 	defaultResyncPeriod = 10 * time.Minute
 )
@@ -64,6 +70,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.NodeDelay <= 0 {
 		o.NodeDelay = defaultNodeDelay
+	}
+	if o.MoveGrace <= 0 {
+		o.MoveGrace = defaultMoveGrace
 	}
 	if o.ResyncPeriod <= 0 {
 		o.ResyncPeriod = defaultResyncPeriod

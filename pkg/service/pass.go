@@ -59,11 +59,33 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	if retryLater {
 		return wait, nil
 	}
-	if done.registered != nil {
-		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
+	if known, wait, retryLater, syncErr = r.follow(ctx, svc, known, &done, held, syncErr); retryLater {
+		return wait, nil
 	}
 	known = known.skipping(done.problems).conflicting(done.problems, syncErr)
 	return r.next(known, done, syncErr)
+}
+
+// follow does what may only follow the status of the Service: it writes readiness gates and, once the Service is in its place, leaves the load
+// balancer that it was on before. With later, the pass ends here, and the next one is due after wait.
+func (r *Reconciler) follow(ctx context.Context, svc *corev1.Service, known state, done *ensured, held *locks, syncErr error) (after state, wait time.Duration, later bool, err error) {
+	if done.registered != nil {
+		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
+	}
+	if syncErr != nil || done.status == nil {
+		return known, 0, false, syncErr
+	}
+	known, leaves, err := r.leaveAfterMove(alicloud.WithReason(ctx, causeMove), done.service, known, held)
+	if leaves > 0 {
+		done.wakes = append(done.wakes, leaves)
+	}
+	if err == nil {
+		return known, 0, false, nil
+	}
+	if wait, later = waitTime(err); !later && ctx.Err() == nil {
+		r.emitFailure(done.service, problem.ReasonCleanFailed, signature(err), err)
+	}
+	return known, wait, later, err
 }
 
 // ensured is what the stages of [Reconciler.ensure] came to.
@@ -133,9 +155,11 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	err = errors.Join(deployed.outcome(), unread, inputs.unread)
 	done.writes = deployed.Writes
 	known = known.deployed(deployed).readUntilSettled(goal.Plan)
+	r.exhausted(svc, known.engine, deployed.Exhausted)
 	if len(goal.Plan.Steps()) > 0 {
 		r.deployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
+	r.uses.note(svc, known, inputs.Choice.Some)
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 
 	done.registered = deployed.Registered
@@ -163,7 +187,7 @@ func (r *Reconciler) read(engine Engine, svc *corev1.Service) (annotation.Params
 // refresh reads what is in doubt of the load balancer. It returns why parts could not be read.
 func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool, known state, held *locks) (after state, unread error, err error) {
 	var found Refreshed
-	balancer, err := r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
+	balancer, err := r.readLocked(ctx, svc, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
 		known.balancer = balancer
 		request := known.request(svc, params, adopted)
 		request.DueSoon = r.states.dueSoon

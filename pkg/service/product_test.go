@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // product is an engine whose cloud is a map: load balancers with the ports that each Service has on them. It shows that the frame knows
@@ -22,6 +23,8 @@ type product struct {
 	name string
 	// step, if not nil, is called at each stage of a pass, before its effect.
 	step func(ctx context.Context, stage string, svc *corev1.Service) error
+	// orphans, if not nil, answers what no Service owns.
+	orphans func(OrphanQuery) (Census, error)
 
 	mu     sync.Mutex // guards the rest
 	next   int
@@ -39,6 +42,9 @@ func newProduct(name string) *product {
 
 func (p *product) finalizer() string { return "example.com/keeps-" + p.name }
 func (p *product) class() string     { return "example.com/" + p.name }
+
+// listeners is the quota of ports of a load balancer.
+func (p *product) listeners() quota.Code { return quota.Code(p.name + "_quota_listeners_num") }
 
 // stage notes a stage of a pass over a Service.
 func (p *product) stage(ctx context.Context, stage string, svc *corev1.Service) error {
@@ -110,7 +116,7 @@ func (p *product) Params(svc *corev1.Service) (annotation.Params, []problem.Prob
 }
 
 func (p *product) Product() Product {
-	made := Product{Name: strings.ToUpper(p.name), Class: p.class(), Finalizer: p.finalizer(), MetricType: p.name}
+	made := Product{Name: strings.ToUpper(p.name), Class: p.class(), Finalizer: p.finalizer(), MetricType: p.name, QuotaProduct: p.name}
 	if made.Classless = p.name == "clb"; !made.Classless {
 		made.Type = p.name
 	}
@@ -122,7 +128,13 @@ func (p *product) Intent(*corev1.Service, annotation.Params) Record { return Rec
 func (p *product) Preload(context.Context, []*corev1.Service) error {
 	return p.stage(context.Background(), "Preload", nil)
 }
-func (p *product) Orphans(context.Context, OrphanQuery) ([]Orphan, error) { return nil, nil }
+
+func (p *product) Orphans(_ context.Context, query OrphanQuery) (Census, error) {
+	if p.orphans == nil {
+		return Census{}, nil
+	}
+	return p.orphans(query)
+}
 
 func (p *product) Forget(uid types.UID) {
 	p.mu.Lock()
@@ -146,7 +158,7 @@ func (k known) Address() string { return "10.0.0." + strings.TrimPrefix(k.id, k.
 func (k known) Reused() bool    { return k.reused }
 func (k known) Trusted() bool   { return k.trusted }
 
-func (k known) SharedID(params annotation.Params) string {
+func (k known) SharedID(_ *corev1.Service, params annotation.Params) string {
 	if k.reused {
 		return k.id
 	}
@@ -163,6 +175,10 @@ func (k known) InvalidateShared(ids []string, reason string) (Balancer, bool) {
 		return k, false
 	}
 	return k.Invalidate(reason), true
+}
+
+func (k known) Uses() []quota.Use {
+	return []quota.Use{{Code: k.product.listeners(), Used: len(k.ports)}}
 }
 
 func (k known) Recorded(applied Record) Record {

@@ -27,6 +27,7 @@ type Reconciler struct {
 	network    network
 	nodes      nodeSnapshot
 	crowds     crowds
+	uses       uses
 	// wake has a pass made over a Service; nil where nobody makes any.
 	wake func(types.NamespacedName)
 }
@@ -90,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 func (r *Reconciler) Forget(key types.NamespacedName) {
 	uid := r.states.drop(key)
 	behind.resolve(key)
+	r.uses.drop(key)
 	if r.opts.Pods != nil {
 		r.opts.Pods.forget(key)
 	}

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +17,7 @@ const RecordedSourceRanges = "loadBalancerSourceRanges"
 // Record is what was applied to a load balancer for a Service's annotations. It separates what left the annotations from what a user
 // set by hand, also after a restart: the first goes back to its default or is removed, the second stays.
 //
-// Tag keys, domains, security groups and certificates are recorded before they are written, annotations once they are applied. A crash in between leaves one
+// Tag keys, also those of Left, domains, security groups and certificates are recorded before they are written, annotations once they are applied. A crash in between leaves one
 // key too many in the Record, never one too few. While something of a plan failed, the Record only grows.
 type Record struct {
 	// LoadBalancerID is the load balancer that the Record is about; for any other nothing of it counts. It is empty for one that
@@ -30,6 +32,12 @@ type Record struct {
 	// SecurityGroups are the ids of those that were joined for an annotation, Certificates those that were added to listeners for one.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 	Certificates   []string `json:"certificates,omitempty"`
+	// Left are keys of tags that are still to be removed from existing load balancers which the Service was on before, by the id of those.
+	Left map[string][]string `json:"left,omitempty"`
+	// Group is the mark of the group of Services that the Service shares its load balancer with.
+	Group string `json:"group,omitempty"`
+	// Leaving are ids of load balancers, or marks of groups, that the Service has left and on which it may have something.
+	Leaving []string `json:"leaving,omitempty"`
 
 	// KeepEmpty says that the load balancer carries tags of an earlier version, which would count again without the Record.
 	KeepEmpty bool `json:"-"`
@@ -82,8 +90,12 @@ func (r Record) Keeping(before Record, params annotation.Params) Record {
 
 // Sorted returns the Record in its normal form.
 func (r Record) Sorted() Record {
-	for _, list := range []*[]string{&r.Annotations, &r.TagKeys, &r.Domains, &r.SecurityGroups, &r.Certificates} {
+	for _, list := range []*[]string{&r.Annotations, &r.TagKeys, &r.Domains, &r.SecurityGroups, &r.Certificates, &r.Leaving} {
 		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
+	}
+	r.Left = maps.Clone(r.Left)
+	for id, keys := range r.Left {
+		r.Left[id] = slices.Compact(slices.Sorted(slices.Values(keys)))
 	}
 	return r
 }
@@ -95,6 +107,16 @@ func (r Record) and(other Record) Record {
 	r.Domains = slices.Concat(r.Domains, other.Domains)
 	r.SecurityGroups = slices.Concat(r.SecurityGroups, other.SecurityGroups)
 	r.Certificates = slices.Concat(r.Certificates, other.Certificates)
+	left := maps.Clone(r.Left)
+	for id, keys := range other.Left {
+		if left == nil {
+			left = map[string][]string{}
+		}
+		left[id] = slices.Concat(left[id], keys)
+	}
+	r.Left = left
+	r.Leaving = slices.Concat(r.Leaving, other.Leaving)
+	r.Group = cmp.Or(other.Group, r.Group)
 	return r.Sorted()
 }
 
@@ -102,7 +124,17 @@ func (r Record) and(other Record) Record {
 func (r Record) covers(other Record) bool {
 	return r.LoadBalancerID == other.LoadBalancerID && containsAll(r.Annotations, other.Annotations) &&
 		containsAll(r.TagKeys, other.TagKeys) && containsAll(r.Domains, other.Domains) &&
-		containsAll(r.SecurityGroups, other.SecurityGroups) && containsAll(r.Certificates, other.Certificates)
+		containsAll(r.SecurityGroups, other.SecurityGroups) && containsAll(r.Certificates, other.Certificates) && r.coversLeft(other) &&
+		containsAll(r.Leaving, other.Leaving) && (other.Group == "" || other.Group == r.Group)
+}
+
+func (r Record) coversLeft(other Record) bool {
+	for id, keys := range other.Left {
+		if !containsAll(r.Left[id], keys) {
+			return false
+		}
+	}
+	return true
 }
 
 // after returns the Record after a plan that leads to wanted. refused are annotations that the cloud refused to apply: their
@@ -116,7 +148,7 @@ func (r Record) after(wanted Record, failed bool, refused []string) Record {
 }
 
 func (r Record) empty() bool {
-	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates) == 0
+	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Left)+len(r.Leaving)+len(r.Group) == 0
 }
 
 func containsAll(all, some []string) bool {

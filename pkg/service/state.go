@@ -43,6 +43,9 @@ type state struct {
 	settledAt time.Time
 	// unsettledSince is when a plan was carried out before settledAt. The load balancer is read again and again until then.
 	unsettledSince time.Time
+	// leaveAt is when the Service leaves the load balancer that it has moved away from; zero where it has not, or its status does not show the
+	// other one yet.
+	leaveAt time.Time
 	// replaced is the id of a load balancer that vanished and whose replacement has no event yet.
 	replaced string
 	// failure is the signature of the last failed attempt, empty after a success.

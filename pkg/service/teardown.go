@@ -59,6 +59,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	known.failure, known.removal.released = "", true
 	r.leaveCrowd(svc.UID)
+	r.uses.drop(mark.ServiceName(svc))
 	behind.resolve(mark.ServiceName(svc))
 	r.events.Retain(events.Of(svc))
 	r.emitRemoved(svc, known.engine.Product().Name, done)
@@ -86,8 +87,11 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 			after, done, err = known.forgotten(), Removal{}, lost
 		}
 	}()
+	if known, err = r.leave(ctx, svc, known, held); err != nil {
+		return known, Removal{}, err
+	}
 	params, _ := known.engine.Params(svc)
-	known.balancer, err = r.readLocked(ctx, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
+	known.balancer, err = r.readLocked(ctx, svc, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
 		return balancer.RefreshForRemoval(ctx, svc, known.record)
 	})
 	if err != nil {

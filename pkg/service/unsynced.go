@@ -1,6 +1,8 @@
 package service
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,60 +24,86 @@ type lag struct{ product, reason string }
 type unsynced struct {
 	mu    sync.Mutex // guards what follows
 	lags  map[types.NamespacedName]lag
-	since map[types.NamespacedName]time.Time
+	byLag map[lag]*laggards
+}
+
+// laggards are the Services with one lag.
+type laggards struct {
+	since  map[types.NamespacedName]time.Time
+	oldest time.Time
 }
 
 // behind is that of this process: its metrics are, too.
-var behind = &unsynced{lags: map[types.NamespacedName]lag{}, since: map[types.NamespacedName]time.Time{}}
+var behind = newUnsynced()
+
+func newUnsynced() *unsynced {
+	return &unsynced{lags: map[types.NamespacedName]lag{}, byLag: map[lag]*laggards{}}
+}
 
 // note takes note of a Service that is not in sync, since a time unless it was not before either.
 func (u *unsynced) note(key types.NamespacedName, now lag, since time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	before, known := u.lags[key]
-	u.lags[key] = now
-	if earlier, ok := u.since[key]; !ok || since.Before(earlier) {
-		u.since[key] = since
+	if before, known := u.lags[key]; known {
+		earlier := u.byLag[before].since[key]
+		if since.After(earlier) {
+			since = earlier
+		}
+		if before == now && since.Equal(earlier) {
+			return
+		}
+		u.drop(key, before)
 	}
-	if known && before != now {
-		u.publish(before)
-	}
-	u.publish(now)
+	u.add(key, now, since)
 }
 
 // resolve takes note of a Service that is in sync, or gone.
 func (u *unsynced) resolve(key types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	before, known := u.lags[key]
-	if !known {
-		return
+	if before, known := u.lags[key]; known {
+		u.drop(key, before)
 	}
-	delete(u.lags, key)
-	delete(u.since, key)
-	u.publish(before)
 }
 
-// publish sets the metrics of one reason; u.mu is locked.
-func (u *unsynced) publish(of lag) {
-	count, oldest := 0, time.Time{}
-	for key, have := range u.lags {
-		if have != of {
-			continue
-		}
-		count++
-		if since := u.since[key]; oldest.IsZero() || since.Before(oldest) {
-			oldest = since
-		}
+// add adds a Service; u.mu is locked.
+func (u *unsynced) add(key types.NamespacedName, of lag, since time.Time) {
+	all := u.byLag[of]
+	if all == nil {
+		all = &laggards{since: map[types.NamespacedName]time.Time{}, oldest: since}
+		u.byLag[of] = all
 	}
+	u.lags[key], all.since[key] = of, since
+	if since.Before(all.oldest) {
+		all.oldest = since
+	}
+	all.publish(of)
+}
+
+// drop removes a Service; u.mu is locked.
+func (u *unsynced) drop(key types.NamespacedName, of lag) {
+	all := u.byLag[of]
+	gone := all.since[key]
+	delete(all.since, key)
+	delete(u.lags, key)
+	if len(all.since) == 0 {
+		delete(u.byLag, of)
+	} else if gone.Equal(all.oldest) {
+		all.oldest = slices.MinFunc(slices.Collect(maps.Values(all.since)), time.Time.Compare)
+	}
+	all.publish(of)
+}
+
+// publish sets the metrics of one reason.
+func (l *laggards) publish(of lag) {
 	labels := map[string]string{"product": of.product, "reason": of.reason}
-	if count == 0 {
+	if len(l.since) == 0 {
 		unsyncedServices.Delete(labels)
 		unsyncedSince.Delete(labels)
 		return
 	}
-	unsyncedServices.With(labels).Set(float64(count))
-	unsyncedSince.With(labels).Set(float64(oldest.UnixNano()) / float64(time.Second))
+	unsyncedServices.With(labels).Set(float64(len(l.since)))
+	unsyncedSince.With(labels).Set(float64(l.oldest.UnixNano()) / float64(time.Second))
 }
 
 // observe takes note of the outcome of a pass. A Service that was not in sync before this process started is so since its condition says.

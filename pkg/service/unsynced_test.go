@@ -20,7 +20,7 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 	t.Parallel()
 	registerMetrics()
 	product := Product{Name: t.Name()}
-	u := &unsynced{lags: map[types.NamespacedName]lag{}, since: map[types.NamespacedName]time.Time{}}
+	u := newUnsynced()
 	failing := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonSyncFailed}
 	conflict := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonListenerConflict}
 	fine := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured}
@@ -57,6 +57,33 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 	for _, reason := range []string{problem.ReasonListenerConflict, reasonWaiting} {
 		if unsyncedServices.Delete(map[string]string{"product": product.Name, "reason": reason}) {
 			t.Errorf("%s is still shown", reason)
+		}
+	}
+}
+
+// TestUnchangedLagPublishesNothing: a pass that fails as the one before costs nothing, however many Services fail.
+func TestUnchangedLagPublishesNothing(t *testing.T) {
+	t.Parallel()
+	registerMetrics()
+	u, failing, now := newUnsynced(), lag{t.Name(), problem.ReasonSyncFailed}, time.Now()
+	oldest := unsyncedSince.WithLabelValues(failing.product, failing.reason)
+	key := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+	for i, name := range []string{"first", "second", "third"} {
+		u.note(key(name), failing, now.Add(time.Duration(i)*time.Second))
+	}
+	const mark = 1
+	oldest.Set(mark)
+	u.note(key("first"), failing, now.Add(time.Hour))
+	if got := valueOf(t, oldest); got != mark {
+		t.Errorf("published %v", got)
+	}
+	for _, leaves := range []struct {
+		name string
+		want time.Time
+	}{{"third", now}, {"first", now.Add(time.Second)}} {
+		u.resolve(key(leaves.name))
+		if got, want := valueOf(t, oldest), float64(leaves.want.UnixNano())/float64(time.Second); got != want {
+			t.Errorf("since %v without the %s, want %v", got, leaves.name, want)
 		}
 	}
 }

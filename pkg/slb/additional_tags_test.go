@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -28,7 +29,7 @@ func TestTagsThatLeaveTheAnnotation(t *testing.T) {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, testService("web", 80))
-			w.raw(versionSLB, "TagResources", map[string]string{
+			w.raw(api.VersionSLB, "TagResources", map[string]string{
 				"ResourceType": "instance", "ResourceId.1": w.onlyCLB(), "Tag.1.Key": "mine", "Tag.1.Value": "1",
 			}, nil)
 			w.drift("web")
@@ -98,7 +99,7 @@ func TestTagIsRemovedAlthoughAnAnswerLacksIt(t *testing.T) {
 	w.put(svc)
 	w.mustPass("web")
 	var before map[string]any
-	w.raw(versionSLB, "DescribeLoadBalancerAttribute", map[string]string{"LoadBalancerId": w.onlyCLB()}, &before)
+	w.raw(api.VersionSLB, "DescribeLoadBalancerAttribute", map[string]string{"LoadBalancerId": w.onlyCLB()}, &before)
 	body, err := json.Marshal(before)
 	w.must(err)
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "a=1") })

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -17,8 +18,8 @@ import (
 func (w *world) bindEIP(id string) string {
 	w.t.Helper()
 	var eip struct{ AllocationId, EipAddress string }
-	w.raw(versionVPC, "AllocateEipAddress", nil, &eip)
-	w.raw(versionVPC, "AssociateEipAddress", map[string]string{
+	w.raw(api.VersionVPC, "AllocateEipAddress", nil, &eip)
+	w.raw(api.VersionVPC, "AssociateEipAddress", map[string]string{
 		"AllocationId": eip.AllocationId, "InstanceId": id, "InstanceType": "SlbInstance",
 	}, nil)
 	return eip.EipAddress

@@ -16,7 +16,7 @@ import (
 )
 
 // admit fails if the Service may not use an existing CLB. It is the one check, made after each read of such a CLB, whatever gives the CLB to
-// the Service: the annotation, the label with the finalizer, which anybody may write who may write Services, or what this process knows. A
+// the Service: the annotation, the label with the finalizer, which whoever can edit Services can also set, or what this process knows. A
 // Service that was on the CLB before the policy keeps what it has there, and nothing is written.
 func (e *engine) admit(svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
 	allow, _ := lb.Tag(mark.TagAllow)
@@ -42,7 +42,7 @@ func (e *engine) admitContents(svc *corev1.Service, clb *observed) error {
 }
 
 // servedOn reports whether the Service was on the CLB before: its status shows the address, or a listener or a group has its mark. Its label proves
-// nothing, because anybody may write it who may write Services.
+// nothing: whoever can edit Services can also set it.
 func (e *engine) servedOn(svc *corev1.Service, clb *observed) bool {
 	isMarked := func(text string) bool {
 		service, clusterID, ok := mark.Parse(text)

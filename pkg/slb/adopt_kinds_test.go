@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -137,13 +138,16 @@ func podKinds() []kind {
 var ofItsOwn = sets.New(annotation.LoadBalancerID, annotation.ForceOverrideListeners, annotation.VGroupPort, annotation.Weight, annotation.Type, annotation.TunnelType,
 	annotation.BackendIPVersion, annotation.ProtocolPort)
 
+// unknownToOfficial are annotations that no Service of the official CCM has: with them, another load balancer may be wanted.
+var unknownToOfficial = sets.New(annotation.BackendSubset, annotation.Group, annotation.GroupOverflow)
+
 // annotatedKinds are one kind per annotation and example of the reference page, with what the annotation needs, and one per annotation
 // with the older prefix.
 func annotatedKinds() []kind {
 	kinds := []kind{}
 	for _, row := range annotation.Table() {
 		for i, value := range []string{firstOf(row), explanations[row.Suffix].Other} {
-			if value == "" || ofItsOwn.Has(row.Suffix) || row.Suffix == annotation.BackendSubset { // the official CCM does not know it
+			if value == "" || ofItsOwn.Has(row.Suffix) || unknownToOfficial.Has(row.Suffix) {
 				continue
 			}
 			needs := explanations[row.Suffix].With
@@ -206,13 +210,13 @@ func instanceKinds() []kind {
 		{name: "paybybandwidth", service: made(onPorts(80), byBandwidth)},
 		{name: "paybybandwidth with a value", service: made(onPorts(80), byBandwidth, annotated(annotation.Bandwidth, "45"))},
 		{name: "paybybandwidth raised by hand", service: made(onPorts(80), byBandwidth), byHand: func(w *world, id string) {
-			w.raw(versionSLB, "ModifyLoadBalancerInternetSpec", map[string]string{"LoadBalancerId": id, "InternetChargeType": "paybybandwidth", "Bandwidth": "200"}, nil)
+			w.raw(api.VersionSLB, "ModifyLoadBalancerInternetSpec", map[string]string{"LoadBalancerId": id, "InternetChargeType": "paybybandwidth", "Bandwidth": "200"}, nil)
 		}},
 		{name: "IPv6", service: made(webService, isPublic, annotated(annotation.IPVersion, "ipv6"))},
 		{name: "settings changed by hand that no annotation manages", service: made(fourProtocols), byHand: func(w *world, id string) {
-			w.raw(versionSLB, "SetLoadBalancerDeleteProtection", map[string]string{"LoadBalancerId": id, "DeleteProtection": "off"}, nil)
-			w.raw(versionSLB, "SetLoadBalancerTCPListenerAttribute", map[string]string{"LoadBalancerId": id, "ListenerPort": "22", "Scheduler": "wlc", "HealthyThreshold": "5"}, nil)
-			w.raw(versionSLB, "TagResources", map[string]string{"ResourceType": "instance", "ResourceId.1": id, "Tag.1.Key": "team", "Tag.1.Value": "web"}, nil)
+			w.raw(api.VersionSLB, "SetLoadBalancerDeleteProtection", map[string]string{"LoadBalancerId": id, "DeleteProtection": "off"}, nil)
+			w.raw(api.VersionSLB, "SetLoadBalancerTCPListenerAttribute", map[string]string{"LoadBalancerId": id, "ListenerPort": "22", "Scheduler": "wlc", "HealthyThreshold": "5"}, nil)
+			w.raw(api.VersionSLB, "TagResources", map[string]string{"ResourceType": "instance", "ResourceId.1": id, "Tag.1.Key": "team", "Tag.1.Value": "web"}, nil)
 		}},
 		{name: "20 tags", service: made(onPorts(80), annotated(annotation.AdditionalTags, tags(18)))},
 		{name: "16 tags", service: made(onPorts(80), annotated(annotation.AdditionalTags, tags(16)))},

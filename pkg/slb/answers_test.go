@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -34,7 +35,7 @@ func twoServices(t *testing.T) *world {
 func (w *world) answerAboutOther(action string) {
 	w.t.Helper()
 	var answer json.RawMessage
-	w.raw(versionSLB, action, map[string]string{"Tag.1.Key": mark.TagOwner, "Tag.1.Value": mark.DefaultName(w.get("other").UID)}, &answer)
+	w.raw(api.VersionSLB, action, map[string]string{"Tag.1.Key": mark.TagOwner, "Tag.1.Value": mark.DefaultName(w.get("other").UID)}, &answer)
 	w.fault(map[string]any{"action": action, "body": string(answer), "times": 1})
 }
 

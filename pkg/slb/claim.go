@@ -26,6 +26,8 @@ const (
 	claimReused
 	// claimMarks: the CLB has lost its tags, and its listeners or vServer groups carry marks of the Service.
 	claimMarks
+	// claimGroup: the CLB is one that Services of a group share.
+	claimGroup
 )
 
 // claimOf reads the listeners and vServer groups only where the tags say nothing: somebody, or a policy, may have removed them.
@@ -35,6 +37,9 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	}
 	if _, tagged := lb.Tag(mark.TagOwner); tagged {
 		return claimOther, nil
+	}
+	if _, grouped := lb.Tag(mark.TagGroup); grouped {
+		return claimGroup, nil
 	}
 	for _, key := range []string{mark.TagReused, mark.TagAllow} { // nobody sets the latter on a CLB that this program made
 		if _, reused := lb.Tag(key); reused {
@@ -86,4 +91,48 @@ func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, lb *alicloud.
 		return false, fmt.Errorf("read the vServer groups of %s: %w", id, err)
 	}
 	return slices.ContainsFunc(groups, func(g alicloud.VServerGroup) bool { return isMarked(g.Name) }), nil
+}
+
+// claimedBy is the location of a CLB that neither tag nor name shows to be the Service's, by what gives it to the Service.
+func (e *engine) claimedBy(svc *corev1.Service, lb *alicloud.LoadBalancer, by claim, adopted bool) location {
+	switch {
+	case by == claimOwn, by == claimMarks:
+		return e.seen(svc, lb, false)
+	case by == claimReused && adopted:
+		return e.seen(svc, lb, true)
+	case by == claimGroup:
+		return location{leaves: leavesGroup(lb)}
+	}
+	return location{}
+}
+
+// atAddress returns the CLB whose address the status of the Service shows, with what gives it to the Service. It is nil where there is none, where
+// this process knows the id of the CLB, and where nothing on the CLB is the Service's: addresses are used again.
+func (e *engine) atAddress(ctx context.Context, svc *corev1.Service, known observed) (*alicloud.LoadBalancer, claim, error) {
+	if known.presence.ID() != "" {
+		return nil, claimNone, nil
+	}
+	for _, shown := range svc.Status.LoadBalancer.Ingress {
+		if shown.IP == "" {
+			continue
+		}
+		found, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Address: shown.IP})
+		if err != nil {
+			return nil, claimNone, fmt.Errorf("find the CLB of the Service by its address: %w", err)
+		}
+		for i := range found {
+			lb := &found[i]
+			if lb.Address != shown.IP {
+				continue // the answer is about something else
+			}
+			by, err := e.claimOf(ctx, svc, lb)
+			if err != nil {
+				return nil, claimNone, err
+			}
+			if by != claimNone && by != claimOther {
+				return lb, by, nil
+			}
+		}
+	}
+	return nil, claimNone, nil
 }

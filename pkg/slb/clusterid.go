@@ -29,6 +29,8 @@ type marking struct {
 func (c clb) markedOn(svc *corev1.Service, serves func(alicloud.Backend) bool) (clusterID string, proven bool) {
 	actual, configured := c.model(), c.config.ClusterID
 	switch {
+	case !c.group.IsZero():
+		return c.group.ClusterID, true
 	case actual == nil:
 		return configured, true
 	case c.marking.loadBalancerID == actual.LoadBalancer.ID:

@@ -144,42 +144,55 @@ func survive(t *testing.T, op operation, mishap mishap, k int, want map[string]c
 func TestHalfACreationIsTornDown(t *testing.T) {
 	t.Parallel()
 	for _, op := range operations() {
-		if !slices.Contains([]string{"create", "source ranges from the start", "domain extensions from the start", "reuse with tags and domains"}, op.name) {
+		if !slices.Contains([]string{"create", "source ranges from the start", "domain extensions from the start", "reuse with tags and domains", "group begun", "group joined", "overflow"}, op.name) {
 			continue
 		}
-		t.Run(op.name, func(t *testing.T) {
-			t.Parallel()
-			smooth := newWorld(t)
-			op.prepare(smooth)
-			before := smooth.state()
-			smooth.calls()
-			op.act(smooth)
-			smooth.mustPass("web")
-			writes := len(writesOf(smooth.calls()))
-			for _, mishap := range mishaps() {
-				for k := range writes {
-					t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
-						t.Parallel()
-						w := newWorld(t)
-						op.prepare(w)
-						mishap.arm(w, k)
-						op.act(w)
-						first := w.pass("web")
-						mishap.after(w)
-						w.clearFaults()
-						w.change("web", deleteService)
-						w.converge("web")
-						after := w.state()
-						delete(after["mine"].Tags, mark.TagReused) // says that Services were on it, and stays
-						if diff := cmp.Diff(before, after); diff != "" {
-							t.Errorf("state (-before +after), the creation said %v:\n%s", first, diff)
-						}
-						if svc := w.get("web"); len(svc.Finalizers) != 0 {
-							t.Errorf("finalizers %v hold the Service", svc.Finalizers)
-						}
-					})
-				}
+		undisturbed := newWorld(t)
+		op.prepare(undisturbed)
+		before := undisturbed.state()
+		tornDown(t, op, mishaps(), func(*world) {}, func(t *testing.T, w *world, first error) {
+			t.Helper()
+			after := w.state()
+			delete(after["mine"].Tags, mark.TagReused) // says that Services were on it, and stays
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("state (-before +after), the creation said %v:\n%s", first, diff)
 			}
 		})
 	}
+}
+
+// tornDown has the Service of an operation go after one write of that went wrong, each in turn, and checks what is left. begin is what happens
+// before it goes.
+func tornDown(t *testing.T, op operation, mishaps []mishap, begin func(*world), check func(t *testing.T, w *world, first error)) {
+	t.Helper()
+	t.Run(op.name, func(t *testing.T) {
+		t.Parallel()
+		smooth := newWorld(t)
+		op.prepare(smooth)
+		smooth.calls()
+		op.act(smooth)
+		smooth.converge("web")
+		writes := len(writesOf(smooth.calls()))
+		for _, mishap := range mishaps {
+			for k := range writes {
+				t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t)
+					op.prepare(w)
+					mishap.arm(w, k)
+					op.act(w)
+					first := w.pass("web")
+					mishap.after(w)
+					w.clearFaults()
+					begin(w)
+					w.change("web", deleteService)
+					w.converge("web")
+					check(t, w, first)
+					if svc := w.get("web"); len(svc.Finalizers) != 0 {
+						t.Errorf("finalizers %v hold the Service", svc.Finalizers)
+					}
+				})
+			}
+		}
+	})
 }

@@ -41,7 +41,7 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 	}
 	charge.Correct(&read.lb, time.Now())
 	return sameAttributes(read.lb, known.loadBalancer.Value) &&
-		sameListeners(observe.New(read.lb, read.listeners).Listeners, known.listeners.Value) &&
+		sameListeners(known.concerning(of, observe.New(read.lb, read.listeners).Listeners), known.concerning(of, known.listeners.Value)) &&
 		(known.comparisons%2 == 0 || e.sameBackends(ctx, known.groups.Value))
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -49,7 +50,7 @@ func TestChangeAtDriftTimeIsNotDrift(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.raw("2014-05-15", "StopLoadBalancerListener", map[string]string{"LoadBalancerId": w.onlyCLB(), "ListenerPort": "80", "ListenerProtocol": "tcp"}, nil)
+		w.raw(api.VersionSLB, "StopLoadBalancerListener", map[string]string{"LoadBalancerId": w.onlyCLB(), "ListenerPort": "80", "ListenerProtocol": "tcp"}, nil)
 		time.Sleep(wait)
 		w.addNode("d")
 		seen.take()

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -34,6 +36,9 @@ type engine struct {
 	preloads     service.Preloads[preload] // by the value of the owner tag
 	readings     service.Preloads[preload] // by id, for drift detection
 	certificates certificates
+	shared       groups
+	// wake has a pass made over a Service; nil where nobody makes any.
+	wake func(types.NamespacedName)
 	// answers is what calls of all Services have shown.
 	answers deploy.Memory
 }
@@ -41,7 +46,10 @@ type engine struct {
 var _ service.Engine = (*engine)(nil)
 
 // Product is CLB. Services without a class have one.
-var Product = service.Product{Name: "CLB", Class: Class, Classless: true, Finalizer: Finalizer, MetricType: "CLBType", AttachmentQuota: quota.CLBsPerInstance}
+var Product = service.Product{
+	Name: "CLB", Class: Class, Classless: true, Finalizer: Finalizer, MetricType: "CLBType", AttachmentQuota: quota.CLBsPerInstance,
+	BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, QuotaProduct: alicloud.QuotasOfCLB,
+}
 
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
@@ -65,7 +73,15 @@ func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Probl
 func (e *engine) Start() service.Balancer { return clb{engine: e} }
 
 // Forget implements service.Engine.
-func (e *engine) Forget(svc types.UID) { e.missing.Forget(svc) }
+func (e *engine) Forget(svc types.UID) {
+	e.missing.Forget(svc)
+	e.shared.forget(svc)
+}
+
+var _ service.Waker = (*engine)(nil)
+
+// Wakes implements service.Waker.
+func (e *engine) Wakes(wake func(types.NamespacedName)) { e.wake = wake }
 
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
@@ -80,8 +96,12 @@ func (e *engine) Refuse(params annotation.Params) error {
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
 	id := params.Get(annotation.LoadBalancerID)
 	intent := recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).Intent()
-	if id != "" {
-		intent.TagKeys = nil // which of them are its owner's is not known before the CLB was read
+	group, in := e.groupOf(svc)
+	if in {
+		intent.Group = group.Mark()
+	}
+	if id != "" || in {
+		intent.TagKeys = nil // which of them are its owner's, or decided on by another Service, is not known before the CLB was read
 	}
 	return intent
 }
@@ -107,6 +127,13 @@ type clb struct {
 	// Service was last changed.
 	ports   []corev1.ServicePort
 	refused map[string]bool
+	// former is the id of a CLB that the Service has left, or the mark of a group, if that is what this is about; empty otherwise.
+	former string
+	// lost is part of the client token of a new CLB, see [deploy.Token], and leader the Service whose annotations decide on that.
+	lost   string
+	leader types.UID
+	// crowdedSince is since when the CLB of the group has had no room for backend servers because others have not given up some yet.
+	crowdedSince time.Time
 	// unread are the parts that could not be read in this pass.
 	unread map[model.Part]error
 }
@@ -128,12 +155,28 @@ func (c clb) Address() string { return c.loadBalancer.Value.Address }
 func (c clb) Reused() bool { return c.presence.Reused() }
 
 // SharedID implements service.Balancer.
-func (c clb) SharedID(params annotation.Params) string {
-	if c.Reused() {
+func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
+	switch {
+	case c.Reused():
 		return c.ID()
+	case !c.group.IsZero():
+		return turnOf(c.group)
+	case c.former != "":
+		if group, ok := mark.ParseGroup(c.former); ok {
+			return turnOf(group)
+		}
+		return ""
+	case c.stays != "":
+		return ""
+	}
+	if group, in := c.groupWanted(svc, params, c.observed); in {
+		return turnOf(group)
 	}
 	return params.Get(annotation.LoadBalancerID)
 }
+
+// turnOf names the lock of a group.
+func turnOf(group mark.Group) string { return "group " + group.Mark() }
 
 // Trusted implements service.Balancer.
 func (c clb) Trusted() bool { return c.trusted() }
@@ -156,7 +199,18 @@ func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 }
 
 // Recorded implements service.Balancer.
-func (c clb) Recorded(applied service.Record) service.Record { return recorded(applied, c.model()) }
+func (c clb) Recorded(applied service.Record) service.Record {
+	return c.placed(recorded(applied, c.model()))
+}
+
+// placed adds to a Record where the Service is, and was.
+func (c clb) placed(record service.Record) service.Record {
+	record.Group, record.Leaving = "", c.left
+	if !c.group.IsZero() {
+		record.Group = c.group.Mark()
+	}
+	return record
+}
 
 // with returns the CLB as it is known now.
 func (c clb) with(known observed) clb {

@@ -57,7 +57,7 @@ func TestEndpointSlicesAreReadByIndex(t *testing.T) {
 // TestUnchangedServiceAllocatesLittle: a pass over a Service with 1,000 nodes that finds nothing to do makes no list of them, neither
 // when a node has changed that does not matter. It does not run in parallel: the memory of others would count.
 func TestUnchangedServiceAllocatesLittle(t *testing.T) { //nolint:paralleltest // see above
-	const limit = 48 << 10 // a list of 1,000 backends has 80 kB, and one of pointers to nodes at least 8 kB
+	const limit = 56 << 10 // a list of 1,000 backends has 80 kB, and one of pointers to nodes at least 8 kB
 	w, services := manyNodesWorld(t, 1)
 	pass := func() {
 		if _, err := w.Reconcile(t.Context(), services[0]); err != nil {

@@ -28,6 +28,8 @@ var explanations = annotationpage.Explanations{
 	annotation.ResourceGroupID:        {Meaning: "The resource group of the CLB and of its access control list. Defaults to the one in the cloud-config.", Change: fixed, Other: "rg-2"},
 	annotation.LoadBalancerID:         {Meaning: "An existing CLB to use. The manager never deletes it, and manages its listeners only with force-override-listeners.", Change: fixed, Other: "lb-2"},
 	annotation.ForceOverrideListeners: {Meaning: "Whether the manager manages the listeners of an existing CLB. It never changes listeners of other Services and clusters.", With: withID},
+	annotation.Group:                  {Meaning: "The name of a group of Services that share CLBs which the manager creates and deletes; with its namespace, if that is another one. The oldest Service decides on the attributes of a CLB.", Change: "yes; the Service gets the address of another CLB, and serves there before it leaves the other one", Other: "shop"},
+	annotation.GroupOverflow:          {Meaning: "Whether a Service whose ports are taken, or for which there is no room, is on another CLB of its group.", With: map[annotation.Suffix]string{annotation.Group: "web"}},
 	annotation.Name:                   {Meaning: "The name of the CLB. The manager does not identify the CLB by its name.", Other: "shop"},
 	annotation.InstanceChargeType:     {Meaning: "Whether the CLB is billed by specification or by usage.", Change: "PayBySpec to PayByCLCU only", Other: "PayByCLCU"},
 	annotation.Spec:                   {Meaning: "The specification of a CLB that is billed by specification.", Example: "slb.s2.small", Other: "slb.s3.small", With: map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}},

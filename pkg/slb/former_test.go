@@ -54,77 +54,74 @@ func (w *world) leadsTo() []string {
 	return names
 }
 
+// afterPass makes a pass, which fails while the listener stays, and checks what the listener leads to then.
+func (w *world) afterPass(what string, names ...string) {
+	w.t.Helper()
+	_ = w.pass("web") //nolint:errcheck // it says that the listener stays
+	if got := w.leadsTo(); !slices.Equal(got, names) {
+		w.t.Errorf("%s: the listener leads to %v, want %v", what, got, names)
+	}
+}
+
 // TestFormerGroupFollowsTheEndpoints: while a listener stays in its group because the new one cannot be made, dead backends leave the old one
 // and ready ones join it, as far as they are known.
 func TestFormerGroupFollowsTheEndpoints(t *testing.T) {
 	t.Parallel()
-	for _, test := range formers() {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			w, put := test.begin(t)
-			want := func(what string, names ...string) {
-				t.Helper()
-				_ = w.pass("web") //nolint:errcheck // it says that the listener stays
-				if got := w.leadsTo(); !slices.Equal(got, names) {
-					t.Errorf("%s: the listener leads to %v, want %v", what, got, names)
-				}
-			}
-			want("at first", "a", "b")
-			w.fault(map[string]any{"action": "CreateVServerGroup", "code": "Forbidden.RAM", "status": 403, "times": 0})
-			w.change("web", test.change)
-			want("after the change", "a", "b")
-			w.putNode(testNode("c"))
-			put("a", "b", "c@c")
-			want("c comes", test.more...)
-			w.deleteNode("a")
-			put("b", "c@c")
-			want("a goes", test.fewer...)
-			w.clearFaults()
-			w.restart()
-			want("in the end", "b", "c")
-		})
-	}
+	eachFormer(t, func(_ *testing.T, test former, w *world, put func(items ...string)) {
+		w.afterPass("at first", "a", "b")
+		w.fault(map[string]any{"action": "CreateVServerGroup", "code": "Forbidden.RAM", "status": 403, "times": 0})
+		w.change("web", test.change)
+		w.afterPass("after the change", "a", "b")
+		w.putNode(testNode("c"))
+		put("a", "b", "c@c")
+		w.afterPass("c comes", test.more...)
+		w.deleteNode("a")
+		put("b", "c@c")
+		w.afterPass("a goes", test.fewer...)
+		w.clearFaults()
+		w.restart()
+		w.afterPass("in the end", "b", "c")
+	})
 }
 
 // TestFormerGroupWhileTheNewOneIsEmpty: dead backends also leave while the cloud takes none into the new group, which is there.
 func TestFormerGroupWhileTheNewOneIsEmpty(t *testing.T) {
 	t.Parallel()
-	for _, test := range formers() {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			w, put := test.begin(t)
-			w.fault(map[string]any{"action": "CreateVServerGroup", "code": "NetworkConflict", "status": 400, "times": 1})
-			w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "Forbidden.RAM", "status": 403, "times": 0})
-			w.change("web", test.change)
-			_ = w.pass("web") //nolint:errcheck // it says that the listener stays
-			w.deleteNode("a")
-			put("b")
-			_ = w.pass("web") //nolint:errcheck // as above
-			if got := w.leadsTo(); !slices.Equal(got, []string{"b"}) {
-				t.Errorf("the listener leads to %v, want b", got)
-			}
-		})
-	}
+	eachFormer(t, func(_ *testing.T, test former, w *world, put func(items ...string)) {
+		w.fault(map[string]any{"action": "CreateVServerGroup", "code": "NetworkConflict", "status": 400, "times": 1})
+		w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "Forbidden.RAM", "status": 403, "times": 0})
+		w.change("web", test.change)
+		_ = w.pass("web") //nolint:errcheck // it says that the listener stays
+		w.deleteNode("a")
+		put("b")
+		w.afterPass("a goes", "b")
+	})
 }
 
 // TestFormerGroupIsNotEmptiedInDoubt: while nobody knows what the backends are, the old group keeps what it has.
 func TestFormerGroupIsNotEmptiedInDoubt(t *testing.T) {
 	t.Parallel()
+	eachFormer(t, func(t *testing.T, test former, w *world, _ func(items ...string)) {
+		t.Helper()
+		w.fault(map[string]any{"action": "CreateVServerGroup", "code": "Forbidden.RAM", "status": 403, "times": 0})
+		w.change("web", test.change)
+		if test.pods {
+			testkit.Check(t, w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer().Replace(nil, ""))
+		} else {
+			testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Replace(nil, ""))
+		}
+		w.afterPass("in doubt", "a", "b")
+	})
+}
+
+// eachFormer runs a test for each change, with the Service and the backends a and b.
+func eachFormer(t *testing.T, run func(t *testing.T, test former, w *world, put func(items ...string))) {
+	t.Helper()
 	for _, test := range formers() {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := test.begin(t)
-			w.fault(map[string]any{"action": "CreateVServerGroup", "code": "Forbidden.RAM", "status": 403, "times": 0})
-			w.change("web", test.change)
-			if test.pods {
-				testkit.Check(t, w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer().Replace(nil, ""))
-			} else {
-				testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Replace(nil, ""))
-			}
-			_ = w.pass("web") //nolint:errcheck // it says that the listener stays
-			if got := w.leadsTo(); !slices.Equal(got, []string{"a", "b"}) {
-				t.Errorf("the listener leads to %v, want a and b", got)
-			}
+			w, put := test.begin(t)
+			run(t, test, w, put)
 		})
 	}
 }

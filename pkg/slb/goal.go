@@ -31,11 +31,25 @@ func (c clb) input(in service.Inputs) build.Input {
 	}
 }
 
+// recordFor returns what will have been applied to a Service, which may share the CLB.
+func (c clb) recordFor(in service.Inputs, shared *build.Shared) service.Record {
+	restricted := len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.Value != nil
+	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.Reused(), restricted)
+	if shared != nil && !shared.Leads {
+		record = recordInGroup(in.Applied.LoadBalancerID, in.Params, restricted)
+	}
+	return record.Keeping(in.Applied, in.Params)
+}
+
 // Plan implements service.Balancer.
 func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) {
 	actual := c.model()
 	c = c.serving(in.Service.Spec.Ports)
 	goal := service.Goal{Plan: plan{clb: c}, Problems: placement(actual, in.Params)}
+	shared, err := c.sharedWith(in.Service)
+	if err != nil {
+		return goal, err
+	}
 	if c.Reused() {
 		id, proven := c.markedOn(in.Service, serverOf(in))
 		if !proven {
@@ -43,13 +57,13 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 		}
 		c.marking = marking{c.ID(), id}
 	}
-	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.Reused(), len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.Value != nil)
-	record = record.Keeping(in.Applied, in.Params)
+	record := c.recordFor(in, shared)
 	removable, err := c.removableTags(in.Service, in.Applied, record)
 	if err != nil {
 		return goal, err
 	}
 	input := c.input(in)
+	input.Shared = shared
 	input.Params = reversal(in.Params, in.Applied, actual)
 	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
 	input.Certificates = c.readCertificates(ctx, in.Params)
@@ -69,7 +83,9 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 		steps = steps.Repairing(diff.Diff(desired, c.before, mark.ServiceName(in.Service), input.ClusterID))
 	}
 	goal.Problems = append(append(goal.Problems, problems...), steps.Problems...)
+	record = c.placed(record)
 	goal.Applied = &record
+	goal.Problems = append(goal.Problems, c.staysProblem()...)
 	if !in.Invalid {
 		goal.Ineffective = build.Ineffective(in.Params, desired)
 	}
@@ -85,8 +101,12 @@ func (c clb) serving(ports []corev1.ServicePort) clb {
 	return c
 }
 
-// protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off.
+// protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off, also that by another Service of the
+// group.
 func (c clb) protectAgain(desired *model.Model, reclaimed string) {
+	if !c.group.IsZero() && c.shared.of(c.group).unprotected == c.ID() {
+		reclaimed = c.ID()
+	}
 	if !c.Reused() && c.ID() != "" && c.ID() == reclaimed && desired.LoadBalancer.DeleteProtection == "" {
 		desired.LoadBalancer.DeleteProtection = desired.Create.DeleteProtection
 	}

@@ -21,6 +21,12 @@ import (
 type location struct {
 	presence presence.Presence
 	lb       alicloud.LoadBalancer
+	// group is that of a CLB that Services share, zero for any other one.
+	group mark.Group
+	// leaves are ids of CLBs and marks of groups that the Service was on, and leaves. stays is why it stays where it is although it asks for a
+	// group, empty where it does not.
+	leaves []string
+	stays  string
 }
 
 // locate returns the CLB of a Service as it is.
@@ -28,36 +34,93 @@ type location struct {
 // A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So that CLB comes
 // first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
 // location may say what is known all the same.
-func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
+func (e *engine) locate(ctx context.Context, of service.Request, known observed) (location, error) {
+	if group, in := e.groupWanted(of.Service, of.Params, known); in {
+		return e.locateInGroup(ctx, of, group, known)
+	}
+	return e.locateOutside(ctx, of.Service, of.Params, known, of.Adopted)
+}
+
+// locateOutside returns the CLB of a Service that is in no group.
+func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
 	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
-	if current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted); err != nil || !current.presence.IsZero() {
+	current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted)
+	if err != nil || !current.presence.IsZero() {
 		return current, err
 	}
 	if asked != "" {
-		lb, err := e.named(ctx, asked)
-		return e.seen(svc, lb, true), err
+		lb, failure := e.named(ctx, asked)
+		found := e.seen(svc, lb, true)
+		found.leaves = current.leaves
+		return found, failure
 	}
-	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
+	missed := mayHaveHad(svc, known, lastID, adopted)
+	if len(current.leaves) > 0 { // what the Service shows is that of its group
+		record, _ := service.RecordOn(svc)
+		known, lastID, missed = observed{presence: known.ownPresence()}, "", known.maybeCreated(false) || adopted && len(record.Leaving) > 0
+	}
+	decided, err := e.absent(ctx, svc, known, lastID, missed)
+	decided.leaves = current.leaves
+	return decided, err
 }
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one
 // that the label names. Its presence is zero when none of them is there, which proves nothing yet.
 func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
 	wasThere := known.presence.Present()
+	var leaves []string
 	if wasThere {
-		if lb, err := e.read(ctx, lastID); err != nil || lb != nil {
-			return e.seen(svc, lb, known.presence.Reused()), err
+		at, err := e.stillThere(ctx, svc, lastID, known.presence.Reused())
+		if err != nil || !at.presence.IsZero() {
+			return at, err
 		}
+		leaves = at.leaves
 	}
 	if asked == "" || adopted {
 		if lb, err := observe.Find(ctx, e.api, svc, lastID, adopted); err != nil || lb != nil {
-			return e.seen(svc, lb, false), err
+			own := e.seen(svc, lb, false)
+			own.leaves = leaves
+			return own, err
 		}
 	}
-	if lastID == "" || lastID == asked || wasThere {
+	if wasThere {
+		return location{leaves: leaves}, nil
+	}
+	return e.locateShown(ctx, svc, known, lastID, asked, adopted)
+}
+
+// locateShown returns the CLB that the Service shows: by its label, and by its address where the annotation names none.
+func (e *engine) locateShown(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
+	if lastID != "" && lastID != asked {
+		at, err := e.byID(ctx, svc, lastID, adopted)
+		if err != nil || !at.presence.IsZero() || at.leaves != nil {
+			return at, err
+		}
+	}
+	if asked != "" {
 		return location{}, nil
 	}
-	return e.byID(ctx, svc, lastID, adopted)
+	return e.byAddress(ctx, svc, known, adopted)
+}
+
+// stillThere returns the CLB that a Service is on, if it is there. One of a group that the Service has left is only what it leaves.
+func (e *engine) stillThere(ctx context.Context, svc *corev1.Service, id string, reused bool) (location, error) {
+	lb, err := e.read(ctx, id)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	if leaves := leavesGroup(lb); leaves != nil && !reused {
+		return location{leaves: leaves}, nil
+	}
+	return e.seen(svc, lb, reused), nil
+}
+
+// leavesGroup returns what a Service leaves that is in no group any more and was on a CLB of one, nil for any other CLB.
+func leavesGroup(lb *alicloud.LoadBalancer) []string {
+	if group, in := groupOn(lb); in {
+		return []string{lb.ID, group.Mark()}
+	}
+	return nil
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there: they may be
@@ -85,7 +148,16 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 			missing = missing && id != lastID && (lastID != "" || known.maybeCreated(false))
 		}
 	}
-	return e.absent(ctx, svc, known, lastID, missing)
+	return e.absentForRemoval(ctx, svc, known, lastID, missing)
+}
+
+// absentForRemoval is [engine.absent], unless the address that the Service shows leads to its CLB.
+func (e *engine) absentForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
+	lb, by, err := e.atAddress(ctx, svc, known)
+	if err != nil || lb != nil && by != claimGroup {
+		return e.seen(svc, lb, lb != nil && !isTagged(lb, svc)), err
+	}
+	return e.absent(ctx, svc, known, lastID, missed)
 }
 
 // mayHaveHad reports whether a Service had a CLB, or may have had one whose id nobody knows.
@@ -116,19 +188,23 @@ func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopt
 	if err != nil {
 		return location{}, err
 	}
-	switch {
-	case claim == claimOwn, claim == claimMarks:
-		return e.seen(svc, lb, false), nil
-	case claim == claimReused && adopted:
-		return e.seen(svc, lb, true), nil
-	case claim == claimNone:
+	if claim == claimNone {
 		return location{}, &problem.ConfigError{
 			Field: "label " + service.LabelLoadBalancerID,
 			Reason: fmt.Sprintf("CLB %s exists and carries neither the tag %s nor anything of this Service, so that no other CLB is created; restore the tag %s=%s, or remove the label",
 				id, mark.TagOwner, mark.TagOwner, mark.DefaultName(svc.UID)),
 		}
 	}
-	return location{}, nil
+	return e.claimedBy(svc, lb, claim, adopted), nil
+}
+
+// byAddress returns the CLB whose address the Service shows, if it is the Service's although neither tag, name nor id leads to it.
+func (e *engine) byAddress(ctx context.Context, svc *corev1.Service, known observed, adopted bool) (location, error) {
+	lb, by, err := e.atAddress(ctx, svc, known)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	return e.claimedBy(svc, lb, by, adopted), nil
 }
 
 // seen is the location of a CLB that an answer showed, and none for nil.
@@ -137,7 +213,7 @@ func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused boo
 		return location{}
 	}
 	e.missing.Found(svc.UID, lb.ID)
-	return location{presence.Found(lb.ID, reused), *lb}
+	return location{presence: presence.Found(lb.ID, reused), lb: *lb}
 }
 
 // absent decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one, or may.

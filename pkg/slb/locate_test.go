@@ -9,7 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // lateTags answers searches by tag as long as tags are not indexed: with no load balancer.
@@ -55,6 +58,78 @@ func TestEmptyTagSearchIsNotGone(t *testing.T) {
 			w.transport.next = nil
 			if got := len(w.lbs()); got != test.left {
 				t.Errorf("%d CLBs, want %d", got, test.left)
+			}
+		})
+	}
+}
+
+// TestAddressShowsTheCLB: while the search by tag lags and the Service has lost its label, a CLB with a name of its own is found by the address that
+// the Service shows. No second one is made in its place, and none is left behind.
+func TestAddressShowsTheCLB(t *testing.T) {
+	t.Parallel()
+	unlabelled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
+	for _, test := range []struct {
+		name   string
+		begin  func(t *testing.T) (w *world, id string)
+		change func(*corev1.Service)
+		left   int
+	}{
+		{"our own", named, unlabelled, 1},
+		{"our own, deleted", named, func(svc *corev1.Service) { unlabelled(svc); deleteService(svc) }, 0},
+		{"the official CCM's", officialNamed, unlabelled, 1},
+		{"the official CCM's, deleted", officialNamed, func(svc *corev1.Service) { unlabelled(svc); deleteService(svc) }, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, id := test.begin(t)
+			w.restart()
+			w.transport.next = lateTags{}
+			w.change("web", test.change)
+			w.converge("web")
+			w.transport.next = nil
+			if all := w.lbs(); len(all) != test.left || test.left == 1 && all[0].ID != id {
+				t.Errorf("CLBs %v, want %d, and %s if there is one", all, test.left, id)
+			}
+			if got := w.get("web").Labels[service.LabelLoadBalancerID]; test.left == 1 && got != id {
+				t.Errorf("the label names %q, want %s", got, id)
+			}
+		})
+	}
+}
+
+// officialNamed returns a world with a Service that the official CCM has put on a CLB with a name of its own.
+func officialNamed(t *testing.T) (w *world, id string) {
+	t.Helper()
+	w = newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80)
+	annotate(svc, annotation.Name, "shop")
+	svc.Finalizers = []string{Finalizer}
+	svc.Labels = map[string]string{service.LabelHash: "0"}
+	lb := w.officialCLB(svc, literalClusterID)
+	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: lb.Address}}
+	w.put(svc)
+	return w, lb.ID
+}
+
+// TestAddressOfAnotherCLB: the address that a Service shows can be that of a CLB on which nothing is its own, because addresses are used again.
+func TestAddressOfAnotherCLB(t *testing.T) {
+	t.Parallel()
+	for name, tags := range map[string][]alicloud.Tag{
+		"nobody's":          nil,
+		"another Service's": {{Key: mark.TagOwner, Value: "a0000000000000000000000000000000"}, {Key: mark.TagCluster, Value: testCluster}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			other := w.makeCLB(tags...)
+			svc := testService("web", 80)
+			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: other.Address}}
+			w.put(svc)
+			w.converge("web")
+			if got := w.get("web").Labels[service.LabelLoadBalancerID]; got == "" || got == other.ID || len(w.lbs()) != 2 {
+				t.Errorf("on %q of %d CLBs, want one of its own besides %s", got, len(w.lbs()), other.ID)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -21,8 +22,18 @@ type observed struct {
 	extensions service.Part[struct{}]
 	// access is the list of the Service's source ranges, nil for none. It outlives the CLB.
 	access service.Part[*alicloud.AccessList]
-	// accessMissing is since when that list is missing, zero while it is not. groupsMissing is the same for vServer groups.
-	accessMissing, groupsMissing time.Time
+	// group is that of a CLB that the Service shares, zero for any other one.
+	group mark.Group
+	// left are ids of CLBs and marks of groups that the Service has left, and on which it may have something. stays is why it stays where it is
+	// although it asks for a group, empty where it does not.
+	left  []string
+	stays string
+	// emptySince is since when nothing of the Service was found where it is to be removed, zero while something is.
+	emptySince time.Time
+	// formerEmpty is the same for what it has left.
+	formerEmpty map[string]time.Time
+	// accessMissing says whether that list is missing, groupsMissing the same of vServer groups.
+	accessMissing, groupsMissing presence.Missing
 	// addresses are the elastic addresses of the CLB, sorted.
 	addresses service.Part[[]string]
 	// comparisons is how often drift is detected by comparison before everything is read again.
@@ -46,6 +57,32 @@ func (o observed) model() *model.Model {
 // one may have begun it. adopted says that the Service was there before this process.
 func (o observed) maybeCreated(adopted bool) bool {
 	return o.presence.IsZero() && adopted || o.presence.MaybeCreated()
+}
+
+// ownPresence is the presence of a CLB that is not one of a group.
+func (o observed) ownPresence() presence.Presence {
+	if !o.group.IsZero() {
+		return presence.Presence{}
+	}
+	return o.presence
+}
+
+// leaving returns what is known when the Service leaves load balancers and groups for the CLB that it is on now.
+func (o observed) leaving(places []string) observed {
+	lb := &o.loadBalancer.Value
+	current := []string{}
+	if o.presence.Present() {
+		current = append(current, lb.ID)
+	}
+	if !o.group.IsZero() {
+		current = append(current, o.group.Mark())
+	} else if group, in := groupOn(lb); in && o.presence.Present() {
+		current = append(current, group.Mark())
+	}
+	all := slices.Concat(o.left, places)
+	slices.Sort(all)
+	o.left = slices.DeleteFunc(slices.Compact(all), func(place string) bool { return slices.Contains(current, place) })
+	return o
 }
 
 // trusted reports whether nothing of the CLB needs reading.
@@ -129,9 +166,9 @@ func (o observed) deployed(d deployment) observed {
 	o.access.Value, o.comparisons = d.model.Access, 0
 	switch {
 	case d.lost != "" && o.presence.Reused():
-		return observed{access: o.access}
+		return observed{access: o.access, left: o.left}
 	case d.lost != "":
-		return observed{presence: o.presence.AfterLoss(d.lost), access: o.access}
+		return observed{presence: o.presence.AfterLoss(d.lost), access: o.access, left: o.left, group: o.group}
 	}
 	if d.model.LoadBalancer.ID == "" { // none was created, unless the answer is missing
 		if d.doubts[model.PartLoadBalancer] != "" {

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -17,7 +18,7 @@ type operation struct {
 
 // operations are those of which [TestEveryWriteActionMayGoWrong] asks that they make every call that writes.
 func operations() []operation {
-	return slices.Concat(everyday(), removals(), reuses(), restrictions(), attributeChanges(), certificateChanges())
+	return slices.Concat(everyday(), removals(), reuses(), restrictions(), attributeChanges(), certificateChanges(), groupChanges())
 }
 
 func webService() *corev1.Service {
@@ -83,7 +84,7 @@ func everyday() []operation {
 		}, func(w *world) { w.podsAt(w.get("web"), "b", "c") }},
 		{"listener stopped by hand", func(w *world) {
 			standing(webService)(w)
-			w.raw("2014-05-15", "StopLoadBalancerListener", map[string]string{
+			w.raw(api.VersionSLB, "StopLoadBalancerListener", map[string]string{
 				"LoadBalancerId": w.onlyCLB(), "ListenerPort": "80", "ListenerProtocol": "tcp",
 			}, nil)
 		}, func(w *world) { w.drift("web") }},
@@ -218,6 +219,46 @@ func attributeChanges() []operation {
 			annotate(svc, annotation.InstanceChargeType, "PayByCLCU")
 			delete(svc.Annotations, key(annotation.Spec))
 		})},
+	}
+}
+
+// inGroup is a Service of a group.
+func inGroup() *corev1.Service {
+	svc := webService()
+	annotate(svc, annotation.Group, "edge")
+	return svc
+}
+
+// beside makes a world in which another Service is in the group.
+func beside(svc func() *corev1.Service) func(*world) {
+	return func(w *world) {
+		threeNodes(w)
+		w.put(born(grouped("shop", "edge", 81), -1))
+		w.converge("shop")
+		if svc != nil {
+			w.put(born(svc(), 0))
+			w.converge("web")
+		}
+	}
+}
+
+func groupChanges() []operation {
+	leave := func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) }
+	return []operation{
+		{"group begun", threeNodes, func(w *world) { w.put(inGroup()) }},
+		{"group joined", beside(nil), func(w *world) { w.put(born(inGroup(), 0)) }},
+		{"group ended", standing(inGroup), changing(deleteService)},
+		{"group left by deletion", beside(inGroup), changing(deleteService)},
+		{"group renamed", standing(inGroup), changing(func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })},
+		{"group left for another", beside(inGroup), changing(func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })},
+		{"moved into a group", beside(webService), changing(func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })},
+		{"moved out of a group", beside(inGroup), changing(leave)},
+		{"moved out of a group as the last one", standing(inGroup), changing(leave)},
+		{"overflow", beside(nil), func(w *world) {
+			svc := overflowing(born(inGroup(), 0))
+			svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP))
+			w.put(svc)
+		}},
 	}
 }
 

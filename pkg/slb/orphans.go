@@ -20,17 +20,20 @@ import (
 
 // Orphans implements service.Engine: CLBs and access control lists with a tag of the cluster, and on existing CLBs listeners, vServer
 // groups and backend servers. What carries the mark of another cluster, or none, is left out.
-func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) ([]service.Orphan, error) {
+func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
 	census := newCensus(query, e.config.ClusterID)
-	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, census)}
+	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, census), e.orphansOfGroups(ctx, census)}
 	if query.Preserved {
 		kept, err := e.taggedCLBs(ctx, mark.TagPreserved)
 		for i := range kept {
-			census.preserved(&kept[i])
+			lb := &kept[i]
+			if orphan, ok := query.Kept(orphanOf(lb), lb.Tags, census.clusterIDs); ok {
+				census.found = append(census.found, orphan)
+			}
 		}
 		errs = append(errs, err)
 	}
-	return census.found, errors.Join(errs...)
+	return service.Census{Orphans: census.found, ClusterIDs: sets.List(census.clusterIDs)}, errors.Join(errs...)
 }
 
 // orphanCLBs also learns the cluster ids that count.
@@ -44,7 +47,7 @@ func (e *engine) orphanCLBs(ctx context.Context, census *census) error {
 	}
 	for i := range balancers {
 		lb := &balancers[i]
-		census.tagged(service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteCLB(lb)}, lb.Tags)
+		census.tagged(orphanOf(lb), lb.Tags)
 	}
 	return nil
 }
@@ -68,6 +71,31 @@ func (e *engine) orphansOnShared(ctx context.Context, census *census) error {
 	var errs []error
 	for i := range shared {
 		errs = append(errs, e.orphansOn(ctx, &shared[i], census))
+	}
+	return errors.Join(errs...)
+}
+
+// orphansOfGroups adds CLBs of groups without Services, and what is left of Services on the others.
+func (e *engine) orphansOfGroups(ctx context.Context, census *census) error {
+	balancers, err := e.taggedCLBs(ctx, mark.TagGroup)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range balancers {
+		lb := &balancers[i]
+		group, ok := groupOn(lb)
+		if !ok || !census.clusterIDs.Has(group.ClusterID) {
+			continue
+		}
+		if census.groups[lb.ID] = group; census.uses(lb.ID) {
+			errs = append(errs, e.orphansOn(ctx, lb, census))
+			continue
+		}
+		census.found = append(census.found, service.Orphan{
+			Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: group.ClusterID, Delete: deleteCLB(lb),
+			Reason: fmt.Sprintf("no Service is in load balancer group %s", group),
+		})
 	}
 	return errors.Join(errs...)
 }
@@ -128,6 +156,11 @@ func cli(action string, parameters ...string) string {
 	return text
 }
 
+// orphanOf returns a CLB as an orphan, without the reason.
+func orphanOf(lb *alicloud.LoadBalancer) service.Orphan {
+	return service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteCLB(lb)}
+}
+
 // deleteCLB returns the commands that delete a CLB: its protection goes first.
 func deleteCLB(lb *alicloud.LoadBalancer) []string {
 	var commands []string
@@ -150,13 +183,15 @@ type census struct {
 	clusterIDs sets.Set[string]
 	byTag      map[string]*corev1.Service
 	byName     map[types.NamespacedName]*corev1.Service
-	found      []service.Orphan
+	// groups are those of CLBs that Services share, by the id of the CLB.
+	groups map[string]mark.Group
+	found  []service.Orphan
 }
 
 func newCensus(query service.OrphanQuery, clusterID string) *census {
 	c := &census{
 		clusterIDs: sets.New(query.ClusterIDs...).Insert(clusterID), byTag: map[string]*corev1.Service{}, byName: map[types.NamespacedName]*corev1.Service{},
-		found: []service.Orphan{},
+		groups: map[string]mark.Group{}, found: []service.Orphan{},
 	}
 	for _, svc := range query.Services {
 		c.byTag[mark.DefaultName(svc.UID)], c.byName[mark.ServiceName(svc)] = svc, svc
@@ -197,24 +232,6 @@ func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
 	c.found = append(c.found, orphan)
 }
 
-// preserved adds a CLB that stayed because an annotation asked for that, unless a Service uses it.
-func (c *census) preserved(lb *alicloud.LoadBalancer) {
-	value, _ := lb.Tag(mark.TagPreserved)
-	clusterID, name, _ := strings.Cut(value, "/")
-	if !c.clusterIDs.Has(clusterID) || slices.ContainsFunc(lb.Tags, func(t alicloud.Tag) bool { return t.Key == mark.TagOwner }) {
-		return
-	}
-	for _, svc := range c.byName {
-		if mayBeOn(svc, lb.ID) {
-			return
-		}
-	}
-	c.found = append(c.found, service.Orphan{
-		Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: clusterID, Delete: deleteCLB(lb),
-		Reason: fmt.Sprintf("Service %s left it with the annotation %s", name, annotation.PreserveOnDelete),
-	})
-}
-
 // marked adds something on an existing CLB whose mark names a Service, unless the Service owns it.
 func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	name, clusterID, ok := mark.Parse(text)
@@ -228,7 +245,7 @@ func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 		orphan.Reason = fmt.Sprintf("Service %s does not exist", name)
 	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
 		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", name)
-	case !mayBeOn(svc, loadBalancerID):
+	case !c.mayBeOn(svc, loadBalancerID):
 		orphan.Reason = fmt.Sprintf("Service %s is on another CLB", name)
 	default:
 		return
@@ -236,8 +253,26 @@ func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	c.found = append(c.found, orphan)
 }
 
-// mayBeOn reports whether the Service says that it is, or is to be, on the CLB.
-func mayBeOn(svc *corev1.Service, loadBalancerID string) bool {
-	params, _ := annotation.Parse(svc.Annotations)
-	return svc.Labels[service.LabelLoadBalancerID] == loadBalancerID || params.Get(annotation.LoadBalancerID) == loadBalancerID
+// uses reports whether a Service may be on the CLB that wants one, or has one.
+func (c *census) uses(loadBalancerID string) bool {
+	for _, svc := range c.byName {
+		if (Product.Wants(svc) || service.HasFinalizer(svc, Finalizer)) && c.mayBeOn(svc, loadBalancerID) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeOn reports whether the Service says that it is, or is to be, on the CLB, or that it is about to leave it.
+func (c *census) mayBeOn(svc *corev1.Service, loadBalancerID string) bool {
+	if service.Names(svc, loadBalancerID) {
+		return true
+	}
+	record, _ := service.RecordOn(svc)
+	group, shared := c.groups[loadBalancerID]
+	if slices.Contains(record.Leaving, loadBalancerID) || shared && slices.Contains(record.Leaving, group.Mark()) {
+		return true
+	}
+	namespace, name, grouped := annotation.GroupOf(svc)
+	return shared && grouped && group.Is(mark.Group{ClusterID: group.ClusterID, Namespace: namespace, Name: name})
 }

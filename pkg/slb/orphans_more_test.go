@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -101,7 +100,9 @@ func TestOrphansAreDeleted(t *testing.T) {
 			t.Errorf("no command deletes %s", found[i])
 		}
 		for _, command := range found[i].Delete {
-			w.shell(command)
+			if code := w.emulator.CLI(command); code != "" {
+				t.Errorf("%s: %s", command, code)
+			}
 		}
 	}
 	if left := w.orphans(); left != nil {
@@ -109,23 +110,5 @@ func TestOrphansAreDeleted(t *testing.T) {
 	}
 	if got := w.get("kept").Labels[service.LabelLoadBalancerID]; got == "" || w.lb(got).ID == "" {
 		t.Error("the CLB of a Service that is there is gone")
-	}
-}
-
-// shell makes the call that a command of the vendor's command line makes.
-func (w *world) shell(command string) {
-	w.t.Helper()
-	fields := strings.Fields(command)
-	if len(fields) < 3 || fields[0] != "aliyun" || fields[1] != "slb" {
-		w.t.Fatalf("command %q", command)
-	}
-	parameters := map[string]string{}
-	for i := 3; i+1 < len(fields); i += 2 {
-		parameters[strings.TrimPrefix(fields[i], "--")] = strings.Trim(fields[i+1], "'")
-	}
-	var answer struct{ Code, Message string }
-	w.raw(versionSLB, fields[2], parameters, &answer)
-	if answer.Code != "" {
-		w.t.Errorf("%s: %s", command, fmt.Sprint(answer))
 	}
 }

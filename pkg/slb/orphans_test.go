@@ -36,7 +36,7 @@ func (w *world) findOrphans(query service.OrphanQuery) []service.Orphan {
 	if writes := writesOf(w.calls()); len(writes) > 0 {
 		w.t.Errorf("looking for orphans writes %v", writes)
 	}
-	return found
+	return found.Orphans
 }
 
 // orphans returns what the report says.
@@ -152,7 +152,7 @@ func TestOrphansNeedEveryRead(t *testing.T) {
 			w.makeGroup(lb.ID, "shared", "by hand")
 			w.fault(map[string]any{"action": action, "code": "Forbidden.RAM", "status": 403})
 			if found, unread := w.Orphans(t.Context(), service.OrphanQuery{}); len(unread) == 0 || !alicloud.IsForbidden(unread[0]) {
-				t.Errorf("%d orphans, unread %v; want the error of the call", len(found), unread)
+				t.Errorf("orphans %v, unread %v; want the error of the call", found, unread)
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	if observed == nil {
 		observed = &model.Model{Access: p.clb.access.Value}
 	}
-	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return deploy.Token(svc.UID, p.clb.presence.ID(), lb) })
+	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return p.clb.token(svc, lb) })
 	err := applier.Run(ctx, p.Plan)
 	p.clb.learn(observed, err)
 	if applier.Lost != "" {
@@ -52,9 +52,11 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	if applier.Charge.Asked != "" {
 		after.charge = applier.Charge
 	}
+	after.noteInGroup(svc, p.Plan)
+	err = after.waitsForOthers(svc, err)
 	return service.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,
-		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(),
+		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Exhausted: applier.Exhausted,
 		Registered: p.registered(after), Err: err,
 	}
 }

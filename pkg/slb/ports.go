@@ -20,7 +20,7 @@ func portStatuses(ports []corev1.ServicePort, desired, actual *model.Model, refu
 func unserved(port corev1.ServicePort, desired, actual *model.Model, refused map[string]bool) string {
 	i := slices.IndexFunc(desired.Listeners, func(l model.Listener) bool { return l.Port == int(port.Port) && l.ServicePort == port.Protocol })
 	if i < 0 {
-		return problem.ReasonFeatureNotSupported
+		return undesired(port, desired)
 	}
 	want := &desired.Listeners[i]
 	conflict := false
@@ -45,4 +45,14 @@ func unserved(port corev1.ServicePort, desired, actual *model.Model, refused map
 		return problem.ReasonSyncFailed
 	}
 	return ""
+}
+
+// undesired returns the reason of a port that is to have no listener.
+func undesired(port corev1.ServicePort, desired *model.Model) string {
+	if slices.ContainsFunc(desired.Conflicts, func(key alicloud.ListenerKey) bool {
+		return key.Port == int(port.Port) && (key.Protocol == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP)
+	}) {
+		return problem.ReasonListenerConflict
+	}
+	return problem.ReasonFeatureNotSupported
 }

@@ -3,6 +3,8 @@ package slb
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -48,4 +50,24 @@ func TestQuotaOfListenersIsNotAskedForEachPort(t *testing.T) {
 	if n := pass(); n != 2 {
 		t.Errorf("after a listener was deleted by hand: %d calls, want one that is accepted and one that is refused", n)
 	}
+}
+
+// TestRoomOfANeighbourIsUsed: on a CLB that two Services share, what one of them deletes makes room for what the other one was refused.
+func TestRoomOfANeighbourIsUsed(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, cloud.Limits{ListenersPerLB: 3})
+	threeNodes(w)
+	w.makeCLB()
+	id := w.onlyCLB()
+	w.put(reusing("web", id, "true", 80, 81))
+	w.mustPass("web")
+	w.put(reusing("shop", id, "true", 90, 91))
+	for range 4 { // until the refusal is waited for
+		if err := w.pass("shop"); err == nil {
+			t.Fatal("the pass succeeded")
+		}
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
+	w.mustPass("web")
+	w.mustPass("shop")
 }

@@ -1,13 +1,5 @@
 package slb
 
-import "github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-
-// Versions of the APIs that tests call as a user would.
-const (
-	versionSLB = emulatortest.VersionSLB
-	versionVPC = emulatortest.VersionVPC
-)
-
 // raw makes a call that the client has no method for, as a person at the console would, and leaves it out of the count.
 func (w *world) raw(version, action string, parameters map[string]string, into any) {
 	w.t.Helper()

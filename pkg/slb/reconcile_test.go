@@ -231,6 +231,7 @@ func TestDelete(t *testing.T) {
 		}},
 		{"CLB gone, after a restart", deleted, func(w *world) { w.removeCLB(); w.restart() }, []string{
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
+			"DescribeLoadBalancers",                                                                                          // by the address that it shows
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
 			"DescribeVpcs", "DescribeAccessControlLists", // nobody is left to say that there is none
 		}},

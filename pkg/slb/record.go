@@ -15,20 +15,13 @@ import (
 // on listeners counts, and only where the Service manages them: the attributes of the CLB itself are its owner's.
 // sourceRanges says that the Service has, or is to have, an access control list.
 func recordOf(loadBalancerID string, params annotation.Params, reused, sourceRanges bool) service.Record {
-	record := service.Record{LoadBalancerID: loadBalancerID}
 	rows := annotation.Table()
 	if reused {
 		rows = annotation.ListenerTable()
 	}
+	record := service.Record{LoadBalancerID: loadBalancerID}
 	if !reused || params.OverridesListeners() {
-		for _, row := range rows {
-			if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
-				record.Annotations = append(record.Annotations, string(row.Suffix))
-			}
-		}
-		for _, extension := range annotation.DomainExtensionsOf(params) {
-			record.Domains = append(record.Domains, extension.Domain)
-		}
+		record = appliedOf(loadBalancerID, params, rows)
 	}
 	if sourceRanges {
 		record.Annotations = append(record.Annotations, service.RecordedSourceRanges)
@@ -37,6 +30,29 @@ func recordOf(loadBalancerID string, params annotation.Params, reused, sourceRan
 		record.TagKeys = append(record.TagKeys, tag.Key)
 	}
 	return record.Sorted()
+}
+
+// recordInGroup is [recordOf] for a Service that shares its CLB and does not decide on its attributes and tags.
+func recordInGroup(loadBalancerID string, params annotation.Params, sourceRanges bool) service.Record {
+	record := appliedOf(loadBalancerID, params, annotation.ListenerTable())
+	if sourceRanges {
+		record.Annotations = append(record.Annotations, service.RecordedSourceRanges)
+	}
+	return record.Sorted()
+}
+
+// appliedOf returns which of some annotations are applied, and the domains.
+func appliedOf(loadBalancerID string, params annotation.Params, rows []annotation.Row) service.Record {
+	record := service.Record{LoadBalancerID: loadBalancerID}
+	for _, row := range rows {
+		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
+			record.Annotations = append(record.Annotations, string(row.Suffix))
+		}
+	}
+	for _, extension := range annotation.DomainExtensionsOf(params) {
+		record.Domains = append(record.Domains, extension.Domain)
+	}
+	return record
 }
 
 // recorded returns the Record as that of the CLB.

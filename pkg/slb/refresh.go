@@ -15,7 +15,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
@@ -38,6 +37,11 @@ type refreshed struct {
 
 // Refresh implements service.Balancer.
 func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
+	c.observed = c.regrouped(of, c.observed)
+	if c.presence.IsZero() {
+		record, _ := service.RecordOn(of.Service)
+		c.left = record.Leaving
+	}
 	found, err := c.refresh(ctx, of, c.observed, c.charge)
 	if err == nil && found.clb.model() == nil && len(found.unread) > 0 {
 		err = errors.Join(slices.Collect(maps.Values(found.unread))...) // nothing is created while anything is unknown
@@ -99,7 +103,8 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		return nil
 	}
 	clb := &found.clb
-	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && clb.model() == nil {
+	_, grouped := e.groupWanted(of.Service, of.Params, *clb)
+	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && clb.model() == nil && !grouped {
 		model, err := pre.observe(ctx, e.api, of.Service)
 		if err != nil {
 			return err
@@ -110,10 +115,11 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		found.whole, found.some, found.together = true, true, true
 		return nil
 	}
-	location, err := e.locate(ctx, of.Service, of.Params, *clb, of.Adopted)
+	location, err := e.locate(ctx, of, *clb)
 	if err != nil {
 		if !location.presence.IsZero() {
-			clb.presence = location.presence
+			clb.presence, clb.group = location.presence, location.group
+			*clb = clb.leaving(location.leaves)
 		}
 		return err
 	}
@@ -125,11 +131,14 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	found.some, found.whole = true, true
 	found.charge.Correct(&location.lb, time.Now())
 	if location.lb.ID != clb.loadBalancer.Value.ID {
-		*clb = observed{access: clb.access}
+		*clb = observed{access: clb.access, left: clb.left}
 		clb.access.Invalidate("the Service is on another CLB")
 	}
-	clb.presence = location.presence
+	clb.presence, clb.group, clb.stays = location.presence, location.group, location.stays
 	clb.loadBalancer.Set(location.lb)
+	if clb.stays == "" {
+		*clb = clb.leaving(e.leftBefore(of.Service, location))
+	}
 	clb.addresses = service.Part[[]string]{}
 	return nil
 }
@@ -208,7 +217,9 @@ func (e *engine) confirmGroups(ctx context.Context, clb *observed, found []model
 		}
 		missing = true
 	}
-	return e.confirm(&clb.groupsMissing, missing, "a vServer group of the Service was not found")
+	var err error
+	clb.groupsMissing, err = e.missing.Confirm(clb.groupsMissing, missing, "a vServer group of the Service was not found")
+	return err
 }
 
 // keep notes that a part could not be read and that its last value stands. It returns the error where there is none, or where the CLB
@@ -240,8 +251,8 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 	record = resolveDomains(record, legacyDomains, clb.model(), of.Params)
 	found.record = &record
 	list, missing, err := e.refreshAccess(ctx, of.Service, of.Params, *clb, record)
-	if err == nil {
-		err = e.confirmAccess(clb, missing)
+	if err == nil { // a second list would let in the same addresses, and count towards the quota of lists
+		clb.accessMissing, err = e.missing.Confirm(clb.accessMissing, missing, "the access control list of the Service was not found")
 	}
 	if err != nil {
 		found.unread[model.PartAccess] = err
@@ -249,25 +260,6 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 		clb.access = list
 	}
 	return nil
-}
-
-// confirmAccess is an error until an access control list that is missing has been missing for some seconds. A second list would let in the
-// same addresses, and be paid for by the quota of lists.
-func (e *engine) confirmAccess(clb *observed, missing bool) error {
-	return e.confirm(&clb.accessMissing, missing, "the access control list of the Service was not found")
-}
-
-// confirm is an error until what is missing has been missing for some seconds.
-func (e *engine) confirm(since *time.Time, missing bool, what string) error {
-	confirmed := !since.IsZero() && time.Since(*since) >= e.missing.Over
-	if !missing || confirmed {
-		*since = time.Time{}
-		return nil
-	}
-	if since.IsZero() {
-		*since = time.Now()
-	}
-	return &problem.WaitError{Reason: what + "; waiting for a second confirmation", For: e.missing.Over}
 }
 
 // refreshAccess reads the list of the source ranges where there may be one. missing is as in [observe.AccessList].

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,16 @@ import (
 
 // RefreshForRemoval implements service.Balancer. A CLB of ours goes with everything on it, so that its listeners are not read.
 func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
+	if c.former != "" {
+		return c.refreshFormer(ctx, svc)
+	}
+	if group, in := c.groupForRemoval(svc); in {
+		found, err := c.refreshInGroup(ctx, svc, group, c.idInGroup(svc))
+		if !errors.Is(err, errNotInGroup) {
+			return c.withAccess(ctx, svc, found, err)
+		}
+		c.group = mark.Group{} // it never was, or the CLB is gone
+	}
 	if known, err := c.confirmForRemoval(ctx, svc); known || err != nil {
 		return c, err
 	}
@@ -79,6 +90,8 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: params.Preserves(), Status: statusOf(actual, params, nil),
 	}
 	switch {
+	case !c.group.IsZero():
+		return c.planGroupRemoval(svc, applied, removal)
 	case actual.Reused && removal.Preserved:
 		return removal, nil
 	case actual.Reused:
@@ -119,6 +132,7 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	if removal.Reused {
 		id = ""
 	}
+	c.leftGroup(removal)
 	after := observed{presence: c.presence.AfterRelease(id), access: c.access}
 	return c.with(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }

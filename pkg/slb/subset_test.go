@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -285,4 +286,55 @@ func TestPodsBeyondTheQuota(t *testing.T) {
 	if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "2 of 6 backends") }) {
 		t.Errorf("events %q", events)
 	}
+}
+
+// TestInstanceThatOthersUseUp: an instance that is behind as many CLBs of others as it may be is refused once. The Service takes another node, and further
+// Services do not try it, until somebody may have raised the quota.
+func TestInstanceThatOthersUseUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const attachments, services = 4, 6
+		cfg := cloud.DefaultConfig()
+		cfg.Quotas.LBsPerInstance = attachments
+		w := unstartedWorld(t, cfg)
+		w.inProcess, w.config.Quotas, w.config.BackendSubset = true, quota.NewBook(nil), 2
+		w.restart()
+		for i := range 5 {
+			w.addNode(fmt.Sprint("n", i))
+		}
+		for range attachments {
+			w.strangersCLB("i-n0")
+		}
+		w.calls()
+		refusals := 0
+		for i := range services {
+			name := fmt.Sprint("web", i)
+			w.put(testService(name, 80))
+			first := w.pass(name) // one of them meets the quota
+			if err := w.pass(name); err != nil {
+				t.Errorf("%s: %v, after %v", name, err, first)
+			}
+			refusals += len(refused(w.calls()))
+			if have := w.backendsOf(name)["30080"]; len(have) != 2 || slices.Contains(have, "i-n0") {
+				t.Errorf("%s has %v, want two that are not used up", name, have)
+			}
+		}
+		if refusals == 0 || refusals > 3 {
+			t.Errorf("%d calls were refused, want those of one Service", refusals)
+		}
+	})
+}
+
+// strangersCLB has somebody else create a CLB with an instance as its backend server.
+func (w *world) strangersCLB(instance string) {
+	w.t.Helper()
+	var created struct {
+		LoadBalancerID string `json:"LoadBalancerId"`
+		VServerGroupID string `json:"VServerGroupId"`
+	}
+	w.raw(api.VersionSLB, "CreateLoadBalancer", map[string]string{"AddressType": "intranet", "VSwitchId": "vsw-a"}, &created)
+	w.raw(api.VersionSLB, "CreateVServerGroup", map[string]string{"LoadBalancerId": created.LoadBalancerID}, &created)
+	w.raw(api.VersionSLB, "AddVServerGroupBackendServers", map[string]string{
+		"VServerGroupId": created.VServerGroupID, "BackendServers": fmt.Sprintf(`[{"ServerId":%q,"Port":80}]`, instance),
+	}, nil)
 }

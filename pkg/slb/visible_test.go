@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -107,7 +108,7 @@ func TestListenerChangedByHandIsRestored(t *testing.T) {
 	w := settled(t, svc)
 	before, id := w.state(), w.get("web").Labels[service.LabelLoadBalancerID]
 	listener := map[string]string{"LoadBalancerId": id, "ListenerPort": "80", "ListenerProtocol": "tcp"}
-	w.raw("2014-05-15", "StopLoadBalancerListener", listener, nil)
+	w.raw(api.VersionSLB, "StopLoadBalancerListener", listener, nil)
 	other, err := w.api.CreateVServerGroup(t.Context(), id, "by hand", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,9 @@ const (
 // testGoneOver is so short that the next pass confirms that a CLB is gone.
 const testGoneOver = time.Nanosecond
 
+// maxAtOnce is how many passes in a row may be due at once.
+const maxAtOnce = 100
+
 var errDead = errors.New("the process is dead")
 
 // world is one emulated cloud, one fake API server and one reconciler over them. Caches are filled by hand, so that a
@@ -184,7 +187,7 @@ func (w *world) options() service.Options {
 	opts := service.Options{
 		Engines: []service.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
-		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods,
+		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods, MoveGrace: time.Nanosecond,
 	}
 	if w.withoutSlices {
 		opts.EndpointSlices, opts.Endpoints = nil, w.factory.Core().V1().Endpoints()
@@ -285,7 +288,11 @@ func (w *world) change(name string, f func(*corev1.Service)) {
 // pass makes one pass over the Service as the API server has it, and the further ones that are due at once: they confirm that its CLB is
 // gone, or go on with what the one before has learned.
 func (w *world) pass(name string) error {
-	for {
+	for n := 0; ; n++ {
+		if n == maxAtOnce {
+			return fmt.Errorf("%d passes over %s, and another one is due at once", n, name)
+		}
+		w.fillGroups()
 		svc, err := w.kube.CoreV1().Services(testNamespace).Get(w.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -151,6 +151,11 @@ func scenes() []scene {
 			w.podsAt(svc, "a", "b", "c")
 			return svc
 		},
+		"grouped": func(w *world) *corev1.Service {
+			w.put(born(grouped("shop", "edge", 81), -1))
+			w.converge("shop")
+			return born(inGroup(), 0)
+		},
 		"reused": func(w *world) *corev1.Service {
 			svc := onExistingCLB(w, "a.example.com:cert-1", "a=1")
 			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
@@ -176,6 +181,13 @@ func scenes() []scene {
 				w.podsAt(w.get("web"), "a", "b", "d")
 			}
 		},
+		"moved": changing(func(svc *corev1.Service) {
+			if svc.Annotations[key(annotation.Group)] == "" {
+				annotate(svc, annotation.Group, "edge")
+			} else {
+				delete(svc.Annotations, key(annotation.Group))
+			}
+		}),
 		"deleted":          changing(deleteService),
 		"no load balancer": changing(func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }),
 	}
@@ -194,6 +206,7 @@ func scenes() []scene {
 
 // everydayScenes are those that run without -soak.real: all of them take minutes.
 var everydayScenes = []string{
+	"grouped, created", "grouped, deleted, drift", "grouped, moved, restart", "grouped, nothing happens, restart", "plain, moved, drift",
 	"plain, nothing happens, restart", "pods, changed, drift", "reused, deleted, restart", "rich, created", "rich, changed, restart with preload",
 	"rich, deleted, drift",
 }

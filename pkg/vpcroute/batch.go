@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -64,7 +65,7 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, batchTimeout, errBatchTimeout)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		if err := sleep(ctx, w.pacer.delay(time.Now())); err != nil {
+		if err := sleep.For(ctx, w.pacer.delay(time.Now())); err != nil {
 			giveUp(batch, err)
 			return nil
 		}
@@ -75,7 +76,7 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 			fail(batch, err)
 		case alicloud.IsBusy(err):
 			fail(batch, err)
-			if sleep(ctx, w.pacer.busy(time.Now(), attempt)) != nil {
+			if sleep.For(ctx, w.pacer.busy(time.Now(), attempt)) != nil {
 				return nil
 			}
 		case err != nil:
@@ -222,20 +223,5 @@ func giveUp(batch []*change, err error) {
 		if c.err == nil {
 			c.err = fmt.Errorf("%s: %w", c, err)
 		}
-	}
-}
-
-// sleep waits, or returns why the context ended.
-func sleep(ctx context.Context, duration time.Duration) error {
-	if duration <= 0 && ctx.Err() == nil {
-		return nil
-	}
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -38,7 +38,7 @@ type pass struct {
 
 func newPass(c *Controller) *pass {
 	return &pass{
-		opts: c.opts, writer: c.writer, report: reporter{events: c.events, quota: c.opts.Quota}, conditions: c.conditions, checks: c.checks,
+		opts: c.opts, writer: c.writer, report: reporter{events: c.events, quota: c.opts.Quota()}, conditions: c.conditions, checks: c.checks,
 		startChecks: func() { c.queue.add(taskChecks, 0) }, backoff: backoff{}, quota: tableQuota{},
 	}
 }

@@ -122,8 +122,8 @@ func (g *preview) play() (writes []string, plans []*plan, removals decision) {
 // show in the VPC.
 func (g *preview) doubts(ctx context.Context) (lines []string) {
 	for _, t := range g.tables {
-		if nearlyFull(t.custom, g.w.opts.Quota) {
-			lines = append(lines, fmt.Sprintf("route table %s would hold %d custom entries; its quota is taken to be %d", t.id, t.custom, g.w.opts.Quota))
+		if quota := g.w.opts.Quota(); nearlyFull(t.custom, quota) {
+			lines = append(lines, fmt.Sprintf("route table %s would hold %d custom entries; its quota is taken to be %d", t.id, t.custom, quota))
 		}
 	}
 	if len(g.d.instances) == 0 {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -127,7 +128,7 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, route *cloudprovi
 		if time.Now().Add(wait).After(deadline) {
 			return inProgress(route, errors.New("the cloud is still at work on it"))
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := sleep.For(ctx, wait); err != nil {
 			return err
 		}
 		notBefore = time.Now()

@@ -96,7 +96,7 @@ func TestQuotaWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		a.put(20)
-		c := newCluster(t, a, func(o *Options) { o.Quota = 20 })
+		c := newCluster(t, a, func(o *Options) { o.Quota = func() int { return 20 } })
 		nodes, _ := nodesOf(17)
 		c.set(nodes[:15]...)
 		c.converge(time.Minute)

@@ -14,17 +14,23 @@ import (
 const auditFile = "audit.log"
 
 // nodeReads counts the reads of single Nodes that reached the API server since. What a program reads in its own caches is not among them.
-func (e *env) nodeReads(since time.Time) (n int, err error) {
+func (e *env) nodeReads(since time.Time) (n int, err error) { return e.requests("get", since) }
+
+// nodeLists counts the lists of Nodes.
+func (e *env) nodeLists(since time.Time) (n int, err error) { return e.requests("list", since) }
+
+// requests counts the requests about Nodes with a verb.
+func (e *env) requests(verb string, since time.Time) (n int, err error) {
 	file, err := os.Open(e.path(auditFile))
 	if err != nil {
 		return 0, fmt.Errorf("open the audit log: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return countNodeReads(file, since)
+	return countNodeRequests(file, verb, since)
 }
 
-func countNodeReads(log io.Reader, since time.Time) (int, error) {
-	reads, all := 0, 0
+func countNodeRequests(log io.Reader, verb string, since time.Time) (int, error) {
+	found, all := 0, 0
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for ; lines.Scan(); all++ {
@@ -36,8 +42,8 @@ func countNodeReads(log io.Reader, since time.Time) (int, error) {
 		if err := json.Unmarshal(lines.Bytes(), &request); err != nil {
 			return 0, fmt.Errorf("read line %d of the audit log: %w", all+1, err)
 		}
-		if request.Verb == "get" && request.ObjectRef.Resource == "nodes" && !request.RequestReceivedTimestamp.Before(since) {
-			reads++
+		if request.Verb == verb && request.ObjectRef.Resource == "nodes" && !request.RequestReceivedTimestamp.Before(since) {
+			found++
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -46,5 +52,5 @@ func countNodeReads(log io.Reader, since time.Time) (int, error) {
 	if all == 0 {
 		return 0, errors.New("the audit log is empty, although the manager has asked for its Lease")
 	}
-	return reads, nil
+	return found, nil
 }

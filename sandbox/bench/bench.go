@@ -58,6 +58,8 @@ func scenarios() []scenario {
 		{"scale", "scale-services", manyServices(scaleServiceNodes, scaleServiceMiB, productCLB)},
 		{"scale", "scale-mixed", manyServices(mixedNodes, mixedMiB, productCLB, productNLB)},
 		{"scale", "scale-nodes", idleNodes},
+		{"scale", "scale-fleet", largeFleet("auto", fleetBackends, fleetWrites)},
+		{"scale", "scale-fleet-25", largeFleet("25", fewBackends, fewWrites)},
 	}
 }
 

@@ -68,11 +68,11 @@ func TestCountNodeReads(t *testing.T) {
 	}
 	log := line("get", "nodes", "2026-01-01T11:59:59.999999Z") + line("get", "nodes", "2026-01-01T12:00:00.000000Z") +
 		line("list", "nodes", "2026-01-01T12:00:01.000000Z") + line("get", "leases", "2026-01-01T12:00:02.000000Z")
-	if got, err := countNodeReads(strings.NewReader(log), since); got != 1 || err != nil {
+	if got, err := countNodeRequests(strings.NewReader(log), "get", since); got != 1 || err != nil {
 		t.Errorf("%d, %v, want the one after the beginning", got, err)
 	}
 	for name, log := range map[string]string{"no request at all": "", "a line that is cut off": `{"verb":"get"`} {
-		if got, err := countNodeReads(strings.NewReader(log), since); err == nil {
+		if got, err := countNodeRequests(strings.NewReader(log), "get", since); err == nil {
 			t.Errorf("%s counts as %d", name, got)
 		}
 	}

@@ -49,15 +49,20 @@ type envOptions struct {
 	broadcastJobs bool
 	// routeQuota is how many entries a route table takes; 0 is more than any scenario needs.
 	routeQuota int
+	// config is the configuration of the cloud; nil is one with quotas that no scenario reaches.
+	config *emulator.Config
 	// audit makes the API server log the requests of service accounts.
 	audit bool
 }
 
 // newEnv starts an env without nodes. Stop ends it.
 func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
+	if opts.config == nil {
+		opts.config = roomyConfig(opts.routeQuota)
+	}
 	sandbox := cluster.Options{
 		Dir: r.path("sandbox"), PodCIDR: podCIDR, NodeIP: true, ExpectedNodes: opts.nodes,
-		Emulator: cluster.CloudOptions{Config: roomyConfig(opts.routeQuota), Settle: opts.settle, NoListeners: true},
+		Emulator: cluster.CloudOptions{Config: opts.config, Settle: opts.settle, NoListeners: true},
 	}
 	if opts.broadcastJobs {
 		sandbox.OpenKruise, sandbox.BinDir = r.program("kruise"), r.binDir

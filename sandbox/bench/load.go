@@ -18,9 +18,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// versions are those of the APIs, by product.
-var versions = map[string]string{productCLB: "2014-05-15", productNLB: "2022-04-30"}
-
 // caller sends signed calls to the emulator with nothing in between: no SDK, no rate limit.
 type caller struct {
 	url    string
@@ -82,7 +79,7 @@ func (c *caller) call(ctx context.Context, params api.Params) (answer, error) {
 // sign completes the parameters by what every call has and returns them as a form.
 func (c *caller) sign(params api.Params) string {
 	full := api.Params{
-		"Version": versions[productCLB], "RegionId": cluster.Region, "Format": "JSON", "AccessKeyId": cluster.AccessKeyID,
+		"Version": api.VersionOf(productCLB), "RegionId": cluster.Region, "Format": "JSON", "AccessKeyId": cluster.AccessKeyID,
 		"SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": c.prefix + strconv.FormatInt(c.nonces.Add(1), 10),
 		"Timestamp": time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 	}

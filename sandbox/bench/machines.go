@@ -109,13 +109,14 @@ func schedulable(node *corev1.Node) bool {
 	return joined(node) && initialised(node) && routed(node) && len(node.Spec.Taints) == 0 && !node.Spec.Unschedulable
 }
 
+// condition returns the status of a node's condition, empty for a node that does not have it.
 func condition(node *corev1.Node, kind corev1.NodeConditionType) corev1.ConditionStatus {
 	for _, c := range node.Status.Conditions {
 		if c.Type == kind {
 			return c.Status
 		}
 	}
-	return corev1.ConditionUnknown
+	return ""
 }
 
 // setProviderIDs writes the provider ID of every node that has none: with no other controller at work this is the moment from which a

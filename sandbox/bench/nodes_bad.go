@@ -67,7 +67,7 @@ func (e *env) hidden(ctx context.Context) (Figure, error) {
 		return Figure{}, err
 	}
 	silent := func(node *corev1.Node) bool {
-		return strings.HasPrefix(node.Name, hiddenPrefix) && len(node.Status.Conditions) > 0 && condition(node, corev1.NodeReady) == corev1.ConditionUnknown
+		return strings.HasPrefix(node.Name, hiddenPrefix) && condition(node, corev1.NodeReady) == corev1.ConditionUnknown
 	}
 	if err = e.untilNodes(ctx, hiddenNodes, "silent", silent); err != nil {
 		return Figure{}, err

@@ -79,7 +79,7 @@ func TestReplayedCallsAreAnotherServices(t *testing.T) {
 	}
 	before := maps.Clone(old.calls[0])
 	want := api.Params{
-		"Action": "CreateVServerGroup", "Version": "2014-05-15", "LoadBalancerId": "lb-new", "VServerGroupName": "k8s/30777/many-7/default/id",
+		"Action": "CreateVServerGroup", "Version": api.VersionSLB, "LoadBalancerId": "lb-new", "VServerGroupName": "k8s/30777/many-7/default/id",
 		"Tag": "aaaaaaaaabbbbccccddddeeeeeeeeeee", "BackendServers": `[{"Port":30777}]`,
 	}
 	if diff := cmp.Diff(want, renamed(old.calls[0], names)); diff != "" {

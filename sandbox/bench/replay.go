@@ -29,21 +29,25 @@ type template struct {
 
 // recordTemplate lets the manager serve a new Service and records how.
 func (e *env) recordTemplate(ctx context.Context, c *caller, product string) (*template, error) {
+	return e.recordService(ctx, c, newServiceOf(product, "template-"+product, manyServicePorts), product)
+}
+
+// recordService does the same with a Service.
+func (e *env) recordService(ctx context.Context, c *caller, service *corev1.Service, product string) (*template, error) {
 	t := &template{product: product, groups: map[string]string{}}
-	name := "template-" + product
 	if _, err := e.during(ctx, "create the template of all Services", ofProduct(product), func(ctx context.Context) error {
-		return e.createService(ctx, newServiceOf(product, name, manyServicePorts))
+		return e.createService(ctx, service)
 	}); err != nil {
 		return nil, err
 	}
 	var err error
-	if t.service, err = e.service(ctx, name); err != nil {
+	if t.service, err = e.service(ctx, service.Name); err != nil {
 		return nil, err
 	}
 	t.calls = unsigned(e.since(writes(ofProduct(product))))
 	list := api.Params{"Action": "DescribeVServerGroups", "LoadBalancerId": t.loadBalancer()}
 	if product == productNLB {
-		list = api.Params{"Action": "ListServerGroups", "Version": versions[productNLB], "MaxResults": "100"}
+		list = api.Params{"Action": "ListServerGroups", "Version": api.VersionOf(productNLB), "MaxResults": "100"}
 	}
 	found, err := c.call(ctx, list)
 	if err != nil {
@@ -79,7 +83,7 @@ func unsigned(calls []emulator.Call) []api.Params {
 		for _, name := range signing {
 			delete(params, name)
 		}
-		params["Action"], params["Version"] = call.Action, versions[call.Product]
+		params["Action"], params["Version"] = call.Action, api.VersionOf(call.Product)
 		all = append(all, params)
 	}
 	return all

@@ -47,31 +47,48 @@ func idleNodes(ctx context.Context, r run) (figures []Figure, err error) {
 }
 
 func (e *env) idle(ctx context.Context) ([]Figure, error) {
+	still, err := e.atRest(ctx, idleWindow)
+	if err != nil {
+		return nil, err
+	}
+	operation := fmt.Sprintf("%d nodes, nothing changing for %s", idleCount, idleWindow)
+	return append(still.figures(operation, idleMiB, idleCPU), withoutGoal(operation+": calls", float64(still.calls()), "calls")), nil
+}
+
+// standstill is what the manager costs while nothing changes.
+type standstill struct {
+	tally
+	// cpu is in percent of a core.
+	mib, cpu float64
+	begin    time.Time
+}
+
+// atRest measures a time in which nothing changes.
+func (e *env) atRest(ctx context.Context, window time.Duration) (standstill, error) {
 	pid := e.manager.pid()
 	before, err := processorTime(pid)
 	if err != nil {
-		return nil, err
+		return standstill{}, err
 	}
-	begin := time.Now()
+	r := standstill{begin: time.Now()}
 	e.begin()
-	if err = e.watch(ctx, idleWindow); err != nil {
-		return nil, err
+	if err = e.watch(ctx, window); err != nil {
+		return standstill{}, err
 	}
 	after, err := processorTime(pid)
 	if err != nil {
-		return nil, err
+		return standstill{}, err
 	}
-	share := 100 * (after - before).Seconds() / time.Since(begin).Seconds()
-	mib, err := residentMiB(pid)
-	if err != nil {
-		return nil, err
+	r.cpu = 100 * (after - before).Seconds() / time.Since(r.begin).Seconds()
+	if r.mib, err = residentMiB(pid); err != nil {
+		return standstill{}, err
 	}
-	t := count(e.since(everything), everything)
-	e.say("calls while idle: %s", t)
-	operation := fmt.Sprintf("%d nodes, nothing changing for %s", idleCount, idleWindow)
-	return []Figure{
-		atMost(operation+": resident memory", mib, "MiB", idleMiB),
-		atMost(operation+": processor time", share, "% of a core", idleCPU),
-		withoutGoal(operation+": calls", float64(t.calls()), "calls"),
-	}, nil
+	r.tally = count(e.since(everything), everything)
+	e.say("calls while nothing changes: %s", r.tally)
+	return r, nil
+}
+
+// figures are memory and processor time, with their goals.
+func (r standstill) figures(operation string, mib, cpu float64) []Figure {
+	return []Figure{atMost(operation+": resident memory", r.mib, "MiB", mib), atMost(operation+": processor time", r.cpu, "% of a core", cpu)}
 }

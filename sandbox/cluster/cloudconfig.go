@@ -23,7 +23,7 @@ func cloudConfig(opts Options, emulatorURL string) ([]byte, error) {
 		"vpcid": exists.VSwitches[0].VPCID, "vswitchid": exists.VSwitches[0].Zone + ":" + exists.VSwitches[0].ID,
 	}
 	if opts.NodeKind != Real {
-		global["endpoints"] = map[string]string{"slb": emulatorURL, "nlb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL, "sts": emulatorURL}
+		global["endpoints"] = map[string]string{"slb": emulatorURL, "nlb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL, "sts": emulatorURL, "quotas": emulatorURL}
 	}
 	if quotas := knownQuotas(exists.Quotas); len(quotas) > 0 {
 		global["quotas"] = quotas

@@ -72,6 +72,8 @@ type Options struct {
 	ClusterDNS string
 	// BinDir holds this project's programs; pods of provider-initor then really run. Empty for pods that only look as if.
 	BinDir string
+	// Kubernetes is the directory that hack/kubernetes/build.sh made, for a control plane of another release of Kubernetes.
+	Kubernetes string
 	// OpenKruise is the directory that hack/kruise/build.sh made, if the cluster is to have OpenKruise.
 	OpenKruise string
 	// Emulator sets how the cloud behaves.
@@ -98,6 +100,7 @@ type Cluster struct {
 	plane    *controlplane.ControlPlane
 	kruise   *openkruise.Manager // nil without OpenKruise
 	podCIDR  string              // of all nodes
+	cloudURL string
 	kubelets *errgroup.Group
 	stop     context.CancelFunc
 	failed   context.Context //nolint:containedctx // not for calls: it ends when the kubelets do
@@ -135,7 +138,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,
 		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), AuditLog: opts.AuditLog, Log: c.files.log,
-		Trouble: trouble,
+		Programs: opts.Kubernetes, Trouble: trouble,
 	})
 	if err != nil {
 		return err
@@ -162,6 +165,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	c.cloudURL = url
 	return c.files.publish(c.plane.Kubeconfig(), config, url)
 }
 
@@ -211,6 +215,15 @@ func (c *Cluster) Dir() string { return c.files.dir }
 
 // Kubeconfig is the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.files.path(kubeconfigFile) }
+
+// CloudConfig is the path of the cloud-config for a cloud controller manager.
+func (c *Cluster) CloudConfig() string { return c.files.path(cloudConfigFile) }
+
+// CloudURL is the URL of the emulated cloud.
+func (c *Cluster) CloudURL() string { return c.cloudURL }
+
+// PodCIDR is the range, or two with a comma between them, of the pod CIDRs of nodes.
+func (c *Cluster) PodCIDR() string { return c.podCIDR }
 
 // Wait returns when ctx ends, with nil, or when a part of the sandbox has failed, with the reason.
 func (c *Cluster) Wait(ctx context.Context) error {

@@ -17,13 +17,13 @@ import (
 	apiserveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
 
+// apiServer is a kube-apiserver that is configured.
 type apiServer struct {
-	url     string
-	options apiserveroptions.CompletedOptions
+	url string
+	run func(context.Context) error
 }
 
-// newAPIServer configures kube-apiserver on a free port of the loopback address. The components' own commands are not used, as they
-// install signal handlers, which a process may do only once.
+// newAPIServer configures kube-apiserver on a free port of the loopback address.
 func newAPIServer(ctx context.Context, opts Options, files *files, etcd string) (*apiServer, error) {
 	flags := apiServerFlags(opts, files, etcd)
 	if opts.Network != nil {
@@ -33,28 +33,43 @@ func newAPIServer(ctx context.Context, opts Options, files *files, etcd string) 
 		}
 		flags = append(flags, "--egress-selector-config-file="+egress)
 	}
-	options := apiserveroptions.NewServerRunOptions()
-	if err := parseFlags("kube-apiserver", options.Flags(), flags); err != nil {
-		return nil, err
-	}
 	listener, err := listen(ctx, opts.Network)
 	if err != nil {
 		return nil, err
 	}
 	listener = &troubledListener{Listener: listener, trouble: opts.Trouble}
+	server := &apiServer{url: "https://" + listener.Addr().String()}
+	if opts.Programs != "" {
+		server.run, err = apiServerOfRelease(ctx, opts, listener, flags)
+	} else {
+		server.run, err = apiServerOfModule(ctx, opts, listener, flags)
+	}
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return server, nil
+}
+
+// apiServerOfModule configures a kube-apiserver inside this process. The components' own commands are not used, as they install signal
+// handlers, which a process may do only once.
+func apiServerOfModule(ctx context.Context, opts Options, listener net.Listener, flags []string) (func(context.Context) error, error) {
+	options := apiserveroptions.NewServerRunOptions()
+	if err := parseFlags("kube-apiserver", options.Flags(), flags); err != nil {
+		return nil, err
+	}
 	// Handing over the open listener leaves no moment in which somebody else can take the port.
 	options.SecureServing.Listener = listener
-	if err = setUpProcess(options, opts); err != nil {
-		return nil, errors.Join(err, listener.Close())
+	if err := setUpProcess(options, opts); err != nil {
+		return nil, err
 	}
 	completed, err := options.Complete(ctx)
 	if err == nil {
 		err = errors.Join(completed.Validate()...)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("configure kube-apiserver: %w", err), listener.Close())
+		return nil, fmt.Errorf("configure kube-apiserver: %w", err)
 	}
-	return &apiServer{url: "https://" + listener.Addr().String(), options: completed}, nil
+	return func(ctx context.Context) error { return apiserverapp.Run(ctx, completed) }, nil
 }
 
 // listen opens a free port of the loopback address, and the same one in the machines' network.
@@ -81,8 +96,6 @@ func (s *apiServer) urlInNetwork(network *Network) string {
 	}
 	return "https://" + net.JoinHostPort(network.Address.String(), here.Port())
 }
-
-func (s *apiServer) run(ctx context.Context) error { return apiserverapp.Run(ctx, s.options) }
 
 // setUpProcess settles what all components of the process share: feature gates, logging and the client's warning handler.
 func setUpProcess(options *apiserveroptions.ServerRunOptions, opts Options) error {

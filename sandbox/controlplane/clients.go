@@ -26,14 +26,7 @@ func newControllerManager(ctx context.Context, opts Options, files *files, kubec
 	if err := write(kubeconfigFile, kubeconfig); err != nil {
 		return nil, err
 	}
-	options, err := kcmoptions.NewKubeControllerManagerOptions()
-	if err != nil {
-		return nil, fmt.Errorf("configure kube-controller-manager: %w", err)
-	}
-	all, disabled, aliases := kcmapp.KnownControllers(), kcmapp.ControllersDisabledByDefault(), kcmapp.ControllerAliases()
-	flags := options.Flags(all, disabled, aliases)
-	options.ParsedFlags = &flags
-	err = parseFlags("kube-controller-manager", flags, []string{
+	args := []string{
 		"--kubeconfig=" + kubeconfigFile,
 		"--leader-elect=false",
 		"--secure-port=0",
@@ -48,8 +41,18 @@ func newControllerManager(ctx context.Context, opts Options, files *files, kubec
 		"--node-monitor-grace-period=" + opts.NodeMonitorGrace.String(),
 		"--kube-api-qps=" + clientQPS,
 		"--kube-api-burst=" + clientBurst,
-	})
+	}
+	if opts.Programs != "" {
+		return opts.program("kube-controller-manager", args), nil
+	}
+	options, err := kcmoptions.NewKubeControllerManagerOptions()
 	if err != nil {
+		return nil, fmt.Errorf("configure kube-controller-manager: %w", err)
+	}
+	all, disabled, aliases := kcmapp.KnownControllers(), kcmapp.ControllersDisabledByDefault(), kcmapp.ControllerAliases()
+	flags := options.Flags(all, disabled, aliases)
+	options.ParsedFlags = &flags
+	if err = parseFlags("kube-controller-manager", flags, args); err != nil {
 		return nil, err
 	}
 	config, err := options.Config(ctx, all, disabled, aliases)
@@ -60,20 +63,23 @@ func newControllerManager(ctx context.Context, opts Options, files *files, kubec
 }
 
 // newScheduler configures kube-scheduler; the returned function runs it.
-func newScheduler(ctx context.Context, files *files, kubeconfig []byte) (func(context.Context) error, error) {
+func newScheduler(ctx context.Context, opts Options, files *files, kubeconfig []byte) (func(context.Context) error, error) {
 	kubeconfigFile := files.path("scheduler.kubeconfig")
 	if err := write(kubeconfigFile, kubeconfig); err != nil {
 		return nil, err
 	}
-	options := schedoptions.NewOptions()
-	err := parseFlags("kube-scheduler", *options.Flags, []string{
+	args := []string{
 		"--kubeconfig=" + kubeconfigFile,
 		"--leader-elect=false",
 		"--secure-port=0",
 		"--kube-api-qps=" + clientQPS,
 		"--kube-api-burst=" + clientBurst,
-	})
-	if err != nil {
+	}
+	if opts.Programs != "" {
+		return opts.program("kube-scheduler", args), nil
+	}
+	options := schedoptions.NewOptions()
+	if err := parseFlags("kube-scheduler", *options.Flags, args); err != nil {
 		return nil, err
 	}
 	config, scheduler, err := schedapp.Setup(ctx, options)

@@ -2,7 +2,8 @@
 // inside the calling process, on loopback addresses and ports that it finds free.
 //
 // It runs no nodes and knows nothing of the cloud. The components keep process-wide state (feature gates, metrics, configz), so a
-// process can hold one control plane only; programs that need several start several processes.
+// process can hold one control plane only; programs that need several start several processes. The components of another release of
+// Kubernetes run as processes of their own.
 package controlplane
 
 import (
@@ -46,6 +47,9 @@ type Options struct {
 	Network *Network
 	// AuditLog is a file that takes a line for each request of a service account, "" for none.
 	AuditLog string
+	// Programs is a directory with kube-apiserver, kube-controller-manager and kube-scheduler of another release of Kubernetes, as
+	// hack/kubernetes/build.sh makes it; "" for the release of this module.
+	Programs string
 	// Trouble is what is to be wrong with the control plane, which may change while it runs; nil for nothing.
 	Trouble *Trouble
 	// Log takes what the components log.
@@ -135,7 +139,7 @@ func (cp *ControlPlane) startAll(ctx, serverCtx, clientCtx context.Context, opts
 		return err
 	}
 	supervise(cp.clients, clientCtx, "kube-controller-manager", func() error { return manager(clientCtx) })
-	scheduler, err := newScheduler(clientCtx, files, cp.kubeconfig)
+	scheduler, err := newScheduler(clientCtx, opts, files, cp.kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	Deploy fs.FS
 	// NodeKind is the kind of the nodes; the default is cluster.Light.
 	NodeKind cluster.NodeKind
+	// Kubernetes is the directory of the control plane of another release, as for cluster.Options.
+	Kubernetes string
 	// Kubectl is a program that acts as kubectl when it is called by that name.
 	Kubectl string
 	// Progress receives one line per step; nil discards it.

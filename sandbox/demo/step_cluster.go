@@ -23,7 +23,7 @@ func controlPlaneStarts(ctx context.Context, s *story) (string, error) {
 	}
 	var err error
 	s.cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: s.path("cluster"), Nodes: nodes, NodeKind: s.NodeKind, Progress: s.Progress,
+		Dir: s.path("cluster"), Nodes: nodes, NodeKind: s.NodeKind, Kubernetes: s.Kubernetes, Progress: s.Progress,
 	})
 	if err != nil {
 		return "", err

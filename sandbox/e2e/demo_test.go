@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,9 @@ func TestDemo(t *testing.T) { //nolint:paralleltest // see above
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("steps differ (-want +got):\n%s", diff)
+	}
+	if want := "Kubernetes " + releaseUnderTest(); !strings.HasPrefix(report.Steps[0].Seen, want) {
+		t.Errorf("step %s: %q, want %q", report.Steps[0].Name, report.Steps[0].Seen, want)
 	}
 	checkEmpty(t, tmp)
 }

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -37,8 +38,23 @@ func TestInitorWithoutOpenKruise(t *testing.T) {
 		w.Errorf("run --driver job: exit code %d, want 4 for the failed node; standard error:\n%s", code, stderr)
 	}
 	w.wantNothingLeft()
+	w.saysWhyThereAreNoPods()
 	w.looksUpByAddress()
 	w.p.stop()
+}
+
+// saysWhyThereAreNoPods: a namespace that admits no pods with hostNetwork.
+func (w *initorWorld) saysWhyThereAreNoPods() {
+	w.Helper()
+	w.apply(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"baseline","labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`)
+	p := launch(w.T, "provider-initor", nil, "run", "--driver", "job", "--namespace", "baseline", "--kubeconfig="+w.admin)
+	p.until("the reason is shown", eventDeadline, func(context.Context) bool { return strings.Contains(p.stderr.String(), "violates PodSecurity") })
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		w.Fatal(err)
+	}
+	if code := p.wait(stopDeadline); code == 0 {
+		w.Errorf("an interrupted run: exit code %d", code)
+	}
 }
 
 // looksUpByAddress is for an instance whose metadata service is switched off: ECS knows it by its address, if the pods may read the

@@ -101,6 +101,7 @@ func TestNLB(t *testing.T) {
 			t.Errorf("the published RAM policy lacks %s:%s", call.Product, call.Action)
 		}
 	}
+	w.nlbOrphansThatCannotBeReadAreAnError()
 }
 
 // createNLB makes a Service with port 80 that asks for an NLB, and whose endpoints the test makes.
@@ -315,4 +316,15 @@ func (w *world) nlbOrphansAreFound(name string) {
 	if want := []string{service.OrphanLoadBalancer, service.OrphanServerGroup}; code != 2 || !slices.Equal(kinds, want) {
 		w.Errorf("exit code %d, orphans %+v, want 2 and %v", code, found, want)
 	}
+}
+
+// nlbOrphansThatCannotBeReadAreAnError asks again with a key that may not read server groups.
+func (w *world) nlbOrphansThatCannotBeReadAreAnError() {
+	w.Helper()
+	w.fault(map[string]any{"action": "ListServerGroups", "code": "Forbidden.RAM", "status": 403, "times": 0})
+	code, out := w.ask("orphans", "text")
+	if code != 1 || !strings.Contains(out, service.OrphanLoadBalancer) || !strings.Contains(out, "Not read, so that there may be more") {
+		w.Errorf("exit code %d, want 1; %q", code, out)
+	}
+	w.clearFaults()
 }

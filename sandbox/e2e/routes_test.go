@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
@@ -159,7 +160,7 @@ func (w *world) foreignEntry(node string) entry {
 // byHand changes a route table as somebody does who works on it by hand.
 func (w *world) byHand(action string, e entry) {
 	w.Helper()
-	w.asPerson("2016-04-28", action, map[string]string{
+	w.asPerson(api.VersionVPC, action, map[string]string{
 		"RouteTableId": e.table, "DestinationCidrBlock": e.cidr, "NextHopId": e.hop, "NextHopType": "Instance", "Description": "by hand",
 	})
 }

@@ -13,14 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-const (
-	versionSLB       = "2014-05-15"
-	annotationFamily = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-"
-)
+const annotationFamily = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-"
 
 // unservedCostsNothing: a Service with nothing but SCTP gets one event and no CLB; one that had a better port before keeps its CLB
 // without listeners until it goes.
@@ -55,7 +53,7 @@ func (w *world) unservedCostsNothing() {
 // the user's own tag stays.
 func (w *world) existingCLBKeepsNothing() {
 	w.Helper()
-	w.asPerson(versionSLB, "CreateLoadBalancer", map[string]string{
+	w.asPerson(api.VersionSLB, "CreateLoadBalancer", map[string]string{
 		"LoadBalancerName": "mine", "AddressType": "intranet", "VpcId": "vpc-emulator", "VSwitchId": "vsw-a", "Tag.1.Key": "mine", "Tag.1.Value": "1",
 	})
 	id := w.balancers()[0].LoadBalancerID
@@ -87,7 +85,7 @@ func (w *world) existingCLBKeepsNothing() {
 	if left := w.balancers(); len(left) != 1 || len(left[0].Listeners)+len(left[0].VServerGroups) != 0 {
 		w.Errorf("left on the user's CLB: %+v", left)
 	}
-	w.asPerson(versionSLB, "DeleteLoadBalancer", map[string]string{"LoadBalancerId": id})
+	w.asPerson(api.VersionSLB, "DeleteLoadBalancer", map[string]string{"LoadBalancerId": id})
 }
 
 // tagsAre waits until the only CLB has these tag keys and no others.

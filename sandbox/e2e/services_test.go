@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -168,7 +169,7 @@ func (w *world) lostBalancerIsMadeAnew() {
 	before := w.served("lost").Labels[service.LabelLoadBalancerID]
 	w.stopManager()
 	for _, action := range []string{"SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"} {
-		w.asPerson("2014-05-15", action, map[string]string{"LoadBalancerId": before, "DeleteProtection": "off"})
+		w.asPerson(api.VersionSLB, action, map[string]string{"LoadBalancerId": before, "DeleteProtection": "off"})
 	}
 	w.startManager(routed...)
 	w.until("another CLB", eventDeadline, func(ctx context.Context) string {

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -31,6 +33,9 @@ func TestUp(t *testing.T) {
 	if got := ready(t.Context(), client); len(got) != 2 {
 		t.Errorf("nodes and their readiness are %v, want 2 ready ones", got)
 	}
+	if got, err := client.Discovery().ServerVersion(); err != nil || !strings.HasPrefix(got.GitVersion, releaseUnderTest()) {
+		t.Errorf("the API server has the version %v, want %s: %v", got, releaseUnderTest(), err)
+	}
 	second := start(t, t.TempDir(), "up", "--dir", dir)
 	if code := second.wait(stopDeadline); code != 1 || strings.Count(second.stderr.String(), "\n") != 1 {
 		t.Errorf("a second sandbox in the same directory gives exit code %d and %q, want 1 and one line", code, second.stderr.String())
@@ -52,15 +57,36 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// TestCloudConfigStartsTheManager: the manager starts with the cloud-config as the sandbox writes it, and initialises the nodes.
+// releaseUnderTest is what the version of the control plane begins with.
+func releaseUnderTest() string {
+	if directory := os.Getenv("SANDBOX_KUBERNETES"); directory != "" {
+		return filepath.Base(directory) + "."
+	}
+	return "v1."
+}
+
+// TestCloudConfigStartsTheManager: the manager starts with the command that the sandbox prints, with the cloud-config as it is, and initialises the
+// nodes. The console is where the sandbox says.
 func TestCloudConfigStartsTheManager(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	p := start(t, t.TempDir(), "up", "--nodes", "2", "--node-ip", "--dir", dir)
 	p.untilReady()
-	manager := launch(t, "cloud-controller-manager", []string{"ALICLOUD_CLIENT_SCHEME=HTTP"},
-		"--cloud-provider=alicloud", "--cloud-config="+filepath.Join(dir, "cloud-config.conf"), "--kubeconfig="+filepath.Join(dir, "kubeconfig"),
-		"--cluster-cidr=10.244.0.0/16", "--leader-elect=false", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(t)))
+	p.until("the next steps are printed", startDeadline, func(context.Context) bool { return strings.Contains(p.stdout.String(), "create service") })
+	printed := p.stdout.String()
+	if !strings.Contains(printed, "\n  export KUBECONFIG="+filepath.Join(dir, "kubeconfig")+"\n") {
+		t.Errorf("no command for the kubeconfig in\n%s", printed)
+	}
+	if title := pageAt(t, regexp.MustCompile(`console: (\S+)`).FindStringSubmatch(printed)); !strings.Contains(title, "<title>Alibaba Cloud emulator</title>") {
+		t.Errorf("the console is %q", title)
+	}
+	command := regexp.MustCompile(`\n  (\S+=\S+) cloud-controller-manager (.*)\n`).FindStringSubmatch(printed)
+	if command == nil {
+		t.Fatalf("no command that starts the manager in\n%s", printed)
+	}
+	// The port is for tests that run at the same time.
+	manager := launch(t, "cloud-controller-manager", []string{command[1]},
+		append(strings.Fields(command[2]), "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(t)))...)
 	client := clientOf(t, dir)
 	manager.until("the nodes are initialised", eventDeadline, func(ctx context.Context) bool {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -68,6 +94,28 @@ func TestCloudConfigStartsTheManager(t *testing.T) {
 	})
 	manager.stop()
 	p.stop()
+}
+
+// pageAt reads the page at the address that an expression has found.
+func pageAt(t *testing.T, found []string) string {
+	t.Helper()
+	if found == nil {
+		return ""
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, found[1], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestUpLeavesForeignFilesAndRecoversFromAKill(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/child"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/freeport"
 )
 
@@ -43,7 +44,7 @@ type Options struct {
 
 // Manager is a running OpenKruise manager.
 type Manager struct {
-	process *process
+	process *child.Process
 	log     *os.File
 }
 
@@ -76,7 +77,7 @@ func (m *Manager) start(ctx context.Context, opts Options) error {
 		return fmt.Errorf("open the OpenKruise manager's log: %w", err)
 	}
 	health := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
-	m.process, err = startProcess(filepath.Join(opts.Build, "kruise-manager"), m.log, []string{
+	m.process, err = child.Start(filepath.Join(opts.Build, "kruise-manager"), m.log, []string{
 		"--health-probe-addr=" + health, "--metrics-addr=0", "--enable-pprof=false", "--enable-leader-election=false",
 		// Pods are left alone: only BroadcastJobs are installed.
 		"--feature-gates=PodWebhook=false,KruiseDaemon=false",
@@ -99,7 +100,7 @@ func (m *Manager) waitReady(ctx context.Context, url string) error {
 	missing := errors.New("not asked yet")
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
 		select {
-		case <-m.process.done:
+		case <-m.process.Done():
 			return true, nil
 		default:
 		}
@@ -132,13 +133,13 @@ func probe(ctx context.Context, url string) error {
 }
 
 // Done is closed when the manager has ended; Err then says how.
-func (m *Manager) Done() <-chan struct{} { return m.process.done }
+func (m *Manager) Done() <-chan struct{} { return m.process.Done() }
 
 // Err is how the manager ended by itself, nil while it runs.
 func (m *Manager) Err() error {
 	select {
-	case <-m.process.done:
-		return fmt.Errorf("the OpenKruise manager has ended (%s), the end of its log:\n%s", m.process.cmd.ProcessState, m.tail())
+	case <-m.process.Done():
+		return fmt.Errorf("OpenKruise: %w, the end of its log:\n%s", m.process.Ended(), m.tail())
 	default:
 		return nil
 	}
@@ -156,7 +157,7 @@ func (m *Manager) tail() []byte {
 // refused, because nobody answers for their webhooks. It also ends a start that failed half-way.
 func (m *Manager) Stop() error {
 	if m.process != nil {
-		m.process.stop()
+		m.process.Stop()
 	}
 	if m.log != nil {
 		return m.log.Close()

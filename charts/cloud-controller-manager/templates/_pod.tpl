@@ -283,3 +283,20 @@ volumeMounts:
     secretName: {{ . }}
 {{- end }}
 {{- end -}}
+
+{{- /* ccm.strategy is that of the Deployment. `helm --wait` of Helm 3 accepts as many missing pods as a rolling update permits: an
+installation, or any release with one replica, would succeed with a pod that crashes. With Recreate it accepts none. Updates then stop all
+pods first, which makes no difference with one replica; an installation gets its rolling updates with the first upgrade. Helm 4 waits for all
+pods anyway, and a manifest that is only rendered, as for kubectl, has to serve for updates, too. */ -}}
+{{- define "ccm.strategy" -}}
+{{- $waits := and .Release.IsInstall (hasPrefix "v3." .Capabilities.HelmVersion.Version) (lookup "v1" "Namespace" "" "kube-system") -}}
+{{- if or $waits (eq (int .Values.replicas) 1) -}}
+type: Recreate
+{{- else -}}
+# Stop a pod before starting its replacement: if there are as many machines as replicas, there is no room for another pod.
+type: RollingUpdate
+rollingUpdate:
+  maxSurge: 0
+  maxUnavailable: 1
+{{- end -}}
+{{- end -}}

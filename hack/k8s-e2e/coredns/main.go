@@ -1,4 +1,5 @@
-// Command coredns is CoreDNS with the plugins that answer for Services, and no others: the specs look Services up by their names.
+// Command coredns is CoreDNS with the plugins that answer for Services and ask another name server, and no others: the specs look Services and
+// load balancers up by their names.
 package main
 
 import (
@@ -6,12 +7,13 @@ import (
 	"github.com/coredns/coredns/coremain"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
 	_ "github.com/coredns/coredns/plugin/ready"
 )
 
 func main() {
 	// The order in which a query goes through them, as in CoreDNS's own list.
-	dnsserver.Directives = []string{"ready", "errors", "cache", "kubernetes"}
+	dnsserver.Directives = []string{"ready", "errors", "cache", "kubernetes", "forward"}
 	coremain.Run()
 }

@@ -45,6 +45,36 @@ type Product struct {
 	Actions []Action
 }
 
+// Versions of the APIs of the cloud.
+const (
+	VersionSLB = "2014-05-15"
+	VersionNLB = "2022-04-30"
+	VersionVPC = "2016-04-28"
+	VersionECS = "2014-05-26"
+	VersionSTS = "2015-04-01"
+	// VersionQuotas is that of the Quota Center.
+	VersionQuotas = "2020-05-10"
+)
+
+// VersionOf returns the version of the API of a product, "" for one that the emulator does not have.
+func VersionOf(product string) string {
+	switch product {
+	case "slb":
+		return VersionSLB
+	case "nlb":
+		return VersionNLB
+	case "vpc":
+		return VersionVPC
+	case "ecs":
+		return VersionECS
+	case "sts":
+		return VersionSTS
+	case "quotas":
+		return VersionQuotas
+	}
+	return ""
+}
+
 // Table finds actions by product and name.
 type Table struct {
 	products []Product

@@ -175,9 +175,18 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read emulator config: %w", err)
 	}
-	c := &Config{}
-	if err := yaml.UnmarshalStrict(data, c); err != nil {
+	c, err := ReadConfig(data)
+	if err != nil {
 		return nil, fmt.Errorf("emulator config %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// ReadConfig reads a configuration in YAML or JSON, see [LoadConfig].
+func ReadConfig(text []byte) (*Config, error) {
+	c := &Config{}
+	if err := yaml.UnmarshalStrict(text, c); err != nil {
+		return nil, err //nolint:wrapcheck // the caller knows where it is from
 	}
 	return c, nil
 }

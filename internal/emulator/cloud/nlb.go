@@ -138,8 +138,11 @@ const (
 	nlbDeletionFactor = 10
 )
 
-// jobLife is how long a job can be asked for after its end. The cloud publishes no figure.
-const jobLife = time.Hour
+// NLBJobLife is how long a job can be asked for. The cloud publishes no figure.
+const NLBJobLife = time.Hour
+
+// nlbJobsKept is how long jobs are kept, for clouds that remember them for longer.
+const nlbJobsKept = 24 * NLBJobLife
 
 // NLBCreation is how long a new NLB is provisioned, NLBDeletion how long a deleted one is Deleting.
 func (s *Store) NLBCreation() time.Duration { return nlbCreationFactor * s.Settle }
@@ -212,7 +215,7 @@ func (s *Store) reapNLB(now time.Time) {
 		}
 		s.NLBs.Delete(lb)
 	}
-	for _, j := range s.NLBJobs.Select(func(j *NLBJob) bool { return now.After(j.Created.Add(jobLife)) }) {
+	for _, j := range s.NLBJobs.Select(func(j *NLBJob) bool { return now.After(j.Created.Add(nlbJobsKept)) }) {
 		s.NLBJobs.Delete(j)
 	}
 }

@@ -50,13 +50,20 @@ func (s *Store) fields() *snapshot {
 	}
 }
 
-// Save writes every resource to a file. The file is replaced as a whole, so that a crash leaves the old one.
-func (s *Store) Save(path string) error {
-	var data []byte
-	var err error
+// Snapshot returns every resource as JSON.
+func (s *Store) Snapshot() (data []byte, err error) {
 	s.View(func() { data, err = json.Marshal(s.fields()) })
 	if err != nil {
-		return fmt.Errorf("save snapshot: %w", err)
+		return nil, fmt.Errorf("save snapshot: %w", err)
+	}
+	return data, nil
+}
+
+// Save writes every resource to a file. The file is replaced as a whole, so that a crash leaves the old one.
+func (s *Store) Save(path string) error {
+	data, err := s.Snapshot()
+	if err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
@@ -72,9 +79,8 @@ func (s *Store) Save(path string) error {
 	return nil
 }
 
-// Restore replaces every resource by those of a snapshot and reports whether there was one. It must run before the store
-// is shared.
-func (s *Store) Restore(path string) (bool, error) {
+// Load restores the snapshot in a file, and reports whether there was one.
+func (s *Store) Load(path string) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -82,20 +88,58 @@ func (s *Store) Restore(path string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("restore snapshot: %w", err)
 	}
-	var v struct{ Version int }
-	if err := json.Unmarshal(data, &v); err != nil || v.Version != snapshotVersion {
-		return false, fmt.Errorf("restore snapshot %s: not a snapshot of version %d: %w", path, snapshotVersion, err)
-	}
-	restored := s.fields()
-	if err := json.Unmarshal(data, restored); err != nil {
-		return false, fmt.Errorf("restore snapshot %s: %w", path, err)
-	}
-	s.seq, s.publicIPs = restored.Seq, restored.PublicIPs
-	s.relink()
-	if s.Settle > 0 {
-		s.announce(s.Settle)
+	if err := s.Restore(data); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
 	}
 	return true, nil
+}
+
+// Restore replaces every resource by those of a snapshot. One that cannot be read changes nothing. Calls that are under way may fail.
+func (s *Store) Restore(data []byte) error {
+	var saved snapshot
+	if err := json.Unmarshal(data, &saved); err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
+	if saved.Version != snapshotVersion {
+		return fmt.Errorf("restore snapshot: version %d, accepted: %d", saved.Version, snapshotVersion)
+	}
+	s.Update(func() {
+		s.replace(&saved)
+		s.seq, s.publicIPs, s.Tokens = saved.Seq, saved.PublicIPs, Tokens{}
+		s.relink()
+		if s.Settle > 0 {
+			s.announce(s.Settle)
+		}
+	})
+	return nil
+}
+
+// replace takes the tables of a snapshot. One that is not in it is empty.
+func (s *Store) replace(saved *snapshot) {
+	into := s.fields()
+	adopt(into.VPCs, saved.VPCs)
+	adopt(into.VSwitches, saved.VSwitches)
+	adopt(into.RouteTables, saved.RouteTables)
+	adopt(into.Instances, saved.Instances)
+	adopt(into.Interfaces, saved.Interfaces)
+	adopt(into.LoadBalancers, saved.LoadBalancers)
+	adopt(into.ServerGroups, saved.ServerGroups)
+	adopt(into.EIPs, saved.EIPs)
+	adopt(into.Certificates, saved.Certificates)
+	adopt(into.ACLs, saved.ACLs)
+	adopt(into.Extensions, saved.Extensions)
+	adopt(into.NLBs, saved.NLBs)
+	adopt(into.NLBListeners, saved.NLBListeners)
+	adopt(into.NLBGroups, saved.NLBGroups)
+	adopt(into.NLBJobs, saved.NLBJobs)
+	adopt(into.SecurityGroups, saved.SecurityGroups)
+}
+
+func adopt[T Resource](into, from *Table[T]) {
+	*into = Table[T]{}
+	if from != nil {
+		*into = *from
+	}
 }
 
 // relink rebuilds what follows from the resources: indexes, taken addresses and references.

@@ -13,7 +13,12 @@ type Tokens struct{ byKey map[string]remembered }
 type remembered struct {
 	fingerprint string
 	result      any
-	until       time.Time
+	at          time.Time
+}
+
+// counts reports whether a token still does.
+func (r remembered) counts(c *api.Call) bool {
+	return c.Now.Before(r.at.Add(tokenLife)) || !c.Holds("common.token-life")
 }
 
 // tokenLife is how long a token is remembered. The cloud publishes no figure; a day is longer than any retry.
@@ -27,7 +32,7 @@ func (t *Tokens) Once(c *api.Call, mismatch *api.Error, f func() (any, error)) (
 		return f()
 	}
 	key, parameters := c.Action.Name+"\x00"+token, fingerprint(c)
-	if r, ok := t.byKey[key]; ok && c.Now.Before(r.until) {
+	if r, ok := t.byKey[key]; ok && r.counts(c) {
 		if r.fingerprint != parameters {
 			return nil, mismatch
 		}
@@ -42,7 +47,7 @@ func (t *Tokens) Once(c *api.Call, mismatch *api.Error, f func() (any, error)) (
 	if t.byKey == nil {
 		t.byKey = map[string]remembered{}
 	}
-	t.byKey[key] = remembered{parameters, result, c.Now.Add(tokenLife)}
+	t.byKey[key] = remembered{parameters, result, c.Now}
 	return result, nil
 }
 

@@ -71,6 +71,9 @@ const (
 	gone      = ""
 )
 
+// ipv6Gateway is the type of next hop of the entry that a table of a VPC with IPv6 comes with.
+const ipv6Gateway = "IPv6Gateway"
+
 // AddBuiltIn gives a new table the entries that the cloud makes by itself: one of the system's for each range of each
 // vSwitch and, where the VPC has IPv6, a custom one for all other IPv6 destinations. Source:
 // https://www.alibabacloud.com/help/en/ipv6-gateway/user-guide/create-and-manage-ipv6-routes.
@@ -78,7 +81,7 @@ func (s *Store) AddBuiltIn(t *RouteTable, n *VPC) {
 	if n.IPv6.IsValid() {
 		t.AddEntry(&RouteEntry{
 			Object: s.NewObject("rte"), CIDR: netip.PrefixFrom(netip.IPv6Unspecified(), 0),
-			NextHopID: "ipv6gw-" + n.ID, NextHopType: "IPv6Gateway", Phase: Steady(Available),
+			NextHopID: "ipv6gw-" + n.ID, NextHopType: ipv6Gateway, Phase: Steady(Available),
 		})
 	}
 	for _, v := range s.VSwitchesOf(n.ID) {
@@ -141,6 +144,15 @@ func (t *RouteTable) CustomEntries() int {
 		if !e.System {
 			n++
 		}
+	}
+	return n
+}
+
+// UsersEntries counts the entries that somebody has made: the custom one for all other IPv6 destinations comes with the table.
+func (t *RouteTable) UsersEntries() int {
+	n := t.CustomEntries()
+	if e, ok := t.EntryByCIDR(netip.PrefixFrom(netip.IPv6Unspecified(), 0)); ok && e.NextHopType == ipv6Gateway {
+		n--
 	}
 	return n
 }

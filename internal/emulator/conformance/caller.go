@@ -27,6 +27,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 )
 
 // Variant is a request that the SDK does not make.
@@ -56,9 +57,6 @@ const (
 
 // Key is an access key.
 type Key struct{ ID, Secret, Token string }
-
-// versions are those of the products.
-var versions = map[string]string{"slb": "2014-05-15", "nlb": "2022-04-30", "vpc": "2016-04-28", "ecs": "2014-05-26", "sts": "2015-04-01"}
 
 // answer is what came back.
 type answer struct {
@@ -111,6 +109,9 @@ func (o Options) host(product string) string {
 	if o.Endpoint != "" {
 		return o.Endpoint
 	}
+	if product == "quotas" { // one for all regions
+		return product + ".aliyuncs.com"
+	}
 	return product + "." + o.Environment.Region + ".aliyuncs.com"
 }
 
@@ -121,7 +122,7 @@ func (c *caller) call(ctx context.Context, product, action string, variant Varia
 	}
 	if c.options.Pace != nil {
 		key := product + " " + action
-		if err := sleep(ctx, time.Until(c.next[key])); err != nil {
+		if err := sleep.For(ctx, time.Until(c.next[key])); err != nil {
 			return answer{}, err
 		}
 		c.next[key] = time.Now().Add(c.options.Pace(product, action))
@@ -134,7 +135,7 @@ func (c *caller) call(ctx context.Context, product, action string, variant Varia
 		return c.raw(ctx, product, action, variant, parameters)
 	}
 	r := requests.NewCommonRequest()
-	r.Domain, r.Version, r.ApiName, r.Scheme, r.Method = c.options.host(product), versions[product], action, c.options.scheme(), http.MethodPost
+	r.Domain, r.Version, r.ApiName, r.Scheme, r.Method = c.options.host(product), api.VersionOf(product), action, c.options.scheme(), http.MethodPost
 	r.Product = product
 	r.QueryParams = parameters
 	response, err := c.client.ProcessCommonRequest(r)
@@ -164,20 +165,6 @@ func decode(status int, body []byte) (answer, error) {
 	return a, nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}
-
 // raw makes a request by hand. One with a used nonce is the second of two.
 func (c *caller) raw(ctx context.Context, product, action string, variant Variant, parameters map[string]string) (answer, error) {
 	if variant == ACS3 {
@@ -185,7 +172,7 @@ func (c *caller) raw(ctx context.Context, product, action string, variant Varian
 	}
 	key, method := c.keyOf(variant), http.MethodGet
 	p := api.Params{
-		"Action": action, "Version": versions[product], "Format": "JSON", "AccessKeyId": key.ID, "SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0",
+		"Action": action, "Version": api.VersionOf(product), "Format": "JSON", "AccessKeyId": key.ID, "SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0",
 		"SignatureNonce": rand.Text(), "Timestamp": timestamp(0),
 	}
 	maps.Copy(p, parameters)
@@ -311,7 +298,7 @@ func (c *caller) acs3(ctx context.Context, product, action string, parameters ma
 	sum := sha256.Sum256(nil)
 	hash := hex.EncodeToString(sum[:])
 	headers := map[string]string{
-		"x-acs-action": action, "x-acs-version": versions[product], "x-acs-date": timestamp(0), "x-acs-signature-nonce": rand.Text(), "x-acs-content-sha256": hash,
+		"x-acs-action": action, "x-acs-version": api.VersionOf(product), "x-acs-date": timestamp(0), "x-acs-signature-nonce": rand.Text(), "x-acs-content-sha256": hash,
 	}
 	if c.options.Key.Token != "" {
 		headers["x-acs-security-token"] = c.options.Key.Token

@@ -36,6 +36,12 @@ var prices = map[string]float64{
 	"slb CreateLoadBalancer": 1, "nlb CreateLoadBalancer": 2, "ecs RunInstances": 1, "vpc AllocateEipAddress": 0.5,
 }
 
+// PriceOf returns the most that a call which makes something costs for each started hour, in CNY; false if it costs nothing.
+func PriceOf(call string) (cny float64, costs bool) {
+	cny, costs = prices[call]
+	return cny, costs
+}
+
 // slowness is how far below the published rates a run on an account stays.
 const slowness = 10
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 )
 
 // Options say where to run, and what.
@@ -91,7 +92,7 @@ type Scenario struct {
 
 // Scenarios returns all scenarios.
 func Scenarios() []Scenario {
-	return slices.Concat(commonScenarios(), slbScenarios(), slbMoreScenarios(), nlbScenarios(), nlbMoreScenarios(), vpcScenarios(), ecsScenarios(), accountScenarios(), provokedScenarios())
+	return slices.Concat(commonScenarios(), slbScenarios(), slbMoreScenarios(), nlbScenarios(), nlbMoreScenarios(), vpcScenarios(), ecsScenarios(), accountScenarios(), provokedScenarios(), clockScenarios())
 }
 
 func (o Options) skips(s Scenario) string {
@@ -345,7 +346,7 @@ func (r *R) wait() {
 	if d == 0 {
 		d = 2 * time.Second
 	}
-	if err := sleep(r.ctx, d); err != nil {
+	if err := sleep.For(r.ctx, d); err != nil {
 		r.fail(err)
 	}
 }

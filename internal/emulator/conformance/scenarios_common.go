@@ -69,6 +69,36 @@ func accountScenarios() []Scenario {
 	}, append(accountSLB(), accountOthers()...)...)
 }
 
+// clockScenarios set the clock of the emulator forward. They run last: others would find their leftovers older.
+func clockScenarios() []Scenario {
+	return []Scenario{
+		{Name: "clock/tokens", Product: "vpc", Emulator: true, run: func(r *R) {
+			p := P{"VpcId": r.env.VPC, "RouteTableName": "conformance-clock", "ClientToken": r.token("clock")}
+			r.do("vpc", "CreateRouteTable", p)
+			r.advance("23h")
+			r.do("vpc", "CreateRouteTable", p)
+			named := P{"VpcId": r.env.VPC, "RouteTableName": "conformance-clock"}
+			r.do("vpc", "DescribeRouteTableList", named, shows("common.token-replay", "TotalCount", 1))
+			r.advance("2h")
+			r.do("vpc", "CreateRouteTable", p, fits("common.token-life"))
+			r.do("vpc", "DescribeRouteTableList", named, shows("common.token-life", "TotalCount", 2))
+		}},
+		{Name: "clock/jobs", Product: "nlb", Emulator: true, run: func(r *R) {
+			answer := r.do("nlb", "CreateServerGroup", P{"ServerGroupName": "conformance", "VpcId": r.env.VPC, "Protocol": "TCP"})
+			r.job(answer)
+			r.advance("50m")
+			r.job(answer)
+			r.advance("20m")
+			r.do("nlb", "GetJobStatus", P{"JobId": text(answer, "JobId")}, fits("nlb.job-life"), refused("nlb.ResourceNotFound.JobId"))
+		}},
+	}
+}
+
+// advance sets the clock of the emulator forward.
+func (r *R) advance(by string) {
+	r.admin(http.MethodPost, "/_emulator/clock", fmt.Sprintf(`{"advance":%q}`, by))
+}
+
 func accountSLB() []Scenario {
 	return []Scenario{
 		{Name: "account/locked", Product: "slb", Emulator: true, run: func(r *R) {

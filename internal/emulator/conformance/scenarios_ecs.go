@@ -1,6 +1,9 @@
 package conformance
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // instance are the parameters of a new instance.
 func (r *R) instance() P {
@@ -42,7 +45,21 @@ func ecsScenarios() []Scenario {
 			r.do("sts", "AssumeRole", p, refused("sts.InvalidParameter.RoleSessionName"))
 		}},
 		{Name: "sts/tokens", Product: "sts", run: stsTokens},
+		{Name: "quotas/list", Product: "quotas", run: quotasList},
 	}
+}
+
+// quotasList reads only. What an account has, and uses, differs from one to the next.
+func quotasList(r *R) {
+	list := func(more P, checks ...check) {
+		p := P{"ProductCode": "slb", "QuotaActionCode": "slb_quota_instances_num"}
+		maps.Copy(p, more)
+		r.do("quotas", "ListProductQuotas", p, checks...)
+	}
+	list(nil, shows("quotas.default-general", "TotalCount", 1))
+	list(P{"QuotaCategory": "CommonQuota"}, shows("quotas.no-region", "TotalCount", 1), shows("quotas.usage", "Quotas.0.Consumable", true))
+	list(P{"QuotaCategory": "FlowControl"}, shows("", "TotalCount", 0))
+	list(P{"QuotaCategory": "CommonQuota", "QuotaActionCode": "slb_quota_listeners_num"}, shows("quotas.usage", "Quotas.0.Consumable", false))
 }
 
 func ecsSearch(r *R) {

@@ -222,6 +222,10 @@ func nlbServerScenario(r *R) {
 	r.do("nlb", "RemoveServersFromServerGroup", gone, refused("nlb.ResourceNotFound.BackendServer"))
 	r.job(r.do("nlb", "RemoveServersFromServerGroup", r.nlbServers(group, 40)))
 	r.do("nlb", "AddServersToServerGroup", r.nlbServers(group, 41), fits("nlb.servers-per-call-40"), refused("nlb.IllegalParamSize.Servers"))
+	draining := r.serverGroup(P{"Protocol": "TCP", "ConnectionDrainEnabled": "true", "ConnectionDrainTimeout": "60"})
+	r.job(r.do("nlb", "AddServersToServerGroup", r.nlbServers(draining, 1)))
+	r.job(r.do("nlb", "RemoveServersFromServerGroup", r.nlbServers(draining, 1)))
+	r.do("nlb", "ListServerGroupServers", P{"ServerGroupId": draining}, shows("nlb.removing-ends-with-job", "Servers.#", 0))
 }
 
 func nlbRefusedServers(r *R) {

@@ -41,6 +41,9 @@ func vpcScenarios() []Scenario {
 			p["RouteEntries.1.IpVersion"] = ""
 			r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": "vtb-six", "NextHopType": "Instance", "IpVersion": "IPv6"}, until("", "RouteEntrys.RouteEntry.0.Status", "Available"))
 			r.do("vpc", "DeleteRouteEntries", p, shows("", "SuccessCount", 1))
+			table := text(r.do("vpc", "CreateRouteTable", P{"VpcId": "vpc-six"}), "RouteTableId")
+			r.do("vpc", "DescribeRouteTableList", P{"VpcId": "vpc-six", "RouteTableId": table}, until("vpc.table-available", "RouterTableList.RouterTableListType.0.Status", "Available"))
+			r.do("vpc", "DeleteRouteTable", P{"RouteTableId": table}, fits("vpc.table-goes-with-ipv6-default"))
 		}},
 		{Name: "vpc/elastic IP addresses", Product: "vpc", run: vpcAddresses},
 	}

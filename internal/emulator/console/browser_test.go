@@ -4,7 +4,6 @@ package console_test
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -165,16 +164,18 @@ func (s *scene) create(name string, i int) string {
 	s.t.Helper()
 	var lb struct{ LoadBalancerId string }
 	var group struct{ VServerGroupId string }
-	s.into(&lb, s.call("2014-05-15", "CreateLoadBalancer", map[string]string{
+	namespace, service, _ := strings.Cut(name, "/")
+	mark := func(port string) string { return "k8s/" + port + "/" + service + "/" + namespace + "/c1" }
+	s.decode(&lb, s.call("2014-05-15", "CreateLoadBalancer", map[string]string{
 		"LoadBalancerName": name, "AddressType": []string{"internet", "intranet"}[i], "VSwitchId": []string{"", "vsw-a"}[i],
 		"Tag.1.Key": "kubernetes.do.not.delete", "Tag.1.Value": "a1b2c3d4",
 	}))
-	s.into(&group, s.call("2014-05-15", "CreateVServerGroup", map[string]string{
-		"LoadBalancerId": lb.LoadBalancerId, "VServerGroupName": "k8s/30080/" + name,
+	s.decode(&group, s.call("2014-05-15", "CreateVServerGroup", map[string]string{
+		"LoadBalancerId": lb.LoadBalancerId, "VServerGroupName": mark("30080"),
 		"BackendServers": `[{"ServerId":"i-worker1","Port":30080,"Weight":100},{"ServerId":"i-worker2","Port":30080,"Weight":50},{"ServerId":"i-worker3","Port":30080,"Weight":100}]`,
 	}))
 	s.call("2014-05-15", "CreateLoadBalancerTCPListener", map[string]string{
-		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8443", "VServerGroupId": group.VServerGroupId, "Bandwidth": "-1",
+		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8443", "VServerGroupId": group.VServerGroupId, "Bandwidth": "-1", "Description": mark("8443"),
 		"UnhealthyThreshold": "2", "HealthyThreshold": "2", "healthCheckInterval": "1",
 	})
 	s.call("2014-05-15", "CreateLoadBalancerHTTPListener", map[string]string{
@@ -184,23 +185,19 @@ func (s *scene) create(name string, i int) string {
 	return lb.LoadBalancerId
 }
 
-func (s *scene) into(v any, body string) {
-	s.t.Helper()
-	if err := json.Unmarshal([]byte(body), v); err != nil {
-		s.t.Fatalf("%v in %q", err, body)
-	}
-}
-
 func TestInChromium(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	b := newBrowser(t, s.url)
-	b.do("open", network.Enable(), log.Enable(), emulation.SetFocusEmulationEnabled(true), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.url+"/console/"))
+	b.do("open", network.Enable(), log.Enable(), emulation.SetFocusEmulationEnabled(true), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.url))
+	b.holds("the address of the emulator leads to the console", `location.pathname === "/console/"`)
 	b.holds("the stream is on", `document.getElementById("live").textContent === "live"`)
 
 	// Changes appear without a reload.
 	lb := s.populate()
 	b.holds("load balancers appear", `document.querySelectorAll("details.card[open]").length === 2`)
+	b.holds("Services appear", `[...document.querySelectorAll("#services tbody tr")].map(r => r.querySelector("strong").textContent).join() === "payments/api,shop/web"`)
+	b.holds("Services that fail", `document.querySelectorAll("#services .status.bad").length === 2`)
 	b.holds("checks appear", `document.querySelectorAll("#loadbalancers .health .status.bad").length === 2 && document.querySelectorAll("#loadbalancers .health .status.good").length === 4`)
 	b.holds("routes appear", `document.getElementById("routes").textContent.includes("172.20.3.0/24")`)
 	b.holds("calls appear", `document.querySelector("#calls .code").textContent === "InvalidParameter"`)
@@ -246,7 +243,10 @@ func (b *browser) keyboard(lb string, change func()) {
 	// One event with text is a key press that a script can prevent; KeyEvent would send the character apart.
 	slash := input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/")
 	b.do("filter", slash, input.DispatchKeyEvent(input.KeyUp).WithKey("/"), chromedp.KeyEvent("payments"), chromedp.KeyEvent(kb.Enter))
-	b.holds("one card is left", `location.search === "?q=payments" && document.querySelectorAll("details.card").length === 1`)
+	b.holds("one card is left", `location.search === "?q=payments&calls=" && document.querySelectorAll("details.card").length === 1`)
+	b.do("choose failed calls", chromedp.Evaluate(`document.getElementById("only").value = "errors", document.getElementById("q").value = ""`, nil))
+	b.press(`form button`, kb.Enter)
+	b.holds("only failed calls", `location.search === "?q=&calls=errors" && document.querySelectorAll("#calls .call").length === 1 && document.getElementById("summary").textContent.includes("Only calls that failed")`)
 	b.press(`.filter a`, kb.Enter)
 	b.holds("two cards again", `location.search === "" && document.querySelectorAll("details.card").length === 2`)
 }

@@ -51,7 +51,7 @@ type Console struct {
 
 // New makes a console.
 func New(o Options) (*Console, error) {
-	page, err := template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "clip": clip}).ParseFS(files, "page.html")
+	page, err := template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "day": day, "clip": clip}).ParseFS(files, "page.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the console's page: %w", err)
 	}
@@ -78,7 +78,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) index(w http.ResponseWriter, r *http.Request) {
 	var b bytes.Buffer
-	if err := c.page.Execute(&b, c.view(r.URL.Query().Get("q"), c.options.Store.Now())); err != nil {
+	if err := c.page.Execute(&b, c.view(r.URL.Query(), c.options.Store.Now())); err != nil {
 		http.Error(w, fmt.Sprintf("render the console: %v", err), http.StatusInternalServerError)
 		return
 	}
@@ -88,7 +88,9 @@ func (c *Console) index(w http.ResponseWriter, r *http.Request) {
 }
 
 // sections are the parts of the page that are replaced when they change, in the order of the page.
-var sections = []string{"summary", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "windows", "calls"}
+var sections = []string{
+	"summary", "services", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows", "calls",
+}
 
 // render makes the sections of a view.
 func (c *Console) render(v view) (map[string]string, error) {
@@ -118,6 +120,8 @@ func tone(status string) string {
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // clipped is how much of a parameter's value a line shows.
 const clipped = 300

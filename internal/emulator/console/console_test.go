@@ -87,7 +87,9 @@ func TestEventsCarryOnlyWhatChanged(t *testing.T) {
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
-	for _, want := range []string{"summary", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "windows", "calls"} {
+	for _, want := range []string{
+		"summary", "services", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows", "calls",
+	} {
 		if name, _ := next(t, lines); name != want {
 			t.Fatalf("event %s, want %s", name, want)
 		}
@@ -154,19 +156,14 @@ func TestNetworkLoadBalancers(t *testing.T) {
 func (s *scene) network(name string) {
 	s.t.Helper()
 	const nlb, ecs = "2022-04-30", "2014-05-26"
-	into := func(v any, body string) {
-		if err := json.Unmarshal([]byte(body), v); err != nil {
-			s.t.Fatalf("%v in %q", err, body)
-		}
-	}
 	var sg struct{ SecurityGroupId string }
-	into(&sg, s.call(ecs, "CreateSecurityGroup", map[string]string{"VpcId": "vpc-emulator", "SecurityGroupName": name}))
+	s.decode(&sg, s.call(ecs, "CreateSecurityGroup", map[string]string{"VpcId": "vpc-emulator", "SecurityGroupName": name}))
 	s.call(ecs, "AuthorizeSecurityGroup", map[string]string{
 		"SecurityGroupId": sg.SecurityGroupId, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.Policy": "drop",
 		"Permissions.1.SourceCidrIp": "198.51.100.0/24", "Permissions.1.Description": name,
 	})
 	var lb struct{ LoadbalancerId string }
-	into(&lb, s.call(nlb, "CreateLoadBalancer", map[string]string{
+	s.decode(&lb, s.call(nlb, "CreateLoadBalancer", map[string]string{
 		"AddressType": "Intranet", "VpcId": "vpc-emulator", "LoadBalancerName": name, "SecurityGroupIds.1": sg.SecurityGroupId,
 		"ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a", "ZoneMappings.2.ZoneId": "cn-hangzhou-b", "ZoneMappings.2.VSwitchId": "vsw-b",
 	}))
@@ -174,7 +171,7 @@ func (s *scene) network(name string) {
 		var g struct{ ServerGroupId string }
 		params := map[string]string{"ServerGroupName": name, "VpcId": "vpc-emulator"}
 		maps.Copy(params, more)
-		into(&g, s.call(nlb, "CreateServerGroup", params))
+		s.decode(&g, s.call(nlb, "CreateServerGroup", params))
 		return g.ServerGroupId
 	}
 	group(nil)

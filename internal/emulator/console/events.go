@@ -18,10 +18,10 @@ const (
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 	stream := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
-	q, sent := r.URL.Query().Get("q"), map[string]string{}
+	parameters, sent := r.URL.Query(), map[string]string{}
 	for {
 		changed := c.options.Store.Changed()
-		now, err := c.render(c.view(q, c.options.Store.Now()))
+		now, err := c.render(c.view(parameters, c.options.Store.Now()))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

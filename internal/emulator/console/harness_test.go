@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"maps"
 	"net"
@@ -117,4 +118,12 @@ func (s *scene) fetch(path string) (string, http.Header) {
 		s.t.Fatalf("%s: %s, %v", path, response.Status, err)
 	}
 	return string(body), response.Header
+}
+
+// decode reads the answer to a call.
+func (s *scene) decode(v any, body string) {
+	s.t.Helper()
+	if err := json.Unmarshal([]byte(body), v); err != nil {
+		s.t.Fatalf("%v in %q", err, body)
+	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,17 +20,23 @@ const shown = 100
 // view is everything that the page shows, copied out of the store.
 type view struct {
 	Region, Account, Query string
-	LoadBalancers          list[loadBalancer]
-	NLBs                   list[networkLoadBalancer]
-	UnusedGroups           list[nlbGroup]
-	Jobs                   list[job]
-	SecurityGroups         list[securityGroup]
-	Tables                 list[table]
-	Instances              list[instance]
-	Calls                  []call
-	Limited                bool
-	Windows                []limits.Usage
-	Totals                 []total
+	// Only is which calls are shown: writes, errors, or all ("").
+	Only           string
+	Services       list[service]
+	LoadBalancers  list[loadBalancer]
+	NLBs           list[networkLoadBalancer]
+	UnusedGroups   list[nlbGroup]
+	Jobs           list[job]
+	SecurityGroups list[securityGroup]
+	AccessLists    list[accessList]
+	Certificates   list[certificate]
+	EIPs           list[eip]
+	Tables         list[table]
+	Instances      list[instance]
+	Calls          []call
+	Limited        bool
+	Windows        []limits.Usage
+	Totals         []total
 }
 
 // total is one figure of the summary.
@@ -65,25 +72,41 @@ func (l *filtered[T]) offer(copied func() T, words ...string) {
 	}
 }
 
-// view reads the cloud. The query filters load balancers, route entries, instances and calls by their names and ids.
-func (c *Console) view(query string, now time.Time) view {
+// Values of the parameter calls of the page.
+const (
+	onlyWrites = "writes"
+	onlyErrors = "errors"
+)
+
+// view reads the cloud. The parameter q filters everything by names, ids and addresses, and calls chooses among the calls.
+func (c *Console) view(parameters url.Values, now time.Time) view {
 	s := c.options.Store
-	query = strings.TrimSpace(query)
-	v := view{Region: s.Region, Account: s.AccountID, Query: query, Limited: c.options.Windows != nil, Windows: c.options.Windows.Usage(now)}
+	query, only := strings.TrimSpace(parameters.Get("q")), parameters.Get("calls")
+	if only != onlyWrites && only != onlyErrors {
+		only = ""
+	}
+	v := view{Region: s.Region, Account: s.AccountID, Query: query, Only: only, Limited: c.options.Windows != nil, Windows: c.options.Windows.Usage(now)}
 	lower := strings.ToLower(query)
-	var failing, unhealthy, entries, off, instances, lbs, nlbs, busy int
+	var failing, unhealthy, bad, entries, off, instances, lbs, nlbs, busy int
 	s.View(func() {
+		v.Services, bad = c.services(lower, now)
 		v.LoadBalancers, failing = c.loadBalancers(lower, now)
 		v.NLBs, unhealthy = c.networkLoadBalancers(lower, now)
 		v.UnusedGroups = c.unusedGroups(lower, now)
 		v.Jobs, busy = c.jobs(lower, now)
 		v.SecurityGroups = c.securityGroups(lower)
+		v.AccessLists, v.Certificates, v.EIPs = c.accessLists(lower), c.certificates(lower, now), c.eips(lower, now)
 		v.Tables, entries = c.tables(lower, now)
 		v.Instances, off = c.instances(lower, now)
 		instances, lbs, nlbs = s.Instances.Len(), s.LoadBalancers.Len(), s.NLBs.Len()
 	})
-	v.Calls = calls(c.options.Journal.Last(shown), lower)
+	last := shown
+	if only != "" || lower != "" {
+		last = searched
+	}
+	v.Calls = calls(c.options.Journal.Last(last), only, lower)
 	v.Totals = []total{
+		{"Services", "services", v.Services.Total, note(bad, "backend server fails", "backend servers fail")},
 		{"Load balancers", "loadbalancers", lbs, note(failing, "abnormal backend server", "abnormal backend servers")},
 		{"Network load balancers", "networkloadbalancers", nlbs, note(unhealthy, "unhealthy backend server", "unhealthy backend servers")},
 		{"Jobs in progress", "jobs", busy, ""},
@@ -115,13 +138,23 @@ func (c call) OK() bool { return c.Code == "" && c.Dropped == "" }
 
 type parameter struct{ Name, Value string }
 
-func calls(last []journal.Call, query string) []call {
+// searched is how many calls are searched for those that match: the page is made twice a second.
+const searched = 5000
+
+// calls returns the last ones that match, newest first.
+func calls(last []journal.Call, only, query string) []call {
 	var lines []call
 	for _, j := range last {
+		line := call{Call: j}
+		if len(lines) == shown {
+			break
+		}
+		if only == onlyWrites && j.Kind != api.Write || only == onlyErrors && line.OK() {
+			continue
+		}
 		if query != "" && !strings.Contains(strings.ToLower(j.Product+" "+j.Action+" "+j.Code+" "+text(j.Parameters)), query) {
 			continue
 		}
-		line := call{Call: j}
 		for _, name := range slices.Sorted(maps.Keys(j.Parameters)) {
 			line.Parameters = append(line.Parameters, parameter{name, j.Parameters[name]})
 		}

@@ -18,7 +18,7 @@ const defaultPage = 10
 // Product returns the actions of ECS on a store.
 func Product(s *cloud.Store) api.Product {
 	e := service{s}
-	return api.Product{Name: "ecs", Version: "2014-05-26", Actions: append(e.securityGroupActions(), []api.Action{
+	return api.Product{Name: "ecs", Version: api.VersionECS, Actions: append(e.securityGroupActions(), []api.Action{
 		{Name: "DescribeInstances", Kind: api.Read, DeniedIsEmpty: true, Params: describeInstancesParams(), Run: e.describeInstances},
 		{Name: "DescribeInstanceStatus", Kind: api.Read, Params: describeInstanceStatusParams(), Run: e.describeInstanceStatus},
 		{Name: "DescribeNetworkInterfaces", Kind: api.Read, Params: describeInterfacesParams(), Run: e.describeInterfaces},

@@ -87,14 +87,19 @@ func (d direct) RoundTrip(request *http.Request) (response *http.Response, err e
 // Admin makes a request to the admin API and returns the answer. A refusal fails the test.
 func (c *Cloud) Admin(method, path, body string) []byte {
 	c.t.Helper()
+	answer := c.ask(method, path, body)
+	if answer.Code/100 != 2 {
+		c.t.Fatalf("%s %s: %d %s", method, path, answer.Code, answer.Body)
+	}
+	return answer.Body.Bytes()
+}
+
+func (c *Cloud) ask(method, path, body string) *httptest.ResponseRecorder {
 	request := httptest.NewRequestWithContext(context.WithoutCancel(c.t.Context()), method, path, strings.NewReader(body))
 	request.RemoteAddr = "127.0.0.1:1"
 	recorder := httptest.NewRecorder()
 	c.handler.ServeHTTP(recorder, request)
-	if recorder.Code/100 != 2 {
-		c.t.Fatalf("%s %s: %d %s", method, path, recorder.Code, recorder.Body)
-	}
-	return recorder.Body.Bytes()
+	return recorder
 }
 
 // Put makes or changes an instance, by fields of DescribeInstances as a JSON object.

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -78,4 +79,29 @@ func TestNLBChecksByUDP(t *testing.T) {
 		return w.health(l, good).Status == Normal && w.health(l, silent) == cloud.Health{Status: Abnormal, Reason: "RECV_TIMEOUT"}
 	})
 	wantEqual(t, "only the healthy one", datagrams(t, w.at(l))("x"), "answer to x")
+}
+
+// TestNLBUnhealthyServersDrain: without drain, connections to a backend server that fails its checks go on; with it, they end after its timeout.
+func TestNLBUnhealthyServersDrain(t *testing.T) {
+	t.Parallel()
+	w := newNLBWorld(t)
+	host := w.machine("i-a", "10.1.50.1")
+	one, checkedPort := newServer(t, "one", host), newServer(t, "check", host)
+	s := ecsServer("i-a", one.port(), 100)
+	w.change(func() { w.pool.HealthCheck = checks("TCP") })
+	w.change(func() { w.pool.HealthCheck.ConnectPort = checkedPort.port() })
+	w.servers(s)
+	l := w.open("TCP", 80, nil)
+	testkit.Eventually(t, "it is healthy", func(context.Context) bool { return w.health(l, s).Status == Normal })
+	c := testkit.Must(dialTo(t, "", w.at(l)))(t)
+	defer c.Close()
+	testkit.Must(read(c))(t)
+	checkedPort.stop()
+	testkit.Eventually(t, "it fails", func(context.Context) bool { return w.health(l, s).Status == Abnormal })
+	_ = testkit.Must(io.WriteString(c, "x"))(t)
+	wantEqual(t, "without drain", testkit.Must(read(c))(t), "x")
+	w.change(func() { w.pool.ConnectionDrain, w.pool.ConnectionDrainTimeout = true, 1 })
+	if _, err := read(c); err == nil {
+		t.Error("with drain, the connection goes on after its timeout")
+	}
 }

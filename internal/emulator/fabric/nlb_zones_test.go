@@ -67,3 +67,12 @@ func TestNLBZoneThatGoes(t *testing.T) {
 	_ = testkit.Must(io.WriteString(stays, "x"))(t)
 	wantEqual(t, "the other zone", testkit.Must(read(stays))(t), "x")
 }
+
+// TestServersWithoutZoneServeAll: where a load balancer does not cross zones, a backend server whose zone is not known serves each of them.
+func TestServersWithoutZoneServeAll(t *testing.T) {
+	t.Parallel()
+	s := settings{perZone: true}
+	for _, zone := range []string{"", zoneA, zoneB} {
+		wantEqual(t, "in zone a, a server of "+zone, s.serves(backend{zone: zone}, VIP{Zone: zoneA}), zone != zoneB)
+	}
+}

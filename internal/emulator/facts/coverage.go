@@ -24,8 +24,19 @@ type Coverage map[string]map[string][]string
 // perPackage is how many tests of a package are named for one fact; more would make a long file that changes with every test.
 const perPackage = 3
 
-// Merge reads what tests have written into a directory.
+// Merge reads what tests have written into a directory, and keeps some tests of each package.
 func Merge(dir string) (Coverage, error) {
+	c, err := MergeAll(dir)
+	for _, packages := range c {
+		for name, tests := range packages {
+			packages[name] = tests[:min(len(tests), perPackage)]
+		}
+	}
+	return c, err
+}
+
+// MergeAll reads what tests have written into a directory.
+func MergeAll(dir string) (Coverage, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {
 		return nil, fmt.Errorf("find what tests met: %w", err)
@@ -40,8 +51,7 @@ func Merge(dir string) (Coverage, error) {
 	for fact, packages := range all {
 		c[fact] = map[string][]string{}
 		for name, tests := range packages {
-			sorted := slices.Sorted(maps.Keys(tests))
-			c[fact][name] = sorted[:min(len(sorted), perPackage)]
+			c[fact][name] = slices.Sorted(maps.Keys(tests))
 		}
 	}
 	return c, nil

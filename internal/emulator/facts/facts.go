@@ -73,9 +73,11 @@ const (
 	Provoked Check = "provoked"
 	// Account facts need something that a test must not have or do: a second access key, a second VPC, or a used-up quota.
 	Account Check = "account"
+	// Clock facts need hours. The clock of the emulator can be set forward, that of the cloud cannot.
+	Clock Check = "clock"
 	// Traffic shows it: connections to listeners.
 	Traffic Check = "traffic"
-	// Time shows it: hours, or more calls than a test may make.
+	// Time shows it, or a region or more calls than a test may use.
 	Time Check = "time"
 )
 
@@ -109,7 +111,7 @@ func (f *Fact) Flipped() (code string, status int) {
 
 // table and index hold all facts; they do not change after the package is initialised.
 var (
-	table = slices.Concat(common(), slb(), nlb(), vpc(), ecs(), sts(), network())
+	table = slices.Concat(common(), slb(), nlb(), vpc(), ecs(), sts(), quotas(), network())
 	index = indexed(table)
 )
 

@@ -29,6 +29,7 @@ const (
 	pageInstances    = "https://www.alibabacloud.com/help/doc-detail/25506.htm"
 	pageECSRates     = "https://www.alibabacloud.com/help/doc-detail/437902.htm"
 	pageSecurity     = "https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-authorizesecuritygroup"
+	pageQuotas       = "https://www.alibabacloud.com/help/en/quota-center/developer-reference/api-quotas-2020-05-10-listproductquotas"
 	pageSTS          = "https://help.aliyun.com/zh/ram/developer-reference/api-sts-2015-04-01-errorcodes"
 	codeTerraform    = "github.com/aliyun/terraform-provider-alicloud"
 	codeCCM          = "github.com/kubernetes/cloud-provider-alibaba-cloud v2.14.0"
@@ -66,6 +67,7 @@ func checked(c Check) option { return func(f *Fact) { f.Check = c } }
 var (
 	provoked = checked(Provoked)
 	account  = checked(Account)
+	byClock  = checked(Clock)
 	traffic  = checked(Traffic)
 	inTime   = checked(Time)
 )

@@ -13,6 +13,7 @@ func vpcBehaviour() []Fact {
 		behave(p, "page-500", assumed("the page says 100, the official CCM sends 500"), "a page of route entries can have 500", by("DescribeRouteEntryList")),
 		behave(p, "entry-available", on(pageRouteList), "a new route entry becomes Available", by("DescribeRouteEntryList")),
 		behave(p, "table-available", assumed("the pages name the states in two ways"), "a new route table becomes Available", by("DescribeRouteTableList")),
+		behave(p, "table-goes-with-ipv6-default", assumed("the page names custom entries, and not those that the cloud made"), "a route table whose only custom entry is that for all other IPv6 destinations can be deleted", by("DeleteRouteTable"), account),
 		behave(p, "shared-range", on(pageRoutes), "a destination in 100.64.0.0/10 is refused", by("CreateRouteEntry")),
 		behave(p, "vswitch-range", on(pageRoute), "a destination that overlaps with a vSwitch is refused", by("CreateRouteEntry")),
 		behave(p, "eip-states", on(pageEIPStates), "an elastic IP address is Available, and InUse when it is bound", by("DescribeEipAddresses")),

@@ -12,7 +12,8 @@ import (
 // NLB: 200 writes a minute and 20 reads a second, also where the page names no figure.
 // Sources: https://help.aliyun.com/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-quota,
 // https://help.aliyun.com/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-quota and
-// https://help.aliyun.com/zh/vpc/developer-reference/api-vpc-2016-04-28-quota
+// https://help.aliyun.com/zh/vpc/developer-reference/api-vpc-2016-04-28-quota and
+// https://www.alibabacloud.com/help/en/quota-center/developer-reference/api-quotas-2020-05-10-quota
 func Published(product, action string, kind api.Kind) (Quota, bool) {
 	switch product {
 	case "slb":
@@ -23,6 +24,8 @@ func Published(product, action string, kind api.Kind) (Quota, bool) {
 		if action == "AssumeRole" {
 			return Quota{100, time.Second}, true
 		}
+	case "quotas":
+		return Quota{15, time.Second}, true
 	}
 	return Quota{}, false
 }

@@ -130,6 +130,9 @@ func checkGroup(g *cloud.NLBGroup) *api.Error {
 	return checkHealthCheck(g, g.HealthCheck)
 }
 
+// maxInterval is the longest interval between two checks of a group that is not UDP, in seconds; of a UDP one it is 300.
+const maxInterval = 50
+
 func checkHealthCheck(g *cloud.NLBGroup, h cloud.NLBHealthCheck) *api.Error {
 	switch {
 	case !h.Enabled:
@@ -138,10 +141,18 @@ func checkHealthCheck(g *cloud.NLBGroup, h cloud.NLBHealthCheck) *api.Error {
 		return api.BadRequest("IllegalParam.AnyPortServerGroupConflictWithHealthCheckConfig", "A group for any port needs a port for its health check.")
 	case h.Type == udp && g.Protocol != udp:
 		return illegal("healthCheckType", "only a UDP group is checked by UDP")
-	case h.Type == udp && h.Interval < h.ConnectTimeout:
-		return illegal("healthCheckInterval", "at least the timeout of %d seconds", h.ConnectTimeout)
 	case h.Type == "HTTP" && h.URL != "" && h.URL[0] != '/':
 		return api.BadRequest("IlleagalParam.healthCheckUrl", "The path starts with a slash.") // the misspelled code is the API's own
+	}
+	return checkInterval(g, h)
+}
+
+func checkInterval(g *cloud.NLBGroup, h cloud.NLBHealthCheck) *api.Error {
+	switch {
+	case g.Protocol != udp && h.Interval > maxInterval:
+		return illegal("healthCheckInterval", "at most %d seconds", maxInterval)
+	case h.Type == udp && h.Interval < h.ConnectTimeout:
+		return illegal("healthCheckInterval", "at least the timeout of %d seconds", h.ConnectTimeout)
 	}
 	return nil
 }

@@ -17,16 +17,16 @@ func (s service) jobActions() []api.Action {
 	}
 }
 
-func (s service) findJob(id string) (*cloud.NLBJob, error) {
+func (s service) findJob(c *api.Call, id string) (*cloud.NLBJob, error) {
 	j, ok := s.NLBJobs.Get(id)
-	if !ok {
+	if !ok || c.Now.After(j.Created.Add(cloud.NLBJobLife)) && c.Holds("nlb.job-life") {
 		return nil, api.NotFound("ResourceNotFound.JobId", "The specified job %s is not found.", id)
 	}
 	return j, nil
 }
 
 func (s service) jobStatus(c *api.Call) (any, error) {
-	j, err := s.findJob(c.Str("JobId"))
+	j, err := s.findJob(c, c.Str("JobId"))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (s service) listJobs(c *api.Call) (any, error) {
 		return nil, api.Invalid("JobIds", "%d are too many", len(ids))
 	}
 	for _, id := range ids {
-		j, err := s.findJob(id)
+		j, err := s.findJob(c, id)
 		if err != nil && !c.Holds("nlb.unknown-job-fails-list") {
 			continue
 		}

@@ -19,7 +19,7 @@ type service struct{ *cloud.Store }
 // Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-overview
 func Product(s *cloud.Store) api.Product {
 	v := service{s}
-	return api.Product{Name: "nlb", Version: "2022-04-30", Actions: slices.Concat(
+	return api.Product{Name: "nlb", Version: api.VersionNLB, Actions: slices.Concat(
 		v.instanceActions(), v.attributeActions(), v.networkActions(), v.listenerActions(), v.certificateActions(), v.groupActions(),
 		v.serverActions(), v.tagActions(), v.jobActions(),
 	)}

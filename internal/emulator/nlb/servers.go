@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -133,18 +134,34 @@ func (s service) checkServerQuotas(c *api.Call, g *cloud.NLBGroup, live, more []
 			return quota("nlb_quota_loadbalancer_noeci_servers_num", s.Limits.ServersPerNLB)
 		}
 	}
-	for _, v := range more {
-		groups := 0
-		for other := range s.NLBGroups.All() {
-			if slices.ContainsFunc(other.LiveServers(c.Now), func(o *cloud.NLBServer) bool { return o.ID == v.ID && o.Type == v.Type }) {
-				groups++
-			}
-		}
+	for _, groups := range s.groupsOf(c, more) {
 		if groups >= s.Limits.NLBGroupsPerServer {
 			return quota("nlb_quota_server_added_num", s.Limits.NLBGroupsPerServer)
 		}
 	}
 	return nil
+}
+
+// serverName is what counts as one server in several groups.
+type serverName struct{ kind, id string }
+
+// groupsOf counts the groups that have each of the servers, in one pass over all of them.
+func (s service) groupsOf(c *api.Call, servers []*cloud.NLBServer) map[serverName]int {
+	groups := make(map[serverName]int, len(servers))
+	for _, v := range servers {
+		groups[serverName{v.Type, v.ID}] = 0
+	}
+	inGroup := make(map[serverName]bool, len(servers))
+	for g := range s.NLBGroups.All() {
+		clear(inGroup)
+		for _, v := range g.Servers {
+			name := serverName{v.Type, v.ID}
+			if n, wanted := groups[name]; wanted && !inGroup[name] && v.Phase.At(c.Now) != "" {
+				groups[name], inGroup[name] = n+1, true
+			}
+		}
+	}
+	return groups
 }
 
 // checkServer checks that a server exists and fits the group, and fills in its zone.
@@ -208,10 +225,19 @@ func (s service) removeServers(c *api.Call, g *cloud.NLBGroup, servers []*cloud.
 			return backendNotFound(v)
 		}
 		if apply {
-			g.Servers[i].Phase = s.transition(c, cloud.NLBRemoving, "", cloud.Available)
+			g.Servers[i].Phase = s.leaving(c, g)
 		}
 	}
 	return nil
+}
+
+// leaving is the state of a server on its way out. Whether one whose connections are drained is Removing for longer than the job takes, no
+// document says.
+func (s service) leaving(c *api.Call, g *cloud.NLBGroup) cloud.Phase {
+	if g.ConnectionDrain && applies(c) && !c.Holds("nlb.removing-ends-with-job") {
+		return s.BeginFor(cloud.NLBRemoving, "", c.Now, max(s.Settle, time.Duration(g.ConnectionDrainTimeout)*time.Second))
+	}
+	return s.transition(c, cloud.NLBRemoving, "", cloud.Available)
 }
 
 func backendNotFound(v *cloud.NLBServer) *api.Error {

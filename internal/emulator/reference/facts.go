@@ -16,6 +16,8 @@ type Dependents struct {
 	Code  map[string][]string
 	// Measured are the facts that recordings of real accounts confirm, with date and region.
 	Measured map[string]string
+	// Flips say which tests fail where a fact is false.
+	Flips map[string]facts.Flip
 }
 
 // Facts writes the tables of facts: how many there are, then each by its state. answers are those about the fields of answers.
@@ -74,11 +76,57 @@ var headings = map[facts.State]string{
 }
 
 func section(b *strings.Builder, state facts.State, all []facts.Fact, d Dependents) {
-	fmt.Fprintf(b, "\n### %s\n\n| fact | how the cloud behaves | source | checked by | depends on it |\n| --- | --- | --- | --- | --- |\n", headings[state])
+	columns := []string{"fact", "how the cloud behaves", "source", "checked by", "depends on it"}
+	if state == facts.Assumed {
+		columns = append(columns, "if it is false")
+	}
+	fmt.Fprintf(b, "\n### %s\n\n| %s |\n|%s\n", headings[state], strings.Join(columns, " | "), strings.Repeat(" --- |", len(columns)))
 	for i := range all {
 		f := &all[i]
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.ID, statement(f), source(f.Source), check(f), dependents(f.ID, d))
+		cells := []string{"`" + f.ID + "`", statement(f), source(f.Source), check(f), dependents(f.ID, d)}
+		if state == facts.Assumed {
+			cells = append(cells, flipped(f, d))
+		}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
 	}
+}
+
+// namedFailures is how many failed tests of a package are named.
+const namedFailures = 3
+
+// flipped says what make flips has found out.
+func flipped(f *facts.Fact, d Dependents) string {
+	flip, ran := d.Flips[f.ID]
+	met := false
+	for name := range d.Tests[f.ID] {
+		met = met || strings.HasPrefix(name, "pkg/")
+	}
+	switch {
+	case !f.Flippable():
+		return "not run: no switch"
+	case !ran && met:
+		return "not run"
+	case !ran:
+		return "no test of the manager meets it"
+	}
+	failures, parts := 0, []string(nil)
+	for _, name := range slices.Sorted(maps.Keys(flip.Failed)) {
+		failed := flip.Failed[name]
+		failures += len(failed)
+		text := strings.Join(failed[:min(len(failed), namedFailures)], ", ")
+		if more := len(failed) - namedFailures; more > 0 {
+			text += fmt.Sprintf(", %d more", more)
+		}
+		parts = append(parts, name+" ("+text+")")
+	}
+	text := fmt.Sprintf("%d of %d tests fail", failures, flip.Ran)
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, "; ")
+	}
+	if flip.Note != "" {
+		text += ". " + flip.Note
+	}
+	return text
 }
 
 func statement(f *facts.Fact) string {
@@ -107,6 +155,9 @@ func source(s facts.Source) string {
 func check(f *facts.Fact) string {
 	if f.Check == facts.Calls {
 		return "calls"
+	}
+	if test := f.ShownBy(); test != "" {
+		return fmt.Sprintf("%s (%s)", f.Check, test)
 	}
 	return string(f.Check)
 }

@@ -16,23 +16,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// Begin and End stand around a generated part of the page, with its name between "generated:" and "-->".
-const (
-	Begin = "<!-- generated:%s -->\n"
-	End   = "<!-- end of generated part -->\n"
-)
-
-// Replace returns a page with the generated part of a name replaced by text.
-func Replace(page, name, text string) (string, error) {
-	begin := fmt.Sprintf(Begin, name)
-	before, rest, found := strings.Cut(page, begin)
-	_, after, ended := strings.Cut(rest, End)
-	if !found || !ended {
-		return "", fmt.Errorf("the page has no generated part %q", name)
-	}
-	return before + begin + "\n" + text + "\n" + End + after, nil
-}
-
 // Actions writes a table of actions for every product.
 func Actions(w io.Writer, table *api.Table) error {
 	for i, p := range table.Products() {

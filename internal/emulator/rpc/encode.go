@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strconv"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 )
@@ -82,6 +83,7 @@ func (a Answer) Write(w http.ResponseWriter) {
 		contentType = "text/xml;charset=utf-8"
 	}
 	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)
 	// The client is gone when this fails; nobody is left to report it to.
 	_, _ = w.Write(a.Body)

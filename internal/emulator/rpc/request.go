@@ -102,6 +102,18 @@ func flatten(encoded, where string) (api.Params, *api.Error) {
 // V3 reports whether the request is signed with ACS3-HMAC-SHA256 headers instead of signature parameters.
 func (r *Request) V3() bool { return r.Header.Get("Authorization") != "" }
 
+// AccessKeyID is the access key that the request names, before its signature is verified; "" for one without a key.
+func (r *Request) AccessKeyID() string {
+	if !r.V3() {
+		return r.Params["AccessKeyId"]
+	}
+	auth, bad := parseAuthorization(r.Header.Get("Authorization"))
+	if bad != nil {
+		return ""
+	}
+	return auth.AccessKeyID
+}
+
 // Action is the requested action: a parameter in signature 1.0, a header in ACS3.
 func (r *Request) Action() string { return r.either("Action", "x-acs-action") }
 

@@ -16,7 +16,7 @@ type service struct{ *cloud.Store }
 // Product returns the actions of CLB on a store.
 func Product(s *cloud.Store) api.Product {
 	v := service{s}
-	return api.Product{Name: "slb", Version: "2014-05-15", Actions: slices.Concat(
+	return api.Product{Name: "slb", Version: api.VersionSLB, Actions: slices.Concat(
 		v.instanceActions(), v.listenerActions(), v.groupActions(), v.tagActions(), v.certificateActions(), v.extensionActions(),
 		v.aclActions(), v.otherActions(),
 	)}

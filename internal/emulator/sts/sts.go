@@ -49,7 +49,7 @@ func Product(o Options) (api.Product, error) {
 		api.Str("RoleArn", api.Required), api.Str("RoleSessionName", api.Required),
 		api.Num("DurationSeconds", 0, 0), api.Str("Policy", api.Len(1, 2048)),
 	}
-	return api.Product{Name: "sts", Version: "2015-04-01", Actions: []api.Action{
+	return api.Product{Name: "sts", Version: api.VersionSTS, Actions: []api.Action{
 		{Name: "AssumeRole", Kind: api.Read, Params: append(common, api.Str("ExternalId", api.Len(2, 1224))), Run: s.assumeRole},
 		{Name: "AssumeRoleWithOIDC", Kind: api.Read, Unsigned: true, Params: append(slices.Clone(common),
 			api.Str("OIDCProviderArn", api.Required), api.Str("OIDCToken", api.Required, api.Len(4, 20000))), Run: s.assumeRoleWithOIDC},

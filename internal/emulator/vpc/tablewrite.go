@@ -57,7 +57,7 @@ func (v service) deleteTable(c *api.Call) (any, error) {
 		return nil, api.BadRequest("IncorrectRouteTableType", "The system route table of a VPC cannot be deleted.")
 	case !t.Phase.Settled(c.Now):
 		return nil, api.BadRequest("IncorrectStatus.RouteTableStatus", "The route table is %s.", t.Phase.At(c.Now))
-	case t.CustomEntries() > 0:
+	case t.UsersEntries() > 0, t.CustomEntries() > 0 && !c.Holds("vpc.table-goes-with-ipv6-default"):
 		return nil, api.BadRequest("IncorrectRouteTableStatus.RouteEntryExist", "The route table has custom entries.")
 	}
 	for _, s := range v.VSwitchesOf(t.VPCID) {

@@ -21,7 +21,7 @@ const (
 func Product(s *cloud.Store) api.Product {
 	v := service{s}
 	conflict := api.BadRequest("TaskConflict", "The operation is too frequent: another route task of this VPC is running.")
-	return api.Product{Name: "vpc", Version: "2016-04-28", Actions: slices.Concat(v.eipActions(), v.tableActions(), []api.Action{
+	return api.Product{Name: "vpc", Version: api.VersionVPC, Actions: slices.Concat(v.eipActions(), v.tableActions(), []api.Action{
 		{Name: "DescribeVpcs", Kind: api.Read, Params: describeVpcsParams(), Run: v.describeVpcs},
 		{Name: "DescribeVpcAttribute", Kind: api.Read, Params: []api.Param{api.Str("VpcId", api.Required), api.Flag("DryRun")}, Run: v.describeVpcAttribute},
 		{Name: "DescribeVSwitches", Kind: api.Read, Params: describeVSwitchesParams(), Run: v.describeVSwitches},

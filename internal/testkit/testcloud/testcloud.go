@@ -32,7 +32,7 @@ func (a *Account) NewClient(change ...func(*alicloud.Options)) *alicloud.Client 
 	const host = "emulator.test"
 	options := alicloud.Options{
 		Region: emulatortest.Region, Credentials: RootKey(), Transport: a.Transport(),
-		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: host, NLB: host, VPC: host, ECS: host},
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: host, NLB: host, VPC: host, ECS: host, Quotas: host},
 	}
 	for _, f := range change {
 		f(&options)

@@ -24,8 +24,8 @@ type view struct {
 	pods  corelisters.PodLister
 }
 
-// follow reports the states of the named nodes until none is pending. It returns ctx's error if that ends first.
-func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners) error {
+// follow reports the states of the named nodes until none is pending, or waiting longer does not help. It returns ctx's error if that ends first.
+func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners, waiting *patience, creations *refused) error {
 	watching, stop := context.WithCancel(ctx)
 	all := informers.NewSharedInformerFactory(r.opts.Kube, 0)
 	ours := informers.NewSharedInformerFactoryWithOptions(r.opts.Kube, 0, informers.WithNamespace(r.opts.Config.Namespace),
@@ -50,7 +50,9 @@ func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners
 		if pods, err = gone.remove(ctx, r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace), pods, jobs); err != nil {
 			return false, err
 		}
-		current := states(nodes, pods, jobs)
+		creations.follow(ctx, jobs)
+		current := states(nodes, pods, jobs, creations)
+		waiting.judge(current, time.Now())
 		r.opts.Progress(current)
 		return !slices.ContainsFunc(current, func(s NodeState) bool { return s.Result == ResultPending }), nil
 	})

@@ -45,7 +45,7 @@ type NodeLister interface {
 var podSelector = labels.Set{labelName: programName}.String()
 
 // read returns the present state of the named nodes that still exist, of all that have a machine if there are no names.
-func (r *Rollout) read(ctx context.Context, names map[string]bool, jobs owners) ([]NodeState, error) {
+func (r *Rollout) read(ctx context.Context, names map[string]bool, jobs owners, creations *refused) ([]NodeState, error) {
 	nodes, err := Machines(ctx, r.opts.Kube.CoreV1().Nodes())
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (r *Rollout) read(ctx context.Context, names map[string]bool, jobs owners) 
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
 	}
-	return states(among(nodes, names), pods, jobs), nil
+	return states(among(nodes, names), pods, jobs, creations), nil
 }
 
 // among returns the nodes that are named, all if there are no names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
 	"k8s.io/client-go/kubernetes"
@@ -48,7 +49,7 @@ func New(opts Options) (*Rollout, error) {
 }
 
 // Run initialises the nodes that are there when it begins and returns their states: all of them final, unless the time was
-// over first or ctx ended. Unless the configuration says to keep it, what Run made is gone when it returns, after an error
+// over first or ctx ended. A node whose pod cannot be created, or has been unable to start, for two minutes fails. Unless the configuration says to keep it, what Run made is gone when it returns, after an error
 // too. The error is [ErrNoOpenKruise], a [*ForeignError], or one of the API server or of ctx.
 func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 	if err = r.checkDriver(); err != nil {
@@ -85,11 +86,14 @@ func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 	if err != nil {
 		return nil, err
 	}
-	followErr := r.follow(limited, names, jobs)
+	waiting, creations := newPatience(), r.newRefused()
+	followErr := r.follow(limited, names, jobs, waiting, creations)
 	if followErr != nil && !errors.Is(context.Cause(limited), errTimeout) {
 		return nil, fmt.Errorf("follow the pods: %w", followErr)
 	}
-	return r.read(ctx, names, jobs)
+	final, err := r.read(ctx, names, jobs, creations)
+	waiting.judge(final, time.Now())
+	return final, err
 }
 
 func (r *Rollout) checkDriver() error {
@@ -109,6 +113,8 @@ func (r *Rollout) Status(ctx context.Context) (states []NodeState, found bool, e
 	if err != nil || len(jobs) == 0 {
 		return nil, false, err
 	}
-	states, err = r.read(ctx, nil, jobs)
+	creations := r.newRefused()
+	creations.read(ctx, jobs)
+	states, err = r.read(ctx, nil, jobs, creations)
 	return states, true, err
 }

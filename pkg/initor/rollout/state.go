@@ -38,6 +38,11 @@ type NodeState struct {
 	Result     Result `json:"result"`
 	// Reason says why a node is pending, failed or skipped.
 	Reason string `json:"reason,omitempty"`
+	// Blocked says that the node's pod cannot start, for example because its image cannot be pulled or the scheduler finds no room. Reason
+	// says why. If it stays so, the node fails.
+	Blocked bool `json:"-"`
+	// NoPod says that the API server takes no pod for the node. Pods of other nodes that end may make room for it in a quota.
+	NoPod bool `json:"-"`
 }
 
 // The kinds that own the pods of a rollout.
@@ -50,8 +55,8 @@ const (
 // labels and other owners.
 type owners map[types.UID]string
 
-// states returns the state of each node, in the order of names. Pods that none of jobs owns are left out.
-func states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners) []NodeState {
+// states returns the state of each node, in the order of names. Pods that none of jobs owns are left out. creations may be nil.
+func states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners, creations *refused) []NodeState {
 	byNode := map[string]*corev1.Pod{}
 	for _, pod := range pods {
 		name := nodeOf(pod)
@@ -61,7 +66,7 @@ func states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners) []NodeState {
 	}
 	result := make([]NodeState, 0, len(nodes))
 	for _, n := range nodes {
-		result = append(result, stateOf(n, byNode[n.Name]))
+		result = append(result, stateOf(n, byNode[n.Name], creations))
 	}
 	slices.SortFunc(result, func(a, b NodeState) int { return cmp.Compare(a.Node, b.Node) })
 	return result
@@ -97,11 +102,14 @@ func newer(a, b *corev1.Pod) bool {
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
-func stateOf(n *corev1.Node, pod *corev1.Pod) NodeState {
+func stateOf(n *corev1.Node, pod *corev1.Pod, creations *refused) NodeState {
 	state := NodeState{Node: n.Name, ProviderID: n.Spec.ProviderID}
 	switch {
 	case pod == nil:
 		state.Result, state.Reason = ResultPending, "there is no pod yet"
+		if why := creations.why(n.Name); why != "" {
+			state.Reason, state.Blocked, state.NoPod = why, true, true
+		}
 	case pod.Status.Phase == corev1.PodSucceeded:
 		succeeded(&state, pod)
 	case pod.Status.Phase == corev1.PodFailed && metav1.GetControllerOf(pod).Kind == kindJob:
@@ -139,6 +147,10 @@ func unfinished(state *NodeState, pod *corev1.Pod) {
 	last := lastEnd(pod)
 	if last == nil || last.ExitCode == 0 {
 		state.Result, state.Reason = ResultPending, waitReason(pod)
+		reason := blockedBy(pod)
+		if state.Blocked = reason != ""; hopelessReasons.Has(reason) {
+			state.Result = ResultFailed
+		}
 		return
 	}
 	state.Result, state.Reason = ResultPending, endReason(last)
@@ -185,6 +197,9 @@ func waitReason(pod *corev1.Pod) string {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			return joined(condition.Reason, condition.Message)
 		}
+	}
+	if pod.Status.Phase == corev1.PodPending {
+		return "the kubelet has not started the pod yet"
 	}
 	return "the pod is running"
 }

@@ -24,11 +24,23 @@ func TestStates(t *testing.T) {
 		"running":       {pods: []*corev1.Pod{podOf(mine)}, want: NodeState{Result: ResultPending, Reason: "the pod is running"}},
 		"no image": {
 			pods: []*corev1.Pod{podOf(mine, waits("ImagePullBackOff", "no such image"))},
-			want: NodeState{Result: ResultPending, Reason: "ImagePullBackOff: no such image"},
+			want: NodeState{Result: ResultPending, Reason: "ImagePullBackOff: no such image", Blocked: true},
 		},
 		"unschedulable": {
 			pods: []*corev1.Pod{podOf(mine, unschedulable)},
-			want: NodeState{Result: ResultPending, Reason: "Unschedulable: too full"},
+			want: NodeState{Result: ResultPending, Reason: "Unschedulable: too full", Blocked: true},
+		},
+		"invalid image": {
+			pods: []*corev1.Pod{podOf(mine, waits("InvalidImageName", "not a reference"))},
+			want: NodeState{Result: ResultFailed, Reason: "InvalidImageName: not a reference", Blocked: true},
+		},
+		"image is being pulled": {
+			pods: []*corev1.Pod{podOf(mine, waits("ContainerCreating", ""))},
+			want: NodeState{Result: ResultPending, Reason: "ContainerCreating"},
+		},
+		"dead kubelet": {
+			pods: []*corev1.Pod{podOf(mine, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending })},
+			want: NodeState{Result: ResultPending, Reason: "the kubelet has not started the pod yet"},
 		},
 		"set": {
 			pods: []*corev1.Pod{podOf(mine, ended(0, `{"outcome":"set","providerID":"cn-hangzhou.i-1"}`))},
@@ -88,7 +100,7 @@ func TestStates(t *testing.T) {
 		},
 		"assigned by OpenKruise, not yet bound": {
 			pods: []*corev1.Pod{podOf(mine, onlyAssigned, unschedulable)},
-			want: NodeState{Result: ResultPending, Reason: "Unschedulable: too full"},
+			want: NodeState{Result: ResultPending, Reason: "Unschedulable: too full", Blocked: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +111,7 @@ func TestStates(t *testing.T) {
 				}
 			}
 			test.want.Node = "a"
-			got := states([]*corev1.Node{node("a", test.providerID)}, test.pods, owners{mine: "BroadcastJob"})
+			got := states([]*corev1.Node{node("a", test.providerID)}, test.pods, owners{mine: "BroadcastJob"}, nil)
 			if diff := cmp.Diff([]NodeState{test.want}, got); diff != "" {
 				t.Errorf("states (-want +got):\n%s", diff)
 			}
@@ -109,7 +121,7 @@ func TestStates(t *testing.T) {
 
 func TestStatesAreInOrder(t *testing.T) {
 	t.Parallel()
-	got := states([]*corev1.Node{node("b", ""), node("c", ""), node("a", "")}, nil, nil)
+	got := states([]*corev1.Node{node("b", ""), node("c", ""), node("a", "")}, nil, nil, nil)
 	if len(got) != 3 || got[0].Node != "a" || got[2].Node != "c" {
 		t.Errorf("order is %v", got)
 	}

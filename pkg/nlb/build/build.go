@@ -54,8 +54,16 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family, BothFamilies: in.backendFamily() == annotation.FamilyDual,
 		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
+		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, ByAddress: in.byAddress(), Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
 	}
+}
+
+// byAddress reports whether pods are backends by their addresses alone: in groups of the type Ip, unless there is still one with network
+// interfaces, which is to follow the endpoints until its listeners have left it.
+func (in Input) byAddress() bool {
+	return in.Params.Get(annotation.ServerGroupType) == alicloud.NLBIPGroup && (in.Observed == nil || !slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
+		return slices.ContainsFunc(g.Servers, func(s alicloud.NLBServer) bool { return s.Type == alicloud.NLBServerENI })
+	}))
 }
 
 // backendFamily is the annotation backend-ip-version as far as it has an effect.
@@ -68,10 +76,15 @@ func (in Input) backendFamily() string {
 
 // pods reports whether addresses of pods are the backends.
 func (in Input) pods() bool {
-	if in.Params.BackendType == "" {
-		return in.Config.DefaultBackendENI
-	}
-	return in.Params.BackendType == alicloud.BackendENI
+	return backend.OnPods(in.Params, in.Config.DefaultBackendENI, in.Observed != nil, func() bool {
+		owner := mark.OwnerOf(in.Service, in.ClusterID)
+		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
+			return slices.ContainsFunc(g.Servers, func(s alicloud.NLBServer) bool {
+				isPod := s.Type == alicloud.NLBServerENI || s.Type == alicloud.NLBServerIP && !in.Nodes.HasAddress(s.IP)
+				return isPod && (s.Description == g.Name && !g.Foreign || owner.OwnsNLB(s.Description))
+			})
+		})
+	})
 }
 
 // dualStack reports whether the load balancer has IPv6 addresses, or is to have some.
@@ -94,6 +107,8 @@ type builder struct {
 	chosen map[int32]string
 	ranges map[int32][2]int
 	joined map[int32]string
+	// unclear are ports of TCP for which protocol-port asks for something that is not accepted.
+	unclear sets.Set[int32]
 	// joinedTwice are ports to which vgroup-port gives two groups.
 	joinedTwice sets.Set[int32]
 }
@@ -121,6 +136,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	}
 	b.model.HoldCreation = in.Params.Refuses(annotation.ScopeCreation)
 	b.model.HoldListeners = in.Params.Refused(annotation.ForceOverrideListeners)
+	b.model.HoldRanges = in.Params.Refused(annotation.ListenerPortRange)
 	b.access()
 	b.loadBalancer()
 	b.unsupported()
@@ -148,7 +164,7 @@ func (b *builder) unsupported() {
 
 // choose reads the annotations that name ports.
 func (b *builder) choose() {
-	b.chosen, b.ranges, b.joined = map[int32]string{}, map[int32][2]int{}, map[int32]string{}
+	b.chosen, b.ranges, b.joined, b.unclear = map[int32]string{}, map[int32][2]int{}, map[int32]string{}, sets.Set[int32]{}
 	params := b.in.Params
 	for _, item := range annotation.ListOf(params, annotation.ProtocolPort) {
 		protocol, text, _ := strings.Cut(item, ":")
@@ -157,9 +173,9 @@ func (b *builder) choose() {
 		}
 	}
 	for _, item := range annotation.ListOf(params, annotation.ListenerPortRange) {
-		span, text, _ := strings.Cut(item, ":")
+		_, text, _ := strings.Cut(item, ":")
 		if port, ok := b.servicePort(annotation.ListenerPortRange, item, text); ok {
-			b.chooseRange(port, item, span)
+			b.chooseRange(port, item)
 		}
 	}
 	if !b.observed.Reused {
@@ -175,15 +191,12 @@ func (b *builder) port(port corev1.ServicePort) {
 		b.problems = append(b.problems, found)
 		return
 	}
-	protocol := cmp.Or(b.chosen[port.Port], string(port.Protocol))
-	if port.Protocol == corev1.ProtocolUDP {
-		protocol = alicloud.NLBUDP
-	}
-	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: protocol}, ServicePort: port.Port}
+	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: string(port.Protocol)}, ServicePort: port.Port}
 	if span, ok := b.ranges[port.Port]; ok {
 		listener.Port, listener.StartPort, listener.EndPort = 0, span[0], span[1]
 	}
-	text := b.owner.NLBMark(listener.Ports(), protocol)
+	b.protocol(port, &listener)
+	text := b.owner.NLBMark(listener.Ports(), listener.Protocol)
 	listener.Description = &text
 	group, ok := b.group(port, &listener)
 	listener.Group = group.Name
@@ -197,13 +210,18 @@ func (b *builder) port(port corev1.ServicePort) {
 	b.model.Listeners = append(b.model.Listeners, listener)
 }
 
-// overlaps blocks listeners that want a port of one before them.
+// overlaps blocks listeners on ranges that want a port of another listener. Nobody knows what they have to be, so that those that there are stay.
 func (b *builder) overlaps() {
 	for i := range b.model.Listeners {
 		for k := range i {
 			first, second := &b.model.Listeners[k], &b.model.Listeners[i]
-			if first.Overlaps(second) && first.Blocked == "" {
-				second.Blocked = problem.ReasonInvalidAnnotation
+			if first.Overlaps(second) {
+				for _, l := range []*model.Listener{first, second} {
+					if l.Port == 0 {
+						l.Blocked = problem.ReasonInvalidAnnotation
+					}
+				}
+				b.model.HoldRanges = true
 				b.problem(problem.ReasonInvalidAnnotation, "%s: the listeners %s and %s overlap", annotation.ListenerPortRange, first.Key(), second.Key())
 			}
 		}
@@ -212,7 +230,7 @@ func (b *builder) overlaps() {
 
 // addGroup adds the group of a port. Ports with the same target port share one.
 func (b *builder) addGroup(group model.Group) {
-	i := slices.IndexFunc(b.model.Groups, func(g model.Group) bool { return g.Name == group.Name && g.Foreign == group.Foreign })
+	i := slices.IndexFunc(b.model.Groups, func(g model.Group) bool { return g.Name == group.Name && g.Foreign == group.Foreign }) // the name of a foreign one is its id
 	if i < 0 {
 		b.model.Groups = append(b.model.Groups, group)
 		return

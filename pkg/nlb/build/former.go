@@ -9,12 +9,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // former adds the groups that the listeners on a port use and are to leave. Until the group that the port is to have takes traffic, the
 // listener stays where it is, and what it has there follows the endpoints.
 func (b *builder) former(port corev1.ServicePort, wanted *model.Listener, group *model.Group) {
-	if wanted.Blocked != "" || b.model.Reused && !b.model.Override || b.in.Params.Refuses(annotation.ScopeBackends) {
+	if wanted.Blocked == problem.ReasonSkipSyncBackends || b.model.Reused && !b.model.Override || b.in.Params.Refuses(annotation.ScopeBackends) {
 		return
 	}
 	for i := range b.observed.Listeners {

@@ -75,7 +75,7 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d waits: server group %s %s", annotation.VGroupPort, port.Port, id, reason)
 		return group, false
 	}
-	group.Name, group.ID, group.Foreign = have.Name, id, true
+	group.Name, group.ID, group.Foreign = id, id, true // several may have one name
 	b.divide(&group)
 	return group, true
 }
@@ -187,6 +187,9 @@ func (b *builder) clientIP(group *model.Group, l *model.Listener) {
 func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *model.Listener) {
 	check := &group.HealthCheck
 	check.Enabled = b.flag(annotation.HealthCheckFlag)
+	if check.Enabled != nil && b.in.Params.Reverted[annotation.HealthCheckFlag] && l.Protocol == alicloud.NLBUDP {
+		*check.Enabled = false // as without the annotation from the beginning: the check of the API is by TCP
+	}
 	if check.Enabled == nil {
 		checkTargetPort(check, port, l)
 		return
@@ -234,16 +237,25 @@ func take(into *int, value *int) {
 	}
 }
 
-// checkTimes sets the interval and the timeout of the check. For a UDP port the interval has to be at least the timeout.
+// maxInterval is the longest interval between two checks of a listener that is not UDP, in seconds. The same page has it.
+const maxInterval = 50
+
+// checkTimes sets the interval and the timeout of the check. For a UDP port the interval has to be at least the timeout, and the others have a
+// lower limit.
 func (b *builder) checkTimes(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l *model.Listener) {
 	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)
 	often, long := defaultCheckTime, defaultCheckTime
 	take(&often, interval)
 	take(&long, timeout)
-	if l.Protocol == alicloud.NLBUDP && often < long {
+	switch {
+	case l.Protocol == alicloud.NLBUDP && often < long:
 		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the UDP port %d: at least %s, which is %d",
 			annotation.HealthCheckInterval, often, port.Port, annotation.HealthCheckConnectTimeout, long)
 		return
+	case l.Protocol != alicloud.NLBUDP && often > maxInterval:
+		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for port %d: at most %d, unless the listener is UDP",
+			annotation.HealthCheckInterval, often, port.Port, maxInterval)
+		interval = nil
 	}
 	check.Interval, check.ConnectTimeout = interval, timeout
 }

@@ -1,7 +1,10 @@
 package build
 
 import (
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -44,7 +47,7 @@ func (b *builder) listenerSettings(l *model.Listener) {
 		case params.Reverted[annotation.IdleTimeout]:
 			longest := annotation.MaxIdleOfUDP
 			l.IdleTimeout = &longest
-		case len(b.in.Service.Spec.Ports) == 1:
+		case b.onlyUDP():
 			b.problem(problem.ReasonAnnotationNoEffect, "%s: %d has no effect on a UDP listener, which takes at most %d", annotation.IdleTimeout, *idle, annotation.MaxIdleOfUDP)
 		}
 	}
@@ -55,6 +58,11 @@ func (b *builder) listenerSettings(l *model.Listener) {
 	if params.RefusesListener(strings.ToLower(l.Protocol)) {
 		l.Blocked = problem.ReasonInvalidAnnotation
 	}
+}
+
+// onlyUDP reports whether the Service has no port for which the idle timeout could be meant.
+func (b *builder) onlyUDP() bool {
+	return !slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Protocol != corev1.ProtocolUDP })
 }
 
 func (b *builder) proxyProtocol(l *model.Listener) {

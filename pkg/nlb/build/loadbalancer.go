@@ -47,13 +47,7 @@ func (b *builder) loadBalancer() {
 	if params.Has(annotation.Name) {
 		want.Name = &b.model.LoadBalancer.Name
 	}
-	if params.Has(annotation.AddressType) {
-		want.AddressType = &b.model.LoadBalancer.AddressType
-	}
-	if kind := params.Get(annotation.IPv6AddressType); kind != "" && b.in.dualStack() {
-		kind = apiSpelling(kind)
-		want.IPv6AddressType = &kind
-	}
+	b.exposure(want)
 	want.CrossZone = b.flag(annotation.CrossZoneEnabled)
 	if params.Has(annotation.BandwidthPackageID) || annotation.Emptied(b.in.Service.Annotations, annotation.BandwidthPackageID) {
 		pack := b.bandwidthPackage()
@@ -64,6 +58,28 @@ func (b *builder) loadBalancer() {
 		b.securityGroups(want)
 		b.zones(want)
 		b.immutable()
+	}
+}
+
+// exposure sets whether the load balancer faces the internet, by IPv4 and by IPv6. Where public load balancers are switched off, one that does
+// not face the internet stays as it is.
+func (b *builder) exposure(want *model.Want) {
+	params, have := b.in.Params, &b.observed.LoadBalancer
+	allowed := func(suffix annotation.Suffix, kind, now string) bool {
+		if kind != alicloud.NLBInternet || !b.in.Config.DisablePublicSLB || strings.EqualFold(now, kind) {
+			return true
+		}
+		b.problem(problem.ReasonFeatureNotSupported, "%s: internet has no effect: disablePublicSLB in the cloud-config switches public load balancers off", suffix)
+		return false
+	}
+	isNew := have.ID == "" // the engine refuses it as a whole
+	if params.Has(annotation.AddressType) && (isNew || allowed(annotation.AddressType, b.model.LoadBalancer.AddressType, have.AddressType)) {
+		want.AddressType = &b.model.LoadBalancer.AddressType
+	}
+	if kind := params.Get(annotation.IPv6AddressType); kind != "" && b.in.dualStack() {
+		if kind = apiSpelling(kind); allowed(annotation.IPv6AddressType, kind, have.IPv6AddressType) {
+			want.IPv6AddressType = &kind
+		}
 	}
 }
 

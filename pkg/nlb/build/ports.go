@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
-
-const maxPort = 65535
 
 // servicePort finds the port of the Service that an item of an annotation names.
 func (b *builder) servicePort(suffix annotation.Suffix, item, text string) (corev1.ServicePort, bool) {
@@ -35,29 +34,43 @@ func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
 	has := slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port.Port && p.Protocol == transport })
 	switch before, twice := b.chosen[port.Port]; {
 	case !has:
+		b.unclear.Insert(port.Port)
 		b.problem(problem.ReasonInvalidAnnotation, "%s: %s:%d needs a port of the protocol %s; accepted for this one: %s",
 			annotation.ProtocolPort, strings.ToLower(protocol), port.Port, transport, strings.ToLower(string(port.Protocol)))
 	case protocol == alicloud.NLBUDP:
 	case twice && before != protocol:
+		b.unclear.Insert(port.Port)
 		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ProtocolPort, port.Port)
 	default:
 		b.chosen[port.Port] = protocol
 	}
 }
 
+// protocol sets the protocol of the listener on a port. Where nobody knows what the author of the Service wants, it is that of the listener that is
+// there: another one would take its place.
+func (b *builder) protocol(port corev1.ServicePort, l *model.Listener) {
+	if port.Protocol != corev1.ProtocolTCP {
+		return
+	}
+	chosen, ok := b.chosen[port.Port]
+	if ok {
+		l.Protocol = chosen
+	}
+	if !b.unclear.Has(port.Port) && (ok || !b.in.Params.Refused(annotation.ProtocolPort)) {
+		return
+	}
+	if have := b.observed.Listener(l.Key()); have != nil && b.owner.OwnsNLB(model.Text(have.Description)) {
+		l.Protocol = have.Protocol
+	}
+}
+
 // chooseRange gives a port a range of listener ports.
-func (b *builder) chooseRange(port corev1.ServicePort, item, span string) {
-	from, to, _ := strings.Cut(span, "-")
-	start, _ := strconv.Atoi(from)
-	end, _ := strconv.Atoi(to)
+func (b *builder) chooseRange(port corev1.ServicePort, item string) {
+	start, end := annotation.RangeOf(item)
 	reason := ""
 	switch {
 	case !b.in.pods():
 		reason = "a range of ports needs " + annotation.BackendType + ": eni"
-	case start == end:
-		reason = "a range has at least two ports; without the annotation the listener has one"
-	case start < 1 || end > maxPort || start > end:
-		reason = "accepted: a smaller and a larger port, 1 to 65535"
 	case port.TargetPort.Type != intstr.Int:
 		reason = "the target port must be a number, for the health check"
 	}

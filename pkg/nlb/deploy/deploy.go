@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,9 +20,12 @@ type Started struct {
 	Job alicloud.Job
 	// Targets take no other step until the job has ended.
 	Targets []string
-	// Step is what the job carries out, for people; Part is what it changes.
+	// Step is what the job carries out, for people; Work names it for [Memory], and Part is what it changes.
 	Step string
+	Work Work
 	Part model.Part
+	// Creates says that the target is there only if the job succeeds.
+	Creates bool
 }
 
 // Applier carries out one plan as far as jobs allow, and keeps the model in step with what was accepted.
@@ -34,6 +38,8 @@ type Applier struct {
 	Busy func(target string) bool
 	// Memory is what calls of all Services have shown.
 	Memory *Memory
+	// Held returns why work waits whose jobs failed, nil for other work.
+	Held func(Work) error
 
 	// Jobs are those that were started.
 	Jobs []Started
@@ -51,9 +57,12 @@ type Applier struct {
 	Created, Deleted bool
 	// Lost is the id of a load balancer that a call said does not exist.
 	Lost string
+	// Refused are the targets that the cloud refuses to create, with those that it refused before.
+	Refused map[string]bool
 
 	waiting, failed map[string]bool
-	former          map[string]bool // groups that listeners stay in, by id: they were brought in line
+	refused         map[model.Op]bool // settings of the load balancer that the cloud did not take
+	former          map[string]bool   // groups that listeners stay in, by id: they were brought in line
 	throttled       map[model.Op]bool
 	errs            []error
 }
@@ -61,6 +70,10 @@ type Applier struct {
 // Run carries out the plan as far as possible: a failed or waiting step stops those that use what it is about, and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	a.waiting, a.failed, a.former, a.throttled, a.Doubts = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[model.Op]bool{}, map[model.Part]string{}
+	a.refused = map[model.Op]bool{}
+	if a.Refused = maps.Clone(a.Refused); a.Refused == nil {
+		a.Refused = map[string]bool{}
+	}
 	for i := range plan.Steps {
 		if a.Interrupted || a.Lost != "" {
 			break
@@ -89,26 +102,80 @@ func (a *Applier) try(ctx context.Context, step *model.Step) {
 		return slices.ContainsFunc(uses, func(t string) bool { return state[t] })
 	}
 	switch {
-	case is(a.failed), a.throttled[step.Op]:
-		a.failed[step.Target] = true
+	case is(a.failed), a.throttled[step.Op], slices.ContainsFunc(relies(step), func(op model.Op) bool { return a.refused[op] }):
+		a.stop(step, nil)
+		return
+	case a.held(step):
 		return
 	case is(a.waiting), slices.ContainsFunc(uses, a.Busy), slices.ContainsFunc(uses, a.justStarted):
 		a.waiting[step.Target], a.Waits = true, true
 		return
 	case ctx.Err() != nil:
-		a.failed[step.Target] = true
+		a.stop(step, ctx.Err())
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
 	job, err := a.do(ctx, step)
 	if job != "" {
-		a.Jobs = append(a.Jobs, Started{Job: job, Targets: step.Locks(), Step: step.String(), Part: step.Part()})
+		a.Jobs = append(a.Jobs, Started{Job: job, Targets: step.Locks(), Step: step.String(), Work: Work{step.Op, step.Target}, Part: step.Part(), Creates: creates(step)})
 	}
 	if err != nil {
 		a.fail(step, err)
 		return
 	}
+	if job == "" {
+		delete(a.Refused, step.Target)
+	}
 	klog.FromContext(ctx).V(2).Info("Applied step", "step", step.String(), "lb", a.Model.LoadBalancer.ID)
+}
+
+// creates reports whether a step creates a listener or a group.
+func creates(step *model.Step) bool {
+	return step.Op == model.OpCreateListener || step.Op == model.OpCreateGroup
+}
+
+// held leaves out a step whose jobs failed: while such a job is under way, what it locks takes no other step, and none would ever have its turn.
+func (a *Applier) held(step *model.Step) bool {
+	err := a.Held(Work{step.Op, step.Target})
+	if err == nil {
+		return false
+	}
+	a.stop(step, nil)
+	a.errs = append(a.errs, &problem.WaitError{Reason: fmt.Sprintf("%s: tried again in some time: %v", describe(step, a.Model.LoadBalancer.ID), err), For: heldFor})
+	return true
+}
+
+// stop keeps the steps from being carried out that rely on one that was not. On a setting of the load balancer no port and no group relies: what
+// the cloud does not take of an annotation stops nothing else. While an operation locks the load balancer, it takes no other step either.
+func (a *Applier) stop(step *model.Step, err error) {
+	isSetting := step.Op != model.OpCreateLoadBalancer && step.Op != model.OpDeleteLoadBalancer
+	if step.Target == model.TargetLoadBalancer && isSetting && a.Model.LoadBalancer.ID != "" && !alicloud.IsBusy(err) {
+		a.refused[step.Op] = true
+		return
+	}
+	a.failed[step.Target] = true
+}
+
+// relies are the settings of the load balancer that a step relies on. Without the security groups that it is to have, the load balancer neither
+// leaves those that it has nor opens a port.
+func relies(step *model.Step) []model.Op {
+	switch step.Op {
+	case model.OpLeave, model.OpCreateListener:
+		return []model.Op{model.OpJoin}
+	case model.OpDeleteListener:
+		if step.Group.Name != "" { // for another one
+			return []model.Op{model.OpJoin}
+		}
+	case model.OpDeleteAccess:
+		return []model.Op{model.OpJoin, model.OpLeave}
+	case model.OpAttach:
+		return []model.Op{model.OpDetach, model.OpSetAddressType}
+	case model.OpUntag:
+		return []model.Op{model.OpTag, model.OpSetProtection}
+	case model.OpDeleteLoadBalancer:
+		return []model.Op{model.OpSetProtection}
+	}
+	return nil
 }
 
 // justStarted reports whether a job of this plan has the target.
@@ -117,14 +184,14 @@ func (a *Applier) justStarted(target string) bool {
 		slices.ContainsFunc(a.Jobs, func(s Started) bool { return slices.Contains(s.Targets, target) })
 }
 
-// codeGroupInUse refuses to delete a group while a listener uses it: one that is about to go, or one that somebody made by hand.
-const codeGroupInUse = "ResourceInUse.ServerGroup"
-
 // again is how soon a pass follows one that learned that it did not know what is there.
 const again = time.Second
 
 func (a *Applier) fail(step *model.Step, err error) {
-	a.failed[step.Target] = true
+	a.stop(step, err)
+	if creates(step) && refuses(err) {
+		a.Refused[step.Target] = true
+	}
 	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(err))
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):
@@ -140,7 +207,7 @@ func (a *Applier) fail(step *model.Step, err error) {
 		// The call was refused and changed nothing: what is known stays known.
 	default:
 		a.doubt(step, err)
-		if alicloud.IsNotFound(err) || alicloud.IsDuplicate(err) || alicloud.HasCode(err, codeGroupInUse) {
+		if alicloud.IsNotFound(err) || alicloud.IsDuplicate(err) {
 			wrapped = &problem.WaitError{Reason: wrapped.Error(), For: again} // what is there is read first
 		}
 	}
@@ -151,7 +218,7 @@ func (a *Applier) fail(step *model.Step, err error) {
 func (a *Applier) doubt(step *model.Step, err error) {
 	a.Doubts[step.Part()] = string(step.Op) + " failed"
 	a.Uncertain = a.Uncertain || alicloud.IsAmbiguous(err)
-	if step.Target == model.TargetLoadBalancer && alicloud.IsNotFound(err) && step.Op != model.OpLeave && step.Op != model.OpDetach {
+	if step.Of == "" && alicloud.IsNLBNotFound(err) {
 		a.Lost = a.Model.LoadBalancer.ID
 	}
 }

@@ -16,7 +16,7 @@ import (
 // createGroup: documents differ about groups of TCPSSL. Where the cloud takes none, a group of TCP serves the listener, too.
 func (a *Applier) createGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	group := step.Group
-	if group.Protocol == alicloud.NLBTCPSSL && a.Memory.refusesTCPSSL() {
+	if group.Protocol == alicloud.NLBTCPSSL && a.Memory.noTCPSSL.Load() {
 		group.Protocol = alicloud.NLBTCP
 	}
 	create := func() (alicloud.Job, error) {
@@ -30,7 +30,7 @@ func (a *Applier) createGroup(ctx context.Context, step *model.Step) (alicloud.J
 	job, err := a.job(create)
 	var refused *alicloud.Error
 	if group.Protocol == alicloud.NLBTCPSSL && errors.As(err, &refused) && strings.EqualFold(refused.Code, "IllegalParam.Protocol") {
-		a.Memory.noteTCPSSL()
+		a.Memory.noTCPSSL.Store(true)
 		group.Protocol = alicloud.NLBTCP
 		job, err = a.job(create)
 	}
@@ -132,9 +132,9 @@ func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Jo
 			have.Servers = append(slices.Clone(have.Servers), part...)
 			a.Waits = a.Waits || len(part) < len(wanted)
 			return job, left.err()
-		case alicloud.IsServersPerCall(err):
-			n = min(n, a.API.ServersPerCall())
-		case !alicloud.IsBadServer(err) && !alicloud.IsQuota(err):
+		case alicloud.IsServersPerCall(err) && len(part) > a.API.ServersPerCall():
+			n = a.API.ServersPerCall()
+		case !refusesServers(err):
 			return "", err
 		case len(part) > 1:
 			n = len(part) / 2

@@ -197,7 +197,7 @@ func (a *Applier) untagLeft(ctx context.Context, step *model.Step) error {
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}
-	a.Model.LeftTags = model.LeftTags{}
+	delete(a.Model.LeftTags, step.Of)
 	return nil
 }
 

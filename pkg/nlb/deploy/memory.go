@@ -1,60 +1,52 @@
 package deploy
 
 import (
-	"maps"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
-// refusedFor is how long a backend server is left out that the cloud refused.
-const refusedFor = 5 * time.Minute
+// serverPause is how long a backend server is left out that the cloud refused.
+var serverPause = refusal.Pause{First: 5 * time.Minute, Least: 5 * time.Minute, Longest: 5 * time.Minute}
 
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
 type Memory struct {
-	mu sync.Mutex // guards the rest
 	// noTCPSSL says that the cloud takes no server groups of TCPSSL.
-	noTCPSSL bool
-	refused  map[refusal]refused
+	noTCPSSL atomic.Bool
+	servers  refusal.Refusals[serverOf]
+	work     refusal.Refusals[workOf]
 }
 
-type refusal struct {
+// serverOf is a backend server in a group.
+type serverOf struct {
 	group string
 	alicloud.NLBServerKey
 }
 
-type refused struct {
-	until time.Time
-	err   error
-}
-
-func (m *Memory) refusesTCPSSL() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.noTCPSSL
-}
-
-func (m *Memory) noteTCPSSL() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.noTCPSSL = true
-}
-
+// refuse notes that the cloud refused a server.
 func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refused == nil {
-		m.refused = map[refusal]refused{}
-	}
-	m.refused[refusal{group, server}] = refused{time.Now().Add(refusedFor), err}
+	m.servers.Add(serverOf{group, server}, err, serverPause, time.Now())
 }
 
 // room notes that servers leave a group, so that others fit in that a quota kept out.
 func (m *Memory) room(group string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.refused, func(at refusal, before refused) bool { return at.group == group && alicloud.IsQuota(before.err) })
+	m.servers.DropFunc(func(server serverOf, err error) bool { return server.group == group && alicloud.IsQuota(err) })
+}
+
+// acceptable returns the servers that the cloud did not refuse in the last minutes, and those that it did.
+func (m *Memory) acceptable(group string, servers []alicloud.NLBServer) (wanted []alicloud.NLBServer, left *leftOut) {
+	left = &leftOut{}
+	now := time.Now()
+	for i := range servers {
+		if err := m.servers.Err(serverOf{group, servers[i].NLBServerKey}, now); err != nil {
+			left.add(servers[i], err)
+			continue
+		}
+		wanted = append(wanted, servers[i])
+	}
+	return wanted, left
 }
 
 // leftOut are servers that a step leaves out.
@@ -72,24 +64,4 @@ func (l *leftOut) err() error {
 		return nil
 	}
 	return &leftOutError{l.names, l.last}
-}
-
-// acceptable returns the servers that the cloud did not refuse in the last minutes, and those that it did.
-func (m *Memory) acceptable(group string, servers []alicloud.NLBServer) ([]alicloud.NLBServer, *leftOut) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	left := &leftOut{}
-	var wanted []alicloud.NLBServer
-	now := time.Now()
-	for i := range servers {
-		at := refusal{group, servers[i].NLBServerKey}
-		before, ok := m.refused[at]
-		if ok && now.Before(before.until) {
-			left.add(servers[i], before.err)
-			continue
-		}
-		delete(m.refused, at)
-		wanted = append(wanted, servers[i])
-	}
-	return wanted, left
 }

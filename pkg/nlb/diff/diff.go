@@ -19,7 +19,7 @@ type differ struct {
 }
 
 // Diff returns the plan from one model to another. What is there is added to before anything is taken away, so that no moment of it is
-// worse than the one before.
+// worse than the one before. What carries traffic comes before settings: the job of a setting that fails each time would keep it waiting.
 func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	if actual == nil {
 		actual = &model.Model{}
@@ -31,10 +31,11 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	d.openAccess()
 	d.createLoadBalancer()
 	d.fillGroups()
-	d.changeLoadBalancer()
 	d.listeners()
 	d.closeAccess()
 	d.emptyGroups()
+	d.changeLoadBalancer()
+	d.updateGroups()
 	d.leave()
 	return d.plan
 }
@@ -56,35 +57,36 @@ func (d *differ) createLoadBalancer() {
 	d.step(s)
 }
 
-// changeLoadBalancer makes the steps on the load balancer itself.
+// changeLoadBalancer makes the steps on the load balancer itself, those first that take no job. A bandwidth package is only for one that faces
+// the internet: it is left before the address type changes, and joined after that.
 func (d *differ) changeLoadBalancer() {
 	have, want := &d.actual.LoadBalancer, &d.desired.Want
-	d.setAttributes(have, want)
 	if have.ID == "" {
+		d.setAttributes(have, want)
 		return
 	}
+	d.protect(have, want)
+	d.tag(have, want)
 	set := func(op model.Op, before, after string, wanted model.Want) {
 		d.step(model.Step{Op: op, Target: model.TargetLoadBalancer, Before: before, After: after, Want: wanted, LoadBalancer: d.desired.LoadBalancer})
-	}
-	if want.Zones != nil {
-		set(model.OpSetZones, zonesText(have.Zones), zonesText(want.Zones), model.Want{Zones: want.Zones})
-	}
-	if differs(want.AddressType, &have.AddressType) {
-		set(model.OpSetAddressType, have.AddressType, *want.AddressType, model.Want{AddressType: want.AddressType})
 	}
 	if want.IPv6AddressType != nil && !strings.EqualFold(*want.IPv6AddressType, have.IPv6AddressType) {
 		set(model.OpSetIPv6, have.IPv6AddressType, *want.IPv6AddressType, model.Want{IPv6AddressType: want.IPv6AddressType})
 	}
-	if differs(want.BandwidthPackage, &have.BandwidthPackageID) {
-		if have.BandwidthPackageID != "" {
-			set(model.OpDetach, have.BandwidthPackageID, "", model.Want{BandwidthPackage: &have.BandwidthPackageID})
-		}
-		if *want.BandwidthPackage != "" {
-			set(model.OpAttach, "", *want.BandwidthPackage, model.Want{BandwidthPackage: want.BandwidthPackage})
-		}
+	d.setAttributes(have, want)
+	changesPackage := differs(want.BandwidthPackage, &have.BandwidthPackageID)
+	if changesPackage && have.BandwidthPackageID != "" {
+		set(model.OpDetach, have.BandwidthPackageID, "", model.Want{BandwidthPackage: &have.BandwidthPackageID})
 	}
-	d.protect(have, want)
-	d.tag(have, want)
+	if differs(want.AddressType, &have.AddressType) {
+		set(model.OpSetAddressType, have.AddressType, *want.AddressType, model.Want{AddressType: want.AddressType})
+	}
+	if changesPackage && *want.BandwidthPackage != "" {
+		set(model.OpAttach, "", *want.BandwidthPackage, model.Want{BandwidthPackage: want.BandwidthPackage})
+	}
+	if want.Zones != nil {
+		set(model.OpSetZones, zonesText(have.Zones), zonesText(want.Zones), model.Want{Zones: want.Zones})
+	}
 }
 
 // setAttributes also follows the creation, which takes no cross-zone setting.

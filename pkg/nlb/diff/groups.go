@@ -28,7 +28,6 @@ func (d *differ) fillGroups() {
 			have = &model.Group{NLBGroup: want.NLBGroup}
 		} else {
 			d.used[have.ID] = true
-			d.updateGroup(want, have)
 		}
 		added, changed, _ := d.servers(want, have)
 		d.serverStep(model.OpAddServers, want, have.ID, added)
@@ -45,10 +44,17 @@ func (d *differ) createGroup(want *model.Group) {
 	d.step(model.Step{Op: model.OpCreateGroup, Target: model.TargetGroup(want.Name), After: group.Type + " " + group.Protocol, Group: group})
 }
 
-func (d *differ) updateGroup(want, have *model.Group) {
-	if want.Foreign {
-		return
+// updateGroups changes the settings of groups that are there. Their servers come first: they change whether the cloud takes the settings or not.
+func (d *differ) updateGroups() {
+	for i := range d.desired.Groups {
+		want := &d.desired.Groups[i]
+		if have := d.actual.Matching(want); have != nil && !want.Foreign {
+			d.updateGroup(want, have)
+		}
 	}
+}
+
+func (d *differ) updateGroup(want, have *model.Group) {
 	settings, changes := groupChanges(&want.NLBGroupSettings, &have.NLBGroupSettings)
 	if changes.any() {
 		d.step(model.Step{
@@ -76,11 +82,13 @@ func (d *differ) ours(group *model.Group, server *alicloud.NLBServer) bool {
 
 // servers compares the servers of a group. One that somebody else put in stands for ours, and stays as it is.
 func (d *differ) servers(want, have *model.Group) (added, changed, removed []alicloud.NLBServer) {
-	there := serversIn(have)
+	there, leaving := serversIn(have)
 	for i := range want.Servers {
 		server := &want.Servers[i]
 		present := there[key(server)]
 		switch {
+		case present == nil && leaving[key(server)]:
+			d.plan.Leaving = true
 		case present == nil:
 			added = append(added, *server)
 		case !want.KeepWeights && d.differs(want, server, present):
@@ -96,15 +104,18 @@ func (d *differ) servers(want, have *model.Group) (added, changed, removed []ali
 	return added, changed, d.surplus(want, have, there)
 }
 
-// serversIn returns the servers that are in a group. One on its way out does not count: where it is wanted it is added again.
-func serversIn(group *model.Group) map[alicloud.NLBServerKey]*alicloud.NLBServer {
-	there := make(map[alicloud.NLBServerKey]*alicloud.NLBServer, len(group.Servers))
+// serversIn returns the servers that are in a group, and those on their way out. These are not there for any step: where one is wanted it is added
+// again, but only once it is gone. Until then the cloud would refuse the whole call, with all other servers in it.
+func serversIn(group *model.Group) (there map[alicloud.NLBServerKey]*alicloud.NLBServer, leaving map[alicloud.NLBServerKey]bool) {
+	there, leaving = make(map[alicloud.NLBServerKey]*alicloud.NLBServer, len(group.Servers)), map[alicloud.NLBServerKey]bool{}
 	for i := range group.Servers {
 		if server := &group.Servers[i]; server.Status != alicloud.NLBServerRemoving {
 			there[key(server)] = server
+		} else {
+			leaving[key(server)] = true
 		}
 	}
-	return there
+	return there, leaving
 }
 
 // differs reports whether a server of ours has to change.
@@ -161,18 +172,7 @@ func (d *differ) dropGroup(have *model.Group) {
 			ours = append(ours, have.Servers[i])
 		}
 	}
-	target := model.TargetGroup(have.ID)
-	needs := []string{model.TargetLoadBalancer} // a listener that is being deleted still uses its group
-	for i := range d.actual.Listeners {
-		if model.Text(d.actual.Listeners[i].ServerGroupID) == have.ID {
-			needs = append(needs, model.TargetListener(d.actual.Listeners[i].Key()))
-		}
-	}
-	for i := range d.actual.Strays {
-		if stray := &d.actual.Strays[i]; model.Text(stray.ServerGroupID) == have.ID {
-			needs = append(needs, model.TargetLeft(stray.ID))
-		}
-	}
+	target, needs := model.TargetGroup(have.ID), d.usersOf(have)
 	if len(ours) == len(have.Servers) && !have.Foreign {
 		d.step(model.Step{Op: model.OpDeleteGroup, Target: target, Before: have.Name, Group: have.NLBGroup, Needs: needs})
 		return
@@ -183,4 +183,23 @@ func (d *differ) dropGroup(have *model.Group) {
 	if len(ours) > 0 {
 		d.step(model.Step{Op: model.OpRemoveServers, Target: target, Before: model.ServersText(ours), Group: have.NLBGroup, Servers: ours, Needs: needs})
 	}
+}
+
+// usersOf returns the targets that may still use a group: the cloud refuses its deletion until they are gone.
+func (d *differ) usersOf(have *model.Group) []string {
+	users := []string{model.TargetLoadBalancer} // a listener that is being deleted still uses its group
+	for i := range d.actual.Listeners {
+		if model.Text(d.actual.Listeners[i].ServerGroupID) == have.ID {
+			users = append(users, model.TargetListener(d.actual.Listeners[i].Key()))
+		}
+	}
+	for _, id := range have.LoadBalancers { // also one that the Service has left
+		users = append(users, model.TargetLeft(id))
+	}
+	for i := range d.actual.Strays {
+		if stray := &d.actual.Strays[i]; model.Text(stray.ServerGroupID) == have.ID {
+			users = append(users, model.TargetLeft(stray.ID))
+		}
+	}
+	return users
 }

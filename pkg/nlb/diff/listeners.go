@@ -21,6 +21,7 @@ func (d *differ) listeners() {
 		have := d.actual.Listener(want.Key())
 		switch {
 		case want.Blocked != "":
+			d.follow(want)
 		case have != nil && have.Protocol == want.Protocol:
 			if d.mayWrite(want, have) {
 				d.updateListener(want, have)
@@ -35,8 +36,15 @@ func (d *differ) listeners() {
 }
 
 // placeListener creates a listener after it deleted those on its ports: the one that it replaces, nil for none, and those of gone. It
-// returns the rest of gone. On a port of any other listener it creates nothing.
+// returns the rest of gone. On a port of any other listener it creates nothing, and those of ours that it would replace stay.
 func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listener) []*model.Listener {
+	for i := range d.actual.Listeners {
+		if other := &d.actual.Listeners[i]; other != have && other.Overlaps(want) && !slices.Contains(gone, other) {
+			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), other.ID, d.maker(other))
+			d.follow(want)
+			return slices.DeleteFunc(gone, func(l *model.Listener) bool { return l.Overlaps(want) })
+		}
+	}
 	if have != nil {
 		d.replaceListener(have, want)
 	}
@@ -46,10 +54,6 @@ func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listene
 		if other == have || !other.Overlaps(want) {
 			continue
 		}
-		if !slices.Contains(gone, other) {
-			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), other.ID, d.maker(other))
-			return gone
-		}
 		d.replaceListener(other, want)
 		needs = append(needs, model.TargetListener(other.Key()))
 		gone = slices.DeleteFunc(gone, func(l *model.Listener) bool { return l == other })
@@ -58,12 +62,23 @@ func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listene
 	return gone
 }
 
+// follow keeps the listeners of ours in line with the endpoints that stay in place of a wanted one, each in the group that it uses.
+func (d *differ) follow(want *model.Listener) {
+	for i := range d.actual.Listeners {
+		have := &d.actual.Listeners[i]
+		if group := model.Text(have.ServerGroupID); have.Overlaps(want) && d.owner.OwnsNLB(model.Text(have.Description)) && !d.used[group] {
+			d.used[group] = true // it is not dropped, and two listeners may stay in it
+			d.plan.Steps = append(d.plan.Steps, d.meanwhile(group)...)
+		}
+	}
+}
+
 // unwanted are the listeners of ours that no port has any more.
 func (d *differ) unwanted() []*model.Listener {
 	var gone []*model.Listener
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]
-		if d.desired.Listener(have.Key()) == nil && d.owner.OwnsNLB(model.Text(have.Description)) && have.Status != alicloud.NLBListenerDeleting {
+		if held := d.desired.HoldRanges && have.Port == 0; !held && d.desired.Listener(have.Key()) == nil && d.owner.OwnsNLB(model.Text(have.Description)) && have.Status != alicloud.NLBListenerDeleting {
 			gone = append(gone, have)
 		}
 	}

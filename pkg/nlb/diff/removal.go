@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,9 +27,7 @@ func deletionOf(lb *alicloud.NLB, target, of string) []model.Step {
 // leave removes what the Service has on load balancers that it has left, once it has all its listeners on the other one. Without
 // listeners of its own there, nobody can tell when that takes over.
 func (d *differ) leave() {
-	if tags := d.actual.LeftTags; len(tags.Keys) > 0 {
-		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLeft(tags.ID), Of: tags.ID, Before: strings.Join(tags.Keys, " ") + " on " + tags.ID, IDs: tags.Keys})
-	}
+	d.plan.Steps = append(d.plan.Steps, UntagLeft(d.actual)...)
 	left, strays := d.actual.Left, d.actual.Strays
 	if left == nil && len(strays) == 0 || d.inDoubt() {
 		return
@@ -37,15 +36,33 @@ func (d *differ) leave() {
 		d.problem(problem.ReasonListenersLeftAlone, "what the Service had before stays (%s): it does not manage the listeners of its load balancer, so that nothing shows when those serve", leftText(left, strays))
 		return
 	}
+	var serving []string
 	for i := range d.desired.Listeners {
-		if have := d.actual.Listener(d.desired.Listeners[i].Key()); have == nil || have.Protocol != d.desired.Listeners[i].Protocol {
+		want := &d.desired.Listeners[i]
+		have := d.actual.Listener(want.Key())
+		if have == nil || have.Protocol != want.Protocol || !d.owner.OwnsNLB(model.Text(have.Description)) { // the port may be another's
 			return
 		}
+		serving = append(serving, model.TargetListener(want.Key()))
 	}
+	at := len(d.plan.Steps)
 	d.deleteStrays(strays)
 	if left != nil {
 		d.plan.Steps = append(d.plan.Steps, deletionOf(left, model.TargetLeft(left.ID), left.ID)...)
 	}
+	for i := range d.plan.Steps[at:] {
+		d.plan.Steps[at+i].Needs = serving // a listener whose job is under way may still fail
+	}
+}
+
+// UntagLeft returns the steps that remove the tags of the Service from existing load balancers that it has left.
+func UntagLeft(actual *model.Model) []model.Step {
+	var steps []model.Step
+	for _, id := range slices.Sorted(maps.Keys(actual.LeftTags)) {
+		keys := actual.LeftTags[id]
+		steps = append(steps, model.Step{Op: model.OpUntag, Target: model.TargetLeft(id), Of: id, Before: strings.Join(keys, " ") + " on " + id, IDs: keys})
+	}
+	return steps
 }
 
 // deleteStrays deletes listeners on other load balancers than that of the Service.
@@ -70,6 +87,7 @@ func leftText(left *alicloud.NLB, strays []model.Listener) string {
 // Leftovers returns the plan that deletes the groups and the security group of a Service, which outlive the load balancer.
 func Leftovers(actual *model.Model, owner mark.Owner) model.Plan {
 	d := &differ{actual: actual, owner: owner, desired: &model.Model{}}
+	d.plan.Steps = append(d.plan.Steps, UntagLeft(actual)...)
 	d.deleteStrays(actual.Strays)
 	for i := range actual.Groups {
 		d.dropGroup(&actual.Groups[i])
@@ -110,13 +128,15 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 		d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
 	}
 	keys := []string{mark.TagOwner, mark.TagCluster}
+	var groups []string // once the load balancer has no owner, nothing leads to them
 	for i := range actual.Groups {
 		if group := &actual.Groups[i]; !group.Foreign && slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
+			groups = append(groups, model.TargetGroup(group.ID))
 			d.step(model.Step{Op: model.OpUntagGroup, Target: model.TargetGroup(group.ID), Before: group.Name, Group: group.NLBGroup, IDs: keys})
 		}
 	}
 	if slices.ContainsFunc(lb.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
-		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, IDs: keys})
+		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, IDs: keys, Needs: groups})
 	}
 	return d.plan
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,12 +30,14 @@ type Model struct {
 	// other load balancer that it has left.
 	Left   *alicloud.NLB
 	Strays []Listener
-	// LeftTags are tags of the Service on an existing load balancer that it has left.
-	LeftTags LeftTags
+	// LeftTags are keys of tags of the Service on existing load balancers that it has left, by the id of those.
+	LeftTags map[string][]string
 	// HoldCreation keeps a load balancer from being created.
 	HoldCreation bool
 	// HoldListeners keeps listeners from being created, replaced and deleted.
 	HoldListeners bool
+	// HoldRanges keeps listeners on ranges of ports from being deleted.
+	HoldRanges bool
 }
 
 // Want is what has to be of the load balancer itself; nil leaves an attribute as it is. The attributes of a new one stand in
@@ -59,13 +62,7 @@ type Want struct {
 	Ownership []alicloud.Tag
 }
 
-// LeftTags are keys of tags on a load balancer.
-type LeftTags struct {
-	ID   string
-	Keys []string
-}
-
-// Group is a server group. Its name identifies it among those of a Service.
+// Group is a server group. Its name identifies it among those of a Service; a desired one that is foreign has its id in place of a name.
 type Group struct {
 	alicloud.NLBGroup
 	// Foreign says that the group is another's (annotation vgroup-port): only servers with our description are ours in it.
@@ -187,7 +184,10 @@ func (m *Model) Matching(want *Group) *Group {
 	var found *Group
 	for i := range m.Groups {
 		have := &m.Groups[i]
-		if have.Name != want.Name || have.Foreign != want.Foreign || !want.Foreign && !have.serves(want) {
+		switch {
+		case want.Foreign && have.Foreign && have.ID == want.ID:
+			return have
+		case want.Foreign, have.Foreign, have.Name != want.Name, !have.serves(want):
 			continue
 		}
 		inUse := slices.ContainsFunc(m.Listeners, func(l Listener) bool { return Text(l.ServerGroupID) == have.ID })
@@ -235,7 +235,7 @@ func (m *Model) Clone() *Model {
 		return nil
 	}
 	c := *m
-	c.Groups, c.Listeners, c.Strays = slices.Clone(m.Groups), slices.Clone(m.Listeners), slices.Clone(m.Strays)
+	c.Groups, c.Listeners, c.Strays, c.LeftTags = slices.Clone(m.Groups), slices.Clone(m.Listeners), slices.Clone(m.Strays), maps.Clone(m.LeftTags)
 	for i := range c.Groups {
 		c.Groups[i].Servers = slices.Clone(c.Groups[i].Servers)
 	}

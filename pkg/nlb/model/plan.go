@@ -133,6 +133,8 @@ func (s *Step) String() string {
 type Plan struct {
 	Steps    []Step
 	Problems []problem.Problem
+	// Leaving says that a wanted backend server is still on its way out of its group. It is added once it is gone.
+	Leaving bool
 }
 
 // Empty reports whether the plan writes nothing.

@@ -86,6 +86,8 @@ var documentedValues = map[Suffix][2][]string{
 	Weight:                   {{"0", "100"}, {"-1", "101"}},
 	DefaultWeight:            {{"0", "100"}, {"-1", "101"}},
 	IgnoreWeightUpdate:       {{"on", "off", "On"}, {"true"}},
+	Group:                    {{"web", "a-1", "infra/web"}, {"Web", "-a", "a/b/c", "a b", "web/"}},
+	GroupOverflow:            {{"true", "false"}, {"on", "yes"}},
 	BackendSubset:            {{"auto", "off", "1", "25", "9999"}, {"0", "-1", "all", "10000", "025", "2.5", "Auto"}},
 }
 

@@ -45,6 +45,9 @@ const (
 	Hostname               Suffix = "loadbalancer-hostname"
 	TunnelType             Suffix = "loadbalancer-tunnel-type"
 	Type                   Suffix = "loadbalancer-type"
+	// Group and GroupOverflow are of this program; the official CCM does not know them.
+	Group         Suffix = "loadbalancer-group"
+	GroupOverflow Suffix = "loadbalancer-group-overflow"
 
 	ProtocolPort           Suffix = "loadbalancer-protocol-port"
 	Scheduler              Suffix = "loadbalancer-scheduler"
@@ -237,6 +240,8 @@ func InstanceAnnotations() []Row {
 		{Suffix: ResourceGroupID, Scope: ScopeCreation, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Scope: ScopeCreation, Value: idValue("lb")},
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
+		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web"}},
+		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Name, Code: "nm", Reverts: true, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
 		{Suffix: InstanceChargeType, Scope: ScopeCreation, Code: "ic", Reverts: true, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
 		{Suffix: Spec, Scope: ScopeCreation, Code: "sp", Reverts: true, Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
@@ -266,6 +271,9 @@ func BackendAnnotations() []Row {
 		{Suffix: BackendSubset, Scope: ScopeBackends, Value: Value{Kind: Pattern, Pattern: `auto|off|[1-9]\d{0,3}`, Sample: "25"}, Default: "auto"},
 	}
 }
+
+// groupPattern is the name of a group, with its namespace where that is another one than the Service's.
+const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?`
 
 func idValue(prefix string) Value {
 	return Value{Kind: Pattern, Pattern: prefix + `-[\w-]+`, Sample: prefix + "-1"}

@@ -51,8 +51,10 @@ const (
 
 	maxZones = 10
 	maxCps   = 1_000_000
-	minIdle  = 10
-	maxIdle  = 900
+
+	maxListenerPort = 65535
+	minIdle         = 10
+	maxIdle         = 900
 )
 
 // nlbFamily is the table of all annotations that act on an NLB.
@@ -119,7 +121,7 @@ func nlbListenerRows() []Row {
 		{Suffix: CertID, Protocols: tlsOnly, Value: certificate},
 		{Suffix: AdditionalCertIDs, Protocols: tlsOnly, Value: Value{Kind: List, Pattern: CertificatePattern, Sample: "cert-2"}},
 		{Suffix: CACert, Reverts: true, Protocols: tlsOnly, Value: onOff, Default: "off"},
-		{Suffix: CACertID, Protocols: tlsOnly, Value: certificate},
+		{Suffix: CACertID, Protocols: tlsOnly, Value: Value{Kind: Pattern, Pattern: CertificatePattern, Sample: "ca-1"}},
 		{Suffix: TLSCipherPolicy, Reverts: true, Protocols: tlsOnly, Default: "tls_cipher_policy_1_0",
 			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`, Sample: "tls_cipher_policy_1_2"}},
 		{Suffix: ALPN, Reverts: true, Protocols: tlsOnly, Value: onOff, Default: "off"},
@@ -191,6 +193,7 @@ var healthChecks = []Suffix{
 
 var nlbRules = slices.Concat(healthCheckRules(), []rule{
 	{badZones, []Suffix{ZoneMaps}, fmt.Sprintf("%s: one entry for each zone, at most %d, and each address an IPv4 address", ZoneMaps, maxZones)},
+	{badRanges, []Suffix{ListenerPortRange}, fmt.Sprintf("%s: a smaller and a larger port, 1 to 65535; without the annotation the listener has one port", ListenerPortRange)},
 	{needs(is(CACert, "on"), CACertID), []Suffix{CACert, CACertID}, fmt.Sprintf("%s: on needs %s", CACert, CACertID)},
 	{without(CACertID, is(CACert, "on")), nil, fmt.Sprintf("%s has no effect without %s: on", CACertID, CACert)},
 	{needs(is(ALPN, "on"), ALPNPolicy), []Suffix{ALPN, ALPNPolicy}, fmt.Sprintf("%s: on needs %s", ALPN, ALPNPolicy)},
@@ -240,6 +243,22 @@ func badZones(p Params) bool {
 		seen[zone.ZoneID] = true
 	}
 	return len(zones) > maxZones
+}
+
+func badRanges(p Params) bool {
+	return slices.ContainsFunc(ListOf(p, ListenerPortRange), func(item string) bool {
+		start, end := RangeOf(item)
+		return start < 1 || end > maxListenerPort || start >= end
+	})
+}
+
+// RangeOf returns the first and the last port of an item of the annotation listener-port-range, in the form first-last:port.
+func RangeOf(item string) (first, last int) {
+	span, _, _ := strings.Cut(item, ":")
+	from, to, _ := strings.Cut(span, "-")
+	first, _ = strconv.Atoi(from)
+	last, _ = strconv.Atoi(to)
+	return first, last
 }
 
 // ListOf returns the elements of an annotation that is a list, each once.

@@ -42,15 +42,22 @@ func (f *family) parse(annotations map[string]string) (Params, []problem.Problem
 		}
 		problems = append(problems, disagreement(annotations, row.Suffix)...)
 	}
-	switch params.BackendType = strings.TrimSpace(annotations[BackendType]); params.BackendType {
-	case "", alicloud.BackendECS, alicloud.BackendENI:
-	default:
+	var ok bool
+	if params.BackendType, ok = BackendTypeOf(annotations); !ok {
 		problems = append(problems, f.invalidValue(BackendType, annotations[BackendType], "ecs, eni"))
-		params.BackendType = ""
 		params.refuse(BackendType)
 	}
 	problems = append(problems, params.crossCheck()...)
 	return params, append(problems, f.unknownKeys(annotations)...)
+}
+
+// BackendTypeOf returns the value of [BackendType], "" for the configured default, and false for one that is not accepted.
+func BackendTypeOf(annotations map[string]string) (kind string, ok bool) {
+	switch kind = strings.TrimSpace(annotations[BackendType]); kind {
+	case "", alicloud.BackendECS, alicloud.BackendENI:
+		return kind, true
+	}
+	return "", false
 }
 
 // refuse notes that annotations were not accepted.
@@ -67,6 +74,16 @@ func (p Params) Refusing(suffixes ...Suffix) Params {
 	refusing.values, refusing.refused = maps.Clone(p.values), maps.Clone(p.refused)
 	refusing.refuse(suffixes...)
 	return refusing
+}
+
+// Without returns the parameters as if annotations were absent, and had been before.
+func (p Params) Without(suffixes ...Suffix) Params {
+	p.values, p.Reverted = maps.Clone(p.values), maps.Clone(p.Reverted)
+	for _, suffix := range suffixes {
+		delete(p.values, suffix)
+		delete(p.Reverted, suffix)
+	}
+	return p
 }
 
 // Refused reports whether the annotation is present and was not accepted, so that nobody knows what the author of the Service wants.

@@ -54,6 +54,8 @@ var rules = []rule{
 	{without(Bandwidth, is(ChargeType, "paybybandwidth")), nil, fmt.Sprintf("%s has no effect without %s: paybybandwidth", Bandwidth, ChargeType)},
 	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
 	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
+	{func(p Params) bool { return p.Has(Group) && p.Has(LoadBalancerID) }, nil, fmt.Sprintf("%s has no effect with %s, which names the CLB", Group, LoadBalancerID)},
+	{without(GroupOverflow, has(Group)), nil, fmt.Sprintf("%s has no effect without %s", GroupOverflow, Group)},
 	{has(Type), nil, fmt.Sprintf("%s is not read: the feature gate %s is off", Type, GateLoadBalancerType)},
 	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), nil,
 		fmt.Sprintf("%s: classic has no effect without %s: intranet", NetworkType, AddressType)},

@@ -1,6 +1,11 @@
 package backend
 
-import "k8s.io/apimachinery/pkg/util/sets"
+import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
 
 // Kind says what a backend is.
 type Kind string
@@ -12,6 +17,18 @@ const (
 	// KindInterface is an address of an elastic network interface: a pod, at the target port.
 	KindInterface Kind = "interface"
 )
+
+// OnPods reports whether addresses of pods are the backends of a Service: as its annotation says, else as the cloud-config does. An annotation
+// that is not accepted leaves them what they are: known says that this is known, has whether pods are backends now.
+func OnPods(params annotation.Params, byDefault, known bool, has func() bool) bool {
+	switch {
+	case params.BackendType != "":
+		return params.BackendType == alicloud.BackendENI
+	case known && params.Refused(annotation.BackendType):
+		return has()
+	}
+	return byDefault
+}
 
 // Backend is what takes the traffic of one port of a Service, whatever the load balancer product.
 type Backend struct {

@@ -15,6 +15,8 @@ import (
 type Crowd struct {
 	// Quota is how many times an instance can be a backend, 0 for any number.
 	Quota int
+	// Refused is the same of instances that the cloud refused more.
+	Refused map[string]int
 	// Units is how many times each node would be one if every Service had all nodes, Each is how many of them are of this Service.
 	Units, Each int
 	// Total is how many times all nodes are backends of the other Services, Load how many times one is.
@@ -227,7 +229,9 @@ func (c *chooser) lacks(node newcomer) bool {
 
 // full reports whether the cloud would refuse the node.
 func (c *chooser) full(node *Node) bool {
-	return c.Crowd.Quota > 0 && c.Crowd.Load(node.InstanceID)+c.Crowd.Each > c.Crowd.Quota
+	after := c.Crowd.Load(node.InstanceID) + c.Crowd.Each
+	most, refused := c.Crowd.Refused[node.InstanceID]
+	return c.Crowd.Quota > 0 && after > c.Crowd.Quota || refused && after > most
 }
 
 // newcomer is a node that may become a backend.

@@ -33,6 +33,9 @@ type Input struct {
 	Interfaces map[string]string
 	// InterfacesUnread says that an address that is missing in Interfaces could not be asked for.
 	InterfacesUnread bool
+	// ByAddress says that a pod is a backend by its address alone, so that it needs no network interface: in Interfaces, each address stands
+	// for itself.
+	ByAddress bool
 	// Waiting are addresses of pods that wait for nothing but to be backends, see [GatePrefix].
 	Waiting sets.Set[string]
 	// Held are addresses of pods that are not ready and may wait for nothing but to be backends: nobody has read them yet.

@@ -28,6 +28,9 @@ const (
 	// for that. It serves to find such load balancers, which take up a quota; removing it is safe.
 	TagPreserved = "alicloud-ccm/preserved"
 
+	// TagGroup is on a load balancer that the Services of a group share, with what [Group.Mark] returns.
+	TagGroup = "alicloud-ccm/load-balancer-group"
+
 	// ProtectionReason is shown by the console when it refuses a change.
 	ProtectionReason = "managed.by.ack"
 
@@ -50,6 +53,12 @@ const maxTagValue = 128
 func Preserved(svc *corev1.Service, clusterID string) string {
 	value := strings.Join([]string{clusterID, svc.Namespace, svc.Name}, "/")
 	return value[:min(len(value), maxTagValue)]
+}
+
+// ParsePreserved returns the cluster, and the namespace and name of the Service, of a value of [TagPreserved].
+func ParsePreserved(value string) (clusterID, service string) {
+	clusterID, service, _ = strings.Cut(value, "/")
+	return clusterID, service
 }
 
 // ServiceName returns the namespace and the name of a Service.

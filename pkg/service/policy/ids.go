@@ -65,10 +65,10 @@ func listed(suffix annotation.Suffix) func(annotation.Params) []string {
 
 // Restrict refuses annotations that name a resource which the namespace may not use, as if their values were invalid.
 func (p Policy) Restrict(namespace string, params annotation.Params) (annotation.Params, []problem.Problem) {
+	params, problems := p.restrictGroup(namespace, params)
 	if len(p.AllowedIDs) == 0 {
-		return params, nil
+		return params, problems
 	}
-	var problems []problem.Problem
 	for _, row := range named {
 		if !params.Has(row.suffix) {
 			continue

@@ -45,6 +45,16 @@ type Policy struct {
 	EndpointAddresses Addresses `json:"endpointAddresses,omitempty"`
 	// AllowedAddresses are accepted in addition to those of Pods, for Services without a selector.
 	AllowedAddresses []AddressRule `json:"allowedAddresses,omitempty"`
+	// AllowedGroups let Services share load balancers with Services of other namespaces. Without any rule they share with those of their own.
+	AllowedGroups []GroupRule `json:"allowedGroups,omitempty"`
+}
+
+// GroupRule lets Services join groups of other namespaces.
+type GroupRule struct {
+	// Namespaces are patterns of the namespaces of the Services, in which * stands for any characters.
+	Namespaces []string `json:"namespaces"`
+	// Groups are patterns of groups as namespace/name, in which * stands for any characters but a slash.
+	Groups []string `json:"groups"`
 }
 
 // AddressRule lets Services send to addresses that no Pod has.
@@ -77,6 +87,9 @@ func (p Policy) With(other Policy) Policy {
 	if len(other.AllowedAddresses) > 0 {
 		p.AllowedAddresses = other.AllowedAddresses
 	}
+	if len(other.AllowedGroups) > 0 {
+		p.AllowedGroups = other.AllowedGroups
+	}
 	return p
 }
 
@@ -106,6 +119,10 @@ func (p Policy) Check() error {
 	for i, rule := range p.AllowedAddresses {
 		problems = append(problems,
 			checkPatterns(fmt.Sprintf("allowedAddresses[%d].namespaces", i), rule.Namespaces), checkBlocks(fmt.Sprintf("allowedAddresses[%d].cidrs", i), rule.CIDRs))
+	}
+	for i, rule := range p.AllowedGroups {
+		problems = append(problems,
+			checkPatterns(fmt.Sprintf("allowedGroups[%d].namespaces", i), rule.Namespaces), checkPatterns(fmt.Sprintf("allowedGroups[%d].groups", i), rule.Groups))
 	}
 	return errors.Join(problems...)
 }

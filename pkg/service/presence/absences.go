@@ -56,7 +56,7 @@ type Absence struct {
 	Service types.UID
 	// ID is the load balancer that the Service had, empty where there was none or its id is not known.
 	ID string
-	// NeverCreated says that nothing tells of a load balancer of the Service, so that none can be missing.
+	// NeverCreated says that there is no sign of a load balancer of the Service, so that none can be missing.
 	NeverCreated bool
 	// MaybeCreated says that there may be one whose id is not known, as long as the absence is not proven.
 	MaybeCreated bool

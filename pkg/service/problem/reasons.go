@@ -33,6 +33,7 @@ const (
 	ReasonCertificateExpiring     = "CertificateExpiring"
 	ReasonPaused                  = "Paused"
 	ReasonQuotaReached            = "QuotaReached"
+	ReasonQuotaNearlyReached      = "QuotaNearlyReached"
 )
 
 // EventType is the type of an event with the reason of a [Problem].

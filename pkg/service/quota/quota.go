@@ -27,23 +27,59 @@ const (
 	GroupsPerServer Code = "nlb_quota_server_added_num"
 )
 
+// The quotas whose use the manager shows, beside those.
+const (
+	// CLBs is how many CLBs the account may have, ACLs how many access control lists.
+	CLBs Code = "slb_quota_instances_num"
+	ACLs Code = "slb_quota_acls_num"
+	// NLBs is how many NLBs the account may have, NLBGroups how many server groups, ListenersPerNLB how many listeners an NLB.
+	NLBs            Code = "nlb_quota_loadbalancers_num"
+	NLBGroups       Code = "nlb_quota_servergroups_num"
+	ListenersPerNLB Code = "nlb_quota_loadbalancer_listeners_num"
+	// RouteEntries is how many custom entries a route table may have.
+	RouteEntries Code = "vpc_quota_route_entrys_num"
+)
+
 // published are the values that an account has until it asks for more.
 var published = map[Code]int{
 	ListenersPerCLB: 50, BackendsPerCLB: 200, CLBsPerInstance: 50,
 	ServersPerNLB: 400, GroupsPerServer: 200,
+	CLBs: 60, ACLs: 200, NLBs: 60, NLBGroups: 3000, ListenersPerNLB: 50, RouteEntries: 200,
 }
+
+// Source is where the value of a quota comes from.
+type Source string
+
+// The sources, the first of which that has a value counts. A refusal counts more than the Quota Center for the resource that was refused, because it is
+// about that resource; it is forgotten as soon as the Quota Center shows a larger value than before.
+const (
+	Configured Source = "configured"
+	Refusal    Source = "a refusal"
+	Center     Source = "the Quota Center"
+	Published  Source = "published"
+)
 
 // Limit is the value of a quota.
 type Limit struct {
-	Value int
-	// Assumed says that nobody has said so: it is the published value, and the account may have a larger one.
+	Value  int
+	Source Source
+	// Assumed says that the owner of the cluster has not said so. The cloud then shows that the value is larger by having more than that: nothing is taken
+	// away because of it.
 	Assumed bool
+}
+
+// Reading is what the Quota Center shows of a quota.
+type Reading struct {
+	Value int
+	// Used is what of it the account uses, nil where that is not counted.
+	Used *int
 }
 
 // Book holds what is known of the quotas. Nil knows the published values.
 type Book struct {
 	mu         sync.Mutex // guards the rest
 	configured map[Code]int
+	read       map[Code]Reading
 	learned    map[subject]lesson
 }
 
@@ -71,17 +107,56 @@ func NewBook(configured map[string]int) *Book {
 	return b
 }
 
-// Limit returns the value of a quota.
-func (b *Book) Limit(code Code) Limit {
+// Read notes what the Quota Center shows. What it shows no more stays as it was. It reports whether a value changed that counts.
+func (b *Book) Read(readings map[Code]Reading) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.read == nil {
+		b.read = map[Code]Reading{}
+	}
+	for code, reading := range readings {
+		before := b.limitLocked(code).Value
+		b.read[code] = reading
+		now := b.limitLocked(code).Value
+		changed = changed || now != before
+		if now > before {
+			maps.DeleteFunc(b.learned, func(s subject, _ lesson) bool { return s.code == code })
+		}
+	}
+	return changed
+}
+
+// Used returns how much of a quota the account uses, as the Quota Center showed it last.
+func (b *Book) Used(code Code) (used int, known bool) {
 	if b == nil {
-		return Limit{Value: published[code], Assumed: true}
+		return 0, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if value, ok := b.configured[code]; ok {
-		return Limit{Value: value}
+	if reading, ok := b.read[code]; ok && reading.Used != nil {
+		return *reading.Used, true
 	}
-	return Limit{Value: published[code], Assumed: true}
+	return 0, false
+}
+
+// Limit returns the value of a quota.
+func (b *Book) Limit(code Code) Limit {
+	if b == nil {
+		return Limit{Value: published[code], Source: Published, Assumed: true}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.limitLocked(code)
+}
+
+func (b *Book) limitLocked(code Code) Limit {
+	if value, ok := b.configured[code]; ok {
+		return Limit{Value: value, Source: Configured}
+	}
+	if reading, ok := b.read[code]; ok && reading.Value > 0 {
+		return Limit{Value: reading.Value, Source: Center, Assumed: true}
+	}
+	return Limit{Value: published[code], Source: Published, Assumed: true}
 }
 
 // Of returns the value of a quota for one resource: what a refusal has shown of it, where nothing else is known.
@@ -93,14 +168,14 @@ func (b *Book) Of(code Code, id string) Limit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if found, ok := b.learned[subject{code, id}]; ok && time.Now().Before(found.until) {
-		limit.Value = found.value
+		limit.Value, limit.Source = found.value, Refusal
 	}
 	return limit
 }
 
 // Learn notes that the cloud refused to let a resource have more than it has. Nil learns nothing.
 func (b *Book) Learn(code Code, id string, has int) {
-	if b == nil || has == 0 {
+	if b == nil {
 		return
 	}
 	b.mu.Lock()
@@ -111,6 +186,26 @@ func (b *Book) Learn(code Code, id string, has int) {
 	now := time.Now()
 	maps.DeleteFunc(b.learned, func(_ subject, l lesson) bool { return !now.Before(l.until) })
 	b.learned[subject{code, id}] = lesson{has, now.Add(lessonTime)}
+}
+
+// Refused returns for a quota of each resource how much those may have that the cloud refused more, nil for none.
+func (b *Book) Refused(code Code) map[string]int {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var refused map[string]int
+	for of, found := range b.learned {
+		if of.code != code || !time.Now().Before(found.until) {
+			continue
+		}
+		if refused == nil {
+			refused = map[string]int{}
+		}
+		refused[of.id] = found.value
+	}
+	return refused
 }
 
 // Check returns what is wrong with configured values, a line for each.

@@ -51,6 +51,8 @@ type Input struct {
 	Blocks []netip.Prefix
 	// Choice says which backends the CLB has room for.
 	Choice backend.Choice
+	// Shared says that the Service shares its CLB with others of a group, nil for any other CLB.
+	Shared *Shared
 	// Observed is what the Service has on its CLB, nil where there is no CLB. What cannot change is taken from there, and what an
 	// annotation that is not accepted decides on stays as it is there.
 	Observed *model.Model
@@ -73,6 +75,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port)
 	}
+	b.full()
 	b.checkForwards()
 	b.certificates()
 	b.unserved()
@@ -158,6 +161,9 @@ func (b *builder) port(port corev1.ServicePort) {
 		b.problems = append(b.problems, found)
 		return
 	}
+	if b.conflicts(port) {
+		return
+	}
 	group, ok := b.group(port)
 	if !ok {
 		return
@@ -195,7 +201,7 @@ func (b *builder) port(port corev1.ServicePort) {
 // unserved reports what becomes of the CLB of a Service none of whose ports can be served.
 func (b *builder) unserved() {
 	switch {
-	case len(b.model.Listeners) > 0:
+	case len(b.model.Listeners)+len(b.model.Conflicts) > 0:
 	case b.in.Observed == nil:
 		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that no CLB is created")
 	case b.observed.Reused:
@@ -285,19 +291,14 @@ func (in Input) Backends() backend.Input {
 
 func (b *builder) eni() bool { return b.in.usesInterfaces() }
 
-// usesInterfaces reports whether the backends are addresses of pods. An annotation that is not accepted leaves them what they are.
+// usesInterfaces reports whether the backends are addresses of pods.
 func (in Input) usesInterfaces() bool {
-	switch {
-	case in.Params.BackendType != "":
-		return in.Params.BackendType == alicloud.BackendENI
-	case in.Params.Refused(annotation.BackendType) && in.Observed != nil:
+	return backend.OnPods(in.Params, in.Config.DefaultBackendENI, in.Observed != nil, func() bool {
 		owner := mark.OwnerOf(in.Service, in.ClusterID)
 		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
 			return slices.ContainsFunc(g.Backends, func(b alicloud.Backend) bool { return b.Type == alicloud.BackendENI && owner.Owns(b.Description) })
 		})
-	default:
-		return in.Config.DefaultBackendENI
-	}
+	})
 }
 
 // report reports nodes that would be backends but have no provider ID yet. One message names them all.

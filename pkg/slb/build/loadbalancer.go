@@ -14,8 +14,16 @@ import (
 // defaultBandwidth is the bandwidth in Mbit/s of a CLB that begins to pay by bandwidth where no annotation gives one.
 const defaultBandwidth = 50
 
-// loadBalancer fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
 func (b *builder) loadBalancer() {
+	if b.in.Shared != nil {
+		b.sharedLoadBalancer()
+		return
+	}
+	b.attributes()
+}
+
+// attributes fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
+func (b *builder) attributes() {
 	params, config := b.in.Params, b.in.Config
 	b.model.CreateBlocked = params.Refuses(annotation.ScopeCreation) || params.Refused(annotation.BackendType)
 	b.model.LoadBalancer = b.managedLoadBalancer()
@@ -24,7 +32,7 @@ func (b *builder) loadBalancer() {
 	create := b.model.LoadBalancer
 	create.AddressType, create.AddressIPVersion, create.NetworkType = params.AddressType(), params.Get(annotation.IPVersion), ""
 	if create.Name == "" {
-		create.Name = mark.DefaultName(b.in.Service.UID)
+		create.Name = b.defaultName()
 	}
 	create.InstanceChargeType = params.Or(annotation.InstanceChargeType, model.PayByCLCU)
 	create.DeleteProtection = params.Or(annotation.DeleteProtection, alicloud.ProtectionOn)
@@ -91,6 +99,9 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		ModificationProtection: params.Get(annotation.ModificationProtection),
 		Tags:                   mark.Tags(b.in.Service, b.in.ClusterID),
 	}
+	if b.in.Shared != nil {
+		lb.Tags = []alicloud.Tag{{Key: mark.TagGroup, Value: b.in.Shared.Group.Mark()}}
+	}
 	if b.observed.Reused {
 		lb.Tags = []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
 	} else {
@@ -133,9 +144,17 @@ func (b *builder) spec(lb *alicloud.LoadBalancer) {
 // managedName is the name that an annotation asks for, or the default one when such an annotation was removed.
 func (b *builder) managedName() string {
 	if b.in.Params.Reverted[annotation.Name] {
-		return mark.DefaultName(b.in.Service.UID)
+		return b.defaultName()
 	}
 	return b.in.Params.Get(annotation.Name)
+}
+
+// defaultName is the name of the CLB when no annotation gives one.
+func (b *builder) defaultName() string {
+	if b.in.Shared != nil {
+		return b.in.Shared.Group.DefaultName()
+	}
+	return mark.DefaultName(b.in.Service.UID)
 }
 
 func (b *builder) internet(lb *alicloud.LoadBalancer) {

@@ -155,7 +155,7 @@ func (c backendCall) change(b alicloud.Backend) change { return change{c.op, c.g
 
 // refusedBefore returns why the cloud refused a backend server a short while ago.
 func (a *Applier) refusedBefore(call backendCall, b alicloud.Backend) error {
-	return a.memory.refused(call.change(b), time.Now())
+	return a.memory.servers.Err(call.change(b), time.Now())
 }
 
 // allowed leaves out the backend servers that the cloud refused a short while ago.
@@ -197,15 +197,18 @@ func (a *Applier) isolate(call backendCall, backends []alicloud.Backend) error {
 		call.done(backends)
 		a.refusedInARow = 0
 		for _, b := range backends {
-			a.memory.accept(call.change(b))
+			a.memory.servers.Drop(call.change(b))
 		}
 		return nil
 	case !refusesServer(err):
 		return err
 	case len(backends) == 1:
 		a.RefusedServer = true
+		if b := backends[0]; alicloud.IsQuota(err) && b.Type != alicloud.BackendENI {
+			a.Exhausted = append(a.Exhausted, b.ServerID)
+		}
 		a.left = append(a.left, refusedServer{backends[0], err})
-		a.memory.refuse(call.change(backends[0]), err, time.Now())
+		a.memory.servers.Add(call.change(backends[0]), err, serverPause, time.Now())
 		if a.refusedInARow++; a.refusedInARow >= maxInARow {
 			return err
 		}

@@ -47,6 +47,8 @@ type Applier struct {
 	Doubts map[model.Part]string
 	// RefusedServer says that a call failed because of a server in it.
 	RefusedServer bool
+	// Exhausted are instances that are backend servers as many times as they may be.
+	Exhausted []string
 	// Interrupted says that the plan was given up for one that is made anew.
 	Interrupted bool
 	// Lost is the id of a CLB that a call said does not exist.

@@ -1,42 +1,11 @@
 package deploy
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
-
-// TestRefusedServerIsTriedAgain: at once after its first refusal, then after minutes, at intervals that double up to a limit.
-func TestRefusedServerIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	var m Memory
-	c := change{op: model.OpAddBackends, groupID: "rsp-1", backend: alicloud.Backend{Weight: 100}}
-	refusal, now := errors.New("refused"), time.Now()
-	for _, want := range []time.Duration{0, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 8 * time.Minute} {
-		m.refuse(c, refusal, now)
-		if before := m.refused(c, now.Add(want-time.Second)); want > 0 && before == nil {
-			t.Errorf("tried again before %s", want)
-		}
-		now = now.Add(want)
-		if before := m.refused(c, now); before != nil {
-			t.Errorf("not tried again after %s", want)
-		}
-	}
-	other := c
-	other.backend.Weight = 50
-	m.refuse(c, refusal, now)
-	if m.refused(other, now) != nil {
-		t.Error("another change waits, too")
-	}
-	m.accept(c)
-	m.refuse(c, refusal, now)
-	if m.refused(c, now) != nil {
-		t.Error("a refusal after a success waits as if it was not the first")
-	}
-}
 
 // cloudThatSettles accepts a write only so long after the last one.
 type cloudThatSettles struct {

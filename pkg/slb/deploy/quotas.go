@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // counted are the operations whose quotas are those of one CLB. Once a quota is used up, each further call of the kind is refused, too, and
 // takes a place under the rate limit that all Services of the account share.
 var counted = []model.Op{model.OpCreateGroup, model.OpCreateListener, model.OpCreateExtension, model.OpCreateAccess, model.OpAddEntries}
+
+// shortagePause is how long no call is made after a quota of a CLB refused one, unless something was deleted from the CLB.
+var shortagePause = refusal.Pause{Least: time.Minute, Longest: 8 * time.Minute}
 
 // shortage is an operation whose quota is used up, for what a plan is to do of its kind. A plan that is to do something else may try.
 type shortage struct {
@@ -47,47 +51,16 @@ func (a *Applier) shortOf(op model.Op) error {
 	if err := a.short[op]; err != nil {
 		return err
 	}
-	return a.memory.exceeded(key, time.Now())
-}
-
-// exceeded returns the error with which the cloud refused an operation because of its quota, nil when it may be tried.
-func (m *Memory) exceeded(key shortage, now time.Time) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if before, ok := m.shortages[key]; ok && now.Before(before.until) {
-		return before.err
-	}
-	return nil
-}
-
-// exceed notes that a quota is used up.
-func (m *Memory) exceed(key shortage, err error, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.shortages == nil {
-		m.shortages = map[shortage]refusal{}
-	}
-	refuseAgain(m.shortages, key, err, maxRefusedFor, now)
-}
-
-// makeRoom forgets what was used up on a CLB from which something was deleted.
-func (m *Memory) makeRoom(loadBalancerID string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for key := range m.shortages {
-		if key.loadBalancerID == loadBalancerID {
-			delete(m.shortages, key)
-		}
-	}
+	return a.memory.shortages.Err(key, time.Now())
 }
 
 // noteQuota remembers what a step has shown of the quotas of the CLB.
 func (a *Applier) noteQuota(step model.Step, err error) {
 	switch key, ok := a.shortageOf(step.Op); {
 	case err == nil && slices.Contains([]model.Op{model.OpDeleteListener, model.OpDeleteGroup, model.OpDeleteExtension, model.OpRemoveEntries}, step.Op):
-		a.memory.makeRoom(a.model.LoadBalancer.ID)
+		a.memory.shortages.DropFunc(func(key shortage, _ error) bool { return key.loadBalancerID == a.model.LoadBalancer.ID })
 	case ok && alicloud.IsQuota(err) && !IsOverQuota(err):
-		a.memory.exceed(key, err, time.Now())
+		a.memory.shortages.Add(key, err, shortagePause, time.Now())
 		a.short[step.Op] = err
 	}
 }

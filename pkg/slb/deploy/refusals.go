@@ -10,16 +10,16 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// How long a backend server that the cloud refused is left out. Whatever made the cloud refuse it (its VPC, its state, a quota of
-// its own) causes no event, so the next attempt comes by itself: after the first refusal with the next pass, then at intervals that
-// double.
-const (
-	minRefusedFor = time.Minute
-	maxRefusedFor = 8 * time.Minute
-)
+// serverPause is how long a backend server that the cloud refused is left out. Whatever made the cloud refuse it (its VPC, its state, a quota of
+// its own) may end at any time.
+var serverPause = refusal.Pause{Least: minRefusedFor, Longest: 8 * time.Minute}
+
+// minRefusedFor is how long what the cloud refused twice is not tried again.
+const minRefusedFor = time.Minute
 
 // maxInARow is how many backend servers the cloud may refuse one by one, with none accepted between, before the rest waits for the
 // next pass: the cause may be the group or the CLB, and then each attempt wastes a call.
@@ -61,13 +61,14 @@ func IsOverQuota(err error) bool {
 
 // Memory is what the answers to earlier calls have shown. The zero value is empty; several goroutines may use it.
 type Memory struct {
-	mu       sync.Mutex // guards the rest
-	refusals map[change]refusal
-	paces    map[string]pace
+	servers      refusal.Refusals[change]
+	replacements refusal.Refusals[replacement]
+	shortages    refusal.Refusals[shortage]
+
+	mu    sync.Mutex // guards the rest
+	paces map[string]pace
 	// vacancies are ports that nothing serves because their listeners were deleted to make room for others.
-	vacancies    map[vacancy]*model.Listener
-	replacements map[replacement]refusal
-	shortages    map[shortage]refusal
+	vacancies map[vacancy]*model.Listener
 	// settle is the settle time of the CLB that was last written to: the first guess for others.
 	settle time.Duration
 }
@@ -77,53 +78,6 @@ type change struct {
 	op      model.Op
 	groupID string
 	backend alicloud.Backend
-}
-
-// refusal is the answer to a change.
-type refusal struct {
-	err   error
-	until time.Time
-	wait  time.Duration
-}
-
-// refused returns why the cloud refused a change a short while ago, nil when the change may be tried.
-func (m *Memory) refused(c change, now time.Time) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if before, ok := m.refusals[c]; ok && now.Before(before.until) {
-		return before.err
-	}
-	return nil
-}
-
-func (m *Memory) refuse(c change, err error, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refusals == nil {
-		m.refusals = map[change]refusal{}
-	}
-	refuseAgain(m.refusals, c, err, maxRefusedFor, now)
-}
-
-// refuseAgain notes a refusal: the next attempt may come at once after the first one, and later at intervals that double up to the
-// longest.
-func refuseAgain[K comparable](refusals map[K]refusal, what K, err error, longest time.Duration, now time.Time) {
-	wait := time.Duration(0)
-	if before, ok := refusals[what]; ok {
-		wait = min(max(minRefusedFor, 2*before.wait), longest) //nolint:mnd // doubled
-	}
-	for other, old := range refusals {
-		if now.Sub(old.until) > longest {
-			delete(refusals, other) // nothing has asked for it since
-		}
-	}
-	refusals[what] = refusal{err: err, until: now.Add(wait), wait: wait}
-}
-
-func (m *Memory) accept(c change) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.refusals, c)
 }
 
 // refusedServer is a backend server that a step leaves out.

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// maxReplaceWait is how long a replacement is not tried again that the cloud refused several times. Each attempt takes the port down for
-// the time of four calls.
-const maxReplaceWait = time.Hour
+// replacePause is how long a replacement is not tried again that the cloud refused. Each attempt takes the port down for the time of four calls.
+var replacePause = refusal.Pause{Least: time.Minute, Longest: time.Hour}
 
 // vacancy is a port whose listener was deleted to make room for another one. UDP has ports of its own, and its listeners are never
 // replaced.
@@ -51,7 +51,7 @@ func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
-	if err = a.memory.refusedReplacement(a.replacement(wanted), time.Now()); err != nil {
+	if err = a.memory.replacements.Err(a.replacement(wanted), time.Now()); err != nil {
 		return remembered{err}
 	}
 	old := *step.Replaced
@@ -88,18 +88,18 @@ func urgent(waiting alicloud.Waiting) alicloud.Waiting {
 }
 
 // putBack creates the listener again that was deleted to make room for one that the cloud refuses. It returns the refusal.
-func (a *Applier) putBack(ctx context.Context, wanted alicloud.Listener, refusal error) error {
+func (a *Applier) putBack(ctx context.Context, wanted alicloud.Listener, refused error) error {
 	place := a.vacancy(wanted.ListenerKey)
 	old, vacant := a.memory.vacated(place)
-	if !vacant || old == nil || !refusesListener(refusal) {
-		return refusal
+	if !vacant || old == nil || !refusesListener(refused) {
+		return refused
 	}
 	listener := old.Restored()
 	if err := a.call(ctx, func() error { return a.api.CreateListener(ctx, place.loadBalancerID, listener) }); err != nil {
-		return errors.Join(refusal, fmt.Errorf("put listener %s back: %w", old.ListenerKey, err))
+		return errors.Join(refused, fmt.Errorf("put listener %s back: %w", old.ListenerKey, err))
 	}
-	if !alicloud.IsThrottled(refusal) { // that has its own time
-		a.memory.refuseReplacement(a.replacement(wanted), refusal, time.Now())
+	if !alicloud.IsThrottled(refused) { // that has its own time
+		a.memory.replacements.Add(a.replacement(wanted), refused, replacePause, time.Now())
 	}
 	a.memory.occupy(place, false)
 	a.noteListener(listener)
@@ -110,9 +110,9 @@ func (a *Applier) putBack(ctx context.Context, wanted alicloud.Listener, refusal
 		})
 	}
 	if err := a.startListener(ctx, model.Step{Listener: listener}); err != nil {
-		return errors.Join(refusal, fmt.Errorf("start listener %s again: %w", old.ListenerKey, err))
+		return errors.Join(refused, fmt.Errorf("start listener %s again: %w", old.ListenerKey, err))
 	}
-	return fmt.Errorf("%w; listener %s stays in its place", refusal, old.ListenerKey)
+	return fmt.Errorf("%w; listener %s stays in its place", refused, old.ListenerKey)
 }
 
 // refusesListener reports whether the cloud refused to create a listener and will for a while.
@@ -150,22 +150,4 @@ func (m *Memory) occupy(place vacancy, serves bool) {
 	if m.vacancies[place] = nil; serves {
 		delete(m.vacancies, place)
 	}
-}
-
-func (m *Memory) refusedReplacement(r replacement, now time.Time) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if before, ok := m.replacements[r]; ok && now.Before(before.until) {
-		return before.err
-	}
-	return nil
-}
-
-func (m *Memory) refuseReplacement(r replacement, err error, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.replacements == nil {
-		m.replacements = map[replacement]refusal{}
-	}
-	refuseAgain(m.replacements, r, err, maxReplaceWait, now)
 }

@@ -50,7 +50,7 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 			LoadBalancer: alicloud.LoadBalancer{ModificationProtection: alicloud.NonProtection},
 		})
 	}
-	keys := presentTags(&actual.LoadBalancer, append([]string{mark.TagOwner, mark.TagCluster}, mark.LegacyTags()...))
+	keys := presentTags(&actual.LoadBalancer, append([]string{mark.TagOwner, mark.TagCluster, mark.TagGroup}, mark.LegacyTags()...))
 	if len(keys) > 0 {
 		plan.Steps = append(plan.Steps, model.Step{
 			// Last: without them the CLB is not found again.

@@ -13,7 +13,7 @@ import (
 )
 
 func newDemoCommand() *cobra.Command {
-	var binDir, output string
+	var binDir, output, kubernetes string
 	var kind cluster.NodeKind
 	command := &cobra.Command{
 		Use:   "demo",
@@ -29,23 +29,23 @@ and no file behind.`,
 			if err := checkNodeKind(kind); err != nil {
 				return err
 			}
-			return runDemo(command, binDir, output, kind)
+			return runDemo(command, output, demo.Options{BinDir: binDir, NodeKind: kind, Kubernetes: kubernetes})
 		},
 	}
 	command.Flags().StringVar(&binDir, "bin-dir", "bin", "directory of the built programs")
 	addNodeKind(command.Flags(), &kind)
+	addKubernetes(command.Flags(), &kubernetes)
 	command.Flags().StringVar(&output, "output", "table", "output format: table or json")
 	return command
 }
 
-func runDemo(command *cobra.Command, binDir, output string, kind cluster.NodeKind) error {
+func runDemo(command *cobra.Command, output string, opts demo.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	report, err := demo.Run(command.Context(), demo.Options{
-		BinDir: binDir, NodeKind: kind, Deploy: deploy.Files, Kubectl: self, Progress: command.ErrOrStderr(),
-	})
+	opts.Deploy, opts.Kubectl, opts.Progress = deploy.Files, self, command.ErrOrStderr()
+	report, err := demo.Run(command.Context(), opts)
 	if output == "json" {
 		return errors.Join(err, report.WriteJSON(command.OutOrStdout()))
 	}

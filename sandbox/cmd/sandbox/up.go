@@ -30,7 +30,7 @@ light nodes in this process on loopback addresses, or real machines with contain
   emulator           the URL of the emulated cloud
   cloud-config.conf  for cloud-controller-manager --cloud-config
 
-Prints "ready" when clients can use the cluster. On SIGINT and SIGTERM, it stops everything and removes these files.`,
+Prints "ready" when clients can use the cluster, then how to reach it, the address of the console, and commands to go on with. On SIGINT and SIGTERM, it stops everything and removes these files.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := checkUp(opts); err != nil {
@@ -58,6 +58,7 @@ Prints "ready" when clients can use the cluster. On SIGINT and SIGTERM, it stops
 	flags.StringVar(&opts.ClusterDNS, "cluster-dns", "", "address of the name server of pods; the sandbox has none (real nodes)")
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
 		"directory that hack/kruise/build.sh created, to run the real OpenKruise manager for BroadcastJobs")
+	addKubernetes(flags, &opts.Kubernetes)
 	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the pod CIDRs of nodes: a /24 per node and, after a comma, a /64 of an IPv6 range (default: an IPv4 range with room to grow)")
 	flags.StringVar(&opts.Cloud, "cloud", "", "URL of another sandbox with real nodes, to run a second cluster in its cloud; --pod-cidr must differ (real nodes)")
 	flags.StringVar(&config, "emulator-config", "", "file with the resources in the cloud, as for alicloud-emulator --config (default: built in)")
@@ -147,7 +148,27 @@ func up(command *cobra.Command, opts cluster.Options) error {
 		}
 		return err
 	}
-	fmt.Fprintln(command.OutOrStdout(), "ready")
+	fmt.Fprint(command.OutOrStdout(), "ready\n", nextSteps(sandbox))
 	err = sandbox.Wait(ctx)
 	return errors.Join(err, sandbox.Stop())
+}
+
+// nextSteps is what a reader needs next, to be pasted into another terminal. The nodes have the taint of an uninitialised node until the second
+// command runs.
+func nextSteps(c *cluster.Cluster) string {
+	return fmt.Sprintf(`
+  export KUBECONFIG=%[1]s
+  console: %[2]s/console/
+
+Next:
+  kubectl get nodes
+  ALICLOUD_CLIENT_SCHEME=HTTP cloud-controller-manager --cloud-config=%[3]s --kubeconfig=%[1]s --cluster-cidr=%[4]s --leader-elect=false
+  kubectl create service loadbalancer web --tcp=80
+`, c.Kubeconfig(), c.CloudURL(), c.CloudConfig(), c.PodCIDR())
+}
+
+// addKubernetes adds the flag for the control plane of another release. The variable has all sandboxes of a test suite run it.
+func addKubernetes(flags *pflag.FlagSet, directory *string) {
+	flags.StringVar(directory, "kubernetes", os.Getenv("SANDBOX_KUBERNETES"),
+		"directory that hack/kubernetes/build.sh created, to run the control plane of another release of Kubernetes (default: $SANDBOX_KUBERNETES)")
 }

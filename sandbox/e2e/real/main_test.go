@@ -3,6 +3,7 @@
 package real
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -156,10 +157,9 @@ func awaitReady(from io.Reader) error {
 	defer cancel()
 	line := make(chan error, 1)
 	go func() {
-		buffer := make([]byte, 16)
-		n, err := from.Read(buffer)
-		if err == nil && string(buffer[:n]) != "ready\n" {
-			err = fmt.Errorf("the sandbox says %q", buffer[:n])
+		first, err := bufio.NewReader(from).ReadString('\n')
+		if err == nil && first != "ready\n" {
+			err = fmt.Errorf("the sandbox says %q", first)
 		}
 		line <- err
 	}()

@@ -209,21 +209,29 @@ func deleteRoutesOf(t *testing.T, instance string) {
 	}
 }
 
-// inPod finds the network of a pod by one of its processes: the host sees those of all machines. A container's host name is the pod's.
+// inPod finds the network of a pod.
 func inPod(t *testing.T, pod corev1.Pod) place {
 	t.Helper()
-	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	p, err := placeOfPod(pod.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// placeOfPod finds the network of a pod by one of its processes: the host sees those of all machines. A container's host name is the pod's.
+func placeOfPod(pod string) (place, error) {
+	environments, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return place{}, err
+	}
 	for _, file := range environments {
 		environment, _ := os.ReadFile(file) // a process that has ended is none
-		if slices.Contains(strings.Split(string(environment), "\x00"), "HOSTNAME="+pod.Name) {
-			return place{filepath.Join(filepath.Dir(file), "ns", "net")}
+		if slices.Contains(strings.Split(string(environment), "\x00"), "HOSTNAME="+pod) {
+			return place{filepath.Join(filepath.Dir(file), "ns", "net")}, nil
 		}
 	}
-	t.Fatalf("no process of pod %s", pod.Name)
-	return place{}
+	return place{}, fmt.Errorf("no process of pod %s", pod)
 }
 
 // datagram asks over UDP.

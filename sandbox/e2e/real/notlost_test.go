@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
@@ -26,9 +27,6 @@ const spell = 5 * time.Second
 
 // goOn lets the machines run for a time. Real machines have no clock that a test can set, and what must not happen gives no condition to wait for.
 func goOn(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // see above
-
-// vpcVersion is that of the OpenAPI of VPC.
-const vpcVersion = "2016-04-28"
 
 // story is a cluster whose manager gets wrong answers, with requests under way all the time.
 type story struct {
@@ -114,7 +112,7 @@ func newStory(t *testing.T) *story {
 	s := &story{T: t, manager: newManager(t)}
 	t.Cleanup(func() { order(t, http.MethodDelete, "/_emulator/faults", "") })
 	s.dropRoutes()
-	answer, err := clouds.Call(t.Context(), sandbox.url, vpcVersion, "CreateRouteTable", map[string]string{"VpcId": "vpc-emulator", "RouteTableName": "pods"})
+	answer, err := clouds.Call(t.Context(), sandbox.url, api.VersionVPC, "CreateRouteTable", map[string]string{"VpcId": "vpc-emulator", "RouteTableName": "pods"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,6 +130,8 @@ func newStory(t *testing.T) *story {
 
 	apply(t, pods)
 	apply(t, serviceOf("kept", "{port: 80, targetPort: 8080}", "", ""))
+	// The Service is deleted while the cloud is honest: a cloud without load balancers would have its own left behind.
+	t.Cleanup(func() { s.lead(t, sandbox.url) })
 	kubectl(t, "", "rollout", "status", "deployment/net", "--timeout=90s")
 	s.service = vipOf(t, "kept")
 	answers(t, at(t, internetClient), "http://"+s.service)
@@ -342,10 +342,10 @@ func (s *story) deleteTable(ctx context.Context) {
 	for deadline := time.Now().Add(eventDeadline); ; {
 		routes, err := routesOf(ctx, s.table)
 		for cidr, instance := range routes {
-			_, err = clouds.Call(ctx, sandbox.url, vpcVersion, "DeleteRouteEntry", map[string]string{"RouteTableId": s.table, "DestinationCidrBlock": cidr, "NextHopId": instance})
+			_, err = clouds.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteEntry", map[string]string{"RouteTableId": s.table, "DestinationCidrBlock": cidr, "NextHopId": instance})
 		}
 		if err == nil {
-			_, err = clouds.Call(ctx, sandbox.url, vpcVersion, "DeleteRouteTable", map[string]string{"RouteTableId": s.table})
+			_, err = clouds.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteTable", map[string]string{"RouteTableId": s.table})
 		}
 		if err == nil || strings.Contains(err.Error(), "InvalidRouteTableId.NotFound") {
 			return

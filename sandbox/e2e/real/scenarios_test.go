@@ -52,8 +52,12 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       terminationGracePeriodSeconds: 30
-      topologySpreadConstraints:
-      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: web}}}
+      topologySpreadConstraints: # of each revision: beside the old pods, one machine would get all of the new ones
+      - maxSkew: 1
+        topologyKey: kubernetes.io/hostname
+        whenUnsatisfiable: ScheduleAnyway
+        labelSelector: {matchLabels: {app: web}}
+        matchLabelKeys: [pod-template-hash]
       tolerations: # of a dead machine only for some seconds
       - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 5}
       - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 5}
@@ -183,11 +187,28 @@ func nodeReleased(t *testing.T, from place, urls []string, backendsAre func(inst
 	}
 }
 
-// respread gives every machine its share of the pods again.
+// respread gives every machine its share of the pods again. The scheduler only prefers that, so it is repeated: where one machine has all of them,
+// a step that takes the machine away would rightly stop everything.
 func respread(t *testing.T) {
 	t.Helper()
-	kubectl(t, "", "rollout", "restart", "deployment/web")
-	kubectl(t, "", "rollout", "status", "deployment/web", "--timeout=90s")
+	until(t, "every machine has pods", func(ctx context.Context) string {
+		kubectl(t, "", "rollout", "restart", "deployment/web")
+		kubectl(t, "", "rollout", "status", "deployment/web", "--timeout=90s")
+		pods, err := podsOf(ctx, metav1.NamespaceDefault, "app=web")
+		if err != nil {
+			return err.Error()
+		}
+		on := map[string]int{}
+		for _, pod := range pods {
+			if pod.DeletionTimestamp == nil {
+				on[pod.Spec.NodeName]++
+			}
+		}
+		if on[nodeName(1)] == 0 || on[nodeName(2)] == 0 {
+			return fmt.Sprintf("they are on %v", on)
+		}
+		return ""
+	})
 }
 
 // backendsAre waits until exactly these instances are behind an address.

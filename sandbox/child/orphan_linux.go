@@ -1,4 +1,4 @@
-package openkruise
+package child
 
 import "syscall"
 

@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# Prepares a terminal for the tutorials. In the root of the checkout: source docs/tutorials/terminal.sh [DIR], where DIR is that of
+# "sandbox up", cluster by default.
+
+export KUBECONFIG=$PWD/${1:-cluster}/kubeconfig
+cloud=$(cat "${1:-cluster}/emulator")
+
+# Without kubectl, the sandbox has one.
+command -v kubectl >/dev/null || kubectl() { bin/sandbox kubectl "$@"; }
+
+# address SERVICE waits for the address or the name of a load balancer, and prints it.
+address() {
+  kubectl wait "service/$1" --for=jsonpath='{.status.loadBalancer.ingress}' --timeout 2m >/dev/null
+  kubectl get service "$1" --output jsonpath='{.status.loadBalancer.ingress[0].ip}{.status.loadBalancer.ingress[0].hostname}{"\n"}'
+}
+
+# state prints what is in the cloud, a line for each field.
+state() {
+  curl --silent --show-error --fail "$cloud/_emulator/state" | tr ',{[' '\n'
+}
+
+# event OBJECT REASON waits for an event of an object, and prints it.
+event() {
+  until kubectl get events --field-selector "involvedObject.name=$1,reason=$2" --no-headers \
+    --output custom-columns='TYPE:.type,REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message' 2>/dev/null | grep .; do sleep 0.5; done
+}
+
+# request ADDRESS:PORT sends an HTTP request from a machine in the VPC, and prints the answer. New backend servers take a moment.
+request() {
+  local try answer
+  for try in {1..240}; do
+    answer=$(curl --silent --show-error "$cloud/_sandbox/get?from=i-sandbox1&to=$1" --write-out '\n%{http_code}') || answer=
+    if [[ ${answer##*$'\n'} == 200 ]]; then
+      echo "${answer%%$'\n'*}"
+      return
+    fi
+    sleep 0.5
+  done
+  echo "after $try tries: $answer" >&2
+  return 1
+}
+
+# endpoint PORT prints where the listener of a CLB with that port is on this computer.
+endpoint() {
+  state | awk -F '"' -v port="\"ListenerPort\":$1" '$0 == port { found = 1 } found && /"LoopbackEndpoint":/ { print $4; exit }'
+}
+
+# servers prints the backend servers of all CLBs.
+servers() {
+  state | awk -F '"' '/"ServerId":/ { print $4 }' | sort -u
+}

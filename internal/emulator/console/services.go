@@ -1,0 +1,188 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// service is a line about what a Kubernetes Service has on one load balancer. The cloud knows no Services: they are recognised by the names that
+// cloud controller managers give to listeners, groups and backend servers.
+type service struct {
+	Name, Cluster, Product, Balancer, Address string
+	Ports                                     []servicePort
+	Backends, Bad                             int
+}
+
+type servicePort struct{ Ports, Protocol, Status, Restriction string }
+
+// owner is a Service as such a name has it. Unnamed owners are the value of the tag on a load balancer that has nothing else yet.
+type owner struct{ cluster, namespace, name, unnamed string }
+
+func (o owner) String() string {
+	if o.name == "" {
+		return o.unnamed
+	}
+	return o.namespace + "/" + o.name
+}
+
+// Forms of the names: k8s/PORT/NAME/NAMESPACE/CLUSTER on CLBs, and k8s.PORT.PROTOCOL.NAME.NAMESPACE.CLUSTER on NLBs.
+const (
+	partsOfCLBName = 5
+	partsOfNLBName = 6
+	namePrefix     = "k8s"
+	// ownerTag is the tag of a load balancer that belongs to a Service.
+	ownerTag = "kubernetes.do.not.delete"
+)
+
+// ownerIn reads such a name; false for any other text.
+func ownerIn(text string) (owner, bool) {
+	if parts := strings.Split(text, "/"); len(parts) == partsOfCLBName && parts[0] == namePrefix {
+		return owner{name: parts[2], namespace: parts[3], cluster: parts[4]}, true
+	}
+	if parts := strings.Split(text, "."); len(parts) == partsOfNLBName && parts[0] == namePrefix {
+		return owner{name: parts[3], namespace: parts[4], cluster: parts[5]}, true
+	}
+	return owner{}, false
+}
+
+// ownersIn adds the owners in texts, and if there are none at all, the one that a tag names.
+func ownersIn(tags cloud.Tags, texts []string) []owner {
+	found := map[owner]bool{}
+	for _, text := range texts {
+		if o, ok := ownerIn(text); ok {
+			found[o] = true
+		}
+	}
+	for _, tag := range tags {
+		if tag.Key == ownerTag && len(found) == 0 {
+			found[owner{unnamed: tag.Value}] = true
+		}
+	}
+	return slices.Collect(maps.Keys(found))
+}
+
+// held is one owner on one load balancer, and how to copy what it has there.
+type held struct {
+	owner    owner
+	balancer string
+	words    []string
+	copied   func() service
+}
+
+// services copies the Services that match, by name, and counts the backend servers of the shown ones that failed their checks.
+func (c *Console) services(query string, now time.Time) (list[service], int) {
+	all := slices.Concat(c.heldByCLBs(now), c.heldByNLBs(now))
+	slices.SortFunc(all, func(a, b held) int {
+		return cmp.Or(cmp.Compare(a.owner.String(), b.owner.String()), cmp.Compare(a.owner.cluster, b.owner.cluster), cmp.Compare(a.balancer, b.balancer))
+	})
+	found, bad := filtered[service]{query: query}, 0
+	for _, one := range all {
+		found.offer(func() service {
+			line := one.copied()
+			line.Name, line.Cluster, line.Balancer = one.owner.String(), one.owner.cluster, one.balancer
+			bad += line.Bad
+			return line
+		}, append(one.words, one.owner.String(), one.balancer)...)
+	}
+	return found.list, bad
+}
+
+func (c *Console) heldByCLBs(now time.Time) []held {
+	var all []held
+	for lb := range c.options.Store.LoadBalancers.All() {
+		var texts []string
+		for _, l := range lb.Listeners {
+			texts = append(texts, l.Description)
+		}
+		for _, g := range c.groupsOf(lb) {
+			texts = append(texts, g.Name)
+			for _, b := range g.Backends {
+				texts = append(texts, b.Description)
+			}
+		}
+		for _, o := range ownersIn(lb.Tags, texts) {
+			all = append(all, held{owner: o, balancer: lb.ID, words: []string{lb.Address, lb.Name}, copied: func() service { return c.onCLB(lb, o, now) }})
+		}
+	}
+	return all
+}
+
+func (c *Console) groupsOf(lb *cloud.LoadBalancer) []*cloud.ServerGroup {
+	var groups []*cloud.ServerGroup
+	for _, id := range lb.Groups {
+		if g, ok := c.options.Store.ServerGroups.Get(id); ok {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// onCLB is what a Service has on a CLB: its listeners, and the backend servers in its groups, or its own in a group of somebody else.
+func (c *Console) onCLB(lb *cloud.LoadBalancer, of owner, now time.Time) service {
+	line := service{Product: "CLB", Address: lb.Address}
+	for _, l := range lb.SortedListeners() {
+		if o, ok := ownerIn(l.Description); ok && o == of {
+			restriction := ""
+			if l.Attributes["AclStatus"] == "on" {
+				restriction = l.Attributes["AclType"] + " list " + l.Attributes["AclId"]
+			}
+			line.Ports = append(line.Ports, servicePort{fmt.Sprint(l.Port), l.Protocol, l.Phase.At(now), restriction})
+		}
+	}
+	for _, g := range c.groupsOf(lb) {
+		whole, _ := ownerIn(g.Name)
+		for _, m := range c.group(lb, g, now).Backends {
+			if its, ok := ownerIn(m.Description); (whole == of) || ok && its == of {
+				line.count(m, "abnormal")
+			}
+		}
+	}
+	return line
+}
+
+// count adds a backend server, which is bad if one of its checks has the status.
+func (s *service) count(b backend, bad string) {
+	s.Backends++
+	if slices.ContainsFunc(b.Health, func(h health) bool { return h.Status == bad }) {
+		s.Bad++
+	}
+}
+
+func (c *Console) heldByNLBs(now time.Time) []held {
+	var all []held
+	for lb := range c.options.Store.NLBs.All() {
+		var texts []string
+		for _, l := range c.options.Store.NLBListenersOf(lb.ID, now) {
+			texts = append(texts, l.Description)
+		}
+		for _, o := range ownersIn(lb.Tags, texts) {
+			all = append(all, held{owner: o, balancer: lb.ID, words: []string{lb.DNSName, lb.Name}, copied: func() service { return c.onNLB(lb, o, now) }})
+		}
+	}
+	return all
+}
+
+func (c *Console) onNLB(lb *cloud.NLB, of owner, now time.Time) service {
+	line, seen := service{Product: "NLB", Address: lb.DNSName}, map[string]bool{}
+	for _, l := range c.options.Store.NLBListenersOf(lb.ID, now) {
+		if o, ok := ownerIn(l.Description); !ok || o != of {
+			continue
+		}
+		line.Ports = append(line.Ports, servicePort{portsOf(l), l.Protocol, l.Phase.At(now), ""})
+		g, ok := c.options.Store.NLBGroups.Get(l.GroupID)
+		if !ok || seen[g.ID] {
+			continue
+		}
+		seen[g.ID] = true
+		for _, m := range c.nlbGroup(g, now).Backends {
+			line.count(m, cloud.NLBUnhealthy)
+		}
+	}
+	return line
+}

@@ -1,0 +1,150 @@
+package nlb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// jobs are those under way, by target. It is a value: what changes it returns another one.
+type jobs map[string]pending
+
+// pending is a job, or a change of the load balancer's status, that is under way.
+type pending struct {
+	// id is that of the job, or of the load balancer.
+	id           string
+	loadBalancer bool
+	// step says what it carries out, work names that, and part is what it changes.
+	step  string
+	work  deploy.Work
+	part  model.Part
+	since time.Time
+	// creates says that its target is there only if it succeeds.
+	creates bool
+}
+
+// limit is how long it may take before it counts as failed.
+func (p pending) limit() time.Duration {
+	if p.loadBalancer {
+		return loadBalancerLimit
+	}
+	return jobLimit
+}
+
+// with returns the jobs with one more.
+func (j jobs) with(target string, p pending) jobs {
+	after := jobs{}
+	maps.Copy(after, j)
+	after[target] = p
+	return after
+}
+
+// without returns the jobs but for one that ended.
+func (j jobs) without(id string) jobs {
+	after := maps.Clone(j)
+	maps.DeleteFunc(after, func(_ string, p pending) bool { return p.id == id })
+	return after
+}
+
+// targets are those of a job.
+func (j jobs) targets(id string) []string {
+	var targets []string
+	for target, p := range j {
+		if p.id == id {
+			targets = append(targets, target)
+		}
+	}
+	return targets
+}
+
+// started returns the jobs with those that a plan began.
+func (j jobs) started(began []deploy.Started) jobs {
+	after := jobs{}
+	maps.Copy(after, j)
+	for _, job := range began {
+		for _, target := range job.Targets {
+			after[target] = pending{id: string(job.Job), step: job.Step, work: job.Work, part: job.Part, since: time.Now(), creates: job.Creates}
+		}
+	}
+	return after
+}
+
+// settle returns what is known after the jobs that have ended, and what those failed with. What a failed job was about is read again.
+func (e *engine) settle(svc *corev1.Service, known observed) (after observed, failures []error) {
+	for _, target := range slices.Sorted(maps.Keys(known.jobs)) {
+		p, ok := known.jobs[target]
+		if !ok {
+			continue // a job with two targets is settled with the first
+		}
+		var err error
+		if known, err = e.settleOne(svc, known, p); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return known, failures
+}
+
+// settleOne returns what is known of one thing that was under way. What nobody waits for any more, or what takes too long, may have ended either
+// way: it is read again.
+func (e *engine) settleOne(svc *corev1.Service, known observed, p pending) (after observed, failure error) {
+	item, ok := e.awaits.of(p.id)
+	switch {
+	case ok && item.ended && item.status == alicloud.JobSucceeded:
+		known = known.created(p, true)
+		known.jobs = known.jobs.without(p.id)
+		e.memory.JobSucceeded(svc.UID, p.work)
+		return e.succeeded(svc, known, p, item.found), nil
+	case ok && item.ended && item.status == alicloud.JobFailed:
+		known = known.created(p, false)
+		failure = fmt.Errorf("%s failed; the cloud gives no reason (job %s)", p.step, p.id)
+	case ok && !item.ended && time.Since(p.since) < p.limit():
+		return known, nil
+	case ok && !item.ended:
+		e.awaits.drop(p.id)
+		failure = fmt.Errorf("%s: not done after %s (%s)", p.step, p.limit(), p.id)
+	}
+	e.memory.JobFailed(svc.UID, p.work, failure)
+	known.jobs = known.jobs.without(p.id)
+	return known.invalidateParts(map[model.Part]string{p.part: "a job ended in a way that is not known"}), failure
+}
+
+// succeeded returns what is known after something ended as it should.
+func (e *engine) succeeded(svc *corev1.Service, known observed, p pending, found *alicloud.NLB) observed {
+	switch {
+	case p.loadBalancer && found == nil:
+		known.presence = known.presence.AfterDeletion() // one answer without it: the pass searches for it
+		known.lb.Invalidate("it was deleted")
+	case p.loadBalancer:
+		if known.lb.Value.ID == found.ID {
+			known.lb.Set(*found)
+		}
+	case p.step == string(model.OpDeleteLoadBalancer):
+		return e.awaitDeletion(svc, known, p.part)
+	}
+	return known
+}
+
+// awaitCreation waits for a load balancer that is provisioned.
+func (e *engine) awaitCreation(svc *corev1.Service, known observed) observed {
+	return e.await(svc, known, "creation", model.PartLoadBalancer, func(lb *alicloud.NLB) bool { return lb != nil && lb.Status != alicloud.NLBProvisioning })
+}
+
+// awaitDeletion waits until a load balancer is gone: it is some seconds after the job.
+func (e *engine) awaitDeletion(svc *corev1.Service, known observed, part model.Part) observed {
+	return e.await(svc, known, "deletion", part, func(lb *alicloud.NLB) bool { return lb == nil })
+}
+
+func (e *engine) await(svc *corev1.Service, known observed, what string, part model.Part, until func(*alicloud.NLB) bool) observed {
+	id := known.lb.Value.ID
+	e.awaits.loadBalancer(id, mark.ServiceName(svc), until)
+	known.jobs = known.jobs.with(model.TargetLoadBalancer, pending{id: id, loadBalancer: true, step: what + " of " + id, part: part, since: time.Now()})
+	return known
+}

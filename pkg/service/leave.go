@@ -1,0 +1,99 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// moved returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for none.
+// Clients go on to use the address that they know for a while.
+func (s state) moved(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
+	mover, ok := s.balancer.(Mover)
+	if !ok || len(mover.Left(svc)) == 0 {
+		s.leaveAt = time.Time{}
+		return s, 0
+	}
+	if s.leaveAt.IsZero() {
+		s.leaveAt = time.Now().Add(grace)
+	}
+	return s, max(time.Until(s.leaveAt), atOnce)
+}
+
+// leaveAfterMove removes what the Service has on load balancers that it has left, once its status has shown the new one for a while. It
+// returns after what time it is to be called again, 0 for never.
+func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, time.Duration, error) {
+	known, wait := known.moved(svc, r.opts.MoveGrace)
+	if wait == 0 || time.Now().Before(known.leaveAt) {
+		return known, wait, nil
+	}
+	known, err := r.leave(ctx, svc, known, held)
+	if stored := r.storeLeft(ctx, svc, &known); err == nil {
+		err = stored
+	}
+	return known, 0, err
+}
+
+// storeLeft writes to the Service what it still has to leave.
+func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state) error {
+	if known.record == nil {
+		return nil
+	}
+	record := known.balancer.Recorded(*known.record)
+	known.record = &record
+	if _, err := r.writer.change(ctx, svc, record.store()); err != nil {
+		return fmt.Errorf("record what the Service has left: %w", err)
+	}
+	return nil
+}
+
+// leave removes what the Service has on load balancers that it has left. Each of them may be one that Services share, with a lock of its own.
+func (r *Reconciler) leave(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
+	mover, ok := known.balancer.(Mover)
+	if !ok {
+		return known, nil
+	}
+	for _, former := range mover.Left(svc) {
+		left := known
+		left.balancer, left.record = former, nil
+		left, gone, err := r.leaveOne(ctx, svc, left, held)
+		known.balancer = mover.Leave(left.balancer, svc, gone && err == nil)
+		if err != nil {
+			return known, err
+		}
+		if mover, ok = known.balancer.(Mover); !ok {
+			return known, nil
+		}
+	}
+	return known, nil
+}
+
+// leaveOne reports whether nothing of the Service is left on a load balancer.
+func (r *Reconciler) leaveOne(ctx context.Context, svc *corev1.Service, left state, held *locks) (after state, gone bool, err error) {
+	params, _ := left.engine.Params(svc)
+	read := func(balancer Balancer) (Balancer, error) { return balancer.RefreshForRemoval(ctx, svc, nil) }
+	for range maxLeaves {
+		if left.balancer, err = r.readLocked(ctx, svc, params, held, left.balancer, read); err != nil {
+			return left, false, err
+		}
+		if left.balancer.ID() == "" {
+			return left, true, nil
+		}
+		former := left.balancer
+		var removal Removal
+		if left, removal, err = r.removeFrom(ctx, svc, left, held); err != nil {
+			return left, false, err
+		}
+		if removal.Preserved || len(removal.Plan.Steps()) == 0 {
+			return left, true, nil
+		}
+		former.Removed(removal)
+		left.balancer = former // it is read once more: what one answer lacks would stay for good
+	}
+	return left, false, nil
+}
+
+// maxLeaves is how often a load balancer is read that a Service leaves: the last answer shows that nothing of it is left.
+const maxLeaves = 3

@@ -1,0 +1,53 @@
+package mark
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// Group is the identity of a group of Services that share load balancers that this program makes for them.
+type Group struct {
+	ClusterID, Namespace, Name string
+}
+
+// Names of CLBs have at most so many characters: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancer.
+const maxBalancerName = 80
+
+// Mark is the value of [TagGroup]: cluster/namespace/name, of which a digest takes the place of what is too long.
+func (g Group) Mark() string {
+	return shortened(strings.Join([]string{g.ClusterID, g.Namespace, g.Name}, "/"), maxTagValue)
+}
+
+// DefaultName is the name of a load balancer of the group when no annotation gives one.
+func (g Group) DefaultName() string {
+	return shortened(strings.Join([]string{markPrefix, "group", g.Namespace, g.Name}, "-"), maxBalancerName)
+}
+
+// String returns namespace/name.
+func (g Group) String() string { return g.Namespace + "/" + g.Name }
+
+// Is reports whether both are the same group, also where one of them was read from a mark that was shortened.
+func (g Group) Is(other Group) bool { return g.Mark() == other.Mark() }
+
+// IsZero reports whether it is no group.
+func (g Group) IsZero() bool { return g == Group{} }
+
+// ParseGroup returns the group of a [Group.Mark]. The name of one that was shortened is not complete.
+func ParseGroup(text string) (Group, bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 { //nolint:mnd // cluster/namespace/name
+		return Group{}, false
+	}
+	return Group{ClusterID: parts[0], Namespace: parts[1], Name: parts[2]}, true
+}
+
+// shortened returns a text of at most so many characters, which is another one for each text.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	digest := "-" + hex.EncodeToString(sum[:digestOfName])
+	return text[:most-len(digest)] + digest
+}

@@ -1,0 +1,84 @@
+package quota
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestWhichValueCounts: configured values count before those of the Quota Center, and these before published ones; what a refusal has shown of a resource
+// counts for that resource.
+func TestWhichValueCounts(t *testing.T) {
+	t.Parallel()
+	b := NewBook(map[string]int{string(ListenersPerCLB): 70})
+	b.Read(map[Code]Reading{ListenersPerCLB: {Value: 60}, BackendsPerCLB: {Value: 400}, CLBs: {Value: 0}})
+	b.Learn(ListenersPerCLB, "lb-1", 10)
+	b.Learn(BackendsPerCLB, "lb-1", 300)
+	b.Learn(CLBsPerInstance, "i-1", 49)
+	for name, test := range map[string]struct {
+		got, want Limit
+	}{
+		"configured":                  {b.Of(ListenersPerCLB, "lb-1"), Limit{70, Configured, false}},
+		"a refusal":                   {b.Of(BackendsPerCLB, "lb-1"), Limit{300, Refusal, true}},
+		"the Quota Center":            {b.Of(BackendsPerCLB, "lb-2"), Limit{400, Center, true}},
+		"no value of the Center":      {b.Limit(CLBs), Limit{60, Published, true}},
+		"published":                   {b.Limit(CLBsPerInstance), Limit{50, Published, true}},
+		"without a book":              {(*Book)(nil).Of(CLBsPerInstance, "i-1"), Limit{50, Published, true}},
+		"refused, of another product": {b.Of(GroupsPerServer, "i-1"), Limit{200, Published, true}},
+	} {
+		if d := cmp.Diff(test.want, test.got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+	if d := cmp.Diff(map[string]int{"i-1": 49}, b.Refused(CLBsPerInstance)); d != "" {
+		t.Errorf("refused instances (-want +got):\n%s", d)
+	}
+}
+
+// TestRaisedQuota: what refusals have shown ends with the time, or as soon as the Quota Center shows that somebody has raised the quota.
+func TestRaisedQuota(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBook(nil)
+		read := func(value int) bool { return b.Read(map[Code]Reading{BackendsPerCLB: {Value: value}}) }
+		if read(200) {
+			t.Error("the published value is a change")
+		}
+		b.Learn(BackendsPerCLB, "lb-1", 150)
+		if read(200) || b.Of(BackendsPerCLB, "lb-1").Value != 150 {
+			t.Error("a refusal is forgotten although nothing changed")
+		}
+		if !read(400) || b.Of(BackendsPerCLB, "lb-1").Value != 400 {
+			t.Error("a refusal outlives the quota")
+		}
+		b.Learn(BackendsPerCLB, "lb-1", 150)
+		time.Sleep(lessonTime)
+		if got := b.Of(BackendsPerCLB, "lb-1").Value; got != 400 {
+			t.Errorf("after %s: %d", lessonTime, got)
+		}
+		if b.Refused(BackendsPerCLB) != nil {
+			t.Error("an old refusal is shown")
+		}
+		if used, known := b.Used(BackendsPerCLB); known {
+			t.Errorf("%d used, and nobody counts", used)
+		}
+		b.Read(map[Code]Reading{CLBs: {Value: 60, Used: new(7)}})
+		if used, known := b.Used(CLBs); !known || used != 7 {
+			t.Errorf("used %d, %v", used, known)
+		}
+	})
+}
+
+func TestNearly(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		used, limit  int
+		before, want bool
+	}{{79, 100, false, false}, {80, 100, false, true}, {75, 100, true, true}, {69, 100, true, false}, {5, 0, false, false}, {5, 0, true, false}} {
+		if got := Nearly(test.used, test.limit, test.before); got != test.want {
+			t.Errorf("Nearly(%+v) = %v", test, got)
+		}
+	}
+}

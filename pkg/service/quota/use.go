@@ -1,0 +1,32 @@
+package quota
+
+import "slices"
+
+// Use is how much of a quota is used.
+type Use struct {
+	Code Code
+	Used int
+}
+
+// ofAccount are the quotas that all load balancers share. The others are quotas of each load balancer or instance.
+var ofAccount = []Code{CLBs, ACLs, NLBs, NLBGroups}
+
+// OfAccount reports whether the quota is one of the account, and not one of each load balancer or instance.
+func (c Code) OfAccount() bool { return slices.Contains(ofAccount, c) }
+
+// Shares of a quota, in percent. Between the two bounds a quota is nearly used up if it was before.
+const (
+	nearlyFrom = 80
+	nearlyTo   = 70
+)
+
+// Nearly reports whether a quota is nearly used up, given whether it was before. A quota without a value never is.
+func Nearly(used, limit int, before bool) bool {
+	if before {
+		return limit > 0 && used*100 >= limit*nearlyTo
+	}
+	return limit > 0 && used*100 >= limit*nearlyFrom
+}
+
+// ConsoleURL is where the owner of the account can ask for more.
+const ConsoleURL = "https://quotas.console.aliyun.com/"

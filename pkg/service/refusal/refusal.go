@@ -1,0 +1,73 @@
+// Package refusal remembers which calls the cloud refused, and for how long they are not made again. Whatever made the cloud refuse one, such as a
+// quota, causes no event when it ends, so that the next attempt has to come by itself. The package makes no calls.
+package refusal
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// Pause is how long a call is not made again.
+type Pause struct {
+	// First is the pause after the first refusal; 0 has the next pass try again.
+	First time.Duration
+	// Least is the one after the second refusal in a row. Then each is twice as long as the one before, up to Longest.
+	Least, Longest time.Duration
+}
+
+// after returns the pause after the one before.
+func (p Pause) after(before time.Duration) time.Duration {
+	return min(max(p.Least, 2*before), p.Longest) //nolint:mnd // doubled
+}
+
+// Refusals are calls that the cloud refused, by what they were to do. The zero value is empty; several goroutines may use it.
+type Refusals[K comparable] struct {
+	mu    sync.Mutex // guards byKey
+	byKey map[K]refused
+}
+
+type refused struct {
+	err   error
+	until time.Time
+	pause time.Duration
+}
+
+// Err returns why the cloud refused a call a short while ago, nil when the call may be made.
+func (r *Refusals[K]) Err(what K, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if before, ok := r.byKey[what]; ok && now.Before(before.until) {
+		return before.err
+	}
+	return nil
+}
+
+// Add notes that the cloud refused a call. It drops what nobody has asked for in the longest pause since it could be tried again.
+func (r *Refusals[K]) Add(what K, err error, pause Pause, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wait := pause.First
+	if before, ok := r.byKey[what]; ok {
+		wait = pause.after(before.pause)
+	}
+	maps.DeleteFunc(r.byKey, func(_ K, old refused) bool { return now.Sub(old.until) > pause.Longest })
+	if r.byKey == nil {
+		r.byKey = map[K]refused{}
+	}
+	r.byKey[what] = refused{err: err, until: now.Add(wait), pause: wait}
+}
+
+// Drop forgets what the cloud accepts again.
+func (r *Refusals[K]) Drop(what K) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.byKey, what)
+}
+
+// DropFunc forgets what the cloud may accept again.
+func (r *Refusals[K]) DropFunc(drop func(what K, err error) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.byKey, func(what K, old refused) bool { return drop(what, old.err) })
+}

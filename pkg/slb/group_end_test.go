@@ -1,0 +1,229 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// TestLastOneOfAGroup: the CLB stays while anybody else has, or is to have, something on it.
+func TestLastOneOfAGroup(t *testing.T) {
+	t.Parallel()
+	t.Run("listeners by hand", func(t *testing.T) {
+		t.Parallel()
+		w := groupWorld(t, grouped("web", "edge", 80))
+		w.makeListener(w.onlyCLB(), 9000, "by hand")
+		w.change("web", deleteService)
+		w.mustPass("web")
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:9000 "}})
+		if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerKept) {
+			t.Errorf("events %s, want %s", events, problem.ReasonLoadBalancerKept)
+		}
+	})
+	t.Run("a Service that begins", func(t *testing.T) {
+		t.Parallel()
+		w := groupWorld(t, grouped("web", "edge", 80))
+		w.put(born(grouped("shop", "edge", 80), 9))
+		w.mustPass("shop") // has the finalizer, and no port
+		w.change("web", deleteService)
+		w.mustPass("web")
+		w.vanish("web")
+		w.drift("shop")
+		w.mustPass("shop")
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 shop"}})
+	})
+	t.Run("a Service that names it by id", func(t *testing.T) {
+		t.Parallel()
+		w := groupWorld(t, grouped("web", "edge", 80))
+		w.put(reusing("shop", w.onlyCLB(), "true", 81))
+		w.mustPass("shop")
+		w.change("web", deleteService)
+		w.mustPass("web")
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}})
+	})
+	t.Run("an answer without listeners", func(t *testing.T) {
+		t.Parallel()
+		w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
+		w.vanish("shop") // somebody removed its finalizer, and its listener stays
+		w.restart()
+		w.change("web", deleteService)
+		w.fillGroups()
+		w.transport.next = emptied{"DescribeLoadBalancerListeners"}
+		if _, err := w.Reconcile(t.Context(), w.get("web")); err != nil {
+			t.Log(err)
+		}
+		w.transport.next = nil
+		for range 3 {
+			w.mustPass("web")
+		}
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}})
+	})
+}
+
+// TestGroupOrphans: a CLB of a group without Services is listed, and what a Service has left on one that others use.
+func TestGroupOrphans(t *testing.T) {
+	t.Parallel()
+	w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81), grouped("blog", "alone", 80))
+	if found := w.orphans(); len(found) > 0 {
+		t.Errorf("orphans of Services that are there: %v", found)
+	}
+	w.vanish("shop")
+	w.vanish("blog")
+	want := []string{
+		"listener tcp:81 (k8s/81/shop/default/c1) in lb: Service default/shop does not exist",
+		"load balancer lb (k8s-group-default-alone): no Service is in load balancer group default/alone",
+		"vServer group rsp (k8s/30081/shop/default/c1) in lb: Service default/shop does not exist",
+	}
+	if diff := cmp.Diff(want, w.orphans()); diff != "" {
+		t.Errorf("orphans (-want +got):\n%s", diff)
+	}
+}
+
+// TestGroupGoesBack: the official CCM takes over what Services of a group have once they name the CLB, without a write but its tag, and this program
+// takes it back.
+func TestGroupGoesBack(t *testing.T) {
+	t.Parallel()
+	w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
+	id := w.onlyCLB()
+	naming := func(svc *corev1.Service) {
+		annotate(svc, annotation.LoadBalancerID, id)
+		annotate(svc, annotation.ForceOverrideListeners, "true")
+	}
+	for _, name := range []string{"web", "shop"} {
+		svc := w.get(name)
+		naming(svc)
+		writes := slices.DeleteFunc(w.official(svc, testCluster).wouldWrite(), func(text string) bool { return strings.Contains(text, mark.TagReused) })
+		if len(writes) > 0 {
+			t.Errorf("the official CCM would write for %s: %v", name, writes)
+		}
+	}
+	w.change("web", naming)
+	for _, begin := range []func(){func() {}, w.restart} {
+		begin()
+		w.mustPass("web")
+		w.mustPass("shop")
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
+	}
+	w.change("web", func(svc *corev1.Service) {
+		delete(svc.Annotations, key(annotation.LoadBalancerID))
+		delete(svc.Annotations, key(annotation.ForceOverrideListeners))
+	})
+	w.calls()
+	w.mustPass("web")
+	w.mustPass("shop")
+	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
+}
+
+// TestPartialAnswerDeletesNoListenerOfOthers: the last Service of a group deletes no CLB because one answer lacks the listener of somebody else.
+func TestPartialAnswerDeletesNoListenerOfOthers(t *testing.T) {
+	t.Parallel()
+	for why, begin := range map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("web", "edge", 80))
+			w.makeListener(w.onlyCLB(), 9000, "by hand")
+			begin(w)
+			hidden := &hiding{port: 9000, times: 1}
+			w.transport.next = hidden
+			w.change("web", deleteService)
+			for range 3 {
+				w.mustPass("web")
+			}
+			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:9000 "}})
+			if !hidden.hit {
+				t.Error("the listener was not hidden")
+			}
+		})
+	}
+}
+
+// TestTakenOverCLBOfAGroupIsKept: a CLB from which somebody has removed the tag of the group stays, without what the last Service has on it.
+func TestTakenOverCLBOfAGroupIsKept(t *testing.T) {
+	t.Parallel()
+	for why, begin := range map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("web", "edge", 80))
+			id := w.onlyCLB()
+			w.untagged(id)
+			begin(w)
+			w.change("web", deleteService)
+			w.mustPass("web")
+			wantOwners(t, w, map[string][]string{edgeCLB: {}})
+			w.wantKept(id)
+		})
+	}
+}
+
+// TestProtectionOfAGroup: the last Service of a group deletes the CLB although that is protected, by an annotation or by hand. Where that goes wrong in
+// between, and another Service joins, the CLB is protected again.
+func TestProtectionOfAGroup(t *testing.T) {
+	t.Parallel()
+	protected := func(t *testing.T, value string) *world {
+		t.Helper()
+		svc := grouped("web", "edge", 80)
+		if value != "" {
+			annotate(svc, annotation.DeleteProtection, value)
+		}
+		w := groupWorld(t, svc)
+		w.must(w.api.SetDeleteProtection(t.Context(), w.onlyCLB(), "on"))
+		return w
+	}
+	for _, value := range []string{"", "on", "off"} {
+		for what, change := range map[string]func(*corev1.Service){
+			"deleted": deleteService, "type": func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP },
+			"renamed": func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") },
+		} {
+			t.Run(fmt.Sprintf("%q %s", value, what), func(t *testing.T) {
+				t.Parallel()
+				w := protected(t, value)
+				w.change("web", change)
+				for range 3 {
+					w.mustPass("web")
+				}
+				if _, left := w.state()[edgeCLB]; left {
+					t.Error("the CLB of the group is left")
+				}
+			})
+		}
+		for _, again := range []string{"web", "shop"} {
+			t.Run(fmt.Sprintf("%q, deletion fails, %s joins", value, again), func(t *testing.T) {
+				t.Parallel()
+				w := protected(t, value)
+				w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "OperationDenied", "status": 400})
+				w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+				if err := w.pass("web"); err == nil {
+					t.Error("the deletion succeeds")
+				}
+				w.clearFaults()
+				if again == "web" {
+					w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer })
+				} else {
+					w.put(born(grouped("shop", "edge", 81), 5))
+				}
+				w.mustPass(again)
+				want := "on"
+				if value == "off" && again == "web" {
+					want = "off"
+				}
+				if lb := w.state()[edgeCLB]; lb.DeleteProtection != want || len(lb.Listeners) == 0 {
+					t.Errorf("protection %q, listeners %v; want %q", lb.DeleteProtection, lb.Listeners, want)
+				}
+				w.must(w.api.SetDeleteProtection(t.Context(), w.onlyCLB(), "off"))
+				w.drift(again)
+				w.mustPass(again)
+				if lb := w.state()[edgeCLB]; value == "" && lb.DeleteProtection != "off" {
+					t.Error("what somebody has switched off later does not stay so")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package slb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
+)
+
+var _ service.Mover = clb{}
+
+// errNotInGroup says that no CLB of a group has anything of a Service.
+var errNotInGroup = errors.New("no CLB of the group has anything of the Service")
+
+// zeroTime is no time.
+var zeroTime time.Time
+
+// Left implements service.Mover.
+func (c clb) Left(svc *corev1.Service) []service.Balancer {
+	places := c.left
+	if c.presence.IsZero() {
+		record, _ := service.RecordOn(svc)
+		places = record.Leaving
+	}
+	var left []service.Balancer
+	for _, place := range places {
+		former := clb{engine: c.engine, former: place}
+		former.emptySince = c.formerEmpty[place]
+		left = append(left, former)
+	}
+	return left
+}
+
+// Leave implements service.Mover.
+func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) service.Balancer {
+	from, ok := former.(clb)
+	if !ok {
+		return c
+	}
+	if c.presence.IsZero() && c.left == nil {
+		record, _ := service.RecordOn(svc)
+		c.left = record.Leaving
+	}
+	c.formerEmpty = maps.Clone(c.formerEmpty)
+	if c.formerEmpty == nil {
+		c.formerEmpty = map[string]time.Time{}
+	}
+	c.formerEmpty[from.former] = from.emptySince
+	if gone {
+		delete(c.formerEmpty, from.former)
+		c.left = slices.DeleteFunc(slices.Clone(c.left), func(place string) bool { return place == from.former })
+		if c.group.IsZero() {
+			c.shared.forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete
+		}
+	}
+	return c
+}
+
+// groupForRemoval returns the group on whose CLB the Service may have something, false where it is in none.
+func (c clb) groupForRemoval(svc *corev1.Service) (mark.Group, bool) {
+	if !c.group.IsZero() {
+		return c.group, true
+	}
+	if c.presence.Present() {
+		return mark.Group{}, false
+	}
+	if record, ok := service.RecordOn(svc); ok && record.Group != "" {
+		return mark.ParseGroup(record.Group)
+	}
+	return c.groupOf(svc)
+}
+
+// refreshFormer reads what the Service has left: a CLB, or those of a group.
+func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+	if group, ok := mark.ParseGroup(c.former); ok {
+		return c.refreshInGroup(ctx, svc, group, "")
+	}
+	lb, err := c.read(ctx, c.former)
+	if err != nil {
+		return c, err
+	}
+	if lb == nil {
+		return c.emptied("CLB " + c.former)
+	}
+	c.emptySince = zeroTime
+	if group, in := groupOn(lb); in {
+		return c.refreshInGroup(ctx, svc, group, lb.ID)
+	}
+	if isTagged(lb, svc) {
+		c.presence = presence.Found(lb.ID, false)
+		c.loadBalancer.Set(*lb)
+		return c, nil
+	}
+	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), true)
+	if err == nil {
+		c.setObserved(actual)
+	}
+	return c, err
+}
+
+// emptied is an error until nothing was found for some seconds: one answer proves nothing.
+func (c clb) emptied(what string) (service.Balancer, error) {
+	c.presence = presence.Presence{}
+	err := c.confirmEmpty(what)
+	return c, err
+}
+
+// confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
+func (c *clb) confirmEmpty(what string) error {
+	if since := c.emptySince; !since.IsZero() && time.Since(since) >= c.missing.Over {
+		return nil
+	}
+	if c.emptySince.IsZero() {
+		c.emptySince = time.Now()
+	}
+	return &problem.WaitError{Reason: what + " was not found; waiting for a second confirmation", For: c.missing.Over}
+}
+
+// refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
+// nobody is, which it may have begun to make.
+func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (service.Balancer, error) {
+	found, _, err := c.balancersOf(ctx, group, svc)
+	if err != nil {
+		return c, err
+	}
+	if found, err = c.withKnown(ctx, svc, group, id, found); err != nil {
+		return c, err
+	}
+	if indexOf(found, id) < 0 {
+		id = "" // that of a CLB that the Service was to leave
+	}
+	for i := range found {
+		if id != "" && found[i].ID != id {
+			continue
+		}
+		after, has, failure := c.readInGroup(ctx, svc, group, &found[i])
+		if failure != nil || has || id != "" {
+			return after, failure
+		}
+	}
+	if c.former != "" {
+		return c.emptied("something of the Service in load balancer group " + group.String())
+	}
+	return c, errNotInGroup
+}
+
+// withKnown adds the CLB with the id to those that the search for a group shows, if it is one of the group all the same.
+func (c clb) withKnown(ctx context.Context, svc *corev1.Service, group mark.Group, id string, found []alicloud.LoadBalancer) ([]alicloud.LoadBalancer, error) {
+	if id == "" || indexOf(found, id) >= 0 {
+		return found, nil
+	}
+	lb, err := c.read(ctx, id)
+	if err != nil || lb == nil {
+		return found, err
+	}
+	in, grouped := groupOn(lb)
+	if grouped && in.Is(group) || !grouped && c.wasInGroup(svc, group, c.observed, id) {
+		found = append(found, *lb)
+	}
+	return found, nil
+}
+
+// readInGroup reads a CLB of a group, and reports whether the Service has something on it, or nobody.
+func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.LoadBalancer) (clb, bool, error) {
+	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), false)
+	if err != nil {
+		return c, false, err
+	}
+	before := c.emptySince
+	c.setObserved(actual)
+	c.group, c.emptySince = group, before
+	owner := mark.OwnerOf(svc, group.ClusterID)
+	has := slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return owner.Owns(l.Description) }) ||
+		slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
+	used, err := c.usedByOthers(svc, group, lb.ID)
+	if err != nil {
+		return c, false, err
+	}
+	others := slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return !owner.Owns(l.Description) })
+	if !others && !used {
+		// The CLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
+		if err := c.confirmEmpty("a listener of somebody else on CLB " + lb.ID); err != nil {
+			return c, false, err
+		}
+		return c, true, nil
+	}
+	c.emptySince = zeroTime
+	return c, has, nil
+}
+
+// usedByOthers reports whether another Service is on a CLB of a group, or is to be. Only one that has the finalizer counts, because only that
+// gets a pass of its own before it goes, or one that names the CLB. It fails while the cache may lack Services.
+func (e *engine) usedByOthers(svc *corev1.Service, group mark.Group, id string) (bool, error) {
+	all, err := e.services.List(labels.Everything())
+	if err != nil {
+		return false, fmt.Errorf("list the Services: %w", err)
+	}
+	if !slices.ContainsFunc(all, func(s *corev1.Service) bool { return s.UID == svc.UID }) {
+		return false, &problem.WaitError{Reason: "the Services of the cluster are not in the cache yet", For: e.missing.Over}
+	}
+	for _, other := range all {
+		if other.UID == svc.UID {
+			continue
+		}
+		if named, ok := annotation.Lookup(other.Annotations, annotation.LoadBalancerID); ok && strings.TrimSpace(named) == id {
+			return true, nil
+		}
+		if !service.HasFinalizer(other, Finalizer) {
+			continue
+		}
+		at := e.shared.at(other)
+		asks, in := e.groupOf(other)
+		if at == id || at == "" && in && asks.Is(group) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep it.
+func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
+	actual := c.model()
+	owner := mark.OwnerOf(svc, c.group.ClusterID)
+	used, err := c.usedByOthers(svc, c.group, c.ID())
+	if err != nil {
+		return removal, err
+	}
+	_, tagged := groupOn(&actual.LoadBalancer)
+	last := tagged && !used && !slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return !owner.Owns(l.Description) })
+	switch {
+	case removal.Preserved && last:
+		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
+	case removal.Preserved:
+		removal.Reused = true
+	case last:
+		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
+	default:
+		removal.Reused = true
+		record, _ := loadRecord(applied, svc, actual)
+		nothing := &model.Model{RemoveTags: c.tagsOfLeader(svc, record)}
+		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), c.group.ClusterID)}
+		switch {
+		case used:
+		case !tagged:
+			removal.Kept = fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+				c.ID(), mark.TagGroup, c.group.Mark())
+		default:
+			removal.Kept = fmt.Sprintf("CLB %s of load balancer group %s stays in the cloud: no Service is on it any more, and somebody else has listeners there", c.ID(), c.group)
+		}
+	}
+	return removal, nil
+}
+
+// tagsOfLeader returns the tags that the annotations of a Service have set that leaves, without those that the next one asks for.
+func (c clb) tagsOfLeader(svc *corev1.Service, record service.Record) []string {
+	keys := record.TagKeys
+	all, err := c.services.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	for _, other := range all {
+		if group, in := c.groupOf(other); other.UID != svc.UID && in && group.Is(c.group) {
+			params := c.paramsOf(other)
+			keys = diff.NotIn(keys, recordOf("", params, false, false).TagKeys)
+		}
+	}
+	return keys
+}
+
+// leftGroup notes that a Service is no longer on the CLB of a group.
+func (c clb) leftGroup(removal service.Removal) {
+	if c.group.IsZero() {
+		return
+	}
+	if !removal.Reused {
+		c.shared.note(c.group, func(known *groupState) {
+			known.lost = cmp.Or(removal.ID, known.lost)
+			known.balancers = slices.DeleteFunc(slices.Clone(known.balancers), func(lb sharing.LoadBalancer) bool { return lb.ID == removal.ID })
+		})
+		c.missing.Forget(types.UID(c.group.Mark()))
+	}
+}
+
+// idInGroup is the CLB that the Service is on as one of its group, empty where that is not known.
+func (c clb) idInGroup(svc *corev1.Service) string {
+	if c.ID() != "" {
+		return c.ID()
+	}
+	record, _ := service.RecordOn(svc)
+	return record.LoadBalancerID
+}
+
+// withAccess adds the access control list of the Service, which goes with it.
+func (c clb) withAccess(ctx context.Context, svc *corev1.Service, found service.Balancer, err error) (service.Balancer, error) {
+	on, ok := found.(clb)
+	if err != nil || !ok {
+		return found, err
+	}
+	on.access = c.access
+	list, _, err := observe.AccessList(ctx, c.api, svc, on.accessLists(svc), c.access.Value != nil)
+	if err != nil {
+		return c.with(on.invalidate("its access control list could not be read")), err
+	}
+	on.access.Set(list)
+	return on, nil
+}

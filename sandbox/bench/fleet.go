@@ -1,0 +1,259 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+// A fleet far beyond the published quotas: only that of CLBs is raised.
+const (
+	fleetNodes    = 5000
+	fleetServices = 2000
+	fleetPorts    = 1
+	// fleetBackends is how many nodes each Service has, and fleetWrites how many calls a node event may take: as many as a node has Services where each has
+	// all that a CLB takes.
+	fleetBackends = 100
+	fleetWrites   = fleetServices * 200 / fleetNodes
+	// The same with a number of nodes that is chosen on purpose.
+	fewBackends = 25
+	fewWrites   = fleetServices * fewBackends / fleetNodes
+
+	fleetMiB    = 300
+	fleetCPU    = 2  // percent of a core
+	fleetReady  = 20 // seconds
+	fleetEvents = 3
+	// driftPeriod is after what time the manager reads each load balancer again, and fleetReads how many calls that may take for each.
+	driftPeriod = 10 * time.Minute
+	fleetReads  = 1.2
+	// fleetWindow is as long, because a new leader spreads these reads over a whole period.
+	fleetWindow = driftPeriod
+)
+
+const annotationSubset = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-backend-subset"
+
+// largeFleet measures a cluster with thousands of nodes and Services: a new leader, then nothing, then nodes that join and leave.
+func largeFleet(subset string, backends int, most float64) func(context.Context, run) ([]Figure, error) {
+	return func(ctx context.Context, r run) (figures []Figure, err error) {
+		config := cloud.DefaultConfig()
+		config.Quotas = cloud.Limits{LoadBalancers: 10_000, RouteEntriesPerTable: 10_000}
+		e, err := newEnv(ctx, r, envOptions{nodes: fleetNodes + fleetEvents, audit: true, config: config})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, e.stop(ctx)) }()
+		f := fleet{e, subset, fmt.Sprintf("%d nodes, %d Services (%s)", fleetNodes, fleetServices, subset)}
+		if err = f.prepare(ctx, backends); err != nil {
+			return nil, err
+		}
+		for _, measure := range []func(context.Context) ([]Figure, error){
+			f.newLeader, f.steady,
+			func(ctx context.Context) ([]Figure, error) { return f.nodeEvents(ctx, most) },
+		} {
+			found, err := measure(ctx)
+			if figures = append(figures, found...); err != nil {
+				return figures, err
+			}
+		}
+		return figures, nil
+	}
+}
+
+type fleet struct {
+	*env
+	subset, name string
+}
+
+func (f fleet) service(i int) *corev1.Service {
+	service := newServiceOf(productCLB, fmt.Sprintf("fleet-%d", i), fleetPorts)
+	service.Annotations[annotationSubset] = f.subset
+	return service
+}
+
+// prepare makes cloud and cluster such as a manager leaves them, and stops the one that made the first Service.
+func (f fleet) prepare(ctx context.Context, backends int) error {
+	if err := f.addMachines(fleetNodes, false); err != nil {
+		return err
+	}
+	if err := f.startManager(ctx, fastClient...); err != nil {
+		return err
+	}
+	if err := f.untilNodes(ctx, fleetNodes, "schedulable", schedulable); err != nil {
+		return err
+	}
+	f.say("%d nodes are schedulable", fleetNodes)
+	if err := f.runApp(ctx, 1); err != nil {
+		return err
+	}
+	c := newCaller(f.url, "replay-", writers)
+	defer c.close()
+	first, err := f.recordService(ctx, c, f.service(0), productCLB)
+	if err != nil {
+		return err
+	}
+	if err = f.stopManager(ctx); err != nil {
+		return err
+	}
+	server, err := first.withoutBackends()
+	if err != nil {
+		return err
+	}
+	indexes := make([]int, fleetServices-1)
+	for i := range indexes {
+		indexes[i] = i + 1
+	}
+	err = each(ctx, indexes, func(ctx context.Context, i int) error { return f.serve(ctx, c, first, server, i, backends) })
+	f.say("%d Services", fleetServices)
+	return err
+}
+
+// serve makes a Service, with the backend servers that are its share of all.
+func (f fleet) serve(ctx context.Context, c *caller, first *template, server map[string]any, i, backends int) error {
+	created, err := f.client.CoreV1().Services(namespace).Create(ctx, f.service(i), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create a Service: %w", err)
+	}
+	copied := *first
+	copied.calls = slices.Clone(first.calls)
+	at := slices.IndexFunc(copied.calls, func(p api.Params) bool { return p["Action"] == "CreateVServerGroup" }) + 1
+	group := first.groups[copied.calls[at-1]["VServerGroupName"]]
+	for done := 0; done < backends; done += backendsPerCall {
+		var servers []map[string]any
+		for k := done; k < min(done+backendsPerCall, backends); k++ {
+			one := map[string]any{}
+			for name, value := range server {
+				one[name] = value
+			}
+			one["ServerId"] = fmt.Sprintf("i-bench%d", (i*backends+k)%fleetNodes+1)
+			servers = append(servers, one)
+		}
+		text, err := json.Marshal(servers)
+		if err != nil {
+			return fmt.Errorf("encode backend servers: %w", err)
+		}
+		copied.calls = slices.Insert(copied.calls, at, api.Params{
+			"Action": "AddVServerGroupBackendServers", "Version": api.VersionSLB, "VServerGroupId": group, "BackendServers": string(text),
+		})
+		at++
+	}
+	return copied.copyTo(ctx, f.env, c, created)
+}
+
+// withoutBackends takes the backend servers out of the calls, and returns one of them.
+func (t *template) withoutBackends() (map[string]any, error) {
+	var servers []map[string]any
+	for _, params := range t.calls {
+		if text := params["BackendServers"]; text != "" && text != "[]" && servers == nil {
+			if err := json.Unmarshal([]byte(text), &servers); err != nil {
+				return nil, fmt.Errorf("decode backend servers: %w", err)
+			}
+		}
+	}
+	if len(servers) == 0 {
+		return nil, errors.New("the first Service has no backend servers")
+	}
+	t.calls = slices.DeleteFunc(t.calls, func(p api.Params) bool { return p["Action"] == "AddVServerGroupBackendServers" })
+	for _, params := range t.calls {
+		delete(params, "BackendServers")
+	}
+	return servers[0], nil
+}
+
+// newLeader measures what a restart reads and writes, and how soon the new leader serves a change.
+func (f fleet) newLeader(ctx context.Context) ([]Figure, error) {
+	f.begin()
+	changed := fmt.Sprintf(`{"metadata":{"annotations":{%q:"sch"}}}`, "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler")
+	if err := f.patchService(ctx, fmt.Sprintf("fleet-%d", fleetServices/2), changed); err != nil {
+		return nil, err
+	}
+	if err := f.startManager(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.untilCalled(ctx, writes(ofProduct(productCLB))); err != nil {
+		return nil, err
+	}
+	served := f.since(writes(ofProduct(productCLB)))[0].Time.Sub(f.manager.leading)
+	t, err := f.settled(ctx, ofProduct(productCLB))
+	if err != nil {
+		return nil, err
+	}
+	f.say("new leader: %s", t)
+	highest, err := highestMiB(f.manager.pid())
+	return []Figure{
+		atMost(f.name+": first change served after becoming leader", served.Seconds(), "s", fleetReady),
+		atMost(f.name+": writes of a new leader beyond this change", float64(t.writes-1), "writes", 0),
+		atMost(f.name+": calls of a new leader that the cloud refuses", float64(t.refused), "calls", 0),
+		withoutGoal(f.name+": reads of a new leader", float64(t.reads), "reads"),
+		withoutGoal(f.name+": highest memory of a new leader", highest, "MiB"),
+	}, err
+}
+
+// steady measures a cluster in which nothing changes.
+func (f fleet) steady(ctx context.Context) ([]Figure, error) {
+	window := max(f.steadyWindow, fleetWindow)
+	still, err := f.atRest(ctx, window)
+	if err != nil {
+		return nil, err
+	}
+	compared := count(f.since(everything), ofProduct(productCLB)).reads
+	gets, err := f.nodeReads(still.begin)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := f.nodeLists(still.begin)
+	if err != nil {
+		return nil, err
+	}
+	operation := fmt.Sprintf("%s, nothing changing for %s", f.name, window)
+	return append(still.figures(operation, fleetMiB, fleetCPU),
+		atMost(operation+": writes", float64(still.writes), "writes", 0), atMost(operation+": live GETs of Nodes at the API server", float64(gets), "GETs", 0),
+		atMost(operation+": LISTs of Nodes at the API server", float64(lists), "LISTs", 0),
+		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/fleetServices, "reads", fleetReads),
+	), nil
+}
+
+// nodeEvents counts the writes for nodes that join and leave one after the other.
+func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
+	joined, left, refused := 0, 0, 0
+	ofGroups := writes(ofProduct(productCLB))
+	for i := range fleetEvents {
+		t, err := f.during(ctx, "a node joins", ofGroups, func(ctx context.Context) error {
+			if err := f.addMachines(1, false); err != nil {
+				return err
+			}
+			return f.untilNodes(ctx, fleetNodes+1, "schedulable", schedulable)
+		})
+		if err != nil {
+			return nil, err
+		}
+		joined, refused = joined+t.writes, refused+t.refused
+		t, err = f.during(ctx, "a node leaves", ofGroups, func(ctx context.Context) error { return f.removeMachine(ctx, 100*(i+1)) })
+		if err != nil {
+			return nil, err
+		}
+		left, refused = left+t.writes, refused+t.refused
+	}
+	return []Figure{
+		atMost(fmt.Sprintf("%s: a node joins, mean of %d", f.name, fleetEvents), float64(joined)/fleetEvents, "writes", most),
+		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), float64(left)/fleetEvents, "writes", most),
+		atMost(f.name+": calls that the cloud refuses meanwhile", float64(refused), "calls", 0),
+	}, nil
+}
+
+// removeMachine releases an instance and deletes its Node.
+func (f fleet) removeMachine(ctx context.Context, i int) error {
+	f.cloud.ReleaseInstance(fmt.Sprintf("i-bench%d", i))
+	if err := f.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("delete node %s: %w", nodeName(i), err)
+	}
+	return f.untilNodes(ctx, fleetNodes, "schedulable", schedulable)
+}
