@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -73,10 +74,10 @@ func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *c
 	}
 }
 
-// set replaces the wanted conditions. Nodes that are not named are left alone.
+// set replaces the wanted conditions. Nodes that are not named are left alone. Meanwhile nodes may join: require writes to a map of its own.
 func (c *conditions) set(wanted map[string]conditionFor) {
 	c.mu.Lock()
-	c.wanted = wanted
+	c.wanted = maps.Clone(wanted)
 	for name := range c.written {
 		if _, ok := wanted[name]; !ok {
 			delete(c.written, name)
