@@ -1,6 +1,7 @@
 package alicloud
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,5 +40,45 @@ func TestWaitingCallsInMetrics(t *testing.T) {
 		if got := count(); got != 0 {
 			t.Errorf("%v calls wait after all have gone", got)
 		}
+	})
+}
+
+// TestCredentialsExpiryInMetrics: a scrape shows when temporary keys expire, and how often they were fetched; a failed fetch changes only the latter.
+func TestCredentialsExpiryInMetrics(t *testing.T) {
+	t.Parallel()
+	registerMetrics()
+	synctest.Test(t, func(t *testing.T) {
+		source, name := &keySource{}, t.Name()
+		keys := newTemporaryCredentials(name, source.fetch)
+		check := func(wantExpiry time.Time, succeeded, failed float64) {
+			t.Helper()
+			expiry, err := testutil.GetGaugeMetricValue(credentialsExpiry.WithLabelValues(name))
+			if err != nil || expiry != float64(wantExpiry.Unix()) {
+				t.Errorf("expiry %v, error %v, want %v", expiry, err, wantExpiry.Unix())
+			}
+			for result, want := range map[string]float64{"success": succeeded, "error": failed} {
+				if got, err := testutil.GetCounterMetricValue(credentialsFetched.WithLabelValues(name, result)); err != nil || got != want {
+					t.Errorf("%s: %v, error %v, want %v", result, got, err, want)
+				}
+			}
+		}
+		first, err := keys.Credentials(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(first.Expiration, 1, 0)
+		source.set(errors.New("the source is down"))
+		time.Sleep(time.Until(first.Expiration) - time.Second)
+		if _, err = keys.Credentials(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(first.Expiration, 1, 1)
+		source.set(nil)
+		time.Sleep(time.Minute)
+		second, err := keys.Credentials(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(second.Expiration, 2, 1)
 	})
 }

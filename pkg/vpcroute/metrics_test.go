@@ -17,6 +17,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -107,5 +108,36 @@ func TestTableStateInMetrics(t *testing.T) {
 		c.pass.manage([]string{good})
 		want[bad] = nil
 		check("when one is no longer managed")
+	})
+}
+
+// TestDriftIsCounted: entries that somebody deleted are counted once each, when a read for drift misses them; entries of nodes that join
+// are none. No other test may find drift beside it.
+func TestDriftIsCounted(t *testing.T) { //nolint:paralleltest // the metric is that of the process
+	synctest.Test(t, func(t *testing.T) {
+		a, c, _, _ := settled(t, 3)
+		a.put(4)
+		count := func() float64 {
+			t.Helper()
+			c.passFor(2 * defaultPeriod)
+			return testkit.Must(testutil.GetCounterMetricValue(driftFound))(t)
+		}
+		before := count()
+		c.set(nodeOf(3))
+		if after := count(); after != before {
+			t.Errorf("drift found %v times because a node joined", after-before)
+		}
+		deleted := slices.DeleteFunc(testkit.Must(a.Client.DescribeRouteEntries(t.Context(), testTable, false))(t), func(e alicloud.RouteEntry) bool {
+			return e.CIDR != cidrOf(0) && e.CIDR != cidrOf(1)
+		})
+		for _, err := range testkit.Must(a.Client.DeleteRouteEntries(t.Context(), deleted))(t) {
+			testkit.Check(t, err)
+		}
+		if after := count(); after != before+2 {
+			t.Errorf("drift found %v times, want one for each of the two entries", after-before)
+		}
+		if again := count(); again != before+2 {
+			t.Errorf("drift found %v more times after it was repaired", again-before-2)
+		}
 	})
 }
