@@ -177,19 +177,20 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 }
 
-// TestDockerfileGivesTheSame holds the Dockerfile to the user, the entry point and the labels of the images.
+// TestDockerfileGivesTheSame holds the Dockerfile to the labels, the user, the ports, the environment and the entry points of the images.
 func TestDockerfileGivesTheSame(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var lines []string
+	named := labels("$VERSION")
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		lines = append(lines, fmt.Sprintf("%s=%q", key, named[key]))
+	}
+	stages := []string{"\nFROM scratch AS common\nARG VERSION\nLABEL " + strings.Join(lines, " \\\n      ") + "\nUSER " + user + "\n"}
 	for _, p := range programs {
-		label := "\nLABEL"
-		named := labels("$VERSION")
-		for _, key := range slices.Sorted(maps.Keys(named)) {
-			label += fmt.Sprintf(" %s=%q \\\n     ", key, named[key])
-		}
 		served := ""
 		for _, variable := range p.env {
 			served += "ENV " + variable + "\n"
@@ -197,8 +198,9 @@ func TestDockerfileGivesTheSame(t *testing.T) {
 		if p.port != "" {
 			served += "EXPOSE " + p.port + "/tcp\n"
 		}
-		want := "FROM scratch AS " + p.name + "\nARG VERSION=v0.0.0" + strings.TrimSuffix(label, " \\\n     ") +
-			"\nCOPY --from=build /out/" + p.name + "/ /\nUSER " + user + "\n" + served + "ENTRYPOINT [\"/" + p.path + "\"]\n"
+		stages = append(stages, "\nFROM common AS "+p.name+"\nCOPY --from=build /out/"+p.name+"/ /\n"+served+"ENTRYPOINT [\"/"+p.path+"\"]\n")
+	}
+	for _, want := range stages {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the Dockerfile lacks\n%s", want)
 		}
