@@ -40,7 +40,7 @@ func pages(t *testing.T) map[string]string {
 var (
 	fence = regexp.MustCompile("(?m)^```(.*)$")
 	// notCommands are the languages of blocks that are not commands.
-	notCommands = []string{"text", "yaml", "json", "go", "hcl", "mermaid"}
+	notCommands = []string{"text", "yaml", "json", "go", "hcl"}
 	// needs are requirements that no test meets.
 	needs = []string{"cloud", "machines", "aliyun", "minutes", "root", "pypi", "terraform", "docker"}
 	// programs are the languages of blocks that are run like commands.

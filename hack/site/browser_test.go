@@ -3,8 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image/color"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -59,6 +62,13 @@ func TestInChromium(t *testing.T) {
 	b.holds("light, as chosen", "!("+dark+")")
 	b.open(server.URL + "/main/how-to/doctor/")
 	b.holds("the choice holds for other pages", "!("+dark+")")
+	b.open(server.URL + "/main/project/about/")
+	b.bright("the diagram is light, as chosen", `img[src$="components.svg"]`, true)
+	b.do("choose again", chromedp.Click(".theme"))
+	b.bright("the diagram is dark, as chosen", `img[src$="components.svg"]`, false)
+	b.do("light system", scheme("light"))
+	b.bright("the diagram stays dark, as chosen", `img[src$="components.svg"]`, false)
+	b.open(server.URL + "/main/how-to/doctor/")
 	b.do("versions", chromedp.Click(".versions summary"), chromedp.Click(".versions a[aria-current]"))
 	b.holds("the menu of versions stays on the page", `location.pathname === "/main/how-to/doctor/"`)
 }
@@ -108,6 +118,23 @@ func (b *browser) do(what string, actions ...chromedp.Action) {
 func (b *browser) open(url string) {
 	b.t.Helper()
 	b.do(url, chromedp.Navigate(url))
+}
+
+// bright checks the background of a picture as the reader sees it.
+func (b *browser) bright(what, selector string, want bool) {
+	b.t.Helper()
+	b.do("show", chromedp.ScrollIntoView(selector))
+	b.holds("the picture is loaded", "document.querySelector('"+selector+"').naturalWidth > 0")
+	var shot []byte
+	b.do("screenshot", chromedp.Screenshot(selector, &shot))
+	picture, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	const corner, half = 8, 0x80                                                                         // inside the border
+	if got := color.GrayModel.Convert(picture.At(corner, corner)).(color.Gray).Y; (got > half) != want { //nolint:forcetypeassert // the model converts to it
+		b.t.Errorf("%s: it is not, its brightness is %d of 255", what, got)
+	}
 }
 
 func (b *browser) eval(expression string) (result string) {
