@@ -84,7 +84,7 @@ A key consists of one of these prefixes and a name in the tables. If a Service h
 // Section is a table of annotations with a heading.
 func (e Explanations) Section(title string, annotations []annotation.Row) string {
 	var page strings.Builder
-	fmt.Fprintf(&page, "\n## %s\n\n| name | meaning | accepted | not accepted | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", title)
+	fmt.Fprintf(&page, "\n## %s\n\n| name | meaning | accepted | if invalid | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", title)
 	for _, row := range annotations {
 		text := e[row.Suffix]
 		fmt.Fprintf(&page, "| `%s` | %s%s | %s | %s | %s | %s | %s | %s |\n", string(row.Suffix), cell(text.Meaning), listenersOf(row), cell(row.Value.Accepts()), cell(stopsOf(row)), code(row.Default),
@@ -106,7 +106,7 @@ func stopsOf(row annotation.Row) string {
 	if row.Scope == annotation.ScopeSelf {
 		return ""
 	}
-	return "stops " + string(row.Scope)
+	return string(row.Scope) + " must wait"
 }
 
 func removedOf(row annotation.Row) string {

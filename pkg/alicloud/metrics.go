@@ -15,7 +15,7 @@ import (
 var (
 	callDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Namespace: instruments.Namespace, Name: "api_request_duration_seconds",
-		Help:           "Duration of OpenAPI calls by action and error code; actions of NLB are spelled as in RAM policies (\"nlb:CreateListener\"); the code is empty on success and \"none\" when no answer arrived.",
+		Help:           "Duration of OpenAPI calls by action and error code; actions of NLB are spelled as in RAM policies (\"nlb:CreateListener\"); the code is empty on success and \"none\" if no response arrived.",
 		Buckets:        []float64{.02, .05, .1, .2, .5, 1, 2, 5, 10, 20},
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action", "code"})
@@ -33,15 +33,15 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action"})
 
-	callsWaiting = instruments.NewGaugeVec("api", "requests_waiting", "OpenAPI calls that wait for their rate limit now, by action.", "action")
+	callsWaiting = instruments.NewGaugeVec("api", "requests_waiting", "OpenAPI calls that currently wait for their rate limit, by action.", "action")
 
 	credentialsExpiry = instruments.NewGaugeVec("credentials", "expiration_timestamp_seconds",
-		"When the temporary keys in use expire, in seconds since 1970, by source. Keys that do not expire have none.", "source")
+		"Expiration time of the temporary keys in use, in seconds since 1970, by source. Absent for keys that do not expire.", "source")
 
 	callSize = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Namespace: instruments.Namespace, Name: "api_call_size",
-		Help: "Elements per OpenAPI call that the client asks for, by kind: backend servers of a vServer group in a call (\"backends\", 40 or 20), of a server group of NLB (\"servers\", 200 or 40), " +
-			"route entries in a page (\"route_entries\", 500 or 100). It goes down for good when the cloud refuses the larger size.",
+		Help: "Number of elements per OpenAPI call, by kind: backend servers of a vServer group in a call (\"backends\", 40 or 20), of a server group of NLB (\"servers\", 200 or 40), " +
+			"route entries in a page (\"route_entries\", 500 or 100). It decreases permanently if the cloud rejects the larger size.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"kind"})
 )

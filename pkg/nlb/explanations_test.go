@@ -16,15 +16,15 @@ var (
 	withProxy  = map[annotation.Suffix]string{annotation.ProxyProtocol: "on"}
 	withDual   = map[annotation.Suffix]string{annotation.IPVersion: "DualStack"}
 	newGroups  = "yes; with new server groups"
-	newOnes    = "yes; the listener is created anew, and its connections end"
+	newOnes    = "yes; the listener is re-created, which ends its connections"
 	zonesMay   = "zones may be added and removed, two stay; vSwitch, address and EIP of a zone are fixed"
 	addressMay = "yes; the name stays, the addresses change"
 )
 
 var explanations = annotationpage.Explanations{
-	annotation.ZoneMaps:               {Meaning: "The zones of the NLB, 2 to 10, each with its vSwitch, and as an option a private IPv4 address and an EIP (zone:vswitch:address:eip; leave an address out as in zone:vswitch::eip).", Change: zonesMay, Other: "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2,cn-hangzhou-c:vsw-3"},
-	annotation.AddressType:            {Meaning: "Whether the name of the NLB stands for public addresses, or for private ones in the vSwitches.", Change: addressMay, Other: "internet"},
-	annotation.IPVersion:              {Meaning: "Whether the NLB has an IPv6 address in each zone, beside the IPv4 one. The vSwitches need IPv6.", Change: fixed, Other: "ipv4"},
+	annotation.ZoneMaps:               {Meaning: "The zones of the NLB, 2 to 10, each with its vSwitch, and optionally a private IPv4 address and an EIP (zone:vswitch:address:eip, or zone:vswitch::eip without an address).", Change: zonesMay, Other: "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2,cn-hangzhou-c:vsw-3"},
+	annotation.AddressType:            {Meaning: "Whether the name of the NLB resolves to public addresses, or to private ones in the vSwitches.", Change: addressMay, Other: "internet"},
+	annotation.IPVersion:              {Meaning: "Whether the NLB has an IPv6 address in each zone, in addition to the IPv4 address. The vSwitches need IPv6.", Change: fixed, Other: "ipv4"},
 	annotation.IPv6AddressType:        {Meaning: "Whether the IPv6 addresses can be reached from the internet. The VPC needs an IPv6 gateway.", Other: "intranet", With: withDual},
 	annotation.ResourceGroupID:        {Meaning: "The resource group of the NLB, its server groups and its security group. Defaults to the one in the cloud-config.", Change: fixed, Other: "rg-2"},
 	annotation.LoadBalancerID:         {Meaning: "An existing NLB to use. The manager never deletes it, and manages its listeners only with force-override-listeners.", Other: "nlb-2"},
@@ -34,32 +34,32 @@ var explanations = annotationpage.Explanations{
 	annotation.SecurityGroupIDs:       {Meaning: "The security groups that the NLB joins, at most 4. Accept rules alone restrict nothing: a group needs a drop rule with priority 100.", Other: "sg-1,sg-2"},
 	annotation.BandwidthPackageID:     {Meaning: "The Internet Shared Bandwidth instance that the public addresses join.", Other: "cbwp-2"},
 	annotation.AdditionalTags:         {Meaning: "Tags of the NLB, in addition to those of the manager. Tags that you add in the console stay. A key has at most 64 characters, a value 128.", Other: "team=shop"},
-	annotation.DeleteProtection:       {Meaning: "Whether the console and the API refuse to delete the NLB. The manager switches it off before it deletes the NLB. An existing NLB keeps its own setting.", Other: "on"},
+	annotation.DeleteProtection:       {Meaning: "Whether the console and the API refuse to delete the NLB. The manager disables it before it deletes the NLB. An existing NLB keeps its own setting.", Other: "on"},
 	annotation.ModificationProtection: {Meaning: "Whether the console refuses changes of the NLB. An existing NLB keeps its own setting.", Other: "ConsoleProtection"},
-	annotation.PreserveOnDelete:       {Meaning: "Whether the NLB stays with its listeners after the Service is deleted; any value but false and off says so. Its protections and tags go, and the manager does not manage it any more.", Other: "on"},
-	annotation.Hostname:               {Meaning: "The name that the status of the Service shows in place of the name of the NLB, for example one of your domain with a CNAME record.", Other: "shop.example.com"},
+	annotation.PreserveOnDelete:       {Meaning: "Whether the NLB and its listeners stay after the Service is deleted. Every value except false and off keeps them. The manager removes its protections and its tags, and no longer manages it.", Other: "on"},
+	annotation.Hostname:               {Meaning: "The name that the status of the Service shows instead of the name of the NLB, for example a CNAME record of your domain.", Other: "shop.example.com"},
 	annotation.TunnelType:             {Meaning: "Hands the Service to another controller, whatever the value.", Example: "tunnel"},
 	annotation.Type:                   {Meaning: "With the feature gate LoadBalancerTypeAnnotation of the cloud-config, nlb selects NLB for a Service without a class. Adding it to a Service that has a CLB has no effect.", Example: "nlb", Change: "removal deletes the NLB"},
 
 	annotation.ProtocolPort:      {Meaning: "The protocols of listeners; a listener that is not listed has the protocol of its port.", Change: newOnes, Example: "tcpssl:443", Other: "tcp:80", With: map[annotation.Suffix]string{annotation.CertID: "cert-1"}},
 	annotation.ListenerPortRange: {Meaning: "Ranges of ports that a listener accepts in place of the port of the Service (first-last:port). Needs pods as backend servers, which get each connection on the port that the client used.", Change: newOnes, Example: "8000-8100:80", Other: "9000-9100:80", With: map[annotation.Suffix]string{annotation.BackendType: "eni"}},
 	annotation.IdleTimeout:       {Meaning: "The time without traffic after which a connection ends; at most 20 s for UDP listeners, which ignore longer times.", Example: "60", Other: "300"},
-	annotation.Cps:               {Meaning: "The maximum of new connections per second and zone; 0 means no maximum.", Example: "10000", Other: "0"},
+	annotation.Cps:               {Meaning: "The maximum number of new connections per second in each zone; 0 means no maximum.", Example: "10000", Other: "0"},
 	annotation.ProxyProtocol:     {Meaning: "Whether connections to backend servers begin with a PROXY protocol v2 header. While you switch it, backend servers must accept both.", Other: "off"},
 	annotation.PPV2EpID:          {Meaning: "Whether the header has the ID of the PrivateLink endpoint.", Other: "off", With: withProxy},
 	annotation.PPV2EpsID:         {Meaning: "Whether the header has the ID of the PrivateLink endpoint service.", Other: "off", With: withProxy},
 	annotation.PPV2VPCID:         {Meaning: "Whether the header has the ID of the VPC of the client.", Other: "off", With: withProxy},
 	annotation.CertID:            {Meaning: "The certificate of TCPSSL listeners.", Other: "cert-2", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443"}},
-	annotation.AdditionalCertIDs: {Meaning: "More certificates of TCPSSL listeners, selected by the name that the client asks for.", Other: "cert-2,cert-3", With: withTLS},
-	annotation.CACert:            {Meaning: "Whether TCPSSL listeners demand certificates of clients.", Other: "off", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.CACertID: "ca-1"}},
+	annotation.AdditionalCertIDs: {Meaning: "Additional certificates of TCPSSL listeners, selected by the server name that the client requests.", Other: "cert-2,cert-3", With: withTLS},
+	annotation.CACert:            {Meaning: "Whether TCPSSL listeners require client certificates.", Other: "off", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.CACertID: "ca-1"}},
 	annotation.CACertID:          {Meaning: "The CA certificate that verifies the certificates of clients.", Example: "ca-1", Other: "ca-2", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.CACert: "on"}},
-	annotation.TLSCipherPolicy:   {Meaning: "The TLS versions and ciphers of TCPSSL listeners: a policy of the system, or the ID of your own.", Other: "tls_cipher_policy_1_2_strict", With: withTLS},
-	annotation.ALPN:              {Meaning: "Whether TCPSSL listeners negotiate the protocol of the application.", Other: "off", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.ALPNPolicy: "HTTP2Preferred"}},
+	annotation.TLSCipherPolicy:   {Meaning: "The TLS versions and ciphers of TCPSSL listeners: a predefined policy, or the ID of a custom one.", Other: "tls_cipher_policy_1_2_strict", With: withTLS},
+	annotation.ALPN:              {Meaning: "Whether TCPSSL listeners negotiate the application protocol (ALPN).", Other: "off", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.ALPNPolicy: "HTTP2Preferred"}},
 	annotation.ALPNPolicy:        {Meaning: "The protocols that TCPSSL listeners offer.", Other: "HTTP2Only", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.ALPN: "on"}},
 
 	annotation.ServerGroupType:        {Meaning: "Whether a server group has instances and network interfaces, or IP addresses. With `Ip`, pods need no network interface in the VPC, only a route.", Change: newGroups, Other: "Instance"},
 	annotation.Scheduler:              {Meaning: "How a listener selects the backend server: by weight (wrr), in turn (rr), by connections (wlc), by source (sch), by source and port (tch), or by QUIC connection (qch, UDP only).", Example: "sch", Other: "wlc"},
-	annotation.ConnectionDrain:        {Meaning: "Whether open connections of a backend server that leaves continue for a while.", Other: "off"},
+	annotation.ConnectionDrain:        {Meaning: "Whether open connections to a backend server that is being removed continue for a while.", Other: "off"},
 	annotation.ConnectionDrainTimeout: {Meaning: "How long they continue.", Example: "30", Other: "300", With: map[annotation.Suffix]string{annotation.ConnectionDrain: "on"}},
 	annotation.PreserveClientIP:       {Meaning: "Whether backend servers see the address of the client. With it, a backend server cannot reach itself through the NLB. Does not apply to TCPSSL listeners and to server groups of type Ip.", Other: "on"},
 	annotation.HealthCheckFlag:        {Meaning: "Whether the NLB checks the health of backend servers. Without this annotation, the other health-check annotations have no effect; new UDP listeners have no check.", Other: "on"},
@@ -78,7 +78,7 @@ var explanations = annotationpage.Explanations{
 
 	annotation.BackendLabel:             {Meaning: "Only nodes with all of these labels are backend servers. If no node has them, the backend servers stay unchanged.", Example: "pool=web", Other: "pool=shop"},
 	annotation.RemoveUnscheduledBackend: {Meaning: "Whether a cordoned node leaves the backend servers, through weight 0.", Other: "off"},
-	annotation.BackendIPVersion:         {Meaning: "Whether the backend servers of a dual-stack NLB are the IPv4 addresses of pods, the IPv6 ones, or each for clients of its version.", Change: newGroups, Other: "dualstack", With: map[annotation.Suffix]string{annotation.IPVersion: "DualStack", annotation.BackendType: "eni"}},
+	annotation.BackendIPVersion:         {Meaning: "Whether the backend servers of a dual-stack NLB are the IPv4 addresses of pods, the IPv6 addresses, or both, each for clients of its version.", Change: newGroups, Other: "dualstack", With: map[annotation.Suffix]string{annotation.IPVersion: "DualStack", annotation.BackendType: "eni"}},
 	annotation.VGroupPort:               {Meaning: "Existing server groups, and the ports of the Service whose backend servers join them.", Other: "sgp-1:443", With: withID},
 	annotation.Weight:                   {Meaning: "The share of the Service in a group that it joined, spread over its backend servers.", Example: "50", Other: "10", With: map[annotation.Suffix]string{annotation.LoadBalancerID: "nlb-1", annotation.VGroupPort: "sgp-1:80"}},
 	annotation.DefaultWeight:            {Meaning: "The weight of each backend server. With externalTrafficPolicy Local, the weight is the number of endpoints.", Other: "10"},

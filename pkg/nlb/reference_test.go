@@ -59,17 +59,17 @@ func renderAnnotations() string {
 		}
 	}
 	return annotationpage.Begin("Annotations of Services with an NLB") + `
-These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. [The other page](annotations.md) has those of CLBs; an annotation that
-only a CLB has causes an event that names the one of NLB in its place, if there is one. A Service without ` + "`loadbalancer-id`" + ` needs
+These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. For CLBs, see
+[Annotations of Services](annotations.md). An annotation that only applies to CLBs causes an event, which names the corresponding annotation of NLBs if there is one. A Service without ` + "`loadbalancer-id`" + ` needs
 ` + "`loadbalancer-zone-maps`" + `.
 
 An empty value means that the annotation is not set, except for security-group-ids, where it means no group. An invalid value causes one Warning event
-on the Service, and stops only what depends on it: what the annotation sets, and what the column "not accepted" names. While the manager runs, the
-last valid value applies; after a restart, the settings in the cloud stay.
+on the Service. While the manager runs, the last valid value applies; after a restart, the settings in the cloud stay. The column "if invalid" shows what
+else has to wait for a valid value.
 
-"Removed" is the setting after you remove the annotation; empty means that the setting stays. On an existing load balancer, its own settings stay, and
-those of listeners revert only if force-override-listeners is true. Protocols and ranges of ports, the type of server groups, the IP version of backend
-servers and default weights follow what is there now: without one of these annotations, its default applies. "Example" includes the other annotations that the annotation requires.
+"Removed" is the setting after you remove the annotation; empty means that the setting stays. An existing load balancer keeps its own settings, and its
+listeners revert only if force-override-listeners is true. For the protocols and port ranges of listeners, the type of server groups, the IP version of
+backend servers and default weights, the default applies without the annotation. "Example" includes the other annotations that the annotation requires.
 ` + explanations.Section("Load balancer", balancer) + explanations.Section("Listeners", listeners) + explanations.Section("Server groups and backend servers", groups) +
 		"\nThe key of `" + annotation.BackendType + "` has no prefix.\n"
 }

@@ -21,11 +21,11 @@ var (
 
 var uninitialized = instruments.NewGaugeVec("node", "uninitialized",
 	"Nodes that keep the taint node.cloudprovider.kubernetes.io/uninitialized after an attempt to initialise them, by reason: that of the event on the Node, or "+
-		"\"CallFailed\" where ECS could not be asked, or \"NoAddress\".", "reason")
+		"\"CallFailed\" if a call to ECS failed, or \"NoAddress\" if the node has no internal address.", "reason")
 
 // latency has no metric of ours beside it that measures the same.
-var latency = instruments.NewOfficialLatency("node", "reconcile is the time to find out what a Node is to show of its instance, "+
-	"remove_taint the time from a Node's creation until that was found out for the first time.", "verb")
+var latency = instruments.NewOfficialLatency("node", "reconcile is the time to determine the metadata of a Node from its instance, "+
+	"remove_taint the time from the creation of a Node until this has succeeded for the first time.", "verb")
 
 func observeMetadata(node *corev1.Node, began time.Time) {
 	latency.WithLabelValues("reconcile").Observe(float64(time.Since(began).Milliseconds()))

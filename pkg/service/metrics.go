@@ -22,7 +22,7 @@ var (
 			"Waiting means that the cloud was busy or the rate limit used up.", []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300}, "product", "operation", "result")
 
 	planSteps = instruments.NewCounterVec(metricsSubsystem, "plan_steps_total",
-		"Steps of plans that were begun, by product and operation.", "product", "operation")
+		"Steps of plans that the manager started, by product and operation.", "product", "operation")
 
 	unsyncedServices = instruments.NewGaugeVec(metricsSubsystem, "unsynced_services",
 		"Services whose load balancer does not match them, by product and reason: that of the condition LoadBalancerSynced, or \"Waiting\" for the cloud or the rate limit.",
@@ -34,23 +34,23 @@ var (
 		"Load balancers that differed from what the manager had written, found by a read for drift, by product.", "product")
 
 	quotaUsed = instruments.NewGaugeVec(quotaSubsystem, "used",
-		"How much is used of a quota of the cloud, by its code in the Quota Center. Of a quota of each load balancer or instance, it is that of the one that uses most. "+
-			"Others of the account count where the Quota Center says so.", "quota")
+		"Usage of a quota of the cloud, by its code in the Quota Center. For a quota of each load balancer or instance, that of the one that uses the most. "+
+			"Includes the usage of others in the account if the Quota Center reports it.", "quota")
 	quotaLimit = instruments.NewGaugeVec(quotaSubsystem, "limit",
 		"Value of a quota of the cloud, by its code in the Quota Center: configured, from the Quota Center, or published.", "quota")
 	quotaNearlyUsedUp = instruments.NewGaugeVec(quotaSubsystem, "nearly_used_up",
-		"Whether 80 % of a quota are used, until less than 70 % are: 1 or 0. Quotas within which the manager keeps by itself, with some of the nodes as backends, stay 0.", "quota")
+		"Whether a quota is nearly used up: 1 from a usage of 80% until it is below 70%, otherwise 0. Always 0 for quotas that the manager never exceeds, because it uses only some of the nodes as backends.", "quota")
 
 	passPanics = instruments.NewCounter(metricsSubsystem, "reconcile_panics_total",
-		"Passes over Services that a bug of this program ended. The Service gets an event, and the log has the stack.")
+		"Passes over Services that ended because of a bug in this program. The Service gets an event, and the log has the stack.")
 )
 
 // The metrics of the official CCM.
 var (
-	latency = instruments.NewOfficialLatency(metricsSubsystem, "reconcile is the time of any pass over a Service, Creation, Update and Deletion "+
-		"that of a pass which wrote for a Service without address, for one with an address, and for one that needs no CLB any more.", "type", "verb")
+	latency = instruments.NewOfficialLatency(metricsSubsystem, "reconcile is the duration of any pass over a Service, Creation, Update and Deletion "+
+		"that of a pass that wrote for a Service without an address, for one with an address, and for one that no longer needs a CLB.", "type", "verb")
 	operationResult = instruments.NewOfficialCounter(metricsSubsystem, "operation_result",
-		"Passes that wrote or failed, by verb (Creation, Update, Deletion) and status (Success, Fail).", "type", "verb", "status")
+		"passes that wrote or failed, by verb (Creation, Update, Deletion) and status (Success, Fail).", "type", "verb", "status")
 )
 
 // Metrics are those of this package.

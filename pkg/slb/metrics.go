@@ -11,7 +11,7 @@ import (
 )
 
 var certificateExpiry = instruments.NewGaugeVec("slb", "certificate_expiration_timestamp_seconds",
-	"When a certificate that annotations of Services with a CLB name expires, in seconds since 1970. Certificates of NLBs have none.", "certificate")
+	"Expiration time of a certificate that annotations of Services with a CLB name, in seconds since 1970. Absent for certificates of NLBs.", "certificate")
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable { return []metrics.Registerable{certificateExpiry} }

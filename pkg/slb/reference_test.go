@@ -49,18 +49,18 @@ func renderAnnotations() string {
 	var page strings.Builder
 	page.WriteString(annotationpage.Begin("Annotations of Services"))
 	page.WriteString(`
-An empty value means that the annotation is not set. An invalid value causes one Warning event on the Service, and stops only what depends on it: what
-the annotation sets, and what the column "not accepted" names. While the manager runs, the last valid value applies; after a restart, the settings in the
-cloud stay. Everything else continues: backends follow the endpoints, certificates rotate, and other ports are served. A valid value that does not apply
-to the Service also causes an event.
+An empty value means that the annotation is not set. An invalid value causes one Warning event on the Service. While the manager
+runs, the last valid value applies; after a restart, the settings in the cloud stay. The column "if invalid" shows what else has to wait for a valid value.
+Everything else continues: backends follow the endpoints, certificates rotate, and other ports are served. A valid value that does not apply to the
+Service also causes an event.
 
-"Removed" is the setting after you remove the annotation; empty means that the setting stays. On an existing load balancer, its own settings stay, and
-those of listeners revert only if force-override-listeners is true. "Example" includes the other annotations that the annotation requires.
+"Removed" is the setting after you remove the annotation; empty means that the setting stays. An existing load balancer keeps its own settings, and its
+listeners revert only if force-override-listeners is true. "Example" includes the other annotations that the annotation requires.
 `)
 	page.WriteString(explanations.Section("Load balancer", annotation.InstanceAnnotations()))
 	page.WriteString(explanations.Section("Listeners", annotation.ListenerTable()))
 	page.WriteString(explanations.Section("Backends", append(annotation.BackendAnnotations(), annotationpage.BackendType)))
-	page.WriteString("\nThe key of `" + annotation.BackendType + "` has no prefix. The effect of each annotation, of a change and of a\n" +
-		"removal is in [pkg/slb/testdata/golden](../../pkg/slb/testdata/golden).\n")
+	page.WriteString("\nThe key of `" + annotation.BackendType + "` has no prefix. The golden files in\n" +
+		"[pkg/slb/testdata/golden](../../pkg/slb/testdata/golden) show the effect of each annotation, of its change and of its removal.\n")
 	return page.String()
 }

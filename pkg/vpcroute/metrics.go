@@ -16,11 +16,11 @@ const metricsSubsystem = "route"
 
 var (
 	entriesGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries",
-		"Custom entries of a managed route table, foreign ones included, as read last.", "table")
+		"Custom entries of a managed route table, including those that the manager did not create, as of the last read.", "table")
 	quotaGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries_quota",
-		"Custom entries that a managed route table may hold, as configured.", "table")
+		"Quota of custom entries of a managed route table, as configured.", "table")
 	conflictsGauge = instruments.NewGaugeVec(metricsSubsystem, "table_conflicts",
-		"Pod CIDRs of nodes that a foreign entry of a managed route table holds.", "table")
+		"Pod CIDRs of nodes for which a managed route table has an entry that the manager did not create.", "table")
 	missingRoutes = instruments.NewGaugeVec(metricsSubsystem, "table_missing_routes",
 		"Routes of nodes that are not available in a managed route table.", "table")
 	tableReadable = instruments.NewGaugeVec(metricsSubsystem, "table_readable",
@@ -28,12 +28,12 @@ var (
 	tableReadAt = instruments.NewGaugeVec(metricsSubsystem, "table_last_read_timestamp_seconds",
 		"When a managed route table was last read with success, in seconds since 1970.", "table")
 	driftFound = instruments.NewCounter(metricsSubsystem, "drift_found_total",
-		"Route entries that a read for drift found missing or in surplus.")
+		"Route entries that a read for drift detection found missing or superfluous.")
 	withheldRemovals = instruments.NewGaugeVec(metricsSubsystem, "withheld_removals",
 		"Routes without a node that are not removed, because there are too many of them at once and nothing proves that their "+
 			"instances are gone.")
 	changes = instruments.NewCounterVec(metricsSubsystem, "changes_total",
-		"Route entries that were to be created or deleted, by operation and error code; the code is empty on success.", "operation", "code")
+		"Route entries that the manager tried to create or delete, by operation and error code; the code is empty on success.", "operation", "code")
 	passErrors = instruments.NewCounter(metricsSubsystem, "pass_errors_total",
 		"Comparisons of nodes and route tables that ended in an error.")
 )
