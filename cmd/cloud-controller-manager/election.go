@@ -91,7 +91,7 @@ func (e *election) resign() {
 		return
 	}
 	if !e.cloud.Wait(endGrace) {
-		klog.ErrorS(nil, "A controller has not ended in time: the Lease is left to expire", "after", endGrace)
+		klog.ErrorS(nil, "A controller has not stopped in time: leaving the Lease to expire", "after", endGrace)
 		return
 	}
 	e.term.Release()

@@ -179,7 +179,7 @@ func translateControllers(given []string) []string {
 		case "node":
 			translated = append(translated, names.CloudNodeController, names.CloudNodeLifecycleController)
 		case "ingress", "pvtz":
-			klog.InfoS("This controller of the official CCM does not exist here", "flag", "--controllers", "controller", name)
+			klog.InfoS("Ignoring a controller of the official CCM that this manager does not have", "flag", "--controllers", "controller", name)
 		default:
 			translated = append(translated, name)
 		}

@@ -73,7 +73,7 @@ func (g guardedClients) ClientOrDie(name string) kubernetes.Interface {
 
 func orDie[T any](value T, err error) T {
 	if err != nil {
-		klog.ErrorS(err, "A controller gets no client")
+		klog.ErrorS(err, "Cannot create a client for a controller")
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	return value

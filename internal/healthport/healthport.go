@@ -151,7 +151,7 @@ func healthHandler(stock *bufconn.Listener) http.Handler {
 		},
 		// The default writes a line for every probe that goes away before its answer, so that anybody could fill the log.
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			klog.V(2).InfoS("No answer to a health request", "err", err)
+			klog.V(2).InfoS("Cannot answer a health request", "err", err)
 			w.WriteHeader(http.StatusBadGateway)
 		},
 	}

@@ -79,10 +79,10 @@ func WaitForOfficial(ctx context.Context, leases coordinationclient.LeaseInterfa
 		case now.Holder == "":
 			return nil
 		case takeover:
-			logger.Info("The official CCM holds its Lease; going on beside it because of --takeover", "lease", OfficialLease, "holder", now.Holder)
+			logger.Info("The official CCM holds its Lease; starting anyway because of --takeover", "lease", OfficialLease, "holder", now.Holder)
 			return nil
 		case seen.Holder == "":
-			logger.Info("Waiting: the official CCM holds its Lease; stop it, or start with --takeover to go on beside it", "lease", OfficialLease, "holder", now.Holder)
+			logger.Info("Waiting: the official CCM holds its Lease; stop it, or use --takeover to start anyway", "lease", OfficialLease, "holder", now.Holder)
 			seen, since = now, time.Now()
 		case now != seen:
 			seen, since = now, time.Now()

@@ -69,7 +69,7 @@ func (c *Client) DescribeListeners(ctx context.Context, loadBalancerIDs ...strin
 			listener, err := wireListener(wire).listener()
 			if err != nil {
 				// No listener of ours lacks its port. Failing here would stop all Services whose CLBs were asked for with this one.
-				klog.FromContext(ctx).Info("Left out a listener that cannot be identified", "lb", id, "reason", err.Error())
+				klog.FromContext(ctx).Info("Ignoring a listener that cannot be identified", "lb", id, "reason", err.Error())
 				continue
 			}
 			all[id] = append(all[id], listener)

@@ -178,7 +178,7 @@ func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 		return
 	}
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot ask for jobs", "jobs", len(jobs), "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot read the states of jobs", "jobs", len(jobs), "err", err)
 		return
 	}
 	for _, job := range jobs {
@@ -207,7 +207,7 @@ func (a *awaits) ended(id string, status alicloud.JobStatus) {
 func (a *awaits) pollLoadBalancers(ctx context.Context, ids []string) {
 	found, err := a.api.ListNLBs(ctx, alicloud.NLBQuery{IDs: ids})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot ask for load balancers", "lbs", len(ids), "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot read the states of load balancers", "lbs", len(ids), "err", err)
 		return
 	}
 	for _, id := range ids {

@@ -114,7 +114,7 @@ func (c *Controller) Run(ctx context.Context) {
 func (c *Controller) handle(ctx context.Context, name string) error {
 	err := c.reconcile(ctx, name)
 	if err != nil && ctx.Err() == nil && c.queue.NumRequeues(name) == 0 && !apierrors.IsConflict(err) {
-		klog.FromContext(ctx).Error(err, "Reconciling a Node with its instance failed; it is tried again", "node", name)
+		klog.FromContext(ctx).Error(err, "Reconciling a Node with its instance failed; retrying", "node", name)
 	}
 	return err
 }

@@ -30,7 +30,7 @@ const (
 func clusterInfoAddresses(ctx context.Context, kube kubernetes.Interface) []string {
 	found, err := kube.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, clusterInfo, metav1.GetOptions{})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot read where clients reach the API server", "configMap", metav1.NamespacePublic+"/"+clusterInfo, "reason", err.Error())
+		klog.FromContext(ctx).V(2).Info("Cannot read the public address of the API server", "configMap", metav1.NamespacePublic+"/"+clusterInfo, "reason", err.Error())
 		return nil
 	}
 	config, err := clientcmd.Load([]byte(found.Data["kubeconfig"]))

@@ -157,7 +157,7 @@ func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <
 	}
 	if c.client == nil {
 		if err := c.Connect(c.ctx, c.kube); err != nil {
-			klog.ErrorS(err, "Cannot use the cloud")
+			klog.ErrorS(err, "Cannot connect to the cloud")
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		}
 	}
@@ -168,7 +168,7 @@ func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <
 // SetInformers implements [cloudprovider.InformerUser].
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 	if err := trimCaches(factory, c.endpointSlices); err != nil {
-		klog.ErrorS(err, "More memory is needed than usual") // the informers have been started by somebody else
+		klog.ErrorS(err, "Cannot reduce the objects in the caches, which now need more memory") // the informers have been started by somebody else
 	}
 	c.engines = c.wire(factory)
 	c.follow(c.engines)

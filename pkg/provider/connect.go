@@ -69,11 +69,11 @@ func (c *Cloud) Connect(ctx context.Context, kube kubernetes.Interface) error {
 // newClient makes no call but that for the region where none is configured. The settings have been checked.
 func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
 	if c.env.PlainHTTP {
-		klog.FromContext(ctx).Info("Calls to the cloud are not encrypted: everybody on the way can read and change them, and use a temporary key. This is for tests",
+		klog.FromContext(ctx).Info("Calls to the cloud are not encrypted: anyone on the network path can read and change them, and use temporary keys. Use this for tests only",
 			"environment", envScheme)
 	}
 	if len(c.config.Unused) > 0 {
-		klog.FromContext(ctx).Info("Fields of the cloud-config that have no effect here", "fields", c.config.Unused)
+		klog.FromContext(ctx).Info("Ignoring fields of the cloud-config that have no effect", "fields", c.config.Unused)
 	}
 	c.metadata = alicloud.NewMetadata(c.endpoints()["metadata"])
 	if c.settings.PlainMetadata {
@@ -121,7 +121,7 @@ func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID strin
 	err := wait.PollUntilContextCancel(ctx, connectRetry, true, func(ctx context.Context) (bool, error) {
 		vSwitches, last = client.DescribeVSwitches(ctx, vpcID)
 		if alicloud.IsAmbiguous(last) || alicloud.IsThrottled(last) || temporarilyWithoutKeys(last) {
-			klog.FromContext(ctx).Info("Waiting for the cloud to answer", "reason", last.Error())
+			klog.FromContext(ctx).Info("Waiting for a response from the cloud", "reason", last.Error())
 			return false, nil
 		}
 		return true, nil
@@ -132,7 +132,7 @@ func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID strin
 	case last == nil && len(vSwitches) == 0:
 		return nil, fmt.Errorf("Global.vpcid: %q: no vSwitch of it is in region %s, accepted: a VPC of the region", vpcID, client.Region())
 	case last != nil:
-		klog.FromContext(ctx).Info("The key may not list the VPC's vSwitches; the VPC is taken as it is configured", "permission", "vpc:DescribeVSwitches")
+		klog.FromContext(ctx).Info("The access key is not allowed to list the vSwitches of the VPC; using the VPC as configured", "permission", "vpc:DescribeVSwitches")
 	}
 	return vSwitches, nil
 }

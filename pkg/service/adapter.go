@@ -37,7 +37,7 @@ func NewLoadBalancer(reconciler *Reconciler) *LoadBalancer {
 		}
 	}})
 	if err != nil { // the informer was stopped: nothing goes any more
-		klog.Background().Error(err, "Cannot follow the deletion of Services")
+		klog.Background().Error(err, "Cannot watch for deleted Services")
 	}
 	return &LoadBalancer{reconciler: reconciler}
 }

@@ -97,7 +97,7 @@ func (c *Controller) Run(ctx context.Context) {
 	quotasRead, latest := make(chan struct{}), time.After(quotaStart)
 	running.Go(func() { (&quotaWatch{Reconciler: c.reconciler}).watch(ctx, quotasRead, c.Resync) })
 	if err := c.reconciler.Preload(ctx); err != nil {
-		logger.Error(err, "Cannot read the load balancers together; each Service reads its own")
+		logger.Error(err, "Cannot read all load balancers together; reading that of each Service instead")
 	}
 	select {
 	case <-quotasRead:

@@ -11,7 +11,7 @@ import (
 func logIneffective(ctx context.Context, found []string, before string) string {
 	text := strings.Join(found, "; ")
 	if text != "" && text != before {
-		klog.FromContext(ctx).Info("Some annotations do not act as they read", "notes", text)
+		klog.FromContext(ctx).Info("Some annotations have no effect", "notes", text)
 	}
 	return text
 }

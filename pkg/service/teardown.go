@@ -47,7 +47,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		return 0, err
 	}
 	if done.Kept != "" { // nobody hears of it once the Service is gone
-		klog.FromContext(ctx).Info("The Service goes, and its load balancer stays", "lb", done.ID, "reason", done.Kept)
+		klog.FromContext(ctx).Info("The load balancer of a deleted Service stays", "lb", done.ID, "reason", done.Kept)
 		r.events.Emit(events.Of(svc), events.Event{
 			Object: svc, Type: corev1.EventTypeWarning, Reason: problem.ReasonLoadBalancerKept, Message: done.Kept, Outcome: done.Kept,
 		})

@@ -47,7 +47,7 @@ func TestNotesAreInTheLogOnce(t *testing.T) {
 type lineCounter struct{ found int }
 
 func (l *lineCounter) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("Some annotations do not act as they read")) {
+	if bytes.Contains(line, []byte("Some annotations have no effect")) {
 		l.found++
 	}
 	return len(line), nil

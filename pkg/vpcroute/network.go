@@ -128,7 +128,7 @@ func (n *network) current(ctx context.Context, maxAge time.Duration) subnets {
 	defer n.mu.Unlock()
 	n.tried = asked
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; those known so far stay in use", "vpc", n.vpcID, "known", len(n.last.vSwitches))
+		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", n.vpcID, "known", len(n.last.vSwitches))
 		n.last.err = fmt.Errorf("read the vSwitches of %s: %w", n.vpcID, err)
 		return n.last
 	}

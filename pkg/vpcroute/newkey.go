@@ -23,7 +23,7 @@ func (c *Controller) watchKey(ctx context.Context) {
 			return
 		}
 		generation = now
-		klog.FromContext(ctx).Info("Another access key is in use; what was refused is tried again")
+		klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
 		c.newKey.Store(true)
 		c.Resync()
 	}, keyCheck)

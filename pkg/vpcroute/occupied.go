@@ -45,7 +45,7 @@ func (o occupied) at(key routeKey, period time.Duration, now time.Time) (entry, 
 func (w *Writer) lookUp(ctx context.Context, table string, cidrs []string) {
 	entries, err := w.opts.API.DescribeRouteEntriesOf(ctx, table, cidrs)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot find out which entries have the pod CIDRs of nodes", "table", table, "cidrs", len(cidrs))
+		klog.FromContext(ctx).Error(err, "Cannot determine which entries have the pod CIDRs of nodes", "table", table, "cidrs", len(cidrs))
 		return
 	}
 	w.mu.Lock()

@@ -121,7 +121,7 @@ func (w *Writer) prove(ctx context.Context, d *desired, hops sets.Set[string], n
 	}
 	visible, err := w.ask(ctx, d, due)
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot find out whether the instances of routes are gone; the routes stay", "instances", due.Len())
+		klog.FromContext(ctx).Error(err, "Cannot determine whether the instances of routes are gone; keeping the routes", "instances", due.Len())
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

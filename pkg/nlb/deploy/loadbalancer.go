@@ -105,7 +105,7 @@ func (a *Applier) join(ctx context.Context, step *model.Step) (alicloud.Job, err
 	lb := &a.Model.LoadBalancer
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.JoinSecurityGroups(ctx, lb.ID, ids) })
 	if alicloud.HasCode(err, codeMixedGroups) && len(step.Swaps) > 0 {
-		klog.FromContext(ctx).Info("The security groups cannot be mixed: the load balancer leaves the old ones first, and is without any for a moment", "lb", lb.ID)
+		klog.FromContext(ctx).Info("The old and the new security groups cannot be combined: the load balancer leaves the old ones first, and has none for a moment", "lb", lb.ID)
 		a.Waits = true // the next pass joins
 		return a.leave(ctx, &model.Step{IDs: step.Swaps})
 	}
