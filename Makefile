@@ -93,10 +93,17 @@ e2e-real: build ## Run the end-to-end tests on real machines: kubelets, containe
 	hack/kruise/build.sh $(BIN)/kruise
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 40m -tags real -v -run '$(REAL)' ./e2e/real
 
+# With E2E_SANDBOX, the files are those of that sandbox. What is missing is said before anything is built.
+.PHONY: e2e-cloud-files
+e2e-cloud-files:
+	@for file in '$(if $(E2E_SANDBOX),E2E_SANDBOX=$(E2E_SANDBOX)/emulator,KUBECONFIG=$(KUBECONFIG))' '$(if $(E2E_SANDBOX),,CLOUD_CONFIG=$(CLOUD_CONFIG))'; do \
+		[[ -z "$$file" || -f "$${file#*=}" ]] || { echo "make e2e-cloud: $${file%%=*} is not set to a file of a test cluster (it is '$${file#*=}'), see docs/contributing/e2e-cloud.md" >&2; exit 1; }; \
+	done
+
 .PHONY: e2e-cloud
-e2e-cloud: build ## Run end-to-end stories on a test cluster of yours on a real account (KUBECONFIG, CLOUD_CONFIG; states calls and price, CONFIRM=yes runs them, CLEAN=yes removes what a killed run left)
+e2e-cloud: e2e-cloud-files build ## Run end-to-end stories on a test cluster of yours on a real account (KUBECONFIG, CLOUD_CONFIG; states calls and price, CONFIRM=yes runs them, CLEAN=yes removes what a killed run left; or E2E_SANDBOX=directory of a sandbox)
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) KUBECONFIG='$(abspath $(KUBECONFIG))' CLOUD_CONFIG='$(abspath $(CLOUD_CONFIG))' E2E_OFFICIAL='$(abspath $(E2E_OFFICIAL))' \
-		$(STATIC) $(GO) test -vet=off -count=1 -timeout 3h -tags account -v -run '^TestAccount$$' ./e2e/account
+		E2E_SANDBOX='$(abspath $(E2E_SANDBOX))' $(STATIC) $(GO) test -vet=off -count=1 -timeout 3h -tags account -v -run '^TestAccount$$' ./e2e/account
 
 .PHONY: e2e-k8s
 e2e-k8s: build ## Run the load balancer specs of Kubernetes on real machines (PRODUCT=clb|nlb, SPECS=regexp of specs; root on Linux; 15 minutes)

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/account"
 )
 
@@ -35,32 +33,15 @@ type accountWorld struct {
 // storiesIn prepares the stories for a sandbox that runs in a directory, from the files that a user would give.
 func storiesIn(t *testing.T, dir string) accountWorld {
 	t.Helper()
-	address, err := os.ReadFile(filepath.Join(dir, "emulator"))
+	o, err := account.InSandbox(t.Context(), dir, filepath.Join(binDir, "cloud-controller-manager"), filepath.Join(t.TempDir(), "manager.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := accountWorld{T: t, url: strings.TrimSpace(string(address))}
-	kubeconfig, cloudConfig := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "cloud-config.conf")
-	environment := map[string]string{"ALICLOUD_CLIENT_SCHEME": "HTTP"}
-	connection, err := account.Connect(kubeconfig, cloudConfig, func(name string) string { return environment[name] })
-	if err != nil {
-		t.Fatal(err)
+	sandbox, ok := o.Cluster.(*account.Sandbox)
+	if !ok {
+		t.Fatalf("the cluster is a %T", o.Cluster)
 	}
-	zones, err := connection.Zones(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	official := &account.StandIn{Client: connection.Client, Cloud: connection.Cloud, ClusterID: "clusterid", Poll: 100 * time.Millisecond}
-	w.suite = account.New(account.Options{
-		Cluster: &account.Sandbox{URL: w.url, From: "i-sandbox1", StandIn: official}, Client: connection.Client, Cloud: connection.Cloud, VPC: connection.VPC,
-		Manager: account.Manager{
-			Program: filepath.Join(binDir, "cloud-controller-manager"), Kubeconfig: kubeconfig, CloudConfig: cloudConfig,
-			Arguments:   []string{"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--route-reconciliation-period=1s"},
-			Environment: []string{"ALICLOUD_CLIENT_SCHEME=HTTP"}, Log: filepath.Join(t.TempDir(), "manager.log"), Process: account.EndWithParent(),
-		},
-		Image: cluster.TestServerImage, Zones: zones, ClusterCIDR: cluster.PodCIDR, Poll: 100 * time.Millisecond, Patience: 2 * time.Minute,
-	})
-	return w
+	return accountWorld{T: t, url: sandbox.URL, suite: account.New(o)}
 }
 
 // upForStories runs a sandbox for stories and returns its directory.

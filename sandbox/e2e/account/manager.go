@@ -29,7 +29,7 @@ type process struct {
 	done chan struct{}
 }
 
-// start runs the manager. Leader election is off: [Suite.refuse] has seen that no other one runs.
+// start runs the manager. Leader election is off: [Suite.Check] has seen that no other one runs.
 func (s *Suite) start(ctx context.Context) error {
 	port, err := freeport.FindOne(ctx)
 	if err != nil {

@@ -33,8 +33,41 @@ const (
 	leaseFresh = time.Minute
 )
 
-// refuse says why the cluster is not one to run stories on.
-func (s *Suite) refuse(ctx context.Context) error {
+// Check says why the stories cannot run. It changes nothing.
+func (s *Suite) Check(ctx context.Context) error {
+	return all(ctx, s.belongTogether, s.isFree, s.servesNobody, func(ctx context.Context) error {
+		if err := s.orphans(ctx); err != nil {
+			return fmt.Errorf("before the stories: %w", err)
+		}
+		return nil
+	})
+}
+
+// belongTogether refuses a kubeconfig and a cloud-config of different clusters, and either one that leads nowhere.
+func (s *Suite) belongTogether(ctx context.Context) error {
+	list, err := s.o.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("KUBECONFIG: list the Nodes: %w", err)
+	}
+	vSwitches, err := s.o.Cloud.DescribeVSwitches(ctx, s.o.VPC)
+	if err != nil {
+		return fmt.Errorf("CLOUD_CONFIG: read the vSwitches of the VPC %s: %w", s.o.VPC, err)
+	}
+	if len(vSwitches) == 0 {
+		return fmt.Errorf("CLOUD_CONFIG: %w: the VPC %s has no vSwitch in the region: set region and vpcid to those of the cluster", errMissing, s.o.VPC)
+	}
+	for i := range list.Items {
+		if is, err := s.isInstance(ctx, &list.Items[i]); err != nil {
+			return fmt.Errorf("find the instance of the Node %s: %w", list.Items[i].Name, err)
+		} else if is {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: none of the %d Nodes is an instance of the VPC %s: KUBECONFIG and CLOUD_CONFIG are not of the same cluster", errMissing, len(list.Items), s.o.VPC)
+}
+
+// isFree refuses while there is something of another run.
+func (s *Suite) isFree(ctx context.Context) error {
 	_, err := s.o.Client.CoreV1().Namespaces().Get(ctx, Namespace, metav1.GetOptions{})
 	switch {
 	case err == nil:
@@ -42,6 +75,11 @@ func (s *Suite) refuse(ctx context.Context) error {
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read the namespace %s: %w", Namespace, err)
 	}
+	return nil
+}
+
+// servesNobody refuses a cluster that is in use: the stories start and kill managers.
+func (s *Suite) servesNobody(ctx context.Context) error {
 	services, err := s.o.Client.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the Services: %w", err)
@@ -56,9 +94,6 @@ func (s *Suite) refuse(ctx context.Context) error {
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < leaseFresh {
 			return fmt.Errorf("%s holds the lease kube-system/%s: end the cloud controller manager of the cluster first", *lease.Spec.HolderIdentity, name)
 		}
-	}
-	if err := s.orphans(ctx); err != nil {
-		return fmt.Errorf("before the stories: %w", err)
 	}
 	return nil
 }

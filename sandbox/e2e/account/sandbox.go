@@ -7,7 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,3 +82,41 @@ func (s *Sandbox) admin(ctx context.Context, method, body string) error {
 
 // Official implements Cluster.
 func (s *Sandbox) Official(ctx context.Context, run bool) error { return s.Run(ctx, run) }
+
+// What the clusters of "sandbox up" have; package cluster, which has it too, contains a whole control plane.
+const (
+	sandboxImage   = "docker.io/library/testserver:v1"
+	sandboxPodCIDR = "10.244.0.0/16"
+	sandboxNode    = "i-sandbox1"
+)
+
+// InSandbox are the options for a sandbox with light nodes that runs in a directory ("sandbox up --node-ip --dir DIR"). They use the files that a
+// user gives for an account. The emulated cloud takes no time, so that the manager does not wait, either.
+func InSandbox(ctx context.Context, dir, program, log string) (Options, error) {
+	const poll, patience = 100 * time.Millisecond, 2 * time.Minute
+	address, err := os.ReadFile(filepath.Join(dir, "emulator"))
+	if err != nil {
+		return Options{}, fmt.Errorf("no sandbox runs in %s: %w", dir, err)
+	}
+	kubeconfig, cloudConfig := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "cloud-config.conf")
+	environment := map[string]string{"ALICLOUD_CLIENT_SCHEME": "HTTP"}
+	connection, err := Connect(kubeconfig, cloudConfig, func(name string) string { return environment[name] })
+	if err != nil {
+		return Options{}, err
+	}
+	zones, err := connection.Zones(ctx)
+	if err != nil {
+		return Options{}, err
+	}
+	official := &StandIn{Client: connection.Client, Cloud: connection.Cloud, ClusterID: "clusterid", Poll: poll}
+	return Options{
+		Cluster: &Sandbox{URL: strings.TrimSpace(string(address)), From: sandboxNode, StandIn: official},
+		Client:  connection.Client, Cloud: connection.Cloud, VPC: connection.VPC,
+		Manager: Manager{
+			Program: program, Kubeconfig: kubeconfig, CloudConfig: cloudConfig,
+			Arguments:   []string{"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--route-reconciliation-period=1s"},
+			Environment: []string{"ALICLOUD_CLIENT_SCHEME=HTTP"}, Log: log, Process: EndWithParent(),
+		},
+		Image: sandboxImage, Zones: zones, ClusterCIDR: sandboxPodCIDR, Poll: poll, Patience: patience,
+	}, nil
+}

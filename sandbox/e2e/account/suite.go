@@ -65,7 +65,7 @@ func (s *Suite) Run(t *testing.T) {
 	t.Helper()
 	s.log = t.Logf
 	ctx := t.Context()
-	if err := s.refuse(ctx); err != nil {
+	if err := s.Check(ctx); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
