@@ -57,7 +57,10 @@ type limiter struct {
 // actionQueue holds the calls of one action that wait for its quota, the most urgent one first.
 type actionQueue struct {
 	windowQuota
-	waiters []*waiter
+	// opened is when the action was called for the first time, suspected what is ours of the quota as far as the refusals in that window show it.
+	opened    time.Time
+	suspected float64
+	waiters   []*waiter
 	// served is when each tenant was last served, since the queue was last empty.
 	served map[string]turn
 	timer  *time.Timer // runs while a call waits
@@ -102,7 +105,7 @@ func (l *limiter) quota(action string) quota {
 func (l *limiter) queueLocked(action string) *actionQueue {
 	q, ok := l.queues[action]
 	if !ok {
-		q = &actionQueue{windowQuota: windowQuota{quota: l.quota(action)}}
+		q = &actionQueue{windowQuota: windowQuota{quota: l.quota(action)}, opened: time.Now()}
 		l.queues[action] = q
 	}
 	return q
@@ -249,11 +252,33 @@ func (l *limiter) throttled(action string) {
 	defer l.mu.Unlock()
 	q := l.queueLocked(action)
 	q.refused(now, rand.N(q.reopenJitter()))
-	if _, unknown := unknownQuotas[action]; unknown {
+	_, unknown := unknownQuotas[action]
+	switch {
+	case now.Truncate(q.quota.window).Equal(q.opened.Truncate(q.quota.window)):
+		q.suspect(now)
+	case unknown:
 		q.learn(now)
-		return
+	default:
+		q.prove()
+		q.lower(now)
 	}
-	q.lower(now)
+}
+
+// suspect notes what is ours of the quota if others use it, too. That the window in which the action was called for the first time is used up does not prove
+// that: the process before this one may have done it, and whoever then leaves half of the quota to others needs twice the time for what that one left undone.
+func (q *actionQueue) suspect(now time.Time) {
+	if q.suspected == 0 {
+		ours := q.windowQuota
+		ours.lower(now)
+		q.suspected = ours.share
+	}
+}
+
+// prove takes the suspicion for true once a later window is used up, too. Meanwhile the others had less than their share.
+func (q *actionQueue) prove() {
+	if q.suspected > 0 {
+		q.share, q.sharedAt, q.suspected = q.suspected*mostLowered, q.opened.Truncate(q.quota.window), 0
+	}
 }
 
 // leastQuota is the smallest quota that is learned: other callers may have used up the window, which this client cannot know.

@@ -150,3 +150,42 @@ func TestShareGrows(t *testing.T) {
 		t.Errorf("an hour later %d calls", got)
 	}
 }
+
+// TestFirstWindowProvesNothing: a process that begins in a window that another one has used up has all of the quota from the next window on; only a refusal
+// there, too, shows that it shares the quota.
+func TestFirstWindowProvesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(publishedQuotas)
+		admitted := func(window time.Time) (calls int) {
+			for {
+				if err := l.wait(t.Context(), sharedAction); err != nil {
+					t.Fatal(err)
+				}
+				if !time.Now().Truncate(time.Minute).Equal(window) {
+					return calls
+				}
+				calls++
+			}
+		}
+		window := time.Now().Truncate(time.Minute)
+		time.Sleep(30 * time.Second)
+		for range 20 {
+			if err := l.wait(t.Context(), sharedAction); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.throttled(sharedAction)
+		if calls := admitted(window); calls != 0 {
+			t.Errorf("%d calls after the cloud refused one", calls)
+		}
+		if calls := 1 + admitted(window.Add(time.Minute)); calls != writeQuota.calls {
+			t.Errorf("%d calls in the first whole window, want %d", calls, writeQuota.calls)
+		}
+		l.throttled(sharedAction)
+		admitted(window.Add(2 * time.Minute))
+		if calls := 1 + admitted(window.Add(3*time.Minute)); calls > writeQuota.calls/2 {
+			t.Errorf("%d calls after refusals in two windows, want %d at most", calls, writeQuota.calls/2)
+		}
+	})
+}

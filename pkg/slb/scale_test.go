@@ -31,8 +31,11 @@ const (
 // scaleTest is a fleet larger than its quotas.
 type scaleTest struct {
 	*fleet
-	next int
+	// next is the number of the next node that joins, nodes how many there are.
+	next, nodes int
 }
+
+func nodeName(i int) string { return fmt.Sprintf("n%04d", i) }
 
 func newScaleTest(t *testing.T, subset backend.Subset) *scaleTest {
 	t.Helper()
@@ -52,13 +55,20 @@ func newScaleTest(t *testing.T, subset backend.Subset) *scaleTest {
 
 func (s *scaleTest) join() {
 	s.t.Helper()
-	name := fmt.Sprintf("n%04d", s.next)
+	name := nodeName(s.next)
 	s.createFleetNode(name)
 	s.change(name, func(node *corev1.Node) {
 		node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("zone-%d", s.next%scaleZones)
 	})
 	s.next++
+	s.nodes++
 	synctest.Wait()
+}
+
+func (s *scaleTest) leave(i int) {
+	s.t.Helper()
+	testkit.Check(s.t, s.kube.CoreV1().Nodes().Delete(s.t.Context(), nodeName(i), metav1.DeleteOptions{}))
+	s.nodes--
 }
 
 func (s *scaleTest) change(name string, change func(*corev1.Node)) {
@@ -107,7 +117,7 @@ func (s *scaleTest) balanced(most int) {
 			s.t.Errorf("%s has %d backends, want %d at most", name, len(ids), most)
 		}
 	}
-	mean := float64(total) / scaleNodes
+	mean := float64(total) / float64(s.nodes)
 	for id, n := range loads {
 		if n > scaleAttachments || float64(n) > max(1.3*mean, mean+1) {
 			s.t.Errorf("%s is behind %d CLBs, the mean is %.1f and the quota %d", id, n, mean, scaleAttachments)
@@ -120,7 +130,7 @@ func (s *scaleTest) events() (left, joined int) {
 	s.t.Helper()
 	s.written()
 	for i := range scaleEvents {
-		testkit.Check(s.t, s.kube.CoreV1().Nodes().Delete(s.t.Context(), fmt.Sprintf("n%04d", i*7), metav1.DeleteOptions{}))
+		s.leave(i * 7)
 		s.rest()
 		left += s.written()
 		s.join()
@@ -172,7 +182,7 @@ func TestZoneDies(t *testing.T) {
 		dead := sets.New[string]()
 		died := time.Now()
 		for i := 0; i < scaleNodes; i += scaleZones {
-			name := fmt.Sprintf("n%04d", i)
+			name := nodeName(i)
 			dead.Insert("i-" + name)
 			if i/scaleZones%60 == 59 {
 				synctest.Wait()
