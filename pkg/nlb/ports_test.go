@@ -25,6 +25,19 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 	// refuse has each call after the first one fail, settled none any more.
 	refuse := func(w *world, how string) { w.account.Fault(`{"after":1,"times":0,` + how + `}`) }
 	settled := func(w *world) { w.account.ClearFaults() }
+	// closed lets the Service have port 80, and then a security group that the cloud refuses with the next port. opened takes that back.
+	closed := func(w *world, how string) {
+		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
+		w.converge("web")
+		if how != "" {
+			w.account.Fault(`{"times":0,"action":"LoadBalancerJoinSecurityGroup",` + how + `}`)
+		}
+		w.change("web", testkit.TCP(81), with(annotation.SecurityGroupIDs, "sg-none"))
+	}
+	opened := func(w *world) {
+		w.account.ClearFaults()
+		w.change("web", without(annotation.SecurityGroupIDs))
+	}
 	web := func(ports ...int32) []func(*corev1.Service) {
 		return []func(*corev1.Service){
 			testkit.TCP(ports...), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, ""), with(annotation.ForceOverrideListeners, "true"),
@@ -61,6 +74,11 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 		"failed job of a listener": {
 			func(w *world) { refuse(w, `"action":"CreateListener","job":"failed"`) }, settled, "SyncLoadBalancerFailed",
 		},
+		"missing security group": {func(w *world) { closed(w, "") }, opened, "SyncLoadBalancerFailed"},
+		"refused security group": {
+			func(w *world) { closed(w, `"code":"OperationDenied.SecurityGroupNotInVpc","status":400`) }, opened, "SyncLoadBalancerFailed",
+		},
+		"failed job of a security group": {func(w *world) { closed(w, `"job":"failed"`) }, opened, "SyncLoadBalancerFailed"},
 		"failed job of a group": {
 			func(w *world) { refuse(w, `"action":"CreateServerGroup","job":"failed"`) }, settled, "SyncLoadBalancerFailed",
 		},

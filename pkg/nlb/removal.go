@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,6 +143,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case removal.Reused && removal.Preserved:
 		removal.Plan = n.removes(untag, model.Plan{})
 	case removal.Reused:
+		removal.Kept = n.kept(svc, params)
 		keys, err := n.removableTags(svc, n.ID(), loadRecord(applied, svc, n.observed).TagKeys)
 		if err != nil {
 			return removal, err
@@ -153,6 +155,16 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Plan = n.removes(untag, diff.Deletion(actual))
 	}
 	return removal, nil
+}
+
+// kept returns why an NLB stays in the cloud that was created for the Service, as far as can be seen, empty for one that was not.
+func (n nlb) kept(svc *corev1.Service, params annotation.Params) string {
+	lb, record := &n.lb.Value, lastRecord(nil, svc)
+	if params.Get(annotation.LoadBalancerID) == lb.ID || hasTag(lb, mark.TagPreserved) || !wantsOwn(params) && !n.isShown(svc, lb, record) {
+		return ""
+	}
+	return fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 
 // removes returns a plan that removes tags from load balancers that the Service has left, then what is on that of the Service.

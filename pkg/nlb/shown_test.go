@@ -110,18 +110,51 @@ func TestExistingOneIsMissingOnce(t *testing.T) {
 	}
 }
 
-// TestTakenOverNLBIsNotDeletedFromMemory: somebody takes a load balancer over by removing its owner tag, and then the Service goes, before anything was
-// read. Only what carries the marks of the Service goes.
-func TestTakenOverNLBIsNotDeletedFromMemory(t *testing.T) {
+// TestTakenOverNLBIsKept: somebody takes a load balancer over by removing its tags, and then the Service goes, before anything was read, or in another
+// process. Only what carries the marks of the Service goes, and a Warning says what stays.
+func TestTakenOverNLBIsKept(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.Name, "shop-front"))
-		id := w.balancer("web").ID
-		testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagOwner, mark.TagCluster}))
-		w.remove("web")
-		w.converge("web")
-		if !w.exists(id) || len(w.listeners(id))+len(w.groups("web"))+len(w.get("web").Finalizers) > 0 {
-			t.Errorf("it is there: %v; groups %v, finalizers %v", w.exists(id), w.groups("web"), w.get("web").Finalizers)
-		}
-	})
+	for name, begin := range map[string]func(*world){"from memory": func(*world) {}, "after a restart": (*world).restart} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.serve(1, testkit.TCP(80), with(annotation.Name, "shop-front"))
+				id := w.balancer("web").ID
+				testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagOwner, mark.TagCluster}))
+				begin(w)
+				w.remove("web")
+				w.newEvents()
+				w.converge("web")
+				if !w.exists(id) || len(w.listeners(id))+len(w.groups("web"))+len(w.get("web").Finalizers) > 0 {
+					t.Errorf("it is there: %v; groups %v, finalizers %v", w.exists(id), w.groups("web"), w.get("web").Finalizers)
+				}
+				if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept NLB "+id) || !strings.Contains(events[0], "delete it") {
+					t.Errorf("events %q, want a warning that names the NLB and what to do", events)
+				}
+			})
+		})
+	}
+}
+
+// TestExistingNLBIsLeftWithoutAWarning: that a load balancer stays that the Service only used surprises nobody, whether its annotation still names it or
+// somebody removed that.
+func TestExistingNLBIsLeftWithoutAWarning(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*corev1.Service){"named": func(*corev1.Service) {}, "not named any more": without(annotation.LoadBalancerID)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")), with(annotation.ForceOverrideListeners, "true"))
+				w.change("web", edit)
+				w.remove("web")
+				w.newEvents()
+				w.converge("web")
+				for _, event := range w.newEvents() {
+					if strings.HasPrefix(event, "Warning") {
+						t.Errorf("event %q", event)
+					}
+				}
+			})
+		})
+	}
 }

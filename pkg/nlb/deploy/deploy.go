@@ -62,6 +62,7 @@ type Applier struct {
 
 	waiting, failed map[string]bool
 	refused         map[model.Op]bool // settings of the load balancer that the cloud did not take
+	closed          bool              // the cloud refuses the security groups without which no port opens
 	former          map[string]bool   // groups that listeners stay in, by id: they were brought in line
 	throttled       map[model.Op]bool
 	errs            []error
@@ -70,7 +71,7 @@ type Applier struct {
 // Run carries out the plan as far as possible: a failed or waiting step stops those that use what it is about, and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	a.waiting, a.failed, a.former, a.throttled, a.Doubts = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[model.Op]bool{}, map[model.Part]string{}
-	a.refused = map[model.Op]bool{}
+	a.refused, a.closed = map[model.Op]bool{}, false
 	if a.Refused = maps.Clone(a.Refused); a.Refused == nil {
 		a.Refused = map[string]bool{}
 	}
@@ -103,7 +104,7 @@ func (a *Applier) try(ctx context.Context, step *model.Step) {
 	}
 	switch {
 	case is(a.failed), a.throttled[step.Op], slices.ContainsFunc(relies(step), func(op model.Op) bool { return a.refused[op] }):
-		a.stop(step, nil)
+		a.skip(step)
 		return
 	case a.held(step):
 		return
@@ -134,6 +135,19 @@ func creates(step *model.Step) bool {
 	return step.Op == model.OpCreateListener || step.Op == model.OpCreateGroup
 }
 
+// opens reports whether a step prepares or joins the security groups without which no port opens.
+func opens(step *model.Step) bool {
+	return step.Op == model.OpJoin || step.Op == model.OpCreateAccess || step.Op == model.OpAddRules
+}
+
+// skip leaves out a step that relies on one that failed. A listener that waits for security groups which the cloud refuses is refused, too.
+func (a *Applier) skip(step *model.Step) {
+	a.stop(step, nil)
+	if step.Op == model.OpCreateListener && a.closed && a.refused[model.OpJoin] {
+		a.Refused[step.Target] = true
+	}
+}
+
 // held leaves out a step whose jobs failed: while such a job is under way, what it locks takes no other step, and none would ever have its turn.
 func (a *Applier) held(step *model.Step) bool {
 	err := a.Held(Work{step.Op, step.Target})
@@ -141,6 +155,7 @@ func (a *Applier) held(step *model.Step) bool {
 		return false
 	}
 	a.stop(step, nil)
+	a.closed = a.closed || opens(step)
 	a.errs = append(a.errs, &problem.WaitError{Reason: fmt.Sprintf("%s: tried again in some time: %v", describe(step, a.Model.LoadBalancer.ID), err), For: heldFor})
 	return true
 }
@@ -192,6 +207,7 @@ func (a *Applier) fail(step *model.Step, err error) {
 	if creates(step) && refuses(err) {
 		a.Refused[step.Target] = true
 	}
+	a.closed = a.closed || opens(step) && (refuses(err) || alicloud.IsNotFound(err))
 	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(err))
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):
