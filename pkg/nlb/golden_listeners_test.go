@@ -44,7 +44,7 @@ func TestGoldenListeners(t *testing.T) {
 			{edit: edits(with(annotation.CertID, "cert-2")), writes: []string{"UpdateListenerAttribute"}},
 		}},
 		{name: "ALPN without policy", nodes: 1, service: append(edits(testkit.TCP(80), with(annotation.ALPN, "on")), secure...), changes: []change{
-			{says: []string{"loadbalancer-alpn: on needs loadbalancer-alpn-policy"}},
+			{says: []string{"loadbalancer-alpn: \"on\" needs loadbalancer-alpn-policy"}},
 		}, restless: true},
 		{name: "unknown cipher policy", nodes: 1, service: append(edits(testkit.TCP(80, 90), with(annotation.TLSCipherPolicy, "tls-unknown")), secure...), restless: true, changes: []change{
 			{fails: true, says: []string{"create listener tcp:80"}, serves: []string{"TCP:90 i-n1:30090=100"}},
@@ -56,7 +56,7 @@ func TestGoldenListeners(t *testing.T) {
 			{says: []string{"loadbalancer-idle-timeout: 60 has no effect on a UDP listener, which takes at most 20"}, serves: []string{"UDP:53 i-n1:30053=100", "UDP:54 i-n1:30054=100"}},
 		}},
 		{name: "settings of PROXY protocol without it", nodes: 1, service: edits(testkit.TCP(80), with(annotation.PPV2EpID, "on")), changes: []change{
-			{writes: create, says: []string{"loadbalancer-ppv2-pvl-ep-id-enabled has no effect without loadbalancer-proxy-protocol: on"}},
+			{writes: create, says: []string{"loadbalancer-ppv2-pvl-ep-id-enabled has no effect without loadbalancer-proxy-protocol: \"on\""}},
 		}},
 		{name: "range in ECS mode", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ListenerPortRange, "80-400:80")), changes: []change{
 			{says: []string{"a range of ports needs"}, serves: []string{webOn80}},

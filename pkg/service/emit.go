@@ -77,5 +77,13 @@ func failureReason(err error) string {
 	if errors.As(err, &config) && config.Event != "" {
 		return config.Event
 	}
-	return problem.ReasonSyncFailed
+	reason := ""
+	for _, leaf := range leaves(err) {
+		var refused *problem.RefusedError
+		if !errors.As(leaf, &refused) || reason != "" && reason != refused.Problem.Reason {
+			return problem.ReasonSyncFailed
+		}
+		reason = refused.Problem.Reason
+	}
+	return reason
 }

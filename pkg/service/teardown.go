@@ -73,7 +73,7 @@ func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Remov
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "%s %s stays with its listeners, as the annotation %s asks",
 			product, done.ID, annotation.PreserveOnDelete)
 	case done.Reused:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Removed this Service's listeners and vServer groups from %s %s", product, done.ID)
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Removed this Service's listeners and server groups from %s %s", product, done.ID)
 	default:
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Deleted %s %s", product, done.ID)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -155,8 +156,8 @@ func TestCertificates(t *testing.T) {
 			switch {
 			case test.reason == "" && len(warnings) > 0:
 				t.Errorf("events %q", warnings)
-			case test.reason != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning "+test.reason) || !strings.Contains(warnings[0], test.id)):
-				t.Errorf("events %q, want one %s that names the certificate", warnings, test.reason)
+			case test.reason != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning "+test.reason) || !strings.Contains(warnings[0], fmt.Sprintf("%s: certificate %q ", annotation.CertID, test.id))):
+				t.Errorf("events %q, want one %s that names the certificate and its annotation", warnings, test.reason)
 			}
 			listeners := 0
 			for _, lb := range w.state() {
@@ -166,6 +167,34 @@ func TestCertificates(t *testing.T) {
 				t.Errorf("%d listeners, want %d", listeners, test.listeners)
 			}
 		})
+	}
+}
+
+// TestMissingAccessListIsTheAuthorsMatter: the event and the condition say which annotation names a list that does not exist, and once the list is there,
+// the next attempt serves the Service.
+func TestMissingAccessListIsTheAuthorsMatter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	svc := testService("web", 80, 81)
+	annotate(svc, annotation.ACLStatus, "on")
+	annotate(svc, annotation.ACLType, "white")
+	annotate(svc, annotation.ACLID, "acl-none")
+	w.put(svc)
+	if err := w.pass("web"); err == nil {
+		t.Fatal("the cloud accepts a list that does not exist")
+	}
+	want := fmt.Sprintf("%s: %q names a list that does not exist", annotation.ACLID, "acl-none")
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonInvalidAnnotation) || !strings.Contains(events[0], want) {
+		t.Errorf("events %q, want one %s with %q", events, problem.ReasonInvalidAnnotation, want)
+	}
+	if condition := meta.FindStatusCondition(w.get("web").Status.Conditions, service.ConditionSynced); condition == nil || condition.Reason != problem.ReasonInvalidAnnotation {
+		t.Errorf("condition %+v, want the reason %s", condition, problem.ReasonInvalidAnnotation)
+	}
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ACLID, testACL) })
+	w.converge("web")
+	if got := len(w.listenerKeys()); got != 2 {
+		t.Errorf("%d listeners, want 2", got)
 	}
 }
 

@@ -175,7 +175,7 @@ func (b *builder) clientIP(group *model.Group, l *model.Listener) {
 		return
 	}
 	if preserve != nil && *preserve && !b.in.Params.Reverted[annotation.PreserveClientIP] {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: on has no effect on TCPSSL listeners and server groups of the type %s", annotation.PreserveClientIP, alicloud.NLBIPGroup)
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: \"on\" has no effect on TCPSSL listeners and server groups of the type %s", annotation.PreserveClientIP, alicloud.NLBIPGroup)
 	}
 	if l.Protocol == alicloud.NLBTCPSSL {
 		off := false

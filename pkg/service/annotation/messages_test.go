@@ -3,13 +3,17 @@ package annotation
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 )
 
 // bareSuffix is a suffix that stands for a key: it cannot be pasted.
 var bareSuffix = regexp.MustCompile(`(^|[^-a-z])loadbalancer-[a-z]`)
 
-// TestMessagesHaveWholeKeys: whoever corrects an annotation can paste its key from the message.
+// bareValue is a value that YAML reads as a boolean: the API server refuses an annotation to which it is pasted.
+var bareValue = regexp.MustCompile(`: (on|off|true|false)\b`)
+
+// TestMessagesHaveWholeKeys: whoever corrects an annotation can paste its key and its value from the message.
 func TestMessagesHaveWholeKeys(t *testing.T) {
 	t.Parallel()
 	for name, family := range map[string]*family{"CLB": clbFamily, "NLB": nlbFamily} {
@@ -35,6 +39,9 @@ func TestMessagesHaveWholeKeys(t *testing.T) {
 		for message := range messages {
 			if bareSuffix.MatchString(message) {
 				t.Errorf("%s: %q has a key that cannot be pasted", name, message)
+			}
+			if bareValue.MatchString(strings.ReplaceAll(message, "accepted: ", "")) {
+				t.Errorf("%s: %q has a value that YAML reads as a boolean", name, message)
 			}
 		}
 	}

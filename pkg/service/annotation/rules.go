@@ -40,15 +40,15 @@ func internet(p Params) bool { return !intranet(p) }
 
 // rules are those of a CLB. They are checked once all annotations were read. Only what the API would refuse or misread is invalid.
 var rules = []rule{
-	{needs(is(ConnectionDrain, "on"), ConnectionDrainTimeout), []Suffix{ConnectionDrain, ConnectionDrainTimeout}, fmt.Sprintf("%s: on needs %s", ConnectionDrain, ConnectionDrainTimeout)},
-	{without(ConnectionDrainTimeout, is(ConnectionDrain, "on")), nil, fmt.Sprintf("%s has no effect without %s: on", ConnectionDrainTimeout, ConnectionDrain)},
-	{needs(is(StickySession, "on"), StickySessionType), []Suffix{StickySession, StickySessionType}, fmt.Sprintf("%s: on needs %s", StickySession, StickySessionType)},
+	{needs(is(ConnectionDrain, "on"), ConnectionDrainTimeout), []Suffix{ConnectionDrain, ConnectionDrainTimeout}, fmt.Sprintf("%s: \"on\" needs %s", ConnectionDrain, ConnectionDrainTimeout)},
+	{without(ConnectionDrainTimeout, is(ConnectionDrain, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ConnectionDrainTimeout, ConnectionDrain)},
+	{needs(is(StickySession, "on"), StickySessionType), []Suffix{StickySession, StickySessionType}, fmt.Sprintf("%s: \"on\" needs %s", StickySession, StickySessionType)},
 	{needs(is(StickySessionType, "insert"), CookieTimeout), sticky, fmt.Sprintf("%s: insert needs %s", StickySessionType, CookieTimeout)},
 	{needs(is(StickySessionType, "server"), Cookie), sticky, fmt.Sprintf("%s: server needs %s", StickySessionType, Cookie)},
-	{needs(is(ACLStatus, "on"), ACLID), accessLists, fmt.Sprintf("%s: on needs %s", ACLStatus, ACLID)},
-	{needs(is(ACLStatus, "on"), ACLType), accessLists, fmt.Sprintf("%s: on needs %s", ACLStatus, ACLType)},
-	{without(ACLID, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: on", ACLID, ACLStatus)},
-	{without(ACLType, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: on", ACLType, ACLStatus)},
+	{needs(is(ACLStatus, "on"), ACLID), accessLists, fmt.Sprintf("%s: \"on\" needs %s", ACLStatus, ACLID)},
+	{needs(is(ACLStatus, "on"), ACLType), accessLists, fmt.Sprintf("%s: \"on\" needs %s", ACLStatus, ACLType)},
+	{without(ACLID, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ACLID, ACLStatus)},
+	{without(ACLType, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ACLType, ACLStatus)},
 	{without(VSwitchID, intranet), nil, fmt.Sprintf("%s has no effect without %s: intranet", VSwitchID, AddressType)},
 	{without(ChargeType, internet), nil, fmt.Sprintf("%s has no effect with %s: intranet", ChargeType, AddressType)},
 	{without(Bandwidth, is(ChargeType, "paybybandwidth")), nil, fmt.Sprintf("%s has no effect without %s: paybybandwidth", Bandwidth, ChargeType)},
@@ -66,7 +66,7 @@ var rules = []rule{
 
 var preserveRule = rule{func(p Params) bool {
 	return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
-}, nil, fmt.Sprintf("%s: every value other than false and off counts as true; write true", PreserveOnDelete)}
+}, nil, fmt.Sprintf("%s: every value other than false and off counts as true; write \"true\"", PreserveOnDelete)}
 
 // sticky and accessLists are annotations that only make sense together.
 var (

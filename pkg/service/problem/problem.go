@@ -38,6 +38,20 @@ type ConfigError struct {
 // Error implements error.
 func (e *ConfigError) Error() string { return e.Field + ": " + e.Reason }
 
+// RefusedError is a call that the cloud refuses because of a value that the author of the Service chose. Unlike after a [ConfigError], the attempt is
+// repeated: what is missing may be made.
+type RefusedError struct {
+	Problem Problem
+	// Err is the answer of the cloud.
+	Err error
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Problem.Message + " (" + e.Err.Error() + ")" }
+
+// Unwrap returns the answer of the cloud.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // ByReason joins the messages of each reason into one problem, so that one outcome is one event. What holds for several
 // ports is said once.
 func ByReason(problems []Problem) []Problem {

@@ -95,7 +95,7 @@ func (b *builder) reuse() {
 	b.model.Reused = true
 	b.model.Override = b.in.Params.OverridesListeners()
 	if !b.model.Override {
-		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners and attributes of an existing CLB, and shows its address while a listener leads to its groups; with %s: true it manages them", annotation.ForceOverrideListeners)
+		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners and attributes of an existing CLB, and shows its address while a listener leads to its groups; with %s: \"true\" it manages them", annotation.ForceOverrideListeners)
 	}
 }
 

@@ -38,6 +38,14 @@ func NamedCertificates(params annotation.Params) []string {
 	return sets.List(named)
 }
 
+// namedBy returns the annotation that names a certificate; where both do, the one of the listener itself.
+func namedBy(params annotation.Params, id string) annotation.Suffix {
+	if params.Get(annotation.CertID) == id {
+		return annotation.CertID
+	}
+	return annotation.DomainExtensions
+}
+
 // certificates reports certificates that do not serve. A listener that has one already keeps it; no listener gets one.
 func (b *builder) certificates() {
 	if !slices.ContainsFunc(b.model.Listeners, func(l model.Listener) bool { return l.Protocol == alicloud.ProtocolHTTPS }) {
@@ -45,20 +53,20 @@ func (b *builder) certificates() {
 	}
 	inUse := b.observed.Certificates()
 	for _, id := range NamedCertificates(b.in.Params) {
-		state, used := b.in.Certificates[id], inUse.Has(id)
+		state, used, by := b.in.Certificates[id], inUse.Has(id), namedBy(b.in.Params, id)
 		switch {
 		case !state.Read:
 		case !state.Found && !used:
 			b.withhold(id)
-			b.problem(problem.ReasonInvalidAnnotation, "certificate %q does not exist in the region; accepted: the id of a server certificate of CLB", id)
+			b.problem(problem.ReasonInvalidAnnotation, "%s: certificate %q does not exist in the region; accepted: the ID of a server certificate of CLB", by, id)
 		case !state.Found || state.Expires.IsZero():
 		case !b.in.Now.Before(state.Expires) && !used:
 			b.withhold(id)
-			b.problem(problem.ReasonInvalidAnnotation, "certificate %q expired on %s; accepted: a certificate that is valid", id, dateOf(state.Expires))
+			b.problem(problem.ReasonInvalidAnnotation, "%s: certificate %q expired on %s; accepted: a certificate that is valid", by, id, dateOf(state.Expires))
 		case !b.in.Now.Before(state.Expires):
-			b.problem(problem.ReasonCertificateExpired, "certificate %s expired on %s and is still served", id, dateOf(state.Expires))
+			b.problem(problem.ReasonCertificateExpired, "%s: certificate %q expired on %s and is still served", by, id, dateOf(state.Expires))
 		case state.Expires.Sub(b.in.Now) < certificateWarning:
-			b.problem(problem.ReasonCertificateExpiring, "certificate %s expires on %s", id, dateOf(state.Expires))
+			b.problem(problem.ReasonCertificateExpiring, "%s: certificate %q expires on %s", by, id, dateOf(state.Expires))
 		}
 	}
 }

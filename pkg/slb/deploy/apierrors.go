@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -15,6 +16,7 @@ import (
 const (
 	codeVSwitchFull = "VSwitchAvailableIpNotExist"
 	codeTooManyTags = "TooManyTags"
+	codeNoACL       = "AclNotExist"
 )
 
 // isTagQuota reports whether the CLB has as many tags as it can have. Then everything but the tags is done.
@@ -64,6 +66,11 @@ func explainRefusal(step model.Step, have alicloud.LoadBalancer, err error) erro
 	if name := step.Name(); len(name) > sureName && alicloud.HasCode(err, "InvalidParameter") {
 		return fmt.Errorf("%w; the name %s has %d characters: up to %d are accepted everywhere, so give the Service, its Namespace or the cluster (clusterID) a shorter name",
 			err, name, len(name), sureName)
+	}
+	lists := step.Listener.Attributes[alicloud.AttributeACLIDs]
+	if lists != "" && lists != model.OwnAccessList && alicloud.HasCode(err, codeNoACL) {
+		return &problem.RefusedError{Err: err, Problem: problem.Newf(problem.ReasonInvalidAnnotation,
+			"%s: %s names a list that does not exist in the region; accepted: IDs of access control lists of CLB", annotation.ACLID, problem.Value(lists))}
 	}
 	return explainCharge(step, have, err)
 }
