@@ -19,6 +19,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -28,16 +29,21 @@ import (
 // Backends implements service.Balancer.
 func (n nlb) Backends(in service.Inputs) backend.Input { return n.input(in).Backends() }
 
-// input is what the desired state is built from. The settings of a load balancer that the Service does not manage are not reverted.
+// input is what the desired state is built from.
 func (n nlb) input(in service.Inputs) build.Input {
-	params := in.Params
-	if !n.Reused() || params.OverridesListeners() {
-		params = params.Revert(in.Applied.Annotations)
-	}
 	return build.Input{
-		Service: in.Service, Params: params, Config: n.config, ClusterID: n.clusterID(n.config.ClusterID), Observed: n.model(), Nodes: in.Nodes, Slices: in.Slices,
+		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(n.config.ClusterID), Observed: n.model(), Nodes: in.Nodes, Slices: in.Slices,
 		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
 	}
+}
+
+// reverting returns the annotations with the defaults of those that were removed. The settings of a load balancer that the Service does not manage are
+// not reverted.
+func (n nlb) reverting(in service.Inputs) annotation.Params {
+	if n.Reused() && !in.Params.OverridesListeners() {
+		return in.Params
+	}
+	return in.Params.Revert(in.Applied.Annotations)
 }
 
 // Plan implements service.Balancer.
@@ -60,6 +66,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	record = record.Keeping(in.Applied, in.Params)
 	record.Left = n.left.tags
 	input := n.input(in)
+	input.Params = n.reverting(in)
 	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input, conflicts, err := n.yield(input)
 	if err != nil {

@@ -1,7 +1,6 @@
 package nlb
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -37,7 +37,7 @@ func (n nlb) yield(in build.Input) (after build.Input, problems []problem.Proble
 	for _, suffix := range ofBalancer {
 		mine := isSet(in.Service, in.Params, suffix) && !in.Params.Reverted[suffix]
 		other, value := n.setter(others, suffix)
-		if other == nil || mine && byAge(in.Service, other) < 0 {
+		if other == nil || mine && service.ByAge(in.Service, other) < 0 {
 			continue
 		}
 		if mine && !sameValue(in.Params.Get(suffix), value) {
@@ -79,7 +79,7 @@ func (n nlb) neighbours(svc *corev1.Service) ([]*corev1.Service, error) {
 			others = append(others, other)
 		}
 	}
-	slices.SortFunc(others, byAge)
+	slices.SortFunc(others, service.ByAge)
 	return others, nil
 }
 
@@ -94,9 +94,4 @@ func sameValue(a, b string) bool {
 		return slices.Sorted(strings.FieldsFuncSeq(strings.ToLower(value), func(r rune) bool { return r == ',' || r == ' ' }))
 	}
 	return slices.Equal(normal(a), normal(b))
-}
-
-// byAge compares when two Services were created.
-func byAge(a, b *corev1.Service) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 }

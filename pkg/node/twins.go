@@ -1,11 +1,11 @@
 package node
 
 import (
-	"cmp"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 // nodesOfInstance is the index of Nodes by the instance that their provider ID names.
@@ -40,22 +40,17 @@ func (i *Instances) ownerOf(instanceID, except string) *corev1.Node {
 	}
 	var owner *corev1.Node
 	for _, object := range objects {
-		if node, ok := object.(*corev1.Node); ok && node.Name != except && (owner == nil || older(node, owner)) {
+		if node, ok := object.(*corev1.Node); ok && node.Name != except && (owner == nil || nodes.ByAge(node, owner) < 0) {
 			owner = node
 		}
 	}
 	return owner
 }
 
-// older is the order of the Nodes of one instance, of which the first stands for it. Load balancers have the same.
-func older(a, b *corev1.Node) bool {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
-}
-
 // reportTwin emits an event on a Node whose instance an older Node stands for: a kubelet writes the provider ID of its Node itself.
 func (i *Instances) reportTwin(node *corev1.Node, instanceID string) {
 	owner := i.ownerOf(instanceID, node.Name)
-	if owner == nil || !older(owner, node) {
+	if owner == nil || nodes.ByAge(owner, node) >= 0 {
 		return
 	}
 	i.events.Warnf(node, reasonInstanceAmbiguous, "Instance %s is that of node %s, which is older: this Node is no backend server of load balancers. If the "+

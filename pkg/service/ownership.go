@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,4 +161,9 @@ func handOverProblem(svc *corev1.Service, product Product) problem.Problem {
 	}
 	return problem.Newf(problem.ReasonFeatureNotSupported, "%s: %q leaves the Service to another controller (feature gate %s)%s",
 		annotation.Type, kind, annotation.GateLoadBalancerType, text)
+}
+
+// ByAge compares two Services by when they were created, then by their UIDs: the order in which Services have the right to what only one can have.
+func ByAge(a, b *corev1.Service) int {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 }

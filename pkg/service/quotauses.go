@@ -85,7 +85,7 @@ func (u *uses) figures() map[quota.Code]figure {
 // add returns the figure with so many more. An event is shown with the newest Service: it is what uses the quota up.
 func (f figure) add(n int, svc *corev1.Service) figure {
 	f.used += n
-	if f.on == nil || newer(svc, f.on) {
+	if f.on == nil || ByAge(svc, f.on) > 0 {
 		f.on = svc
 	}
 	return f
@@ -102,11 +102,4 @@ func (f figure) most(other figure) figure {
 		return other
 	}
 	return f
-}
-
-func newer(a, b *corev1.Service) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return b.CreationTimestamp.Before(&a.CreationTimestamp)
-	}
-	return a.UID > b.UID
 }

@@ -1,7 +1,6 @@
 package vpcroute
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -60,9 +59,7 @@ func desiredOf(all []*corev1.Node, config Config, instanceID func(*corev1.Node) 
 		instances: make(map[string]*corev1.Node, len(all)),
 	}
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b *corev1.Node) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(all, nodes.ByAge)
 	for _, node := range all {
 		instance, err := instanceID(node)
 		routable := err == nil && nodes.ExclusionLabel(node) == ""
@@ -185,7 +182,7 @@ func (d *desired) report(p problem, format string, args ...any) {
 func (d *desired) newest() *corev1.Node {
 	var newest *corev1.Node
 	for _, route := range d.routes {
-		if newest == nil || cmp.Or(newest.CreationTimestamp.Compare(route.node.CreationTimestamp.Time), cmp.Compare(newest.Name, route.node.Name)) < 0 {
+		if newest == nil || nodes.ByAge(newest, route.node) < 0 {
 			newest = route.node
 		}
 	}

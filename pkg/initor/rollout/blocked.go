@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet tries to pull an image four
-// times in it, so that a registry that fails once or is slow to answer does not end a rollout.
+// stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet tries to pull
+// an image four times in it, so that a registry that fails once or is slow to answer does not end a rollout.
 const stuckAfter = 2 * time.Minute
 
 // Reasons of the kubelet why a container waits. Those that are hopeless stay until somebody changes the pod.

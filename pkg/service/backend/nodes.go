@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -69,7 +68,7 @@ func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error)
 	owners := make(map[string]*corev1.Node, len(objects))
 	for _, object := range objects {
 		node := NodeOf(object, instanceID, now)
-		if other := owners[node.InstanceID]; node.InstanceID != "" && (other == nil || older(object, other)) {
+		if other := owners[node.InstanceID]; node.InstanceID != "" && (other == nil || nodes.ByAge(object, other) < 0) {
 			owners[node.InstanceID] = object
 		}
 		reduced = append(reduced, node)
@@ -80,10 +79,6 @@ func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error)
 		}
 	}
 	return NewNodeSet(reduced)
-}
-
-func older(a, b *corev1.Node) bool {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // NodeOf reduces one node, see [Nodes].
