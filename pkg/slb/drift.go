@@ -8,10 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
@@ -28,9 +30,10 @@ const (
 // any other.
 func someComparisons() int { return driftCycle/2 + rand.N(driftCycle) }
 
-// unchanged detects drift by comparison: it reports whether a CLB is as it is known. It reads ten CLBs with their listeners together, and
-// the backend servers in every second period. What it reads replaces nothing that is known: where it says false, everything of the CLB is
-// to be read on its own, be it because something differs, could not be read, or is not part of the comparison.
+// unchanged detects drift by comparison: it reports whether a CLB is as it is known. It reads ten CLBs with their listeners together, the list of
+// the groups in the first period after a start, and the backend servers in every second one after that. What it reads replaces nothing that is
+// known: where it says false, everything of the CLB is to be read on its own, be it because something differs, could not be read, or is not part
+// of the comparison.
 func (e *engine) unchanged(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) bool {
 	if known.comparisons == 0 || known.model() == nil || !known.trusted() || known.asksForGroups(of.Params) {
 		return false
@@ -40,9 +43,14 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 		return false
 	}
 	charge.Correct(&read.lb, time.Now())
-	return sameAttributes(read.lb, known.loadBalancer.Value) &&
-		sameListeners(known.concerning(of, observe.New(read.lb, read.listeners).Listeners), known.concerning(of, known.listeners.Value)) &&
-		(known.comparisons%2 == 0 || e.sameBackends(ctx, known.groups.Value))
+	if !sameAttributes(read.lb, known.loadBalancer.Value) ||
+		!sameListeners(known.concerning(of, observe.New(read.lb, read.listeners).Listeners), known.concerning(of, known.listeners.Value)) {
+		return false
+	}
+	if known.groupsUnlisted {
+		return e.sameGroups(ctx, known, mark.ServiceName(of.Service))
+	}
+	return known.comparisons%2 == 0 || e.sameBackends(ctx, known.groups.Value)
 }
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
@@ -81,6 +89,27 @@ func (e *engine) comparedWith(id string, of service.Request) []string {
 		}
 	}
 	return ids
+}
+
+// sameGroups reports whether a list of the groups of a CLB shows those of the Service that are known, and no others: a process that ended in the
+// middle of its work may have left one that no listener uses.
+func (e *engine) sameGroups(ctx context.Context, known observed, svc types.NamespacedName) bool {
+	listed, err := e.api.DescribeVServerGroups(ctx, known.presence.ID())
+	if err != nil {
+		return false
+	}
+	unseen := sets.New[string]()
+	for i := range known.groups.Value {
+		unseen.Insert(known.groups.Value[i].ID)
+	}
+	for i := range listed {
+		marked, _, ok := mark.Parse(listed[i].Name)
+		if ok && marked == svc && !unseen.Has(listed[i].ID) {
+			return false
+		}
+		unseen.Delete(listed[i].ID)
+	}
+	return unseen.Len() == 0
 }
 
 // sameBackends reports whether groups have the backend servers that are known.

@@ -38,6 +38,8 @@ type observed struct {
 	addresses service.Part[[]string]
 	// comparisons is how often drift is detected by comparison before everything is read again.
 	comparisons int
+	// groupsUnlisted says that no list of the groups was read, only those that the listeners name.
+	groupsUnlisted bool
 	// groupsAsked is the annotation vgroup-port as it was when groups was read.
 	groupsAsked string
 }
@@ -157,6 +159,7 @@ func (o observed) compared() observed {
 	o.listeners.Set(o.listeners.Value)
 	o.extensions, o.addresses = service.Part[struct{}]{}, service.Part[[]string]{}
 	o.access.Invalidate("due for drift detection")
+	o.groupsUnlisted = false
 	o.comparisons--
 	return o
 }

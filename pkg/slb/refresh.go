@@ -79,7 +79,7 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 	if err != nil {
 		return found, err
 	}
-	if found.whole && !found.together {
+	if found.whole {
 		found.clb.comparisons = someComparisons()
 	}
 	return found, e.refreshFewHave(ctx, of, &found)
@@ -112,7 +112,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		found.charge.Correct(&model.LoadBalancer, time.Now())
 		clb.setObserved(model)
 		clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), service.Part[struct{}]{}, service.Part[*alicloud.AccessList]{}, service.Part[[]string]{}
-		found.whole, found.some, found.together = true, true, true
+		clb.groupsUnlisted, found.whole, found.some, found.together = true, true, true, true
 		return nil
 	}
 	location, err := e.locate(ctx, of, *clb)
@@ -195,6 +195,7 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 		return found.keep(model.PartGroups, clb.groups.Known(), err)
 	}
 	clb.groups.Set(observed.Groups)
+	clb.groupsUnlisted = false
 	clb.groupsAsked, found.some = of.Params.Get(annotation.VGroupPort), true
 	return nil
 }
