@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,11 +36,16 @@ const (
 	// driftPeriod is after what time the manager reads each load balancer again, and fleetReads how many calls that may take for each.
 	driftPeriod = 10 * time.Minute
 	fleetReads  = 1.2
+	// fleetCalm is how long nothing must be written before an event of a node counts as done.
+	fleetCalm = 30 * time.Second
 	// fleetWindow is as long, because a new leader spreads these reads over a whole period.
 	fleetWindow = driftPeriod
 )
 
-const annotationSubset = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-backend-subset"
+const (
+	annotationSubset    = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-backend-subset"
+	annotationScheduler = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler"
+)
 
 // largeFleet measures a cluster with thousands of nodes and Services: a new leader, then nothing, then nodes that join and leave.
 func largeFleet(subset string, backends int, most float64) func(context.Context, run) ([]Figure, error) {
@@ -73,10 +79,17 @@ type fleet struct {
 	subset, name string
 }
 
-func (f fleet) service(i int) *corev1.Service {
-	service := newServiceOf(productCLB, fmt.Sprintf("fleet-%d", i), fleetPorts)
-	service.Annotations[annotationSubset] = f.subset
+func fleetName(i int) string { return fmt.Sprintf("fleet-%d", i) }
+
+func fleetService(i int, subset string) *corev1.Service {
+	service := newServiceOf(productCLB, fleetName(i), fleetPorts)
+	service.Annotations[annotationSubset] = subset
 	return service
+}
+
+// patchAnnotation sets an annotation of a Service.
+func (f fleet) patchAnnotation(ctx context.Context, i int, key, value string) error {
+	return f.patchService(ctx, fleetName(i), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
 }
 
 // prepare makes cloud and cluster such as a manager leaves them, and stops the one that made the first Service.
@@ -96,11 +109,12 @@ func (f fleet) prepare(ctx context.Context, backends int) error {
 	}
 	c := newCaller(f.url, "replay-", writers)
 	defer c.close()
-	first, err := f.recordService(ctx, c, f.service(0), productCLB)
+	// While it is the only Service, it would have more backend servers than its share of all.
+	first, err := f.recordService(ctx, c, fleetService(0, strconv.Itoa(backends)), productCLB)
 	if err != nil {
 		return err
 	}
-	if err = f.stopManager(ctx); err != nil {
+	if err = errors.Join(f.stopManager(ctx), f.patchAnnotation(ctx, 0, annotationSubset, f.subset)); err != nil {
 		return err
 	}
 	server, err := first.withoutBackends()
@@ -118,7 +132,7 @@ func (f fleet) prepare(ctx context.Context, backends int) error {
 
 // serve makes a Service, with the backend servers that are its share of all.
 func (f fleet) serve(ctx context.Context, c *caller, first *template, server map[string]any, i, backends int) error {
-	created, err := f.client.CoreV1().Services(namespace).Create(ctx, f.service(i), metav1.CreateOptions{})
+	created, err := f.client.CoreV1().Services(namespace).Create(ctx, fleetService(i, f.subset), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create a Service: %w", err)
 	}
@@ -171,8 +185,7 @@ func (t *template) withoutBackends() (map[string]any, error) {
 // newLeader measures what a restart reads and writes, and how soon the new leader serves a change.
 func (f fleet) newLeader(ctx context.Context) ([]Figure, error) {
 	f.begin()
-	changed := fmt.Sprintf(`{"metadata":{"annotations":{%q:"sch"}}}`, "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler")
-	if err := f.patchService(ctx, fmt.Sprintf("fleet-%d", fleetServices/2), changed); err != nil {
+	if err := f.patchAnnotation(ctx, fleetServices/2, annotationScheduler, "sch"); err != nil {
 		return nil, err
 	}
 	if err := f.startManager(ctx); err != nil {
@@ -224,9 +237,8 @@ func (f fleet) steady(ctx context.Context) ([]Figure, error) {
 // nodeEvents counts the writes for nodes that join and leave one after the other.
 func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 	joined, left, refused := 0, 0, 0
-	ofGroups := writes(ofProduct(productCLB))
 	for i := range fleetEvents {
-		t, err := f.during(ctx, "a node joins", ofGroups, func(ctx context.Context) error {
+		t, err := f.event(ctx, "a node joins", func(ctx context.Context) error {
 			if err := f.addMachines(1, false); err != nil {
 				return err
 			}
@@ -236,7 +248,7 @@ func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 			return nil, err
 		}
 		joined, refused = joined+t.writes, refused+t.refused
-		t, err = f.during(ctx, "a node leaves", ofGroups, func(ctx context.Context) error { return f.removeMachine(ctx, 100*(i+1)) })
+		t, err = f.event(ctx, "a node leaves", func(ctx context.Context) error { return f.removeMachine(ctx, 100*(i+1)) })
 		if err != nil {
 			return nil, err
 		}
@@ -256,4 +268,16 @@ func (f fleet) removeMachine(ctx context.Context, i int) error {
 		return fmt.Errorf("delete node %s: %w", nodeName(i), err)
 	}
 	return f.untilNodes(ctx, fleetNodes, "schedulable", schedulable)
+}
+
+// event counts the writes that an event of a node causes. One after the other, Services give a new node the place of a busier one, and between two
+// of them may be seconds.
+func (f fleet) event(ctx context.Context, what string, operate func(context.Context) error) (tally, error) {
+	f.begin()
+	if err := operate(ctx); err != nil {
+		return tally{}, fmt.Errorf("%s: %w", what, err)
+	}
+	t, err := f.restedFor(ctx, fleetCalm, writes(ofProduct(productCLB)))
+	f.say("%s: %s", what, t)
+	return t, err
 }

@@ -1,0 +1,31 @@
+package plot
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestChart: a chart is well-formed, names what it shows, and keeps values within its bounds.
+func TestChart(t *testing.T) {
+	t.Parallel()
+	c := Chart{
+		Title: "Calls & nodes", X: "nodes", Y: "calls", XTicks: []float64{10, 100, 1000}, YTicks: []float64{1, 10, 100},
+		Lines: []Line{{Name: "all", Points: []Point{{10, 1}, {100, 10}, {1000, 1e9}}}, {Name: "some", Dashed: true, Points: []Point{{10, 5}}}},
+	}
+	svg := c.SVG()
+	for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"Calls &amp; nodes", ">1,000<", ">all<", `points="64.0,336.0 380.0,190.0 696.0,44.0"`, "stroke-dasharray"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%s is not in\n%s", want, svg)
+		}
+	}
+}
