@@ -12,7 +12,7 @@ import (
 
 const (
 	// untilTimeout leaves thousands of nodes on a busy machine their time.
-	untilTimeout = 5 * time.Minute
+	untilTimeout = 15 * time.Minute
 	poll         = 50 * time.Millisecond
 	// calm is how long no call must arrive before an operation counts as done. Repetitions come sooner than that.
 	calm = 3 * time.Second
