@@ -39,15 +39,16 @@ const (
 // colors can be distinguished by most colour-blind readers, and on a light and a dark background: Okabe and Ito, https://jfly.uni-koeln.de/color/.
 var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"}
 
-// style follows the theme of the reader.
-const style = `text{font:12px system-ui,sans-serif;fill:#333}.title{font-size:15px;font-weight:600}.grid{stroke:#ccc}` +
-	`@media(prefers-color-scheme:dark){text{fill:#ddd}.grid{stroke:#555}}`
+// style follows the theme of the reader. The background is part of the picture: a page may have another theme.
+const style = `.back{fill:#fff}text{font:12px system-ui,sans-serif;fill:#333}.title{font-size:15px;font-weight:600}.grid{stroke:#ccc}` +
+	`@media (prefers-color-scheme: dark){.back{fill:#12171e}text{fill:#ddd}.grid{stroke:#555}}`
 
 // SVG returns the chart as a document of its own.
 func (c Chart) SVG() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n<style>%s</style>\n", width, height, html.EscapeString(c.Title), style)
-	text(&b, left, top-labels*3, "start", `title`, c.Title)
+	fmt.Fprintf(&b, "<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", width, height)
+	text(&b, left, top-labels*3, "start", "title", c.Title)
 	for _, x := range c.XTicks {
 		at := c.x(x)
 		fmt.Fprintf(&b, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>\n", at, top, height-bottom)
