@@ -9,16 +9,19 @@ import (
 )
 
 // moved returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for none.
-// Clients go on to use the address that they know for a while.
+// Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be left as soon as
+// the Service has moved again.
 func (s state) moved(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
 	mover, ok := s.balancer.(Mover)
 	if !ok || len(mover.Left(svc)) == 0 {
-		s.leaveAt = time.Time{}
+		s.leaveAt, s.leaving = time.Time{}, nil
 		return s, 0
 	}
-	if s.leaveAt.IsZero() {
+	places := s.balancer.Recorded(Record{}).Leaving
+	if s.leaveAt.IsZero() || !containsAll(s.leaving, places) {
 		s.leaveAt = time.Now().Add(grace)
 	}
+	s.leaving = places
 	return s, max(time.Until(s.leaveAt), atOnce)
 }
 

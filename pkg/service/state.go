@@ -46,6 +46,8 @@ type state struct {
 	// leaveAt is when the Service leaves the load balancer that it has moved away from; zero where it has not, or its status does not show the
 	// other one yet.
 	leaveAt time.Time
+	// leaving are the places that leaveAt is for, as a Record names them.
+	leaving []string
 	// replaced is the id of a load balancer that vanished and whose replacement has no event yet.
 	replaced string
 	// failure is the signature of the last failed attempt, empty after a success.

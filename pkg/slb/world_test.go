@@ -63,6 +63,8 @@ type world struct {
 	pods *service.Pods
 	// inProcess reaches the cloud without a network, for tests whose time is their own.
 	inProcess bool
+	// moveGrace is how long a Service stays at a place that it has left, 0 for next to nothing.
+	moveGrace time.Duration
 	*service.Reconciler
 }
 
@@ -187,7 +189,7 @@ func (w *world) options() service.Options {
 	opts := service.Options{
 		Engines: []service.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
-		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods, MoveGrace: time.Nanosecond,
+		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods, MoveGrace: max(w.moveGrace, time.Nanosecond),
 	}
 	if w.withoutSlices {
 		opts.EndpointSlices, opts.Endpoints = nil, w.factory.Core().V1().Endpoints()
