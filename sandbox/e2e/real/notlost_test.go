@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
 )
@@ -111,7 +110,7 @@ func newStory(t *testing.T) *story {
 	t.Helper()
 	s := &story{T: t, manager: newManager(t)}
 	t.Cleanup(func() { order(t, http.MethodDelete, "/_emulator/faults", "") })
-	s.dropRoutes()
+	dropRoutes(t)
 	answer, err := clouds.Call(t.Context(), sandbox.url, api.VersionVPC, "CreateRouteTable", map[string]string{"VpcId": "vpc-emulator", "RouteTableName": "pods"})
 	if err != nil {
 		t.Fatal(err)
@@ -182,8 +181,8 @@ func (s *story) trap(name string, happen func(t *testing.T)) {
 // tableDeleted lets two machines join while one of the managed route tables is deleted.
 func (s *story) tableDeleted(t *testing.T) {
 	for i, zone := range map[int]string{3: "vsw-a", 4: "vsw-b"} {
-		order(t, http.MethodPut, "/_emulator/instances/"+instanceID(i), fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":%q,"SourceDestCheck":true}`, nodeName(i), zone))
-		s.Cleanup(func() { s.forget(i) })
+		s.Cleanup(func() { forget(s.T, i) })
+		join(t, i, zone)
 	}
 	s.deleteTable(t.Context())
 	for _, name := range []string{nodeName(3), nodeName(4)} {
@@ -355,25 +354,4 @@ func (s *story) deleteTable(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// dropRoutes deletes what other managers have left, whose routes would not be this one's.
-func (s *story) dropRoutes() {
-	s.Helper()
-	client := cloudClient(s.T)
-	entries, err := client.DescribeRouteEntries(s.Context(), systemTable, false)
-	if err == nil && len(entries) > 0 {
-		_, err = client.DeleteRouteEntries(s.Context(), slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool { return e.Type != "Custom" }))
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
-// forget removes what is left of a machine that joined.
-func (s *story) forget(i int) {
-	ctx := context.WithoutCancel(s.Context())
-	_, _ = ask(ctx, http.MethodDelete, "/_emulator/instances/"+instanceID(i), "")        // it may be gone
-	_ = sandbox.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}) // so may this
-	deleteRoutesOf(s.T, instanceID(i))
 }

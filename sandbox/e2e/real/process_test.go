@@ -7,16 +7,20 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/identity"
@@ -30,6 +34,7 @@ type manager struct {
 	kubeconfig, config, log string
 	gateway                 *clouds.Gateway
 	denied                  string // a cloud that shows no instance
+	environment             []string
 
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -93,6 +98,7 @@ func (m *manager) start(t *testing.T) {
 		"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--node-deletion-interval=15s", "--route-reconciliation-period=1s")
 	m.cmd.Env = append(os.Environ(), "ALICLOUD_CLIENT_SCHEME=HTTP",
 		"SLB_ENDPOINT="+m.gateway.Address, "NLB_ENDPOINT="+m.gateway.Address, "VPC_ENDPOINT="+m.gateway.Address, "ECS_ENDPOINT="+m.gateway.Address)
+	m.cmd.Env = append(m.cmd.Env, m.environment...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -103,6 +109,53 @@ func (m *manager) start(t *testing.T) {
 		defer close(ended)
 		_ = cmd.Wait() // the log says why
 	}()
+}
+
+// startManager starts a manager with a valid key, which reads the quotas of the account. It ends with the test.
+func startManager(t *testing.T) *manager {
+	t.Helper()
+	m := newManager(t)
+	m.environment = []string{"QUOTAS_ENDPOINT=" + m.gateway.Address}
+	dropRoutes(t)
+	m.configure(t, cluster.AccessKeyID, cluster.AccessKeySecret, systemTable)
+	m.start(t)
+	t.Cleanup(func() { m.end(t) })
+	return m
+}
+
+// restart kills the manager and starts another one.
+func (m *manager) restart(t *testing.T) {
+	t.Helper()
+	m.kill(t)
+	m.start(t)
+}
+
+// dropRoutes deletes what other managers have left, whose routes would not be those of the next one.
+func dropRoutes(t *testing.T) {
+	t.Helper()
+	client := cloudClient(t)
+	entries, err := client.DescribeRouteEntries(t.Context(), systemTable, false)
+	if err == nil && len(entries) > 0 {
+		_, err = client.DeleteRouteEntries(t.Context(), slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool { return e.Type != "Custom" }))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// join lets a machine join in a zone. [forget] removes it.
+func join(t *testing.T, i int, vSwitch string) {
+	t.Helper()
+	order(t, http.MethodPut, "/_emulator/instances/"+instanceID(i), fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":%q,"SourceDestCheck":true}`, nodeName(i), vSwitch))
+}
+
+// forget removes what is left of a machine that joined.
+func forget(t *testing.T, i int) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	_, _ = ask(ctx, http.MethodDelete, "/_emulator/instances/"+instanceID(i), "")        // it may be gone
+	_ = sandbox.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}) // so may this
+	deleteRoutesOf(t, instanceID(i))
 }
 
 // kill ends the manager as a power cut does.

@@ -213,12 +213,23 @@ func (s *stream) wantNone() {
 // wantNoneAfter ends the stream, in which requests may have failed that were sent before a moment.
 func (s *stream) wantNoneAfter(what string, moment time.Time) {
 	s.t.Helper()
-	failures := slices.DeleteFunc(s.end(), func(f failure) bool { return !f.at.After(moment) })
+	s.wantNoneOf(slices.DeleteFunc(s.end(), func(f failure) bool { return !f.at.After(moment) }), what, moment)
+}
+
+// wantNoneBefore ends the stream, in which requests may have failed that were sent after a moment.
+func (s *stream) wantNoneBefore(what string, moment time.Time) {
+	s.t.Helper()
+	s.wantNoneOf(slices.DeleteFunc(s.end(), func(f failure) bool { return !f.at.Before(moment) }), what, moment)
+}
+
+// wantNoneOf reports requests that failed before or after a moment.
+func (s *stream) wantNoneOf(failures []failure, what string, moment time.Time) {
+	s.t.Helper()
 	if len(failures) == 0 {
 		return
 	}
 	for _, failure := range failures[:min(len(failures), 10)] {
 		s.t.Errorf("a request that was sent %s after %s failed within %s: %v", failure.at.Sub(moment), what, failure.took, failure.err)
 	}
-	s.t.Errorf("%d requests failed after %s", len(failures), what)
+	s.t.Errorf("%d such requests failed", len(failures))
 }
