@@ -91,6 +91,7 @@ e2e: build ## Run the end-to-end tests only, including fleets of 50 nodes and, a
 .PHONY: e2e-real
 e2e-real: build ## Run the end-to-end tests on real machines: kubelets, containers, a VPC in the kernel (REAL=regexp of tests; root on Linux)
 	hack/kruise/build.sh $(BIN)/kruise
+	cd hack/image && $(STATIC) $(GO) run . --binaries $(BIN) --arch "$$($(GO) env GOARCH)" --version $(VERSION) --out $(BIN)/images
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 40m -tags real -v -run '$(REAL)' ./e2e/real
 
 # With E2E_SANDBOX, the files are those of that sandbox. What is missing is said before anything is built.

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"io"
 	"os"
@@ -26,7 +27,7 @@ const user = "65532:65532"
 func writeLayout(ctx context.Context, opts options, p program, reference, dir string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, architecture := range opts.architectures {
-		binary, err := compile(ctx, opts, p, architecture)
+		binary, err := binaryOf(ctx, opts, p, architecture)
 		if err != nil {
 			return err
 		}
@@ -52,6 +53,33 @@ func writeLayout(ctx context.Context, opts options, p program, reference, dir st
 		"io.containerd.image.name":          reference,
 	}
 	return path.AppendIndex(index, layout.WithAnnotations(names))
+}
+
+// binaryOf returns the static binary of p: the given one, or one that it compiles.
+func binaryOf(ctx context.Context, opts options, p program, architecture string) ([]byte, error) {
+	if opts.binaries == "" {
+		return compile(ctx, opts, p, architecture)
+	}
+	binary, err := os.ReadFile(filepath.Join(opts.binaries, p.name))
+	if err != nil {
+		return nil, err
+	}
+	return binary, check(p, architecture, binary)
+}
+
+// check rejects a binary that would not run in the image, in which there is nothing else.
+func check(p program, architecture string, binary []byte) error {
+	info, err := buildinfo.Read(bytes.NewReader(binary))
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	want := map[string]string{"GOOS": "linux", "GOARCH": architecture, "CGO_ENABLED": "0"}
+	for _, setting := range info.Settings {
+		if value, ok := want[setting.Key]; ok && value != setting.Value {
+			return fmt.Errorf("%s was built with %s=%s: %s is needed", p.name, setting.Key, setting.Value, value)
+		}
+	}
+	return nil
 }
 
 // compile returns the static binary of p.

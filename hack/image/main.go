@@ -1,6 +1,6 @@
 // Command image builds the container images of the manager, of the initializer and of the emulator, for each platform, as OCI archives that
 // `docker load`, `podman load` and `ctr images import` read. It needs no container engine, and the same sources give the
-// same bytes. With --push, it also pushes them to a registry.
+// same bytes. With --push, it also pushes them to a registry; with --binaries, it packs programs that are built already.
 package main
 
 import (
@@ -36,6 +36,7 @@ type program struct {
 // options are the flags.
 type options struct {
 	root, out, version, repository string
+	binaries                       string // directory of programs to take as they are; empty to compile them
 	tree, push                     bool
 	architectures                  []string
 }
@@ -44,6 +45,7 @@ func main() {
 	var opts options
 	var architectures string
 	flag.StringVar(&opts.root, "root", "../..", "directory of the main module")
+	flag.StringVar(&opts.binaries, "binaries", "", "directory of static programs for the architecture, to make the images of these instead of compiling them")
 	flag.StringVar(&opts.out, "out", "../../dist", "directory of the archives")
 	flag.StringVar(&opts.version, "version", "v0.0.0", "version, also the image's tag")
 	flag.StringVar(&opts.repository, "repository", "ghcr.io/alicloud-ccm", "what stands before the image's name")

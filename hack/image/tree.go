@@ -9,7 +9,7 @@ import (
 // writeTrees writes the files of the images into out/NAME, for those who make images of them by other means: hack/image/Dockerfile.
 func writeTrees(ctx context.Context, opts options, out string) error {
 	for _, p := range programs {
-		binary, err := compile(ctx, opts, p, opts.architectures[0])
+		binary, err := binaryOf(ctx, opts, p, opts.architectures[0])
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func newMachines(opts Options, files *files) (*machines, error) {
 	}
 	archive := files.statePath("images.tar")
 	m.archives = append([]string{archive}, opts.Images...)
-	if err = writeImages(archive, cmp.Or(opts.BinDir, filepath.Dir(self))); err != nil {
+	if err = writeImages(archive, cmp.Or(opts.BinDir, filepath.Dir(self)), opts.Published); err != nil {
 		return nil, err
 	}
 	m.record, err = takeRecord(m.name, files.dir)

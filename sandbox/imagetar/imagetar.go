@@ -1,5 +1,5 @@
-// Package imagetar writes container images of single programs into one archive that `docker load` and `ctr images import` read, without
-// a container engine. They are for machines of this host only: one architecture, nothing compressed.
+// Package imagetar writes container images into one archive that `docker load` and `ctr images import` read, without a container engine: images of
+// single programs, and those of OCI archives. They are for machines of this host only: one architecture, nothing compressed.
 package imagetar
 
 import (
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Image is an image with one static program, and what else it needs.
+// Image is an image with one static program, and what else it needs, or one of an OCI archive.
 type Image struct {
 	// Names are its references with tags, for example registry.example.com/project/name:v1: all that manifests call it.
 	Names []string
@@ -30,6 +30,17 @@ type Image struct {
 	// Args follow the entry point, Env is the environment ("NAME=value"), User is "uid:gid" or empty for root.
 	Args, Env []string
 	User      string
+	// Archive is an OCI archive with the image, as hack/image and `docker save` write it. Its files and its configuration stay as they are, with Env
+	// added; Binary, Paths, Files, Args and User are not used.
+	Archive string
+}
+
+// Source is the file of this host that the image is made of.
+func (i Image) Source() string {
+	if i.Archive != "" {
+		return i.Archive
+	}
+	return i.Binary
 }
 
 // manifest is the entry of an image in the archive's manifest.json, as `docker save` writes it.
@@ -52,7 +63,7 @@ func Write(path string, images []Image) error {
 	for _, image := range images {
 		var entry manifest
 		if entry, err = image.write(archive); err != nil {
-			return fmt.Errorf("write the image of %s: %w", image.Binary, err)
+			return fmt.Errorf("write the image of %s: %w", image.Source(), err)
 		}
 		manifests = append(manifests, entry)
 	}
@@ -74,6 +85,9 @@ func Write(path string, images []Image) error {
 
 // write adds the layer and the configuration of the image.
 func (i Image) write(archive *tar.Writer) (manifest, error) {
+	if i.Archive != "" {
+		return i.copyArchive(archive)
+	}
 	layer, err := i.layer()
 	if err != nil {
 		return manifest{}, err

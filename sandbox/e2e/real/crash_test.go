@@ -82,7 +82,7 @@ func mustList(t *testing.T, dir string) []string {
 // up starts a sandbox with one machine and returns when it is ready.
 func up(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), append([]string{"up", "--dir", dir, "--node-kind", "real", "--nodes", "1"}, args...)...)
+	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), append([]string{"up", "--dir", dir, "--node-kind", "real", "--nodes", "1", "--published", published()}, args...)...)
 	cmd.Stderr = os.Stderr
 	// No Pdeathsig: a test runs on a thread that may end before it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

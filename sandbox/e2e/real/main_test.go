@@ -100,7 +100,7 @@ func start() (stop func() error, err error) {
 	}
 	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), "up", "--dir", sandbox.dir, "--node-kind", "real",
 		"--nodes", fmt.Sprint(nodeCount), "--on-premises", "1", "--virtual-nodes", "1", "--pod-cidr", podCIDR,
-		"--emulator-config", config, "--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
+		"--emulator-config", config, "--published", published(), "--open-kruise", filepath.Join(sandbox.binDir, "kruise"))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
@@ -134,6 +134,9 @@ func start() (stop func() error, err error) {
 	sandbox.client, err = kubernetes.NewForConfig(rest)
 	return stop, err
 }
+
+// published is the directory with the archives of the images that the project publishes, made of the programs under test.
+func published() string { return filepath.Join(sandbox.binDir, "images") }
 
 // thirdVSwitch is in a zone in which no machine is.
 const thirdVSwitch = "vsw-c"
