@@ -24,6 +24,9 @@ var quotas = []struct {
 // noFreeAddress is among the codes of quotas, and no quota.
 const noFreeAddress = "VSwitchAvailableIpNotExist"
 
+// IsVSwitchFull reports whether a vSwitch has no free address. Another one may have some.
+func IsVSwitchFull(err error) bool { return HasCode(err, noFreeAddress) }
+
 // advice is what the account's owner can do about a refusal, empty where the code does not show that.
 func (e *Error) advice() string {
 	switch {

@@ -39,6 +39,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s: %s (HTTP %d, request %s)%s", e.Action, e.Code, e.Message, e.Status, e.RequestID, e.advice())
 }
 
+// Lasting is the text of an error without what differs each time that the cloud answers the same.
+func Lasting(err error) string {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.RequestID == "" {
+		return err.Error()
+	}
+	return strings.Replace(err.Error(), ", request "+e.RequestID, "", 1)
+}
+
 // Unwrap returns what kept the answer from arriving, for example a context error.
 func (e *Error) Unwrap() error { return e.err }
 

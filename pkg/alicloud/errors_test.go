@@ -85,6 +85,20 @@ func TestAsErrorDropsSignedText(t *testing.T) {
 	}
 }
 
+// TestLasting: what the cloud answers twice to the same call is one text, also where the error is wrapped.
+func TestLasting(t *testing.T) {
+	t.Parallel()
+	answer := func(request string) error {
+		return fmt.Errorf("create: %w; why", &Error{Action: "A", Code: "C", Message: "M", Status: 400, RequestID: request})
+	}
+	if text := Lasting(answer("1")); text != "create: A: C: M (HTTP 400); why" || text != Lasting(answer("2")) {
+		t.Errorf("text %q", text)
+	}
+	if text := Lasting(errors.New("other")); text != "other" {
+		t.Errorf("text %q of an error that is none of the cloud's", text)
+	}
+}
+
 func TestAsErrorKeepsWhatSupportNeeds(t *testing.T) {
 	t.Parallel()
 	raw := sdkerrors.NewServerError(400, `{"RequestId":"R1","HostId":"h","Code":"TaskConflict","Message":"too frequent"}`, "")

@@ -20,16 +20,21 @@ const eipWait = time.Minute
 
 // Status implements service.Balancer.
 func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
+	return c.wakeWhileStaying(c.status(ctx, params))
+}
+
+func (c clb) status(ctx context.Context, params annotation.Params) service.Shown {
 	actual := c.model()
 	if actual == nil || params.Refuses(annotation.ScopeStatus) {
 		return service.Shown{Balancer: c}
 	}
 	serves := actual.Serves(c.desired)
-	if actual.Reused && !params.OverridesListeners() {
+	manages := c.managesListeners(params)
+	if !manages {
 		serves = leadsHere(c.ports, c.desired, actual)
 	}
 	var ports []corev1.PortStatus
-	if c.desired != nil && (!actual.Reused || params.OverridesListeners()) {
+	if c.desired != nil && manages {
 		ports = portStatuses(c.ports, c.desired, actual, c.refused)
 	}
 	if !serves {
@@ -42,6 +47,12 @@ func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown
 		shown.Wake = eipWait
 	}
 	return shown
+}
+
+// managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays, the last plan
+// says so.
+func (c clb) managesListeners(params annotation.Params) bool {
+	return !c.Reused() || params.OverridesListeners() || c.stays != nil && c.desired != nil && c.desired.Override
 }
 
 // statusOf returns what the Service shows of its CLB; external are addresses to show in place of the CLB's own.

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -37,6 +38,7 @@ type engine struct {
 	readings     service.Preloads[preload] // by id, for drift detection
 	certificates certificates
 	shared       groups
+	moves        refusal.Refusals[move]
 	// wake has a pass made over a Service; nil where nobody makes any.
 	wake func(types.NamespacedName)
 	// answers is what calls of all Services have shown.
@@ -166,7 +168,7 @@ func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
 			return turnOf(group)
 		}
 		return ""
-	case c.stays != "":
+	case c.stays != nil:
 		return ""
 	}
 	if group, in := c.groupWanted(svc, params, c.observed); in {

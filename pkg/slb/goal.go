@@ -19,7 +19,10 @@ import (
 )
 
 // Backends implements service.Balancer.
-func (c clb) Backends(in service.Inputs) backend.Input { return c.input(in).Backends() }
+func (c clb) Backends(in service.Inputs) backend.Input {
+	in.Params = c.stayingParams(in.Service, in.Params)
+	return c.input(in).Backends()
+}
 
 // input is what the wanted state depends on, but for certificates and what is to be removed.
 func (c clb) input(in service.Inputs) build.Input {
@@ -44,6 +47,7 @@ func (c clb) recordFor(in service.Inputs, shared *build.Shared) service.Record {
 // Plan implements service.Balancer.
 func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) {
 	actual := c.model()
+	in.Params = c.stayingParams(in.Service, in.Params)
 	c = c.serving(in.Service.Spec.Ports)
 	goal := service.Goal{Plan: plan{clb: c}, Problems: placement(actual, in.Params)}
 	shared, err := c.sharedWith(in.Service)
@@ -85,7 +89,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	goal.Problems = append(append(goal.Problems, problems...), steps.Problems...)
 	record = c.placed(record)
 	goal.Applied = &record
-	goal.Problems = append(goal.Problems, c.staysProblem()...)
+	goal.Problems = append(goal.Problems, c.stays.problems()...)
 	if !in.Invalid {
 		goal.Ineffective = build.Ineffective(in.Params, desired)
 	}

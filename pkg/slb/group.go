@@ -37,9 +37,9 @@ type groups struct {
 
 // groupState is what is known of one group. Passes over its Services take turns.
 type groupState struct {
-	// balancers are its CLBs as they were last read, and on says on which of them each Service has listeners.
+	// balancers are its CLBs as they were last read, and on the listeners that each Service has there.
 	balancers []sharing.LoadBalancer
-	on        map[types.NamespacedName]string
+	on        map[types.NamespacedName]listed
 	// seen says that the group was searched for, so that finalizers say nothing about processes before this one.
 	seen bool
 	// maybeCreated says that a creation was not answered.
@@ -48,6 +48,25 @@ type groupState struct {
 	lost string
 	// unprotected is a CLB of the group whose removal was begun, so that its delete protection is off; empty for none.
 	unprotected string
+}
+
+// listed is on which CLB of a group a Service has listeners, and on which ports.
+type listed struct {
+	id    string
+	ports []sharing.Port
+}
+
+// balancersFor are the CLBs of the group as they are for a Service: what it has there itself is not somebody else's, also where it only stays in the
+// group.
+func (s *groupState) balancersFor(svc *corev1.Service) []sharing.LoadBalancer {
+	has := s.on[mark.ServiceName(svc)]
+	all := slices.Clone(s.balancers)
+	for i := range all {
+		if all[i].ID == has.id {
+			all[i].Foreign = slices.DeleteFunc(slices.Clone(all[i].Foreign), func(port sharing.Port) bool { return slices.Contains(has.ports, port) })
+		}
+	}
+	return all
 }
 
 // others are the CLBs of the group that a new one is not: with the client token of one of them, the cloud would answer with it.
@@ -103,7 +122,7 @@ func (g *groups) in(group mark.Group, svc *corev1.Service) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	known := g.byMark[group.Mark()]
-	candidates := []string{g.places[svc.UID], known.on[mark.ServiceName(svc)]}
+	candidates := []string{g.places[svc.UID], known.on[mark.ServiceName(svc)].id}
 	if len(svc.Status.LoadBalancer.Ingress) > 0 {
 		candidates = append(candidates, svc.Labels[service.LabelLoadBalancerID])
 	}
@@ -181,14 +200,16 @@ func (e *engine) decide(group mark.Group, svc *corev1.Service) (sharing.Place, *
 	for _, member := range members {
 		one := sharing.Service{
 			UID: member.UID, Name: mark.ServiceName(member), Created: member.CreationTimestamp.Time, Ports: portsOf(member), Overflow: annotation.Overflows(member),
-			At: e.shared.in(group, member), Unfit: !e.mayLead(member),
+			At: e.shared.in(group, member), Unfit: !e.mayLead(member, group),
 		}
+		one.Stays = e.overflowRefused(member, group, one.At) != nil
 		if member != svc && !service.HasFinalizer(member, Finalizer) {
 			one.Ports = nil
 		}
 		services = append(services, one)
 	}
-	place := sharing.Decide(services, e.shared.of(group).balancers, e.roomOf(""), svc.UID)
+	state := e.shared.of(group)
+	place := sharing.Decide(services, state.balancersFor(svc), e.roomOf(""), svc.UID)
 	i := slices.IndexFunc(members, func(m *corev1.Service) bool { return m.UID == place.Leader })
 	if i < 0 {
 		return place, svc, nil
@@ -196,8 +217,12 @@ func (e *engine) decide(group mark.Group, svc *corev1.Service) (sharing.Place, *
 	return place, members[i], nil
 }
 
-// mayLead reports whether a new CLB could follow the annotations of the Service.
-func (e *engine) mayLead(svc *corev1.Service) bool {
+// mayLead reports whether a new CLB of the group could follow the annotations of the Service. Those of one that only stays in the group are about
+// another CLB.
+func (e *engine) mayLead(svc *corev1.Service, group mark.Group) bool {
+	if asks, in := e.groupOf(svc); !in || !asks.Is(group) {
+		return false
+	}
 	params := e.paramsOf(svc)
 	return !params.Refuses(annotation.ScopeCreation) && e.Refuse(params) == nil
 }
@@ -237,9 +262,13 @@ func foreignPorts(listeners []alicloud.Listener, members []*corev1.Service, clus
 		if name, marked, ok := mark.Parse(listeners[i].Description); ok && marked == clusterID && names[name] {
 			continue
 		}
-		foreign[sharing.Port{Number: int32(listeners[i].Port), UDP: listeners[i].Protocol == alicloud.ProtocolUDP}] = true //nolint:gosec // a port
+		foreign[portOf(&listeners[i])] = true
 	}
 	return slices.Collect(maps.Keys(foreign))
+}
+
+func portOf(listener *alicloud.Listener) sharing.Port {
+	return sharing.Port{Number: int32(listener.Port), UDP: listener.Protocol == alicloud.ProtocolUDP} //nolint:gosec // a port
 }
 
 // sharedWith returns what it means for the Service that it shares its CLB, nil where it does not.
@@ -254,36 +283,22 @@ func (c *clb) sharedWith(svc *corev1.Service) (*build.Shared, error) {
 	}
 	c.leader, c.lost = leader.UID, state.others()
 	params := c.paramsOf(leader)
-	shared := &build.Shared{Group: c.group, Place: place, Leads: leader.UID == svc.UID, Leader: leader, Params: params}
+	shared := &build.Shared{Group: c.group, Place: place, Leads: leader.UID == svc.UID && c.stays.in(c.group), Leader: leader, Params: params}
 	return shared, c.exposes(svc, shared)
 }
 
-// exposes fails if the CLB of the group is public and the Service asks for a private one. Other differences are reported, and this one would
-// let everybody in.
+// exposes is [engine.exposedBy] for the CLB that the Service is about to get its first listener on.
 func (c *clb) exposes(svc *corev1.Service, shared *build.Shared) error {
-	params := c.paramsOf(svc)
 	have := shared.Params.AddressType()
 	if c.ID() != "" {
 		have = c.loadBalancer.Value.AddressType
 	}
 	owner := mark.OwnerOf(svc, c.group.ClusterID)
 	serves := slices.ContainsFunc(c.listeners.Value, func(l model.Listener) bool { return owner.Owns(l.Description) })
-	if serves || have != alicloud.AddressInternet || params.Get(annotation.AddressType) != alicloud.AddressIntranet {
+	if serves {
 		return nil
 	}
-	return &problem.ConfigError{
-		Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable,
-		Reason: fmt.Sprintf("the CLB of load balancer group %s is public, and the Service asks for a private one (%s: intranet); choose another group",
-			shared.Group, annotation.AddressType),
-	}
-}
-
-// staysProblem reports that the Service is not where its annotation asks for.
-func (c *clb) staysProblem() []problem.Problem {
-	if c.stays == "" {
-		return nil
-	}
-	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict, "%s: %s; choose another port or group, or set %s: \"true\"", annotation.Group, c.stays, annotation.GroupOverflow)}
+	return c.exposedBy(svc, shared.Group, have)
 }
 
 // token makes the client token of the creation of a CLB. Of the Services of a group, each makes the same one.

@@ -34,10 +34,16 @@ func (e *engine) regrouped(of service.Request, known observed) observed {
 	}
 	group, in := e.groupWanted(svc, of.Params, known)
 	switch {
+	case known.stays != nil && !group.Is(known.stays.to):
+		known.loadBalancer.Invalidate("the Service is to be elsewhere")
+	case known.stays != nil:
+		if e.mayMove(svc, group, known) {
+			known.loadBalancer.Invalidate("the Service may move")
+		}
 	case !in && !known.group.IsZero():
 		known.loadBalancer.Invalidate("the Service has left its group")
 	case !in:
-	case !group.Is(known.group) && known.stays == "":
+	case !group.Is(known.group):
 		known.loadBalancer.Invalidate("the Service is to be in another group")
 	case e.movesInGroup(group, svc, known):
 		known.loadBalancer.Invalidate("the Service is to be on another CLB of its group")
@@ -48,9 +54,6 @@ func (e *engine) regrouped(of service.Request, known observed) observed {
 // movesInGroup reports whether the place of a Service in its group has changed. An unreadable group changes nothing.
 func (e *engine) movesInGroup(group mark.Group, svc *corev1.Service, known observed) bool {
 	place, _, err := e.decide(group, svc)
-	if known.stays != "" {
-		return err == nil && len(place.Taken) == 0 && !place.Full
-	}
 	return err == nil && place.ID != known.presence.ID()
 }
 
@@ -76,26 +79,31 @@ func (e *engine) locateInGroup(ctx context.Context, of service.Request, group ma
 func (e *engine) placeInGroup(ctx context.Context, of service.Request, group mark.Group, known observed, former location, found []alicloud.LoadBalancer, lost string) (location, error) {
 	svc := of.Service
 	at := e.shared.in(group, svc)
-	place, _, err := e.decide(group, svc)
+	place, leader, err := e.decide(group, svc)
 	if err != nil {
 		return location{}, err
 	}
-	if former.presence.Present() && (place.Full || len(place.Taken) > 0) {
-		former.stays = fmt.Sprintf("the Service stays on CLB %s, because load balancer group %s %s", former.lb.ID, group, refusal(place))
-		return former, nil
-	}
-	leaves := former.leaves
-	if at != "" && at != place.ID {
-		leaves = append(leaves, at)
-	}
-	i := indexOf(found, place.ID)
-	if i < 0 || lost != "" {
-		decided, err := e.absentInGroup(ctx, of, group, known, lost, len(found) > 0)
-		if err != nil || i < 0 {
-			return location{presence: decided, group: group, leaves: leaves}, err
+	there := balancerIn(found, place.ID)
+	if former.presence.Present() {
+		if former.stays = e.staysOutside(svc, group, place, leader, there, former.lb.ID); former.stays != nil {
+			return former, nil
 		}
 	}
-	return e.seenInGroup(svc, group, place, &found[i], leaves), nil
+	leaves, from := former.leaves, former.lb.ID
+	if at != "" && at != place.ID {
+		leaves, from = append(leaves, at), at
+	}
+	if there == nil || lost != "" {
+		decided, err := e.absentInGroup(ctx, of, group, known, lost, len(found) > 0)
+		if err != nil || there == nil {
+			return location{presence: decided, group: group, leaves: leaves, from: from}, err
+		}
+	}
+	here := e.seenInGroup(svc, group, place, there, leaves)
+	if refused := e.overflowRefused(svc, group, at); refused != nil && len(place.Taken) > 0 {
+		here.stays = stayingRefused(here.lb.ID, group, refused)
+	}
+	return here, nil
 }
 
 // seenInGroup is the location of a CLB of a group that an answer showed.
@@ -254,7 +262,7 @@ func (e *engine) readGroup(ctx context.Context, svc *corev1.Service, group mark.
 		return err
 	}
 	var balancers []sharing.LoadBalancer
-	on := map[types.NamespacedName]string{}
+	on := map[types.NamespacedName]listed{}
 	for chunk := range slices.Chunk(found, listenersPerCall) {
 		ids := make([]string, len(chunk))
 		for i := range chunk {
@@ -266,9 +274,14 @@ func (e *engine) readGroup(ctx context.Context, svc *corev1.Service, group mark.
 		}
 		for _, id := range ids {
 			balancers = append(balancers, sharing.LoadBalancer{ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: e.roomOf(id)})
-			for _, listener := range listeners[id] {
-				if name, marked, ok := mark.Parse(listener.Description); ok && marked == group.ClusterID {
-					on[name] = id
+			for i := range listeners[id] {
+				if name, marked, ok := mark.Parse(listeners[id][i].Description); ok && marked == group.ClusterID {
+					has := on[name]
+					if has.id != id {
+						has = listed{id: id}
+					}
+					has.ports = append(has.ports, portOf(&listeners[id][i]))
+					on[name] = has
 				}
 			}
 		}
@@ -312,12 +325,20 @@ func (e *engine) begun(of service.Request, group mark.Group) bool {
 	})
 }
 
+// balancerIn returns the CLB with the id, nil for none.
+func balancerIn(all []alicloud.LoadBalancer, id string) *alicloud.LoadBalancer {
+	if i := indexOf(all, id); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
 func indexOf(all []alicloud.LoadBalancer, id string) int {
 	return slices.IndexFunc(all, func(lb alicloud.LoadBalancer) bool { return lb.ID == id })
 }
 
-// refusal says why a place is none.
-func refusal(place sharing.Place) string {
+// refusalOf says why a place is none.
+func refusalOf(place sharing.Place) string {
 	if place.Full {
 		return "has no room for its listeners"
 	}

@@ -23,10 +23,12 @@ type location struct {
 	lb       alicloud.LoadBalancer
 	// group is that of a CLB that Services share, zero for any other one.
 	group mark.Group
-	// leaves are ids of CLBs and marks of groups that the Service was on, and leaves. stays is why it stays where it is although it asks for a
-	// group, empty where it does not.
+	// leaves are ids of CLBs and marks of groups that the Service was on, and leaves.
 	leaves []string
-	stays  string
+	// stays is why the Service stays here although it asks for another place, nil where it does not.
+	stays *staying
+	// from is the id of the CLB that the Service is on until there is another one for it, empty for none.
+	from string
 }
 
 // locate returns the CLB of a Service as it is.
@@ -59,9 +61,35 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		record, _ := service.RecordOn(svc)
 		known, lastID, missed = observed{presence: known.ownPresence()}, "", known.maybeCreated(false) || adopted && len(record.Leaving) > 0
 	}
+	if stays, failure := e.stayInFormerGroup(ctx, svc, current.leaves); failure != nil || stays.presence.Present() {
+		return stays, failure
+	}
 	decided, err := e.absent(ctx, svc, known, lastID, missed)
 	decided.leaves = current.leaves
+	if len(current.leaves) > 0 {
+		decided.from = current.leaves[0]
+	}
 	return decided, err
+}
+
+// stayInFormerGroup returns the CLB of the group that a Service has left, while it cannot get one of its own.
+func (e *engine) stayInFormerGroup(ctx context.Context, svc *corev1.Service, leaves []string) (location, error) {
+	if len(leaves) == 0 {
+		return location{}, nil
+	}
+	refused := e.creationRefused(svc, mark.Group{}, svc)
+	if refused == nil {
+		return location{}, nil
+	}
+	lb, err := e.read(ctx, leaves[0])
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	group, in := groupOn(lb)
+	if !in {
+		return location{}, nil
+	}
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: stayingRefused(lb.ID, mark.Group{}, refused)}, nil
 }
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one

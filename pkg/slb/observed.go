@@ -24,10 +24,12 @@ type observed struct {
 	access service.Part[*alicloud.AccessList]
 	// group is that of a CLB that the Service shares, zero for any other one.
 	group mark.Group
-	// left are ids of CLBs and marks of groups that the Service has left, and on which it may have something. stays is why it stays where it is
-	// although it asks for a group, empty where it does not.
-	left  []string
-	stays string
+	// left are ids of CLBs and marks of groups that the Service has left, and on which it may have something.
+	left []string
+	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the CLB that it is on
+	// until there is another one for it, empty for none.
+	stays *staying
+	from  string
 	// emptySince is since when nothing of the Service was found where it is to be removed, zero while something is.
 	emptySince time.Time
 	// formerEmpty is the same for what it has left.

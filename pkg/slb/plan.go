@@ -44,6 +44,9 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return p.clb.token(svc, lb) })
 	err := applier.Run(ctx, p.Plan)
 	p.clb.learn(observed, err)
+	if applier.NotCreated != nil && p.clb.from != "" {
+		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
+	}
 	if applier.Lost != "" {
 		err = p.clb.missing.Unproven(applier.Lost)
 	}
@@ -53,7 +56,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		after.charge = applier.Charge
 	}
 	after.noteInGroup(svc, p.Plan)
-	err = after.waitsForOthers(svc, err)
+	err = after.noteCreation(svc, p.Plan, applier.NotCreated, after.waitsForOthers(svc, err))
 	return service.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,
 		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Exhausted: applier.Exhausted,

@@ -134,10 +134,12 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		*clb = observed{access: clb.access, left: clb.left}
 		clb.access.Invalidate("the Service is on another CLB")
 	}
-	clb.presence, clb.group, clb.stays = location.presence, location.group, location.stays
+	clb.presence, clb.group, clb.stays, clb.from = location.presence, location.group, location.stays, location.from
 	clb.loadBalancer.Set(location.lb)
-	if clb.stays == "" {
+	if clb.stays == nil {
 		*clb = clb.leaving(e.leftBefore(of.Service, location))
+	} else {
+		*clb = clb.leaving(nil) // a move that was begun has noted this place as one to leave
 	}
 	clb.addresses = service.Part[[]string]{}
 	return nil
@@ -236,6 +238,7 @@ func (r *refreshed) keep(name model.Part, known bool, err error) error {
 // refreshFewHave reads what few Services have, and only where there may be any.
 func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) error {
 	clb := &found.clb
+	of.Params = clb.stayingParams(of.Service, of.Params)
 	record, legacyDomains := loadRecord(of.Applied, of.Service, clb.model())
 	if !clb.extensions.Trusted() && mayHaveExtensions(of.Params, clb.model(), record, legacyDomains) {
 		observed := clb.model()

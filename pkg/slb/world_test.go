@@ -299,9 +299,11 @@ func (w *world) pass(name string) error {
 		if err != nil {
 			return err
 		}
-		if wait, err := w.Reconcile(w.t.Context(), svc); err != nil || wait == 0 || wait > time.Millisecond {
+		wait, err := w.Reconcile(w.t.Context(), svc)
+		if err != nil || wait == 0 || wait > time.Millisecond {
 			return err
 		}
+		time.Sleep(wait) // a bubble has a time of its own
 	}
 }
 

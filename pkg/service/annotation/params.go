@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -84,6 +85,19 @@ func (p Params) Without(suffixes ...Suffix) Params {
 		delete(p.Reverted, suffix)
 	}
 	return p
+}
+
+// With returns the parameters as if an annotation had a value, in its normal form.
+func (p Params) With(suffix Suffix, value string) Params {
+	p.values, p.Reverted = maps.Clone(p.values), maps.Clone(p.Reverted)
+	p.values[suffix] = value
+	delete(p.Reverted, suffix)
+	return p
+}
+
+// Fingerprint is the same text for parameters that say the same.
+func (p Params) Fingerprint() string {
+	return fmt.Sprint(p.values, p.refused, p.BackendType)
 }
 
 // Refused reports whether the annotation is present and was not accepted, so that nobody knows what the author of the Service wants.

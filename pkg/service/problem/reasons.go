@@ -26,6 +26,7 @@ const (
 	ReasonImmutableAttribute      = "ImmutableAttribute"
 	ReasonListenerConflict        = "ListenerConflict"
 	ReasonLoadBalancerNotReusable = "LoadBalancerNotReusable"
+	ReasonMoveRefused             = "MoveRefused"
 	ReasonListenersLeftAlone      = "ListenersLeftAlone"
 	ReasonLoadBalancerRecreated   = "LoadBalancerRecreated"
 	ReasonLoadBalancerKept        = "LoadBalancerKept"

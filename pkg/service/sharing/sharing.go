@@ -24,6 +24,8 @@ type Service struct {
 	Overflow bool
 	// At is the load balancer that the Service is on, empty while it is on none of the group's.
 	At string
+	// Stays says that no new load balancer can be created for the Service. Rather than that, it stays where it is.
+	Stays bool
 	// Unfit says that an annotation of the Service is not accepted on which a new load balancer depends: others decide on the attributes.
 	Unfit bool
 }
@@ -55,7 +57,7 @@ type Place struct {
 //
 // A Service stays on the load balancer that it is on. A port belongs to the oldest Service that wants it there. Where a port is taken, or
 // there is no room, a Service that may overflow goes to another load balancer of the group, if need be a new one; any other Service goes
-// without. The first load balancer is the one of the oldest Service.
+// without, and so does one that stays although it may overflow. The first load balancer is the one of the oldest Service.
 func Decide(services []Service, balancers []LoadBalancer, most int, of types.UID) Place {
 	d := &decision{most: most, places: map[types.UID]Place{}, at: map[types.UID]*balancer{}}
 	d.prepare(services, balancers)
@@ -177,10 +179,13 @@ func (d *decision) overflow() {
 	for _, s := range d.later {
 		at := slices.IndexFunc(d.balancers, func(b *balancer) bool { return !b.takes(s) && b.fits(b.used, s) })
 		var on *balancer
-		if at < 0 {
-			on = d.open()
-		} else {
+		switch is := d.of(s.At); {
+		case at >= 0:
 			on = d.balancers[at]
+		case s.Stays && is != nil:
+			on = is
+		default:
+			on = d.open()
 		}
 		on.used += len(s.Ports)
 		d.put(on, s)

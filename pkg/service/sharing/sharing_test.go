@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit".
+// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays".
 func service(text string) Service {
 	fields := strings.Fields(text)
 	var age int
 	_, _ = fmt.Sscan(fields[1], &age)
 	s := Service{
 		UID: types.UID(fields[0]), Name: types.NamespacedName{Namespace: "ns", Name: fields[0]}, Created: time.Unix(int64(age), 0),
-		Overflow: strings.Contains(text, "overflow"), Unfit: strings.Contains(text, "unfit"),
+		Overflow: strings.Contains(text, "overflow"), Unfit: strings.Contains(text, "unfit"), Stays: strings.Contains(text, "stays"),
 	}
 	for item := range strings.SplitSeq(fields[2], ",") {
 		port := Port{UDP: strings.HasSuffix(item, "u")}
@@ -95,6 +95,11 @@ func TestDecide(t *testing.T) {
 		{"without conflict they share one", []string{"a 1 80,81,443 lb-1", "b 2 80 overflow", "c 3 81 overflow"}, []string{"lb-1 50"},
 			[]string{"lb-1 led by a", "new led by b", "new led by b"}},
 		{"one that is there moves for an older one", []string{"a 1 80", "b 2 80 lb-1 overflow"}, []string{"lb-1 50"}, []string{"lb-1 led by a", "new led by b"}},
+		{"one that stays goes without the port", []string{"a 1 80 lb-1", "b 2 80,81 lb-1 overflow stays"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a", "lb-1 led by a, 80 of a"}},
+		{"one that stays goes to one that is there", []string{"a 1 80 lb-1", "b 2 80 lb-1 overflow stays", "c 3 81 lb-2"}, []string{"lb-1 50", "lb-2 50"},
+			[]string{"lb-1 led by a", "lb-2 led by b", "lb-2 led by b"}},
+		{"nothing to stay on", []string{"a 1 80 lb-1", "b 2 80 overflow stays"}, []string{"lb-1 50"}, []string{"lb-1 led by a", "new led by b"}},
 		{"a newcomer that may overflow takes no port away", []string{"a 1 80 overflow", "b 2 80 lb-1"}, []string{"lb-1 50"}, []string{"new led by a", "lb-1 led by b"}},
 		{"no room", []string{"a 1 80,81 lb-1", "b 2 443"}, []string{"lb-1 2"}, []string{"lb-1 led by a", "lb-1 led by a, full"}},
 		{"no room for an older one either", []string{"a 1 443", "b 2 80,81 lb-1"}, []string{"lb-1 2"}, []string{"lb-1, full", "lb-1 led by b"}},

@@ -14,7 +14,6 @@ import (
 // Error codes that mean something to this package alone.
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
 const (
-	codeVSwitchFull = "VSwitchAvailableIpNotExist"
 	codeTooManyTags = "TooManyTags"
 	codeNoACL       = "AclNotExist"
 )

@@ -53,6 +53,8 @@ type Applier struct {
 	Interrupted bool
 	// Lost is the id of a CLB that a call said does not exist.
 	Lost string
+	// NotCreated is why the cloud refuses to create the CLB, nil where it did not, and where it may do so in a moment.
+	NotCreated error
 	// Charge is the internet charge type that was asked for, if any was.
 	Charge PendingCharge
 }
@@ -183,8 +185,16 @@ func (a *Applier) fail(step model.Step, err error) {
 			a.Doubts[name] = string(step.Op) + " failed"
 		}
 	}
+	a.noteCreation(step, err)
 	if alicloud.HasCode(err, model.CodeLoadBalancerGone) {
 		a.Lost = a.model.LoadBalancer.ID
+	}
+}
+
+// noteCreation notes that the cloud refuses to create the CLB.
+func (a *Applier) noteCreation(step model.Step, err error) {
+	if step.Op == model.OpCreateLoadBalancer && refusesCreation(err) {
+		a.NotCreated = explainRefusal(step, a.model.LoadBalancer, err)
 	}
 }
 
@@ -221,7 +231,7 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error
 			a.model.LoadBalancer = created
 			return nil
 		}
-		if !alicloud.HasCode(err, codeVSwitchFull) {
+		if !alicloud.IsVSwitchFull(err) {
 			return err
 		}
 	}
