@@ -60,8 +60,8 @@ func renderAnnotations() string {
 	}
 	return annotationpage.Begin("Annotations of Services with an NLB") + `
 These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. For CLBs, see
-[Annotations of Services](annotations.md). An annotation that only applies to CLBs causes an event, which names the corresponding annotation of NLBs if there is one. A Service without ` + "`loadbalancer-id`" + ` needs
-` + "`loadbalancer-zone-maps`" + `.
+[Annotations of Services](annotations.md). An annotation that only applies to CLBs causes an event, which names the corresponding annotation of NLBs
+if there is one. A Service without ` + "`loadbalancer-id`" + ` needs ` + "`loadbalancer-zone-maps`" + `.
 
 An empty value means that the annotation is not set, except for security-group-ids, where it means no group. An invalid value causes one Warning event
 on the Service. While the manager runs, the last valid value applies; after a restart, the settings in the cloud stay. The column "if invalid" shows what

@@ -3,7 +3,7 @@ package facts
 func common() []Fact {
 	const p = "common"
 	return []Fact{
-		behave(p, "xml", on(pageCommon), "with Format XML, the answer is an element with the name of the action and Response behind it"),
+		behave(p, "xml", on(pageCommon), "with Format XML, the response is an element with the name of the action and Response behind it"),
 		behave(p, "timestamp-window", on(pageCommon), "a Timestamp is accepted for 31 minutes"),
 		behave(p, "acs3", on(pageSignature3), "ACS3-HMAC-SHA256 signs a request by its headers, with the action among them"),
 		refuse(p, "MissingParameter", 400, on(pageClientErrors), "a required parameter is missing"),
@@ -39,7 +39,7 @@ func common() []Fact {
 		refuse(p, "InternalError", 500, on(pageClientErrors), "something failed in the cloud", provoked),
 		refuse(p, "DryRunOperation", 400, on(pageECS), "a dry run would succeed"),
 		refuse(p, "IdempotentParameterMismatch", 400, on(pageClientErrors), "the ClientToken was used before with other parameters"),
-		behave(p, "token-replay", on(pageClientErrors), "the same ClientToken with the same parameters answers the first result again"),
+		behave(p, "token-replay", on(pageClientErrors), "the same ClientToken with the same parameters returns the first result again"),
 		behave(p, "token-life", assumed(noSource), "a ClientToken is remembered for a day", byClock),
 		behave(p, "settle", assumed("Terraform waits 5 s between two polls"), "asynchronous changes take as long as --settle says", inTime),
 		behave(p, "rates-unlisted", assumed(noSource), "CLB actions that the page of rates does not list have 90 writes or 3,000 reads a minute; NLB 200 writes a minute, 20 reads a second; VPC and ECS none", inTime),

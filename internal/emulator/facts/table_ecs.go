@@ -3,11 +3,11 @@ package facts
 func ecs() []Fact {
 	const p = "ecs"
 	return []Fact{
-		behave(p, "denied-is-empty", on(pageECS), "DescribeInstances answers an empty list to a caller without permission", by("DescribeInstances"), account),
+		behave(p, "denied-is-empty", on(pageECS), "DescribeInstances returns an empty list to a caller without permission", by("DescribeInstances"), account),
 		behave(p, "no-ids", on(pageECS), "an empty array of InstanceIds finds nothing", by("DescribeInstances")),
 		behave(p, "unknown-ids", on(pageECS), "IDs that do not exist are missing from the list", by("DescribeInstances")),
 		behave(p, "addresses-need-network", on(pageInstances), "PrivateIpAddresses has an effect only with InstanceNetworkType vpc", by("DescribeInstances")),
-		behave(p, "page-size-echo", code(codeCCM), "PageSize of the answer is the MaxResults of the call", by("DescribeInstances", "DescribeNetworkInterfaces")),
+		behave(p, "page-size-echo", code(codeCCM), "PageSize in the response is the MaxResults of the call", by("DescribeInstances", "DescribeNetworkInterfaces")),
 		behave(p, "interface-in-use", on(pageECS), "the primary network interface of an instance is InUse", by("DescribeNetworkInterfaces")),
 		refuse(p, "InvalidRamRole.NotFound", 404, assumed(noSource), "the RAM role does not exist", by("RunInstances")),
 		refuse(p, "InvalidInstanceId.NotFound", 404, assumed("the status is not documented"), "the instance does not exist"),
@@ -22,10 +22,10 @@ func ecs() []Fact {
 		refuse(p, "InvalidVpcId.NotFound", 404, on(pageSecurity), "the VPC does not exist", by("CreateSecurityGroup")),
 		refuse(p, "InvalidSecurityGroupId.NotFound", 404, on(pageSecurity), "the security group does not exist"),
 		refuse(p, "InvalidSecurityGroupRuleId.NotFound", 404, on(pageSecurity), "the rule does not exist", by("ModifySecurityGroupRule")),
-		refuse(p, "InvalidSourceCidrIp.Malformed", 400, assumed(noSource), "the source is no range of IPv4 addresses", by("AuthorizeSecurityGroup")),
-		refuse(p, "InvalidParam.Ipv6SourceCidrIp", 400, assumed(noSource), "the source is no range of IPv6 addresses", by("AuthorizeSecurityGroup")),
+		refuse(p, "InvalidSourceCidrIp.Malformed", 400, assumed(noSource), "the source is not an IPv4 address range", by("AuthorizeSecurityGroup")),
+		refuse(p, "InvalidParam.Ipv6SourceCidrIp", 400, assumed(noSource), "the source is not an IPv6 address range", by("AuthorizeSecurityGroup")),
 		refuse(p, "DependencyViolation", 403, on(pageSecurity), "an instance or a load balancer is in the security group", by("DeleteSecurityGroup"), transient),
-		refuse(p, "AuthorizationLimitExceed", 403, on(pageSecurity), "the security group has as many rules as it may", by("AuthorizeSecurityGroup"), account),
+		refuse(p, "AuthorizationLimitExceed", 403, on(pageSecurity), "the security group has reached its quota of rules", by("AuthorizeSecurityGroup"), account),
 	}
 }
 
