@@ -29,7 +29,8 @@ type conformanceFlags struct {
 func parseConformance(args []string) (conformanceFlags, error) {
 	var f conformanceFlags
 	set := pflag.NewFlagSet("alicloud-emulator conformance [clean]", pflag.ContinueOnError)
-	set.StringVar(&f.endpoint, "endpoint", "", "URL of an emulator, whose clock is set forward by more than 26 hours; without --endpoint and --real, one is started in this process")
+	set.StringVar(&f.endpoint, "endpoint", "",
+		"URL of an emulator, whose clock is set forward by more than 26 hours; without --endpoint and --real, one is started in this process")
 	set.BoolVar(&f.real, "real", false, "run on the account of ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET")
 	set.BoolVar(&f.yes, "yes", false, "with --real: make the calls; without it, print calls and price")
 	set.StringSliceVar(&f.products, "products", nil, "products to check: slb, nlb, vpc, ecs, sts, quotas (default: all)")

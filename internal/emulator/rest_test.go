@@ -58,7 +58,7 @@ func TestCertificates(t *testing.T) {
 		[]any{1, "example.test", []string{"example.test"}, 59, true})
 	_, other := newCertificate(t, "other.test")
 	_, err := a.upload(certificate, other)
-	wantCode(t, err, "CertificateAndPrivateKeyIsRefused", 400)
+	wantCode(t, err, "CertificateNotMatchPrivateKey", 400)
 	_, err = a.upload(certificate, "")
 	wantCode(t, err, "MissingParameter", 400)
 	ca := testkit.Must(a.slb.DescribeCACertificates(slbapi.CreateDescribeCACertificatesRequest()))(t).CACertificates.CACertificate
@@ -97,12 +97,14 @@ func TestDomainExtensions(t *testing.T) {
 	set := slbapi.CreateSetDomainExtensionAttributeRequest()
 	set.DomainExtensionId, set.ServerCertificateId = id, "cert-none"
 	_, err = a.slb.SetDomainExtensionAttribute(set)
-	wantCode(t, err, "CertificateNotExist", 400)
+	wantCode(t, err, "InvalidParameter.ServerCertificateId", 400)
 	set.ServerCertificateId = cert
 	testkit.Must(a.slb.SetDomainExtensionAttribute(set))(t)
 	remove := slbapi.CreateDeleteDomainExtensionRequest()
 	remove.DomainExtensionId = id
 	testkit.Must(a.slb.DeleteDomainExtension(remove))(t)
+	_, err = a.slb.DeleteDomainExtension(remove)
+	wantCode(t, err, "InvalidParameter.DomainExtensionId", 400)
 	list := slbapi.CreateDescribeDomainExtensionsRequest()
 	list.LoadBalancerId, list.ListenerPort = lb, requests.NewInteger(443)
 	left := testkit.Must(a.slb.DescribeDomainExtensions(list))(t).DomainExtensions.DomainExtension
@@ -121,9 +123,9 @@ func TestACLs(t *testing.T) {
 		_, err := a.slb.AddAccessControlListEntry(r)
 		return err
 	}
-	testkit.Must(0, add(`[{"entry":"10.0.0.0/8","comment":"net"},{"entry":"192.0.2.1"}]`))(t)
-	wantCode(t, add(`[{"entry":"10.0.0.0/8"}]`), "AclEntryEntityConflict", 400)
-	wantCode(t, add(`[{"entry":"2001:db8::/32"}]`), "IpVersionConflict", 400)
+	testkit.Must(0, add(`[{"entry":"10.0.0.0/8","comment":"net"},{"entry":"192.0.2.1"},{"entry":"192.0.2.1"}]`))(t)
+	wantCode(t, add(`[{"entry":"10.0.0.0/8"}]`), "InvalidParam.AclEntryExists", 400)
+	wantCode(t, add(`[{"entry":"2001:db8::/32"}]`), "IllegalEntry", 400)
 	wantCode(t, add(`[{"entry":"office"}]`), "InvalidParameter", 400)
 	var many []string
 	for i := range 51 {
@@ -152,7 +154,7 @@ func TestACLs(t *testing.T) {
 	remove := slbapi.CreateDeleteAccessControlListRequest()
 	remove.AclId = id
 	_, err = a.slb.DeleteAccessControlList(remove)
-	wantCode(t, err, "AclInUsed", 400)
+	wantCode(t, err, "OperationFailed.AclBindedWithVip", 400)
 	testkit.Must(0, a.deleteListener(lb, 80, "tcp"))(t)
 	testkit.Must(a.slb.DeleteAccessControlList(remove))(t)
 }

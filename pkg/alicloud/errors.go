@@ -88,6 +88,7 @@ var (
 		"IncorrectInstanceStatus", "IncorrectStatus.VpcRouteEntry", "IncorrectStatus.RouteTableStatus",
 		"IncorrectVSwitchStatus", "OperationFailed.DistibuteLock", "OperationConflict", "LastTokenProcessing",
 		"VPC_ROUTE_ENTRY_STATUS_ERROR", "InvalidOperation.Conflict", "DependencyViolation",
+		"DomainExtensionProcessing", "IncorrectStatus.DomainExtension",
 	)
 
 	quotaCodes = sets.New(

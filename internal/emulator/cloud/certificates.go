@@ -96,6 +96,11 @@ func (s *Store) ListenersWithACL(id string) []Bound {
 	})
 }
 
+// ListenersWithCertificate returns the listeners that have a server certificate.
+func (s *Store) ListenersWithCertificate(id string) []Bound {
+	return s.listenersWhere(func(l *Listener) bool { return l.Attributes["ServerCertificateId"] == id })
+}
+
 func (s *Store) listenersWhere(keep func(*Listener) bool) []Bound {
 	var found []Bound
 	for lb := range s.LoadBalancers.All() {

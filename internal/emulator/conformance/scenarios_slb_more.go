@@ -60,8 +60,9 @@ func slbProtocols(r *R) {
 func slbCertificates(r *R) {
 	p := P{"ServerCertificateName": "conformance", "ServerCertificate": ownCertificate, "PrivateKey": ownKey}
 	certificate := text(r.do("slb", "UploadServerCertificate", p), "ServerCertificateId")
+	second := text(r.do("slb", "UploadServerCertificate", p), "ServerCertificateId")
 	p["PrivateKey"] = otherKey
-	r.do("slb", "UploadServerCertificate", p, refused("slb.CertificateAndPrivateKeyIsRefused"))
+	r.do("slb", "UploadServerCertificate", p, refused("slb.CertificateNotMatchPrivateKey"))
 	r.do("slb", "DescribeServerCertificates", P{"ServerCertificateId": certificate}, shows("", "ServerCertificates.ServerCertificate.#", 1))
 	r.do("slb", "DescribeCACertificates", nil)
 	lb := r.balancer()
@@ -76,6 +77,7 @@ func slbCertificates(r *R) {
 		return P{"LoadBalancerId": lb, "ListenerPort": "443", "Domain": name, "ServerCertificateId": certificate}
 	}
 	extension := text(r.do("slb", "CreateDomainExtension", domain("a.example.com")), "DomainExtensionId")
+	r.do("slb", "DeleteServerCertificate", P{"ServerCertificateId": certificate}, refused("slb.CertificateAndPrivateKeyIsRefered"))
 	r.do("slb", "CreateDomainExtension", domain("a.example.com"), refused("slb.DomainExtensionAlreadyExists"))
 	for _, name := range []string{"b.example.com", "c.example.com"} {
 		r.do("slb", "CreateDomainExtension", domain(name))
@@ -84,10 +86,15 @@ func slbCertificates(r *R) {
 	r.do("slb", "DescribeLoadBalancerHTTPSListenerAttribute", key, shows("", "DomainExtensions.DomainExtension.#", 3))
 	r.do("slb", "DescribeDomainExtensions", key, shows("", "DomainExtensions.DomainExtension.#", 3))
 	r.do("slb", "SetDomainExtensionAttribute", P{"DomainExtensionId": extension, "ServerCertificateId": certificate})
+	r.do("slb", "SetDomainExtensionAttribute", P{"DomainExtensionId": extension, "ServerCertificateId": second})
+	r.do("slb", "DeleteServerCertificate", P{"ServerCertificateId": second}, refused("slb.CertificateRelatedDomainExtensionExist"))
+	absent := P{"DomainExtensionId": extension, "ServerCertificateId": "cert-conformance-absent"}
+	r.do("slb", "SetDomainExtensionAttribute", absent, refused("slb.InvalidParameter.ServerCertificateId"))
 	r.do("slb", "DeleteDomainExtension", P{"DomainExtensionId": extension})
-	r.do("slb", "DeleteDomainExtension", P{"DomainExtensionId": extension}, refused("slb.DomainExtensionNotFound"))
+	r.do("slb", "DeleteDomainExtension", P{"DomainExtensionId": extension}, refused("slb.InvalidParameter.DomainExtensionId"))
 	r.do("slb", "DeleteLoadBalancer", P{"LoadBalancerId": lb})
 	r.do("slb", "DeleteServerCertificate", P{"ServerCertificateId": certificate})
+	r.do("slb", "DeleteServerCertificate", P{"ServerCertificateId": second})
 }
 
 func slbAccess(r *R) {
@@ -96,17 +103,19 @@ func slbAccess(r *R) {
 	}
 	acl, second, six := create("ipv4"), create("ipv4"), create("ipv6")
 	r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"192.0.2.0/24","comment":"conformance"}]`})
-	r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}, refused("slb.AclEntryEntityConflict"))
-	r.do("slb", "AddAccessControlListEntry", P{"AclId": six, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}, refused("slb.IpVersionConflict"))
+	r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}, refused("slb.InvalidParam.AclEntryExists"))
+	r.do("slb", "AddAccessControlListEntry", P{"AclId": six, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}, refused("slb.IllegalEntry"))
 	r.do("slb", "DescribeAccessControlListAttribute", P{"AclId": acl}, shows("", "AclEntrys.AclEntry.#", 1))
 	r.do("slb", "DescribeAccessControlListAttribute", P{"AclId": "acl-conformance0absent"}, refused("slb.AclNotExist"))
 	r.do("slb", "DescribeAccessControlLists", P{"AclName": "conformance"})
 	lb := r.balancer()
 	p := r.listener(lb, 80, r.vServerGroup(lb))
-	p["AclStatus"], p["AclType"], p["AclId"] = "on", "white", acl+","+second
+	p["AclStatus"], p["AclType"], p["AclId"] = "on", "white", six
+	r.do("slb", "CreateLoadBalancerTCPListener", p, refused("slb.IpVersionConflict"))
+	p["AclId"] = acl + "," + second
 	r.do("slb", "CreateLoadBalancerTCPListener", p)
 	r.do("slb", "DescribeLoadBalancerListeners", P{"LoadBalancerId.1": lb}, shows("slb.several-acls", "Listeners.0.AclId", ""), shows("slb.several-acls", "Listeners.0.AclIds.#", 2))
-	r.do("slb", "DeleteAccessControlList", P{"AclId": acl}, refused("slb.AclInUsed"))
+	r.do("slb", "DeleteAccessControlList", P{"AclId": acl}, refused("slb.OperationFailed.AclBindedWithVip"))
 	r.do("slb", "RemoveAccessControlListEntry", P{"AclId": acl, "AclEntrys": fmt.Sprintf(`[{"entry":%q}]`, "192.0.2.0/24")})
 	r.do("slb", "DeleteLoadBalancer", P{"LoadBalancerId": lb})
 	r.do("slb", "DeleteAccessControlList", P{"AclId": acl})

@@ -12,10 +12,17 @@ const (
 	pageCLBCharge    = "https://alibabacloud.com/help/en/slb/api-modifyloadbalancerinstancechargetype"
 	pageCLBSet       = "https://help.aliyun.com/document_detail/2401723.html"
 	pageCLBHealth    = "https://www.alibabacloud.com/help/en/slb/classic-load-balancer/user-guide/health-check-overview/"
+	pageCLBRemove    = "https://help.aliyun.com/zh/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-removevservergroupbackendservers"
+	pageCLBGroup     = "https://help.aliyun.com/document_detail/35221.html"
+	pageCLBExtension = "https://help.aliyun.com/document_detail/85913.html"
+	pageCLBCert      = "https://help.aliyun.com/zh/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-deleteservercertificate"
+	pageCLBACLEntry  = "https://help.aliyun.com/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-addaccesscontrollistentry"
+	pageCLBACLDelete = "https://help.aliyun.com/document_detail/70056.htm"
 	pageCLBACL       = "https://alibabacloud.com/help/doc-detail/85979.htm"
 	pageCCM          = "https://www.alibabacloud.com/help/document_detail/86531.htm"
 	pageSLB          = "https://github.com/AlibabaCloudDocs/slb"
 	pageNLB          = "https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-overview"
+	pageNLBJobs      = "https://help.aliyun.com/zh/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-listasynjobs"
 	pageNLBHealth    = "https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview"
 	pageNLBGroups    = "https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/add-an-nlb-instance-to-a-security-group"
 	pageRoutes       = "https://www.alibabacloud.com/help/en/vpc/api-createrouteentries"
@@ -36,7 +43,13 @@ const (
 	codeSDK          = "github.com/aliyun/alibaba-cloud-sdk-go"
 	sourcesDisagree  = "sources disagree"
 	noSource         = ""
-	pageClientErrors = "error tables of STS, CDN and other products behind the same gateway, https://www.alibabacloud.com/help/doc-detail/42775.htm"
+	// Products behind the same gateway have tables of errors, which CLB, NLB, VPC and ECS have not.
+	pageClientErrors  = "https://www.alibabacloud.com/help/en/auto-scaling/developer-reference/client-errors"
+	pageSigningErrors = "https://help.aliyun.com/en/polardb/client-error-codes"
+	pageServerErrors  = "https://help.aliyun.com/en/dns/error-code"
+	pageTokenErrors   = "https://www.alibabacloud.com/help/doc-detail/42775.htm"
+	pageIdempotence   = "https://alibabacloud.com/help/en/doc-detail/25693.html"
+	community         = "a post in the vendor's community says so, no page"
 )
 
 func on(page string) Source      { return Source{Documented, page} }

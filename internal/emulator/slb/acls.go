@@ -151,12 +151,16 @@ func (s service) addACLEntries(c *api.Call) (any, error) {
 	merged := slices.Clone(a.Entries)
 	for _, e := range entries {
 		if strings.Contains(e.CIDR, ":") != (a.IPVersion == "ipv6") {
-			return nil, api.BadRequest("IpVersionConflict", "The entry %s is not of the IP version of the list.", e.CIDR)
+			return nil, api.BadRequest("IllegalEntry", "The entry %s is not of the IP version of the list.", e.CIDR)
 		}
-		if slices.ContainsFunc(merged, func(have cloud.ACLEntry) bool { return have.CIDR == e.CIDR }) {
-			return nil, api.BadRequest("AclEntryEntityConflict", "The list has the entry %s already.", e.CIDR)
+		same := func(have cloud.ACLEntry) bool { return have.CIDR == e.CIDR }
+		if slices.ContainsFunc(a.Entries, same) {
+			return nil, api.BadRequest("InvalidParam.AclEntryExists", "The list has the entry %s already.", e.CIDR)
 		}
-		merged = append(merged, e)
+		// A call may have an entry twice.
+		if !slices.ContainsFunc(merged, same) {
+			merged = append(merged, e)
+		}
 	}
 	if len(merged) > s.Limits.ACLEntries {
 		return nil, api.BadRequest("QuotaLimitExceeds.TotalAclEntry", "A list has at most %d entries.", s.Limits.ACLEntries)
@@ -186,7 +190,7 @@ func (s service) deleteACL(c *api.Call) (any, error) {
 		return nil, err
 	}
 	if users := s.ListenersWithACL(a.ID); len(users) > 0 {
-		return nil, api.BadRequest("AclInUsed", "The list is in use by %d listeners.", len(users))
+		return nil, api.BadRequest("OperationFailed.AclBindedWithVip", "The list is in use by %d listeners.", len(users))
 	}
 	s.ACLs.Delete(a)
 	return done()

@@ -114,7 +114,7 @@ func (s service) uploadServerCertificate(c *api.Call) (any, error) {
 		}
 		err := cert.ReadPEM(c.Str("ServerCertificate"), c.Str("PrivateKey"))
 		if errors.Is(err, cloud.ErrKeyMismatch) {
-			return nil, api.BadRequest("CertificateAndPrivateKeyIsRefused", "%v.", err)
+			return nil, api.BadRequest("CertificateNotMatchPrivateKey", "%v.", err)
 		}
 	}
 	cert.Tags = cert.Tags.With(cloud.TagsIn(c))
@@ -122,7 +122,7 @@ func (s service) uploadServerCertificate(c *api.Call) (any, error) {
 	return s.certificateView(cert), nil
 }
 
-// checkCertificates checks that the certificates of an HTTPS listener exist. The code is assumed.
+// checkCertificates checks that the certificates of an HTTPS listener exist.
 func (s service) checkCertificates(a api.Params) *api.Error {
 	for name, ca := range map[string]bool{"ServerCertificateId": false, "CACertificateId": true} {
 		if id := a[name]; id != "" {
@@ -134,11 +134,16 @@ func (s service) checkCertificates(a api.Params) *api.Error {
 	return nil
 }
 
-// deleteServerCertificate does not look who uses the certificate: no source says what the cloud then answers.
 func (s service) deleteServerCertificate(c *api.Call) (any, error) {
 	id := c.Str("ServerCertificateId")
 	if bad := s.checkCertificates(api.Params{"ServerCertificateId": id}); bad != nil {
 		return nil, bad
+	}
+	if len(s.ListenersWithCertificate(id)) > 0 {
+		return nil, api.BadRequest("CertificateAndPrivateKeyIsRefered", "The specified certificate is bound to listeners. You cannot delete it.")
+	}
+	if len(s.Extensions.Select(func(x *cloud.DomainExtension) bool { return x.CertificateID == id })) > 0 {
+		return nil, api.BadRequest("CertificateRelatedDomainExtensionExist", "The domainExtension related with this ServerCertificate exists.")
 	}
 	cert, _ := s.Certificates.Get(id)
 	s.Certificates.Delete(cert)

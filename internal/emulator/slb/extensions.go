@@ -87,7 +87,7 @@ func (s service) createExtension(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bad := s.checkCertificates(c.Params); bad != nil {
+	if bad := s.checkExtensionCertificate(c); bad != nil {
 		return nil, bad
 	}
 	have := s.extensionsOf(c.Str("LoadBalancerId"), l.Port)
@@ -110,10 +110,19 @@ func (s service) createExtension(c *api.Call) (any, error) {
 	}{x.ID, l.Port}, nil
 }
 
+// checkExtensionCertificate checks that the certificate exists. The code differs from that of a listener.
+func (s service) checkExtensionCertificate(c *api.Call) *api.Error {
+	id := c.Str("ServerCertificateId")
+	if cert, ok := s.Certificates.Get(id); !ok || cert.CA {
+		return api.BadRequest("InvalidParameter.ServerCertificateId", "The specified ServerCertificateId %s does not exist.", id)
+	}
+	return nil
+}
+
 func (s service) extension(c *api.Call) (*cloud.DomainExtension, error) {
 	x, ok := s.Extensions.Get(c.Str("DomainExtensionId"))
 	if !ok {
-		return nil, api.NotFound("DomainExtensionNotFound", "The specified domain extension does not exist.")
+		return nil, api.BadRequest("InvalidParameter.DomainExtensionId", "The specified domain extension does not exist.")
 	}
 	return x, nil
 }
@@ -123,7 +132,7 @@ func (s service) setExtension(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if bad := s.checkCertificates(c.Params); bad != nil {
+	if bad := s.checkExtensionCertificate(c); bad != nil {
 		return nil, bad
 	}
 	x.CertificateID = c.Str("ServerCertificateId")

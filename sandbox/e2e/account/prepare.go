@@ -63,7 +63,8 @@ func (s *Suite) belongTogether(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: none of the %d Nodes is an instance of the VPC %s: KUBECONFIG and CLOUD_CONFIG are not of the same cluster", errMissing, len(list.Items), s.o.VPC)
+	return fmt.Errorf("%w: none of the %d Nodes is an instance of the VPC %s: KUBECONFIG and CLOUD_CONFIG are not of the same cluster",
+		errMissing, len(list.Items), s.o.VPC)
 }
 
 // isFree refuses while there is something of another run.
