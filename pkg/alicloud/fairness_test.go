@@ -2,6 +2,8 @@ package alicloud
 
 import (
 	"context"
+	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,5 +86,73 @@ func TestTenantsTakeTurns(t *testing.T) {
 				t.Errorf("%d of 90 places went to %s, want a third", calls, tenant)
 			}
 		}
+	})
+}
+
+// TestTargetsTakeTurns: while the quota is used up, what changes again after each write is written to once per window, as long as others wait.
+func TestTargetsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(map[string]quota{"SetX": {30, time.Minute}})
+		ctx, end := context.WithCancel(t.Context())
+		admitted := map[string]int{}
+		done := make(chan string)
+		var running sync.WaitGroup
+		for name, pause := range map[string]time.Duration{"restless": time.Millisecond, "a": time.Minute, "b": time.Minute} {
+			for i := range 15 {
+				target := name + strconv.Itoa(i)
+				running.Go(func() {
+					for l.wait(WithWaiting(ctx, Waiting{Priority: PriorityBackend, Target: target}), "SetX") == nil {
+						select {
+						case done <- target:
+							time.Sleep(pause)
+						case <-ctx.Done():
+						}
+					}
+				})
+			}
+		}
+		for range 30 {
+			<-done
+		}
+		for range 30 {
+			admitted[<-done]++
+		}
+		end()
+		running.Wait()
+		for target, calls := range admitted {
+			if calls > 1 {
+				t.Errorf("%d calls for %s in a window", calls, target)
+			}
+		}
+	})
+}
+
+// TestRemovalBeforeOldAdditions: of one tenant's calls for an action, those that take out what no longer answers go before those that have waited for minutes,
+// but for some places that keep these from waiting for ever.
+func TestRemovalBeforeOldAdditions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const removals = 45
+		l := newLimiter(publishedQuotas)
+		ctx, end := context.WithCancel(t.Context())
+		crowd(ctx, t, l, PriorityBackend, sharedAction)
+		start := time.Now()
+		done := make(chan struct{}, removals)
+		for range removals {
+			go func() {
+				if l.wait(WithWaiting(ctx, Waiting{Tenant: "crowd", Priority: PriorityRemoval}), sharedAction) == nil {
+					done <- struct{}{}
+				}
+			}()
+		}
+		for range removals {
+			<-done
+		}
+		if took, most := time.Since(start), time.Minute; took > most {
+			t.Errorf("%d removals took %s, want %s at most", removals, took, most)
+		}
+		end()
+		synctest.Wait()
 	})
 }

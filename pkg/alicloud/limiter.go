@@ -63,7 +63,11 @@ type actionQueue struct {
 	waiters   []*waiter
 	// served is when each tenant was last served, since the queue was last empty.
 	served map[string]turn
-	timer  *time.Timer // runs while a call waits
+	// written is when each target was last written to, in the window that began at writtenIn.
+	written   map[string]time.Time
+	writtenIn time.Time
+	admitted  int         // how many calls have left the queue
+	timer     *time.Timer // runs while a call waits
 }
 
 // turn is when a call left the queue, and after how many others.
@@ -155,6 +159,7 @@ func (l *limiter) enter(action string, waiting Waiting) *waiter {
 	now := time.Now()
 	if len(q.waiters) == 0 && !q.next(now).After(now) {
 		q.take(now)
+		q.writes(waiting.Target, now)
 		return nil
 	}
 	w := &waiter{Waiting: waiting, rank: waiting.rank(waiting.Since), ready: make(chan struct{})}
@@ -208,8 +213,10 @@ func (q *actionQueue) admit() {
 	}
 	for now := time.Now(); len(q.waiters) > 0 && !q.next(now).After(now); {
 		q.take(now)
-		at := q.turn()
+		at := q.turn(now)
 		next := q.waiters[at]
+		q.writes(next.Target, now)
+		q.admitted++
 		close(next.ready)
 		q.waiters = slices.Delete(q.waiters, at, at+1)
 		if q.served == nil {
@@ -226,7 +233,7 @@ func (q *actionQueue) admit() {
 // turn returns whose turn it is: of the most urgent call of each tenant, the one that has waited longest for its priority. A tenant waits
 // since it was last served, however long its calls have been there: otherwise one with thousands of calls in the queue would hold up all
 // others until the last of them has gone.
-func (q *actionQueue) turn() int {
+func (q *actionQueue) turn(now time.Time) int {
 	best, rank, number := 0, time.Time{}, 0
 	seen := map[string]bool{}
 	for at, w := range q.waiters {
@@ -242,7 +249,56 @@ func (q *actionQueue) turn() int {
 			best, rank, number = at, candidate, last.number
 		}
 	}
-	return best
+	return q.instead(best, now)
+}
+
+// agedShare is which part of the places goes to the call of a tenant that has waited longest for its priority, even while something urgent waits: enough to
+// hold nothing up for ever, and so few that the urgent calls take hardly longer.
+const agedShare = 16
+
+// instead returns which call of a tenant goes when it is the tenant's turn with the call at an index: one that takes out what no longer answers, if there is
+// any. Of equally urgent calls, one goes for what was not written to in this window: what changes again after each write is written once per window while the
+// quota is used up, with all that has changed meanwhile.
+func (q *actionQueue) instead(at int, now time.Time) int {
+	first := q.waiters[at]
+	urgency := first.Priority
+	if q.admitted%agedShare != 0 && slices.ContainsFunc(q.waiters, func(w *waiter) bool { return w.Tenant == first.Tenant && w.Priority == PriorityRemoval }) {
+		urgency = PriorityRemoval
+	}
+	chosen := -1
+	for i, w := range q.waiters {
+		if w.Tenant != first.Tenant || w.Priority != urgency {
+			continue
+		}
+		if !q.again(w, now) {
+			return i
+		}
+		if chosen < 0 {
+			chosen = i
+		}
+	}
+	return chosen
+}
+
+// again reports whether the target of a call was written to in this window, after which the call began to wait. A call that waits since before belongs to
+// that write, which one call was too small for.
+func (q *actionQueue) again(w *waiter, now time.Time) bool {
+	if !q.writtenIn.Equal(now.Truncate(q.quota.window)) {
+		return false
+	}
+	written, ok := q.written[w.Target]
+	return ok && w.Since.After(written)
+}
+
+// writes notes a call for a target; without one, it notes nothing.
+func (q *actionQueue) writes(target string, now time.Time) {
+	if target == "" {
+		return
+	}
+	if window := now.Truncate(q.quota.window); !q.writtenIn.Equal(window) {
+		q.written, q.writtenIn = map[string]time.Time{}, window
+	}
+	q.written[target] = now
 }
 
 // throttled closes the action until its next window begins, and leaves more of its quota to others.

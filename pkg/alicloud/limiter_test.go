@@ -75,7 +75,7 @@ func TestIdleLimiterLetsCallsThroughAtOnce(t *testing.T) {
 	})
 }
 
-// TestUrgentCallsGoFirst: whoever waits longest goes first among equals, removals before all; but nobody waits for ever.
+// TestUrgentCallsGoFirst: removals go before all, and whoever waits longest for its priority before the others; nobody waits for ever.
 func TestUrgentCallsGoFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestUrgentCallsGoFirst(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		want := []string{"old drift", "removal", "early backend", "late backend", "drift"}
+		want := []string{"removal", "old drift", "early backend", "late backend", "drift"}
 		if diff := cmp.Diff(want, order); diff != "" {
 			t.Errorf("order (-want +got):\n%s", diff)
 		}

@@ -20,7 +20,7 @@ const (
 )
 
 // aging is how much longer than a call of the next higher priority one must have waited to go before it. It keeps a steady
-// flow of urgent calls from holding the others up for ever.
+// flow of urgent calls from holding the others up for ever. Removals go before all others of their tenant, see [agedShare].
 const aging = 30 * time.Second
 
 // ErrInterrupted is what a call returns that gave up its place because [Waiting.Interrupt] was closed. It did nothing.
@@ -33,6 +33,9 @@ type Waiting struct {
 	Since time.Time
 	// Tenant is whom the call is for. Calls of one priority go in turns over the tenants that wait.
 	Tenant string
+	// Target is what the call writes to. While the quota is used up, a target that was written to in the window waits for its next turn behind equally
+	// urgent calls for others, so that further changes go into the same call. Empty for no such order.
+	Target string
 	// Interrupt, when closed, ends the waiting with [ErrInterrupted]. It never ends a call that has begun, of which nobody
 	// would know what it did.
 	Interrupt <-chan struct{}

@@ -55,6 +55,13 @@ func newScaleTest(t *testing.T, subset backend.Subset) *scaleTest {
 
 func (s *scaleTest) join() {
 	s.t.Helper()
+	s.create()
+	synctest.Wait()
+}
+
+// create makes a node, as join does, without any wait for what follows from it.
+func (s *scaleTest) create() {
+	s.t.Helper()
 	name := nodeName(s.next)
 	s.createFleetNode(name)
 	s.change(name, func(node *corev1.Node) {
@@ -62,7 +69,6 @@ func (s *scaleTest) join() {
 	})
 	s.next++
 	s.nodes++
-	synctest.Wait()
 }
 
 func (s *scaleTest) leave(i int) {

@@ -46,7 +46,7 @@ func (s *storm) begin() {
 func (s *storm) joins(n int) {
 	s.t.Helper()
 	for range n {
-		s.join()
+		s.create()
 	}
 }
 

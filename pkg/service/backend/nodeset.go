@@ -80,6 +80,15 @@ func (s *NodeSet) HasInstance(id string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.InstanceID == id })
 }
 
+// Serves reports whether an instance is a node that works, may be a backend and is not about to go.
+func (s *NodeSet) Serves(instanceID string) bool {
+	if s == nil {
+		return false
+	}
+	node := s.byID[instanceID]
+	return node != nil && node.Ready && !node.Leaving && node.Candidate
+}
+
 // HasAddress reports whether an address is the InternalIP of one of the nodes.
 func (s *NodeSet) HasAddress(address string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.Address == address })

@@ -61,7 +61,7 @@ func (a *Applier) do(ctx context.Context, step model.Step) error {
 		return fmt.Errorf("operation %q is not known", step.Op)
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	waiting.Priority = priority(by, step)
+	waiting.Priority, waiting.Target = priority(by, step), step.GroupID
 	if a.portIsVacant(step) {
 		waiting = urgent(waiting)
 	}
@@ -69,14 +69,16 @@ func (a *Applier) do(ctx context.Context, step model.Step) error {
 }
 
 // priority of a step. What only repairs drift can wait, but not a backend that no longer answers: one that gets the weight 0
-// is as urgent as one that is removed.
+// is as urgent as one that is removed. One that works and only gives its place to another one is not.
 func priority(by executor, step model.Step) alicloud.Priority {
 	switch {
 	case step.Op == model.OpSetBackends && slices.ContainsFunc(step.New, func(b alicloud.Backend) bool { return b.Weight == 0 }),
-		by.priority == alicloud.PriorityRemoval:
+		by.priority == alicloud.PriorityRemoval && !step.Balances:
 		return alicloud.PriorityRemoval
 	case step.Repairs, step.Op == model.OpSetBackends && onlyShares(step):
 		return alicloud.PriorityDrift
+	case step.Balances:
+		return alicloud.PriorityBackend
 	default:
 		return by.priority
 	}

@@ -75,6 +75,8 @@ type Step struct {
 
 	// Repairs says that the step only repairs what somebody changed in the cloud.
 	Repairs bool `json:"-"`
+	// Balances says that all backend servers that the step takes out still work.
+	Balances bool `json:"-"`
 	// Needs are further keys of steps: when one of them failed, this one is not tried.
 	Needs []string `json:"-"`
 
