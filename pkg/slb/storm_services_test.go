@@ -1,0 +1,100 @@
+package slb
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+)
+
+const (
+	// manyAtOnce Services take four minutes at creationQuota, which is how many CLBs the published limits let an account create in a minute.
+	manyAtOnce    = 240
+	creationQuota = 60
+)
+
+// published notes when the status of each Service shows an address for the first time. The caller reads it while nothing runs.
+func (f *fleet) published() map[string]time.Time {
+	first := map[string]time.Time{}
+	f.kube.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch, ok := action.(clienttesting.PatchAction)
+		if ok && strings.Contains(string(patch.GetPatch()), `"ingress"`) {
+			if _, seen := first[patch.GetName()]; !seen {
+				first[patch.GetName()] = time.Now()
+			}
+		}
+		return false, nil, nil
+	})
+	return first
+}
+
+// TestServicesAtOnce: of many Services made at once, the last one has its address in 1.1 times what the quota of creations takes, and each has it as soon as
+// its listener runs, with and without a new process in the middle of it.
+func TestServicesAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]bool{"one process": false, "restart": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t)
+				defer func() { f.stop() }()
+				for _, name := range []string{"a", "b", "c"} {
+					f.createFleetNode(name)
+				}
+				first := f.published()
+				began := time.Now()
+				for i := range manyAtOnce {
+					f.put(testService(fmt.Sprintf("s%03d", i), 80))
+				}
+				if restart {
+					time.Sleep(manyAtOnce / creationQuota / 2 * time.Minute)
+					f.stop()
+					f.api = processClient(t, f.emulator)
+					f.start()
+				}
+				f.rest()
+				last := time.Time{}
+				for _, at := range first {
+					if at.After(last) {
+						last = at
+					}
+				}
+				took, least := last.Sub(began), manyAtOnce*time.Minute/creationQuota
+				t.Logf("%d Services have addresses, the last one after %s; their creation takes %s, %.2f times", len(first), took, least, float64(took)/float64(least))
+				if len(first) != manyAtOnce || float64(took) > 1.1*float64(least) {
+					t.Errorf("%d Services of %d have addresses, the last one after %s; want 1.1 times %s at most", len(first), manyAtOnce, took, least)
+				}
+				f.soonPublished(first)
+			})
+		})
+	}
+}
+
+// soonPublished checks that each Service shows its address as soon as its listener runs.
+func (f *fleet) soonPublished(first map[string]time.Time) {
+	f.t.Helper()
+	runs := map[string]time.Time{}
+	for _, call := range f.emulator.Unread() {
+		if call.Action == "StartLoadBalancerListener" && call.Code == "" {
+			runs[call.Parameters["LoadBalancerId"]] = call.Time
+		}
+	}
+	longest := time.Duration(0)
+	for name, at := range first {
+		serves, ok := runs[f.get(name).Labels[service.LabelLoadBalancerID]]
+		if !ok {
+			f.t.Errorf("%s shows an address and no listener of it was started", name)
+		}
+		longest = max(longest, at.Sub(serves))
+	}
+	f.t.Logf("a Service shows its address %s after its listener runs at most", longest)
+	if longest > time.Second {
+		f.t.Errorf("a Service shows its address %s after its listener runs", longest)
+	}
+}
