@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -37,7 +38,7 @@ type engine struct {
 	preloads     service.Preloads[preload] // by the value of the owner tag
 	readings     service.Preloads[preload] // by id, for drift detection
 	certificates certificates
-	shared       groups
+	shared       groups.Memory
 	moves        refusal.Refusals[move]
 	// wake has a pass made over a Service; nil where nobody makes any.
 	wake func(types.NamespacedName)
@@ -77,7 +78,7 @@ func (e *engine) Start() service.Balancer { return clb{engine: e} }
 // Forget implements service.Engine.
 func (e *engine) Forget(svc types.UID) {
 	e.missing.Forget(svc)
-	e.shared.forget(svc)
+	e.shared.Forget(svc)
 }
 
 var _ service.Waker = (*engine)(nil)

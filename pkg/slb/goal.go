@@ -109,7 +109,7 @@ func (c clb) serving(ports []corev1.ServicePort) clb {
 // protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off, also that by another Service of the
 // group.
 func (c clb) protectAgain(desired *model.Model, reclaimed string) {
-	if !c.group.IsZero() && c.shared.of(c.group).unprotected == c.ID() {
+	if !c.group.IsZero() && c.shared.Of(c.group.Mark()).Unprotected == c.ID() {
 		reclaimed = c.ID()
 	}
 	if !c.Reused() && c.ID() != "" && c.ID() == reclaimed && desired.LoadBalancer.DeleteProtection == "" {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,126 +27,21 @@ import (
 // leastPerPort is how many backend servers each port of a Service has room for on a CLB that it shares.
 const leastPerPort = 4
 
-// groups are what this process knows of the groups of Services. It can be rebuilt from the Services and the cloud. The zero value is empty.
-type groups struct {
-	mu     sync.Mutex // guards the rest
-	places map[types.UID]string
-	byMark map[string]groupState
-}
-
-// groupState is what is known of one group. Passes over its Services take turns.
-type groupState struct {
-	// balancers are its CLBs as they were last read, and on the listeners that each Service has there.
-	balancers []sharing.LoadBalancer
-	on        map[types.NamespacedName]listed
-	// seen says that the group was searched for, so that finalizers say nothing about processes before this one.
-	seen bool
-	// maybeCreated says that a creation was not answered.
-	maybeCreated bool
-	// lost is a CLB of the group that is gone.
-	lost string
-	// unprotected is a CLB of the group whose removal was begun, so that its delete protection is off; empty for none.
-	unprotected string
-}
-
-// listed is on which CLB of a group a Service has listeners, and on which ports.
-type listed struct {
-	id    string
-	ports []sharing.Port
-}
-
-// balancersFor are the CLBs of the group as they are for a Service: what it has there itself is not somebody else's, also where it only stays in the
-// group.
-func (s *groupState) balancersFor(svc *corev1.Service) []sharing.LoadBalancer {
-	has := s.on[mark.ServiceName(svc)]
-	all := slices.Clone(s.balancers)
-	for i := range all {
-		if all[i].ID == has.id {
-			all[i].Foreign = slices.DeleteFunc(slices.Clone(all[i].Foreign), func(port sharing.Port) bool { return slices.Contains(has.ports, port) })
-		}
-	}
-	return all
-}
-
-// others are the CLBs of the group that a new one is not: with the client token of one of them, the cloud would answer with it.
-func (s *groupState) others() string {
-	ids := []string{s.lost}
-	for _, lb := range s.balancers {
-		ids = append(ids, lb.ID)
-	}
-	slices.Sort(ids)
-	return strings.Join(slices.Compact(ids), " ")
-}
-
-// noteProtection notes that a removal of a CLB was begun, which switches its delete protection off, or that it is protected again.
-func (s *groupState) noteProtection(id string, removal bool, now string) {
-	switch {
-	case removal:
-		s.unprotected = id
-	case s.unprotected == id && now == alicloud.ProtectionOn:
-		s.unprotected = ""
-	}
-}
-
-func (g *groups) of(group mark.Group) groupState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.byMark[group.Mark()]
-}
-
-func (g *groups) note(group mark.Group, change func(*groupState)) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.byMark == nil {
-		g.byMark = map[string]groupState{}
-	}
-	known := g.byMark[group.Mark()]
-	change(&known)
-	g.byMark[group.Mark()] = known
-}
-
-// put notes which CLB a Service is on.
-func (g *groups) put(svc types.UID, id string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.places == nil {
-		g.places = map[types.UID]string{}
-	}
-	g.places[svc] = id
-}
-
-// in returns the CLB of the group that a Service is on, empty while it has nothing on any of them. An answer may lack its listeners: where its
-// status shows an address, its label counts.
-func (g *groups) in(group mark.Group, svc *corev1.Service) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	known := g.byMark[group.Mark()]
-	candidates := []string{g.places[svc.UID], known.on[mark.ServiceName(svc)].id}
+// inGroup returns the CLB of the group that a Service is on, empty while it has nothing on any of them.
+func (e *engine) inGroup(group mark.Group, svc *corev1.Service) string {
+	shown := ""
 	if len(svc.Status.LoadBalancer.Ingress) > 0 {
-		candidates = append(candidates, svc.Labels[service.LabelLoadBalancerID])
+		shown = svc.Labels[service.LabelLoadBalancerID]
 	}
-	for _, id := range candidates {
-		if id != "" && slices.ContainsFunc(known.balancers, func(lb sharing.LoadBalancer) bool { return lb.ID == id }) {
-			return id
-		}
-	}
-	return ""
+	return e.shared.In(group.Mark(), svc.UID, mark.ServiceName(svc), shown)
 }
 
-// at returns the CLB that a Service is on: as this process knows it, else as its label says.
-func (g *groups) at(svc *corev1.Service) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if id, ok := g.places[svc.UID]; ok {
+// placeOf returns the CLB that a Service is on: as this process knows it, else as its label says.
+func (e *engine) placeOf(svc *corev1.Service) string {
+	if id, ok := e.shared.At(svc.UID); ok {
 		return id
 	}
 	return svc.Labels[service.LabelLoadBalancerID]
-}
-
-func (g *groups) forget(svc types.UID) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.places, svc)
 }
 
 // groupOf returns the group that a Service asks for and may join, false for none.
@@ -200,7 +94,7 @@ func (e *engine) decide(group mark.Group, svc *corev1.Service) (sharing.Place, *
 	for _, member := range members {
 		one := sharing.Service{
 			UID: member.UID, Name: mark.ServiceName(member), Created: member.CreationTimestamp.Time, Ports: portsOf(member), Overflow: annotation.Overflows(member),
-			At: e.shared.in(group, member), Unfit: !e.mayLead(member, group),
+			At: e.inGroup(group, member), Unfit: !e.mayLead(member, group),
 		}
 		one.Stays = e.overflowRefused(member, group, one.At) != nil
 		if member != svc && !service.HasFinalizer(member, Finalizer) {
@@ -208,8 +102,8 @@ func (e *engine) decide(group mark.Group, svc *corev1.Service) (sharing.Place, *
 		}
 		services = append(services, one)
 	}
-	state := e.shared.of(group)
-	place := sharing.Decide(services, state.balancersFor(svc), e.roomOf(""), svc.UID)
+	state := e.shared.Of(group.Mark())
+	place := sharing.Decide(services, state.For(mark.ServiceName(svc)), e.roomOf(""), svc.UID)
 	i := slices.IndexFunc(members, func(m *corev1.Service) bool { return m.UID == place.Leader })
 	if i < 0 {
 		return place, svc, nil
@@ -276,12 +170,12 @@ func (c *clb) sharedWith(svc *corev1.Service) (*build.Shared, error) {
 	if c.group.IsZero() {
 		return nil, nil
 	}
-	state := c.shared.of(c.group)
+	state := c.shared.Of(c.group.Mark())
 	place, leader, err := c.decide(c.group, svc)
 	if err != nil {
 		return nil, err
 	}
-	c.leader, c.lost = leader.UID, state.others()
+	c.leader, c.lost = leader.UID, state.Others()
 	params := c.paramsOf(leader)
 	shared := &build.Shared{Group: c.group, Place: place, Leads: leader.UID == svc.UID && c.stays.in(c.group), Leader: leader, Params: params}
 	return shared, c.exposes(svc, shared)
@@ -317,16 +211,16 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 	id := c.ID()
 	owner := mark.OwnerOf(svc, c.group.ClusterID)
 	if slices.ContainsFunc(c.listeners.Value, func(l model.Listener) bool { return owner.Owns(l.Description) }) {
-		c.shared.put(svc.UID, id)
+		c.shared.Put(svc.UID, id)
 	}
 	did := func(op model.Op) bool {
 		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op })
 	}
-	c.shared.note(c.group, func(known *groupState) {
-		known.noteProtection(id, did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection), c.loadBalancer.Value.DeleteProtection)
-		known.maybeCreated = known.maybeCreated || id == "" && c.presence.MaybeCreated()
-		if id != "" && !slices.ContainsFunc(known.balancers, func(lb sharing.LoadBalancer) bool { return lb.ID == id }) {
-			known.balancers = append(slices.Clone(known.balancers), sharing.LoadBalancer{ID: id, Most: c.roomOf(id)})
+	c.shared.Note(c.group.Mark(), func(known *sharing.State) {
+		known.NoteProtection(id, did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection), c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn)
+		known.MaybeCreated = known.MaybeCreated || id == "" && c.presence.MaybeCreated()
+		if id != "" && !known.Has(id) {
+			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: id, Most: c.roomOf(id)})
 		}
 	})
 	if did(model.OpCreateListener) || did(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {

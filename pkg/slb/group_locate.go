@@ -78,7 +78,7 @@ func (e *engine) locateInGroup(ctx context.Context, of service.Request, group ma
 // placeInGroup decides on which of the CLBs that were found the Service is to be. lost is one that should be among them, see [engine.lostIn].
 func (e *engine) placeInGroup(ctx context.Context, of service.Request, group mark.Group, known observed, former location, found []alicloud.LoadBalancer, lost string) (location, error) {
 	svc := of.Service
-	at := e.shared.in(group, svc)
+	at := e.inGroup(group, svc)
 	place, leader, err := e.decide(group, svc)
 	if err != nil {
 		return location{}, err
@@ -109,7 +109,7 @@ func (e *engine) placeInGroup(ctx context.Context, of service.Request, group mar
 // seenInGroup is the location of a CLB of a group that an answer showed.
 func (e *engine) seenInGroup(svc *corev1.Service, group mark.Group, place sharing.Place, lb *alicloud.LoadBalancer, leaves []string) location {
 	if !place.Full {
-		e.shared.put(svc.UID, lb.ID)
+		e.shared.Put(svc.UID, lb.ID)
 	}
 	e.missing.Found(types.UID(group.Mark()), lb.ID)
 	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, leaves: leaves}
@@ -183,7 +183,7 @@ func (e *engine) expectedIn(group mark.Group, svc *corev1.Service) ([]string, er
 		return nil, err
 	}
 	var ids []string
-	for _, known := range e.shared.of(group).balancers {
+	for _, known := range e.shared.Of(group.Mark()).LoadBalancers {
 		ids = append(ids, known.ID)
 	}
 	for _, member := range members {
@@ -262,7 +262,7 @@ func (e *engine) readGroup(ctx context.Context, svc *corev1.Service, group mark.
 		return err
 	}
 	var balancers []sharing.LoadBalancer
-	on := map[types.NamespacedName]listed{}
+	on := map[types.NamespacedName]sharing.Listed{}
 	for chunk := range slices.Chunk(found, listenersPerCall) {
 		ids := make([]string, len(chunk))
 		for i := range chunk {
@@ -276,19 +276,14 @@ func (e *engine) readGroup(ctx context.Context, svc *corev1.Service, group mark.
 			balancers = append(balancers, sharing.LoadBalancer{ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: e.roomOf(id)})
 			for i := range listeners[id] {
 				if name, marked, ok := mark.Parse(listeners[id][i].Description); ok && marked == group.ClusterID {
-					has := on[name]
-					if has.id != id {
-						has = listed{id: id}
-					}
-					has.ports = append(has.ports, portOf(&listeners[id][i]))
-					on[name] = has
+					on[name] = on[name].With(id, portOf(&listeners[id][i]))
 				}
 			}
 		}
 	}
-	e.shared.note(group, func(known *groupState) {
-		if known.balancers, known.on = balancers, on; len(balancers) > 0 {
-			known.maybeCreated = false
+	e.shared.Note(group.Mark(), func(known *sharing.State) {
+		if known.LoadBalancers, known.On = balancers, on; len(balancers) > 0 {
+			known.MaybeCreated = false
 		}
 	})
 	return nil
@@ -298,19 +293,19 @@ func (e *engine) readGroup(ctx context.Context, svc *corev1.Service, group mark.
 // does not prove that it is gone, and a Service that went to another CLB of the group would get another address. others says that the group has
 // other CLBs.
 func (e *engine) absentInGroup(ctx context.Context, of service.Request, group mark.Group, known observed, lost string, others bool) (presence.Presence, error) {
-	state := e.shared.of(group)
+	state := e.shared.Of(group.Mark())
 	was := known.presence
 	if !known.group.Is(group) {
 		was = presence.Presence{} // about something else
 	}
-	missed := lost != "" || state.maybeCreated || was.Unknown() && !was.IsZero() || !state.seen && !others && e.begun(of, group)
+	missed := lost != "" || state.MaybeCreated || was.Unknown() && !was.IsZero() || !state.Seen && !others && e.begun(of, group)
 	decided, err := e.missing.Decide(ctx, was, presence.Absence{
-		Service: types.UID(group.Mark()), ID: lost, NeverCreated: !missed, MaybeCreated: state.maybeCreated,
+		Service: types.UID(group.Mark()), ID: lost, NeverCreated: !missed, MaybeCreated: state.MaybeCreated,
 	})
 	if err == nil {
-		e.shared.note(group, func(known *groupState) {
-			known.seen, known.maybeCreated = true, false
-			known.lost = cmp.Or(lost, known.lost)
+		e.shared.Note(group.Mark(), func(known *sharing.State) {
+			known.Seen, known.MaybeCreated = true, false
+			known.Lost = cmp.Or(lost, known.Lost)
 		})
 	}
 	return decided, err

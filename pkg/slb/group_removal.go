@@ -69,7 +69,7 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 		delete(c.formerEmpty, from.former)
 		c.left = slices.DeleteFunc(slices.Clone(c.left), func(place string) bool { return place == from.former })
 		if c.group.IsZero() {
-			c.shared.forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete
+			c.shared.Forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete
 		}
 	}
 	return c
@@ -227,7 +227,7 @@ func (e *engine) usedByOthers(svc *corev1.Service, group mark.Group, id string) 
 		if !service.HasFinalizer(other, Finalizer) {
 			continue
 		}
-		at := e.shared.at(other)
+		at := e.placeOf(other)
 		asks, in := e.groupOf(other)
 		if at == id || at == "" && in && asks.Is(group) {
 			return true, nil
@@ -292,9 +292,9 @@ func (c clb) leftGroup(removal service.Removal) {
 		return
 	}
 	if !removal.Reused {
-		c.shared.note(c.group, func(known *groupState) {
-			known.lost = cmp.Or(removal.ID, known.lost)
-			known.balancers = slices.DeleteFunc(slices.Clone(known.balancers), func(lb sharing.LoadBalancer) bool { return lb.ID == removal.ID })
+		c.shared.Note(c.group.Mark(), func(known *sharing.State) {
+			known.Lost = cmp.Or(removal.ID, known.Lost)
+			known.LoadBalancers = slices.DeleteFunc(slices.Clone(known.LoadBalancers), func(lb sharing.LoadBalancer) bool { return lb.ID == removal.ID })
 		})
 		c.missing.Forget(types.UID(c.group.Mark()))
 	}

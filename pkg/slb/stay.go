@@ -218,7 +218,7 @@ const stayAtOnce = time.Millisecond
 
 // maybeMade reports whether an earlier attempt may have created the CLB.
 func (c *clb) maybeMade() bool {
-	return c.presence.MaybeCreated() || !c.group.IsZero() && c.shared.of(c.group).maybeCreated
+	return c.presence.MaybeCreated() || !c.group.IsZero() && c.shared.Of(c.group.Mark()).MaybeCreated
 }
 
 // noteRefusedMove remembers that a move was refused. Of several Services at once, one prolongs the pause.

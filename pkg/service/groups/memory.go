@@ -1,0 +1,75 @@
+package groups
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// Memory is what this process knows of the groups of Services, by their marks. All of it can be rebuilt from the Services and the cloud. The zero value is
+// empty; several goroutines may use it.
+type Memory struct {
+	mu     sync.Mutex // guards the rest
+	places map[types.UID]string
+	byMark map[string]sharing.State
+}
+
+// Of returns what is known of the group with the mark.
+func (m *Memory) Of(mark string) sharing.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.byMark[mark]
+}
+
+// Note changes what is known of the group with the mark.
+func (m *Memory) Note(mark string, change func(*sharing.State)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byMark == nil {
+		m.byMark = map[string]sharing.State{}
+	}
+	known := m.byMark[mark]
+	change(&known)
+	m.byMark[mark] = known
+}
+
+// Put notes which load balancer a Service is on.
+func (m *Memory) Put(svc types.UID, id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.places == nil {
+		m.places = map[types.UID]string{}
+	}
+	m.places[svc] = id
+}
+
+// In returns the load balancer of the group with the mark that a Service is on, empty while it has nothing on any of them. An answer may lack its
+// listeners: then shown counts, the id of the load balancer that the Service shows, empty for none.
+func (m *Memory) In(mark string, svc types.UID, name types.NamespacedName, shown string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.byMark[mark]
+	for _, id := range []string{m.places[svc], known.On[name].ID, shown} {
+		if id != "" && known.Has(id) {
+			return id
+		}
+	}
+	return ""
+}
+
+// At returns the load balancer that a Service was put on, and false where this process knows of none.
+func (m *Memory) At(svc types.UID) (id string, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id, ok = m.places[svc]
+	return id, ok
+}
+
+// Forget drops where a Service is.
+func (m *Memory) Forget(svc types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.places, svc)
+}

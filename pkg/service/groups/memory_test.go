@@ -1,0 +1,41 @@
+package groups
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// TestWhereAServiceIs: what this process knows comes first, then the listeners that were read, then what the Service shows; none of it counts for a load
+// balancer that is not the group's.
+func TestWhereAServiceIs(t *testing.T) {
+	t.Parallel()
+	const group, svc = "c/ns/edge", types.UID("a")
+	name := types.NamespacedName{Namespace: "ns", Name: "a"}
+	var memory Memory
+	expect := func(why, want string) {
+		t.Helper()
+		if at := memory.In(group, svc, name, "lb-3"); at != want {
+			t.Errorf("%s: the Service is on %q, want %q", why, at, want)
+		}
+	}
+	expect("nothing is known", "")
+	memory.Note(group, func(s *sharing.State) {
+		s.LoadBalancers = []sharing.LoadBalancer{{ID: "lb-1"}, {ID: "lb-2"}, {ID: "lb-3"}}
+	})
+	expect("it shows one", "lb-3")
+	memory.Note(group, func(s *sharing.State) {
+		s.On = map[types.NamespacedName]sharing.Listed{name: sharing.Listed{}.With("lb-2", sharing.Port{Number: 80})}
+	})
+	expect("it has a listener", "lb-2")
+	memory.Put(svc, "lb-1")
+	expect("it was put on one", "lb-1")
+	memory.Put(svc, "lb-9")
+	expect("it was put on one of another group", "lb-2")
+	memory.Forget(svc)
+	if id, ok := memory.At(svc); ok {
+		t.Errorf("after it was forgotten, it is on %s", id)
+	}
+}

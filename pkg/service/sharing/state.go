@@ -1,0 +1,76 @@
+package sharing
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// State is what is known of one group. It is a value; passes over the Services of the group take turns.
+type State struct {
+	// LoadBalancers are those of the group as they were last read, and On the listeners that each Service has there.
+	LoadBalancers []LoadBalancer
+	On            map[types.NamespacedName]Listed
+	// Seen says that the group was searched for, so that finalizers say nothing about processes before this one.
+	Seen bool
+	// MaybeCreated says that a creation was not answered.
+	MaybeCreated bool
+	// Lost is a load balancer of the group that is gone.
+	Lost string
+	// Unprotected is a load balancer of the group whose removal was begun, so that its delete protection is off; empty for none.
+	Unprotected string
+}
+
+// Listed is on which load balancer of a group a Service has listeners, and on which ports.
+type Listed struct {
+	ID    string
+	Ports []Port
+}
+
+// With returns what a Service has once it has one more listener.
+func (l Listed) With(id string, port Port) Listed {
+	if l.ID != id {
+		l = Listed{ID: id}
+	}
+	l.Ports = append(slices.Clone(l.Ports), port)
+	return l
+}
+
+// For are the load balancers of the group as they are for a Service: what it has there itself is not somebody else's, also where it only stays in the
+// group.
+func (s *State) For(svc types.NamespacedName) []LoadBalancer {
+	has := s.On[svc]
+	all := slices.Clone(s.LoadBalancers)
+	for i := range all {
+		if all[i].ID == has.ID {
+			all[i].Foreign = slices.DeleteFunc(slices.Clone(all[i].Foreign), func(port Port) bool { return slices.Contains(has.Ports, port) })
+		}
+	}
+	return all
+}
+
+// Others are the load balancers of the group that a new one is not: with the client token of one of them, the cloud would answer with it.
+func (s *State) Others() string {
+	ids := []string{s.Lost}
+	for _, lb := range s.LoadBalancers {
+		ids = append(ids, lb.ID)
+	}
+	slices.Sort(ids)
+	return strings.Join(slices.Compact(ids), " ")
+}
+
+// Has reports whether the load balancer was one of the group when that was last read.
+func (s *State) Has(id string) bool {
+	return slices.ContainsFunc(s.LoadBalancers, func(lb LoadBalancer) bool { return lb.ID == id })
+}
+
+// NoteProtection notes that a removal of a load balancer was begun, which switches its delete protection off, or that it is protected again.
+func (s *State) NoteProtection(id string, removal, protected bool) {
+	switch {
+	case removal:
+		s.Unprotected = id
+	case s.Unprotected == id && protected:
+		s.Unprotected = ""
+	}
+}
