@@ -202,12 +202,17 @@ func (a *Applier) justStarted(target string) bool {
 // again is how soon a pass follows one that learned that it did not know what is there.
 const again = time.Second
 
-func (a *Applier) fail(step *model.Step, err error) {
-	a.stop(step, err)
+// refuse notes what the cloud refuses for a while: a listener, a group, or the security groups without which no port opens.
+func (a *Applier) refuse(step *model.Step, err error) {
 	if creates(step) && refuses(err) {
 		a.Refused[step.Target] = true
 	}
 	a.closed = a.closed || opens(step) && (refuses(err) || alicloud.IsNotFound(err))
+}
+
+func (a *Applier) fail(step *model.Step, err error) {
+	a.stop(step, err)
+	a.refuse(step, err)
 	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(err))
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):
