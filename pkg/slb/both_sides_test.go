@@ -13,14 +13,14 @@ import (
 )
 
 // onBothSides runs a story in a cloud where a fact holds, and in one where it does not.
-func onBothSides(t *testing.T, fact string, svc *corev1.Service, story func(*testing.T, *world)) {
+func onBothSides(t *testing.T, fact string, svc *corev1.Service, story func(*world)) {
 	t.Helper()
 	for name, flipped := range map[string][]string{"holds": nil, "is false": {fact}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, svc.DeepCopy())
 			w.emulator.Change(func(s *emulator.Settings) { s.Flipped = flipped })
-			story(t, w)
+			story(w)
 		})
 	}
 }
@@ -53,16 +53,16 @@ func (w *world) listID() string {
 // TestExtensionRemovedByHand: whatever the cloud answers to the removal of an extension that somebody has removed, the Service settles.
 func TestExtensionRemovedByHand(t *testing.T) {
 	t.Parallel()
-	onBothSides(t, "slb.InvalidParameter.DomainExtensionId", secured("a.example.com:cert-1"), func(t *testing.T, w *world) {
-		found, err := w.api.DescribeDomainExtensions(t.Context(), w.onlyCLB(), 443)
+	onBothSides(t, "slb.InvalidParameter.DomainExtensionId", secured("a.example.com:cert-1"), func(w *world) {
+		found, err := w.api.DescribeDomainExtensions(w.t.Context(), w.onlyCLB(), 443)
 		if err != nil || len(found) != 1 {
-			t.Fatal(found, err)
+			w.t.Fatal(found, err)
 		}
-		w.must(w.api.DeleteDomainExtension(t.Context(), found[0].ID))
+		w.must(w.api.DeleteDomainExtension(w.t.Context(), found[0].ID))
 		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.DomainExtensions)) })
 		w.settles("web")
 		if got := w.domains(443); len(got) != 0 {
-			t.Errorf("extensions %v, want none", got)
+			w.t.Errorf("extensions %v, want none", got)
 		}
 	})
 }
@@ -70,15 +70,15 @@ func TestExtensionRemovedByHand(t *testing.T) {
 // TestExtensionAddedByHand: whatever the cloud answers to a second extension for a domain, the Service gets its certificate.
 func TestExtensionAddedByHand(t *testing.T) {
 	t.Parallel()
-	onBothSides(t, "slb.DomainExtensionAlreadyExists", secured("b.example.com:cert-1"), func(t *testing.T, w *world) {
-		_, err := w.api.CreateDomainExtension(t.Context(), w.onlyCLB(), 443, alicloud.DomainExtension{Domain: "a.example.com", CertificateID: "cert-2"})
+	onBothSides(t, "slb.DomainExtensionAlreadyExists", secured("b.example.com:cert-1"), func(w *world) {
+		_, err := w.api.CreateDomainExtension(w.t.Context(), w.onlyCLB(), 443, alicloud.DomainExtension{Domain: "a.example.com", CertificateID: "cert-2"})
 		w.must(err)
 		w.change("web", func(svc *corev1.Service) {
 			annotate(svc, annotation.DomainExtensions, "a.example.com:cert-1,b.example.com:cert-1")
 		})
 		w.settles("web")
 		if diff := cmp.Diff([]string{"b.example.com:cert-1", "a.example.com:cert-1"}, w.domains(443)); diff != "" {
-			t.Errorf("extensions (-want +got):\n%s", diff)
+			w.t.Errorf("extensions (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -86,14 +86,14 @@ func TestExtensionAddedByHand(t *testing.T) {
 // TestRangeAddedByHand: whatever the cloud answers to an entry that the access list has, the Service gets its ranges.
 func TestRangeAddedByHand(t *testing.T) {
 	t.Parallel()
-	onBothSides(t, "slb.InvalidParam.AclEntryExists", restricted("192.0.2.0/24"), func(t *testing.T, w *world) {
-		w.must(w.api.AddAccessListEntries(t.Context(), w.listID(), []string{"203.0.113.0/24"}))
+	onBothSides(t, "slb.InvalidParam.AclEntryExists", restricted("192.0.2.0/24"), func(w *world) {
+		w.must(w.api.AddAccessListEntries(w.t.Context(), w.listID(), []string{"203.0.113.0/24"}))
 		w.change("web", func(svc *corev1.Service) {
 			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "203.0.113.0/24"}
 		})
 		w.settles("web")
 		if diff := cmp.Diff([]string{"192.0.2.0/24", "203.0.113.0/24"}, w.entries()); diff != "" {
-			t.Errorf("entries (-want +got):\n%s", diff)
+			w.t.Errorf("entries (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -102,7 +102,7 @@ func TestRangeAddedByHand(t *testing.T) {
 // and then goes with the Service.
 func TestAccessListInUse(t *testing.T) {
 	t.Parallel()
-	onBothSides(t, "slb.OperationFailed.AclBindedWithVip", restricted("192.0.2.0/24"), func(t *testing.T, w *world) {
+	onBothSides(t, "slb.OperationFailed.AclBindedWithVip", restricted("192.0.2.0/24"), func(w *world) {
 		foreign := w.makeCLB().ID
 		w.makeListener(foreign, 80, "own")
 		w.raw(api.VersionSLB, "SetLoadBalancerTCPListenerAttribute", map[string]string{
@@ -110,12 +110,12 @@ func TestAccessListInUse(t *testing.T) {
 		}, nil)
 		w.change("web", deleteService)
 		if err := w.pass("web"); err == nil || len(w.entries()) != 1 {
-			t.Errorf("error %v, entries %v: want the list to be in use", err, w.entries())
+			w.t.Errorf("error %v, entries %v: want the list to be in use", err, w.entries())
 		}
 		w.deleteListener(foreign, 80)
 		w.converge("web")
 		if _, found := w.state()[testListName]; found {
-			t.Error("the list is left")
+			w.t.Error("the list is left")
 		}
 	})
 }

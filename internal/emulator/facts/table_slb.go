@@ -1,6 +1,8 @@
 package facts
 
-func slb() []Fact { return append(slbBehaviour(), slbRefusals()...) }
+import "slices"
+
+func slb() []Fact { return slices.Concat(slbBehaviour(), slbRefusals(), slbAccessRefusals()) }
 
 func slbBehaviour() []Fact {
 	const p = "slb"
@@ -76,6 +78,14 @@ func slbRefusals() []Fact {
 		refuse(p, "ORDER.QUANTITY_INVALID", 400, errors, "the account has reached its quota of load balancers", provoked),
 		refuse(p, "OverQuota", 400, errors, "a quota of the account is used up", provoked),
 		refuse(p, "LX_REQUEST_TOKEN_CONFLICT", 400, errors, "the ClientToken was used before with other parameters", by("CreateLoadBalancer")),
+	}
+}
+
+// slbAccessRefusals are refusals about access control lists, certificates and tags.
+func slbAccessRefusals() []Fact {
+	const p = "slb"
+	errors := on(pageCLBErrors)
+	return []Fact{
 		refuse(p, "AclNotExist", 400, on(pageCLBListener), "the access control list does not exist"),
 		refuse(p, "IpVersionConflict", 400, on(pageCLBListener), "a load balancer has another IP version than the access control list"),
 		refuse(p, "InvalidParam.AclEntryExists", 400, on(pageCLBACLEntry), "the access control list already has the entry", by("AddAccessControlListEntry")),

@@ -57,9 +57,11 @@ func (s *Suite) belongTogether(ctx context.Context) error {
 		return fmt.Errorf("CLOUD_CONFIG: %w: the VPC %s has no vSwitch in the region: set region and vpcid to those of the cluster", errMissing, s.o.VPC)
 	}
 	for i := range list.Items {
-		if is, err := s.isInstance(ctx, &list.Items[i]); err != nil {
+		is, err := s.isInstance(ctx, &list.Items[i])
+		if err != nil {
 			return fmt.Errorf("find the instance of the Node %s: %w", list.Items[i].Name, err)
-		} else if is {
+		}
+		if is {
 			return nil
 		}
 	}
