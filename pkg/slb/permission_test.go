@@ -66,13 +66,17 @@ func missing(t *testing.T, op operation, action string, want map[string]cloudLB)
 	if !slices.Contains(w.calls(), action+"=Forbidden.RAM") {
 		t.Fatal("the action was not called")
 	}
-	if action != onlyLogged && (err == nil || !strings.Contains(err.Error(), action) || !alicloud.IsForbidden(err)) {
+	switch stays := w.staysRefused("web"); {
+	case stays && !strings.Contains(w.synced("web").Message, action):
+		t.Errorf("condition %+v, want one that names %s", w.synced("web"), action)
+	case stays, action == onlyLogged:
+	case err == nil || !strings.Contains(err.Error(), action) || !alicloud.IsForbidden(err):
 		t.Errorf("error %v, want one that names %s", err, action)
 	}
 	checkKept(t, before, want, w.state())
 	w.permit(alicloud.FeatureServices.Policy())
-	if strings.HasSuffix(action, "Listener") {
-		w.restart() // a listener whose replacement was refused is not taken down again for a while
+	if strings.HasSuffix(action, "Listener") || w.staysRefused("web") {
+		w.restart() // a listener whose replacement was refused is not taken down again for a while, and a refused move is not tried again
 	}
 	w.converge("web")
 	if diff := cmp.Diff(want, w.state()); diff != "" {
