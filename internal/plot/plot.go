@@ -36,8 +36,8 @@ const (
 	legendTop, legendStep, swatch, labels = 388, 168, 22, 6
 )
 
-// colors can be distinguished by most colour-blind readers, and on a light and a dark background: Okabe and Ito, https://jfly.uni-koeln.de/color/.
-var colors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"}
+// palette has colours that most colour-blind readers can distinguish, on a light and a dark background: Okabe and Ito, https://jfly.uni-koeln.de/color/.
+var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"}
 
 // style follows the theme of the reader. The background is part of the picture: a page may have another theme.
 const style = `.back{fill:#fff}text{font:12px system-ui,sans-serif;fill:#333}.title{font-size:15px;font-weight:600}.grid{stroke:#ccc}` +
@@ -72,7 +72,7 @@ func (c Chart) SVG() string {
 
 // draw draws a line, and its name in the legend.
 func (c Chart) draw(b *strings.Builder, i int, line Line) {
-	stroke := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="2"`, colors[i%len(colors)])
+	stroke := fmt.Sprintf(`fill="none" stroke="%s" stroke-width="2"`, palette[i%len(palette)])
 	if line.Dashed {
 		stroke += ` stroke-dasharray="6 4"`
 	}

@@ -67,8 +67,8 @@ func TestPlotsAreFresh(t *testing.T) {
 	golden.Fresh(t, "../../../docs/images/scale-attachments.svg", plot.Chart{
 		Title: "CLBs that a node is behind: 500 Services of one port", X: "nodes in the cluster", Y: "CLBs", XTicks: sizes, YTicks: []float64{10, 20, 50, 100, 200, 500},
 		Lines: []plot.Line{
-			{Name: "auto, the most", Points: members(func(loads []int) int { return slices.Max(loads) })},
-			{Name: "auto, the least", Points: members(func(loads []int) int { return slices.Min(loads) })},
+			{Name: "auto, the most", Points: members(slices.Max)},
+			{Name: "auto, the least", Points: members(slices.Min)},
 			{Name: "without subsets", Dashed: true, Points: per(func(int) float64 { return plottedServices })},
 			{Name: "quota", Dashed: true, Points: per(func(int) float64 { return 50 })},
 		},
