@@ -30,8 +30,8 @@ func TestQuotaBorder(t *testing.T) {
 	apply(t, listeners(1))
 	vip, outside := vipOf(t, "border"), at(t, internetClient)
 	url := fmt.Sprintf("http://%s:%d", vip, firstListener)
-	answers(t, outside, url)
 	behindPorts(t, vip, 2, 1)
+	answersAlways(t, outside, url)
 	requests := outside.stream(t, url)
 	// ports gives the Service so many ports, each of which is to have so many machines as backend servers.
 	ports := func(t *testing.T, count, machines int) {

@@ -165,6 +165,21 @@ func answers(t *testing.T, from place, url string) reply {
 	return r
 }
 
+// answersAlways waits until many requests in a row are answered. The first answer of a new Service shows that one machine forwards its connections,
+// and a stream of requests needs all.
+func answersAlways(t *testing.T, from place, url string) {
+	t.Helper()
+	const inARow = 20
+	until(t, url+" always answers", func(ctx context.Context) string {
+		for range inARow {
+			if _, err := from.get(ctx, url); err != nil {
+				return err.Error()
+			}
+		}
+		return ""
+	})
+}
+
 // vipOf waits for the address of a Service's load balancer.
 func vipOf(t *testing.T, service string) string {
 	t.Helper()
