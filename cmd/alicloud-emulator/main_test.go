@@ -98,7 +98,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestEnvironment: an image sets defaults by variables, so that arguments of its users replace none of them.
+// TestEnvironment: an image sets defaults by variables, so that arguments for a container replace none of them.
 //
 //nolint:paralleltest // the environment is that of the process
 func TestEnvironment(t *testing.T) {

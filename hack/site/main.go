@@ -91,22 +91,14 @@ func (v version) build(ctx context.Context, hugo string, all []version, out stri
 
 // config is what Hugo knows of one version, besides hugo.yaml.
 func (v version) config(all []version, tmp string) map[string]any {
-	urls := map[string]string{}
-	for path, p := range v.pages {
-		urls[strings.ToLower(path)] = p.url
-	}
 	var menu []map[string]any
 	for _, other := range all {
-		has := map[string]string{}
-		for path, p := range other.pages {
-			has[strings.ToLower(path)] = p.url
-		}
-		menu = append(menu, map[string]any{"name": other.Name, "has": has})
+		menu = append(menu, map[string]any{"name": other.Name, "has": other.pages.urls()})
 	}
 	return map[string]any{
 		"staticDir": []string{"static", filepath.Join(tmp, "static")},
 		"params": map[string]any{
-			"version": v.Name, "versions": menu, "repository": repository, "ref": v.ref(), "pages": urls,
+			"version": v.Name, "versions": menu, "repository": repository, "ref": v.ref(), "pages": v.pages.urls(),
 		},
 	}
 }

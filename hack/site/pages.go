@@ -29,6 +29,15 @@ type page struct {
 // pages are the Markdown files and pictures of a version, by their path in the repository.
 type pages map[string]*page
 
+// urls is the address of each page below that of the version, by its path in lower case.
+func (all pages) urls() map[string]string {
+	urls := map[string]string{}
+	for path, p := range all {
+		urls[strings.ToLower(path)] = p.url
+	}
+	return urls
+}
+
 // sections are the directories of docs with their titles, in the order of the menu.
 var sections = []struct{ dir, title string }{
 	{"tutorials", "Tutorials"},

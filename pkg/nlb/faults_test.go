@@ -142,12 +142,7 @@ func moreOperations() []operation {
 			w.existing("second")
 			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
 		}, func(w *world) {
-			w.change("web", with(annotation.LoadBalancerID, w.named("second")))
-			_, _ = w.Reconcile(w.t.Context(), w.get("web")) //nolint:errcheck // it may be killed in it
-			if w.transport.isDead() {
-				w.restart()
-			}
-			w.remove("web")
+			w.removeWhileMoving(with(annotation.LoadBalancerID, w.named("second")))
 		}, func(t *testing.T, w *world) {
 			t.Helper()
 			for _, name := range []string{"first", "second"} {
@@ -163,12 +158,7 @@ func moreOperations() []operation {
 			a := w.existing("first")
 			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
 		}, func(w *world) {
-			w.change("web", without(annotation.LoadBalancerID), with(annotation.ZoneMaps, twoZones))
-			_, _ = w.Reconcile(w.t.Context(), w.get("web")) //nolint:errcheck // it may be killed in it
-			if w.transport.isDead() {
-				w.restart()
-			}
-			w.remove("web")
+			w.removeWhileMoving(without(annotation.LoadBalancerID), with(annotation.ZoneMaps, twoZones))
 		}, func(t *testing.T, w *world) {
 			t.Helper()
 			if id := w.named("first"); len(w.listeners(id))+len(w.tagKeys(id)) > 0 {

@@ -193,6 +193,17 @@ func (w *world) remove(name string) {
 	w.change(name, func(svc *corev1.Service) { svc.DeletionTimestamp = &now })
 }
 
+// removeWhileMoving changes the Service web so that it moves, and asks for its deletion after one pass, in which the process may be killed.
+func (w *world) removeWhileMoving(changes ...func(*corev1.Service)) {
+	w.t.Helper()
+	w.change("web", changes...)
+	_, _ = w.Reconcile(w.t.Context(), w.get("web")) //nolint:errcheck // it may be killed in it
+	if w.transport.isDead() {
+		w.restart()
+	}
+	w.remove("web")
+}
+
 // conflictWait is how often a port that belongs to somebody else is read again.
 const conflictWait = time.Minute
 

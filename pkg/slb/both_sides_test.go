@@ -29,12 +29,7 @@ func onBothSides(t *testing.T, fact string, svc *corev1.Service, story func(*wor
 func (w *world) settles(name string) {
 	w.t.Helper()
 	w.converge(name)
-	w.drift(name)
-	w.calls()
-	w.mustPass(name)
-	if writes := writesOf(w.calls()); len(writes) != 0 {
-		w.t.Errorf("the next pass writes %v", writes)
-	}
+	w.wantRest(name)
 }
 
 // listID is the id of the access list of the Service.

@@ -86,7 +86,9 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	if c.before != nil {
 		steps = steps.Repairing(diff.Diff(desired, c.before, mark.ServiceName(in.Service), input.ClusterID))
 	}
-	desired.Serving = nil // it keeps the nodes in memory as they are now
+	if in.Choice.Some {
+		steps = steps.Balancing(in.Nodes.Serves)
+	}
 	goal.Problems = append(append(goal.Problems, problems...), steps.Problems...)
 	record = c.placed(record)
 	goal.Applied = &record

@@ -146,7 +146,7 @@ func TestCLBOfAGroupIsReplaced(t *testing.T) {
 // TestNewcomerMakesNoSecondCLB: a Service that joins a group makes no CLB while answers do not show the one that others are on.
 func TestNewcomerMakesNoSecondCLB(t *testing.T) {
 	t.Parallel()
-	for why, begin := range map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart} {
+	for why, begin := range knownOrNot() {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			w := groupWorld(t, grouped("web", "edge", 80))

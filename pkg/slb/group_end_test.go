@@ -125,7 +125,7 @@ func TestGroupGoesBack(t *testing.T) {
 // TestPartialAnswerDeletesNoListenerOfOthers: the last Service of a group deletes no CLB because one answer lacks the listener of somebody else.
 func TestPartialAnswerDeletesNoListenerOfOthers(t *testing.T) {
 	t.Parallel()
-	for why, begin := range map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart} {
+	for why, begin := range knownOrNot() {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			w := groupWorld(t, grouped("web", "edge", 80))
@@ -148,7 +148,7 @@ func TestPartialAnswerDeletesNoListenerOfOthers(t *testing.T) {
 // TestTakenOverCLBOfAGroupIsKept: a CLB from which somebody has removed the tag of the group stays, without what the last Service has on it.
 func TestTakenOverCLBOfAGroupIsKept(t *testing.T) {
 	t.Parallel()
-	for why, begin := range map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart} {
+	for why, begin := range knownOrNot() {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			w := groupWorld(t, grouped("web", "edge", 80))

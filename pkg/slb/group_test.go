@@ -64,6 +64,11 @@ func groupWorld(t *testing.T, services ...*corev1.Service) *world {
 	return w
 }
 
+// knownOrNot are processes that know what a group has, and that do not.
+func knownOrNot() map[string]func(*world) {
+	return map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart}
+}
+
 func (w *world) putAll(services ...*corev1.Service) {
 	w.t.Helper()
 	for i, svc := range services {

@@ -87,6 +87,14 @@ func (f *fleet) stop() {
 	f.factory.Shutdown()
 }
 
+// replaceProcess has another process go on, which knows nothing of the one before it.
+func (f *fleet) replaceProcess() {
+	f.t.Helper()
+	f.stop()
+	f.api = processClient(f.t, f.emulator)
+	f.start()
+}
+
 // rest lets time pass until no write has arrived for more than a window of the limits.
 func (f *fleet) rest() {
 	f.t.Helper()

@@ -129,12 +129,7 @@ func TestPodsOnVirtualNodesAreBackendsInEveryMode(t *testing.T) {
 			if diff := cmp.Diff(test.want, w.podBackends(group)); diff != "" {
 				t.Errorf("backend servers (-want +got):\n%s", diff)
 			}
-			w.drift("web")
-			w.calls()
-			w.mustPass("web")
-			if writes := writesOf(w.calls()); len(writes) != 0 {
-				t.Errorf("the next pass writes %v", writes)
-			}
+			w.wantRest("web")
 		})
 	}
 }

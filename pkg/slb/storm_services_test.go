@@ -54,9 +54,7 @@ func TestServicesAtOnce(t *testing.T) {
 				}
 				if restart {
 					time.Sleep(manyAtOnce / creationQuota / 2 * time.Minute)
-					f.stop()
-					f.api = processClient(t, f.emulator)
-					f.start()
+					f.replaceProcess()
 				}
 				f.rest()
 				last := time.Time{}

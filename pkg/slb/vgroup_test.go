@@ -172,10 +172,5 @@ func TestPortsOfOneService(t *testing.T) {
 	if n := len(w.state()["mine"].Groups["shared"]); n != 7 {
 		t.Errorf("%d backend servers, want three for each port and the one that was there", n)
 	}
-	w.calls()
-	w.drift("web")
-	w.mustPass("web")
-	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("the next pass writes %v", writes)
-	}
+	w.wantRest("web")
 }

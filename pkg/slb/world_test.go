@@ -322,6 +322,17 @@ func (w *world) drift(name string) {
 	}
 }
 
+// wantRest fails if a pass for drift over the Service writes anything.
+func (w *world) wantRest(name string) {
+	w.t.Helper()
+	w.calls()
+	w.drift(name)
+	w.mustPass(name)
+	if writes := writesOf(w.calls()); len(writes) != 0 {
+		w.t.Errorf("the next pass writes %v", writes)
+	}
+}
+
 // calls returns the actions since the last time, as "Action" or "Action=Code".
 func (w *world) calls() []string { return w.emulator.NewActions() }
 

@@ -84,9 +84,6 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.Protocol, c.Protocol))
 	})
 	forwardsLast(b.model.Listeners)
-	if in.Choice.Some {
-		b.model.Serving = in.Nodes.Serves
-	}
 	return b.model, b.problems
 }
 

@@ -72,13 +72,8 @@ func (d *differ) backends(op model.Op, name, id string, old, added []alicloud.Ba
 func (d *differ) backendStep(op model.Op, name, id string, old, added []alicloud.Backend) model.Step {
 	return model.Step{
 		Op: op, Target: model.TargetGroup(name), Before: model.BackendsText(old), After: model.BackendsText(added),
-		GroupName: name, GroupID: id, Old: slices.Clone(old), New: slices.Clone(added), Balances: d.allServe(old),
+		GroupName: name, GroupID: id, Old: slices.Clone(old), New: slices.Clone(added),
 	}
-}
-
-// allServe reports whether backend servers work: then it is not urgent that they leave.
-func (d *differ) allServe(backends []alicloud.Backend) bool {
-	return d.desired.Serving != nil && len(backends) > 0 && !slices.ContainsFunc(backends, func(b alicloud.Backend) bool { return !d.desired.Serving(b.ServerID) })
 }
 
 func (d *differ) compareBackends(want, have *model.Group) backendChange {

@@ -57,8 +57,6 @@ type Model struct {
 
 	// Access is the access control list of the Service's source ranges, nil for none.
 	Access *alicloud.AccessList
-	// Serving, in a desired model, reports whether an instance takes traffic although it is not wanted as a backend server; nil says no.
-	Serving func(instanceID string) bool
 }
 
 // Listener is one listener.
