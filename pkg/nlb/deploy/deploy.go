@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -213,7 +215,7 @@ func (a *Applier) refuse(step *model.Step, err error) {
 func (a *Applier) fail(step *model.Step, err error) {
 	a.stop(step, err)
 	a.refuse(step, err)
-	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(err))
+	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(step, err))
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):
 		a.Interrupted = true
@@ -224,6 +226,8 @@ func (a *Applier) fail(step *model.Step, err error) {
 		delete(a.failed, step.Target)
 	case errors.As(err, new(*problem.WaitError)):
 		// No call was made.
+	case errors.As(wrapped, new(*problem.RefusedError)):
+		a.doubt(step, err)
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:
@@ -276,7 +280,11 @@ func (a *Applier) job(write func() (alicloud.Job, error)) (job alicloud.Job, err
 }
 
 // explain adds what only the user can do about a refusal.
-func explain(err error) error {
+func explain(step *model.Step, err error) error {
+	if named := namedGroups(step); len(named) > 0 && alicloud.HasCode(err, codeNoGroup) {
+		return &problem.RefusedError{Err: err, Problem: problem.Newf(problem.ReasonInvalidAnnotation,
+			"%s: %s names a security group that does not exist in the region; accepted: IDs of security groups of the VPC", annotation.SecurityGroupIDs, problem.Value(strings.Join(named, ",")))}
+	}
 	if alicloud.HasCode(err, "OperationDenied.ServiceLinkedRoleNotExist") {
 		return fmt.Errorf("the account has no service-linked role AliyunServiceRoleForNlb; create the first NLB in the console, or the role in RAM: %w", err)
 	}
@@ -284,4 +292,15 @@ func explain(err error) error {
 		return fmt.Errorf("basic and advanced security groups cannot be mixed: that of loadBalancerSourceRanges is an advanced one: %w", err)
 	}
 	return err
+}
+
+// namedGroups are the security groups of the annotation with which a step creates the load balancer, or which the load balancer joins.
+func namedGroups(step *model.Step) []string {
+	switch step.Op {
+	case model.OpCreateLoadBalancer:
+		return step.LoadBalancer.SecurityGroups
+	case model.OpJoin:
+		return step.IDs
+	}
+	return nil
 }

@@ -115,8 +115,11 @@ func (a *Applier) join(ctx context.Context, step *model.Step) (alicloud.Job, err
 	return job, err
 }
 
-// codeMixedGroups refuses basic security groups beside advanced ones.
-const codeMixedGroups = "Conflict.SecurityGroup"
+const (
+	// codeMixedGroups refuses basic security groups beside advanced ones.
+	codeMixedGroups = "Conflict.SecurityGroup"
+	codeNoGroup     = "ResourceNotFound.SecurityGroup"
+)
 
 func (a *Applier) leave(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
