@@ -52,42 +52,43 @@ func TestRollingReplacement(t *testing.T) {
 	}
 }
 
-// TestDeadNodesBeforeNewOnes: while every Service waits to take in new nodes in place of others that work, some nodes die. Writes that take those out go first.
+// TestDeadNodesBeforeNewOnes: some Services have waited for half a minute to take in new nodes in place of others that work, which makes them as urgent as a
+// removal that has not waited. Now nodes die behind Services that do not wait. The writes that take out the dead nodes go first all the same.
 func TestDeadNodesBeforeNewOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newStorm(t)
 		defer s.stop()
 		s.joins(stormNodes)
-		time.Sleep(2 * time.Second)
+		time.Sleep(35 * time.Second)
 		died := time.Now()
 		s.leaves(stormNodes / 3)
 		calls := slices.DeleteFunc(s.over(), func(call emulator.Call) bool {
 			return call.Action != replaceServers || !call.Time.After(died.Add(time.Second))
 		})
-		isOut := func(call emulator.Call) bool {
-			for i := range s.gone {
-				if strings.Contains(call.Parameters["OldBackendServers"], `"i-`+nodeName(i)+`"`) {
-					return true
-				}
-			}
-			return false
+		out := slices.DeleteFunc(slices.Clone(calls), func(call emulator.Call) bool { return !s.takesOutGone(call) })
+		if len(out) < 20 {
+			t.Fatalf("%d writes took out dead nodes, too few to say anything", len(out))
 		}
-		end := 0
-		for i, call := range calls {
-			if isOut(call) {
-				end = i + 1
-			}
-		}
-		before := 0
-		for _, call := range calls[:end] {
-			if !isOut(call) {
+		last, before := out[len(out)-1].Time, 0
+		for _, call := range calls {
+			if call.Time.Before(last) && !s.takesOutGone(call) { // calls of one moment have no order
 				before++
 			}
 		}
-		t.Logf("of %d writes, the first %d take out dead nodes, but for %d of these", len(calls), end, before)
-		if end < 20 || before > 1+end/10 {
-			t.Errorf("%d of %d writes before the last dead node was out only take in new ones", before, end)
+		t.Logf("%d writes took out dead nodes, the last one %s after these died; %d of %d others went before it", len(out), last.Sub(died), before, len(calls)-len(out))
+		if before > 1+len(out)/10 {
+			t.Errorf("%d writes before the last dead node was out only take in new ones, of %d", before, len(out))
 		}
 	})
+}
+
+// takesOutGone reports whether a write replaces a node that has left.
+func (s *storm) takesOutGone(call emulator.Call) bool {
+	for i := range s.gone {
+		if strings.Contains(call.Parameters["OldBackendServers"], `"i-`+nodeName(i)+`"`) {
+			return true
+		}
+	}
+	return false
 }
