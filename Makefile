@@ -102,7 +102,7 @@ e2e-cloud-files:
 	done
 
 .PHONY: e2e-cloud
-e2e-cloud: e2e-cloud-files build ## Run end-to-end stories on a test cluster of yours on a real account (KUBECONFIG, CLOUD_CONFIG; states calls and price, CONFIRM=yes runs them, CLEAN=yes removes what a killed run left; or E2E_SANDBOX=directory of a sandbox)
+e2e-cloud: e2e-cloud-files build ## Run end-to-end scenarios on your own test cluster and account (KUBECONFIG, CLOUD_CONFIG; prints the calls and their price, CONFIRM=yes runs them, CLEAN=yes removes what a killed run left; or E2E_SANDBOX=directory of a sandbox)
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) KUBECONFIG='$(abspath $(KUBECONFIG))' CLOUD_CONFIG='$(abspath $(CLOUD_CONFIG))' E2E_OFFICIAL='$(abspath $(E2E_OFFICIAL))' \
 		E2E_SANDBOX='$(abspath $(E2E_SANDBOX))' $(STATIC) $(GO) test -vet=off -count=1 -timeout 3h -tags account -v -run '^TestAccount$$' ./e2e/account
 

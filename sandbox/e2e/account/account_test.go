@@ -34,9 +34,9 @@ func TestAccount(t *testing.T) {
 		return
 	}
 	if err := s.Check(t.Context()); err != nil {
-		t.Fatalf("the stories cannot run here: %v", err)
+		t.Fatalf("the scenarios cannot run here: %v", err)
 	}
-	t.Skip("nothing was made: set CONFIRM=yes to run the stories")
+	t.Skip("nothing was created: set CONFIRM=yes to run the scenarios")
 }
 
 func optionsFromEnvironment(ctx context.Context, log string) (Options, error) {

@@ -37,7 +37,7 @@ const (
 func (s *Suite) Check(ctx context.Context) error {
 	return all(ctx, s.belongTogether, s.isFree, s.servesNobody, func(ctx context.Context) error {
 		if err := s.orphans(ctx); err != nil {
-			return fmt.Errorf("before the stories: %w", err)
+			return fmt.Errorf("before the scenarios: %w", err)
 		}
 		return nil
 	})
@@ -89,7 +89,7 @@ func (s *Suite) servesNobody(ctx context.Context) error {
 	}
 	for i := range services.Items {
 		if svc := &services.Items[i]; svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
-			return fmt.Errorf("the Service %s/%s has a load balancer: the stories start and kill managers, which must serve nobody", svc.Namespace, svc.Name)
+			return fmt.Errorf("the Service %s/%s has a load balancer: the scenarios start and kill managers, which must not serve other Services", svc.Namespace, svc.Name)
 		}
 	}
 	for _, name := range []string{"cloud-controller-manager", "ccm"} {

@@ -96,7 +96,7 @@ func (s *Suite) reachEachOther(ctx context.Context) error {
 		return err
 	}
 	if len(pods) != 2 || pods[0].Spec.NodeName == pods[1].Spec.NodeName {
-		return fmt.Errorf("%w: the pods are on one node: the story needs two nodes that take pods", errMissing)
+		return fmt.Errorf("%w: the pods are on one node: the scenario needs two nodes that accept pods", errMissing)
 	}
 	for i := range pods {
 		from, to := &pods[i], &pods[1-i]
