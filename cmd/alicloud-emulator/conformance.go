@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -54,31 +55,83 @@ func parseConformance(args []string) (conformanceFlags, error) {
 	return f, f.check(set.Changed)
 }
 
+// check refuses what cannot be meant, before anything is called or printed.
 func (f *conformanceFlags) check(given func(string) bool) error {
-	switch {
-	case f.real && f.endpoint != "":
-		return errors.New("--real and --endpoint exclude each other")
-	case f.clean && !f.real && f.endpoint == "":
-		return errors.New("clean needs --real or --endpoint")
-	case f.calls() && (!given("vpc") || !given("vswitches")):
-		return errors.New("--real needs --vpc and --vswitches of a VPC that was made for the run")
-	case len(f.vSwitches) != 2:
-		return errors.New("--vswitches needs two IDs")
+	err := f.checkMode(given)
+	if err == nil {
+		err = f.checkValues()
+	}
+	if err == nil && f.calls() {
+		err = f.checkNetwork(given)
+	}
+	if err != nil {
+		return err
 	}
 	if f.tag == "" && !f.clean {
 		f.tag = strings.ToLower(rand.Text()[:8])
 	}
-	return f.checkProducts()
+	return nil
 }
 
 // calls reports whether scenarios run on an account.
 func (f *conformanceFlags) calls() bool { return f.real && f.yes && !f.clean }
 
-func (f *conformanceFlags) checkProducts() error {
-	for _, p := range f.products {
-		if !slices.Contains([]string{"slb", "nlb", "vpc", "ecs", "sts", "quotas"}, p) {
-			return fmt.Errorf("--products %s: known are slb, nlb, vpc, ecs, sts, quotas", p)
+// checkMode refuses flags that do not go together: a flag without effect hides that a run is not what its user believes.
+func (f *conformanceFlags) checkMode(given func(string) bool) error {
+	switch {
+	case f.real && f.endpoint != "":
+		return fmt.Errorf("--real and --endpoint %s exclude each other", f.endpoint)
+	case f.clean && !f.real && f.endpoint == "":
+		return errors.New("clean needs --real or --endpoint")
+	case f.clean && f.out != "":
+		return fmt.Errorf("--out %s: clean writes no recording", f.out)
+	}
+	for _, flag := range []string{"yes", "budget"} {
+		if given(flag) && !f.real {
+			return fmt.Errorf("--%s needs --real", flag)
 		}
+	}
+	return nil
+}
+
+var (
+	regions = regexp.MustCompile(`^[a-z]+(-[a-z0-9]+)+$`)
+	// tags are also part of names and of client tokens, which have at most 64 characters.
+	tags  = regexp.MustCompile(`^[a-z0-9-]{5,32}$`)
+	roles = regexp.MustCompile(`^acs:ram::\d+:role/[\w.-]+$`)
+)
+
+func (f *conformanceFlags) checkValues() error {
+	known := []string{"slb", "nlb", "vpc", "ecs", "sts", "quotas"}
+	for _, p := range f.products {
+		if !slices.Contains(known, p) {
+			return fmt.Errorf("--products %s: known are %s", p, strings.Join(known, ", "))
+		}
+	}
+	switch {
+	case !(f.budget >= 0): // also what is no number
+		return fmt.Errorf("--budget %v is not an amount in CNY from 0", f.budget)
+	case !regions.MatchString(f.region): // it becomes part of host names
+		return fmt.Errorf("--region %q is not the ID of a region such as cn-hangzhou", f.region)
+	case f.role != "" && !roles.MatchString(f.role):
+		return fmt.Errorf("--role %q is not the ARN of a role such as acs:ram::1234567890123456:role/name", f.role)
+	case f.tag != "" && !tags.MatchString(f.tag):
+		return fmt.Errorf("--tag %q does not have 5 to 32 characters a-z, 0-9 and -", f.tag)
+	case len(f.vSwitches) != 2 || f.vSwitches[0] == f.vSwitches[1] || slices.Contains(f.vSwitches, ""):
+		return fmt.Errorf("--vswitches %s: needs two different IDs", strings.Join(f.vSwitches, ","))
+	}
+	return nil
+}
+
+// checkNetwork refuses a run on an account that names no network: the default ones are those of the emulator.
+func (f *conformanceFlags) checkNetwork(given func(string) bool) error {
+	for _, flag := range []string{"vpc", "vswitches"} {
+		if !given(flag) {
+			return fmt.Errorf("--real --yes needs --%s of a VPC that was made for the run", flag)
+		}
+	}
+	if f.vpc == "" {
+		return errors.New(`--vpc "" is not the ID of a VPC`)
 	}
 	return nil
 }
@@ -106,6 +159,10 @@ func runConformance(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	o, err := f.options(out)
+	if err != nil {
+		return err
+	}
 	if f.real && !f.clean {
 		if err = f.plan(ctx, out); err != nil || !f.yes {
 			return err
@@ -114,10 +171,6 @@ func runConformance(ctx context.Context, args []string, out io.Writer) error {
 	if !f.real && f.endpoint == "" {
 		return f.inProcess(ctx, out)
 	}
-	o, err := f.options(out)
-	if err != nil {
-		return err
-	}
 	if f.clean {
 		removed, err := conformance.Clean(ctx, o)
 		for _, r := range removed {
@@ -125,7 +178,6 @@ func runConformance(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return err
 	}
-	fmt.Fprintf(out, "everything that is created has the tag %s=%s\n", conformance.TagKey, f.tag)
 	return f.record(ctx, o, out)
 }
 
@@ -133,6 +185,9 @@ func runConformance(ctx context.Context, args []string, out io.Writer) error {
 const settleTime = 20 * time.Millisecond
 
 func (f *conformanceFlags) inProcess(ctx context.Context, out io.Writer) error {
+	if err := f.openOut(); err != nil {
+		return err
+	}
 	e, o, err := conformance.Emulated(settleTime)
 	if err != nil {
 		return err
@@ -145,16 +200,37 @@ func (f *conformanceFlags) inProcess(ctx context.Context, out io.Writer) error {
 
 // record runs on something outside of this process, and removes what it made for all scenarios.
 func (f *conformanceFlags) record(ctx context.Context, o conformance.Options, out io.Writer) error {
-	var d conformance.Document
-	ready, err := conformance.Setup(ctx, o)
+	if err := f.openOut(); err != nil {
+		return err
+	}
+	found, err := conformance.Inspect(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "everything that is created has the tag %s=%s\n", conformance.TagKey, f.tag)
+	ready, err := conformance.Setup(ctx, found)
 	if err == nil {
+		var d conformance.Document
 		d, err = conformance.Run(ctx, ready)
+		err = errors.Join(err, f.report(d, out))
 	}
 	_, left := conformance.Clean(context.WithoutCancel(ctx), o)
-	return errors.Join(err, left, f.report(d, out))
+	return errors.Join(err, left)
 }
 
-// options are those for an emulator elsewhere, or for an account.
+// openOut finds out before a run, which takes long and costs money, whether its recording can be written.
+func (f *conformanceFlags) openOut() error {
+	if f.out == "" {
+		return nil
+	}
+	file, err := os.OpenFile(f.out, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("--out %s: %w", f.out, err)
+	}
+	return file.Close()
+}
+
+// options are those for an account or an emulator elsewhere.
 func (f *conformanceFlags) options(out io.Writer) (conformance.Options, error) {
 	o := conformance.Options{
 		Products: f.products, Log: out, Tag: f.tag,
@@ -166,23 +242,32 @@ func (f *conformanceFlags) options(out io.Writer) (conformance.Options, error) {
 		},
 	}
 	if f.real {
-		if o.Key.ID == "" || o.Key.Secret == "" {
+		if (f.calls() || f.clean) && (o.Key.ID == "" || o.Key.Secret == "") {
 			return o, errors.New("--real needs ALIBABA_CLOUD_ACCESS_KEY_ID and ALIBABA_CLOUD_ACCESS_KEY_SECRET")
 		}
 		pace, err := conformance.AccountPace()
 		o.Pace = pace
 		return o, err
 	}
+	if f.endpoint == "" {
+		return o, nil
+	}
+	err := f.at(&o)
+	return o, err
+}
+
+// at completes the options with an emulator elsewhere.
+func (f *conformanceFlags) at(o *conformance.Options) error {
 	u, err := url.Parse(f.endpoint)
-	if err != nil || u.Host == "" {
-		return o, fmt.Errorf("--endpoint %q is not a URL such as http://127.0.0.1:18080", f.endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+		return fmt.Errorf("--endpoint %q is not a URL such as http://127.0.0.1:18080", f.endpoint)
 	}
 	if o.Key.ID == "" {
 		o.Key = conformance.Key{ID: "emulator", Secret: "emulator-secret"}
 	}
 	o.Endpoint, o.PlainHTTP, o.Poll = u.Host, u.Scheme == "http", settleTime
 	o.Admin = o.AdminOver(nil)
-	return o, nil
+	return nil
 }
 
 // report writes the recording and a summary. Facts that do not hold are an error.

@@ -2,15 +2,21 @@ package conformance_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/conformance"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 )
 
 // asAccount are options as on a real account: without the emulator's own API, and without what only its fixture has.
@@ -42,7 +48,7 @@ func TestAccountRun(t *testing.T) {
 	})
 }
 
-// TestPaceIsATenthOfThePublishedRates: calls of one action keep their distance.
+// TestPaceIsATenthOfThePublishedRates: calls of one action keep their distance, also those of different scenarios and those that remove what is left.
 func TestPaceIsATenthOfThePublishedRates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,20 +58,26 @@ func TestPaceIsATenthOfThePublishedRates(t *testing.T) {
 			t.Fatal(err)
 		}
 		o = asAccount(o)
-		o.Pace, o.Scenarios = pace, []string{"slb/access control", "slb/listeners"}
+		o.Pace = pace
 		if _, err := conformance.Run(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		last := map[string]time.Time{}
+		if _, err := conformance.Clean(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		distance, last := conformance.Slow(e.Actions()), map[string]time.Time{}
 		for _, c := range e.Calls(0) {
 			key := c.Product + " " + c.Action
-			if previous, again := last[key]; again && c.Time.Sub(previous) < 10*time.Minute/90 && strings.HasPrefix(c.Action, "Create") {
-				t.Errorf("%s again after %s", key, c.Time.Sub(previous))
+			if previous, again := last[key]; again && c.Time.Sub(previous) < distance(c.Product, c.Action) {
+				t.Errorf("%s again after %s, not %s", key, c.Time.Sub(previous), distance(c.Product, c.Action))
 			}
 			last[key] = c.Time
 		}
-		if len(last) < 10 {
-			t.Errorf("only %v were called", slices.Sorted(maps.Keys(last)))
+		if len(last) < 100 {
+			t.Errorf("only %d actions were called", len(last))
+		}
+		if got, want := distance("slb", "CreateLoadBalancer"), 10*time.Minute/60; got != want {
+			t.Errorf("load balancers are created every %s, want %s", got, want)
 		}
 	})
 }
@@ -94,6 +106,60 @@ func TestCleanAfterAKill(t *testing.T) {
 	})
 }
 
+// TestCleanFindsAllPages: more resources of killed runs than a page has, and behind those of others.
+func TestCleanFindsAllPages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, o := emulated(t)
+		call := caller(t, o)
+		quotas := `{"quotas":{"acls":1000}}`
+		if _, err := o.Admin(t.Context(), http.MethodPut, "/_emulator/settings", quotas); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 120 {
+			call("vpc", "AllocateEipAddress", map[string]string{"Name": "of-another-program"})
+			call("slb", "CreateAccessControlList", map[string]string{"AclName": "left", "Tag.1.Key": conformance.TagKey, "Tag.1.Value": fmt.Sprint("run-", i)})
+		}
+		for i := range 3 {
+			call("vpc", "AllocateEipAddress", map[string]string{"Name": fmt.Sprintf("%s-run-%d", conformance.TagKey, i)})
+		}
+		o.Tag = ""
+		if removed, err := conformance.Clean(t.Context(), o); err != nil || len(removed) != 123 {
+			t.Errorf("removed %d, %v: want 120 access control lists and 3 elastic IP addresses", len(removed), err)
+		}
+	})
+}
+
+// caller makes signed calls that succeed.
+func caller(t *testing.T, o conformance.Options) func(product, action string, parameters map[string]string) {
+	t.Helper()
+	return func(product, action string, parameters map[string]string) {
+		t.Helper()
+		p := api.Params{
+			"Action": action, "Version": api.VersionOf(product), "Format": "JSON", "RegionId": o.Environment.Region, "AccessKeyId": o.Key.ID,
+			"SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": rand.Text(), "Timestamp": time.Now().UTC().Format(time.RFC3339),
+		}
+		maps.Copy(p, parameters)
+		p["Signature"] = rpc.Sign(o.Key.Secret, http.MethodGet, p)
+		query := url.Values{}
+		for name, value := range p {
+			query.Set(name, value)
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+o.Endpoint+"/?"+query.Encode(), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := o.Transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s", action, response.Status)
+		}
+	}
+}
+
 // TestInterruptedRunLeavesNothing: the context ends in the middle of a scenario, which still removes what it made.
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	t.Parallel()
@@ -118,13 +184,42 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestUsedVPCIsRefused: a run on an account does not begin in a VPC with instances.
-func TestUsedVPCIsRefused(t *testing.T) {
+// TestInterruptedSetup: the context ends while an instance starts. What was made is found.
+func TestInterruptedSetup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, o := emulated(t)
-		if _, err := conformance.Setup(t.Context(), asAccount(o)); !errors.Is(err, conformance.ErrUsed) {
+		ctx, cancel := context.WithCancel(t.Context())
+		o.Count = func(_, action string) {
+			if action == "DescribeInstances" {
+				cancel()
+			}
+		}
+		if _, err := conformance.Setup(ctx, o); !errors.Is(err, context.Canceled) {
 			t.Errorf("the setup ended with %v", err)
+		}
+		o.Count = nil
+		if removed, err := conformance.Clean(t.Context(), o); err != nil || len(removed) != 2 {
+			t.Errorf("removed %v, %v: want an instance and a security group", removed, err)
+		}
+	})
+}
+
+// TestNetworksThatAreRefused: a run on an account does not begin in a VPC with instances, and needs two zones of one VPC.
+func TestNetworksThatAreRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, o := emulated(t)
+		if _, err := conformance.Inspect(t.Context(), asAccount(o)); !errors.Is(err, conformance.ErrUsed) {
+			t.Errorf("a VPC with instances: %v", err)
+		}
+		o.Environment.VSwitches[1] = "vsw-a2"
+		if _, err := conformance.Inspect(t.Context(), o); err == nil || !strings.Contains(err.Error(), "vsw-a and vsw-a2 are both in the zone") {
+			t.Errorf("two vSwitches in one zone: %v", err)
+		}
+		o.Environment.VSwitches[1] = "vsw-other"
+		if _, err := conformance.Inspect(t.Context(), o); err == nil || !strings.Contains(err.Error(), "vsw-other is in the VPC vpc-other") {
+			t.Errorf("a vSwitch of another VPC: %v", err)
 		}
 	})
 }
@@ -136,7 +231,7 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Calls["slb CreateLoadBalancer"] < 5 || p.Calls["nlb CreateLoadBalancer"] > 0 || p.Price <= 0 || p.Duration < time.Minute {
+	if p.Calls["slb CreateLoadBalancer"] < 5 || p.Calls["nlb CreateLoadBalancer"] > 0 || p.Calls["nlb ListLoadBalancers"] == 0 || p.Price <= 0 || p.Duration < time.Minute {
 		t.Errorf("plan: %+v", p)
 	}
 	var text strings.Builder

@@ -27,7 +27,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 )
 
 // Variant is a request that the SDK does not make.
@@ -72,8 +71,6 @@ type caller struct {
 	http    *http.Client
 	// temporary is the key of the last AssumeRole.
 	temporary Key
-	// next is when an action may be called again.
-	next map[string]time.Time
 }
 
 // connecting guards the construction of clients: the SDK fills its package-level endpoint maps without a lock.
@@ -94,7 +91,7 @@ func newCaller(o Options) (*caller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the client: %w", err)
 	}
-	return &caller{options: o, client: client, http: &http.Client{Transport: o.Transport, Timeout: time.Minute}, next: map[string]time.Time{}}, nil
+	return &caller{options: o, client: client, http: &http.Client{Transport: o.Transport, Timeout: time.Minute}}, nil
 }
 
 func (o Options) scheme() string {
@@ -115,20 +112,21 @@ func (o Options) host(product string) string {
 	return product + "." + o.Environment.Region + ".aliyuncs.com"
 }
 
-// call makes one call, not before its action may be called again.
-func (c *caller) call(ctx context.Context, product, action string, variant Variant, parameters map[string]string) (answer, error) {
-	if err := ctx.Err(); err != nil {
-		return answer{}, err
-	}
-	if c.options.Pace != nil {
-		key := product + " " + action
-		if err := sleep.For(ctx, time.Until(c.next[key])); err != nil {
-			return answer{}, err
-		}
-		c.next[key] = time.Now().Add(c.options.Pace(product, action))
+// turn waits until the action may be called, and counts the call.
+func (c *caller) turn(ctx context.Context, product, action string) error {
+	if err := c.options.Pace.turn(ctx, product, action); err != nil {
+		return err
 	}
 	if c.options.Count != nil {
 		c.options.Count(product, action)
+	}
+	return nil
+}
+
+// call makes one call, not before its action may be called again.
+func (c *caller) call(ctx context.Context, product, action string, variant Variant, parameters map[string]string) (answer, error) {
+	if err := c.turn(ctx, product, action); err != nil {
+		return answer{}, err
 	}
 	parameters = material(parameters)
 	if variant != "" {
@@ -144,7 +142,7 @@ func (c *caller) call(ctx context.Context, product, action string, variant Varia
 		return answer{status: refused.HttpStatus(), code: refused.ErrorCode()}, nil
 	}
 	if err != nil {
-		return answer{}, fmt.Errorf("call %s %s: %w", product, action, err)
+		return answer{}, fmt.Errorf("call %s %s: %w", product, action, withoutURL(err))
 	}
 	a, err := decode(response.GetHttpStatus(), response.GetHttpContentBytes())
 	if product == "sts" && action == "AssumeRole" {
@@ -152,6 +150,14 @@ func (c *caller) call(ctx context.Context, product, action string, variant Varia
 		c.temporary = Key{text("AccessKeyId"), text("AccessKeySecret"), text("SecurityToken")}
 	}
 	return a, err
+}
+
+// withoutURL is the reason of an error of the transport: the URL of a request has its key, its signature and a temporary key's token.
+func withoutURL(err error) error {
+	if transport, ok := errors.AsType[*url.Error](err); ok {
+		return transport.Err
+	}
+	return err
 }
 
 func decode(status int, body []byte) (answer, error) {
@@ -196,6 +202,9 @@ func (c *caller) raw(ctx context.Context, product, action string, variant Varian
 		}
 	case UsedNonce:
 		if _, err := c.send(ctx, product, method, variant, p); err != nil {
+			return answer{}, err
+		}
+		if err := c.turn(ctx, product, action); err != nil {
 			return answer{}, err
 		}
 	}
@@ -264,7 +273,7 @@ func (c *caller) send(ctx context.Context, product, method string, variant Varia
 func (c *caller) receive(request *http.Request, variant Variant) (answer, error) {
 	response, err := c.http.Do(request)
 	if err != nil {
-		return answer{}, fmt.Errorf("make a request: %w", err)
+		return answer{}, fmt.Errorf("make a request: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

@@ -22,8 +22,8 @@ type kind struct {
 	with P
 	// rank orders removals: what others depend on has a higher one.
 	rank int
-	// tag says how the resource is marked: "Tag" with tags, or with a name in this parameter.
-	tag string
+	// tag says how the resource is marked: "Tag" with tags, or with a name in this parameter; byName then searches by the name.
+	tag, byName string
 	// free are calls before the removal whose failures do not matter: they unbind, or take a protection away.
 	free []freeing
 	// list and found find it by its mark: the action, its parameters, and the path to the list and to the id of an item.
@@ -62,7 +62,7 @@ func kinds() []kind {
 			list: "DescribeServerCertificates", items: "ServerCertificates.ServerCertificate", item: "ServerCertificateId",
 		},
 		{
-			product: "vpc", create: "AllocateEipAddress", id: "AllocationId", remove: "ReleaseEipAddress", param: "AllocationId", tag: "Name", rank: 2,
+			product: "vpc", create: "AllocateEipAddress", id: "AllocationId", remove: "ReleaseEipAddress", param: "AllocationId", tag: "Name", byName: "EipName", rank: 2,
 			free: []freeing{{"UnassociateEipAddress", nil}},
 			list: "DescribeEipAddresses", items: "EipAddresses.EipAddress", item: "AllocationId", filter: P{"PageSize": "100"},
 		},
@@ -153,22 +153,27 @@ func (o Options) remove(ctx context.Context, c *caller, m resource) error {
 			return err
 		}
 	}
-	for _, f := range m.free {
-		p := P{m.param: m.value}
-		maps.Copy(p, f.with)
-		if _, err := c.call(ctx, m.product, f.action, "", p); err != nil {
-			return err
-		}
-	}
 	p := P{m.param: m.value}
 	maps.Copy(p, m.with)
-	return o.repeat(ctx, c, m.product, m.remove, p)
+	// Before each attempt: an address that was being bound at the first one is bound at the next.
+	return o.repeat(ctx, c, m.product, m.remove, p, func() error {
+		for _, f := range m.free {
+			with := P{m.param: m.value}
+			maps.Copy(with, f.with)
+			if _, err := c.call(ctx, m.product, f.action, "", with); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// repeat makes a call until it succeeds, or its object is gone.
-func (o Options) repeat(ctx context.Context, c *caller, product, action string, p P) error {
-	wait := &R{ctx: ctx, options: o}
+// repeat makes a call until it succeeds, or its object is gone. before is called ahead of each attempt.
+func (o Options) repeat(ctx context.Context, c *caller, product, action string, p P, before func() error) error {
 	for try := 0; ; try++ {
+		if err := before(); err != nil {
+			return err
+		}
 		a, err := c.call(ctx, product, action, "", p)
 		switch {
 		case err != nil:
@@ -178,7 +183,9 @@ func (o Options) repeat(ctx context.Context, c *caller, product, action string, 
 		case try >= tries, !facts.Transient(a.code) && !slices.Contains(endings, a.code):
 			return fmt.Errorf("%s %s %v: %d %s", product, action, p, a.status, a.code)
 		}
-		wait.wait()
+		if err := o.wait(ctx); err != nil {
+			return err
+		}
 	}
 }
 
@@ -194,7 +201,7 @@ func (o Options) emptyTable(ctx context.Context, c *caller, table string) error 
 	entries, _ := at(a.body, "RouteEntrys.RouteEntry").([]any)
 	for _, e := range entries {
 		id, _ := at(e, "RouteEntryId").(string)
-		if err := o.repeat(ctx, c, "vpc", "DeleteRouteEntry", P{"RouteEntryId": id}); err != nil {
+		if err := o.repeat(ctx, c, "vpc", "DeleteRouteEntry", P{"RouteEntryId": id}, func() error { return nil }); err != nil {
 			return err
 		}
 	}
@@ -211,43 +218,66 @@ func Clean(ctx context.Context, o Options) (removed []string, err error) {
 	slices.SortStableFunc(all, func(a, b kind) int { return a.rank - b.rank })
 	var errs []error
 	for _, k := range all {
-		ids, err := o.left(ctx, c, k)
-		errs = append(errs, err)
+		gone, err := o.cleanKind(ctx, c, k)
+		removed, errs = append(removed, gone...), append(errs, err)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// cleanKind removes what runs have left of a kind, until a list has nothing new.
+func (o Options) cleanKind(ctx context.Context, c *caller, k kind) (removed []string, err error) {
+	tried := map[string]bool{}
+	var errs []error
+	for page := 1; ; page++ {
+		ids, more, err := o.left(ctx, c, k, page)
+		if err != nil {
+			return removed, errors.Join(append(errs, err)...)
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return tried[id] })
 		for _, id := range ids {
+			tried[id] = true
 			err := o.remove(ctx, c, resource{k, id})
 			errs = append(errs, err)
 			if err == nil {
 				removed = append(removed, k.product+" "+id)
 			}
 		}
+		switch {
+		case len(ids) > 0:
+			page = 0 // the others have moved up
+		case !more:
+			return removed, errors.Join(errs...)
+		}
 	}
-	return removed, errors.Join(errs...)
 }
 
-// left finds the resources of a kind that a run has left: one page, because a run has not more.
-func (o Options) left(ctx context.Context, c *caller, k kind) ([]string, error) {
+// left finds the resources of a kind that runs have left on one page, and whether there is another one. A search by tag has them all on the first:
+// what was found is gone when the search is repeated.
+func (o Options) left(ctx context.Context, c *caller, k kind, page int) (ids []string, more bool, err error) {
 	p := maps.Clone(k.filter)
 	if p == nil {
 		p = P{}
 	}
 	switch {
-	case k.tag != "Tag" && o.Tag != "" && k.product == "vpc":
-		p["EipName"] = TagKey + "-" + o.Tag
 	case k.tag == "Tag":
 		p["Tag.1.Key"] = TagKey
 		if o.Tag != "" {
 			p["Tag.1.Value"] = o.Tag
 		}
+	case o.Tag != "":
+		p[k.byName] = TagKey + "-" + o.Tag
+	}
+	if k.tag != "Tag" {
+		p["PageNumber"] = strconv.Itoa(page)
 	}
 	a, err := c.call(ctx, k.product, k.list, "", p)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if a.status/100 != 2 {
-		return nil, fmt.Errorf("%s %s: %d %s", k.product, k.list, a.status, a.code)
+		return nil, false, fmt.Errorf("%s %s: %d %s", k.product, k.list, a.status, a.code)
 	}
 	items, _ := at(a.body, k.items).([]any)
-	var ids []string
 	for _, item := range items {
 		name, _ := at(item, "Name").(string)
 		id, _ := at(item, k.item).(string)
@@ -255,5 +285,5 @@ func (o Options) left(ctx context.Context, c *caller, k kind) ([]string, error) 
 			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	return ids, k.tag != "Tag" && strconv.Itoa(len(items)) == p["PageSize"], nil
 }

@@ -42,7 +42,11 @@ var hidden = map[string]bool{
 }
 
 // ofOneAnswer are fields whose values say nothing about another answer.
-var ofOneAnswer = map[string]bool{"RequestId": true, "Message": true, "Recommend": true, "HostId": true, "MacAddress": true}
+var ofOneAnswer = map[string]bool{
+	"RequestId": true, "Message": true, "Recommend": true, "HostId": true, "MacAddress": true,
+	// These are names that the owner of the account has chosen, or that say which machine it is.
+	"HostName": true, "SerialNumber": true, "KeyPairName": true, "OwnerAccount": true, "VpcName": true, "VSwitchName": true,
+}
 
 // kept are fields that end like ids and are none.
 var kept = map[string]bool{"RegionId": true, "ZoneId": true, "MasterZoneId": true, "SlaveZoneId": true, "SecurityPolicyId": true, "ServerRegionId": true, "NextHopRegionId": true}
@@ -53,7 +57,13 @@ var (
 	moments = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z$`)
 	ids     = regexp.MustCompile(`(Id|Ids|IdSet|^NextToken)$`)
 	digits  = regexp.MustCompile(`\b\d{12,20}\b`)
+	arns    = regexp.MustCompile(`\b(acs:[^:\s]*:[^:\s]*:[^:\s]*:[a-z-]+/)\S+`)
+	// Addresses inside of longer texts. A field with nothing but an address is named by answered.
+	addresses = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b|\b[0-9a-f]{1,4}(:[0-9a-f]{0,4}){2,7}\b`)
 )
+
+// account is the least number that can be that of an account.
+const account = 1e11
 
 // body returns an answer with names in it, and learns the values of the answer.
 func (n *names) body(key string, v any) any {
@@ -78,7 +88,7 @@ func (n *names) body(key string, v any) any {
 	case string:
 		return n.answered(key, v)
 	case float64:
-		if strings.HasSuffix(key, "TimeStamp") || key == "OrderId" || key == "AutoReleaseTime" {
+		if v >= account || strings.HasSuffix(key, "TimeStamp") || key == "OrderId" || key == "AutoReleaseTime" {
 			return float64(0)
 		}
 	}
@@ -106,7 +116,7 @@ func (n *names) answered(key, value string) string {
 		n.counts[kind]++
 		n.add(value, fmt.Sprintf("%s-%d", kind, n.counts[kind]))
 	}
-	return n.text(value)
+	return addresses.ReplaceAllString(arns.ReplaceAllString(n.text(value), "${1}"+redacted), "$${address}")
 }
 
 // parameter returns a value of a request with names in it.
@@ -124,7 +134,7 @@ func (n *names) text(value string) string {
 	for _, long := range n.long {
 		value = strings.ReplaceAll(value, long, "${"+n.byValue[long]+"}")
 	}
-	return digits.ReplaceAllString(value, "${number}")
+	return digits.ReplaceAllLiteralString(value, "${number}")
 }
 
 // ownRange has the destinations of the routes that scenarios make.

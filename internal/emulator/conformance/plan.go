@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
 )
 
 // Plan is what a run on a real account will do.
@@ -42,24 +40,6 @@ func PriceOf(call string) (cny float64, costs bool) {
 	return cny, costs
 }
 
-// slowness is how far below the published rates a run on an account stays.
-const slowness = 10
-
-// Slow is the pace of runs on real accounts: a tenth of the published rates, and one call per second where none is published.
-func Slow(table *api.Table) func(product, action string) time.Duration {
-	return func(product, action string) time.Duration {
-		kind := api.Write
-		if a := table.Find(product, action); a != nil {
-			kind = a.Kind
-		}
-		q, published := limits.Published(product, action, kind)
-		if !published || q.Calls == 0 {
-			return time.Second
-		}
-		return slowness * q.Window / time.Duration(q.Calls)
-	}
-}
-
 // DryRun finds out what a run on an account does, by running it on an emulator in this process.
 func DryRun(ctx context.Context, products []string) (Plan, error) {
 	p := Plan{Skipped: map[string]int{}, Calls: map[string]int{}, Made: map[string]int{}}
@@ -68,14 +48,12 @@ func DryRun(ctx context.Context, products []string) (Plan, error) {
 		return p, err
 	}
 	defer e.Close()
-	o.Admin, o.Products, o.Environment.Disabled, o.Environment.Role, o.Environment.Provider = nil, products, Key{}, "", ""
 	p.count(&o, e)
-	d, err := Run(ctx, o)
+	d, err := dryRun(ctx, o, products)
 	if err != nil {
 		return p, err
 	}
-	// Before the first scenario, two instances are made.
-	p.made("ecs RunInstances", 2)
+	p.made("ecs RunInstances", len(o.Environment.Instances)) // by Setup
 	for _, r := range d.Scenarios {
 		if r.Skipped != "" {
 			p.Skipped[r.Skipped]++
@@ -89,6 +67,24 @@ func DryRun(ctx context.Context, products []string) (Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// dryRun makes the calls of a run on an account, from the first read to the search for what is left.
+func dryRun(ctx context.Context, o Options, products []string) (Document, error) {
+	ready, err := Inspect(ctx, o)
+	if err == nil {
+		ready, err = Setup(ctx, ready)
+	}
+	if err != nil {
+		return Document{}, err
+	}
+	ready.Admin, ready.Products, ready.Environment.Disabled, ready.Environment.Role, ready.Environment.Provider = nil, products, Key{}, "", ""
+	d, err := Run(ctx, ready)
+	if err != nil {
+		return d, err
+	}
+	_, err = Clean(ctx, o)
+	return d, err
 }
 
 // made adds to what costs money.
@@ -131,13 +127,4 @@ func (p Plan) Write(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "together at most %.2f CNY\n", p.Price)
 	return err
-}
-
-// AccountPace is [Slow] with the actions of the emulator.
-func AccountPace() (func(product, action string) time.Duration, error) {
-	e, err := emulator.New(emulator.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("read the table of actions: %w", err)
-	}
-	return Slow(e.Actions()), e.Close()
 }

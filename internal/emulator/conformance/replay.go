@@ -53,7 +53,6 @@ func (p *replay) exchange(ctx context.Context, x Exchange) error {
 
 // settled repeats the call while its answer depends on something that ends by itself, and the recorded one did not.
 func (p *replay) settled(ctx context.Context, x Exchange, parameters map[string]string) (answer, error) {
-	wait := &R{ctx: ctx, options: p.options}
 	for try := 1; ; try++ {
 		a, err := p.caller.call(ctx, x.Product, x.Action, x.Variant, parameters)
 		if err != nil {
@@ -70,7 +69,9 @@ func (p *replay) settled(ctx context.Context, x Exchange, parameters map[string]
 		if done || try == tries {
 			return a, nil
 		}
-		wait.wait()
+		if err := p.options.wait(ctx); err != nil {
+			return a, err
+		}
 	}
 }
 

@@ -35,8 +35,8 @@ type Options struct {
 	Products []string
 	// Scenarios are the names of the scenarios to run; none means all.
 	Scenarios []string
-	// Pace is the least time between two calls of an action; nil means none.
-	Pace func(product, action string) time.Duration
+	// Pace keeps calls of an action apart; nil does not.
+	Pace *Pacer
 	// Count hears of every call before it is made.
 	Count func(product, action string)
 	// Poll is the time between two calls that wait for something; 0 means 2 s.
@@ -317,7 +317,8 @@ func (r *R) observe(s *step, a answer) {
 			continue
 		}
 		if got := at(a.body, w.path); !equal(got, w.value) {
-			r.find(Finding{first([]string{w.fact}, ""), x.Product + " " + x.Action, fmt.Sprintf("%s = %v", w.path, w.value), fmt.Sprint(got)})
+			named := func(v any) any { return r.names.body(last(w.path), plain(v)) }
+			r.find(Finding{first([]string{w.fact}, ""), x.Product + " " + x.Action, fmt.Sprintf("%s = %v", w.path, named(w.value)), fmt.Sprint(named(got))})
 		}
 		if w.until {
 			x.Until = with(x.Until, w.path, r.names.body(last(w.path), plain(w.value)))
@@ -342,13 +343,18 @@ func (r *R) fail(err error) {
 }
 
 func (r *R) wait() {
-	d := r.options.Poll
+	if err := r.options.wait(r.ctx); err != nil {
+		r.fail(err)
+	}
+}
+
+// wait waits for the next poll.
+func (o Options) wait(ctx context.Context) error {
+	d := o.Poll
 	if d == 0 {
 		d = 2 * time.Second
 	}
-	if err := sleep.For(r.ctx, d); err != nil {
-		r.fail(err)
-	}
+	return sleep.For(ctx, d)
 }
 
 // admin calls the emulator's own API, and records that.

@@ -10,25 +10,37 @@ import (
 // ErrUsed means that a VPC is not one made for a run: it is the default one, or has instances.
 var ErrUsed = errors.New("the VPC is in use")
 
-// Setup finds out what the options do not say about the network, and makes the instances and the security group that scenarios need. It
-// refuses a VPC that somebody else uses. Remove with Clean what it made.
-func Setup(ctx context.Context, o Options) (Options, error) {
-	c, err := newCaller(o)
+// Inspect finds out what the options do not say about the network. It only reads, and refuses a VPC that somebody else uses.
+func Inspect(ctx context.Context, o Options) (Options, error) {
+	s, err := newSetup(ctx, o)
 	if err != nil {
 		return o, err
 	}
-	s := &setup{ctx: ctx, options: o, caller: c, run: &R{options: o}}
 	env := &s.options.Environment
 	for i, id := range env.VSwitches {
 		a := s.call("vpc", "DescribeVSwitchAttributes", P{"VSwitchId": id})
 		env.Zones[i] = text(a, "ZoneId")
 		if vpc := text(a, "VpcId"); s.err == nil && vpc != env.VPC {
-			return o, fmt.Errorf("the vSwitch %s is in the VPC %s, not in %s", id, vpc, env.VPC)
+			s.err = fmt.Errorf("the vSwitch %s is in the VPC %s, not in %s", id, vpc, env.VPC)
 		}
+	}
+	if s.err == nil && env.Zones[0] == env.Zones[1] {
+		s.err = fmt.Errorf("the vSwitches %s and %s are both in the zone %s, not in different ones", env.VSwitches[0], env.VSwitches[1], env.Zones[0])
 	}
 	s.unused()
 	env.RouteTable = text(s.call("vpc", "DescribeRouteTableList", P{"VpcId": env.VPC, "RouteTableType": "System"}), "RouterTableList.RouterTableListType.0.RouteTableId")
 	env.Account = text(s.call("sts", "GetCallerIdentity", nil), "AccountId")
+	return s.options, s.err
+}
+
+// Setup makes the instances and the security group that scenarios need, in a network that Inspect has found. Remove with Clean what it made, also
+// after an error.
+func Setup(ctx context.Context, o Options) (Options, error) {
+	s, err := newSetup(ctx, o)
+	if err != nil {
+		return o, err
+	}
+	env := &s.options.Environment
 	env.SecurityGroup = text(s.call("ecs", "CreateSecurityGroup", P{"VpcId": env.VPC, "SecurityGroupName": "conformance"}), "SecurityGroupId")
 	for i := range env.Instances {
 		env.Instances[i] = text(s.call("ecs", "RunInstances", P{
@@ -40,6 +52,11 @@ func Setup(ctx context.Context, o Options) (Options, error) {
 	env.Interface = text(eni, "NetworkInterfaceSets.NetworkInterfaceSet.0.NetworkInterfaceId")
 	env.Address = text(eni, "NetworkInterfaceSets.NetworkInterfaceSet.0.PrivateIpAddress")
 	return s.options, s.err
+}
+
+func newSetup(ctx context.Context, o Options) (*setup, error) {
+	c, err := newCaller(o)
+	return &setup{ctx: ctx, options: o, caller: c, run: &R{options: o}}, err
 }
 
 // setup makes calls until one fails.
@@ -83,8 +100,9 @@ func (s *setup) running(id string) {
 		if s.err != nil || text(a, "Instances.Instance.0.Status") == "Running" {
 			return
 		}
-		wait := &R{ctx: s.ctx, options: s.options}
-		wait.wait()
+		if s.err = s.options.wait(s.ctx); s.err != nil {
+			return
+		}
 	}
 	s.err = fmt.Errorf("the instance %s does not run", id)
 }
