@@ -20,7 +20,7 @@ const eipWait = time.Minute
 
 // Status implements service.Balancer.
 func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
-	return c.wakeWhileStaying(c.status(ctx, params))
+	return c.stays.Wakes(c.status(ctx, params))
 }
 
 func (c clb) status(ctx context.Context, params annotation.Params) service.Shown {

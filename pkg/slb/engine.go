@@ -18,7 +18,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -38,10 +37,7 @@ type engine struct {
 	preloads     service.Preloads[preload] // by the value of the owner tag
 	readings     service.Preloads[preload] // by id, for drift detection
 	certificates certificates
-	shared       groups.Memory
-	moves        refusal.Refusals[move]
-	// wake has a pass made over a Service; nil where nobody makes any.
-	wake func(types.NamespacedName)
+	shared       *groups.Groups[alicloud.LoadBalancer]
 	// answers is what calls of all Services have shown.
 	answers deploy.Memory
 }
@@ -57,9 +53,11 @@ var Product = service.Product{
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
 	registerMetrics()
-	return &engine{
+	e := &engine{
 		api: api, config: config, services: services, missing: presence.NewAbsences(Product.Name, api.DescribeLoadBalancer, api, config.VPCID),
 	}
+	e.shared = &groups.Groups[alicloud.LoadBalancer]{Cloud: groupCloud{e}, Product: Product, Config: config, Services: services, Missing: e.missing}
+	return e
 }
 
 // Product implements service.Engine.
@@ -84,7 +82,7 @@ func (e *engine) Forget(svc types.UID) {
 var _ service.Waker = (*engine)(nil)
 
 // Wakes implements service.Waker.
-func (e *engine) Wakes(wake func(types.NamespacedName)) { e.wake = wake }
+func (e *engine) Wakes(wake func(types.NamespacedName)) { e.shared.Wake = wake }
 
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
@@ -99,7 +97,7 @@ func (e *engine) Refuse(params annotation.Params) error {
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
 	id := params.Get(annotation.LoadBalancerID)
 	intent := recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).Intent()
-	group, in := e.groupOf(svc)
+	group, in := e.shared.Asked(svc)
 	if in {
 		intent.Group = group.Mark()
 	}
@@ -163,23 +161,20 @@ func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	case c.Reused():
 		return c.ID()
 	case !c.group.IsZero():
-		return turnOf(c.group)
+		return groups.LockOf(c.group)
 	case c.former != "":
 		if group, ok := mark.ParseGroup(c.former); ok {
-			return turnOf(group)
+			return groups.LockOf(group)
 		}
 		return ""
 	case c.stays != nil:
 		return ""
 	}
-	if group, in := c.groupWanted(svc, params, c.observed); in {
-		return turnOf(group)
+	if group, in := c.shared.Wanted(svc, params, c.observed.group); in {
+		return groups.LockOf(group)
 	}
 	return params.Get(annotation.LoadBalancerID)
 }
-
-// turnOf names the lock of a group.
-func turnOf(group mark.Group) string { return "group " + group.Mark() }
 
 // Trusted implements service.Balancer.
 func (c clb) Trusted() bool { return c.trusted() }

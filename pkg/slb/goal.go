@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -35,7 +36,7 @@ func (c clb) input(in service.Inputs) build.Input {
 }
 
 // recordFor returns what will have been applied to a Service, which may share the CLB.
-func (c clb) recordFor(in service.Inputs, shared *build.Shared) service.Record {
+func (c clb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record {
 	restricted := len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.Value != nil
 	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.Reused(), restricted)
 	if shared != nil && !shared.Leads {
@@ -92,7 +93,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	goal.Problems = append(append(goal.Problems, problems...), steps.Problems...)
 	record = c.placed(record)
 	goal.Applied = &record
-	goal.Problems = append(goal.Problems, c.stays.problems()...)
+	goal.Problems = append(goal.Problems, c.stays.Problems()...)
 	if !in.Invalid {
 		goal.Ineffective = build.Ineffective(in.Params, desired)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -86,7 +84,7 @@ func (c clb) groupForRemoval(svc *corev1.Service) (mark.Group, bool) {
 	if record, ok := service.RecordOn(svc); ok && record.Group != "" {
 		return mark.ParseGroup(record.Group)
 	}
-	return c.groupOf(svc)
+	return c.shared.Asked(svc)
 }
 
 // refreshFormer reads what the Service has left: a CLB, or those of a group.
@@ -138,14 +136,14 @@ func (c *clb) confirmEmpty(what string) error {
 // refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
 // nobody is, which it may have begun to make.
 func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (service.Balancer, error) {
-	found, _, err := c.balancersOf(ctx, group, svc)
+	found, _, err := c.shared.Balancers(ctx, group, svc)
 	if err != nil {
 		return c, err
 	}
-	if found, err = c.withKnown(ctx, svc, group, id, found); err != nil {
+	if found, err = c.shared.WithKnown(ctx, svc, group, c.place(), id, found); err != nil {
 		return c, err
 	}
-	if indexOf(found, id) < 0 {
+	if !slices.ContainsFunc(found, func(lb alicloud.LoadBalancer) bool { return lb.ID == id }) {
 		id = "" // that of a CLB that the Service was to leave
 	}
 	for i := range found {
@@ -163,22 +161,6 @@ func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark
 	return c, errNotInGroup
 }
 
-// withKnown adds the CLB with the id to those that the search for a group shows, if it is one of the group all the same.
-func (c clb) withKnown(ctx context.Context, svc *corev1.Service, group mark.Group, id string, found []alicloud.LoadBalancer) ([]alicloud.LoadBalancer, error) {
-	if id == "" || indexOf(found, id) >= 0 {
-		return found, nil
-	}
-	lb, err := c.read(ctx, id)
-	if err != nil || lb == nil {
-		return found, err
-	}
-	in, grouped := groupOn(lb)
-	if grouped && in.Is(group) || !grouped && c.wasInGroup(svc, group, c.observed, id) {
-		found = append(found, *lb)
-	}
-	return found, nil
-}
-
 // readInGroup reads a CLB of a group, and reports whether the Service has something on it, or nobody.
 func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.LoadBalancer) (clb, bool, error) {
 	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), false)
@@ -191,7 +173,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	owner := mark.OwnerOf(svc, group.ClusterID)
 	has := slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return owner.Owns(l.Description) }) ||
 		slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
-	used, err := c.usedByOthers(svc, group, lb.ID)
+	used, err := c.shared.UsedByOthers(svc, group, lb.ID)
 	if err != nil {
 		return c, false, err
 	}
@@ -207,40 +189,11 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	return c, has, nil
 }
 
-// usedByOthers reports whether another Service is on a CLB of a group, or is to be. Only one that has the finalizer counts, because only that
-// gets a pass of its own before it goes, or one that names the CLB. It fails while the cache may lack Services.
-func (e *engine) usedByOthers(svc *corev1.Service, group mark.Group, id string) (bool, error) {
-	all, err := e.services.List(labels.Everything())
-	if err != nil {
-		return false, fmt.Errorf("list the Services: %w", err)
-	}
-	if !slices.ContainsFunc(all, func(s *corev1.Service) bool { return s.UID == svc.UID }) {
-		return false, &problem.WaitError{Reason: "the Services of the cluster are not in the cache yet", For: e.missing.Over}
-	}
-	for _, other := range all {
-		if other.UID == svc.UID {
-			continue
-		}
-		if named, ok := annotation.Lookup(other.Annotations, annotation.LoadBalancerID); ok && strings.TrimSpace(named) == id {
-			return true, nil
-		}
-		if !service.HasFinalizer(other, Finalizer) {
-			continue
-		}
-		at := e.placeOf(other)
-		asks, in := e.groupOf(other)
-		if at == id || at == "" && in && asks.Is(group) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual := c.model()
 	owner := mark.OwnerOf(svc, c.group.ClusterID)
-	used, err := c.usedByOthers(svc, c.group, c.ID())
+	used, err := c.shared.UsedByOthers(svc, c.group, c.ID())
 	if err != nil {
 		return removal, err
 	}
@@ -278,8 +231,8 @@ func (c clb) tagsOfLeader(svc *corev1.Service, record service.Record) []string {
 		return nil
 	}
 	for _, other := range all {
-		if group, in := c.groupOf(other); other.UID != svc.UID && in && group.Is(c.group) {
-			params := c.paramsOf(other)
+		if group, in := c.shared.Asked(other); other.UID != svc.UID && in && group.Is(c.group) {
+			params := c.shared.ParamsOf(other)
 			keys = diff.NotIn(keys, recordOf("", params, false, false).TagKeys)
 		}
 	}

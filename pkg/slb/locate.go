@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -26,7 +27,7 @@ type location struct {
 	// leaves are ids of CLBs and marks of groups that the Service was on, and leaves.
 	leaves []string
 	// stays is why the Service stays here although it asks for another place, nil where it does not.
-	stays *staying
+	stays *groups.Staying
 	// from is the id of the CLB that the Service is on until there is another one for it, empty for none.
 	from string
 }
@@ -37,7 +38,7 @@ type location struct {
 // first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
 // location may say what is known all the same.
 func (e *engine) locate(ctx context.Context, of service.Request, known observed) (location, error) {
-	if group, in := e.groupWanted(of.Service, of.Params, known); in {
+	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
 		return e.locateInGroup(ctx, of, group, known)
 	}
 	return e.locateOutside(ctx, of.Service, of.Params, known, of.Adopted)
@@ -77,7 +78,7 @@ func (e *engine) stayInFormerGroup(ctx context.Context, svc *corev1.Service, lea
 	if len(leaves) == 0 {
 		return location{}, nil
 	}
-	refused := e.creationRefused(svc, mark.Group{}, svc)
+	refused := e.shared.CreationRefused(svc, mark.Group{}, svc)
 	if refused == nil {
 		return location{}, nil
 	}
@@ -89,7 +90,7 @@ func (e *engine) stayInFormerGroup(ctx context.Context, svc *corev1.Service, lea
 	if !in {
 		return location{}, nil
 	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: stayingRefused(lb.ID, mark.Group{}, refused)}, nil
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
 }
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one

@@ -7,6 +7,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -28,7 +29,7 @@ type observed struct {
 	left []string
 	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the CLB that it is on
 	// until there is another one for it, empty for none.
-	stays *staying
+	stays *groups.Staying
 	from  string
 	// emptySince is since when nothing of the Service was found where it is to be removed, zero while something is.
 	emptySince time.Time
@@ -74,18 +75,14 @@ func (o observed) ownPresence() presence.Presence {
 // leaving returns what is known when the Service leaves load balancers and groups for the CLB that it is on now.
 func (o observed) leaving(places []string) observed {
 	lb := &o.loadBalancer.Value
-	current := []string{}
+	id, group := "", o.group
 	if o.presence.Present() {
-		current = append(current, lb.ID)
+		id = lb.ID
+		if in, grouped := groupOn(lb); grouped && group.IsZero() {
+			group = in
+		}
 	}
-	if !o.group.IsZero() {
-		current = append(current, o.group.Mark())
-	} else if group, in := groupOn(lb); in && o.presence.Present() {
-		current = append(current, group.Mark())
-	}
-	all := slices.Concat(o.left, places)
-	slices.Sort(all)
-	o.left = slices.DeleteFunc(slices.Compact(all), func(place string) bool { return slices.Contains(current, place) })
+	o.left = groups.Leaving(o.left, places, id, group)
 	return o
 }
 

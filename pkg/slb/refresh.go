@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -103,7 +104,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		return nil
 	}
 	clb := &found.clb
-	_, grouped := e.groupWanted(of.Service, of.Params, *clb)
+	_, grouped := e.shared.Wanted(of.Service, of.Params, clb.group)
 	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && clb.model() == nil && !grouped {
 		model, err := pre.observe(ctx, e.api, of.Service)
 		if err != nil {
@@ -137,7 +138,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	clb.presence, clb.group, clb.stays, clb.from = location.presence, location.group, location.stays, location.from
 	clb.loadBalancer.Set(location.lb)
 	if clb.stays == nil {
-		*clb = clb.leaving(e.leftBefore(of.Service, location))
+		*clb = clb.leaving(groups.LeftBefore(of.Service, location.group, location.leaves))
 	} else {
 		*clb = clb.leaving(nil) // a move that was begun has noted this place as one to leave
 	}

@@ -56,7 +56,7 @@ func (c clb) Room(in service.Inputs) backend.Room {
 // share is how many backend servers each port of a Service may have on a CLB that it shares. The number of listeners counts in powers of two, so that
 // not each Service that comes or goes changes the backend servers of all others.
 func (c clb) share(svc *corev1.Service, most, quota int) int {
-	place, _, err := c.decide(c.group, svc)
+	place, _, err := c.shared.Decide(c.group, svc)
 	if err != nil || place.Services < 2 { //nolint:mnd // it is alone
 		return most
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -134,7 +135,7 @@ func TestRefusedMoveStays(t *testing.T) {
 					staysUpToDate(t, w, move, address)
 
 					w.clearFaults()
-					w.live("web", movePause.Longest+2*time.Minute)
+					w.live("web", groups.MovePause.Longest+2*time.Minute)
 					w.live("shop", time.Minute)
 					wantOwners(t, w, move.after)
 					if now := w.address("web"); now == address || !w.answers("web", now) {
@@ -311,7 +312,7 @@ func TestMoveThatIsRefusedWithoutACall(t *testing.T) {
 		"invalid annotation": {func(*world) {}, func(svc *corev1.Service) {
 			delete(svc.Annotations, key(annotation.Group))
 			annotate(svc, annotation.AddressType, "secret")
-		}, errCreationBlocked.Error()},
+		}, "an annotation on which a new load balancer depends is not accepted"},
 		"public group": {public, func(svc *corev1.Service) { annotate(svc, annotation.Group, "open") }, "is public, and the Service asks for a private one"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -52,7 +53,7 @@ type Input struct {
 	// Choice says which backends the CLB has room for.
 	Choice backend.Choice
 	// Shared says that the Service shares its CLB with others of a group, nil for any other CLB.
-	Shared *Shared
+	Shared *sharing.Shared
 	// Observed is what the Service has on its CLB, nil where there is no CLB. What cannot change is taken from there, and what an
 	// annotation that is not accepted decides on stays as it is there.
 	Observed *model.Model
@@ -75,7 +76,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port)
 	}
-	b.full()
+	b.problems = append(b.problems, in.Shared.Full(len(in.Service.Spec.Ports))...)
 	b.checkForwards()
 	b.certificates()
 	b.unserved()

@@ -1,0 +1,152 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// Balancers returns the load balancers of a group, and the ids of those that it should have and that do not exist. Searches by tag lag and may be
+// incomplete: what this process and the Records of the Services know is read by id, and where nothing is known, the name is searched for. One that
+// does not show the tag does not count.
+func (g *Groups[LB]) Balancers(ctx context.Context, group mark.Group, svc *corev1.Service) (found []LB, missing []string, err error) {
+	tag := alicloud.Tag{Key: mark.TagGroup, Value: group.Mark()}
+	if found, err = g.Cloud.FindByTag(ctx, tag); err != nil {
+		return nil, nil, fmt.Errorf("find the %ss of load balancer group %s: %w", g.Product.Name, group, err)
+	}
+	found = g.tagged(found, tag)
+	expected, err := g.expected(group, svc)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range expected {
+		if g.in(found, id) != nil {
+			continue
+		}
+		lb, failure := g.Cloud.Read(ctx, id)
+		switch {
+		case failure != nil:
+			return nil, nil, failure
+		case lb == nil:
+			missing = append(missing, id)
+		case slices.Contains(g.view(lb).Tags, tag):
+			found = append(found, *lb)
+		}
+	}
+	if len(found) == 0 {
+		if found, err = g.Cloud.FindByName(ctx, group.DefaultName()); err != nil {
+			err = fmt.Errorf("find the %ss of load balancer group %s: %w", g.Product.Name, group, err)
+		}
+		found = g.tagged(found, tag)
+	}
+	return found, missing, err
+}
+
+// tagged returns the load balancers in an answer that show the tag of the group.
+func (g *Groups[LB]) tagged(found []LB, tag alicloud.Tag) []LB {
+	return slices.DeleteFunc(found, func(lb LB) bool { return !slices.Contains(g.view(&lb).Tags, tag) })
+}
+
+// WithKnown adds the load balancer with the id to those that the search for a group shows, if it is one of the group all the same.
+func (g *Groups[LB]) WithKnown(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) ([]LB, error) {
+	if id == "" || g.in(found, id) != nil {
+		return found, nil
+	}
+	lb, err := g.Cloud.Read(ctx, id)
+	if err != nil || lb == nil {
+		return found, err
+	}
+	in, grouped := g.view(lb).Group()
+	if grouped && in.Is(group) || !grouped && g.WasIn(svc, group, known, id) {
+		found = append(found, *lb)
+	}
+	return found, nil
+}
+
+// expected returns the ids of the load balancers that a group has as far as this process, or the Record of a Service, knows.
+func (g *Groups[LB]) expected(group mark.Group, svc *corev1.Service) ([]string, error) {
+	members, err := g.Members(group, svc)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, known := range g.Of(group.Mark()).LoadBalancers {
+		ids = append(ids, known.ID)
+	}
+	for _, member := range members {
+		if record, _ := service.RecordOn(member); record.Group == group.Mark() && record.LoadBalancerID != "" {
+			ids = append(ids, record.LoadBalancerID)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids), nil
+}
+
+// readListeners reads the listeners of the load balancers of a group, and notes who has which.
+func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, group mark.Group, found []LB) error {
+	members, err := g.Members(group, svc)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(found))
+	for i := range found {
+		ids[i] = g.id(&found[i])
+	}
+	listeners, err := g.Cloud.Listeners(ctx, ids...)
+	if err != nil {
+		return fmt.Errorf("read the listeners of the %ss of load balancer group %s: %w", g.Product.Name, group, err)
+	}
+	var balancers []sharing.LoadBalancer
+	on := map[types.NamespacedName]sharing.Listed{}
+	for _, id := range ids {
+		balancers = append(balancers, sharing.LoadBalancer{ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: g.Cloud.Room(id)})
+		for _, listener := range listeners[id] {
+			if name := listener.Service; name.Name != "" && listener.ClusterID == group.ClusterID {
+				on[name] = on[name].With(id, listener.Port)
+			}
+		}
+	}
+	g.Note(group.Mark(), func(known *sharing.State) {
+		if known.LoadBalancers, known.On = balancers, on; len(balancers) > 0 {
+			known.MaybeCreated = false
+		}
+	})
+	return nil
+}
+
+// UsedByOthers reports whether another Service is on a load balancer of a group, or is to be. Only one that has the finalizer counts, because only that
+// gets a pass of its own before it goes, or one that names the load balancer. It fails while the cache may lack Services.
+func (g *Groups[LB]) UsedByOthers(svc *corev1.Service, group mark.Group, id string) (bool, error) {
+	all, err := g.Services.List(labels.Everything())
+	if err != nil {
+		return false, fmt.Errorf("list the Services: %w", err)
+	}
+	if !slices.ContainsFunc(all, func(s *corev1.Service) bool { return s.UID == svc.UID }) {
+		return false, &problem.WaitError{Reason: "the Services of the cluster are not in the cache yet", For: g.Missing.Over}
+	}
+	return slices.ContainsFunc(all, func(other *corev1.Service) bool { return other.UID != svc.UID && g.uses(other, group, id) }), nil
+}
+
+func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool {
+	if named, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); ok && strings.TrimSpace(named) == id {
+		return true
+	}
+	if !service.HasFinalizer(svc, g.Product.Finalizer) {
+		return false
+	}
+	at := g.placeOf(svc)
+	asks, in := g.Asked(svc)
+	return at == id || at == "" && in && asks.Is(group)
+}

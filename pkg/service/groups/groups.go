@@ -1,0 +1,290 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// Cloud is what groups need of a product. LB is a load balancer as the cloud shows it.
+type Cloud[LB any] interface {
+	// View returns what groups need to know of a load balancer.
+	View(lb *LB) LoadBalancer
+	// FindByTag and FindByName return the load balancers of one answer, which may be incomplete.
+	FindByTag(ctx context.Context, tag alicloud.Tag) ([]LB, error)
+	FindByName(ctx context.Context, name string) ([]LB, error)
+	// Read returns a load balancer by its id, nil where it does not exist.
+	Read(ctx context.Context, id string) (*LB, error)
+	// Listeners returns the listeners of load balancers by the ids of those.
+	Listeners(ctx context.Context, ids ...string) (map[string][]Listener, error)
+	// Shown returns the load balancer that the Service shows other than by its id, nil where nothing on it is the Service's.
+	Shown(ctx context.Context, svc *corev1.Service, known presence.Presence) (*LB, error)
+	// Claims reports whether something on a load balancer without an owner and a group is the Service's, and whether it is one that exists without the
+	// Service.
+	Claims(ctx context.Context, svc *corev1.Service, lb *LB) (has, reused bool, err error)
+	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are those of the leader, nil
+	// where it can.
+	Refuse(params annotation.Params) error
+	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params) error
+	// Params reads the annotations of a Service.
+	Params(svc *corev1.Service) annotation.Params
+	// Room is how many listeners a load balancer has room for; the id of a new one is empty.
+	Room(id string) int
+}
+
+// LoadBalancer is a load balancer as far as groups are concerned.
+type LoadBalancer struct {
+	ID     string
+	Tags   []alicloud.Tag
+	Public bool
+}
+
+// Tag returns the value of a tag, false where there is none.
+func (lb *LoadBalancer) Tag(key string) (value string, ok bool) {
+	for _, tag := range lb.Tags {
+		if tag.Key == key {
+			return tag.Value, true
+		}
+	}
+	return "", false
+}
+
+// Group returns the group whose Services share the load balancer, false for none.
+func (lb *LoadBalancer) Group() (mark.Group, bool) {
+	value, ok := lb.Tag(mark.TagGroup)
+	if !ok {
+		return mark.Group{}, false
+	}
+	return mark.ParseGroup(value)
+}
+
+// Listener is a listener of a load balancer, with the mark on it.
+type Listener struct {
+	Port sharing.Port
+	// Service and ClusterID are those of the mark; both are zero where there is none.
+	Service   types.NamespacedName
+	ClusterID string
+}
+
+// Groups decides for the Services of a product on which load balancer of their groups they are. All Services of a group take turns. Its fields are set
+// before its first use.
+type Groups[LB any] struct {
+	Memory
+
+	Cloud    Cloud[LB]
+	Product  service.Product
+	Config   config.Config
+	Services corelisters.ServiceLister
+	Missing  *presence.Absences
+	// Wake has a pass made over a Service; nil where nobody makes any.
+	Wake func(types.NamespacedName)
+
+	moves refusal.Refusals[move]
+}
+
+// On returns the load balancer of the group that a Service is on, empty while it has nothing on any of them.
+func (g *Groups[LB]) On(group mark.Group, svc *corev1.Service) string {
+	shown := ""
+	if len(svc.Status.LoadBalancer.Ingress) > 0 {
+		shown = svc.Labels[service.LabelLoadBalancerID]
+	}
+	return g.In(group.Mark(), svc.UID, mark.ServiceName(svc), shown)
+}
+
+// placeOf returns the load balancer that a Service is on: as this process knows it, else as its label says.
+func (g *Groups[LB]) placeOf(svc *corev1.Service) string {
+	if id, ok := g.At(svc.UID); ok {
+		return id
+	}
+	return svc.Labels[service.LabelLoadBalancerID]
+}
+
+// Asked returns the group that a Service asks for and may join, false for none.
+func (g *Groups[LB]) Asked(svc *corev1.Service) (mark.Group, bool) {
+	namespace, name, ok := annotation.GroupOf(svc)
+	if !ok || !g.Config.Policy.AllowsGroup(svc.Namespace, namespace, name) {
+		return mark.Group{}, false
+	}
+	return mark.Group{ClusterID: g.Config.ClusterID, Namespace: namespace, Name: name}, true
+}
+
+// Wanted returns the group that a Service is to be in. While its annotation is not accepted, it stays in that where it is, which is zero where this
+// process does not know.
+func (g *Groups[LB]) Wanted(svc *corev1.Service, params annotation.Params, is mark.Group) (mark.Group, bool) {
+	if group, ok := g.Asked(svc); ok || !params.Refused(annotation.Group) {
+		return group, ok
+	}
+	if !is.IsZero() {
+		return is, true
+	}
+	record, _ := service.RecordOn(svc)
+	return mark.ParseGroup(record.Group)
+}
+
+// Members returns the Services of a group. svc is among them as the pass has it, which the cache may lag behind.
+func (g *Groups[LB]) Members(group mark.Group, svc *corev1.Service) ([]*corev1.Service, error) {
+	all, err := g.Services.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	found := []*corev1.Service{svc}
+	for _, other := range all {
+		if other.UID == svc.UID || mark.ServiceName(other) == mark.ServiceName(svc) || !g.Product.AskedBy(g.Config, other) {
+			continue
+		}
+		if in, ok := g.Asked(other); ok && in.Is(group) {
+			found = append(found, other)
+		}
+	}
+	return found, nil
+}
+
+// Decide returns the place of a Service in its group, and the Service whose annotations decide on the attributes of the load balancer there. A Service
+// that had no pass yet takes no port from others: it may never have one.
+func (g *Groups[LB]) Decide(group mark.Group, svc *corev1.Service) (sharing.Place, *corev1.Service, error) {
+	members, err := g.Members(group, svc)
+	if err != nil {
+		return sharing.Place{}, nil, err
+	}
+	services := make([]sharing.Service, 0, len(members))
+	for _, member := range members {
+		one := sharing.Service{
+			UID: member.UID, Name: mark.ServiceName(member), Created: member.CreationTimestamp.Time, Ports: portsOf(member), Overflow: annotation.Overflows(member),
+			At: g.On(group, member), Unfit: !g.mayLead(member, group),
+		}
+		one.Stays = g.OverflowRefused(member, group, one.At) != nil
+		if member != svc && !service.HasFinalizer(member, g.Product.Finalizer) {
+			one.Ports = nil
+		}
+		services = append(services, one)
+	}
+	state := g.Of(group.Mark())
+	place := sharing.Decide(services, state.For(mark.ServiceName(svc)), g.Cloud.Room(""), svc.UID)
+	i := slices.IndexFunc(members, func(m *corev1.Service) bool { return m.UID == place.Leader })
+	if i < 0 {
+		return place, svc, nil
+	}
+	return place, members[i], nil
+}
+
+// mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
+// about another load balancer.
+func (g *Groups[LB]) mayLead(svc *corev1.Service, group mark.Group) bool {
+	if asks, in := g.Asked(svc); !in || !asks.Is(group) {
+		return false
+	}
+	params := g.ParamsOf(svc)
+	return !params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(params) == nil
+}
+
+// ParamsOf reads the annotations of a Service as far as the policy accepts them.
+func (g *Groups[LB]) ParamsOf(svc *corev1.Service) annotation.Params {
+	params, _ := g.Config.Policy.Restrict(svc.Namespace, g.Cloud.Params(svc))
+	return params
+}
+
+// portsOf are the ports of a Service that a load balancer can serve.
+func portsOf(svc *corev1.Service) []sharing.Port {
+	ports := make([]sharing.Port, 0, len(svc.Spec.Ports))
+	for _, port := range svc.Spec.Ports {
+		if port.Protocol != corev1.ProtocolSCTP {
+			ports = append(ports, sharing.Port{Number: port.Port, UDP: port.Protocol == corev1.ProtocolUDP})
+		}
+	}
+	return ports
+}
+
+// foreignPorts are the ports of a load balancer that nobody in the group has.
+func foreignPorts(listeners []Listener, members []*corev1.Service, clusterID string) []sharing.Port {
+	names := map[types.NamespacedName]bool{}
+	for _, member := range members {
+		names[mark.ServiceName(member)] = true
+	}
+	foreign := map[sharing.Port]bool{}
+	for _, listener := range listeners {
+		if listener.ClusterID == clusterID && names[listener.Service] {
+			continue
+		}
+		foreign[listener.Port] = true
+	}
+	return slices.Collect(maps.Keys(foreign))
+}
+
+// WakeOthers has passes made over the other Services of the group.
+func (g *Groups[LB]) WakeOthers(group mark.Group, svc *corev1.Service) {
+	members, err := g.Members(group, svc)
+	if g.Wake == nil || err != nil {
+		return
+	}
+	for _, member := range members {
+		if member.UID != svc.UID {
+			g.Wake(mark.ServiceName(member))
+		}
+	}
+}
+
+// Done is what a plan has done to a load balancer of a group.
+type Done struct {
+	// ID is that of the load balancer, empty for none.
+	ID string
+	// Removes says that its removal was begun, and Protected that its deletion protection is on.
+	Removes, Protected bool
+	// MaybeCreated says that a creation was not answered.
+	MaybeCreated bool
+	// Has says that the Service has a listener on it.
+	Has bool
+}
+
+// Deployed notes what a plan for a Service has done.
+func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) {
+	if done.Has {
+		g.Put(svc.UID, done.ID)
+	}
+	g.Note(group.Mark(), func(known *sharing.State) {
+		known.NoteProtection(done.ID, done.Removes, done.Protected)
+		known.MaybeCreated = known.MaybeCreated || done.ID == "" && done.MaybeCreated
+		if done.ID != "" && !known.Has(done.ID) {
+			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: done.ID, Most: g.Cloud.Room(done.ID)})
+		}
+	})
+}
+
+// LockOf names the lock of a group.
+func LockOf(group mark.Group) string { return "group " + group.Mark() }
+
+// Creator stands for the Services of a group in the client token of a new load balancer, so that each of them makes the same one.
+func Creator(group mark.Group, leader types.UID) types.UID {
+	return types.UID(group.Mark() + " " + string(leader))
+}
+
+// OthersOf are the load balancers of the group that a new one is not, see [sharing.State.Others].
+func (g *Groups[LB]) OthersOf(group mark.Group) string {
+	state := g.Of(group.Mark())
+	return state.Others()
+}
+
+// Shared returns what it means for a Service that it shares the load balancer of a group. stays is why it only stays there, nil where it does not.
+func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Staying) (*sharing.Shared, error) {
+	place, leader, err := g.Decide(group, svc)
+	if err != nil {
+		return nil, err
+	}
+	return &sharing.Shared{
+		Group: group, Place: place, Product: g.Product.Name, Leads: leader.UID == svc.UID && stays.In(group), Leader: leader, Params: g.ParamsOf(leader),
+	}, nil
+}

@@ -1,0 +1,283 @@
+package groups
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// Known is what is known of the place of a Service.
+type Known struct {
+	Presence presence.Presence
+	// Group is that of a load balancer that the Service shares, zero for any other one.
+	Group mark.Group
+	Stays *Staying
+}
+
+// Location is the load balancer that a Service is on, if it is present.
+type Location[LB any] struct {
+	Presence presence.Presence
+	LB       LB
+	// Group is that of a load balancer that Services share, zero for any other one.
+	Group mark.Group
+	// Leaves are ids of load balancers and marks of groups that the Service was on, and leaves.
+	Leaves []string
+	// Stays is why the Service stays here although it asks for another place, nil where it does not.
+	Stays *Staying
+	// From is the id of the load balancer that the Service is on until there is another one for it, empty for none.
+	From string
+}
+
+// Doubts says why it is in doubt which load balancer the Service is on: its group, or other Services of that, have changed. It is empty where it is not.
+func (g *Groups[LB]) Doubts(svc *corev1.Service, params annotation.Params, known Known) string {
+	group, in := g.Wanted(svc, params, known.Group)
+	switch {
+	case known.Stays != nil && !group.Is(known.Stays.to):
+		return "the Service is to be elsewhere"
+	case known.Stays != nil:
+		if g.mayMove(svc, group, known) {
+			return "the Service may move"
+		}
+	case !in && !known.Group.IsZero():
+		return "the Service has left its group"
+	case !in:
+	case !group.Is(known.Group):
+		return "the Service is to be in another group"
+	case g.movesIn(group, svc, known):
+		return "the Service is to be on another load balancer of its group"
+	}
+	return ""
+}
+
+// movesIn reports whether the place of a Service in its group has changed. An unreadable group changes nothing.
+func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known) bool {
+	place, _, err := g.Decide(group, svc)
+	return err == nil && place.ID != known.Presence.ID()
+}
+
+// Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its ports.
+func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.Group, known Known) (Location[LB], error) {
+	svc := of.Service
+	found, missing, err := g.Balancers(ctx, group, svc)
+	if err != nil {
+		return Location[LB]{}, err
+	}
+	former, found, err := g.formerOf(ctx, svc, group, known, beforeOf(svc, known), found)
+	if err != nil {
+		return Location[LB]{}, err
+	}
+	lost := g.lostIn(svc, group, known, former, found, missing)
+	if err = g.readListeners(ctx, svc, group, found); err != nil {
+		return Location[LB]{}, err
+	}
+	return g.place(ctx, of, group, known, former, found, lost)
+}
+
+// place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see [Groups.lostIn].
+func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.Group, known Known, former Location[LB], found []LB, lost string) (Location[LB], error) {
+	svc := of.Service
+	at := g.On(group, svc)
+	place, leader, err := g.Decide(group, svc)
+	if err != nil {
+		return Location[LB]{}, err
+	}
+	there, from := g.in(found, place.ID), ""
+	if former.Presence.Present() {
+		from = g.id(&former.LB)
+		if former.Stays = g.staysOutside(svc, group, place, leader, there, from); former.Stays != nil {
+			return former, nil
+		}
+	}
+	leaves := former.Leaves
+	if at != "" && at != place.ID {
+		leaves, from = append(leaves, at), at
+	}
+	if there == nil || lost != "" {
+		decided, err := g.absent(ctx, of, group, known, lost, len(found) > 0)
+		if err != nil || there == nil {
+			return Location[LB]{Presence: decided, Group: group, Leaves: leaves, From: from}, err
+		}
+	}
+	here := g.seen(svc, group, place, there, leaves)
+	if refused := g.OverflowRefused(svc, group, at); refused != nil && len(place.Taken) > 0 {
+		here.Stays = g.StayingRefused(g.id(there), group, refused)
+	}
+	return here, nil
+}
+
+func (g *Groups[LB]) view(lb *LB) *LoadBalancer {
+	view := g.Cloud.View(lb)
+	return &view
+}
+
+func (g *Groups[LB]) id(lb *LB) string { return g.Cloud.View(lb).ID }
+
+// seen is the location of a load balancer of a group that an answer showed.
+func (g *Groups[LB]) seen(svc *corev1.Service, group mark.Group, place sharing.Place, lb *LB, leaves []string) Location[LB] {
+	id := g.id(lb)
+	if !place.Full {
+		g.Put(svc.UID, id)
+	}
+	g.Missing.Found(types.UID(group.Mark()), id)
+	return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: group, Leaves: leaves}
+}
+
+// lostIn returns the load balancer of the group that should be there and was not found: the one that the Service is on, or that of another Service where
+// none was found at all; empty for none.
+func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, missing []string) string {
+	before := beforeOf(svc, known)
+	switch {
+	case former.Presence.Present() || g.in(found, before) != nil:
+		return ""
+	case g.WasIn(svc, group, known, before):
+		return before
+	case len(found) == 0 && len(missing) > 0:
+		return missing[0]
+	}
+	return ""
+}
+
+// beforeOf returns the load balancer that a Service is or was on, empty for none.
+func beforeOf(svc *corev1.Service, known Known) string {
+	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+}
+
+// formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found.
+func (g *Groups[LB]) formerOf(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
+	if id == "" && len(found) == 0 {
+		lb, err := g.Cloud.Shown(ctx, svc, known.Presence)
+		if err != nil {
+			return Location[LB]{}, found, err
+		}
+		if lb != nil {
+			id = g.id(lb)
+		}
+	}
+	if id == "" || g.in(found, id) != nil {
+		return Location[LB]{}, found, nil
+	}
+	return g.outside(ctx, svc, group, known, id, found)
+}
+
+// outside reads a load balancer on which the Service is or was, and which the search by tag does not show: one that the Service is to leave, or one of
+// the group whose tag is not there, or not in the index yet.
+func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
+	lb, err := g.Cloud.Read(ctx, id)
+	was := g.WasIn(svc, group, known, id)
+	switch {
+	case err != nil:
+		return Location[LB]{}, found, err
+	case lb == nil && !was:
+		return Location[LB]{Leaves: []string{id}}, found, nil // one answer: it is asked for again before it counts as left
+	case lb == nil:
+		return Location[LB]{}, found, nil
+	}
+	view := g.view(lb)
+	in, tagged := view.Group()
+	owner, owned := view.Tag(mark.TagOwner)
+	switch {
+	case tagged && in.Is(group), !tagged && !owned && was:
+		return Location[LB]{}, append(found, *lb), nil
+	case tagged:
+		return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, found, nil
+	case owner == mark.DefaultName(svc.UID):
+		return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Leaves: []string{id}}, found, nil
+	case owned:
+		return Location[LB]{}, found, nil // another Service's
+	}
+	has, reused, err := g.Cloud.Claims(ctx, svc, lb)
+	if err != nil || !has {
+		return Location[LB]{}, found, err
+	}
+	return Location[LB]{Presence: presence.Found(id, reused), LB: *lb, Leaves: []string{id}}, found, nil
+}
+
+// WasIn reports whether the Service was on a load balancer as one of the group.
+func (g *Groups[LB]) WasIn(svc *corev1.Service, group mark.Group, known Known, id string) bool {
+	record, _ := service.RecordOn(svc)
+	return id != "" && (known.Group.Is(group) && known.Presence.ID() == id || record.Group == group.Mark() && record.LoadBalancerID == id)
+}
+
+// absent decides what it means that there is no load balancer of the group for the Service, or that the one that is lost was not found: one answer
+// does not prove that it is gone, and a Service that went to another one of the group would get another address. others says that the group has
+// other load balancers.
+func (g *Groups[LB]) absent(ctx context.Context, of service.Request, group mark.Group, known Known, lost string, others bool) (presence.Presence, error) {
+	state := g.Of(group.Mark())
+	was := known.Presence
+	if !known.Group.Is(group) {
+		was = presence.Presence{} // about something else
+	}
+	missed := lost != "" || state.MaybeCreated || was.Unknown() && !was.IsZero() || !state.Seen && !others && g.begun(of, group)
+	decided, err := g.Missing.Decide(ctx, was, presence.Absence{
+		Service: types.UID(group.Mark()), ID: lost, NeverCreated: !missed, MaybeCreated: state.MaybeCreated,
+	})
+	if err == nil {
+		g.Note(group.Mark(), func(known *sharing.State) {
+			known.Seen, known.MaybeCreated = true, false
+			known.Lost = cmp.Or(lost, known.Lost)
+		})
+	}
+	return decided, err
+}
+
+// begun reports whether a process before this one may have made a load balancer for the group: the Record of a Service says so before that.
+func (g *Groups[LB]) begun(of service.Request, group mark.Group) bool {
+	members, err := g.Members(group, of.Service)
+	return err != nil || slices.ContainsFunc(members, func(m *corev1.Service) bool {
+		record, _ := service.RecordOn(m)
+		return record.Group == group.Mark() && (m.UID != of.Service.UID || of.Adopted)
+	})
+}
+
+// in returns the load balancer with the id, nil for none.
+func (g *Groups[LB]) in(all []LB, id string) *LB {
+	for i := range all {
+		if id != "" && g.id(&all[i]) == id {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// refusalOf says why a place is none.
+func refusalOf(place sharing.Place) string {
+	if place.Full {
+		return "has no room for its listeners"
+	}
+	for port, owner := range place.Taken {
+		if owner.Name == "" {
+			return fmt.Sprintf("has port %d in use by somebody outside of the group", port.Number)
+		}
+		return fmt.Sprintf("has port %d in use by Service %s, which is older", port.Number, owner)
+	}
+	return ""
+}
+
+// LeftBefore returns what a Service leaves for the load balancer that it is on now. A process before this one may have begun to put it into another group.
+func LeftBefore(svc *corev1.Service, now mark.Group, leaves []string) []string {
+	record, _ := service.RecordOn(svc)
+	if record.Group == "" || record.Group == now.Mark() {
+		return leaves
+	}
+	return append(leaves, record.Group)
+}
+
+// Leaving returns what a Service leaves: what it has left before, and further places. It is not about the load balancer with the id, which the Service is
+// on, nor about the group of that, zero for none.
+func Leaving(left, places []string, id string, group mark.Group) []string {
+	all := slices.Concat(left, places)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(place string) bool {
+		return id != "" && place == id || !group.IsZero() && place == group.Mark()
+	})
+}

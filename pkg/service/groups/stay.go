@@ -1,0 +1,212 @@
+package groups
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// Staying is why a Service stays where it is although its annotation asks for another place.
+type Staying struct {
+	problem problem.Problem
+	// to is the group that it would move to, zero for a load balancer of its own.
+	to mark.Group
+}
+
+// stayWake is how soon a Service that stays checks whether it may move. That takes no call unless it may.
+const stayWake = time.Minute
+
+// MovePause is how long a move that the cloud refused is not tried again. Each attempt takes a place under the rate limit that all Services share,
+// and a pass in which the old place gets no update.
+var MovePause = refusal.Pause{First: time.Minute, Least: time.Minute, Longest: 8 * time.Minute}
+
+// move names a move that was refused. The zero value is any move for which the account would need one more load balancer.
+type move struct {
+	service types.UID
+	// to is the mark of the group, empty for a load balancer of the Service's own, and asks what the annotations ask for.
+	to, asks string
+}
+
+// anyCreation stands for all moves for which the account would need one more load balancer.
+var anyCreation move
+
+var errCreationBlocked = errors.New("an annotation on which a new load balancer depends is not accepted")
+
+// moveOf names the move of a Service to a group, or to a load balancer of its own where the group is zero.
+func (g *Groups[LB]) moveOf(svc *corev1.Service, to mark.Group) move {
+	named := move{service: svc.UID, asks: g.ParamsOf(svc).Fingerprint()}
+	if !to.IsZero() {
+		named.to = to.Mark()
+	}
+	return named
+}
+
+// moveRefused returns why a Service cannot move to a load balancer that is there, nil where nothing is known to refuse it.
+func (g *Groups[LB]) moveRefused(svc *corev1.Service, to mark.Group) error {
+	return g.moves.Err(g.moveOf(svc, to), time.Now())
+}
+
+// CreationRefused returns why a Service cannot move to a new load balancer, nil where nothing is known to refuse it. The annotations of decides say what
+// that would be.
+func (g *Groups[LB]) CreationRefused(svc *corev1.Service, to mark.Group, decides *corev1.Service) error {
+	params := g.ParamsOf(decides)
+	if err := g.Cloud.Refuse(params); err != nil {
+		return err
+	}
+	if params.Refuses(annotation.ScopeCreation) || params.Refused(annotation.BackendType) {
+		return errCreationBlocked
+	}
+	if err := g.moves.Err(anyCreation, time.Now()); err != nil {
+		return err
+	}
+	return g.moveRefused(svc, to)
+}
+
+// mayMove reports whether a Service that stays may move by now. An unreadable group changes nothing.
+func (g *Groups[LB]) mayMove(svc *corev1.Service, to mark.Group, known Known) bool {
+	if to.IsZero() {
+		return known.Group.IsZero() || g.ParamsOf(svc).Has(annotation.LoadBalancerID) || g.CreationRefused(svc, to, svc) == nil
+	}
+	place, leader, err := g.Decide(to, svc)
+	switch {
+	case err != nil || place.Full || len(place.Taken) > 0:
+		return false
+	case place.ID == "":
+		return g.CreationRefused(svc, to, leader) == nil
+	}
+	return g.moveRefused(svc, to) == nil
+}
+
+// refusedInGroup returns why a Service cannot move to its place in a group. lb is the load balancer there, nil for a new one.
+func (g *Groups[LB]) refusedInGroup(svc *corev1.Service, group mark.Group, leader *corev1.Service, lb *LB) error {
+	if lb == nil {
+		if err := g.CreationRefused(svc, group, leader); err != nil {
+			return err
+		}
+		return g.Unshared(svc, group, leader, g.ParamsOf(leader).AddressType() == alicloud.AddressInternet)
+	}
+	if err := g.Unshared(svc, group, leader, g.view(lb).Public); err != nil {
+		g.noteRefused(g.moveOf(svc, group), err)
+		return err
+	}
+	return g.moveRefused(svc, group)
+}
+
+// OverflowRefused returns why a Service that is on a load balancer of its group cannot move to the next one, nil where it does not have to.
+func (g *Groups[LB]) OverflowRefused(svc *corev1.Service, group mark.Group, at string) error {
+	if at == "" || !annotation.Overflows(svc) {
+		return nil
+	}
+	return g.CreationRefused(svc, group, svc)
+}
+
+// staysOutside returns why a Service stays on the load balancer with the id, and does not move to its place in a group. there is the load balancer of that
+// place, nil for a new one.
+func (g *Groups[LB]) staysOutside(svc *corev1.Service, group mark.Group, place sharing.Place, leader *corev1.Service, there *LB, id string) *Staying {
+	if place.Full || len(place.Taken) > 0 {
+		return g.stayingWithoutPorts(id, group, place)
+	}
+	if err := g.refusedInGroup(svc, group, leader, there); err != nil {
+		return g.StayingRefused(id, group, err)
+	}
+	return nil
+}
+
+// Unshared returns why a Service may have no listener on a load balancer of the group: it is public and the Service asks for a private one, or the product
+// says so. Other differences are reported, and these would let everybody in.
+func (g *Groups[LB]) Unshared(svc *corev1.Service, group mark.Group, leader *corev1.Service, public bool) error {
+	params := g.ParamsOf(svc)
+	if !public || params.Get(annotation.AddressType) != alicloud.AddressIntranet {
+		return g.Cloud.Unshareable(svc, params, group, leader, g.ParamsOf(leader))
+	}
+	return &problem.ConfigError{
+		Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable,
+		Reason: fmt.Sprintf("the %s of load balancer group %s is public, and the Service asks for a private one (%s: intranet); choose another group",
+			g.Product.Name, group, annotation.AddressType),
+	}
+}
+
+// stayingWithoutPorts says that a Service stays because it would not get its ports.
+func (g *Groups[LB]) stayingWithoutPorts(id string, to mark.Group, place sharing.Place) *Staying {
+	return &Staying{to: to, problem: problem.Newf(problem.ReasonListenerConflict,
+		"%s: the Service stays on %s %s, because load balancer group %s %s; choose another port or group, or set %s: \"true\"",
+		annotation.Group, g.Product.Name, id, to, refusalOf(place), annotation.GroupOverflow)}
+}
+
+// StayingRefused says that a Service stays because the move was refused.
+func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *Staying {
+	target, name := "a "+g.Product.Name+" of its own", g.Product.Name
+	if !to.IsZero() {
+		target = "load balancer group " + to.String()
+	}
+	return &Staying{to: to, problem: problem.Newf(problem.ReasonMoveRefused,
+		"the Service stays on %s %s, which serves it as before, because it cannot move to %s: %s; remove the cause, or restore the annotation %s; "+
+			"the manager tries the move again every few minutes",
+		name, id, target, alicloud.Lasting(err), annotation.Group)}
+}
+
+// In reports whether a Service is to be in the group that it is in: it does not stay there for want of another place.
+func (s *Staying) In(group mark.Group) bool { return s == nil || s.to.Is(group) }
+
+// Problems reports that the Service is not where its annotation asks for.
+func (s *Staying) Problems() []problem.Problem {
+	if s == nil {
+		return nil
+	}
+	return []problem.Problem{s.problem}
+}
+
+// Wakes has a Service that stays check from time to time whether it may move.
+func (s *Staying) Wakes(shown service.Shown) service.Shown {
+	if s != nil && (shown.Wake == 0 || shown.Wake > stayWake) {
+		shown.Wake = stayWake
+	}
+	return shown
+}
+
+// stayAtOnce is for a pass that the next one follows, which goes on where the Service stays.
+const stayAtOnce = time.Millisecond
+
+// NoteRefused remembers that the cloud refused the load balancer that a Service was to move to, and returns that the next pass goes on where it stays,
+// which is on from.
+func (g *Groups[LB]) NoteRefused(svc *corev1.Service, to mark.Group, from string, refused error) error {
+	failed := g.moveOf(svc, to)
+	if alicloud.IsQuota(refused) && !alicloud.IsVSwitchFull(refused) {
+		failed = anyCreation
+	}
+	g.noteRefused(failed, refused)
+	return &problem.WaitError{Reason: "the Service stays on " + from, For: stayAtOnce}
+}
+
+// NoteDeleted notes that the account has room for another load balancer.
+func (g *Groups[LB]) NoteDeleted() { g.moves.Drop(anyCreation) }
+
+// NoteCreated forgets what was refused, once a move has shown that the cloud takes another load balancer: of all Services that were to move to the same
+// group.
+func (g *Groups[LB]) NoteCreated(svc *corev1.Service, to mark.Group) {
+	made := g.moveOf(svc, to)
+	g.moves.DropFunc(func(m move, _ error) bool { return m == anyCreation || m == made || made.to != "" && m.to == made.to })
+}
+
+// MaybeMade reports whether an earlier attempt may have created a load balancer of the group.
+func (g *Groups[LB]) MaybeMade(group mark.Group) bool {
+	return !group.IsZero() && g.Of(group.Mark()).MaybeCreated
+}
+
+// noteRefused remembers that a move was refused. Of several Services at once, one prolongs the pause.
+func (g *Groups[LB]) noteRefused(what move, err error) {
+	if now := time.Now(); g.moves.Err(what, now) == nil {
+		g.moves.Add(what, err, MovePause, now)
+	}
+}

@@ -1,0 +1,79 @@
+package sharing
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// Shared is what it means for a Service that it shares its load balancer with the others of a group.
+type Shared struct {
+	Group mark.Group
+	Place Place
+	// Product is what texts call the load balancer.
+	Product string
+	// Leads says that the annotations of the Service decide on the attributes of the load balancer. Otherwise those of Leader do, which are Params.
+	Leads  bool
+	Leader *corev1.Service
+	Params annotation.Params
+}
+
+// shareable are the annotations that each Service of a group has for itself.
+var shareable = []annotation.Suffix{
+	annotation.Group, annotation.GroupOverflow, annotation.LoadBalancerID, annotation.ForceOverrideListeners, annotation.PreserveOnDelete,
+	annotation.ExternalIPType, annotation.Hostname, annotation.TunnelType, annotation.Type,
+}
+
+// Differences reports what a Service asks of the load balancer otherwise than the leader, of the annotations in rows.
+func (s *Shared) Differences(params annotation.Params, rows []annotation.Row) []problem.Problem {
+	var problems []problem.Problem
+	for _, row := range rows {
+		want, have := params.Get(row.Suffix), s.Params.Or(row.Suffix, row.Default)
+		if slices.Contains(shareable, row.Suffix) || !params.Has(row.Suffix) || want == have {
+			continue
+		}
+		effective := "does not set it"
+		if have != "" {
+			effective = fmt.Sprintf("has %q", have)
+		}
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %q has no effect: on the %s of load balancer group %s, the oldest Service decides, which is %s and %s",
+			row.Suffix, want, s.Product, s.Group, mark.ServiceName(s.Leader), effective))
+	}
+	return problems
+}
+
+// Refuses reports whether the Service does not get a port, with what it should know of that.
+func (s *Shared) Refuses(port corev1.ServicePort) (refused bool, problems []problem.Problem) {
+	if s == nil {
+		return false, nil
+	}
+	owner, taken := s.Place.Taken[Port{Number: port.Port, UDP: port.Protocol == corev1.ProtocolUDP}]
+	switch {
+	case s.Place.Full:
+		return true, nil
+	case !taken:
+		return false, nil
+	case owner.Name == "":
+		return true, []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
+			"port %d of load balancer group %s is in use by somebody outside of the group; choose another port or group, or set %s: \"true\"",
+			port.Port, s.Group, annotation.GroupOverflow)}
+	}
+	return true, []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
+		"port %d of load balancer group %s belongs to Service %s, which is older; choose another port or group, or set %s: \"true\"",
+		port.Port, s.Group, owner, annotation.GroupOverflow)}
+}
+
+// Full reports that the load balancer has no room for the ports of the Service.
+func (s *Shared) Full(ports int) []problem.Problem {
+	if s == nil || !s.Place.Full {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
+		"the %s of load balancer group %s has no room for the %d ports of the Service; choose another group, set %s: \"true\", or raise the quotas",
+		s.Product, s.Group, ports, annotation.GroupOverflow)}
+}
