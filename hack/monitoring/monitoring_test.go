@@ -74,11 +74,13 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 }
 
 type dashboard struct {
+	Title  string
 	Panels []struct {
-		ID      int
-		Title   string
-		GridPos struct{ X, Y, W, H int }
-		Targets []struct{ Expr string }
+		ID          int
+		Type, Title string
+		GridPos     struct{ X, Y, W, H int }
+		FieldConfig struct{ Defaults struct{ Unit string } }
+		Targets     []struct{ Expr, LegendFormat string }
 	}
 }
 

@@ -3,7 +3,7 @@
 # tests of this module evaluate alerts and panels on testdata/recorded.txt, which it writes. Needs bin/ (make build), kubectl and curl.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-bin=${BIN:-bin} out=hack/monitoring/testdata/recorded.txt dir=$(mktemp -d) port=${PORT:-18431} interval=15
+bin=$(realpath "${BIN:-bin}") out=hack/monitoring/testdata/recorded.txt dir=$(mktemp -d) port=${PORT:-18431} interval=15
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$dir"' EXIT
 
 # An instance with a RAM role gives the manager temporary keys.
@@ -18,8 +18,10 @@ until grep -q '^ready' "$dir/up.log"; do sleep 1; done
 export KUBECONFIG=$dir/cluster/kubeconfig
 cloud=$(cat "$dir/cluster/emulator")
 grep -v accessKey "$dir/cluster/cloud-config.conf" >"$dir/cloud-config.conf"
-ALICLOUD_CLIENT_SCHEME=HTTP METADATA_ENDPOINT=$cloud/metadata/i-role "$bin/cloud-controller-manager" --cloud-config "$dir/cloud-config.conf" \
-  --kubeconfig "$KUBECONFIG" --cluster-cidr 10.244.0.0/16 --bind-address 127.0.0.1 --secure-port $((port + 1)) --metrics-bind-addr "127.0.0.1:$port" \
+# The name of the file becomes a label, which is to be the same each time.
+ALICLOUD_CLIENT_SCHEME=HTTP METADATA_ENDPOINT=$cloud/metadata/i-role \
+  env --chdir "$dir" "$bin/cloud-controller-manager" --cloud-config cloud-config.conf --kubeconfig "$KUBECONFIG" \
+  --cluster-cidr 10.244.0.0/16 --bind-address 127.0.0.1 --secure-port $((port + 1)) --metrics-bind-addr "127.0.0.1:$port" \
   >"$dir/manager.log" 2>&1 &
 
 scrape() {

@@ -26,7 +26,7 @@ type Line struct {
 	Dashed bool
 }
 
-// Point is a point of a line. Both values are above 0.
+// Point is a point of a line. In a [Chart], both values are above 0.
 type Point struct{ X, Y float64 }
 
 // Size of a chart and its margins, in pixels.
@@ -37,7 +37,7 @@ const (
 )
 
 // palette has colours that most colour-blind readers can distinguish, on a light and a dark background: Okabe and Ito, https://jfly.uni-koeln.de/color/.
-var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7"}
+var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
 
 // style follows the theme of the reader. The background is part of the picture: a page may have another theme.
 const style = `.back{fill:#fff}text{font:12px system-ui,sans-serif;fill:#333}.title{font-size:15px;font-weight:600}.grid{stroke:#ccc}` +

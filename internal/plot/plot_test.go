@@ -16,16 +16,21 @@ func TestChart(t *testing.T) {
 		Lines: []Line{{Name: "all", Points: []Point{{10, 1}, {100, 10}, {1000, 1e9}}}, {Name: "some", Dashed: true, Points: []Point{{10, 5}}}},
 	}
 	svg := c.SVG()
+	mustBeXML(t, svg)
+	for _, want := range []string{"Calls &amp; nodes", ">1,000<", ">all<", `points="64.0,336.0 380.0,190.0 696.0,44.0"`, "stroke-dasharray"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%s is not in\n%s", want, svg)
+		}
+	}
+}
+
+func mustBeXML(t *testing.T, svg string) {
+	t.Helper()
 	for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {
 		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
-		}
-	}
-	for _, want := range []string{"Calls &amp; nodes", ">1,000<", ">all<", `points="64.0,336.0 380.0,190.0 696.0,44.0"`, "stroke-dasharray"} {
-		if !strings.Contains(svg, want) {
-			t.Errorf("%s is not in\n%s", want, svg)
 		}
 	}
 }
