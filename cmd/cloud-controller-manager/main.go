@@ -52,6 +52,7 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
 		"The commands only read: plan prints what the manager would write, orphans lists resources that no Service owns, doctor diagnoses the\n" +
 		"installation, and support-bundle collects what a bug report needs. They also find the cluster by KUBECONFIG.\n\nCommands:"
+	command.Args, command.SuggestionsMinimumDistance = noArguments, suggestedDistance
 	command.PostRun = func(*cobra.Command, []string) { start.election.resign() }
 	for _, r := range reporters() {
 		command.AddCommand(newReportCommand(command, opts, start, r))
@@ -61,6 +62,23 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 		command.Long += fmt.Sprintf("\n  %-14s %s", sub.Use, sub.Short)
 	}
 	return command
+}
+
+// suggestedDistance is how many characters of a command may be wrong for it to be recognised.
+const suggestedDistance = 2
+
+// noArguments refuses what is no command. Empty arguments pass, as the stock command has them pass.
+func noArguments(command *cobra.Command, args []string) error {
+	for _, arg := range args {
+		if arg == "" {
+			continue
+		}
+		if meant := command.SuggestionsFor(arg); len(meant) > 0 {
+			return fmt.Errorf("unknown command %q; did you mean %s?", arg, meant[0])
+		}
+		return fmt.Errorf("unknown command %q; see --help", arg)
+	}
+	return nil
 }
 
 // run executes the command so that a mistake costs one line and exit code 1: neither the usage text nor a second copy

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -25,6 +26,17 @@ func TestHelpListsTheCommands(t *testing.T) {
 	for _, r := range reporters() {
 		if got.Code != 0 || !regexp.MustCompile(`(?m)^  `+r.use+` +`+regexp.QuoteMeta(r.short)+`$`).MatchString(got.Output) {
 			t.Errorf("exit code %d, and the help does not list %s:\n%.600s", got.Code, r.use, got.Output)
+		}
+	}
+}
+
+// TestUnknownCommand: what is no command costs one line, which names the command that was probably meant.
+func TestUnknownCommand(t *testing.T) {
+	t.Parallel()
+	for argument, want := range map[string]string{"docter": "did you mean doctor?", "nosuch": "see --help"} {
+		want = fmt.Sprintf("cloud-controller-manager: unknown command %q; %s\n", argument, want)
+		if got := selfexec.Run(t, "cloud-controller-manager", nil, argument); got.Code != 1 || got.Output != want {
+			t.Errorf("%s: exit code %d, output %q, want %q", argument, got.Code, got.Output, want)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package service
 
-import servicehelpers "k8s.io/cloud-provider/service/helpers"
+import (
+	servicehelpers "k8s.io/cloud-provider/service/helpers"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
 
 // Finalizers and labels on the Service.
 const (
@@ -13,5 +17,5 @@ const (
 	// LabelHash is that of the official CCM. A stale one would make it skip the creation of a load balancer.
 	LabelHash = "service.beta.kubernetes.io/hash"
 	// AnnotationPaused on a Service keeps this program from changing anything of it in the cloud, unless its value is "false".
-	AnnotationPaused = "service.alibabacloud.com/paused"
+	AnnotationPaused = annotation.Paused
 )

@@ -12,8 +12,8 @@ import (
 // Redacted stands in the place of a secret.
 const Redacted = "[redacted]"
 
-// userInfo is the user and password of a URL.
-var userInfo = regexp.MustCompile(`://[^/\s"'@]+@`)
+// userInfo is the user and password of a URL. A password may have an @ of its own, or a quote.
+var userInfo = regexp.MustCompile(`://[^/?#\s"]+@`)
 
 // Redactor takes secrets out of texts.
 type Redactor struct{ spellings *strings.Replacer }

@@ -40,6 +40,9 @@ func TestRedactor(t *testing.T) {
 	if got := r.Text("http://user:pass@proxy:3128/x and http://proxy/a@b"); got != "http://"+Redacted+"@proxy:3128/x and http://proxy/a@b" {
 		t.Errorf("URLs become %q", got)
 	}
+	if got := r.Text("http://user:p@ss'word@proxy:3128/ and http://proxy?mail=a@b"); got != "http://"+Redacted+"@proxy:3128/ and http://proxy?mail=a@b" {
+		t.Errorf("URLs become %q", got)
+	}
 	if got := NewRedactor().Text("nothing is secret"); got != "nothing is secret" {
 		t.Errorf("without secrets: %q", got)
 	}

@@ -207,22 +207,42 @@ func (f *family) unknownKeys(annotations map[string]string) []problem.Problem {
 		if len(problems) == maxUnknown || compared == maxCompared {
 			return append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "the other annotations were not checked for unknown keys"))
 		}
-		for _, prefix := range Prefixes {
-			suffix, ok := strings.CutPrefix(strings.TrimSpace(key), prefix)
-			if !ok || f.known[Suffix(suffix)] && key == strings.TrimSpace(key) {
-				continue
+		prefix, suffix, ours := cutPrefix(strings.TrimSpace(key))
+		switch {
+		case !ours:
+			if meant := f.miswritten(key); meant != "" {
+				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s?", key, meant))
 			}
+		case !f.known[suffix] || key != strings.TrimSpace(key):
 			compared++
-			if instead, ok := f.elsewhere[Suffix(suffix)]; ok {
-				problems = append(problems, f.noEffect(key, instead))
-			} else if meant := f.nearest(Suffix(suffix)); meant != "" {
-				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, string(meant)))
-			} else if strings.HasPrefix(suffix, FamilyStart) {
-				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown", key))
-			}
+			problems = append(problems, f.unknown(key, prefix, suffix)...)
 		}
 	}
 	return problems
+}
+
+// cutPrefix splits a key after one of the [Prefixes].
+func cutPrefix(key string) (prefix string, suffix Suffix, ours bool) {
+	for _, prefix := range Prefixes {
+		if rest, ok := strings.CutPrefix(key, prefix); ok {
+			return prefix, Suffix(rest), true
+		}
+	}
+	return "", "", false
+}
+
+// unknown says what is wrong with a key with one of the [Prefixes]: nothing, if it may be one of another controller.
+func (f *family) unknown(key, prefix string, suffix Suffix) []problem.Problem {
+	if instead, ok := f.elsewhere[suffix]; ok {
+		return []problem.Problem{f.noEffect(key, instead)}
+	}
+	if meant := f.nearest(suffix); meant != "" {
+		return []problem.Problem{problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, string(meant))}
+	}
+	if strings.HasPrefix(string(suffix), FamilyStart) {
+		return []problem.Problem{problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown", key)}
+	}
+	return nil
 }
 
 // noEffect reports an annotation that only another product has.
@@ -243,8 +263,11 @@ func (f *family) nearest(suffix Suffix) Suffix {
 	if meant, ok := deadNames[suffix]; ok {
 		return meant
 	}
+	if meant := FamilyStart + suffix; f.known[meant] {
+		return meant
+	}
 	for _, row := range f.rows {
-		if abs(len(suffix)-len(row.Suffix)) <= 2 && editDistance(string(suffix), string(row.Suffix)) <= 2 {
+		if near(string(suffix), string(row.Suffix)) {
 			return row.Suffix
 		}
 	}

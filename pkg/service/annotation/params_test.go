@@ -181,3 +181,39 @@ func TestManyUnknownKeysCostLittle(t *testing.T) { //nolint:paralleltest // coun
 		t.Errorf("%.0f allocations for keys of another program", allocations)
 	}
 }
+
+// TestKeysLikeOurs: keys with another domain, other words or without some of them have no effect, and are not left unmentioned. Those of other
+// programs are.
+func TestKeysLikeOurs(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]string{
+		"service.kubernetes.io/alibaba-cloud-loadbalancer-address-type":      newKey(AddressType),
+		"service.beta.kubernetes.io/alibabacloud-loadbalancer-address-type":  newKey(AddressType),
+		"service.beta.kubernetes.io/Alibaba-Cloud-Loadbalancer-Address-Type": newKey(AddressType),
+		"service.beta.kubernetes.io/aliyun-loadbalancer-adress-type":         newKey(AddressType),
+		"service.beta.kubernetes.io/alibaba-cloud-address-type":              newKey(AddressType),
+		"service.beta.kubernetes.io/alicloud-address-type":                   Prefixes[1] + string(AddressType),
+		"alibaba-cloud-loadbalancer-address-type":                            newKey(AddressType),
+		"service.beta.kubernetes.io/backend-typ":                             BackendType,
+		"service.alibabacloud.com/pause":                                     Paused,
+		"service.alibabacloud.com/Paused":                                    Paused,
+		"service.beta.kubernetes.io/aws-load-balancer-internal":              "",
+		"service.beta.kubernetes.io/azure-load-balancer-internal":            "",
+		"service.beta.kubernetes.io/alibaba-cloud-private-zone-name":         "",
+		"backup.example.com/alibaba-cloud-loadbalancer-address-type":         "",
+		"external-dns.alpha.kubernetes.io/hostname":                          "",
+		"external-dns.alpha.kubernetes.io/alibaba-cloud-zone-type":           "",
+		BackendType: "",
+		Paused:      "",
+	} {
+		for _, product := range []*family{clbFamily, nlbFamily} {
+			problems := product.unknownKeys(map[string]string{key: "intranet"})
+			switch {
+			case want == "" && len(problems) > 0:
+				t.Errorf("%s: %v", key, problems)
+			case want != "" && (len(problems) != 1 || problems[0].Reason != problem.ReasonUnknownAnnotation || problems[0].Message != fmt.Sprintf("%q is unknown; did you mean %s?", key, want)):
+				t.Errorf("%s: %v, want one problem that names %s", key, problems, want)
+			}
+		}
+	}
+}

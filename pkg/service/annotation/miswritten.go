@@ -1,0 +1,51 @@
+package annotation
+
+import "strings"
+
+// Paused pauses one Service.
+const Paused = "service.alibabacloud.com/paused"
+
+// beginnings are words with which names of annotations of this family begin, and those that people write in their place. Longer ones come first.
+var beginnings = []string{"alibaba-cloud-", "alibabacloud-", "ali-cloud-", "alibaba-", "alicloud-", "aliyun-"}
+
+// likelyDomain ends the domains of keys that were likely meant as one of the [Prefixes].
+const likelyDomain = "kubernetes.io"
+
+// miswritten returns the key that one without our prefixes was meant as, or "". A load balancer would become public without a word if
+// service.kubernetes.io/alibaba-cloud-loadbalancer-address-type were taken for the annotation of another program.
+func (f *family) miswritten(key string) string {
+	if key == BackendType || key == Paused {
+		return ""
+	}
+	lower := strings.ToLower(strings.TrimSpace(key))
+	for _, whole := range []string{BackendType, Paused} {
+		if near(lower, whole) {
+			return whole
+		}
+	}
+	domain, name, found := strings.Cut(lower, "/")
+	if !found {
+		domain, name = likelyDomain, lower
+	}
+	if !strings.HasSuffix(domain, likelyDomain) {
+		return ""
+	}
+	for _, beginning := range beginnings {
+		rest, ok := strings.CutPrefix(name, beginning)
+		if !ok {
+			continue
+		}
+		if meant := f.nearest(Suffix(rest)); meant != "" {
+			return meant.Key()
+		}
+	}
+	return ""
+}
+
+// near reports whether one text is the other one with a slip or two.
+func near(a, b string) bool {
+	return abs(len(a)-len(b)) <= maxSlips && editDistance(a, b) <= maxSlips
+}
+
+// maxSlips is how many characters of a misspelt key are wrong.
+const maxSlips = 2
