@@ -42,11 +42,6 @@ const (
 	fleetWindow = driftPeriod
 )
 
-const (
-	annotationSubset    = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-backend-subset"
-	annotationScheduler = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler"
-)
-
 // largeFleet measures a cluster with thousands of nodes and Services: a new leader, then nothing, then nodes that join and leave.
 func largeFleet(subset string, backends int, most float64) func(context.Context, run) ([]Figure, error) {
 	return func(ctx context.Context, r run) (figures []Figure, err error) {
@@ -87,11 +82,6 @@ func fleetService(i int, subset string) *corev1.Service {
 	return service
 }
 
-// patchAnnotation sets an annotation of a Service.
-func (f fleet) patchAnnotation(ctx context.Context, i int, key, value string) error {
-	return f.patchService(ctx, fleetName(i), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
-}
-
 // prepare makes cloud and cluster such as a manager leaves them, and stops the one that made the first Service.
 func (f fleet) prepare(ctx context.Context, backends int) error {
 	if err := f.addMachines(fleetNodes, false); err != nil {
@@ -114,7 +104,7 @@ func (f fleet) prepare(ctx context.Context, backends int) error {
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(f.stopManager(ctx), f.patchAnnotation(ctx, 0, annotationSubset, f.subset)); err != nil {
+	if err = errors.Join(f.stopManager(ctx), f.annotateService(ctx, fleetName(0), annotationSubset, f.subset)); err != nil {
 		return err
 	}
 	server, err := first.withoutBackends()
@@ -184,17 +174,10 @@ func (t *template) withoutBackends() (map[string]any, error) {
 
 // newLeader measures what a restart reads and writes, and how soon the new leader serves a change.
 func (f fleet) newLeader(ctx context.Context) ([]Figure, error) {
-	f.begin()
-	if err := f.patchAnnotation(ctx, fleetServices/2, annotationScheduler, "sch"); err != nil {
+	served, err := f.firstServed(ctx, fleetName(fleetServices/2))
+	if err != nil {
 		return nil, err
 	}
-	if err := f.startManager(ctx); err != nil {
-		return nil, err
-	}
-	if err := f.untilCalled(ctx, writes(ofProduct(productCLB))); err != nil {
-		return nil, err
-	}
-	served := f.since(writes(ofProduct(productCLB)))[0].Time.Sub(f.manager.leading)
 	t, err := f.settled(ctx, ofProduct(productCLB))
 	if err != nil {
 		return nil, err
@@ -273,11 +256,5 @@ func (f fleet) removeMachine(ctx context.Context, i int) error {
 // event counts the writes that an event of a node causes. One after the other, Services give a new node the place of a busier one, and between two
 // of them may be seconds.
 func (f fleet) event(ctx context.Context, what string, operate func(context.Context) error) (tally, error) {
-	f.begin()
-	if err := operate(ctx); err != nil {
-		return tally{}, fmt.Errorf("%s: %w", what, err)
-	}
-	t, err := f.restedFor(ctx, fleetCalm, writes(ofProduct(productCLB)))
-	f.say("%s: %s", what, t)
-	return t, err
+	return f.duringFor(ctx, what, fleetCalm, writes(ofProduct(productCLB)), operate)
 }

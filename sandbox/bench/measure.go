@@ -90,11 +90,16 @@ func (e *env) restedFor(ctx context.Context, enough time.Duration, f filter) (ta
 
 // during counts the chosen calls that an operation causes, its aftermath included.
 func (e *env) during(ctx context.Context, what string, f filter, operate func(context.Context) error) (tally, error) {
+	return e.duringFor(ctx, what, calm, f, operate)
+}
+
+// duringFor is during for an operation whose calls may be further apart: it is over once no chosen call has arrived for a while.
+func (e *env) duringFor(ctx context.Context, what string, enough time.Duration, f filter, operate func(context.Context) error) (tally, error) {
 	e.begin()
 	if err := operate(ctx); err != nil {
 		return tally{}, fmt.Errorf("%s: %w", what, err)
 	}
-	t, err := e.settled(ctx, f)
+	t, err := e.restedFor(ctx, enough, f)
 	if err != nil {
 		return tally{}, fmt.Errorf("%s: %w", what, err)
 	}

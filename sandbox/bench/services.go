@@ -24,6 +24,8 @@ const (
 // What users write to get the load balancers of these scenarios.
 const (
 	annotationAddressType = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type"
+	annotationScheduler   = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler"
+	annotationSubset      = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-backend-subset"
 	annotationBackendType = "service.beta.kubernetes.io/backend-type"
 )
 
@@ -117,6 +119,11 @@ func (e *env) patchService(ctx context.Context, name, patch string) error {
 		return fmt.Errorf("patch Service %s: %w", name, err)
 	}
 	return nil
+}
+
+// annotateService sets an annotation of a Service.
+func (e *env) annotateService(ctx context.Context, name, key, value string) error {
+	return e.patchService(ctx, name, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value))
 }
 
 // deleteService deletes a Service and waits until it is gone.

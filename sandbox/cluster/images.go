@@ -16,12 +16,14 @@ import (
 // nobody is the user of the published images.
 const nobody = "65532:65532"
 
-// images are made of the programs in binDir, and those of the project are taken from the OCI archives in the directory published, unless it is empty. The environment of the manager's says where the cloud's OpenAPI is, which manifests leave to
-// the names of the public endpoints.
+// images are made of the programs in binDir, and those of the project are taken from the OCI archives in the directory published, unless it is empty. The
+// environment of the manager's says where the cloud's OpenAPI is, which manifests leave to the names of the public endpoints.
 func images(binDir, published string) []imagetar.Image {
 	binary := func(name string) string { return filepath.Join(binDir, name) }
 	endpoint := "http://" + OpenAPIAddress
-	environment := []string{"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP"}
+	environment := []string{
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+	}
 	images := []imagetar.Image{
 		{Names: []string{realnode.PauseImage}, Binary: binary("testserver"), Paths: []string{"pause"}, Args: []string{"pause"}, User: nobody},
 		{Names: []string{TestServerImage, "docker.io/library/nginx:latest"}, Binary: binary("testserver"), Paths: []string{"testserver"}},

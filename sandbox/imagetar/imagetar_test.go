@@ -35,6 +35,25 @@ func files(t *testing.T, from io.Reader) map[string]string {
 	}
 }
 
+// written writes an archive, and returns its files and the manifest of each image.
+func written(t *testing.T, path string, images []Image) (map[string]string, []manifest) {
+	t.Helper()
+	if err := Write(path, images); err != nil {
+		t.Fatal(err)
+	}
+	archive, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	all := files(t, archive)
+	var manifests []manifest
+	if err := json.Unmarshal([]byte(all["manifest.json"]), &manifests); err != nil || len(manifests) != len(images) {
+		t.Fatalf("manifest %s: %v", all["manifest.json"], err)
+	}
+	return all, manifests
+}
+
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "program")
@@ -47,24 +66,10 @@ func TestArchive(t *testing.T) {
 	if err := os.WriteFile(tool, []byte("tool"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := Write(path, []Image{{
+	all, manifests := written(t, path, []Image{{
 		Names: names, Binary: binary, Paths: []string{"usr/bin/a", "b"}, Args: []string{"x"}, Env: []string{"A=1"}, User: "1:1",
 		Files: map[string]string{"bin/tool": tool},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	archive, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer archive.Close()
-	all := files(t, archive)
-
-	var manifests []manifest
-	if err := json.Unmarshal([]byte(all["manifest.json"]), &manifests); err != nil || len(manifests) != 1 {
-		t.Fatalf("manifest %s: %v", all["manifest.json"], err)
-	}
 	if diff := cmp.Diff(names, manifests[0].RepoTags); diff != "" {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}

@@ -81,19 +81,7 @@ func TestPublishedImage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "images.tar")
 	published := ociArchive(t, runtime.GOARCH, nil)
 	images := []Image{{Names: []string{"a:1"}, Archive: published, Env: []string{"B=2"}}, {Names: []string{"b:1"}, Archive: published}}
-	if err := Write(path, images); err != nil {
-		t.Fatal(err)
-	}
-	archive, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer archive.Close()
-	all := files(t, archive)
-	var manifests []manifest
-	if err := json.Unmarshal([]byte(all["manifest.json"]), &manifests); err != nil || len(manifests) != len(images) {
-		t.Fatalf("manifest %s: %v", all["manifest.json"], err)
-	}
+	all, manifests := written(t, path, images)
 	for i, env := range [][]string{{"A=1", "B=2"}, {"A=1"}} {
 		var config struct {
 			Config struct {
