@@ -8,6 +8,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/app"
 	"k8s.io/cloud-provider/app/config"
+	"k8s.io/cloud-provider/controllers/nodelifecycle"
 	"k8s.io/cloud-provider/names"
 	controllermanager "k8s.io/controller-manager/app"
 	"k8s.io/controller-manager/controller"
@@ -20,7 +21,8 @@ import (
 const nlbController = "nlb"
 
 // constructors are the stock ones with our service and route controllers in the place of theirs, under the same names, so
-// that flags, aliases and roles stay valid, and with a controller of ours beside the stock one for nodes. It is a copy: the stock map is a package variable that others may share.
+// that flags, aliases and roles stay valid, and with a controller of ours beside the stock one for nodes. It is a copy: the stock map is a package variable
+// that others may share.
 func constructors() map[string]app.ControllerInitFuncConstructor {
 	all := maps.Clone(app.DefaultInitFuncConstructors)
 	all[nlbController] = all[names.ServiceLBController] // with its identity
@@ -28,6 +30,9 @@ func constructors() map[string]app.ControllerInitFuncConstructor {
 	replace(all, names.ServiceLBController, startServices)
 	replace(all, names.NodeRouteController, startRoutes)
 	accompany(all, names.CloudNodeController, startNodes)
+	lifecycle := all[names.CloudNodeLifecycleController]
+	lifecycle.Constructor = newLifecycle
+	all[names.CloudNodeLifecycleController] = lifecycle
 	return all
 }
 
@@ -65,6 +70,21 @@ func accompany(all map[string]app.ControllerInitFuncConstructor, name string, ru
 		}
 	}
 	all[name] = constructor
+}
+
+// newLifecycle starts the stock node lifecycle controller as the stock app does, but for the Nodes that it sees.
+func newLifecycle(initContext app.ControllerInitContext, completed *config.CompletedConfig, cloud cloudprovider.Interface) app.InitFunc {
+	return func(ctx context.Context, controllers controllermanager.ControllerContext) (controller.Interface, bool, error) {
+		settings := completed.ComponentConfig.NodeLifecycleController
+		ctrl, err := nodelifecycle.NewCloudNodeLifecycleController(
+			provider.LifecycleNodes(completed.SharedInformers.Core().V1().Nodes()), completed.ClientBuilder.ClientOrDie(initContext.ClientName), cloud,
+			settings.NodeMonitorPeriod.Duration, int(settings.ConcurrentNodeLifecycleSyncs))
+		if err != nil {
+			return nil, false, fmt.Errorf("make the node lifecycle controller: %w", err)
+		}
+		go ctrl.Run(ctx, controllers.ControllerManagerMetrics)
+		return nil, true, nil
+	}
 }
 
 func startNodes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {

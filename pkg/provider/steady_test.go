@@ -155,7 +155,7 @@ func startControllers(ctx context.Context, t *testing.T, server *emulatortest.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(nodes, kube, c, monitorPeriod, 10)
+	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(LifecycleNodes(nodes), kube, c, monitorPeriod, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

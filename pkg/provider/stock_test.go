@@ -132,7 +132,7 @@ func startStockControllers(ctx context.Context, t *testing.T, server *emulatorte
 	if err != nil {
 		t.Fatal(err)
 	}
-	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(nodeInformer, kube, c, monitorPeriod, 1)
+	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(LifecycleNodes(nodeInformer), kube, c, monitorPeriod, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
