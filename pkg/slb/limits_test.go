@@ -45,10 +45,22 @@ func newFleet(t *testing.T) *fleet {
 // newFleetIn makes a fleet in a cloud with quotas, whose manager has settings.
 func newFleetIn(t *testing.T, quotas cloud.Limits, settings config.Config) *fleet {
 	t.Helper()
+	settings.ClusterID = testCluster
+	return newFleetOn(t, publishedCloud(t, quotas), settings)
+}
+
+// publishedCloud is an account with quotas, whose rate limits are those that are published.
+func publishedCloud(t *testing.T, quotas cloud.Limits) *emulatortest.Cloud {
+	t.Helper()
 	cfg := cloud.DefaultConfig()
 	cfg.Quotas = quotas
-	settings.ClusterID, settings.VPCID, settings.VSwitchIDs = testCluster, "vpc-emulator", []string{"vsw-a"}
-	e := emulatortest.New(t, emulator.Options{Config: cfg, RateLimits: emulator.RateLimitsPublished})
+	return emulatortest.New(t, emulator.Options{Config: cfg, RateLimits: emulator.RateLimitsPublished})
+}
+
+// newFleetOn makes a fleet on an account, whose manager has settings.
+func newFleetOn(t *testing.T, e *emulatortest.Cloud, settings config.Config) *fleet {
+	t.Helper()
+	settings.VPCID, settings.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
 	w := &world{
 		t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{},
 		config: settings,

@@ -2,17 +2,13 @@ package slb
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
@@ -176,51 +172,4 @@ func TestScale(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestZoneDies: the dead nodes of a zone leave every Service in the time that the writes need, and no Service is without a living one once it was written to.
-func TestZoneDies(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newScaleTest(t, backend.SubsetAuto)
-		defer s.stop()
-		s.written()
-		dead := sets.New[string]()
-		died := time.Now()
-		for i := 0; i < scaleNodes; i += scaleZones {
-			name := nodeName(i)
-			dead.Insert("i-" + name)
-			if i/scaleZones%60 == 59 {
-				synctest.Wait()
-			}
-			s.change(name, func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionFalse })
-		}
-		s.rest()
-		behind, _ := s.holders()
-		for name, ids := range behind {
-			if slices.ContainsFunc(ids, dead.Has) {
-				t.Errorf("%s has dead backends", name)
-			}
-		}
-		if len(behind) != scaleServices {
-			t.Errorf("%d Services have backends, want %d", len(behind), scaleServices)
-		}
-		const remove, replace = "RemoveVServerGroupBackendServers", "ModifyVServerGroupBackendServers"
-		out := slices.DeleteFunc(s.writes(remove, replace), func(call emulator.Call) bool {
-			leaving := call.Parameters["OldBackendServers"] + call.Parameters["BackendServers"]
-			return !slices.ContainsFunc(dead.UnsortedList(), func(id string) bool { return strings.Contains(leaving, `"`+id+`"`) })
-		})
-		removed := 0
-		for _, call := range out {
-			if call.Action == remove {
-				removed++
-			}
-		}
-		// The client spreads the calls of an action over the minutes of its quota.
-		took, least := out[len(out)-1].Time.Sub(died), time.Duration(max(removed, len(out)-removed))*time.Minute/groupQuota
-		t.Logf("%d writes took dead nodes out, %d of them removals, in %s; at the rate of the quota they take %s", len(out), removed, took, least)
-		if float64(took) > 1.1*float64(least) {
-			t.Errorf("%d writes took %s, more than 1.1 times the %s that their quota takes", len(out), took, least)
-		}
-	})
 }
