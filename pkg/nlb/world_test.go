@@ -126,11 +126,15 @@ func (w *world) restart() {
 	w.transport = &mortal{next: w.account.Transport()}
 	client := w.account.NewClient(func(o *alicloud.Options) { o.Transport = w.transport })
 	w.engine = NewEngine(client, w.config, w.factory.Core().V1().Services().Lister()).(*engine) //nolint:forcetypeassert // it is one
-	w.Reconciler = service.NewReconciler(service.Options{
+	w.Reconciler = service.NewReconciler(w.options(client))
+}
+
+func (w *world) options(client *alicloud.Client) service.Options {
+	return service.Options{
 		Engines: []service.Engine{w.engine}, Network: client, Config: w.config, Client: w.kube, Recorder: &record.FakeRecorder{Events: w.events},
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
 		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testkit.InstanceID,
-	})
+	}
 }
 
 // addNodes makes instances and the Nodes that they are.

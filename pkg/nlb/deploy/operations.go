@@ -59,6 +59,8 @@ func (a *Applier) do(ctx context.Context, step *model.Step) (alicloud.Job, error
 		return "", fmt.Errorf("operation %q is not known", step.Op)
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	waiting.Priority = by.priority
+	if waiting.Priority = by.priority; step.Part() == model.PartGroups {
+		waiting.Target = step.Group.ID
+	}
 	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }

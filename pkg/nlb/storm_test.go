@@ -1,0 +1,163 @@
+package nlb
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+)
+
+const (
+	// poolServices is how many Services use the nodes of each pool, poolNodes how many nodes join a pool at once.
+	poolServices, poolNodes = 30, 10
+	// addQuota is how many calls that add servers the published limits let through in a minute, usedBefore how many of them something else has made.
+	addQuota, usedBefore = 200, 150
+	addServers           = "AddServersToServerGroup"
+)
+
+// storm is a controller with Services on NLBs over a cloud with published rate limits, in the time of a synctest bubble.
+type storm struct {
+	*world
+	nodes int
+}
+
+func newStorm(t *testing.T) *storm {
+	t.Helper()
+	account := testcloud.New(t, emulator.Options{Config: cloud.DefaultConfig(), Settle: settle, RateLimits: emulator.RateLimitsPublished})
+	s := &storm{world: &world{
+		t: t, account: account, kube: testkit.NewClientset(),
+		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: emulatortest.Region},
+	}}
+	s.factory = informers.NewSharedInformerFactory(s.kube, 0)
+	s.engine = NewEngine(account.Client, s.config, s.factory.Core().V1().Services().Lister()).(*engine) //nolint:forcetypeassert // it is one
+	opts := s.options(account.Client)
+	opts.Recorder = &record.FakeRecorder{} // nobody reads that many events
+	opts.ResyncPeriod = 24 * time.Hour
+	controller := testkit.Must(service.NewController(opts, service.NewReconciler(opts)))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.factory.Start(ctx.Done())
+	done := make(chan struct{})
+	go func() { controller.Run(ctx); close(done) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		s.factory.Shutdown()
+	})
+	return s
+}
+
+// joins has nodes of a pool join at once.
+func (s *storm) joins(pool string, n int) {
+	s.t.Helper()
+	for range n {
+		s.nodes++
+		name := fmt.Sprintf("n%d", s.nodes)
+		s.account.Put(testkit.InstanceOf(name), "{}")
+		node := testkit.Node(name, func(n *corev1.Node) { n.Labels["pool"] = pool })
+		testkit.Must(s.kube.CoreV1().Nodes().Create(s.t.Context(), node, metav1.CreateOptions{}))(s.t)
+	}
+}
+
+// rest lets time pass until no write has arrived for more than a window of the limits.
+func (s *storm) rest() {
+	s.t.Helper()
+	for quiet := 0; quiet < 2; quiet++ {
+		before := len(s.account.Unread())
+		time.Sleep(65 * time.Second)
+		synctest.Wait()
+		if len(s.account.Unread()) > before {
+			quiet = -1
+		}
+	}
+}
+
+// at waits until that time of a minute.
+func (s *storm) at(second time.Duration) {
+	now := time.Now()
+	time.Sleep(now.Truncate(time.Minute).Add(second * time.Second).Sub(now))
+}
+
+// useUp makes calls that add no server. The quota counts them, too.
+func (s *storm) useUp(calls int) {
+	s.t.Helper()
+	nothing := []alicloud.NLBServer{{NLBServerKey: alicloud.NLBServerKey{ID: "i-n1", Type: alicloud.NLBServerECS, Port: 80}, Weight: 100}}
+	for range calls {
+		if _, err := s.account.Client.AddNLBServers(s.t.Context(), "sgp-none", nothing); !alicloud.IsNotFound(err) {
+			s.t.Fatalf("error %v, want that the group does not exist", err)
+		}
+	}
+}
+
+// TestServerGroupsTakeTurns: many nodes that join at once cost one write on each server group that gets them. While the quota is used up, a group that was
+// written to waits for its next turn behind others, although it has waited longer, so that no group is written to twice in the window.
+func TestServerGroupsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStorm(t)
+		s.joins("a", 1)
+		s.joins("b", 1)
+		for _, pool := range []string{"a", "b"} {
+			for i := range poolServices {
+				s.put(newService(fmt.Sprintf("%s%02d", pool, i), testkit.TCP(80), with(annotation.BackendLabel, "pool="+pool)))
+			}
+		}
+		s.rest()
+		s.at(60)
+		s.account.NewCalls()
+		s.useUp(usedBefore)
+		s.at(30)
+		s.joins("a", poolNodes)
+		s.at(47)
+		s.joins("a", poolNodes)
+		time.Sleep(time.Second)
+		s.joins("b", poolNodes)
+		s.rest()
+		type writing struct {
+			group  string
+			window time.Time
+		}
+		writes, windows, total := map[writing]int{}, map[time.Time]int{}, 0
+		for _, call := range s.account.NewCalls() {
+			if call.Action != addServers {
+				continue
+			}
+			window := call.Time.Truncate(time.Minute)
+			windows[window]++
+			if call.Code == "" {
+				writes[writing{call.Parameters["ServerGroupId"], window}]++
+				total++
+			}
+		}
+		used := 0
+		for one, n := range writes {
+			if windows[one.window] >= addQuota {
+				if used++; n > 1 {
+					t.Errorf("server group %s: %d writes in a window whose quota is used up", one.group, n)
+				}
+			}
+		}
+		t.Logf("%d writes on %d groups, %d of them in a window whose quota is used up", total, 2*poolServices, used)
+		if used != addQuota-usedBefore {
+			t.Errorf("%d groups written to in the window, want %d", used, addQuota-usedBefore)
+		}
+		if most := 3 * poolServices; total > most {
+			t.Errorf("%d writes for three events that concern %d groups each", total, poolServices)
+		}
+	})
+}
