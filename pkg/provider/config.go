@@ -65,6 +65,8 @@ type Config struct {
 	Path string
 	// Unused are the fields that are set and have no effect here.
 	Unused []string
+	// Unknown are the fields that nobody knows. They have no effect.
+	Unknown []string
 }
 
 // differsAtStart compares what takes effect at the start only.
@@ -77,7 +79,7 @@ func (c Config) differsAtStart(other Config) bool {
 
 // isEmpty reports whether the file sets nothing.
 func (c Config) isEmpty() bool {
-	c.Path = ""
+	c.Path, c.Unknown = "", nil
 	empty, err := fileConfig{}.check()
 	return err == nil && reflect.DeepEqual(c, empty)
 }
@@ -151,6 +153,7 @@ func ReadConfig(file io.Reader) (Config, error) {
 		return Config{}, err
 	}
 	config, err := raw.check()
+	config.Unknown = unknownFields(text)
 	if named, ok := file.(interface{ Name() string }); ok {
 		config.Path = named.Name()
 	}

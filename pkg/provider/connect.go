@@ -75,6 +75,9 @@ func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
 	if len(c.config.Unused) > 0 {
 		klog.FromContext(ctx).Info("Ignoring fields of the cloud-config that have no effect", "fields", c.config.Unused)
 	}
+	if len(c.config.Unknown) > 0 {
+		klog.FromContext(ctx).Info("The cloud-config has fields that are unknown and have no effect: check their spelling", "fields", c.config.Unknown)
+	}
 	c.metadata = alicloud.NewMetadata(c.endpoints()["metadata"])
 	if c.settings.PlainMetadata {
 		c.metadata = c.metadata.WithoutTokens()

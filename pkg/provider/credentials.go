@@ -96,7 +96,7 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 		if changed := started.differsAtStart(config); changed != reported {
 			reported = changed
 			if changed {
-				klog.InfoS("The cloud-config has changed; besides the access key and the pause, changes take effect at the next start", "file", started.Path)
+				klog.InfoS("The cloud-config has changed; besides the access key and the pause, changes take effect at the next start", "file", started.Path, "unknownFields", config.Unknown)
 			}
 		}
 		return alicloud.Credentials(config.keys()), nil

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,6 +89,9 @@ func (e *examination) settingsAndKeys(ctx context.Context) {
 		e.add("cloud", "encryption", doctor.Optional, "calls to the cloud go over plain HTTP, and temporary keys with them", "unset "+envScheme+", which is for tests")
 	}
 	e.add("cloud", "policy", doctor.OK, e.policy().String(), "")
+	if unknown := e.config.Unknown; len(unknown) > 0 {
+		e.add("cloud", "cloud-config", doctor.Optional, "unknown fields have no effect: "+strings.Join(unknown, ", "), "check their spelling, or remove them")
+	}
 	if e.config.Paused {
 		e.add("cloud", "pause", doctor.Wrong, "Global.paused of the cloud-config keeps the manager from writing to the cloud", "set it to false once the manager may write again")
 	}

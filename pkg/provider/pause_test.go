@@ -77,3 +77,13 @@ func TestDoctorShowsPauses(t *testing.T) {
 		t.Errorf("the report does not name the paused Service:\n%s", report)
 	}
 }
+
+// TestDoctorShowsUnknownFields: a misspelt pause pauses nothing, and the report says so.
+func TestDoctorShowsUnknownFields(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	p.config.Unknown = unknownFields([]byte(`{"Global": {"pausd": true}}`))
+	if report := p.examine(t); !strings.Contains(report.String(), "unknown fields have no effect: Global.pausd") {
+		t.Errorf("the report does not name the field:\n%s", report)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -46,8 +45,7 @@ func RedactConfig(text []byte) (string, error) {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		return "", fmt.Errorf("not valid YAML or JSON%s", atLine(err))
 	}
-	known := map[string]bool{}
-	collectFields(reflect.TypeFor[fileConfig]().Field(0).Type, known)
+	known := knownFields()
 	for _, name := range secretFields {
 		known[name] = false
 	}
@@ -65,20 +63,6 @@ func RedactConfig(text []byte) (string, error) {
 	}
 	redacted, err := yaml.Marshal(file)
 	return string(redacted), err
-}
-
-// collectFields notes the names of the fields of a struct, and of those that are embedded, in lower case.
-func collectFields(of reflect.Type, known map[string]bool) {
-	for i := range of.NumField() {
-		field := of.Field(i)
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-			known[strings.ToLower(name)] = true
-			continue
-		}
-		if field.Anonymous {
-			collectFields(field.Type, known)
-		}
-	}
 }
 
 // EventSources are the components that the events of this program name.

@@ -97,7 +97,7 @@ func checkUp(opts cluster.Options) error {
 
 // checkRanges rejects ranges that have no room for a node, and other values that would only end in a cluster that never becomes ready.
 func checkRanges(opts cluster.Options) error {
-	if err := checkPodCIDR(opts.PodCIDR); err != nil {
+	if err := checkPodCIDR(opts.PodCIDR, opts.Nodes+opts.OnPremises+opts.WindowsNodes); err != nil {
 		return err
 	}
 	if opts.Emulator.Latency < 0 || opts.Emulator.Settle < 0 {
@@ -114,14 +114,27 @@ func checkRanges(opts cluster.Options) error {
 	return nil
 }
 
-func checkPodCIDR(ranges string) error {
+// Prefix lengths of the pod CIDRs of nodes.
+const (
+	nodeBits4 = 24
+	nodeBits6 = 64
+)
+
+func checkPodCIDR(ranges string, nodes int) error {
 	if ranges == "" {
 		return nil
 	}
 	for text := range strings.SplitSeq(ranges, ",") {
 		pods, err := netip.ParsePrefix(text)
-		if err != nil || pods != pods.Masked() || pods.Addr().Is4() && pods.Bits() > 24 || pods.Addr().Is6() && pods.Bits() > 64 {
+		nodeBits := nodeBits4
+		if pods.Addr().Is6() {
+			nodeBits = nodeBits6
+		}
+		if err != nil || pods != pods.Masked() || pods.Bits() > nodeBits {
 			return fmt.Errorf("--pod-cidr: %q: an IPv4 range of at least a /24, or an IPv6 range of at least a /64, is accepted, for example 10.244.0.0/16", text)
+		}
+		if room := uint64(1) << min(nodeBits-pods.Bits(), nodeBits4); uint64(nodes) > room {
+			return fmt.Errorf("--pod-cidr: %q has room for %d nodes, and %d are to start", text, room, nodes)
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ func TestUpRefusesBadFlags(t *testing.T) {
 		"--pod-cidr=10.244.0.0/25":           "at least a /24",
 		"--pod-cidr=10.244.1.0/16":           `"10.244.1.0/16"`,
 		"--pod-cidr=10.244.0.0/16,fd00::/96": `"fd00::/96"`,
+		"--pod-cidr=10.244.0.0/24":           "room for 1 nodes, and 3 are to start",
 		"--pod-cidr=,":                       `""`,
 		"--rate-limits=some":                 `"some"`,
 		"--latency=-1s":                      "0 or more",
