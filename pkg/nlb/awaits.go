@@ -170,11 +170,17 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 	return jobs, balancers
 }
 
-// pollJobs asks for jobs. One that the cloud does not know fails the call for all of them: then each is asked for by itself.
+// pollJobs asks for jobs. One that the cloud does not know fails the call for all of them: then each is asked for by itself. A list that the cloud
+// may have refused for its length goes in halves: no document says how many jobs it may have, and jobs that nobody reads seem to hang.
 func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 	found, err := a.api.NLBJobs(ctx, jobs)
 	if alicloud.IsNotFound(err) {
 		a.pollEachJob(ctx, jobs)
+		return
+	}
+	if half := len(jobs) / 2; half > 0 && alicloud.IsJobsPerCall(err) {
+		a.pollJobs(ctx, jobs[:half])
+		a.pollJobs(ctx, jobs[half:])
 		return
 	}
 	if err != nil {

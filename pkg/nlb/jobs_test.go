@@ -5,12 +5,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
@@ -107,6 +111,36 @@ func TestNoWorkerWaitsForJobs(t *testing.T) {
 			t.Errorf("%d polls for the jobs of %d Services", len(polls), services)
 		}
 	})
+}
+
+// TestJobListsOfAnyLength: whether the cloud accepts a list of twenty jobs or refuses it, no job seems to hang.
+func TestJobListsOfAnyLength(t *testing.T) {
+	t.Parallel()
+	for _, flipped := range [][]string{nil, {"nlb.ids-per-job-list"}} {
+		t.Run(fmt.Sprint(flipped), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.account.Change(func(s *emulator.Settings) { s.Flipped = flipped })
+				var waiting []alicloud.Job
+				for i := range alicloud.MaxJobsPerCall {
+					name := fmt.Sprint("group-", i)
+					_, job, err := w.account.Client.CreateNLBGroup(t.Context(), alicloud.NLBGroup{Name: name, VPCID: emulatortest.VPC}, name)
+					testkit.Check(t, err)
+					waiting = append(waiting, job)
+				}
+				for _, job := range waiting {
+					w.engine.awaits.job(job, types.NamespacedName{Namespace: "default", Name: "web"})
+				}
+				time.Sleep(jobLimit / 2)
+				synctest.Wait()
+				for _, job := range waiting {
+					if item, ok := w.engine.awaits.of(string(job)); !ok || !item.ended || item.status != alicloud.JobSucceeded {
+						t.Errorf("%s: waited for %t, ended %t, status %d", job, ok, item.ended, item.status)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestWakesAfterAJob: a Service is reconciled when its job has ended, and not before.
