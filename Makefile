@@ -189,14 +189,14 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./docs -run 'TestImportsAreFresh|TestLogsPageIsFresh' -update
 
 .PHONY: facts
-facts: ## Find which tests meet which facts about the cloud, and write that into the generated page (minutes)
-	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 ./pkg/... ./internal/emulator/... && \
-		$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -merge $$dir -update && rm -r $$dir
+facts: ## Find which tests meet which facts about the cloud, and write that into the generated page (minutes; seconds with TESTS='./pkg/slb -run TestName')
+	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 $(or $(TESTS),./pkg/... ./internal/emulator/...) && \
+		$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -merge $$dir $(if $(TESTS),-add) -update && rm -r $$dir
 	$(GO) test ./internal/emulator/reference -run TestFactsPageIsFresh -update
 
 .PHONY: flips
-flips: ## Run the tests of the product while assumed facts about the cloud are false, and write which fail (hours; FLIP=regexp of facts)
-	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 ./pkg/... && \
+flips: ## Run the tests of the product while assumed facts about the cloud are false, and write which fail (hours; FLIP=regexp of facts, TESTS=./pkg/name)
+	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 $(or $(TESTS),./pkg/...) && \
 		$(GO) test ./internal/emulator/reference -run 'TestFlips$$' -timeout 24h -v -met $$dir -flipping '$(FLIP)' && rm -r $$dir
 	$(GO) test ./internal/emulator/reference -run TestFactsPageIsFresh -update
 

@@ -116,6 +116,27 @@ func (a *account) makeTagged() string {
 	return made.RouteTableId
 }
 
+// TestTablesOfAnyStatus: the pages name the status of a table that is ready in two ways. Its entries decide, so that it gets its routes with both.
+func TestTablesOfAnyStatus(t *testing.T) {
+	t.Parallel()
+	for _, flipped := range [][]string{nil, {"vpc.table-available"}} {
+		t.Run(fmt.Sprint(flipped), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAccount(t, emulator.Options{})
+				a.Change(func(s *emulator.Settings) { s.Flipped = flipped })
+				a.put(3)
+				table := a.makeTagged()
+				c := newCluster(t, a, func(o *Options) { o.Config.TableTag = &alicloud.Tag{Key: "pods", Value: "yes"} })
+				nodes, want := nodesOf(3)
+				c.set(nodes...)
+				c.converge(time.Minute)
+				c.wantRoutes(table, want)
+			})
+		})
+	}
+}
+
 // TestTaggedTableDeleted: a table that is chosen by its tag is deleted, and another one gets the tag, while nodes join. The
 // others keep their routes, and the new table gets them without a restart.
 func TestTaggedTableDeleted(t *testing.T) {

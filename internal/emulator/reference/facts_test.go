@@ -9,12 +9,14 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/conformance"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/reference"
@@ -28,15 +30,25 @@ const (
 	recordings   = "../recordings"
 )
 
-// merge is a directory that tests wrote the facts into that they met; make facts sets it.
-var merge = flag.String("merge", "", "write the coverage of facts anew, from this directory")
+// make facts sets these: merge is a directory that tests wrote the facts into that they met.
+var (
+	merge = flag.String("merge", "", "write the coverage of facts anew, from this directory")
+	add   = flag.Bool("add", false, "with -merge: keep what the coverage has, because only some tests ran")
+)
 
 // TestCoverageIsFresh: the tests that are said to meet facts exist, and so do the facts. With -update, those that do not are left out; make facts
-// also finds new ones.
+// also finds new ones, in all packages or in one.
 func TestCoverageIsFresh(t *testing.T) {
 	t.Parallel()
 	if *merge != "" {
-		c, err := facts.Merge(*merge)
+		var known facts.Coverage
+		var err error
+		if *add {
+			if known, err = facts.ReadCoverage(coverageFile); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := facts.Merge(*merge, known)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,10 +73,14 @@ func TestCoverageIsFresh(t *testing.T) {
 			}
 		}
 	}
+	maps.DeleteFunc(coverage, func(_ string, packages map[string][]string) bool { return len(packages) == 0 })
 	golden.Fresh(t, coverageFile, encoded(t, coverage))
+	if t.Failed() {
+		t.Log("leave out what is gone: go test ./internal/emulator/reference -run TestCoverageIsFresh -update; add tests: make facts TESTS='./pkg/name -run TestName'")
+	}
 	for _, f := range facts.All() {
 		if f.Flippable() && len(coverage[f.ID]) == 0 {
-			t.Errorf("no test meets %s; run make facts", f.ID)
+			t.Errorf("no test meets %s: make facts TESTS='./internal/emulator/conformance -run TestEmulatorConforms'", f.ID)
 		}
 	}
 }
@@ -78,7 +94,6 @@ func encoded(t *testing.T, c facts.Coverage) string {
 	return string(data) + "\n"
 }
 
-// testsOf are the names of the tests, fuzz targets and benchmarks of a package.
 // TestUncheckedFactsAreShown: each fact that no scenario can check names a test of the emulator that exists, and no other fact does.
 func TestUncheckedFactsAreShown(t *testing.T) {
 	t.Parallel()
@@ -93,6 +108,7 @@ func TestUncheckedFactsAreShown(t *testing.T) {
 	}
 }
 
+// testsOf are the names of the tests, fuzz targets and benchmarks of a package.
 func testsOf(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -285,6 +301,30 @@ func TestHeldFactsExist(t *testing.T) {
 	for _, f := range facts.All() {
 		if f.Code == "" && f.Flippable() && !held[f.ID] {
 			t.Errorf("no action asks whether %s holds", f.ID)
+		}
+	}
+}
+
+// TestSwitchesFlipFacts: each switch of the emulator flips a fact, and so is flipped by the tests of replay, which flip every fact that can be
+// flipped. A switch that flips none would be tested by nobody who does not know it.
+func TestSwitchesFlipFacts(t *testing.T) {
+	t.Parallel()
+	flipped := map[string]bool{"flipped": true}
+	for _, f := range facts.All() {
+		var settings map[string]json.RawMessage
+		if body := f.Switch(); body != "" {
+			if err := json.Unmarshal([]byte(body), &settings); err != nil {
+				t.Errorf("%s: %s: %v", f.ID, body, err)
+			}
+		}
+		for name := range settings {
+			flipped[name] = true
+		}
+	}
+	for field := range reflect.TypeFor[cloud.Switches]().Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if !flipped[name] {
+			t.Errorf("the switch %s flips no fact: add one to package facts whose Settings set it", name)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestFlips(t *testing.T) { //nolint:paralleltest // it runs alone, for hours
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs := testPrograms(t, meeting)
+	program := testPrograms(t)
 	for _, f := range facts.All() {
 		_, done := flips[f.ID]
 		if f.Source.State != facts.Assumed || !f.Flippable() || len(meeting[f.ID]) == 0 || !chosen.MatchString(f.ID) || *flipping == "" && done {
@@ -53,7 +53,7 @@ func TestFlips(t *testing.T) { //nolint:paralleltest // it runs alone, for hours
 		for _, name := range slices.Sorted(maps.Keys(meeting[f.ID])) {
 			tests := meeting[f.ID][name]
 			flip.Ran += len(tests)
-			if failed := failing(t, programs[name], filepath.Join(root, name), f.Switch(), tests); len(failed) > 0 {
+			if failed := failing(t, program(name), filepath.Join(root, name), f.Switch(), tests); len(failed) > 0 {
 				flip.Failed[name] = failed
 			}
 		}
@@ -77,29 +77,28 @@ func meetingTests(t *testing.T, dir string) facts.Coverage {
 		t.Fatal(err)
 	}
 	for _, packages := range all {
-		maps.DeleteFunc(packages, func(name string, _ []string) bool { return !strings.HasPrefix(name, "pkg/") || name == "pkg/emulated" })
+		maps.DeleteFunc(packages, func(name string, _ []string) bool { return !isProduct(name) })
 	}
 	return all
 }
 
-// testPrograms builds the tests of the packages.
-func testPrograms(t *testing.T, meeting facts.Coverage) map[string]string {
+// testPrograms builds the tests of a package when they are asked for: each takes a minute, and one fact needs few of them.
+func testPrograms(t *testing.T) func(name string) string {
 	t.Helper()
 	programs, dir := map[string]string{}, t.TempDir()
-	for _, packages := range meeting {
-		for name := range packages {
-			if programs[name] != "" {
-				continue
-			}
-			programs[name] = filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", programs[name], "./"+name)
-			cmd.Dir = root
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Fatalf("build the tests of %s: %v\n%s", name, err, out)
-			}
+	return func(name string) string {
+		if programs[name] != "" {
+			return programs[name]
 		}
+		program := filepath.Join(dir, strings.ReplaceAll(name, "/", "-"))
+		cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, "./"+name)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("build the tests of %s: %v\n%s", name, err, out)
+		}
+		programs[name] = program
+		return program
 	}
-	return programs
 }
 
 // verdict is a test that failed, or that a panic or the time limit ended.
@@ -159,3 +158,53 @@ func TestFlipsAreFresh(t *testing.T) {
 	}
 	golden.Fresh(t, flipsFile, string(data)+"\n")
 }
+
+// namedTest is a test that a note names.
+var namedTest = regexp.MustCompile(`\bTest[A-Z]\w+`)
+
+// TestFlipsAreJudged: an assumed fact that tests of the manager meet was flipped, and a note says what its being false means for a cluster. Where no
+// test fails, the note names a test that sees both sides: otherwise nobody knows whether the manager depends on the fact.
+func TestFlipsAreJudged(t *testing.T) {
+	t.Parallel()
+	flips, err := facts.ReadFlips(flipsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coverage, err := facts.ReadCoverage(coverageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, tests := range coverage {
+		for _, name := range productPackages(tests) {
+			known[name] = true
+		}
+	}
+	exists := map[string]bool{}
+	for name := range known {
+		maps.Copy(exists, testsOf(t, filepath.Join(root, name)))
+	}
+	for _, f := range facts.All() {
+		packages := productPackages(coverage[f.ID])
+		if f.Source.State != facts.Assumed || !f.Flippable() || len(packages) == 0 {
+			continue
+		}
+		flip, ran := flips[f.ID]
+		switch {
+		case !ran:
+			t.Errorf("%s was never flipped: make flips FLIP='^%s' TESTS='./%s'", f.ID, f.ID, strings.Join(packages, " ./"))
+		case flip.Note == "":
+			t.Errorf("%s has no note in %s: what does it mean for a cluster if the fact is false?", f.ID, flipsFile)
+		case len(flip.Failed) == 0 && !slices.ContainsFunc(namedTest.FindAllString(flip.Note, -1), func(test string) bool { return exists[test] }):
+			t.Errorf("no test fails while %s is false, and its note names no test of the manager that sees both sides: %q", f.ID, flip.Note)
+		}
+	}
+}
+
+// productPackages are the packages of the manager among those of a fact.
+func productPackages(tests map[string][]string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(tests)), func(name string) bool { return !isProduct(name) })
+}
+
+// isProduct reports whether a package is one of the manager: pkg/emulated tests the emulator.
+func isProduct(name string) bool { return strings.HasPrefix(name, "pkg/") && name != "pkg/emulated" }
