@@ -178,7 +178,7 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
-	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
+	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestPlotsAreFresh' -update
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./pkg/nlb -run TestNLBAnnotationsPageIsFresh -update
 	$(GO) test ./pkg/service/backend -run TestPlotsAreFresh -update

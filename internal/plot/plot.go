@@ -22,8 +22,8 @@ type Chart struct {
 type Line struct {
 	Name   string
 	Points []Point
-	// Dashed marks a line that shows a bound, not a measurement.
-	Dashed bool
+	// Dashed marks a line that shows a bound, not a measurement. Loose has each point marked, without a line that joins them.
+	Dashed, Loose bool
 }
 
 // Point is a point of a line. In a [Chart], both values are above 0.
@@ -34,6 +34,7 @@ const (
 	width, height                         = 720, 420
 	left, right, top, bottom              = 64, 24, 44, 84
 	legendTop, legendStep, swatch, labels = 388, 168, 22, 6
+	radius                                = 5
 )
 
 // palette has colours that most colour-blind readers can distinguish, on a light and a dark background: Okabe and Ito, https://jfly.uni-koeln.de/color/.
@@ -76,14 +77,25 @@ func (c Chart) draw(b *strings.Builder, i int, line Line) {
 	if line.Dashed {
 		stroke += ` stroke-dasharray="6 4"`
 	}
-	points := make([]string, 0, len(line.Points))
-	for _, p := range line.Points {
-		points = append(points, fmt.Sprintf("%.1f,%.1f", c.x(p.X), c.y(p.Y)))
-	}
-	fmt.Fprintf(b, "<polyline %s points=\"%s\"/>\n", stroke, strings.Join(points, " "))
 	at := left + i*legendStep
-	fmt.Fprintf(b, "<path %s d=\"M%d %dh%d\"/>\n", stroke, at, legendTop+swatch, swatch)
+	if line.Loose {
+		for _, p := range line.Points {
+			circle(b, stroke, c.x(p.X), c.y(p.Y))
+		}
+		circle(b, stroke, float64(at+swatch/2), legendTop+swatch)
+	} else {
+		points := make([]string, 0, len(line.Points))
+		for _, p := range line.Points {
+			points = append(points, fmt.Sprintf("%.1f,%.1f", c.x(p.X), c.y(p.Y)))
+		}
+		fmt.Fprintf(b, "<polyline %s points=\"%s\"/>\n", stroke, strings.Join(points, " "))
+		fmt.Fprintf(b, "<path %s d=\"M%d %dh%d\"/>\n", stroke, at, legendTop+swatch, swatch)
+	}
 	text(b, float64(at+swatch+labels), legendTop+swatch+labels-2, "start", "", line.Name)
+}
+
+func circle(b *strings.Builder, stroke string, x, y float64) {
+	fmt.Fprintf(b, "<circle %s cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"/>\n", stroke, x, y, radius)
 }
 
 func text[X, Y int | float64](b *strings.Builder, x X, y Y, anchor, class, content string) {

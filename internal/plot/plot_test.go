@@ -13,11 +13,14 @@ func TestChart(t *testing.T) {
 	t.Parallel()
 	c := Chart{
 		Title: "Calls & nodes", X: "nodes", Y: "calls", XTicks: []float64{10, 100, 1000}, YTicks: []float64{1, 10, 100},
-		Lines: []Line{{Name: "all", Points: []Point{{10, 1}, {100, 10}, {1000, 1e9}}}, {Name: "some", Dashed: true, Points: []Point{{10, 5}}}},
+		Lines: []Line{
+			{Name: "all", Points: []Point{{10, 1}, {100, 10}, {1000, 1e9}}}, {Name: "some", Dashed: true, Points: []Point{{10, 5}}},
+			{Name: "measured", Loose: true, Points: []Point{{100, 10}}},
+		},
 	}
 	svg := c.SVG()
 	mustBeXML(t, svg)
-	for _, want := range []string{"Calls &amp; nodes", ">1,000<", ">all<", `points="64.0,336.0 380.0,190.0 696.0,44.0"`, "stroke-dasharray"} {
+	for _, want := range []string{"Calls &amp; nodes", ">1,000<", ">all<", `points="64.0,336.0 380.0,190.0 696.0,44.0"`, "stroke-dasharray", `cx="380.0" cy="190.0"`} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%s is not in\n%s", want, svg)
 		}

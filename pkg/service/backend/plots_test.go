@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -47,21 +48,14 @@ func (f *fleet) writesPerEvent() float64 {
 func TestPlotsAreFresh(t *testing.T) {
 	t.Parallel()
 	auto, few := fleetsOfPlots(t, SubsetAuto), fleetsOfPlots(t, 25)
-	members := func(of func(loads []int) int) (points []plot.Point) {
-		for i, nodes := range plottedNodes {
-			var loads []int
-			for _, n := range auto[i].loads() {
-				loads = append(loads, n)
-			}
-			points = append(points, plot.Point{X: float64(nodes), Y: float64(of(loads))})
-		}
-		return points
-	}
 	per := func(y func(i int) float64) (points []plot.Point) {
 		for i, nodes := range plottedNodes {
 			points = append(points, plot.Point{X: float64(nodes), Y: y(i)})
 		}
 		return points
+	}
+	members := func(of func(loads []int) int) []plot.Point {
+		return per(func(i int) float64 { return float64(of(slices.Collect(maps.Values(auto[i].loads())))) })
 	}
 	sizes := []float64{20, 50, 100, 200, 500, 1000}
 	golden.Fresh(t, "../../../docs/images/scale-attachments.svg", plot.Chart{
