@@ -38,7 +38,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	measured.end(err, retryLater, true)
 	switch {
 	case err != nil && retryLater:
-		behind.note(mark.ServiceName(svc), lag{known.engine.Product().Name, reasonWaiting}, time.Now())
+		behind.waits(mark.ServiceName(svc), known.engine.Product())
 		return wait, nil
 	case err != nil:
 		behind.note(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonCleanFailed}, time.Now())

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// reasonWaiting is the reason in metrics of a Service whose pass waits for the cloud or for the rate limit. No event has it.
+// reasonWaiting is the reason in metrics of a Service whose pass waits for the cloud or for the rate limit, unless one failed before. No event has it.
 const reasonWaiting = "Waiting"
 
 // lag says why a load balancer does not match its Service.
@@ -109,17 +110,32 @@ func (l *laggards) publish(of lag) {
 // observe takes note of the outcome of a pass. A Service that was not in sync before this process started is so since its condition says.
 func (u *unsynced) observe(svc *corev1.Service, product Product, condition metav1.Condition, settled bool) {
 	key := mark.ServiceName(svc)
-	reason := condition.Reason
-	switch {
-	case settled && condition.Status == metav1.ConditionTrue:
+	if settled && condition.Status == metav1.ConditionTrue {
 		u.resolve(key)
 		return
-	case !settled:
+	}
+	reason, since := condition.Reason, time.Now()
+	if !settled {
 		reason = reasonWaiting
 	}
-	since := time.Now()
-	if old := meta.FindStatusCondition(svc.Status.Conditions, ConditionSynced); old != nil && old.Status == metav1.ConditionFalse && !old.LastTransitionTime.IsZero() {
-		since = old.LastTransitionTime.Time
+	if old := meta.FindStatusCondition(svc.Status.Conditions, ConditionSynced); old != nil && old.Status == metav1.ConditionFalse {
+		if !settled && old.Reason != problem.ReasonPaused {
+			reason = old.Reason // the condition stays, too: after many a failed pass comes one that waits, and an alert would never last
+		}
+		if !old.LastTransitionTime.IsZero() {
+			since = old.LastTransitionTime.Time
+		}
 	}
 	u.note(key, lag{product.Name, reason}, since)
+}
+
+// waits takes note of a deleted Service whose pass waits. It keeps the reason for which a pass failed before.
+func (u *unsynced) waits(key types.NamespacedName, product Product) {
+	failed := lag{product.Name, problem.ReasonCleanFailed}
+	u.mu.Lock()
+	before := u.lags[key]
+	u.mu.Unlock()
+	if before != failed {
+		u.note(key, lag{product.Name, reasonWaiting}, time.Now())
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -59,6 +60,41 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 			t.Errorf("%s is still shown", reason)
 		}
 	}
+}
+
+// TestFailureLastsWhilePassesWait: passes that fail and passes that wait take turns, for example while the cloud refuses a creation. The reason in the
+// metric is that of the condition all the time, so that an alert on it fires.
+func TestFailureLastsWhilePassesWait(t *testing.T) {
+	t.Parallel()
+	registerMetrics()
+	product, u := Product{Name: t.Name()}, newUnsynced()
+	svc := testkit.Service("web")
+	failing := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonSyncFailed}
+	expect := func(reason string) {
+		t.Helper()
+		if got := u.lags[mark.ServiceName(svc)]; got != (lag{product.Name, reason}) {
+			t.Errorf("%+v, want the reason %s", got, reason)
+		}
+	}
+	u.observe(svc, product, metav1.Condition{}, false)
+	expect(reasonWaiting)
+	for range 3 {
+		u.observe(svc, product, failing, true)
+		svc.Status.Conditions = []metav1.Condition{failing}
+		expect(problem.ReasonSyncFailed)
+		u.observe(svc, product, metav1.Condition{}, false)
+		expect(problem.ReasonSyncFailed)
+	}
+	svc.Status.Conditions[0].Reason = problem.ReasonPaused
+	u.observe(svc, product, metav1.Condition{}, false)
+	expect(reasonWaiting)
+	u.note(mark.ServiceName(svc), lag{product.Name, problem.ReasonCleanFailed}, time.Now())
+	u.waits(mark.ServiceName(svc), product)
+	expect(problem.ReasonCleanFailed)
+	u.resolve(mark.ServiceName(svc))
+	u.waits(mark.ServiceName(svc), product)
+	expect(reasonWaiting)
+	u.resolve(mark.ServiceName(svc))
 }
 
 // TestUnchangedLagPublishesNothing: a pass that fails as the one before costs nothing, however many Services fail.
