@@ -46,6 +46,7 @@ func TestInstall(t *testing.T) {
 				t.Errorf("the same cloud-config again makes version %s of the ConfigMap, want still %s", again, first)
 			}
 			s.failsWithoutAllReplicas()
+			s.daemonsWithoutNodes()
 			notes := s.must("helm install " + release + s.emulated() + " --wait --timeout 2m")
 			for _, want := range []string{"kubectl get nodes", "helm test", "cloud-config"} {
 				if !strings.Contains(notes, want) {
@@ -85,6 +86,25 @@ func (s *sandbox) failsWithoutAllReplicas() {
 	for _, node := range nodes.Items[1:] {
 		s.must("kubectl uncordon " + node.Name)
 	}
+}
+
+// daemonsWithoutNodes: no machine of the sandbox is a control-plane node. Nothing that waits for the DaemonSet fails, as docs/how-to/install.md says; the
+// notes of the chart say what to look at, and its test fails.
+func (s *sandbox) daemonsWithoutNodes() {
+	s.Helper()
+	notes := s.must("helm install " + release + s.emulated() + " --wait --timeout 30s --set kind=DaemonSet")
+	if !strings.Contains(notes, "A DaemonSet that matches no node") {
+		s.Errorf("the notes do not mention nodes that match:\n%s", notes)
+	}
+	s.must("kubectl --namespace kube-system rollout status daemonset/cloud-controller-manager --timeout 30s")
+	if desired := s.must("kubectl --namespace kube-system get daemonset cloud-controller-manager -o jsonpath={.status.desiredNumberScheduled}"); desired != "0" {
+		s.Errorf("%s pods are desired, want 0", desired)
+	}
+	if got := s.shell("helm test cloud-controller-manager --namespace kube-system --timeout 5s"); got.code == 0 {
+		s.Errorf("helm test succeeds without a manager:\n%s", got.stdout)
+	}
+	s.must("helm uninstall cloud-controller-manager --namespace kube-system --wait --timeout 2m")
+	s.must("kubectl --namespace kube-system delete pods --all --wait --timeout 2m") // of the test, which Helm keeps
 }
 
 // deployment is the manager's, with all of its pods ready and on nodes of their own.
