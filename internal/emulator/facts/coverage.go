@@ -35,6 +35,9 @@ var byChance = map[string]bool{
 	"pkg/vpcroute TestStockController":            true,
 }
 
+// ByChance lists those tests, each as the path of its package, a space and its name.
+func ByChance() []string { return slices.Sorted(maps.Keys(byChance)) }
+
 // Merge reads what tests have written into a directory, adds it to what is known, which may be nil, and keeps some tests of each package.
 func Merge(dir string, known Coverage) (Coverage, error) {
 	c, err := MergeAll(dir)

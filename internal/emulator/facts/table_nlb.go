@@ -123,6 +123,7 @@ func nlbParameters() []Fact {
 		refuse(p, "OperationDenied.ZoneVSwitchChanged", 400, page, "the vSwitch of a zone cannot change"),
 		refuse(p, "OperationDenied.ProtectedPrivateIPv4AddressChanged", 400, page, "the address in a zone cannot change"),
 		refuse(p, "OperationDenied.InternalLoadBalancer", 400, assumed(noSource), "an intranet load balancer does not accept a bandwidth package"),
+		refuse(p, "OperationDenied.ServiceLinkedRoleNotExist", 400, on(pageNLB), "the account has no service-linked role for NLB", by("CreateLoadBalancer"), provoked),
 		refuse(p, "OperationDenied.LoadBalancerLocked", 400, assumed("the locks are documented, the code is not"), "the load balancer is locked", provoked),
 	}
 }

@@ -305,6 +305,17 @@ func TestHeldFactsExist(t *testing.T) {
 	}
 }
 
+// TestTestsByChanceExist: a renamed one would be named again in some runs of make facts, and not in others.
+func TestTestsByChanceExist(t *testing.T) {
+	t.Parallel()
+	for _, named := range facts.ByChance() {
+		name, test, _ := strings.Cut(named, " ")
+		if !testsOf(t, filepath.Join(root, name))[test] {
+			t.Errorf("package facts leaves out %s, which does not exist", named)
+		}
+	}
+}
+
 // TestSwitchesFlipFacts: each switch of the emulator flips a fact, and so is flipped by the tests of replay, which flip every fact that can be
 // flipped. A switch that flips none would be tested by nobody who does not know it.
 func TestSwitchesFlipFacts(t *testing.T) {
