@@ -42,7 +42,7 @@ func ProviderIDs(nodes []*corev1.Node, findings map[string]initor.Finding) []Che
 func fixOf(verdict audit.NodeVerdict) string {
 	switch {
 	case verdict.Verdict == audit.VerdictMissing:
-		return "run \"provider-initor run\", or wait until the manager initialises the node"
+		return "run \"provider-initor run\", or wait until the manager initializes the node"
 	case verdict.Instance != "":
 		return "delete the Node and let its kubelet register it again, because a provider ID cannot be changed"
 	}

@@ -75,7 +75,7 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 func (i *Instances) reasonToKeep(node *corev1.Node, seen bool, count int, over time.Duration) (reason, why string) {
 	switch {
 	case !seen && nodes.Uninitialized(node):
-		return keptUnseen, "it was never seen and the node is not initialised; " + checkPermission
+		return keptUnseen, "it was never seen and the node is not initialized; " + checkPermission
 	case !i.guard.enough(count, over, seen) && !seen:
 		return keptUnseen, "further answers must confirm it"
 	case !i.guard.enough(count, over, seen):

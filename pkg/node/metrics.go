@@ -20,7 +20,7 @@ var (
 )
 
 var uninitialized = instruments.NewGaugeVec("node", "uninitialized",
-	"Nodes that keep the taint node.cloudprovider.kubernetes.io/uninitialized after an attempt to initialise them, by reason: that of the event on the Node, or "+
+	"Nodes that keep the taint node.cloudprovider.kubernetes.io/uninitialized after an attempt to initialize them, by reason: that of the event on the Node, or "+
 		"\"CallFailed\" if a call to ECS failed, or \"NoAddress\" if the node has no internal address.", "reason")
 
 // latency has no metric of ours beside it that measures the same.

@@ -41,7 +41,7 @@ func managerRights() []rights.Right {
 		},
 		{
 			Resource: "configmaps", Names: []string{clusterInfo}, Verbs: []string{"get"}, Optional: true,
-			Why: "recognising the CLB of the API server, which no Service may use, by the address that kubeadm publishes for new nodes",
+			Why: "recognizing the CLB of the API server, which no Service may use, by the address that kubeadm publishes for new nodes",
 		},
 		{Resource: "events", Verbs: []string{"create"}, Why: "events on Services and Nodes"},
 		{Resource: "events", Verbs: []string{"patch"}, Rare: []string{"patch"}, Why: "counting repeated events"},

@@ -265,7 +265,7 @@ metadata:
   name: %[1]s
   labels: {{- include "ccm.labels" . | nindent 4 }}
 spec:
-  # The manager judges the values again, so nothing is lost where this policy cannot be evaluated.
+  # The manager validates the values again, so requests may pass if this policy cannot be evaluated.
   failurePolicy: Ignore
   matchConstraints:
     resourceRules:
@@ -277,17 +277,17 @@ spec:
   - name: served
     expression: >-
       %[2]s
-  # Its finalizers must go, whatever its annotations say.
+  # Its finalizers must be removable, regardless of its annotations.
   - name: not-being-deleted
     expression: "!has(object.metadata.deletionTimestamp)"
   variables:
   - name: annotations
     expression: object.metadata.?annotations.orValue({})
-  # What stood there before this policy did must not keep anybody from changing something else.
+  # Values from before this policy must not prevent other changes.
   - name: before
     expression: >-
       oldObject != null && oldObject.spec.?type.orValue('') == 'LoadBalancer' ? oldObject.metadata.?annotations.orValue({}) : {}
-  # An empty value is an absent annotation, and a key with the older prefix counts only where the newer one is absent.
+  # An empty value means that the annotation is not set, and a key with the older prefix counts only if the newer one is not set.
   - name: changed
     expression: >-
       variables.annotations.filter(k, !(k in variables.before && variables.before[k] == variables.annotations[k])

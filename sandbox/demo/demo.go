@@ -77,7 +77,7 @@ func steps(kind cluster.NodeKind) []step {
 		{"pods apart", podsDoNotReachEachOther},
 		{"provider IDs", providerIDsAreSet},
 		{"cloud controller manager", managerStarts},
-		{"nodes initialised", nodesAreInitialised},
+		{"nodes initialized", nodesAreInitialised},
 		{"routes", routesAreWritten},
 		{"pods together", podsReachEachOther},
 		{"service address", serviceGetsAddress},
