@@ -87,10 +87,10 @@ func (s *storm) rest() {
 	}
 }
 
-// at waits until that time of a minute.
-func (s *storm) at(second time.Duration) {
+// at waits until so long after the start of this minute.
+func (s *storm) at(passed time.Duration) {
 	now := time.Now()
-	time.Sleep(now.Truncate(time.Minute).Add(second * time.Second).Sub(now))
+	time.Sleep(now.Truncate(time.Minute).Add(passed).Sub(now))
 }
 
 // useUp makes calls that add no server. The quota counts them, too.
@@ -118,12 +118,12 @@ func TestServerGroupsTakeTurns(t *testing.T) {
 			}
 		}
 		s.rest()
-		s.at(60)
+		s.at(time.Minute)
 		s.account.NewCalls()
 		s.useUp(usedBefore)
-		s.at(30)
+		s.at(30 * time.Second)
 		s.joins("a", poolNodes)
-		s.at(47)
+		s.at(47 * time.Second)
 		s.joins("a", poolNodes)
 		time.Sleep(time.Second)
 		s.joins("b", poolNodes)
