@@ -33,7 +33,7 @@ func TestNodesAtOnce(t *testing.T) {
 				calls := s.over()
 				most := scaleServices * 11 / 10
 				if test.restart {
-					most = scaleServices * 3 / 2 // a new process has a pass over each Service, which may balance its nodes once more
+					most = 2 * scaleServices // a new process has a pass over each Service, which may balance its nodes once more
 				}
 				if len(calls) > most {
 					t.Errorf("%d writes for %d nodes, want %d at most", len(calls), stormNodes, most)
