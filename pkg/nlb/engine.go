@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -47,6 +48,7 @@ type engine struct {
 	memory   deploy.Memory
 	awaits   awaits
 	missing  *presence.Absences
+	shared   *groups.Groups[alicloud.NLB]
 	preloads service.Preloads[preload] // by the value of the owner tag
 }
 
@@ -62,10 +64,12 @@ var Product = service.Product{
 
 // NewEngine returns the engine for NLBs. Services are those of the cluster.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
-	return &engine{
+	e := &engine{
 		api: api, config: config, services: services, awaits: awaits{api: api},
 		missing: presence.NewAbsences(Product.Name, api.GetNLB, api, config.VPCID),
 	}
+	e.shared = &groups.Groups[alicloud.NLB]{Cloud: groupCloud{e}, Product: Product, Config: config, Services: services, Missing: e.missing}
+	return e
 }
 
 // Product implements service.Engine.
@@ -79,7 +83,7 @@ func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Probl
 }
 
 // Wakes implements service.Waker: a pass that waits for a job ends, and the Service has another one when the job has ended.
-func (e *engine) Wakes(wake func(types.NamespacedName)) { e.awaits.wake = wake }
+func (e *engine) Wakes(wake func(types.NamespacedName)) { e.awaits.wake, e.shared.Wake = wake, wake }
 
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return nlb{engine: e} }
@@ -88,6 +92,7 @@ func (e *engine) Start() service.Balancer { return nlb{engine: e} }
 func (e *engine) Forget(svc types.UID) {
 	e.missing.Forget(svc)
 	e.memory.Forget(svc)
+	e.shared.Forget(svc)
 }
 
 // Refuse implements service.Engine.
@@ -111,8 +116,12 @@ func (e *engine) Refuse(params annotation.Params) error {
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
 	id := params.Get(annotation.LoadBalancerID)
 	intent := recordOf(id, svc, params, id != "").Intent()
-	if id != "" {
-		intent.TagKeys = nil // which of them are its owner's is not known before the load balancer was read
+	group, in := e.shared.Asked(svc)
+	if in {
+		intent.Group = group.Mark()
+	}
+	if id != "" || in {
+		intent.TagKeys = nil // which of them are its owner's, or decided on by another Service, is not known before the load balancer was read
 	}
 	return intent
 }
@@ -124,6 +133,11 @@ type nlb struct {
 	// desired is what the last plan led to, nil before there was one, and ports are those of the Service that it was made for.
 	desired *model.Model
 	ports   []corev1.ServicePort
+	// former is the id of an NLB that the Service has left, or the mark of a group, if that is what this is about; empty otherwise.
+	former string
+	// lost is part of the client token of a new NLB of a group, and leader the Service whose annotations decide on that.
+	lost   string
+	leader types.UID
 	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
 	unread   map[model.Part]error
 	failures []error
@@ -141,9 +155,22 @@ func (n nlb) Address() string { return n.lb.Value.DNSName }
 func (n nlb) Reused() bool { return n.presence.Reused() }
 
 // SharedID implements service.Balancer.
-func (n nlb) SharedID(_ *corev1.Service, params annotation.Params) string {
-	if n.Reused() {
+func (n nlb) SharedID(svc *corev1.Service, params annotation.Params) string {
+	switch {
+	case n.Reused():
 		return n.ID()
+	case !n.group.IsZero():
+		return groups.LockOf(n.group)
+	case n.former != "":
+		if group, ok := mark.ParseGroup(n.former); ok {
+			return groups.LockOf(group)
+		}
+		return ""
+	case n.stays != nil:
+		return ""
+	}
+	if group, in := n.shared.Wanted(svc, params, n.group); in {
+		return groups.LockOf(group)
 	}
 	return params.Get(annotation.LoadBalancerID)
 }
@@ -168,7 +195,16 @@ func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 // Recorded implements service.Balancer.
 func (n nlb) Recorded(applied service.Record) service.Record {
 	applied.LoadBalancerID, applied.Left = n.ID(), n.left.tags
-	return applied
+	return n.placed(applied)
+}
+
+// placed adds to a Record where the Service is, and was.
+func (n nlb) placed(record service.Record) service.Record {
+	record.Group, record.Leaving = "", n.leaving
+	if !n.group.IsZero() {
+		record.Group = n.group.Mark()
+	}
+	return record
 }
 
 // knowing returns the NLB as it is known now.
@@ -179,6 +215,10 @@ func (n nlb) knowing(known observed) nlb {
 
 // Status implements service.Balancer. The address is a name; it is shown once a listener runs.
 func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
+	return n.stays.Wakes(n.status(params))
+}
+
+func (n nlb) status(params annotation.Params) service.Shown {
 	shown := service.Shown{Balancer: n}
 	if access := n.access.Value; access != nil {
 		shown.SecurityGroup = &access.ID
@@ -188,7 +228,7 @@ func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 	if !n.presence.Present() || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
 		return shown
 	}
-	if !n.Reused() || params.OverridesListeners() {
+	if n.managesListeners(params) {
 		shown.Ports = n.portStatuses()
 		if !n.runs() {
 			return shown
@@ -198,15 +238,25 @@ func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
 	return shown
 }
 
-// runs reports whether a listener of the Service runs.
+// managesListeners reports whether the Service manages the listeners of its NLB. On an existing one on which it only stays, the last plan says that.
+func (n nlb) managesListeners(params annotation.Params) bool {
+	return !n.Reused() || params.OverridesListeners() || n.stays != nil && n.desired != nil && n.desired.Override
+}
+
+// runs reports whether a listener of the Service runs. One that moves has another address until all of them run.
 func (n nlb) runs() bool {
-	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool {
-		wanted := n.desired == nil
+	running := 0
+	for i := range n.listeners.Value {
+		l := &n.listeners.Value[i]
+		wanted := n.desired == nil && n.group.IsZero()
 		if want := n.desired.Listener(l.Key()); want != nil {
-			wanted = ofOneService(&l, want) // and not one that another Service has on the port
+			wanted = ofOneService(l, want) // and not one that another Service has on the port
 		}
-		return wanted && !n.busy(model.TargetListener(l.Key())) && (l.Status == alicloud.NLBListenerRunning || l.Status == configuring)
-	})
+		if wanted && !n.busy(model.TargetListener(l.Key())) && (l.Status == alicloud.NLBListenerRunning || l.Status == configuring) {
+			running++
+		}
+	}
+	return running > 0 && (len(n.leaving) == 0 || n.desired == nil || running >= len(n.desired.Listeners))
 }
 
 // configuring is the status of a listener that runs while it is changed.

@@ -57,6 +57,13 @@ var explanations = annotationpage.Explanations{
 	annotation.ALPN:              {Meaning: "Whether TCPSSL listeners negotiate the application protocol (ALPN).", Other: "off", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.ALPNPolicy: "HTTP2Preferred"}},
 	annotation.ALPNPolicy:        {Meaning: "The protocols that TCPSSL listeners offer.", Other: "HTTP2Only", With: map[annotation.Suffix]string{annotation.ProtocolPort: "tcpssl:443", annotation.CertID: "cert-1", annotation.ALPN: "on"}},
 
+	annotation.Group: {
+		Meaning: "The name of a group of Services that share NLBs, which the manager creates and deletes; for a group of another namespace, namespace/name. The oldest Service determines the attributes of an NLB.",
+		Change:  "yes; the Service gets the name of another NLB, and serves there before it leaves the other one", Other: "shop",
+	},
+	annotation.GroupOverflow: {
+		Meaning: "Whether the Service uses another NLB of its group if its ports are taken or the NLB has no room for it.", With: map[annotation.Suffix]string{annotation.Group: "web"},
+	},
 	annotation.ServerGroupType:        {Meaning: "Whether a server group has instances and network interfaces, or IP addresses. With `Ip`, pods need no network interface in the VPC, only a route.", Change: newGroups, Other: "Instance"},
 	annotation.Scheduler:              {Meaning: "How a listener selects the backend server: by weight (wrr), in turn (rr), by connections (wlc), by source (sch), by source and port (tch), or by QUIC connection (qch, UDP only).", Example: "sch", Other: "wlc"},
 	annotation.ConnectionDrain:        {Meaning: "Whether open connections to a backend server that is being removed continue for a while.", Other: "off"},

@@ -27,7 +27,10 @@ type operation struct {
 	cloud []func(*cloud.Config)
 }
 
-func operations() []operation {
+// operations are those of one Service, and of several that share NLBs.
+func operations() []operation { return append(ownOperations(), groupOperations()...) }
+
+func ownOperations() []operation {
 	created := func(change ...func(*corev1.Service)) func(*world) {
 		return func(w *world) {
 			w.serve(2, append([]func(*corev1.Service){testkit.TCP(80), udp(53)}, change...)...)

@@ -92,7 +92,9 @@ func (e *engine) readStrays(ctx context.Context, svc *corev1.Service, known obse
 		}
 	}
 	slices.Sort(ids)
-	ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" || id == known.left.ownID || id == known.id() })
+	ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool {
+		return id == "" || id == known.left.ownID || id == known.id() || slices.Contains(known.leaving, id)
+	})
 	owner := e.ownerOf(svc, known)
 	var strays []model.Listener
 	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {

@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -30,6 +31,14 @@ type location struct {
 	askedMissing presence.Missing
 	// missed says that there should be a load balancer, or may be: what is known of it is void once it is gone.
 	missed bool
+	// group is that of a load balancer that Services share, zero for any other one.
+	group mark.Group
+	// leaves are ids of load balancers and marks of groups that the Service was on, and leaves.
+	leaves []string
+	// stays is why the Service stays here although it asks for another place, nil where it does not.
+	stays *groups.Staying
+	// from is the id of the load balancer that the Service is on until there is another one for it, empty for none.
+	from string
 }
 
 // lastIDOf returns the load balancer that the Service has, or had, empty for none.
@@ -41,7 +50,18 @@ func lastIDOf(svc *corev1.Service, known observed) string {
 // moves when the annotation changes, and leaves what it had once the other one serves. Without the annotation it stays on an existing one
 // until its annotations say which zones one of its own is to be in. adopted says that the Service had an NLB before this program saw it.
 // With an error, the location may say what is known all the same.
-func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
+func (e *engine) locate(ctx context.Context, of service.Request, known observed) (location, error) {
+	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
+		return e.locateInGroup(ctx, of, group, known)
+	}
+	if leaves := leavesGroup(of.Service, known); leaves != nil {
+		return e.leaveGroup(ctx, of, known, leaves)
+	}
+	return e.locateOutside(ctx, of.Service, of.Params, known, of.Adopted)
+}
+
+// locateOutside returns the NLB of a Service that is in no group.
+func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
 	lastID, asked := lastIDOf(svc, known), params.Get(annotation.LoadBalancerID)
 	if asked != "" {
 		return e.locateAsked(ctx, svc, known, lastID, asked, adopted)
@@ -53,9 +73,12 @@ func (e *engine) locate(ctx context.Context, svc *corev1.Service, params annotat
 	if !leaves {
 		return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || adopted && known.presence.Unknown())
 	}
-	gone, err := e.absent(ctx, svc, known, lastID, false)
+	if existing, failure := e.stayOnExisting(ctx, svc, lastID); failure != nil || existing.presence.Present() {
+		return existing, failure
+	}
+	gone, err := e.absent(ctx, svc, known, lastID, known.presence.MaybeCreated())
 	left := known.left
-	left.formerID, gone.left = lastID, &left
+	left.formerID, gone.left, gone.from = lastID, &left, lastID
 	return gone, err
 }
 
@@ -99,7 +122,7 @@ func wantsOwn(params annotation.Params) bool {
 // locateExisting looks after an existing load balancer that the Service was on before its annotations changed.
 func (e *engine) locateExisting(ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string) (existing location, leaves bool, err error) {
 	lb, err := e.get(ctx, lastID)
-	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) {
+	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagGroup) {
 		return location{}, false, err
 	}
 	if wantsOwn(params) {

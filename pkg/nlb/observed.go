@@ -9,6 +9,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -33,6 +34,17 @@ type observed struct {
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
 	access service.Part[*model.Access]
 	left   departure
+	// group is that of an NLB that the Service shares, zero for any other one.
+	group mark.Group
+	// leaving are ids of NLBs and marks of groups that the Service has left, and on which it may have something. formers is what is known of them.
+	leaving []string
+	formers map[string]observed
+	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the NLB that it is on
+	// until there is another one for it, empty for none.
+	stays *groups.Staying
+	from  string
+	// emptySince is since when nothing of the Service was found where it is to be removed, zero while something is.
+	emptySince time.Time
 	// creations are those that the cloud gave up one after the other.
 	creations failedCreations
 	// unsettledSince is since when reads show changes that no job explains which this process waits for, zero for no such changes.
@@ -81,6 +93,9 @@ func (o observed) model() *model.Model {
 
 // clusterID is the one in the marks: a load balancer of ours keeps its own. configured is that of the cluster.
 func (o observed) clusterID(configured string) string {
+	if !o.group.IsZero() {
+		return o.group.ClusterID
+	}
 	if o.presence.Present() && !o.presence.Reused() {
 		if id, ok := o.lb.Value.Tag(mark.TagCluster); ok && id != "" {
 			return id
@@ -173,7 +188,7 @@ func (o observed) at(found location) observed {
 	if found.left != nil {
 		o.left = *found.left
 	}
-	o.refusal = found.refusal
+	o.refusal, o.group, o.stays, o.from = found.refusal, found.group, found.stays, found.from
 	switch {
 	case found.presence.Present():
 		if found.lb.ID != o.lb.Value.ID {

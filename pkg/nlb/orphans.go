@@ -29,7 +29,13 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 			clusterIDs.Insert(id)
 		}
 	}
+	var shared []service.Orphan
+	if err == nil { // else this search would fail, too
+		shared, err = e.orphansOfGroups(ctx, query.Services, clusterIDs)
+		errs = append(errs, err)
+	}
 	orphans := e.unowned(slices.DeleteFunc(owned, func(candidate tagged) bool { return !clusterIDs.Has(candidate.tag(mark.TagCluster)) }), services)
+	orphans = append(orphans, shared...)
 	var outliving []service.Orphan
 	for _, kind := range []func(context.Context, alicloud.Tag) ([]tagged, error){e.taggedGroups, e.taggedAccess} {
 		for _, id := range sets.List(clusterIDs) {

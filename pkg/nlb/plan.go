@@ -1,6 +1,7 @@
 package nlb
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,13 +22,18 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
 // Backends implements service.Balancer.
-func (n nlb) Backends(in service.Inputs) backend.Input { return n.input(in).Backends() }
+func (n nlb) Backends(in service.Inputs) backend.Input {
+	in.Params = n.stayingParams(in.Service, in.Params)
+	return n.input(in).Backends()
+}
 
 // input is what the desired state is built from.
 func (n nlb) input(in service.Inputs) build.Input {
@@ -48,7 +54,8 @@ func (n nlb) reverting(in service.Inputs) annotation.Params {
 
 // Plan implements service.Balancer.
 func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
-	goal := service.Goal{Plan: plan{nlb: n}}
+	goal := service.Goal{Plan: plan{nlb: n}, Problems: n.stays.Problems()}
+	in.Params = n.stayingParams(in.Service, in.Params)
 	if n.refusal != nil {
 		goal.Problems = append(goal.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
 	}
@@ -62,10 +69,14 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		return goal, err
 	}
 	n.creations = n.creations.unless(n.presence.Present() && n.lb.Value.Status == alicloud.NLBActive)
-	record := recordOf(in.Applied.LoadBalancerID, in.Service, in.Params, n.Reused())
-	record = record.Keeping(in.Applied, in.Params)
+	shared, err := n.sharedWith(in.Service)
+	if err != nil {
+		return goal, err
+	}
+	record := n.recordFor(in, shared)
 	record.Left = n.left.tags
 	input := n.input(in)
+	input.Shared = shared
 	input.Params = n.reverting(in)
 	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input, conflicts, err := n.yield(input)
@@ -85,12 +96,13 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
-	steps := diff.Diff(desired, n.model(), n.ownerOf(in.Service, n.observed))
+	steps := diff.Diff(desired, n.compared(shared), n.ownerOf(in.Service, n.observed))
 	steps.Steps = n.withoutUnread(steps.Steps)
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
 		n.ports, n.refused = in.Service.Spec.Ports, nil
 	}
+	record = n.placed(record)
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
 }
@@ -107,7 +119,11 @@ func (n nlb) tagsToRemove(in service.Inputs, record service.Record) ([]string, e
 // restored reports whether the load balancer is back after a deletion that was withdrawn, so that what the deletion switched off is to be
 // switched on again.
 func (n nlb) restored(in service.Inputs, desired *model.Model) bool {
-	return n.ID() != "" && n.ID() == in.Reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil
+	reclaimed := in.Reclaimed
+	if !n.group.IsZero() && n.shared.Of(n.group.Mark()).Unprotected == n.ID() {
+		reclaimed = n.ID() // a removal by another Service of the group was begun
+	}
+	return n.ID() != "" && n.ID() == reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil
 }
 
 // keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing load balancer.
@@ -217,13 +233,18 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	}
 	applier := &deploy.Applier{
 		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc),
-		Token: func(lb alicloud.NLB) string { return token(svc.UID, n.presence.ID(), lb) },
+		Token: func(lb alicloud.NLB) string { return n.token(svc, lb) },
 	}
 	err := applier.Run(ctx, p.Plan)
+	if applier.NotCreated != nil && n.from != "" {
+		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
+	}
 	n, wait := p.reread(n.after(svc, p.Plan, applier), svc)
 	if applier.Lost != "" {
 		err = n.missing.Unproven(applier.Lost)
 	}
+	n.noteInGroup(svc, p.Plan, applier.Deleted)
+	err = n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
 		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Registered: n.registered(), Wait: wait, Err: errors.Join(err, failures),
@@ -278,7 +299,7 @@ func (n nlb) after(svc *corev1.Service, carried model.Plan, applier *deploy.Appl
 		n.awaits.job(started.Job, mark.ServiceName(svc))
 	}
 	if applier.Deleted {
-		n.missing.Forget(svc.UID) // it proves nothing any more
+		n.missing.Forget(n.absenceOf(svc)) // it proves nothing any more
 	}
 	known := n.deployed(deployment{
 		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted, lost: applier.Lost, refused: applier.Refused,
@@ -319,6 +340,35 @@ func (p plan) shared() []string {
 		}
 	}
 	return ids
+}
+
+// token makes the client token of the creation of an NLB. Of the Services of a group, each makes the same one.
+func (n *nlb) token(svc *corev1.Service, lb alicloud.NLB) string {
+	if n.group.IsZero() {
+		return token(svc.UID, cmp.Or(n.presence.ID(), strings.Join(n.leaving, " ")), lb)
+	}
+	return token(groups.Creator(n.group, n.leader), n.lost, lb)
+}
+
+// recordFor returns what will have been applied to a Service, which may share the NLB.
+func (n nlb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record {
+	record := recordOf(in.Applied.LoadBalancerID, in.Service, in.Params, n.Reused())
+	if shared != nil {
+		record = recordInGroup(in.Applied.LoadBalancerID, in.Params, shared.Leads)
+		if n.access.Value != nil {
+			record.Annotations = append(record.Annotations, service.RecordedSourceRanges)
+		}
+	}
+	return record.Keeping(in.Applied, in.Params)
+}
+
+// compared returns the NLB as it is. While the Service leaves one of its own for that of a group, the security group of its source ranges is in use there.
+func (n nlb) compared(shared *sharing.Shared) *model.Model {
+	actual := n.model()
+	if shared != nil && len(n.leaving) > 0 {
+		actual.Access = nil
+	}
+	return actual
 }
 
 // token is the client token of the creation of a load balancer: the same for the same attempt, also of another process. With the token

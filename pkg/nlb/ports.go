@@ -25,6 +25,9 @@ func (n nlb) unserved(port corev1.ServicePort) string {
 	i := slices.IndexFunc(n.desired.Listeners, func(l model.Listener) bool {
 		return l.ServicePort == port.Port && (l.Protocol == alicloud.NLBUDP) == (port.Protocol == corev1.ProtocolUDP)
 	})
+	if i < 0 && n.desired.Conflicts(port) {
+		return problem.ReasonListenerConflict
+	}
 	if i < 0 {
 		return problem.ReasonFeatureNotSupported
 	}

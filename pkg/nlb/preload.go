@@ -43,7 +43,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 		found[owner] = preload{lb: lb}
 		ids = append(ids, lb.ID)
 	}
-	byID, err := e.preloadListeners(ctx, ids)
+	byID, err := e.listenersOf(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,9 @@ func (e *engine) owners(services []*corev1.Service) map[string]bool {
 	return owners
 }
 
-// preloadListeners returns the listeners of many load balancers, by the id of the load balancer. Those that are being deleted count
+// listenersOf returns the listeners of many load balancers, by the id of the load balancer. Those that are being deleted count
 // as gone.
-func (e *engine) preloadListeners(ctx context.Context, ids []string) (map[string][]model.Listener, error) {
+func (e *engine) listenersOf(ctx context.Context, ids []string) (map[string][]model.Listener, error) {
 	byID := map[string][]model.Listener{}
 	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {
 		listeners, err := e.api.ListNLBListeners(ctx, chunk)

@@ -35,6 +35,28 @@ func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Para
 	return record.Sorted()
 }
 
+// recordInGroup is [recordOf] for a Service that shares its NLB with those of its group. Only the one that leads decides on its attributes and tags.
+func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) service.Record {
+	record, rows := service.Record{LoadBalancerID: loadBalancerID}, annotation.NLBTable()
+	if leads {
+		record.TagKeys, record.SecurityGroups = groupCloud{}.TagKeys(params), annotation.ListOf(params, annotation.SecurityGroupIDs)
+	} else {
+		rows = slices.DeleteFunc(slices.Clone(rows), isOfBalancer)
+	}
+	for _, row := range rows {
+		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
+			record.Annotations = append(record.Annotations, string(row.Suffix))
+		}
+	}
+	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
+	return record.Sorted()
+}
+
+// isOfBalancer reports whether an annotation concerns the NLB itself.
+func isOfBalancer(row annotation.Row) bool {
+	return slices.ContainsFunc(annotation.NLBInstanceAnnotations(), func(r annotation.Row) bool { return r.Suffix == row.Suffix })
+}
+
 // loadRecord returns what was applied to the load balancer.
 func loadRecord(remembered *service.Record, svc *corev1.Service, known observed) service.Record {
 	record, ok := service.LoadRecord(remembered, svc, known.id(), known.presence.Reused())

@@ -32,8 +32,13 @@ type refreshed struct {
 // Refresh implements service.Balancer.
 func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
 	settled, failures := n.settle(of.Service, n.observed)
-	known := settled.outdated(of)
-	together := known.presence.Unknown() && n.preloads.Has(mark.DefaultName(of.Service.UID))
+	if settled.presence.IsZero() && settled.leaving == nil {
+		record, _ := service.RecordOn(of.Service)
+		settled.leaving = record.Leaving
+	}
+	known := n.regrouped(of, settled.outdated(of))
+	_, grouped := n.shared.Wanted(of.Service, of.Params, known.group)
+	together := !grouped && known.presence.Unknown() && n.preloads.Has(mark.DefaultName(of.Service.UID))
 	found, err := n.refresh(ctx, of, known)
 	unread := errors.Join(slices.Collect(maps.Values(found.unread))...)
 	if err == nil && !found.nlb.presence.Present() && unread != nil {
@@ -78,17 +83,19 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	if nlb.presence.Gone() || nlb.lb.Trusted() {
 		return nil
 	}
-	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && nlb.presence.Unknown() {
+	_, grouped := e.shared.Wanted(of.Service, of.Params, nlb.group)
+	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && nlb.presence.Unknown() && !grouped && leavesGroup(of.Service, *nlb) == nil {
 		*nlb, found.listed = nlb.preloaded(of, e.seen(of.Service, &pre.lb, false), pre), pre.groups
 	} else {
-		at, err := e.locate(ctx, of.Service, of.Params, *nlb, of.Adopted)
+		at, err := e.locate(ctx, of, *nlb)
 		if nlb.askedMissing = at.askedMissing; err != nil {
 			if !at.presence.IsZero() {
-				nlb.presence = at.presence
+				nlb.presence, nlb.group, nlb.from = at.presence, at.group, at.from
+				*nlb = nlb.leavingFor(at.leaves)
 			}
 			return err
 		}
-		*nlb = nlb.at(at)
+		*nlb = nlb.moved(of.Service, at)
 	}
 	if nlb.presence.Present() && nlb.lb.Value.Status == alicloud.NLBProvisioning {
 		*nlb = e.awaitCreation(of.Service, *nlb)

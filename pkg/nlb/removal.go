@@ -31,6 +31,9 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	if err := n.waitToRemove(); err != nil {
 		return n, err
 	}
+	if n.former != "" {
+		return n.refreshFormer(ctx, svc)
+	}
 	n, err := n.foundForRemoval(ctx, svc)
 	if err != nil {
 		return n, err
@@ -49,6 +52,13 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 	if n.presence.Gone() && n.presence.WasDeleted() {
 		return n, nil
 	}
+	if group, in := n.groupForRemoval(svc); in {
+		found, err := n.foundInGroup(ctx, svc, group, cmp.Or(n.ID(), lastRecord(nil, svc).LoadBalancerID))
+		if !errors.Is(err, errNotInGroup) {
+			return found.awaitingCreation(svc, err)
+		}
+		n.group = mark.Group{} // it never was, or the NLB is gone
+	}
 	at, err := n.locateForRemoval(ctx, svc, n.observed)
 	if err != nil {
 		if !at.presence.IsZero() {
@@ -56,7 +66,14 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 		}
 		return n, err
 	}
-	n = n.knowing(n.at(at))
+	return n.knowing(n.at(at)).awaitingCreation(svc, nil)
+}
+
+// awaitingCreation returns an error while the NLB is being created.
+func (n nlb) awaitingCreation(svc *corev1.Service, err error) (nlb, error) {
+	if err != nil {
+		return n, err
+	}
 	if n.presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
 		n = n.knowing(n.awaitCreation(svc, n.observed))
 		return n, n.waiting("the NLB is being created")
@@ -125,8 +142,12 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		if err != nil {
 			return location{}, err
 		}
-		if lb != nil && !hasTag(lb, mark.TagOwner) {
+		switch {
+		case lb == nil || hasTag(lb, mark.TagOwner):
+		case !hasTag(lb, mark.TagGroup) || id == asked:
 			return e.seen(svc, lb, true), nil
+		default: // one of a group, with nothing of the Service
+			return e.absent(ctx, svc, known, "", known.presence.MaybeCreated())
 		}
 	}
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
@@ -140,6 +161,8 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: params.Preserves(), Status: statusOf(&n.lb.Value, params)}
 	untag := diff.UntagLeft(actual)
 	switch {
+	case !n.group.IsZero():
+		return n.planGroupRemoval(svc, applied, removal)
 	case removal.Reused && removal.Preserved:
 		removal.Plan = n.removes(untag, model.Plan{})
 	case removal.Reused:

@@ -39,12 +39,16 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 		}
 	}
 	limit := n.config.Quotas.Limit(quota.ServersPerNLB)
-	return backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
+	room := backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
 		if input.Pods {
 			return string(port.Protocol) + backend.TargetPort(port)
 		}
 		return string(port.Protocol) + strconv.Itoa(int(port.NodePort))
 	}), entries)
+	if !n.group.IsZero() && limit.Value > 0 {
+		room.Most = n.shared.Share(n.group, in.Service, n.ID(), room.Most, limit.Value)
+	}
+	return room
 }
 
 func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool) backend.Entry {

@@ -39,7 +39,7 @@ func (e *engine) shown(ctx context.Context, svc *corev1.Service, lastID string) 
 // isShown reports whether the status names a load balancer that was made for a Service and has no owner.
 func (e *engine) isShown(svc *corev1.Service, lb *alicloud.NLB, record service.Record) bool {
 	cluster, _ := lb.Tag(mark.TagCluster)
-	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagPreserved) || cluster != e.config.ClusterID && (cluster != "" || lb.ModificationProtectionReason != mark.ProtectionReason) {
+	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagGroup) || hasTag(lb, mark.TagPreserved) || cluster != e.config.ClusterID && (cluster != "" || lb.ModificationProtectionReason != mark.ProtectionReason) {
 		return false
 	}
 	return record.LoadBalancerID == lb.ID || showsName(svc, lb)

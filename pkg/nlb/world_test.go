@@ -93,6 +93,8 @@ type world struct {
 	config    config.Config
 	engine    *engine
 	transport *mortal
+	// companions are Services that have passes, too, whenever another one converges: what one of them does may be what another one waits for.
+	companions []string
 	*service.Reconciler
 }
 
@@ -214,8 +216,24 @@ const conflictWait = time.Minute
 // soon is the longest wait that is part of a convergence: a longer one is that for the next pass for drift.
 const soon = 2 * time.Minute
 
-// try makes passes over a Service, as they become due, until nothing is to be done any more.
+// try makes passes over a Service and its companions, as they become due, until nothing is to be done any more.
 func (w *world) try(name string) error {
+	if len(w.companions) == 0 {
+		return w.tryOne(name)
+	}
+	for range 3 {
+		for _, one := range append([]string{name}, w.companions...) {
+			w.fillServices()
+			if err := w.tryOne(one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tryOne makes passes over a Service, as they become due, until nothing is to be done any more.
+func (w *world) tryOne(name string) error {
 	var last error
 	for range 200 {
 		svc, err := w.kube.CoreV1().Services(testkit.Namespace).Get(w.t.Context(), name, metav1.GetOptions{})

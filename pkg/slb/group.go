@@ -18,13 +18,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// leastPerPort is how many backend servers each port of a Service has room for on a CLB that it shares.
-const leastPerPort = 4
-
-// roomOf is how many listeners a CLB has room for: as many as the quotas leave, with some backend servers for each.
+// roomOf is how many listeners a CLB has room for.
 func (e *engine) roomOf(id string) int {
 	listeners, backends := e.config.Quotas.Of(quota.ListenersPerCLB, id).Value, e.config.Quotas.Limit(quota.BackendsPerCLB).Value
-	return max(min(listeners, backends/leastPerPort), 1)
+	return groups.RoomFor(listeners, backends)
 }
 
 func portOf(listener *alicloud.Listener) sharing.Port {

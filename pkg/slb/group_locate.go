@@ -82,6 +82,11 @@ func (c groupCloud) Params(svc *corev1.Service) annotation.Params {
 	return params
 }
 
+// TagKeys implements groups.Cloud.
+func (groupCloud) TagKeys(params annotation.Params) []string {
+	return recordOf("", params, false, false).TagKeys
+}
+
 // Room implements groups.Cloud.
 func (c groupCloud) Room(id string) int { return c.roomOf(id) }
 

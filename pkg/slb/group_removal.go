@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
@@ -123,14 +118,9 @@ func (c clb) emptied(what string) (service.Balancer, error) {
 }
 
 // confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
-func (c *clb) confirmEmpty(what string) error {
-	if since := c.emptySince; !since.IsZero() && time.Since(since) >= c.missing.Over {
-		return nil
-	}
-	if c.emptySince.IsZero() {
-		c.emptySince = time.Now()
-	}
-	return &problem.WaitError{Reason: what + " was not found; waiting for a second confirmation", For: c.missing.Over}
+func (c *clb) confirmEmpty(what string) (err error) {
+	c.emptySince, err = c.missing.Empty(c.emptySince, what)
+	return err
 }
 
 // refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
@@ -209,7 +199,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	default:
 		removal.Reused = true
 		record, _ := loadRecord(applied, svc, actual)
-		nothing := &model.Model{RemoveTags: c.tagsOfLeader(svc, record)}
+		nothing := &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}
 		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), c.group.ClusterID)}
 		switch {
 		case used:
@@ -223,33 +213,10 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	return removal, nil
 }
 
-// tagsOfLeader returns the tags that the annotations of a Service have set that leaves, without those that the next one asks for.
-func (c clb) tagsOfLeader(svc *corev1.Service, record service.Record) []string {
-	keys := record.TagKeys
-	all, err := c.services.List(labels.Everything())
-	if err != nil {
-		return nil
-	}
-	for _, other := range all {
-		if group, in := c.shared.Asked(other); other.UID != svc.UID && in && group.Is(c.group) {
-			params := c.shared.ParamsOf(other)
-			keys = diff.NotIn(keys, recordOf("", params, false, false).TagKeys)
-		}
-	}
-	return keys
-}
-
 // leftGroup notes that a Service is no longer on the CLB of a group.
 func (c clb) leftGroup(removal service.Removal) {
-	if c.group.IsZero() {
-		return
-	}
-	if !removal.Reused {
-		c.shared.Note(c.group.Mark(), func(known *sharing.State) {
-			known.Lost = cmp.Or(removal.ID, known.Lost)
-			known.LoadBalancers = slices.DeleteFunc(slices.Clone(known.LoadBalancers), func(lb sharing.LoadBalancer) bool { return lb.ID == removal.ID })
-		})
-		c.missing.Forget(types.UID(c.group.Mark()))
+	if !c.group.IsZero() && !removal.Reused {
+		c.shared.Lost(c.group, removal.ID)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -120,11 +119,11 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 			Delete: []string{cli("DeleteLoadBalancerListener", "LoadBalancerId", lb.ID, "ListenerPort", strconv.Itoa(listener.Port), "ListenerProtocol", listener.Protocol)},
 		}, listener.Description, lb.ID)
 	}
-	groups, err := e.api.DescribeVServerGroups(ctx, lb.ID)
+	vgroups, err := e.api.DescribeVServerGroups(ctx, lb.ID)
 	if err != nil {
 		return fmt.Errorf("read the groups of %s: %w", lb.ID, err)
 	}
-	for _, group := range groups {
+	for _, group := range vgroups {
 		if _, _, ok := mark.Parse(group.Name); ok {
 			census.marked(service.Orphan{
 				Kind: service.OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID, Delete: []string{cli("DeleteVServerGroup", "VServerGroupId", group.ID)},
@@ -245,7 +244,7 @@ func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 		orphan.Reason = fmt.Sprintf("Service %s does not exist", name)
 	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
 		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", name)
-	case !c.mayBeOn(svc, loadBalancerID):
+	case !groups.MayBeOn(svc, loadBalancerID, c.groups[loadBalancerID]):
 		orphan.Reason = fmt.Sprintf("Service %s is on another CLB", name)
 	default:
 		return
@@ -256,23 +255,9 @@ func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 // uses reports whether a Service may be on the CLB that wants one, or has one.
 func (c *census) uses(loadBalancerID string) bool {
 	for _, svc := range c.byName {
-		if (Product.Wants(svc) || service.HasFinalizer(svc, Finalizer)) && c.mayBeOn(svc, loadBalancerID) {
+		if (Product.Wants(svc) || service.HasFinalizer(svc, Finalizer)) && groups.MayBeOn(svc, loadBalancerID, c.groups[loadBalancerID]) {
 			return true
 		}
 	}
 	return false
-}
-
-// mayBeOn reports whether the Service says that it is, or is to be, on the CLB, or that it is about to leave it.
-func (c *census) mayBeOn(svc *corev1.Service, loadBalancerID string) bool {
-	if service.Names(svc, loadBalancerID) {
-		return true
-	}
-	record, _ := service.RecordOn(svc)
-	group, shared := c.groups[loadBalancerID]
-	if slices.Contains(record.Leaving, loadBalancerID) || shared && slices.Contains(record.Leaving, group.Mark()) {
-		return true
-	}
-	namespace, name, grouped := annotation.GroupOf(svc)
-	return shared && grouped && group.Is(mark.Group{ClusterID: group.ClusterID, Namespace: namespace, Name: name})
 }

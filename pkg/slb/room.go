@@ -48,27 +48,9 @@ func (c clb) Room(in service.Inputs) backend.Room {
 	}), entries)
 	room.Swaps = true
 	if !c.group.IsZero() && limit.Value > 0 {
-		room.Most = c.share(in.Service, room.Most, limit.Value)
+		room.Most = c.shared.Share(c.group, in.Service, c.ID(), room.Most, limit.Value)
 	}
 	return room
-}
-
-// share is how many backend servers each port of a Service may have on a CLB that it shares. The number of listeners counts in powers of two, so that
-// not each Service that comes or goes changes the backend servers of all others.
-func (c clb) share(svc *corev1.Service, most, quota int) int {
-	place, _, err := c.shared.Decide(c.group, svc)
-	if err != nil || place.Services < 2 { //nolint:mnd // it is alone
-		return most
-	}
-	parts := 1
-	for parts < place.Listeners {
-		parts *= 2
-	}
-	share := max(quota/min(parts, max(c.roomOf(c.ID()), place.Listeners)), 1)
-	if most == 0 {
-		return share
-	}
-	return min(most, share)
 }
 
 // learn notes how many backend servers a CLB has where the cloud refused one more.

@@ -10,21 +10,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// stayingParams are the annotations of a Service as if they named the existing CLB on which it stays. Without that, it would give up there what it
-// has.
+// stayingParams are the annotations of a Service as if they named the existing CLB on which it stays, see [groups.Staying.Params].
 func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) annotation.Params {
-	if o.stays == nil || !o.presence.Reused() {
-		return params
-	}
-	params = params.With(annotation.LoadBalancerID, o.presence.ID())
-	isOwn := func(l model.Listener) bool {
+	return o.stays.Params(params, o.presence, slices.ContainsFunc(o.listeners.Value, func(l model.Listener) bool {
 		owner, _, ok := mark.Parse(l.Description)
 		return ok && owner == mark.ServiceName(svc)
-	}
-	if slices.ContainsFunc(o.listeners.Value, isOwn) {
-		params = params.With(annotation.ForceOverrideListeners, "true")
-	}
-	return params
+	}))
 }
 
 // noteCreation remembers whether the cloud takes one more CLB. A Service that was refused one and has another place goes back to that at once.

@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
 // Input is everything that the desired model depends on.
@@ -40,6 +41,9 @@ type Input struct {
 	Now           time.Time
 	// InterfacesUnread is that of [backend.Input].
 	InterfacesUnread bool
+
+	// Shared says that the Service shares its NLB with others of a group, nil for any other NLB.
+	Shared *sharing.Shared
 
 	// RemoveTags, LeaveGroups and RemoveCertificates were applied and are no longer asked for.
 	RemoveTags, LeaveGroups, RemoveCertificates []string
@@ -92,7 +96,11 @@ func (in Input) dualStack() bool {
 	if in.Observed != nil && in.Observed.LoadBalancer.AddressIPVersion != "" {
 		return strings.EqualFold(in.Observed.LoadBalancer.AddressIPVersion, alicloud.NLBDualStack)
 	}
-	return in.Params.Get(annotation.IPVersion) == annotation.DualStackNLB
+	params := in.Params
+	if in.Shared != nil {
+		params = in.Shared.Params
+	}
+	return params.Get(annotation.IPVersion) == annotation.DualStackNLB
 }
 
 type builder struct {
@@ -138,7 +146,8 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.model.HoldListeners = in.Params.Refused(annotation.ForceOverrideListeners)
 	b.model.HoldRanges = in.Params.Refused(annotation.ListenerPortRange)
 	b.access()
-	b.loadBalancer()
+	b.sharedLoadBalancer()
+	b.problems = append(b.problems, in.Shared.Full(len(in.Service.Spec.Ports))...)
 	b.unsupported()
 	b.choose()
 	for _, port := range in.Service.Spec.Ports {
@@ -189,6 +198,10 @@ func (b *builder) choose() {
 func (b *builder) port(port corev1.ServicePort) {
 	if found, ok := backend.CheckPort(port); !ok {
 		b.problems = append(b.problems, found)
+		return
+	}
+	if refused, problems := b.in.Shared.Refuses(port); refused {
+		b.model.Taken, b.problems = append(b.model.Taken, port), append(b.problems, problems...)
 		return
 	}
 	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: string(port.Protocol)}, ServicePort: port.Port}

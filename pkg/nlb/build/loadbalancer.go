@@ -27,19 +27,19 @@ func (b *builder) loadBalancer() {
 	params := b.in.Params
 	tags := annotation.NLBTagsOf(params)
 	b.model.LoadBalancer = alicloud.NLB{
-		Name: cmp.Or(params.Get(annotation.Name), mark.DefaultName(b.in.Service.UID)), VPCID: b.in.Config.VPCID, ResourceGroupID: b.resourceGroup(),
+		Name: cmp.Or(params.Get(annotation.Name), b.name()), VPCID: b.in.Config.VPCID, ResourceGroupID: b.resourceGroup(),
 		AddressType: apiSpelling(params.AddressType()), AddressIPVersion: params.Or(annotation.IPVersion, alicloud.NLBIPv4), Zones: annotation.ZonesOf(params),
 		SecurityGroups: annotation.ListOf(params, annotation.SecurityGroupIDs), BandwidthPackageID: b.bandwidthPackage(), CrossZone: true,
 		DeletionProtection:           params.Or(annotation.DeleteProtection, alicloud.ProtectionOn) == alicloud.ProtectionOn,
 		ModificationProtection:       params.Or(annotation.ModificationProtection, alicloud.ConsoleProtection),
 		ModificationProtectionReason: mark.ProtectionReason,
-		Tags:                         slices.Concat(mark.Tags(b.in.Service, b.in.ClusterID), tags),
+		Tags:                         slices.Concat(b.ownership(), tags),
 	}
 	b.elasticAddresses()
 	want := &b.model.Want
 	want.Tags, want.RemoveTags = tags, b.in.RemoveTags
 	if b.observed.LoadBalancer.ID != "" && !b.observed.Reused {
-		want.Ownership = mark.Tags(b.in.Service, b.in.ClusterID)
+		want.Ownership = b.ownership()
 	}
 	if b.observed.Reused && !b.model.Override {
 		return
@@ -212,6 +212,11 @@ const (
 func (b *builder) access() {
 	svc := b.in.Service
 	if len(annotation.SourceRangesOf(svc)) == 0 {
+		return
+	}
+	if b.in.Shared != nil {
+		b.problem(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges have no effect on an NLB that Services share: its security groups act on all listeners; remove %s for an NLB of its own",
+			annotation.Group)
 		return
 	}
 	if b.observed.Reused || b.in.Params.Has(annotation.LoadBalancerID) {

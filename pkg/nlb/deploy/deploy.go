@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
 // Started is a job that a step began.
@@ -59,6 +60,8 @@ type Applier struct {
 	Created, Deleted bool
 	// Lost is the id of a load balancer that a call said does not exist.
 	Lost string
+	// NotCreated is why the cloud refuses to create the load balancer, nil where it did not, and where it may do so in a moment.
+	NotCreated error
 	// Refused are the targets that the cloud refuses to create, with those that it refused before.
 	Refused map[string]bool
 
@@ -216,6 +219,9 @@ func (a *Applier) fail(step *model.Step, err error) {
 	a.stop(step, err)
 	a.refuse(step, err)
 	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(step, err))
+	if step.Op == model.OpCreateLoadBalancer && refusal.OfCreation(err) {
+		a.NotCreated = wrapped
+	}
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):
 		a.Interrupted = true

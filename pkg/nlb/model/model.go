@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -38,6 +39,8 @@ type Model struct {
 	HoldListeners bool
 	// HoldRanges keeps listeners on ranges of ports from being deleted.
 	HoldRanges bool
+	// Taken are the ports of the Service that others of its group have, in a desired model only.
+	Taken []corev1.ServicePort
 }
 
 // Want is what has to be of the load balancer itself; nil leaves an attribute as it is. The attributes of a new one stand in
@@ -227,6 +230,11 @@ func Registered(address string, desired, actual *Model, busy func(groupID string
 		}
 	}
 	return wanted
+}
+
+// Conflicts reports whether others of the group have a port of the Service.
+func (m *Model) Conflicts(port corev1.ServicePort) bool {
+	return m != nil && slices.ContainsFunc(m.Taken, func(taken corev1.ServicePort) bool { return taken.Port == port.Port && taken.Protocol == port.Protocol })
 }
 
 // Clone returns a copy whose lists can be changed.

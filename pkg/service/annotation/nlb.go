@@ -76,6 +76,12 @@ func OfNLB(svc *corev1.Service) (Params, []problem.Problem) {
 	return params, problems
 }
 
+// NLBInstanceAnnotations are those that concern an NLB itself.
+func NLBInstanceAnnotations() []Row { return nlbInstanceRows() }
+
+// NLBListenerTable are those of [NLBTable] that decide on listeners.
+func NLBListenerTable() []Row { return nlbFamily.listeners }
+
 func nlbInstanceRows() []Row {
 	inOrOut := Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true}
 	rows := InstanceAnnotations()
@@ -91,7 +97,7 @@ func nlbInstanceRows() []Row {
 		{Suffix: IPv6AddressType, Reverts: true, Value: inOrOut, Default: "intranet"},
 		{Suffix: ResourceGroupID, Scope: ScopeCreation, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Scope: ScopeCreation, Value: idValue("nlb")},
-		shared(ForceOverrideListeners),
+		shared(ForceOverrideListeners), shared(Group), shared(GroupOverflow),
 		{Suffix: Name, Reverts: true, Value: Value{Kind: Pattern, Pattern: `[A-Za-z][\w.-]{1,127}`, Sample: "web"}},
 		{Suffix: CrossZoneEnabled, Reverts: true, Value: onOff, Default: "on"},
 		{Suffix: SecurityGroupIDs, Reverts: true, Scope: ScopeCreation, Value: Value{Kind: List, Pattern: `sg-[\w-]+`, Sample: "sg-1"}},
@@ -206,6 +212,7 @@ var nlbRules = slices.Concat(healthCheckRules(), []rule{
 	{without(IPv6AddressType, func(p Params) bool { return dualStack(p) || p.Has(LoadBalancerID) }), nil, fmt.Sprintf("%s has no effect without %s: DualStack", IPv6AddressType, IPVersion)},
 	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
 	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
+	groupRule, overflowRule,
 	{without(Weight, has(VGroupPort)), nil, fmt.Sprintf("%s has no effect without %s", Weight, VGroupPort)},
 	{has(Type), nil, fmt.Sprintf("%s is not read: the feature gate %s is off", Type, GateLoadBalancerType)},
 	preserveRule,

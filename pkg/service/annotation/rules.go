@@ -54,8 +54,7 @@ var rules = []rule{
 	{without(Bandwidth, is(ChargeType, "paybybandwidth")), nil, fmt.Sprintf("%s has no effect without %s: paybybandwidth", Bandwidth, ChargeType)},
 	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
 	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
-	{func(p Params) bool { return p.Has(Group) && p.Has(LoadBalancerID) }, nil, fmt.Sprintf("%s has no effect with %s, which names the CLB", Group, LoadBalancerID)},
-	{without(GroupOverflow, has(Group)), nil, fmt.Sprintf("%s has no effect without %s", GroupOverflow, Group)},
+	groupRule, overflowRule,
 	{has(Type), nil, fmt.Sprintf("%s is not read: the feature gate %s is off", Type, GateLoadBalancerType)},
 	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), nil,
 		fmt.Sprintf("%s: classic has no effect without %s: intranet", NetworkType, AddressType)},
@@ -67,6 +66,14 @@ var rules = []rule{
 var preserveRule = rule{func(p Params) bool {
 	return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
 }, nil, fmt.Sprintf("%s: every value other than false and off counts as true; write \"true\"", PreserveOnDelete)}
+
+var (
+	groupRule = rule{
+		func(p Params) bool { return p.Has(Group) && p.Has(LoadBalancerID) }, nil,
+		fmt.Sprintf("%s has no effect with %s, which names the load balancer", Group, LoadBalancerID),
+	}
+	overflowRule = rule{without(GroupOverflow, has(Group)), nil, fmt.Sprintf("%s has no effect without %s", GroupOverflow, Group)}
+)
 
 // sticky and accessLists are annotations that only make sense together.
 var (

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -43,6 +44,8 @@ type Cloud[LB any] interface {
 	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params) error
 	// Params reads the annotations of a Service.
 	Params(svc *corev1.Service) annotation.Params
+	// TagKeys are those of the tags that annotations ask for.
+	TagKeys(params annotation.Params) []string
 	// Room is how many listeners a load balancer has room for; the id of a new one is empty.
 	Room(id string) int
 }
@@ -287,4 +290,67 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 	return &sharing.Shared{
 		Group: group, Place: place, Product: g.Product.Name, Leads: leader.UID == svc.UID && stays.In(group), Leader: leader, Params: g.ParamsOf(leader),
 	}, nil
+}
+
+// Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it
+// may have without the others, 0 for any number. The number of listeners counts in powers of two, so that not each Service that comes or goes changes the
+// backend servers of all others.
+func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, most, quota int) int {
+	place, _, err := g.Decide(group, svc)
+	if err != nil || place.Services < 2 { //nolint:mnd // it is alone
+		return most
+	}
+	parts := 1
+	for parts < place.Listeners {
+		parts *= 2
+	}
+	share := max(quota/min(parts, max(g.Cloud.Room(id), place.Listeners)), 1)
+	if most == 0 {
+		return share
+	}
+	return min(most, share)
+}
+
+// LeastPerPort is how many backend servers each port of a Service has room for on a load balancer that it shares.
+const LeastPerPort = 4
+
+// RoomFor is how many listeners a load balancer has room for: as many as the quotas leave, with some backend servers for each.
+func RoomFor(listeners, backends int) int { return max(min(listeners, backends/LeastPerPort), 1) }
+
+// TagsOfNobody returns those of the tag keys that a Service has set which leaves the group, and that no other Service asks for.
+func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []string) []string {
+	members, err := g.Members(group, svc)
+	if err != nil {
+		return nil
+	}
+	for _, member := range members {
+		if member.UID != svc.UID {
+			asked := g.Cloud.TagKeys(g.ParamsOf(member))
+			keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(asked, key) })
+		}
+	}
+	return keys
+}
+
+// MayBeOn reports whether a Service says that it is, or is to be, on a load balancer, or that it is about to leave it. shared is the group of that, zero
+// for none.
+func MayBeOn(svc *corev1.Service, id string, shared mark.Group) bool {
+	if service.Names(svc, id) {
+		return true
+	}
+	record, _ := service.RecordOn(svc)
+	if slices.Contains(record.Leaving, id) || !shared.IsZero() && slices.Contains(record.Leaving, shared.Mark()) {
+		return true
+	}
+	namespace, name, grouped := annotation.GroupOf(svc)
+	return !shared.IsZero() && grouped && shared.Is(mark.Group{ClusterID: shared.ClusterID, Namespace: namespace, Name: name})
+}
+
+// Lost notes that a load balancer of the group is gone, or about to be.
+func (g *Groups[LB]) Lost(group mark.Group, id string) {
+	g.Note(group.Mark(), func(known *sharing.State) {
+		known.Lost = cmp.Or(id, known.Lost)
+		known.LoadBalancers = slices.DeleteFunc(slices.Clone(known.LoadBalancers), func(lb sharing.LoadBalancer) bool { return lb.ID == id })
+	})
+	g.Missing.Forget(types.UID(group.Mark()))
 }

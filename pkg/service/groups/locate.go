@@ -184,22 +184,32 @@ func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mar
 	}
 	view := g.view(lb)
 	in, tagged := view.Group()
-	owner, owned := view.Tag(mark.TagOwner)
+	_, owned := view.Tag(mark.TagOwner)
 	switch {
 	case tagged && in.Is(group), !tagged && !owned && was:
 		return Location[LB]{}, append(found, *lb), nil
 	case tagged:
 		return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, found, nil
-	case owner == mark.DefaultName(svc.UID):
-		return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Leaves: []string{id}}, found, nil
-	case owned:
-		return Location[LB]{}, found, nil // another Service's
 	}
-	has, reused, err := g.Cloud.Claims(ctx, svc, lb)
-	if err != nil || !has {
-		return Location[LB]{}, found, err
+	former, err := g.ungrouped(ctx, svc, lb)
+	return former, found, err
+}
+
+// ungrouped returns a load balancer of no group as one that the Service is to leave, if it is the Service's or something on it is.
+func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB) (Location[LB], error) {
+	view, reused := g.view(lb), false
+	owner, owned := view.Tag(mark.TagOwner)
+	switch {
+	case owned && owner != mark.DefaultName(svc.UID):
+		return Location[LB]{}, nil // another Service's
+	case !owned:
+		var err error
+		has := false
+		if has, reused, err = g.Cloud.Claims(ctx, svc, lb); err != nil || !has {
+			return Location[LB]{}, err
+		}
 	}
-	return Location[LB]{Presence: presence.Found(id, reused), LB: *lb, Leaves: []string{id}}, found, nil
+	return Location[LB]{Presence: presence.Found(view.ID, reused), LB: *lb, Leaves: []string{view.ID}}, nil
 }
 
 // WasIn reports whether the Service was on a load balancer as one of the group.

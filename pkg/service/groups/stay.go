@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
@@ -76,7 +77,7 @@ func (g *Groups[LB]) CreationRefused(svc *corev1.Service, to mark.Group, decides
 // mayMove reports whether a Service that stays may move by now. An unreadable group changes nothing.
 func (g *Groups[LB]) mayMove(svc *corev1.Service, to mark.Group, known Known) bool {
 	if to.IsZero() {
-		return known.Group.IsZero() || g.ParamsOf(svc).Has(annotation.LoadBalancerID) || g.CreationRefused(svc, to, svc) == nil
+		return known.Group.IsZero() && !known.Presence.Reused() || g.ParamsOf(svc).Has(annotation.LoadBalancerID) || g.CreationRefused(svc, to, svc) == nil
 	}
 	place, leader, err := g.Decide(to, svc)
 	switch {
@@ -146,6 +147,15 @@ func (g *Groups[LB]) stayingWithoutPorts(id string, to mark.Group, place sharing
 
 // StayingRefused says that a Service stays because the move was refused.
 func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *Staying {
+	return g.stayingRefused(id, to, annotation.Group, err)
+}
+
+// StayingOnExisting says that a Service stays on an existing load balancer that its annotation names no more, because it gets none of its own.
+func (g *Groups[LB]) StayingOnExisting(id string, err error) *Staying {
+	return g.stayingRefused(id, mark.Group{}, annotation.LoadBalancerID, err)
+}
+
+func (g *Groups[LB]) stayingRefused(id string, to mark.Group, restore annotation.Suffix, err error) *Staying {
 	target, name := "a "+g.Product.Name+" of its own", g.Product.Name
 	if !to.IsZero() {
 		target = "load balancer group " + to.String()
@@ -153,7 +163,20 @@ func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *Stayin
 	return &Staying{to: to, problem: problem.Newf(problem.ReasonMoveRefused,
 		"the Service stays on %s %s, which serves it as before, because it cannot move to %s: %s; remove the cause, or restore the annotation %s; "+
 			"the manager tries the move again every few minutes",
-		name, id, target, alicloud.Lasting(err), annotation.Group)}
+		name, id, target, alicloud.Lasting(err), restore)}
+}
+
+// Params are the annotations of a Service as if they named the existing load balancer on which it stays. Without that, it would give up there what it has.
+// manages says that the Service has listeners of its own there.
+func (s *Staying) Params(params annotation.Params, is presence.Presence, manages bool) annotation.Params {
+	if s == nil || !is.Reused() {
+		return params
+	}
+	params = params.With(annotation.LoadBalancerID, is.ID())
+	if manages {
+		params = params.With(annotation.ForceOverrideListeners, "true")
+	}
+	return params
 }
 
 // In reports whether a Service is to be in the group that it is in: it does not stay there for want of another place.

@@ -21,3 +21,15 @@ func (m *Absences) Confirm(known Missing, missing bool, what string) (Missing, e
 	}
 	return known, &problem.WaitError{Reason: what + "; waiting for a second confirmation", For: m.Over}
 }
+
+// Empty is an error until nothing was found for some seconds, because one answer proves nothing, and then no more until something is. since is since when
+// nothing was found, zero while something was; what names it.
+func (m *Absences) Empty(since time.Time, what string) (time.Time, error) {
+	if !since.IsZero() && time.Since(since) >= m.Over {
+		return since, nil
+	}
+	if since.IsZero() {
+		since = time.Now()
+	}
+	return since, &problem.WaitError{Reason: what + " was not found; waiting for a second confirmation", For: m.Over}
+}

@@ -3,9 +3,14 @@
 package refusal
 
 import (
+	"errors"
 	"maps"
+	"net/http"
 	"sync"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Pause is how long a call is not made again.
@@ -70,4 +75,16 @@ func (r *Refusals[K]) DropFunc(drop func(what K, err error) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.byKey, func(what K, old refused) bool { return drop(what, old.err) })
+}
+
+// OfCreation reports whether the cloud refused a load balancer for sure, and for a reason that does not pass by itself within seconds.
+func OfCreation(err error) bool {
+	if _, ok := errors.AsType[*problem.ConfigError](err); ok {
+		return true
+	}
+	refused, ok := errors.AsType[*alicloud.Error](err)
+	if !ok || alicloud.IsNoCredentials(err) || refused.Status < http.StatusBadRequest {
+		return false
+	}
+	return !alicloud.IsAmbiguous(err) && !alicloud.IsThrottled(err) && !alicloud.IsBusy(err) && !alicloud.IsAuth(err)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -193,7 +194,7 @@ func (a *Applier) fail(step model.Step, err error) {
 
 // noteCreation notes that the cloud refuses to create the CLB.
 func (a *Applier) noteCreation(step model.Step, err error) {
-	if step.Op == model.OpCreateLoadBalancer && refusesCreation(err) {
+	if step.Op == model.OpCreateLoadBalancer && refusal.OfCreation(err) {
 		a.NotCreated = explainRefusal(step, a.model.LoadBalancer, err)
 	}
 }

@@ -47,18 +47,6 @@ func refusesServer(err error) bool {
 	return true
 }
 
-// refusesCreation reports whether the cloud refused a CLB for sure, and for a reason that does not pass by itself within seconds.
-func refusesCreation(err error) bool {
-	if _, ok := errors.AsType[*problem.ConfigError](err); ok {
-		return true
-	}
-	refused, ok := errors.AsType[*alicloud.Error](err)
-	if !ok || alicloud.IsNoCredentials(err) || refused.Status < http.StatusBadRequest {
-		return false
-	}
-	return !alicloud.IsAmbiguous(err) && !alicloud.IsThrottled(err) && !alicloud.IsBusy(err) && !alicloud.IsAuth(err)
-}
-
 // resourceGone reports whether the CLB or the group of a call is gone.
 func resourceGone(err error) bool {
 	return alicloud.IsNotFound(err) && !alicloud.HasCode(err, "InvalidInstanceId.NotFound")

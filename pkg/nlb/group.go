@@ -1,0 +1,323 @@
+package nlb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// groupCloud is what groups need of NLBs.
+type groupCloud struct{ *engine }
+
+var _ groups.Cloud[alicloud.NLB] = groupCloud{}
+
+// View implements groups.Cloud.
+func (groupCloud) View(lb *alicloud.NLB) groups.LoadBalancer {
+	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: strings.EqualFold(lb.AddressType, alicloud.NLBInternet)}
+}
+
+// FindByTag implements groups.Cloud. A load balancer that is being deleted takes no Service any more.
+func (c groupCloud) FindByTag(ctx context.Context, tag alicloud.Tag) ([]alicloud.NLB, error) {
+	return c.find(ctx, alicloud.NLBQuery{Tag: &tag})
+}
+
+// FindByName implements groups.Cloud.
+func (c groupCloud) FindByName(ctx context.Context, name string) ([]alicloud.NLB, error) {
+	return c.find(ctx, alicloud.NLBQuery{Names: []string{name}})
+}
+
+func (c groupCloud) find(ctx context.Context, query alicloud.NLBQuery) ([]alicloud.NLB, error) {
+	found, err := c.api.ListNLBs(ctx, query)
+	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool { return lb.Status == alicloud.NLBDeleting }), err
+}
+
+// Read implements groups.Cloud.
+func (c groupCloud) Read(ctx context.Context, id string) (*alicloud.NLB, error) {
+	return c.get(ctx, id)
+}
+
+// Listeners implements groups.Cloud. A listener on a range of ports counts with its first one: nobody knows which of the others are in use.
+func (c groupCloud) Listeners(ctx context.Context, ids ...string) (map[string][]groups.Listener, error) {
+	found, err := c.listenersOf(ctx, ids)
+	all := map[string][]groups.Listener{}
+	for id, listeners := range found {
+		for i := range listeners {
+			l := &listeners[i]
+			first, _ := l.Span()
+			listener := groups.Listener{Port: sharing.Port{Number: int32(first), UDP: l.Protocol == alicloud.NLBUDP}} //nolint:gosec // a port
+			listener.Service, listener.ClusterID, _ = mark.ParseNLB(model.Text(l.Description))
+			all[id] = append(all[id], listener)
+		}
+	}
+	return all, err
+}
+
+// Shown implements groups.Cloud.
+func (c groupCloud) Shown(ctx context.Context, svc *corev1.Service, known presence.Presence) (*alicloud.NLB, error) {
+	if known.ID() != "" {
+		return nil, nil
+	}
+	return c.shown(ctx, svc, "")
+}
+
+// Claims implements groups.Cloud.
+func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (has, reused bool, err error) {
+	listeners, err := c.api.ListNLBListeners(ctx, []string{lb.ID})
+	if err != nil {
+		return false, false, fmt.Errorf("read the listeners of NLB %s: %w", lb.ID, err)
+	}
+	record, _ := service.RecordOn(svc)
+	own := c.isShown(svc, lb, record)
+	return own || c.wasOn(svc, lb, listeners), !own, nil
+}
+
+// Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients only would be open
+// to those of the others.
+func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params) error {
+	refused := func(reason string) error {
+		return &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: reason}
+	}
+	ids := annotation.ListOf(params, annotation.SecurityGroupIDs)
+	switch {
+	case len(annotation.SourceRangesOf(svc)) > 0:
+		return refused(fmt.Sprintf("the Service restricts its clients by loadBalancerSourceRanges, and the listeners of an NLB cannot be restricted one by one; "+
+			"remove the annotation %s, or the ranges", annotation.Group))
+	case leader.UID != svc.UID && len(ids) > 0 && !sameValue(strings.Join(ids, ","), asked.Get(annotation.SecurityGroupIDs)):
+		return refused(fmt.Sprintf("the Service restricts its clients by %s, and on the NLB of load balancer group %s the oldest Service decides on that, which is %s; "+
+			"choose another group, or the same security groups", annotation.SecurityGroupIDs, group, mark.ServiceName(leader)))
+	}
+	return nil
+}
+
+// Params implements groups.Cloud.
+func (c groupCloud) Params(svc *corev1.Service) annotation.Params {
+	params, _ := c.engine.Params(svc)
+	return params
+}
+
+// TagKeys implements groups.Cloud.
+func (groupCloud) TagKeys(params annotation.Params) []string {
+	var keys []string
+	for _, tag := range annotation.NLBTagsOf(params) {
+		keys = append(keys, tag.Key)
+	}
+	return keys
+}
+
+// Room implements groups.Cloud.
+func (c groupCloud) Room(id string) int {
+	return groups.RoomFor(c.config.Quotas.Of(quota.ListenersPerNLB, id).Value, c.config.Quotas.Limit(quota.ServersPerNLB).Value)
+}
+
+// groupOn returns the group whose Services share an NLB, false for none.
+func groupOn(lb *alicloud.NLB) (mark.Group, bool) {
+	view := groupCloud{}.View(lb)
+	return view.Group()
+}
+
+// place is what is known of where the Service is.
+func (o observed) place() groups.Known {
+	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}
+}
+
+// regrouped puts in doubt which NLB the Service is on where its group, or other Services of that, have changed.
+func (e *engine) regrouped(of service.Request, known observed) observed {
+	if !known.presence.Gone() && !known.lb.Trusted() {
+		return known
+	}
+	if reason := e.shared.Doubts(of.Service, of.Params, known.place()); reason != "" {
+		known = known.invalidateParts(map[model.Part]string{model.PartLoadBalancer: reason})
+	}
+	return known
+}
+
+// locateInGroup finds the NLB of the group that the Service is to be on.
+func (e *engine) locateInGroup(ctx context.Context, of service.Request, group mark.Group, known observed) (location, error) {
+	at, err := e.shared.Locate(ctx, of, group, known.place())
+	found := location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From, missed: true}
+	if known.presence.Reused() && !at.Presence.Reused() && at.Presence.ID() != known.presence.ID() {
+		left := known.left // its tags there are removed
+		left.formerID = known.presence.ID()
+		found.left = &left
+	}
+	return found, err
+}
+
+// leavesGroup returns what a Service leaves that is in no group any more: the NLB of one, and the group, whose mark alone is known after a restart.
+func leavesGroup(svc *corev1.Service, known observed) []string {
+	record, _ := service.RecordOn(svc)
+	switch {
+	case !known.group.IsZero():
+		return withoutEmpty(known.presence.ID(), known.group.Mark())
+	case !known.presence.Present() && known.from != "" && len(known.leaving) > 0:
+		return append([]string{known.from}, known.leaving...)
+	case known.presence.IsZero() && record.Group != "":
+		return withoutEmpty(record.LoadBalancerID, record.Group)
+	}
+	return nil
+}
+
+func withoutEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
+}
+
+// leaveGroup locates the NLB of a Service that is in no group any more. While it can get none of its own, it stays on that of the group.
+func (e *engine) leaveGroup(ctx context.Context, of service.Request, known observed, leaves []string) (location, error) {
+	svc := of.Service
+	own := known
+	own.presence, own.group = presence.Presence{}, mark.Group{}
+	if known.group.IsZero() {
+		own.presence = known.presence
+	}
+	if of.Params.Has(annotation.LoadBalancerID) {
+		found, err := e.locateAsked(ctx, svc, own, "", of.Params.Get(annotation.LoadBalancerID), of.Adopted)
+		found.leaves = leaves
+		return found, err
+	}
+	lb, err := e.ownedBy(ctx, svc, own, "")
+	if err != nil || lb != nil {
+		found := e.seen(svc, lb, false)
+		found.leaves = leaves
+		return found, err
+	}
+	if stays, failure := e.stayInGroup(ctx, svc, leaves[0]); failure != nil || stays.presence.Present() {
+		return stays, failure
+	}
+	record, _ := service.RecordOn(svc)
+	lastID := own.presence.ID() // one of its own whose creation failed, so that the next one has another client token
+	found, err := e.absent(ctx, svc, own, lastID, lastID != "" || own.presence.MaybeCreated() || of.Adopted && len(record.Leaving) > 0)
+	found.leaves, found.from = leaves, leaves[0]
+	return found, err
+}
+
+// stayInGroup returns the NLB of the group that a Service has left, while it cannot get one of its own.
+func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, id string) (location, error) {
+	refused := e.shared.CreationRefused(svc, mark.Group{}, svc)
+	if refused == nil {
+		return location{}, nil
+	}
+	lb, err := e.get(ctx, id)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	group, in := groupOn(lb)
+	if !in {
+		return location{}, nil
+	}
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
+}
+
+// stayOnExisting returns the existing NLB that a Service is to leave for one of its own, while it cannot get that.
+func (e *engine) stayOnExisting(ctx context.Context, svc *corev1.Service, id string) (location, error) {
+	refused := e.shared.CreationRefused(svc, mark.Group{}, svc)
+	if refused == nil {
+		return location{}, nil
+	}
+	existing, err := e.locateByID(ctx, svc, id, true)
+	if existing.presence.Present() {
+		existing.stays = e.shared.StayingOnExisting(id, refused)
+	}
+	return existing, err
+}
+
+// sharedWith returns what it means for the Service that it shares its NLB, nil where it does not.
+func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
+	if n.group.IsZero() {
+		return nil, nil
+	}
+	shared, err := n.shared.Shared(n.group, svc, n.stays)
+	if err != nil {
+		return nil, err
+	}
+	n.leader, n.lost = shared.Leader.UID, n.shared.OthersOf(n.group)
+	if n.hasListener(svc) {
+		return shared, nil
+	}
+	public := shared.Params.AddressType() == alicloud.AddressInternet
+	if n.ID() != "" {
+		public = groupCloud{}.View(&n.lb.Value).Public
+	}
+	return shared, n.shared.Unshared(svc, n.group, shared.Leader, public)
+}
+
+// hasListener reports whether the Service has a listener on its NLB.
+func (n *nlb) hasListener(svc *corev1.Service) bool {
+	owner := n.ownerOf(svc, n.observed)
+	return n.presence.Present() && slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return owner.OwnsNLB(model.Text(l.Description)) })
+}
+
+// stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].
+func (n *nlb) stayingParams(svc *corev1.Service, params annotation.Params) annotation.Params {
+	return n.stays.Params(params, n.presence, n.hasListener(svc))
+}
+
+// noteInGroup notes what a plan has done to an NLB of a group, and has passes made over the Services that may have waited for it.
+func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
+	if n.group.IsZero() {
+		return
+	}
+	did := func(op model.Op) bool {
+		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op && s.Of == "" })
+	}
+	n.shared.Deployed(n.group, svc, groups.Done{
+		ID: n.ID(), Has: n.hasListener(svc), Removes: did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection),
+		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
+	})
+	if deleted {
+		n.shared.Lost(n.group, n.ID())
+	}
+	if did(model.OpCreateListener) || did(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
+		n.shared.WakeOthers(n.group, svc)
+	}
+}
+
+// noteCreation remembers whether the cloud takes one more NLB. A Service that was refused one and has another place goes back to that at once.
+func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused error, err error) error {
+	if refused != nil && n.from != "" && !n.presence.MaybeCreated() && !n.shared.MaybeMade(n.group) {
+		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud refuses another NLB"})
+		return n.shared.NoteRefused(svc, n.group, n.from, refused)
+	}
+	did := func(op model.Op) bool {
+		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op && s.Of == "" })
+	}
+	switch {
+	case err == nil && did(model.OpDeleteLoadBalancer):
+		n.shared.NoteDeleted()
+	case n.ID() != "" && did(model.OpCreateLoadBalancer):
+		n.shared.NoteCreated(svc, n.group)
+	}
+	return err
+}
+
+// moved returns what is known after the load balancer was located, and what the Service leaves for it.
+func (o observed) moved(svc *corev1.Service, at location) observed {
+	o = o.at(at)
+	if at.stays != nil {
+		return o.leavingFor(nil) // a move that was begun has noted this place as one to leave
+	}
+	return o.leavingFor(groups.LeftBefore(svc, at.group, at.leaves))
+}
+
+// leavingFor returns what is known when the Service leaves load balancers and groups for the one that it is on now.
+func (o observed) leavingFor(places []string) observed {
+	group := o.group
+	if o.presence.Present() && group.IsZero() {
+		group, _ = groupOn(&o.lb.Value)
+	}
+	o.leaving = groups.Leaving(o.leaving, places, o.id(), group)
+	return o
+}

@@ -1,0 +1,180 @@
+package nlb
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// TestOrphansOfNLBGroups: an NLB of a group without Services is listed, and what a Service has left on one that others use.
+func TestOrphansOfNLBGroups(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)), grouped("blog", "alone", 3, testkit.TCP(80)))
+		if found := w.orphans(w.census()); len(found) > 0 {
+			t.Errorf("orphans of Services that are there: %v", found)
+		}
+		w.vanish("shop")
+		w.vanish("blog")
+		var shown []string
+		for _, orphan := range w.orphans(w.census()) {
+			shown = append(shown, orphan.Kind+" "+orphan.Name+": "+strings.SplitN(orphan.Reason, " the tag", 2)[0])
+		}
+		slices.Sort(shown)
+		want := []string{
+			"listener k8s.81.TCP.shop.default.c1: Service default/shop is not on this NLB",
+			"load balancer k8s-group-default-alone: no Service is in load balancer group default/alone",
+			"server group k8s.30080.TCP.blog.default.c1: no Service has the UID of",
+			"server group k8s.30081.TCP.shop.default.c1: no Service has the UID of",
+		}
+		if diff := cmp.Diff(want, shown); diff != "" {
+			t.Errorf("orphans (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestGroupStaysAsExistingNLB: Services of a group that name its NLB, as the official CCM needs it, have what they had, and so when they come back.
+func TestGroupStaysAsExistingNLB(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(_ *testing.T, w *world) {
+		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)))
+		both, id := map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}}, w.named(edgeNLB)
+		w.change("web", with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+		for _, begin := range []func(){func() {}, w.restart} {
+			begin()
+			w.together("web", "shop")
+			w.wantOwners(both)
+		}
+		w.delete("shop") // the last one of the group deletes no NLB that another Service names
+		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}})
+		w.change("web", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners))
+		w.together("web")
+		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}})
+		w.silent("web")
+		w.leavesNothing("web")
+	})
+}
+
+// TestNLBOfAGroupIsKept: the NLB stays while somebody else has listeners on it, or has removed the tag of the group.
+func TestNLBOfAGroupIsKept(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*testing.T, *world, string){
+		"listener by hand": func(t *testing.T, w *world, id string) {
+			t.Helper()
+			group := w.groups("web")[0].ID
+			listener := alicloud.NLBListener{LoadBalancerID: id, Port: 9000, Protocol: alicloud.NLBTCP}
+			listener.ServerGroupID = &group
+			_, _, err := w.account.Client.CreateNLBListener(t.Context(), listener, "by hand")
+			testkit.Check(t, err)
+			w.later(5 * settle)
+		},
+		"tag removed": func(t *testing.T, w *world, id string) {
+			t.Helper()
+			testkit.Check(t, w.account.Client.UntagNLB(t.Context(), "loadbalancer", []string{id}, []string{mark.TagGroup}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+				change(t, w, w.named(edgeNLB))
+				w.remove("web")
+				w.fillServices()
+				if err := w.try("web"); err != nil {
+					t.Log(err)
+				}
+				if _, there := w.ownersOf()[edgeNLB]; !there {
+					t.Error("the NLB is deleted")
+				}
+				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerKept) && name == "tag removed" {
+					t.Errorf("events %s, want %s", events, problem.ReasonLoadBalancerKept)
+				}
+			})
+		})
+	}
+}
+
+// TestGroupOfAnotherNamespace: a Service joins it only where the policy says so.
+func TestGroupOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(grouped("web", "shared/edge", 1, testkit.TCP(80)))
+		w.fillServices()
+		w.converge("web")
+		mustReport(t, w.newEvents(), "allowedGroups has no rule")
+		w.wantOwners(map[string][]string{})
+		w.config.Policy.AllowedGroups = append(w.config.Policy.AllowedGroups, policy.GroupRule{Namespaces: []string{testkit.Namespace}, Groups: []string{"shared/*"}})
+		w.restart()
+		w.together("web")
+		w.wantOwners(map[string][]string{"k8s-group-shared-edge": {"tcp:80 web"}})
+	})
+}
+
+// TestNLBGroupIsMadeOnce: of two Services at once, the second one makes no NLB while nobody knows what came of the creation by the first, also where the
+// first one is not the oldest, and also in another process.
+func TestNLBGroupIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]func(*world){"smooth": nil, "the answer is lost": func(*world) {}, "the answer is lost with the process": (*world).restart} {
+		for _, order := range [][]string{{"web", "shop"}, {"shop", "web"}} {
+			t.Run(name+" "+order[0], func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					w.addNodes("n1")
+					w.put(grouped("web", "edge", 1, testkit.TCP(80)))
+					w.put(grouped("shop", "edge", 2, testkit.TCP(81)))
+					w.fillServices()
+					if after != nil {
+						w.account.Fault(`{"action":"CreateLoadBalancer","drop":"after","times":1}`)
+					}
+					_, _ = w.Reconcile(t.Context(), w.get(order[0])) //nolint:errcheck // its answer may be lost
+					if after != nil {
+						after(w)
+					}
+					w.together(order[1], order[0])
+					w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})
+					w.silent(order...)
+				})
+			})
+		}
+	}
+}
+
+// TestRangesComeLater: a Service that is in a group and begins to restrict its clients keeps its place, and says that the ranges have no effect.
+func TestRangesComeLater(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)))
+		w.change("shop", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} })
+		w.together("shop", "web")
+		mustReport(t, w.newEvents(), "loadBalancerSourceRanges have no effect on an NLB that Services share")
+		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})
+		w.silent("web", "shop")
+		w.change("shop", without(annotation.Group))
+		w.together("shop", "web")
+		if access := w.get("shop").Labels["service.k8s.alibaba/security-group-id"]; access == "" {
+			t.Error("on an NLB of its own, the Service has no security group")
+		}
+		before := w.hostname("shop")
+		w.change("shop", with(annotation.Group, "edge"))
+		w.live("shop", 60e9)
+		if now := w.hostname("shop"); now != before || w.synced("shop").Reason != problem.ReasonMoveRefused {
+			t.Errorf("the Service that restricts its clients moved into the group: %s, %+v", now, w.synced("shop"))
+		}
+		w.change("shop", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil })
+		w.together("shop", "web")
+		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})
+		w.silent("web", "shop")
+		w.leavesNothing("web", "shop")
+	})
+}

@@ -1,0 +1,76 @@
+package nlb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// orphansOfGroups returns NLBs of groups without Services, and what is left of Services on the others.
+func (e *engine) orphansOfGroups(ctx context.Context, services []*corev1.Service, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
+	candidates, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagGroup})
+	if err != nil {
+		return nil, err
+	}
+	var orphans []service.Orphan
+	var errs []error
+	for _, candidate := range candidates {
+		group, ok := mark.ParseGroup(candidate.tag(mark.TagGroup))
+		if !ok || !clusterIDs.Has(group.ClusterID) {
+			continue
+		}
+		here := onNLB(services, candidate.ID, group)
+		if len(here) > 0 {
+			left, unread := e.leftListeners(ctx, candidate.ID, here, clusterIDs)
+			orphans, errs = append(orphans, left...), append(errs, unread)
+			continue
+		}
+		candidate.ClusterID, candidate.Reason = group.ClusterID, fmt.Sprintf("no Service is in load balancer group %s", group)
+		orphans = append(orphans, candidate.Orphan)
+	}
+	return orphans, errors.Join(errs...)
+}
+
+// onNLB returns the names of the Services that may be on the NLB of a group.
+func onNLB(services []*corev1.Service, id string, group mark.Group) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, svc := range services {
+		if (Product.Wants(svc) || service.HasFinalizer(svc, Finalizer)) && groups.MayBeOn(svc, id, group) {
+			names = append(names, mark.ServiceName(svc))
+		}
+	}
+	return names
+}
+
+// leftListeners returns the listeners of Services of the cluster that are not here.
+func (e *engine) leftListeners(ctx context.Context, id string, here []types.NamespacedName, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
+	found, err := e.listenersOf(ctx, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	var orphans []service.Orphan
+	for i := range found[id] {
+		listener := &found[id][i]
+		text := model.Text(listener.Description)
+		name, clusterID, ok := mark.ParseNLB(text)
+		if !ok || !clusterIDs.Has(clusterID) || slices.Contains(here, name) {
+			continue
+		}
+		orphans = append(orphans, service.Orphan{
+			Kind: service.OrphanListener, ID: listener.ID, Name: text, In: id, ClusterID: clusterID, Reason: fmt.Sprintf("Service %s is not on this NLB", name),
+			Delete: []string{"aliyun nlb DeleteListener --ListenerId " + listener.ID},
+		})
+	}
+	return orphans, nil
+}

@@ -1,0 +1,214 @@
+package nlb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+)
+
+var _ service.Mover = nlb{}
+
+// errNotInGroup says that no NLB of a group has anything of a Service.
+var errNotInGroup = errors.New("no NLB of the group has anything of the Service")
+
+// Left implements service.Mover.
+func (n nlb) Left(svc *corev1.Service) []service.Balancer {
+	var left []service.Balancer
+	for _, place := range n.leavingOf(svc) {
+		left = append(left, nlb{engine: n.engine, former: place, observed: n.formers[place]})
+	}
+	return left
+}
+
+// leavingOf returns what the Service has left: as this process knows it, else as its Record says.
+func (n nlb) leavingOf(svc *corev1.Service) []string {
+	if n.presence.IsZero() && n.leaving == nil {
+		record, _ := service.RecordOn(svc)
+		return record.Leaving
+	}
+	return n.leaving
+}
+
+// Leave implements service.Mover.
+func (n nlb) Leave(former service.Balancer, svc *corev1.Service, gone bool) service.Balancer {
+	from, ok := former.(nlb)
+	if !ok {
+		return n
+	}
+	n.leaving = slices.Clone(n.leavingOf(svc))
+	formers := map[string]observed{}
+	maps.Copy(formers, n.formers)
+	formers[from.former] = from.observed
+	if gone {
+		delete(formers, from.former)
+		n.leaving = slices.DeleteFunc(n.leaving, func(place string) bool { return place == from.former })
+		if n.group.IsZero() {
+			n.shared.Forget(svc.UID) // or it would count as one that uses the NLB, which the last Service of the group has to delete
+		}
+	}
+	n.formers = formers
+	return n
+}
+
+// refreshFormer reads what the Service has left: an NLB, or those of a group. Its server groups serve where it is now, and stay.
+func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+	if group, ok := mark.ParseGroup(n.former); ok {
+		return n.foundInGroup(ctx, svc, group, "")
+	}
+	lb, err := n.get(ctx, n.former)
+	if err != nil {
+		return n, err
+	}
+	if lb == nil {
+		return n.emptied("NLB " + n.former)
+	}
+	if group, in := groupOn(lb); in {
+		return n.foundInGroup(ctx, svc, group, lb.ID)
+	}
+	n.emptySince = time.Time{}
+	own := observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
+	n = n.knowing(n.at(location{presence: presence.Found(lb.ID, !own), lb: *lb}))
+	return n.withListeners(ctx)
+}
+
+// withListeners reads the listeners.
+func (n nlb) withListeners(ctx context.Context) (nlb, error) {
+	listeners, err := observe.Listeners(ctx, n.api, n.id(), false)
+	if err == nil {
+		n.listeners.Set(listeners)
+	}
+	return n, err
+}
+
+// emptied is an error until nothing was found for some seconds: one answer proves nothing.
+func (n nlb) emptied(what string) (nlb, error) {
+	n.presence = presence.Presence{}
+	err := n.confirmEmpty(what)
+	return n, err
+}
+
+// confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
+func (n *nlb) confirmEmpty(what string) (err error) {
+	n.emptySince, err = n.missing.Empty(n.emptySince, what)
+	return err
+}
+
+// groupForRemoval returns the group on whose NLB the Service may have something, false where it is in none.
+func (n nlb) groupForRemoval(svc *corev1.Service) (mark.Group, bool) {
+	if !n.group.IsZero() {
+		return n.group, true
+	}
+	if n.presence.Present() {
+		return mark.Group{}, false
+	}
+	if record, ok := service.RecordOn(svc); ok && record.Group != "" {
+		return mark.ParseGroup(record.Group)
+	}
+	return n.shared.Asked(svc)
+}
+
+// foundInGroup reads the NLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
+// nobody is, which it may have begun to make.
+func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (nlb, error) {
+	found, _, err := n.shared.Balancers(ctx, group, svc)
+	if err != nil {
+		return n, err
+	}
+	if found, err = n.shared.WithKnown(ctx, svc, group, n.place(), id, found); err != nil {
+		return n, err
+	}
+	if !slices.ContainsFunc(found, func(lb alicloud.NLB) bool { return lb.ID == id }) {
+		id = "" // that of an NLB that the Service was to leave
+	}
+	for i := range found {
+		if id != "" && found[i].ID != id {
+			continue
+		}
+		after, has, failure := n.readInGroup(ctx, svc, group, &found[i])
+		if failure != nil || has || id != "" {
+			return after, failure
+		}
+	}
+	if n.former != "" {
+		return n.emptied("something of the Service in load balancer group " + group.String())
+	}
+	return n, errNotInGroup
+}
+
+// readInGroup reads an NLB of a group, and reports whether the Service has something on it, or nobody.
+func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.NLB) (nlb, bool, error) {
+	n, err := n.knowing(n.at(location{presence: presence.Found(lb.ID, false), lb: *lb, group: group})).withListeners(ctx)
+	if err != nil {
+		return n, false, err
+	}
+	used, err := n.shared.UsedByOthers(svc, group, lb.ID)
+	if err != nil {
+		return n, false, err
+	}
+	owner := n.ownerOf(svc, n.observed)
+	others := slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return !owner.OwnsNLB(model.Text(l.Description)) })
+	if !others && !used {
+		// The NLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
+		if err := n.confirmEmpty("a listener of somebody else on NLB " + lb.ID); err != nil {
+			return n, false, err
+		}
+		return n, true, nil
+	}
+	n.emptySince = time.Time{}
+	return n, n.hasListener(svc), nil
+}
+
+// planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep it.
+func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
+	actual, owner := n.model(), n.ownerOf(svc, n.observed)
+	used, err := n.shared.UsedByOthers(svc, n.group, n.ID())
+	if err != nil {
+		return removal, err
+	}
+	_, tagged := groupOn(&n.lb.Value)
+	last := tagged && !used && !slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return !owner.OwnsNLB(model.Text(l.Description)) })
+	untag := diff.UntagLeft(actual)
+	switch {
+	case removal.Preserved && last:
+		removal.Plan = n.removes(untag, diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
+	case removal.Preserved:
+		removal.Reused, removal.Plan = true, n.removes(untag, model.Plan{})
+	case last:
+		removal.Plan = n.removes(untag, diff.Deletion(actual))
+	default:
+		removal.Reused = true
+		record := loadRecord(applied, svc, n.observed)
+		removal.Plan = n.removes(untag, diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
+		switch {
+		case used:
+		case !tagged:
+			removal.Kept = fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+				n.ID(), mark.TagGroup, n.group.Mark())
+		default:
+			removal.Kept = fmt.Sprintf("NLB %s of load balancer group %s stays in the cloud: no Service is on it any more, and somebody else has listeners there", n.ID(), n.group)
+		}
+	}
+	return removal, nil
+}
+
+// absenceOf is whom an absence is about: a Service, or all of a group.
+func (n *nlb) absenceOf(svc *corev1.Service) types.UID {
+	if n.group.IsZero() {
+		return svc.UID
+	}
+	return types.UID(n.group.Mark())
+}
