@@ -236,22 +236,15 @@ func (e *engine) stayOnExisting(ctx context.Context, svc *corev1.Service, id str
 
 // sharedWith returns what it means for the Service that it shares its NLB, nil where it does not.
 func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
-	if n.group.IsZero() {
-		return nil, nil
-	}
-	shared, err := n.shared.Shared(n.group, svc, n.stays)
-	if err != nil {
-		return nil, err
-	}
-	n.leader, n.lost = shared.Leader.UID, n.shared.OthersOf(n.group)
-	if n.hasListener(svc) {
-		return shared, nil
-	}
-	public := shared.Params.AddressType() == alicloud.AddressInternet
+	var lb *alicloud.NLB
 	if n.ID() != "" {
-		public = groupCloud{}.View(&n.lb.Value).Public
+		lb = &n.lb.Value
 	}
-	return shared, n.shared.Unshared(svc, n.group, shared.Leader, public)
+	shared, err := n.shared.Shared(n.group, svc, n.stays, lb, n.hasListener(svc))
+	if shared != nil {
+		n.leader, n.lost = shared.Leader.UID, n.shared.OthersOf(n.group)
+	}
+	return shared, err
 }
 
 // hasListener reports whether the Service has a listener on its NLB.
@@ -285,20 +278,17 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 	}
 }
 
-// noteCreation remembers whether the cloud takes one more NLB. A Service that was refused one and has another place goes back to that at once.
-func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused error, err error) error {
-	if refused != nil && n.from != "" && !n.presence.MaybeCreated() && !n.shared.MaybeMade(n.group) {
-		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud refuses another NLB"})
-		return n.shared.NoteRefused(svc, n.group, n.from, refused)
-	}
+// noteCreation remembers whether the cloud takes one more NLB, see [groups.Groups.Creation].
+func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) error {
 	did := func(op model.Op) bool {
 		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op && s.Of == "" })
 	}
-	switch {
-	case err == nil && did(model.OpDeleteLoadBalancer):
-		n.shared.NoteDeleted()
-	case n.ID() != "" && did(model.OpCreateLoadBalancer):
-		n.shared.NoteCreated(svc, n.group)
+	goesBack, err := n.shared.Creation(svc, n.group, groups.Outcome{
+		From: n.from, Refused: refused, MaybeCreated: n.presence.MaybeCreated(), Err: err,
+		Created: n.ID() != "" && did(model.OpCreateLoadBalancer), Deleted: did(model.OpDeleteLoadBalancer),
+	})
+	if goesBack {
+		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud refuses another NLB"})
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package nlb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -124,22 +123,13 @@ func (n nlb) groupForRemoval(svc *corev1.Service) (mark.Group, bool) {
 // foundInGroup reads the NLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
 // nobody is, which it may have begun to make.
 func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (nlb, error) {
-	found, _, err := n.shared.Balancers(ctx, group, svc)
+	found, named, err := n.shared.Candidates(ctx, svc, group, n.place(), id)
 	if err != nil {
 		return n, err
 	}
-	if found, err = n.shared.WithKnown(ctx, svc, group, n.place(), id, found); err != nil {
-		return n, err
-	}
-	if !slices.ContainsFunc(found, func(lb alicloud.NLB) bool { return lb.ID == id }) {
-		id = "" // that of an NLB that the Service was to leave
-	}
 	for i := range found {
-		if id != "" && found[i].ID != id {
-			continue
-		}
 		after, has, failure := n.readInGroup(ctx, svc, group, &found[i])
-		if failure != nil || has || id != "" {
+		if failure != nil || has || named {
 			return after, failure
 		}
 	}
@@ -193,13 +183,8 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Reused = true
 		record := loadRecord(applied, svc, n.observed)
 		removal.Plan = n.removes(untag, diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
-		switch {
-		case used:
-		case !tagged:
-			removal.Kept = fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
-				n.ID(), mark.TagGroup, n.group.Mark())
-		default:
-			removal.Kept = fmt.Sprintf("NLB %s of load balancer group %s stays in the cloud: no Service is on it any more, and somebody else has listeners there", n.ID(), n.group)
+		if !used {
+			removal.Kept = n.shared.Kept(n.group, n.ID(), tagged, "listeners and server groups")
 		}
 	}
 	return removal, nil

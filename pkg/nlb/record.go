@@ -16,17 +16,11 @@ import (
 // does not manage only tags count.
 func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Params, reused bool) service.Record {
 	record := service.Record{LoadBalancerID: loadBalancerID}
-	for _, tag := range annotation.NLBTagsOf(params) {
-		record.TagKeys = append(record.TagKeys, tag.Key)
-	}
+	record.TagKeys = groupCloud{}.TagKeys(params)
 	if reused && !params.OverridesListeners() {
 		return record.Sorted()
 	}
-	for _, row := range annotation.NLBTable() {
-		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
-			record.Annotations = append(record.Annotations, string(row.Suffix))
-		}
-	}
+	record.Annotations = appliedOf(annotation.NLBTable(), params)
 	record.SecurityGroups = annotation.ListOf(params, annotation.SecurityGroupIDs)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	if len(annotation.SourceRangesOf(svc)) > 0 {
@@ -43,13 +37,20 @@ func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) 
 	} else {
 		rows = slices.DeleteFunc(slices.Clone(rows), isOfBalancer)
 	}
-	for _, row := range rows {
-		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
-			record.Annotations = append(record.Annotations, string(row.Suffix))
-		}
-	}
+	record.Annotations = appliedOf(rows, params)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	return record.Sorted()
+}
+
+// appliedOf returns which of some annotations are applied, as far as their removal reverts something.
+func appliedOf(rows []annotation.Row, params annotation.Params) []string {
+	var applied []string
+	for _, row := range rows {
+		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
+			applied = append(applied, string(row.Suffix))
+		}
+	}
+	return applied
 }
 
 // isOfBalancer reports whether an annotation concerns the NLB itself.

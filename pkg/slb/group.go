@@ -30,22 +30,15 @@ func portOf(listener *alicloud.Listener) sharing.Port {
 
 // sharedWith returns what it means for the Service that it shares its CLB, nil where it does not.
 func (c *clb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
-	if c.group.IsZero() {
-		return nil, nil
-	}
-	shared, err := c.shared.Shared(c.group, svc, c.stays)
-	if err != nil {
-		return nil, err
-	}
-	c.leader, c.lost = shared.Leader.UID, c.shared.OthersOf(c.group)
-	if c.hasListener(svc) {
-		return shared, nil
-	}
-	public := shared.Params.AddressType() == alicloud.AddressInternet
+	var lb *alicloud.LoadBalancer
 	if c.ID() != "" {
-		public = c.loadBalancer.Value.AddressType == alicloud.AddressInternet
+		lb = &c.loadBalancer.Value
 	}
-	return shared, c.shared.Unshared(svc, c.group, shared.Leader, public)
+	shared, err := c.shared.Shared(c.group, svc, c.stays, lb, c.hasListener(svc))
+	if shared != nil {
+		c.leader, c.lost = shared.Leader.UID, c.shared.OthersOf(c.group)
+	}
+	return shared, err
 }
 
 // hasListener reports whether the Service has a listener on the CLB of its group.

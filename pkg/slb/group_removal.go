@@ -3,7 +3,6 @@ package slb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -126,22 +125,13 @@ func (c *clb) confirmEmpty(what string) (err error) {
 // refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
 // nobody is, which it may have begun to make.
 func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (service.Balancer, error) {
-	found, _, err := c.shared.Balancers(ctx, group, svc)
+	found, named, err := c.shared.Candidates(ctx, svc, group, c.place(), id)
 	if err != nil {
 		return c, err
 	}
-	if found, err = c.shared.WithKnown(ctx, svc, group, c.place(), id, found); err != nil {
-		return c, err
-	}
-	if !slices.ContainsFunc(found, func(lb alicloud.LoadBalancer) bool { return lb.ID == id }) {
-		id = "" // that of a CLB that the Service was to leave
-	}
 	for i := range found {
-		if id != "" && found[i].ID != id {
-			continue
-		}
 		after, has, failure := c.readInGroup(ctx, svc, group, &found[i])
-		if failure != nil || has || id != "" {
+		if failure != nil || has || named {
 			return after, failure
 		}
 	}
@@ -201,13 +191,8 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		record, _ := loadRecord(applied, svc, actual)
 		nothing := &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}
 		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), c.group.ClusterID)}
-		switch {
-		case used:
-		case !tagged:
-			removal.Kept = fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
-				c.ID(), mark.TagGroup, c.group.Mark())
-		default:
-			removal.Kept = fmt.Sprintf("CLB %s of load balancer group %s stays in the cloud: no Service is on it any more, and somebody else has listeners there", c.ID(), c.group)
+		if !used {
+			removal.Kept = c.shared.Kept(c.group, c.ID(), tagged, "listeners and vServer groups")
 		}
 	}
 	return removal, nil

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -18,20 +19,17 @@ func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) 
 	}))
 }
 
-// noteCreation remembers whether the cloud takes one more CLB. A Service that was refused one and has another place goes back to that at once.
-func (c *clb) noteCreation(svc *corev1.Service, done model.Plan, refused error, err error) error {
-	if refused != nil && c.from != "" && !c.presence.MaybeCreated() && !c.shared.MaybeMade(c.group) {
-		c.loadBalancer.Invalidate("the cloud refuses another CLB")
-		return c.shared.NoteRefused(svc, c.group, c.from, refused)
-	}
+// noteCreation remembers whether the cloud takes one more CLB, see [groups.Groups.Creation].
+func (c *clb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) error {
 	did := func(op model.Op) bool {
 		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op })
 	}
-	switch {
-	case err == nil && did(model.OpDeleteLoadBalancer):
-		c.shared.NoteDeleted()
-	case c.ID() != "" && did(model.OpCreateLoadBalancer):
-		c.shared.NoteCreated(svc, c.group)
+	goesBack, err := c.shared.Creation(svc, c.group, groups.Outcome{
+		From: c.from, Refused: refused, MaybeCreated: c.presence.MaybeCreated(), Err: err,
+		Created: c.ID() != "" && did(model.OpCreateLoadBalancer), Deleted: did(model.OpDeleteLoadBalancer),
+	})
+	if goesBack {
+		c.loadBalancer.Invalidate("the cloud refuses another CLB")
 	}
 	return err
 }

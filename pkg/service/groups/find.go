@@ -59,8 +59,8 @@ func (g *Groups[LB]) tagged(found []LB, tag alicloud.Tag) []LB {
 	return slices.DeleteFunc(found, func(lb LB) bool { return !slices.Contains(g.view(&lb).Tags, tag) })
 }
 
-// WithKnown adds the load balancer with the id to those that the search for a group shows, if it is one of the group all the same.
-func (g *Groups[LB]) WithKnown(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) ([]LB, error) {
+// withKnown adds the load balancer with the id to those that the search for a group shows, if it is one of the group all the same.
+func (g *Groups[LB]) withKnown(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) ([]LB, error) {
 	if id == "" || g.in(found, id) != nil {
 		return found, nil
 	}
@@ -149,4 +149,28 @@ func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool
 	at := g.placeOf(svc)
 	asks, in := g.Asked(svc)
 	return at == id || at == "" && in && asks.Is(group)
+}
+
+// Candidates returns the load balancers of a group on which a Service may have something: the one with the id alone, where that is one of them.
+func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (found []LB, named bool, err error) {
+	if found, _, err = g.Balancers(ctx, group, svc); err != nil {
+		return nil, false, err
+	}
+	if found, err = g.withKnown(ctx, svc, group, known, id, found); err != nil {
+		return nil, false, err
+	}
+	if lb := g.in(found, id); lb != nil {
+		return []LB{*lb}, true, nil
+	}
+	return found, false, nil // the id is that of one that the Service was to leave
+}
+
+// Kept says why a load balancer of a group stays that no other Service uses. tagged says that it has the tag of the group, and contents what of the Service
+// was removed from it.
+func (g *Groups[LB]) Kept(group mark.Group, id string, tagged bool, contents string) string {
+	if tagged {
+		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service is on it any more, and somebody else has listeners there", g.Product.Name, id, group)
+	}
+	return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+		g.Product.Name, id, contents, mark.TagGroup, group.Mark())
 }

@@ -281,15 +281,27 @@ func (g *Groups[LB]) OthersOf(group mark.Group) string {
 	return state.Others()
 }
 
-// Shared returns what it means for a Service that it shares the load balancer of a group. stays is why it only stays there, nil where it does not.
-func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Staying) (*sharing.Shared, error) {
+// Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. stays is why it only stays there, nil
+// where it does not; lb is nil while there is none. A Service without a listener there may be kept from having one, see [Groups.Unshared].
+func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Staying, lb *LB, hasListener bool) (*sharing.Shared, error) {
+	if group.IsZero() {
+		return nil, nil
+	}
 	place, leader, err := g.Decide(group, svc)
 	if err != nil {
 		return nil, err
 	}
-	return &sharing.Shared{
+	shared := &sharing.Shared{
 		Group: group, Place: place, Product: g.Product.Name, Leads: leader.UID == svc.UID && stays.In(group), Leader: leader, Params: g.ParamsOf(leader),
-	}, nil
+	}
+	if hasListener {
+		return shared, nil
+	}
+	public := shared.Params.AddressType() == alicloud.AddressInternet
+	if lb != nil {
+		public = g.view(lb).Public
+	}
+	return shared, g.Unshared(svc, group, leader, public)
 }
 
 // Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it

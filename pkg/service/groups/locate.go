@@ -204,7 +204,7 @@ func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB)
 		return Location[LB]{}, nil // another Service's
 	case !owned:
 		var err error
-		has := false
+		var has bool
 		if has, reused, err = g.Cloud.Claims(ctx, svc, lb); err != nil || !has {
 			return Location[LB]{}, err
 		}

@@ -201,30 +201,32 @@ func (s *Staying) Wakes(shown service.Shown) service.Shown {
 // stayAtOnce is for a pass that the next one follows, which goes on where the Service stays.
 const stayAtOnce = time.Millisecond
 
-// NoteRefused remembers that the cloud refused the load balancer that a Service was to move to, and returns that the next pass goes on where it stays,
-// which is on from.
-func (g *Groups[LB]) NoteRefused(svc *corev1.Service, to mark.Group, from string, refused error) error {
-	failed := g.moveOf(svc, to)
-	if alicloud.IsQuota(refused) && !alicloud.IsVSwitchFull(refused) {
-		failed = anyCreation
+// Outcome is what came of a plan for a Service, as far as it concerns whether the cloud takes one more load balancer.
+type Outcome struct {
+	// From is the id of the load balancer that the Service is on until there is another one, empty for none.
+	From string
+	// Refused is why the cloud refuses to create one, nil where it did not. MaybeCreated says that an earlier attempt may have created it.
+	Refused      error
+	MaybeCreated bool
+	// Created and Deleted say what was done, and Err is the error of the plan.
+	Created, Deleted bool
+	Err              error
+}
+
+// Creation remembers whether the cloud takes one more load balancer, and returns the error of the pass. A Service that was refused one and has another
+// place goes back to that at once: then its place is to be put in doubt.
+func (g *Groups[LB]) Creation(svc *corev1.Service, to mark.Group, came Outcome) (goesBack bool, err error) {
+	switch {
+	case came.Refused != nil && came.From != "" && !came.MaybeCreated && !g.maybeMade(to):
+		g.noteRefused(g.refusedMove(svc, to, came.Refused), came.Refused)
+		return true, &problem.WaitError{Reason: "the Service stays on " + came.From, For: stayAtOnce}
+	case came.Err == nil && came.Deleted:
+		g.moves.Drop(anyCreation)
+	case came.Created:
+		made := g.moveOf(svc, to) // of all Services that were to move to the same group
+		g.moves.DropFunc(func(m move, _ error) bool { return m == anyCreation || m == made || made.to != "" && m.to == made.to })
 	}
-	g.noteRefused(failed, refused)
-	return &problem.WaitError{Reason: "the Service stays on " + from, For: stayAtOnce}
-}
-
-// NoteDeleted notes that the account has room for another load balancer.
-func (g *Groups[LB]) NoteDeleted() { g.moves.Drop(anyCreation) }
-
-// NoteCreated forgets what was refused, once a move has shown that the cloud takes another load balancer: of all Services that were to move to the same
-// group.
-func (g *Groups[LB]) NoteCreated(svc *corev1.Service, to mark.Group) {
-	made := g.moveOf(svc, to)
-	g.moves.DropFunc(func(m move, _ error) bool { return m == anyCreation || m == made || made.to != "" && m.to == made.to })
-}
-
-// MaybeMade reports whether an earlier attempt may have created a load balancer of the group.
-func (g *Groups[LB]) MaybeMade(group mark.Group) bool {
-	return !group.IsZero() && g.Of(group.Mark()).MaybeCreated
+	return false, came.Err
 }
 
 // noteRefused remembers that a move was refused. Of several Services at once, one prolongs the pause.
@@ -232,4 +234,17 @@ func (g *Groups[LB]) noteRefused(what move, err error) {
 	if now := time.Now(); g.moves.Err(what, now) == nil {
 		g.moves.Add(what, err, MovePause, now)
 	}
+}
+
+// maybeMade reports whether an earlier attempt may have created a load balancer of the group.
+func (g *Groups[LB]) maybeMade(group mark.Group) bool {
+	return !group.IsZero() && g.Of(group.Mark()).MaybeCreated
+}
+
+// refusedMove names the move that an error refuses: any one, where the account has no room for another load balancer.
+func (g *Groups[LB]) refusedMove(svc *corev1.Service, to mark.Group, refused error) move {
+	if alicloud.IsQuota(refused) && !alicloud.IsVSwitchFull(refused) {
+		return anyCreation
+	}
+	return g.moveOf(svc, to)
 }
