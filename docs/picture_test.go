@@ -40,7 +40,7 @@ func TestPictureShowsTheDemo(t *testing.T) {
 	}
 }
 
-// TestPicturesFollowTheTheme: each drawing is well-formed, and has colours for readers with a light and with a dark theme.
+// TestPicturesFollowTheTheme: each drawing is well-formed, and has colors for readers with a light and with a dark theme.
 func TestPicturesFollowTheTheme(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(root + "/docs/images/*.svg")

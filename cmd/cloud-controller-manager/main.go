@@ -64,7 +64,7 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	return command
 }
 
-// suggestedDistance is how many characters of a command may be wrong for it to be recognised.
+// suggestedDistance is how many characters of a command may be wrong for it to be recognized.
 const suggestedDistance = 2
 
 // noArguments refuses what is no command. Empty arguments pass, as the stock command has them pass.

@@ -88,7 +88,7 @@ func runInit(command *cobra.Command, opts *options) error {
 	return nil
 }
 
-// report writes the result where others look for it. The node is initialised all the same if that fails.
+// report writes the result where others look for it. The node is initialized all the same if that fails.
 func report(ctx context.Context, path string, result initor.Result) {
 	if path == "" {
 		return

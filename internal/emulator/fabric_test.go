@@ -21,7 +21,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// machines answer every connection with their id and the address dialled, then end the stream. It stands in for what
+// machines answer every connection with their id and the address dialed, then end the stream. It stands in for what
 // runs on the instances.
 type machines struct {
 	mu   sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
-func labelled(key, value string) *corev1.Node {
+func labeled(key, value string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{key: value}}}
 }
 
@@ -29,17 +29,17 @@ func TestExclusion(t *testing.T) {
 		fromBalancer bool
 	}{
 		{node: &corev1.Node{}},
-		{node: labelled("service.alibabacloud.com/exclude-node", ""), label: "service.alibabacloud.com/exclude-node", fromBalancer: true},
-		{node: labelled("service.beta.kubernetes.io/exclude-node", "false"), label: "service.beta.kubernetes.io/exclude-node", fromBalancer: true},
-		{node: labelled("node.kubernetes.io/exclude-from-external-load-balancers", ""), fromBalancer: true},
-		{node: labelled("alpha.service-controller.kubernetes.io/exclude-balancer", "true"), fromBalancer: true},
-		{node: labelled("type", "virtual-kubelet"), label: "type=virtual-kubelet"},
-		{node: labelled("type", "other")},
-		{node: labelled("alibabacloud.com/lingjun-worker", "true"), label: "alibabacloud.com/lingjun-worker"},
-		{node: labelled("alibabacloud.com/lingjun-worker", "false")},
-		{node: labelled("node.alibabacloud.com/on-premises", "true"), label: "node.alibabacloud.com/on-premises"},
-		{node: labelled("node.alibabacloud.com/on-premises", "false")},
-		{node: labelled("node-role.kubernetes.io/master", "")},
+		{node: labeled("service.alibabacloud.com/exclude-node", ""), label: "service.alibabacloud.com/exclude-node", fromBalancer: true},
+		{node: labeled("service.beta.kubernetes.io/exclude-node", "false"), label: "service.beta.kubernetes.io/exclude-node", fromBalancer: true},
+		{node: labeled("node.kubernetes.io/exclude-from-external-load-balancers", ""), fromBalancer: true},
+		{node: labeled("alpha.service-controller.kubernetes.io/exclude-balancer", "true"), fromBalancer: true},
+		{node: labeled("type", "virtual-kubelet"), label: "type=virtual-kubelet"},
+		{node: labeled("type", "other")},
+		{node: labeled("alibabacloud.com/lingjun-worker", "true"), label: "alibabacloud.com/lingjun-worker"},
+		{node: labeled("alibabacloud.com/lingjun-worker", "false")},
+		{node: labeled("node.alibabacloud.com/on-premises", "true"), label: "node.alibabacloud.com/on-premises"},
+		{node: labeled("node.alibabacloud.com/on-premises", "false")},
+		{node: labeled("node-role.kubernetes.io/master", "")},
 	} {
 		if got := nodes.ExclusionLabel(test.node); got != test.label {
 			t.Errorf("labels %v: exclusion label %q, want %q", test.node.Labels, got, test.label)
@@ -52,10 +52,10 @@ func TestExclusion(t *testing.T) {
 
 func TestKind(t *testing.T) {
 	t.Parallel()
-	if !nodes.IsVirtualKubelet(labelled("type", "virtual-kubelet")) || nodes.IsVirtualKubelet(&corev1.Node{}) {
+	if !nodes.IsVirtualKubelet(labeled("type", "virtual-kubelet")) || nodes.IsVirtualKubelet(&corev1.Node{}) {
 		t.Error("only the label type=virtual-kubelet makes a virtual node")
 	}
-	if !nodes.IsMaster(labelled("node-role.kubernetes.io/master", "")) || nodes.IsMaster(labelled("node-role.kubernetes.io/control-plane", "")) {
+	if !nodes.IsMaster(labeled("node-role.kubernetes.io/master", "")) || nodes.IsMaster(labeled("node-role.kubernetes.io/control-plane", "")) {
 		t.Error("only the label node-role.kubernetes.io/master makes a master")
 	}
 }

@@ -115,25 +115,25 @@ func (a area) axes(out *strings.Builder, unit Unit) {
 }
 
 // line draws each stretch without a gap, and a dot for a point alone.
-func (a area) line(out *strings.Builder, line Line, colour string) {
+func (a area) line(out *strings.Builder, line Line, color string) {
 	for from := 0; from < len(line.Points); {
 		to := from + 1
 		for to < len(line.Points) && line.Points[to].X-line.Points[to-1].X < a.step*gapSteps {
 			to++
 		}
-		a.stretch(out, line.Points[from:to], colour)
+		a.stretch(out, line.Points[from:to], color)
 		from = to
 	}
 }
 
-func (a area) stretch(out *strings.Builder, points []Point, colour string) {
+func (a area) stretch(out *strings.Builder, points []Point, color string) {
 	if len(points) == 1 {
-		fmt.Fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n", a.x(points[0].X), a.y(points[0].Y), dot, colour)
+		fmt.Fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"/>\n", a.x(points[0].X), a.y(points[0].Y), dot, color)
 		return
 	}
 	drawn := make([]string, 0, len(points))
 	for _, p := range points {
 		drawn = append(drawn, fmt.Sprintf("%.1f,%.1f", a.x(p.X), a.y(p.Y)))
 	}
-	fmt.Fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"%s\"/>\n", colour, strings.Join(drawn, " "))
+	fmt.Fprintf(out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"%s\"/>\n", color, strings.Join(drawn, " "))
 }

@@ -88,10 +88,10 @@ func (b Board) draw(out *strings.Builder, p *Panel) {
 	}
 	inner.axes(out, p.Unit)
 	for i, line := range lines {
-		colour := palette[i%len(palette)]
-		inner.line(out, line, colour)
+		color := palette[i%len(palette)]
+		inner.line(out, line, color)
 		at, under := x+pad+i%legendColumns*(wide/legendColumns), int(inner.bottom)+ticksBelow+legendLine*(i/legendColumns+1)
-		fmt.Fprintf(out, "<path stroke=\"%s\" stroke-width=\"3\" d=\"M%d %dh%d\"/>\n", colour, at, under-labels/2-1, swatch/2)
+		fmt.Fprintf(out, "<path stroke=\"%s\" stroke-width=\"3\" d=\"M%d %dh%d\"/>\n", color, at, under-labels/2-1, swatch/2)
 		text(out, at+swatch/2+labels, under, "start", "", cut(line.Name, longestName))
 	}
 }

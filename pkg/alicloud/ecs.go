@@ -65,7 +65,7 @@ type InstanceQuery struct {
 // DescribeInstances returns the instances that match. An instance that does not exist is missing from the result: the
 // action has no "not found".
 //
-// An access key without permission gets an empty list and no error (documented behaviour of the action), so an empty
+// An access key without permission gets an empty list and no error (documented behavior of the action), so an empty
 // result alone never proves that an instance is gone.
 func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]Instance, error) {
 	filter, values := "InstanceIds", query.IDs

@@ -29,9 +29,9 @@ func TestCrowdDoesNotHoldUpANeighbour(t *testing.T) {
 	t.Parallel()
 	creation := []string{"CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener", "SetLoadBalancerName"}
 	for name, test := range map[string]struct {
-		crowd, neighbour Priority
-		actions          []string
-		goal             time.Duration
+		crowd, neighbor Priority
+		actions         []string
+		goal            time.Duration
 	}{
 		"first address":               {PriorityListener, PriorityListener, creation, 30 * time.Second},
 		"dead backend":                {PriorityRemoval, PriorityRemoval, []string{"RemoveVServerGroupBackendServers"}, 5 * time.Second},
@@ -47,7 +47,7 @@ func TestCrowdDoesNotHoldUpANeighbour(t *testing.T) {
 				crowd(ctx, t, l, test.crowd, test.actions...)
 				start := time.Now()
 				for _, action := range test.actions {
-					if err := l.wait(WithWaiting(ctx, Waiting{Tenant: "neighbour", Priority: test.neighbour, Since: start}), action); err != nil {
+					if err := l.wait(WithWaiting(ctx, Waiting{Tenant: "neighbor", Priority: test.neighbor, Since: start}), action); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -109,7 +109,7 @@ func (i *Initializer) Run(ctx context.Context) (Result, error) {
 	case nodes.IsVirtualKubelet(n):
 		return skipped(n, "virtual-kubelet node"), nil
 	case nodes.IsOnPremises(n):
-		return skipped(n, "labelled "+nodes.LabelOnPremises), nil
+		return skipped(n, "labeled "+nodes.LabelOnPremises), nil
 	}
 	id, err := i.identify(ctx, n)
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
-// TestNLBOfTheAPIServerIsRefused: no Service uses the load balancer in front of the API servers, by whatever it is recognised. One that was
+// TestNLBOfTheAPIServerIsRefused: no Service uses the load balancer in front of the API servers, by whatever it is recognized. One that was
 // on it before keeps its ports.
 func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 	t.Parallel()

@@ -54,16 +54,24 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 		outliving = slices.DeleteFunc(outliving, isAccess) // nobody knows what uses them
 	}
 	orphans = append(orphans, outliving...)
-	if query.Preserved {
-		kept, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagPreserved})
-		errs = append(errs, err)
-		for _, candidate := range kept {
-			if orphan, ok := query.Kept(candidate.Orphan, candidate.tags, clusterIDs); ok {
-				orphans = append(orphans, orphan)
-			}
+	kept, err := e.preserved(ctx, query, clusterIDs)
+	orphans, errs = append(orphans, kept...), append(errs, err)
+	return service.Census{Orphans: orphans, ClusterIDs: sets.List(clusterIDs)}, errors.Join(errs...)
+}
+
+// preserved returns the load balancers that authors of Services wanted to keep, if the query asks for them.
+func (e *engine) preserved(ctx context.Context, query service.OrphanQuery, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
+	if !query.Preserved {
+		return nil, nil
+	}
+	kept, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagPreserved})
+	var orphans []service.Orphan
+	for _, candidate := range kept {
+		if orphan, ok := query.Kept(candidate.Orphan, candidate.tags, clusterIDs); ok {
+			orphans = append(orphans, orphan)
 		}
 	}
-	return service.Census{Orphans: orphans, ClusterIDs: sets.List(clusterIDs)}, errors.Join(errs...)
+	return orphans, err
 }
 
 // tagged is something in the cloud with its tags, and an orphan if no Service owns it.

@@ -137,20 +137,28 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	if own, err := e.ownedBy(ctx, svc, known, lastID); err != nil || own != nil {
 		return e.seen(svc, own, false), err
 	}
-	for _, id := range []string{lastID, asked} {
-		lb, err := e.get(ctx, id)
-		if err != nil {
-			return location{}, err
-		}
-		switch {
-		case lb == nil || hasTag(lb, mark.TagOwner):
-		case !hasTag(lb, mark.TagGroup) || id == asked:
-			return e.seen(svc, lb, true), nil
-		default: // one of a group, with nothing of the Service
-			return e.absent(ctx, svc, known, "", known.presence.MaybeCreated())
-		}
+	existing, err := e.existing(ctx, lastID, asked)
+	switch {
+	case err != nil:
+		return location{}, err
+	case existing == nil:
+	case !hasTag(existing, mark.TagGroup) || existing.ID == asked:
+		return e.seen(svc, existing, true), nil
+	default: // one of a group, with nothing of the Service
+		return e.absent(ctx, svc, known, "", known.presence.MaybeCreated())
 	}
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
+}
+
+// existing returns the first of the load balancers with these ids that no Service owns, nil if there is none.
+func (e *engine) existing(ctx context.Context, ids ...string) (*alicloud.NLB, error) {
+	for _, id := range ids {
+		lb, err := e.get(ctx, id)
+		if err != nil || lb != nil && !hasTag(lb, mark.TagOwner) {
+			return lb, err
+		}
+	}
+	return nil, nil
 }
 
 // PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what

@@ -45,9 +45,7 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 		}
 		return string(port.Protocol) + strconv.Itoa(int(port.NodePort))
 	}), entries)
-	if !n.group.IsZero() && limit.Value > 0 {
-		room.Most = n.shared.Share(n.group, in.Service, n.ID(), room.Most, limit.Value)
-	}
+	room.Most = n.shared.Share(n.group, in.Service, n.ID(), room.Most, limit.Value)
 	return room
 }
 

@@ -18,16 +18,16 @@ import (
 // Service. That still shows it, so that no second one is made, and it gets its tags back.
 func TestTagRemovedCustomNameRestart(t *testing.T) {
 	t.Parallel()
-	unlabelled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
+	unlabeled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
 	for name, c := range map[string]struct {
 		keys []string
 		edit []func(*corev1.Service)
 	}{
 		"owner":                    {keys: []string{mark.TagOwner}},
 		"owner and cluster":        {keys: []string{mark.TagOwner, mark.TagCluster}},
-		"label, too":               {[]string{mark.TagOwner}, edits(unlabelled)},
-		"label, hostname":          {[]string{mark.TagOwner}, edits(with(annotation.Hostname, "web.example.com"), unlabelled)},
-		"hostname, no other trace": {[]string{mark.TagOwner, mark.TagCluster}, edits(with(annotation.Hostname, "web.example.com"), unlabelled)},
+		"label, too":               {[]string{mark.TagOwner}, edits(unlabeled)},
+		"label, hostname":          {[]string{mark.TagOwner}, edits(with(annotation.Hostname, "web.example.com"), unlabeled)},
+		"hostname, no other trace": {[]string{mark.TagOwner, mark.TagCluster}, edits(with(annotation.Hostname, "web.example.com"), unlabeled)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

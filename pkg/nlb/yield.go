@@ -29,7 +29,7 @@ func (n nlb) yield(in build.Input) (after build.Input, problems []problem.Proble
 	if !n.Reused() || !in.Params.OverridesListeners() {
 		return in, nil, nil
 	}
-	others, err := n.neighbours(in.Service)
+	others, err := n.neighbors(in.Service)
 	if err != nil {
 		return in, nil, err
 	}
@@ -63,8 +63,8 @@ func (n nlb) setter(services []*corev1.Service, suffix annotation.Suffix) (svc *
 	return nil, ""
 }
 
-// neighbours returns the other Services that manage the load balancer, the oldest first.
-func (n nlb) neighbours(svc *corev1.Service) ([]*corev1.Service, error) {
+// neighbors returns the other Services that manage the load balancer, the oldest first.
+func (n nlb) neighbors(svc *corev1.Service) ([]*corev1.Service, error) {
 	all, err := n.services.List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list the Services: %w", err)

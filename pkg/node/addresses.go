@@ -19,7 +19,7 @@ import (
 )
 
 // addressesFor returns what the stock node controller is to write into the status of the Node; that controller adds the host
-// name. With the kubelet's --node-ip it keeps, of each type, only the addresses named there, and does not initialise a node
+// name. With the kubelet's --node-ip it keeps, of each type, only the addresses named there, and does not initialize a node
 // one of whose named addresses is missing.
 //
 // Where nothing is to be written, the result is empty, which that controller takes for "leave them". It compares lists in their
@@ -94,7 +94,7 @@ func sameIP(text string, want netip.Addr) bool {
 	return err == nil && address == want
 }
 
-// statusAddresses is what the stock node controller makes of the addresses of an initialised node.
+// statusAddresses is what the stock node controller makes of the addresses of an initialized node.
 func statusAddresses(node *corev1.Node, addresses []corev1.NodeAddress) ([]corev1.NodeAddress, error) {
 	all := slices.Clone(addresses)
 	for _, address := range node.Status.Addresses {

@@ -68,7 +68,7 @@ func TestNodeIP(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		nodeIP string               // "" for a kubelet without the flag
-		want   []corev1.NodeAddress // nil: the node is not initialised
+		want   []corev1.NodeAddress // nil: the node is not initialized
 	}{
 		"not given": {want: []corev1.NodeAddress{
 			{Type: internal, Address: "10.1.0.9"}, {Type: external, Address: "47.0.0.1"}, {Type: hostname, Address: "worker"},
@@ -122,12 +122,12 @@ func playNodeIP(t *testing.T, nodeIP string, want []corev1.NodeAddress) {
 	got := w.node(node.Name)
 	if want == nil {
 		if !nodes.Uninitialized(got) {
-			t.Errorf("the node is initialised with %v although its kubelet names an address that is none of its instance", got.Status.Addresses)
+			t.Errorf("the node is initialized with %v although its kubelet names an address that is none of its instance", got.Status.Addresses)
 		}
 		return
 	}
 	if nodes.Uninitialized(got) {
-		t.Fatal("the node is not initialised")
+		t.Fatal("the node is not initialized")
 	}
 	if diff := cmp.Diff(want, got.Status.Addresses); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)

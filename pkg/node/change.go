@@ -28,11 +28,11 @@ var reconciledLabels = []string{
 type change struct {
 	labels     map[string]string
 	providerID string
-	// initialise takes the uninitialized taint off.
-	initialise bool
+	// initialize takes the uninitialized taint off.
+	initialize bool
 }
 
-func (c change) empty() bool { return len(c.labels) == 0 && c.providerID == "" && !c.initialise }
+func (c change) empty() bool { return len(c.labels) == 0 && c.providerID == "" && !c.initialize }
 
 // String lists the change for a log line.
 func (c change) String() string {
@@ -43,7 +43,7 @@ func (c change) String() string {
 	for _, key := range slices.Sorted(maps.Keys(c.labels)) {
 		parts = append(parts, key+"="+c.labels[key])
 	}
-	if c.initialise {
+	if c.initialize {
 		parts = append(parts, cloudproviderapi.TaintExternalCloudProvider+"-")
 	}
 	return strings.Join(parts, " ")
@@ -53,7 +53,7 @@ func (c change) String() string {
 // writes the same, unless they are on premises. Where ECS shows no instance, an event says so and nothing changes.
 func (i *Instances) changeOf(ctx context.Context, node *corev1.Node) (change, error) {
 	if i.opts.onPremises(node) {
-		found := change{initialise: nodes.Uninitialized(node)}
+		found := change{initialize: nodes.Uninitialized(node)}
 		if !nodes.IsOnPremises(node) {
 			found.labels = map[string]string{nodes.LabelOnPremises: "true"}
 		}
@@ -117,7 +117,7 @@ func (c change) patch(node *corev1.Node) ([]byte, error) {
 	if c.providerID != "" {
 		patch.Spec["providerID"] = c.providerID
 	}
-	if c.initialise {
+	if c.initialize {
 		patch.Spec["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
 			return taint.Key == cloudproviderapi.TaintExternalCloudProvider
 		})

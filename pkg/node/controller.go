@@ -32,7 +32,7 @@ const (
 	maxRetry = 5 * time.Minute
 )
 
-// Controller keeps provider ID and labels of initialised Nodes as ECS shows them, and initialises Nodes on premises. The stock
+// Controller keeps provider ID and labels of initialized Nodes as ECS shows them, and initializes Nodes on premises. The stock
 // node controller does neither: it writes labels once, while it takes the uninitialized taint off, and keeps that taint on
 // Nodes without a provider ID.
 type Controller struct {

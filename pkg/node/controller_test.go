@@ -174,7 +174,7 @@ func TestLabelsFollowTheInstance(t *testing.T) {
 	})
 }
 
-// TestOthersAreLeftAlone: the controller writes nothing on nodes that are none of ours, that the stock controller is about to initialise,
+// TestOthersAreLeftAlone: the controller writes nothing on nodes that are none of ours, that the stock controller is about to initialize,
 // or whose instance ECS does not show, and reads nothing for the first two.
 func TestOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
@@ -208,7 +208,7 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOnPremises: a machine outside of Alibaba Cloud is initialised without provider ID, call or event, by its label or by its address.
+// TestOnPremises: a machine outside of Alibaba Cloud is initialized without provider ID, call or event, by its label or by its address.
 func TestOnPremises(t *testing.T) {
 	t.Parallel()
 	outside := []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fd00::/8")}
@@ -247,7 +247,7 @@ func TestOnPremises(t *testing.T) {
 				got := c.node(node.Name)
 				if nodes.Uninitialized(got) == test.want || nodes.IsOnPremises(got) != test.want || got.Spec.ProviderID != node.Spec.ProviderID ||
 					!slices.Contains(got.Spec.Taints, others) {
-					t.Errorf("labels %v, taints %v, provider ID %q, want initialised = %v", got.Labels, got.Spec.Taints, got.Spec.ProviderID, test.want)
+					t.Errorf("labels %v, taints %v, provider ID %q, want initialized = %v", got.Labels, got.Spec.Taints, got.Spec.ProviderID, test.want)
 				}
 				if calls := a.Count(0, "DescribeInstances"); calls != 0 || len(c.events.Events) != 0 {
 					t.Errorf("%d calls and %d events", calls, len(c.events.Events))
@@ -262,7 +262,7 @@ func TestOnPremises(t *testing.T) {
 func TestPatchNamesItsNode(t *testing.T) {
 	t.Parallel()
 	node := nodeOf(emulator.Instance{ID: "i-0"}, tainted)
-	data, err := change{providerID: "cn-hangzhou.i-0", initialise: true}.patch(node)
+	data, err := change{providerID: "cn-hangzhou.i-0", initialize: true}.patch(node)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestPatchNamesItsNode(t *testing.T) {
 	if patch.UID != node.UID || patch.ResourceVersion != node.ResourceVersion || patch.Spec.ProviderID != "cn-hangzhou.i-0" || patch.Spec.Taints == nil {
 		t.Errorf("the patch is %s", data)
 	}
-	if got := (change{labels: map[string]string{"b": "2", "a": "1"}, initialise: true}).String(); got != "a=1 b=2 "+cloudproviderapi.TaintExternalCloudProvider+"-" {
+	if got := (change{labels: map[string]string{"b": "2", "a": "1"}, initialize: true}).String(); got != "a=1 b=2 "+cloudproviderapi.TaintExternalCloudProvider+"-" {
 		t.Errorf("the change reads %q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Labels that are written on initialised nodes, as the official CCM writes them; schedulers and dashboards read them.
+// Labels that are written on initialized nodes, as the official CCM writes them; schedulers and dashboards read them.
 const (
 	LabelChargeType   = "node.alibabacloud.com/instance-charge-type"
 	LabelSpotStrategy = "node.alibabacloud.com/spot-strategy"

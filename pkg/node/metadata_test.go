@@ -89,7 +89,7 @@ func TestForeignNodes(t *testing.T) {
 			t.Errorf("%s, tainted: metadata = %+v, %v, want nil", name, got, err)
 		}
 		if got, err := c.InstanceMetadata(t.Context(), nodeOf(instance, change)); err != nil || got == nil || len(got.NodeAddresses) != 0 {
-			t.Errorf("%s, initialised: metadata = %+v, %v, want one without addresses", name, got, err)
+			t.Errorf("%s, initialized: metadata = %+v, %v, want one without addresses", name, got, err)
 		}
 		if exists, err := c.InstanceExists(t.Context(), nodeOf(instance, change)); !exists || err != nil {
 			t.Errorf("%s: exists = %v, %v, want true", name, exists, err)

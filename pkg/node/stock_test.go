@@ -116,7 +116,7 @@ func TestStockControllers(t *testing.T) {
 	}
 	failNodeWrites(t, client)
 	startStock(t, client, a)
-	testkit.Eventually(t, "all nodes are initialised", func(ctx context.Context) bool {
+	testkit.Eventually(t, "all nodes are initialized", func(ctx context.Context) bool {
 		list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && !slices.ContainsFunc(list.Items, func(node corev1.Node) bool {
 			return node.Name != foreign.Name && (nodes.Uninitialized(&node) || node.Spec.ProviderID == "" ||

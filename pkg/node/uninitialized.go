@@ -24,13 +24,13 @@ var (
 	errNoAddress = errors.New("it has no internal address to be found by")
 )
 
-// waitingNodes are the nodes that could not be initialised, and why.
+// waitingNodes are the nodes that could not be initialized, and why.
 type waitingNodes struct {
 	mu  sync.Mutex // guards why
 	why map[types.UID]string
 }
 
-// observe takes note of an attempt to initialise the node.
+// observe takes note of an attempt to initialize the node.
 func (w *waitingNodes) observe(node *corev1.Node, err error, present func() []*corev1.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 )
 
-// TestUninitializedNodesInMetrics: a scrape shows how many nodes could not be initialised, and why; not those that wait for somebody else,
-// and no longer those that were initialised or are gone. No other test may initialise nodes beside it.
+// TestUninitializedNodesInMetrics: a scrape shows how many nodes could not be initialized, and why; not those that wait for somebody else,
+// and no longer those that were initialized or are gone. No other test may initialize nodes beside it.
 func TestUninitializedNodesInMetrics(t *testing.T) { //nolint:paralleltest // the metric is that of the process
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
@@ -55,7 +55,7 @@ func TestUninitializedNodesInMetrics(t *testing.T) { //nolint:paralleltest // th
 			t.Error(err)
 		}
 		if got := count(reasonInstanceNotFound); got != 0 {
-			t.Errorf("%v nodes although it was initialised", got)
+			t.Errorf("%v nodes although it was initialized", got)
 		}
 	})
 }

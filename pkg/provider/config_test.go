@@ -32,7 +32,7 @@ func TestReadConfig(t *testing.T) {
 				"Global.nodeMonitorPeriod", "Global.nodeAddrSyncPeriod", "Global.privateZoneId", "Global.privateZoneRecordTTL",
 			}},
 		},
-		"misspelt, and in the wrong place": {
+		"misspelled, and in the wrong place": {
 			`{"Global": {"pausd": true, "VpcID": "vpc-1", "allowedIds": []}, "paused": true}`, Config{VPCID: "vpc-1", Policy: policy.Policy{AllowedIDs: []policy.IDRule{}}, Unknown: []string{"Global.pausd", "paused"}},
 		},
 		"feature gates": {`{"Global": {"featureGates": "EndpointSlice=false, IPv6DualStack=true"}}`, Config{NodeIPv6: true}},

@@ -34,7 +34,7 @@ func TestNoMomentWithoutCondition(t *testing.T) {
 		"joins":                            {settings: routed, condition: true},
 		"joins, the condition is refused":  {settings: routed, refused: true, fails: true},
 		"routes are switched off":          {},
-		"initialised long ago":             {settings: routed, change: func(n *corev1.Node) { n.Spec.Taints = nil }},
+		"initialized long ago":             {settings: routed, change: func(n *corev1.Node) { n.Spec.Taints = nil }},
 		"excluded":                         {settings: routed, change: func(n *corev1.Node) { n.Labels = map[string]string{nodes.LabelOnPremises: "true"} }},
 		"of another provider":              {settings: routed, change: func(n *corev1.Node) { n.Spec.ProviderID = "k3s://node-0" }},
 		"its instance is not known so far": {settings: routed, change: func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.1.99.99" }, fails: true},

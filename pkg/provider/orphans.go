@@ -15,7 +15,7 @@ import (
 
 // Orphans are the resources of this cluster in the cloud that no Service owns.
 type Orphans struct {
-	// ClusterID is what the resources are recognised by.
+	// ClusterID is what the resources are recognized by.
 	ClusterID string `json:"clusterID"`
 	// Earlier are IDs that this cluster may have had, and that count, too: the literal of the official CCM, the derived one, and those on load
 	// balancers of its Services.

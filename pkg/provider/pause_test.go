@@ -78,7 +78,7 @@ func TestDoctorShowsPauses(t *testing.T) {
 	}
 }
 
-// TestDoctorShowsUnknownFields: a misspelt pause pauses nothing, and the report says so.
+// TestDoctorShowsUnknownFields: a misspelled pause pauses nothing, and the report says so.
 func TestDoctorShowsUnknownFields(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)

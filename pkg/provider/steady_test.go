@@ -113,7 +113,7 @@ func steadyClient(t *testing.T, server *emulatortest.Cloud) *alicloud.Client {
 	return client
 }
 
-// steadyNode is Ready, initialised and routed.
+// steadyNode is Ready, initialized and routed.
 func steadyNode(i int) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

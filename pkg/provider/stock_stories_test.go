@@ -109,13 +109,13 @@ func TestStockControllersNodes(t *testing.T) {
 		for i := range 3 {
 			n := w.node(i)
 			if nodes.Uninitialized(n) || n.Spec.ProviderID == "" || n.Labels[corev1.LabelTopologyZone] == "" || n.Labels[corev1.LabelInstanceTypeStable] == "" {
-				w.Errorf("%s is not initialised: %q, %v, %v", n.Name, n.Spec.ProviderID, n.Spec.Taints, n.Labels)
+				w.Errorf("%s is not initialized: %q, %v, %v", n.Name, n.Spec.ProviderID, n.Spec.Taints, n.Labels)
 			}
 		}
 		w.joins(3)
 		time.Sleep(time.Minute)
 		if n := w.node(3); nodes.Uninitialized(n) {
-			w.Errorf("a node that joins later is not initialised: %v", n.Spec.Taints)
+			w.Errorf("a node that joins later is not initialized: %v", n.Spec.Taints)
 		}
 
 		w.ready(1, corev1.ConditionUnknown)

@@ -87,7 +87,7 @@ func checkStockNode(t *testing.T, kube *fake.Clientset) {
 		t.Fatal(err)
 	}
 	if want := emulatortest.Region + "." + steadyInstance(0); n.Spec.ProviderID != want || nodes.Uninitialized(n) {
-		t.Errorf("provider ID %q and taints %v, want %q and the node initialised", n.Spec.ProviderID, n.Spec.Taints, want)
+		t.Errorf("provider ID %q and taints %v, want %q and the node initialized", n.Spec.ProviderID, n.Spec.Taints, want)
 	}
 	if c := nodes.Condition(n, corev1.NodeNetworkUnavailable); c == nil || c.Status != corev1.ConditionFalse {
 		t.Errorf("condition %+v, want the network available", c)

@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// labelled sets a label or an annotation that asks for nothing.
-func labelled(value string) func(*corev1.Service) {
+// labeled sets a label or an annotation that asks for nothing.
+func labeled(value string) func(*corev1.Service) {
 	return func(svc *corev1.Service) { svc.Labels["example.com/team"] = value }
 }
 
@@ -39,7 +39,7 @@ func TestEditReadsFirst(t *testing.T) {
 			delete(svc.Annotations, annotation.Prefixes[0]+string(annotation.AddressType))
 		}, []string{"read web"}},
 		{"an annotation of the user", noted("now"), []string{"read web"}},
-		{"a label", labelled("a"), []string{"read web"}},
+		{"a label", labeled("a"), []string{"read web"}},
 		{"our label", func(svc *corev1.Service) { svc.Labels[LabelLoadBalancerID] = "lb-9" }, nil},
 		{"a finalizer", func(svc *corev1.Service) { svc.Finalizers = append(svc.Finalizers, "example.com/x") }, nil},
 		{"the status", func(svc *corev1.Service) { svc.Status.LoadBalancer = corev1.LoadBalancerStatus{} }, nil},
@@ -89,7 +89,7 @@ func TestNotesAreReadForOnceAMinute(t *testing.T) {
 		time.Sleep(noteInterval)
 		clb.since()
 		for _, value := range []string{"a", "b", "c", "d", "e", "f"} {
-			f.change("web", labelled(value))
+			f.change("web", labeled(value))
 			time.Sleep(noteInterval / 5)
 		}
 		if calls := clb.since(); !slices.Equal(calls, []string{"read web", "read web"}) {
@@ -99,8 +99,8 @@ func TestNotesAreReadForOnceAMinute(t *testing.T) {
 		if calls := clb.since(); len(calls) > 1 {
 			t.Errorf("calls %v in the minute after, want at most one read", calls)
 		}
-		f.change("web", labelled("g"))
-		f.change("web", labelled("h"))
+		f.change("web", labeled("g"))
+		f.change("web", labeled("h"))
 		clb.since()
 		time.Sleep(noteInterval)
 		if calls := clb.since(); !slices.Equal(calls, []string{"read web"}) {

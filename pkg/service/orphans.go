@@ -91,7 +91,7 @@ func (o Orphan) String() string {
 type Census struct {
 	// Orphans are what no Service owns.
 	Orphans []Orphan
-	// ClusterIDs are those on load balancers of Services that exist, recognised by their UID: the cluster has or had these IDs.
+	// ClusterIDs are those on load balancers of Services that exist, recognized by their UID: the cluster has or had these IDs.
 	ClusterIDs []string
 }
 

@@ -41,8 +41,8 @@ func (p Product) mayServe(svc *corev1.Service) bool {
 	if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.DeletionTimestamp != nil || class != nil && *class != p.Class {
 		return false
 	}
-	_, tunnelled := annotation.Lookup(svc.Annotations, annotation.TunnelType)
-	return !tunnelled
+	_, tunneled := annotation.Lookup(svc.Annotations, annotation.TunnelType)
+	return !tunneled
 }
 
 // HandsOver reports whether the annotation [annotation.Type] says what serves the Service, in place of its class.

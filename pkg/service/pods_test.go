@@ -46,9 +46,9 @@ func TestPodsWakeServices(t *testing.T) {
 			want   []string
 		}{
 			{"a label", func() error {
-				labelled := pod("web-1", "10.0.0.1")
-				labelled.Labels = map[string]string{"a": "b"}
-				_, err := client.Update(t.Context(), labelled, metav1.UpdateOptions{})
+				labeled := pod("web-1", "10.0.0.1")
+				labeled.Labels = map[string]string{"a": "b"}
+				_, err := client.Update(t.Context(), labeled, metav1.UpdateOptions{})
 				return err
 			}, nil},
 			{"a pod that no Service names", func() error {

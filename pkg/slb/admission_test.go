@@ -94,10 +94,10 @@ type admitted struct {
 // the program: the policy does not know its feature gate.
 func admittedProducts() []admitted {
 	const class = "object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[2]s'"
-	tunnelled, typed := celList(keysOf(annotation.TunnelType)), celList(keysOf(annotation.Type))
+	tunneled, typed := celList(keysOf(annotation.TunnelType)), celList(keysOf(annotation.Type))
 	clb := fmt.Sprintf(class+"\n      && object.metadata.?annotations['%[3]s'].orValue('') == ''\n      && !%[4]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')"+
-		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", Class, Class, service.AnnotationClass, tunnelled, typed)
-	nlb := fmt.Sprintf(class+"\n      && !%[3]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')", "", classOfNLB, tunnelled)
+		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", Class, Class, service.AnnotationClass, tunneled, typed)
+	nlb := fmt.Sprintf(class+"\n      && !%[3]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')", "", classOfNLB, tunneled)
 	return []admitted{
 		{"cloud-controller-manager-annotations", clb, withBackendType(annotation.Table())},
 		{"cloud-controller-manager-annotations-nlb", nlb, withBackendType(annotation.NLBTable())},

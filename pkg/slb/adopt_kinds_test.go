@@ -124,11 +124,11 @@ func podKinds() []kind {
 		})},
 		{name: "named port of nodes", service: made(webService, named)},
 		{name: "pods on a virtual node", service: func(w *world) *corev1.Service {
-			w.addNode("b", labelled("type", "virtual-kubelet"))
+			w.addNode("b", labeled("type", "virtual-kubelet"))
 			return webService()
 		}},
 		{name: "pods on a virtual node, Local", service: func(w *world) *corev1.Service {
-			w.addNode("b", labelled("type", "virtual-kubelet"))
+			w.addNode("b", labeled("type", "virtual-kubelet"))
 			return made(webService, isLocal)(w)
 		}},
 	}
@@ -152,8 +152,8 @@ func annotatedKinds() []kind {
 			}
 			needs := explanations[row.Suffix].With
 			kinds = append(kinds, kind{name: fmt.Sprintf("%s: %s", string(row.Suffix), value), service: func(w *world) *corev1.Service {
-				w.addNode("a", labelled("pool", "web"))
-				w.addNode("b", labelled("pool", "shop"))
+				w.addNode("a", labeled("pool", "web"))
+				w.addNode("b", labeled("pool", "shop"))
 				svc := testService("web", 80, 443)
 				for suffix, needed := range needs {
 					annotate(svc, suffix, needed)
@@ -295,7 +295,7 @@ func nodeKinds() []kind {
 		{name: "a cordoned node", service: on(testkit.Cordoned)},
 		{name: "a cordoned node that leaves", service: on(testkit.Cordoned, annotated(annotation.RemoveUnscheduledBackend, "on"))},
 		{name: "a node that is not ready", service: on(notReady)},
-		{name: "labels of backends", service: on(labelled("pool", "web"), annotated(annotation.BackendLabel, "pool=web"))},
+		{name: "labels of backends", service: on(labeled("pool", "web"), annotated(annotation.BackendLabel, "pool=web"))},
 		{name: "weights changed by hand", service: made(webService, annotated(annotation.IgnoreWeightUpdate, "on")), byHand: func(w *world, id string) {
 			groups, err := w.api.DescribeVServerGroups(w.t.Context(), id)
 			if err != nil {
@@ -317,7 +317,7 @@ func nodeKinds() []kind {
 		"node-role.kubernetes.io/master", "node.kubernetes.io/exclude-from-external-load-balancers", "alpha.service-controller.kubernetes.io/exclude-balancer",
 		"service.alibabacloud.com/exclude-node", "service.beta.kubernetes.io/exclude-node",
 	} {
-		kinds = append(kinds, kind{name: label, service: on(labelled(label, ""))}, kind{name: label + ", Local", service: on(labelled(label, ""), isLocal)})
+		kinds = append(kinds, kind{name: label, service: on(labeled(label, ""))}, kind{name: label + ", Local", service: on(labeled(label, ""), isLocal)})
 	}
 	return kinds
 }

@@ -90,7 +90,7 @@ func TestOnlyPodsAreBackends(t *testing.T) {
 	for name, change := range map[string]func(*world, *corev1.Service){
 		"pods are the backends": func(_ *world, svc *corev1.Service) { eni(svc) },
 		"virtual node": func(w *world, svc *corev1.Service) {
-			w.putNode(testNode("a", labelled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider))
+			w.putNode(testNode("a", labeled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider))
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		},
 	} {

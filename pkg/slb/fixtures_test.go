@@ -50,7 +50,7 @@ func testSlice(port corev1.ServicePort, items ...string) *discoveryv1.EndpointSl
 	return testkit.EndpointSlice("web", port, items...)
 }
 
-func labelled(key, value string) func(*corev1.Node) {
+func labeled(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }
 

@@ -75,9 +75,9 @@ func newGoldenWorld(t *testing.T) goldenWorld {
 	w := newWorld(t)
 	threeNodes(w)
 	w.deleteNode("c")
-	w.putNode(testNode("c", labelled("pool", "web"), labelled("team", "web"), labelled("stage", "test")))
+	w.putNode(testNode("c", labeled("pool", "web"), labeled("team", "web"), labeled("stage", "test")))
 	w.deleteNode("b")
-	w.putNode(testNode("b", labelled("pool", "shop")))
+	w.putNode(testNode("b", labeled("pool", "shop")))
 	if _, err := w.emulator.PutInstance("i-six", emulator.InstanceSpec{IPv6s: []string{"2001:db8::6"}}); err != nil {
 		t.Fatal(err)
 	}

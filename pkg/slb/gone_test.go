@@ -44,7 +44,7 @@ func (w *world) untagged(id string) {
 	}
 }
 
-// TestTagRemovedCustomNameRestart: a CLB whose tags were removed is recognised by the label of the Service and the marks of its
+// TestTagRemovedCustomNameRestart: a CLB whose tags were removed is recognized by the label of the Service and the marks of its
 // listeners, and gets its tags back.
 func TestTagRemovedCustomNameRestart(t *testing.T) {
 	t.Parallel()

@@ -109,8 +109,8 @@ func TestInvalidWeightAfterRestart(t *testing.T) {
 func TestInvalidBackendLabelAfterRestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.addNode("a", labelled("pool", "web"))
-	w.addNode("b", labelled("pool", "web"))
+	w.addNode("a", labeled("pool", "web"))
+	w.addNode("b", labeled("pool", "web"))
 	w.addNode("other")
 	svc := testService("web", 80)
 	annotate(svc, annotation.BackendLabel, "pool=web")

@@ -67,17 +67,17 @@ func TestEmptyTagSearchIsNotGone(t *testing.T) {
 // the Service shows. No second one is made in its place, and none is left behind.
 func TestAddressShowsTheCLB(t *testing.T) {
 	t.Parallel()
-	unlabelled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
+	unlabeled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
 	for _, test := range []struct {
 		name   string
 		begin  func(t *testing.T) (w *world, id string)
 		change func(*corev1.Service)
 		left   int
 	}{
-		{"our own", named, unlabelled, 1},
-		{"our own, deleted", named, func(svc *corev1.Service) { unlabelled(svc); deleteService(svc) }, 0},
-		{"the official CCM's", officialNamed, unlabelled, 1},
-		{"the official CCM's, deleted", officialNamed, func(svc *corev1.Service) { unlabelled(svc); deleteService(svc) }, 0},
+		{"our own", named, unlabeled, 1},
+		{"our own, deleted", named, func(svc *corev1.Service) { unlabeled(svc); deleteService(svc) }, 0},
+		{"the official CCM's", officialNamed, unlabeled, 1},
+		{"the official CCM's, deleted", officialNamed, func(svc *corev1.Service) { unlabeled(svc); deleteService(svc) }, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

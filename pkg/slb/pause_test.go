@@ -30,9 +30,9 @@ func pauses(w *world) map[string]struct{ begin, end func() } {
 		}
 	}
 	return map[string]struct{ begin, end func() }{
-		"annotation":           {annotated("true"), annotated("")},
-		"annotation, misspelt": {annotated("yes"), annotated("false")},
-		"cloud-config":         {func() { global.Store(true) }, func() { global.Store(false) }},
+		"annotation":             {annotated("true"), annotated("")},
+		"annotation, misspelled": {annotated("yes"), annotated("false")},
+		"cloud-config":           {func() { global.Store(true) }, func() { global.Store(false) }},
 	}
 }
 

@@ -112,7 +112,7 @@ func TestPodsAreBackends(t *testing.T) {
 func TestPodsOnVirtualNodesAreBackendsInEveryMode(t *testing.T) {
 	t.Parallel()
 	const group = "k8s/30080/web/default/c1"
-	virtual := testNode("vk", labelled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider)
+	virtual := testNode("vk", labeled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider)
 	for _, test := range []struct {
 		policy corev1.ServiceExternalTrafficPolicy
 		want   []string

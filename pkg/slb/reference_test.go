@@ -25,7 +25,7 @@ func TestExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, row := range documented() {
 		c := newBuildCase(80, 443)
-		c.nodes = append(c.nodes, testNode("c", labelled("pool", "web")))
+		c.nodes = append(c.nodes, testNode("c", labeled("pool", "web")))
 		c.svc.Annotations = explanations.Example(row, firstOf(row))
 		_, problems := c.build()
 		problems = slices.DeleteFunc(problems, func(p problem.Problem) bool {

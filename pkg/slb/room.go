@@ -47,9 +47,7 @@ func (c clb) Room(in service.Inputs) backend.Room {
 		return strconv.Itoa(int(port.NodePort))
 	}), entries)
 	room.Swaps = true
-	if !c.group.IsZero() && limit.Value > 0 {
-		room.Most = c.shared.Share(c.group, in.Service, c.ID(), room.Most, limit.Value)
-	}
+	room.Most = c.shared.Share(c.group, in.Service, c.ID(), room.Most, limit.Value)
 	return room
 }
 

@@ -19,19 +19,19 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// Work of each of the managers of an account: a node leaves every neighbourPause, and takes a removal in each Service with it, which is more than half of the
+// Work of each of the managers of an account: a node leaves every neighborPause, and takes a removal in each Service with it, which is more than half of the
 // quota of removals has room for.
 const (
-	neighbourServices = 60
-	neighbourPause    = 40 * time.Second
-	// neighbourSettle is the time until the managers know their shares, neighbourWork the one after it that counts.
-	neighbourSettle, neighbourWork = 4 * time.Minute, 8 * time.Minute
+	neighborServices = 60
+	neighborPause    = 40 * time.Second
+	// neighborSettle is the time until the managers know their shares, neighborWork the one after it that counts.
+	neighborSettle, neighborWork = 4 * time.Minute, 8 * time.Minute
 	// urgentPause is how long after it left, or came back, an endpoint of a Service in another namespace comes back, or leaves again.
 	urgentPause = 11 * time.Second
 )
 
-// neighbour is one of the managers of an account.
-type neighbour struct {
+// neighbor is one of the managers of an account.
+type neighbor struct {
 	*fleet
 	name   string
 	urgent *discoveryv1.EndpointSlice
@@ -39,13 +39,13 @@ type neighbour struct {
 	left []time.Time
 }
 
-func newNeighbour(t *testing.T, e *emulatortest.Cloud, name string) *neighbour {
+func newNeighbor(t *testing.T, e *emulatortest.Cloud, name string) *neighbor {
 	t.Helper()
-	n := &neighbour{fleet: newFleetOn(t, e, config.Config{ClusterID: name, Quotas: roomy()}), name: name}
-	for i := range int((neighbourSettle+neighbourWork)/neighbourPause) + 3 {
+	n := &neighbor{fleet: newFleetOn(t, e, config.Config{ClusterID: name, Quotas: roomy()}), name: name}
+	for i := range int((neighborSettle+neighborWork)/neighborPause) + 3 {
 		n.createFleetNode(n.node(i))
 	}
-	for i := range neighbourServices {
+	for i := range neighborServices {
 		n.put(testService(fmt.Sprintf("%s-%02d", name, i), 80))
 		synctest.Wait() // the fake API server's watches hold no more than a hundred events
 	}
@@ -60,13 +60,13 @@ func newNeighbour(t *testing.T, e *emulatortest.Cloud, name string) *neighbour {
 	return n
 }
 
-func (n *neighbour) node(i int) string { return fmt.Sprintf("%s-%02d", n.name, i) }
+func (n *neighbor) node(i int) string { return fmt.Sprintf("%s-%02d", n.name, i) }
 
 // work has a node leave, and an endpoint of the Service urgent leave or come back, when it is time for that.
-func (n *neighbour) work(passed time.Duration) {
+func (n *neighbor) work(passed time.Duration) {
 	n.t.Helper()
-	if passed%neighbourPause == 0 {
-		testkit.Check(n.t, n.kube.CoreV1().Nodes().Delete(n.t.Context(), n.node(int(passed/neighbourPause)), metav1.DeleteOptions{}))
+	if passed%neighborPause == 0 {
+		testkit.Check(n.t, n.kube.CoreV1().Nodes().Delete(n.t.Context(), n.node(int(passed/neighborPause)), metav1.DeleteOptions{}))
 	}
 	if passed%urgentPause == 0 {
 		n.moveEndpoint(int(passed / urgentPause))
@@ -74,7 +74,7 @@ func (n *neighbour) work(passed time.Duration) {
 }
 
 // moveEndpoint has the second endpoint of the Service urgent leave, and come back the next time.
-func (n *neighbour) moveEndpoint(times int) {
+func (n *neighbor) moveEndpoint(times int) {
 	changed := n.urgent.DeepCopy()
 	if times%2 == 0 {
 		changed.Endpoints = changed.Endpoints[:1]
@@ -84,7 +84,7 @@ func (n *neighbour) moveEndpoint(times int) {
 }
 
 // removals returns when each removal of a node, and each one of the urgent endpoint, was made.
-func (n *neighbour) removals(calls []emulator.Call) (nodes, urgent []time.Time) {
+func (n *neighbor) removals(calls []emulator.Call) (nodes, urgent []time.Time) {
 	for _, call := range calls {
 		servers := call.Parameters["BackendServers"]
 		switch {
@@ -104,14 +104,14 @@ func TestTwoManagersOfOneAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := publishedCloud(t, cloud.Limits{LoadBalancers: 10_000, LBsPerInstance: 10_000})
-		managers := [2]*neighbour{newNeighbour(t, e, "a"), newNeighbour(t, e, "b")}
+		managers := [2]*neighbor{newNeighbor(t, e, "a"), newNeighbor(t, e, "b")}
 		for _, m := range managers {
 			defer m.stop()
 			m.rest()
 		}
 		e.NewCalls()
-		began := time.Now().Add(neighbourSettle)
-		for passed := time.Duration(0); passed < neighbourSettle+neighbourWork; passed += time.Second {
+		began := time.Now().Add(neighborSettle)
+		for passed := time.Duration(0); passed < neighborSettle+neighborWork; passed += time.Second {
 			for _, m := range managers {
 				m.work(passed)
 			}
@@ -122,27 +122,27 @@ func TestTwoManagersOfOneAccount(t *testing.T) {
 		for i, m := range managers {
 			nodes, urgent := m.removals(calls)
 			for _, at := range nodes {
-				if at.After(began) && at.Before(began.Add(neighbourWork)) {
+				if at.After(began) && at.Before(began.Add(neighborWork)) {
 					counts[i]++
 					total++
 				}
 			}
 			m.inTime(urgent, began)
 		}
-		t.Logf("%d and %d removals in %s", counts[0], counts[1], neighbourWork)
+		t.Logf("%d and %d removals in %s", counts[0], counts[1], neighborWork)
 		for i, count := range counts {
 			if count*100 < total*35 {
 				t.Errorf("manager %s has %d of %d removals", managers[i].name, count, total)
 			}
 		}
-		if all := groupQuota * int(neighbourWork/time.Minute); total*100 < all*70 {
+		if all := groupQuota * int(neighborWork/time.Minute); total*100 < all*70 {
 			t.Errorf("%d removals, the quota is %d", total, all)
 		}
 	})
 }
 
 // inTime checks that each endpoint that left after a time was removed within ten seconds.
-func (n *neighbour) inTime(removed []time.Time, settled time.Time) {
+func (n *neighbor) inTime(removed []time.Time, settled time.Time) {
 	n.t.Helper()
 	longest := time.Duration(0)
 	for _, left := range n.left {

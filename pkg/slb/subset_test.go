@@ -235,7 +235,7 @@ func TestLocalServiceBeyondTheQuota(t *testing.T) {
 	var endpoints []string
 	for i := range 6 {
 		name := fmt.Sprint("n", i)
-		w.addNode(name, labelled(corev1.LabelTopologyZone, fmt.Sprint("zone-", i/5))) // five in one zone, one in the other
+		w.addNode(name, labeled(corev1.LabelTopologyZone, fmt.Sprint("zone-", i/5))) // five in one zone, one in the other
 		endpoints = append(endpoints, fmt.Sprintf("10.244.%d.2@%s", i, name))
 	}
 	w.putSlice(testSlice(svc.Spec.Ports[0], endpoints...))

@@ -14,7 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestAPIServersCLB: the CLB of the API server is recognised by its address, by its backend servers and by its port.
+// TestAPIServersCLB: the CLB of the API server is recognized by its address, by its backend servers and by its port.
 func TestAPIServersCLB(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(*world, *alicloud.LoadBalancer) policy.APIServer{

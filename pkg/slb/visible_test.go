@@ -132,7 +132,7 @@ func TestListenerChangedByHandIsRestored(t *testing.T) {
 	}
 }
 
-// TestWhatWeMakeHasTheOfficialMarks: everything by which the official CCM recognises its work is on what we make.
+// TestWhatWeMakeHasTheOfficialMarks: everything by which the official CCM recognizes its work is on what we make.
 func TestWhatWeMakeHasTheOfficialMarks(t *testing.T) {
 	t.Parallel()
 	ours := settled(t, testService("web", 80, 81))

@@ -3,7 +3,7 @@ package vpcroute
 import "strings"
 
 // markPrefix begins the description of every entry that this program makes. It must not change: entries carry it for years,
-// and it is how an entry is recognised whose node went away while this program was down.
+// and it is how an entry is recognized whose node went away while this program was down.
 const markPrefix = "k8s/pod-cidr"
 
 // sharedClusterID is the cluster id of every cluster whose own is not known: the official CCM's literal. It proves nothing, for

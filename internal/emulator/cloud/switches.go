@@ -8,7 +8,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 )
 
-// Switches are behaviours of the cloud that no document settles, or that come and go. The zero value is what documents and clients in
+// Switches are behaviors of the cloud that no document settles, or that come and go. The zero value is what documents and clients in
 // production suggest. A client must work with each of them either way.
 type Switches struct {
 	// SpecSalesEnded refuses new load balancers that are paid by specification, which the vendor stopped selling.

@@ -258,7 +258,7 @@ func (b *browser) press(selector, key string) {
 	b.do("press a key on "+selector, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).focus()`, selector), nil), chromedp.KeyEvent(key))
 }
 
-// looks checks the dark colours and the narrow page.
+// looks checks the dark colors and the narrow page.
 func (b *browser) looks() {
 	b.t.Helper()
 	const background = `getComputedStyle(document.body).backgroundColor`

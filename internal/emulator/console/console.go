@@ -105,7 +105,7 @@ func (c *Console) render(v view) (map[string]string, error) {
 	return out, nil
 }
 
-// tone groups statuses by what they mean for the reader; the style sheet gives each tone a colour.
+// tone groups statuses by what they mean for the reader; the style sheet gives each tone a color.
 func tone(status string) string {
 	switch strings.ToLower(status) {
 	case "active", "running", "normal", "healthy", "available", "inuse", "succeeded":

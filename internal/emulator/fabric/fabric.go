@@ -47,7 +47,7 @@ type Fabric struct {
 	// pace spreads the health checks.
 	pace *rate.Limiter
 
-	// syncing serialises what opens and closes sockets, which can take the network as long as the kernel is busy.
+	// syncing serializes what opens and closes sockets, which can take the network as long as the kernel is busy.
 	syncing sync.Mutex
 	// mu is held for moments only: whoever describes a load balancer takes it under the store's lock, and everybody else would
 	// wait for that one.

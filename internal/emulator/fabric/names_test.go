@@ -54,7 +54,7 @@ func TestNamesOfNLBs(t *testing.T) {
 	}
 	for _, bad := range []string{"10.1.0.1", "10.1.0.1:http"} {
 		if _, err := w.Dial(t.Context(), "i-a", "tcp", bad); err == nil {
-			t.Errorf("%q is dialled", bad)
+			t.Errorf("%q is dialed", bad)
 		}
 	}
 }

@@ -57,7 +57,7 @@ type extent struct {
 	first, last int
 }
 
-// wanted are the listeners that should have a frontend. Without sockets only what somebody dialled has one.
+// wanted are the listeners that should have a frontend. Without sockets only what somebody dialed has one.
 func (f *Fabric) wanted() map[cloud.ListenerID]extent {
 	wanted := map[cloud.ListenerID]extent{}
 	if !f.listen {

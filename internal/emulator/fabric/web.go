@@ -116,7 +116,7 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// errRequestTimeout is why a request is cancelled that its backend server did not answer in time.
+// errRequestTimeout is why a request is canceled that its backend server did not answer in time.
 var errRequestTimeout = errors.New("the backend server did not answer within the listener's RequestTimeout")
 
 // ServeHTTP carries one request.

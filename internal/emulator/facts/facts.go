@@ -1,7 +1,7 @@
 // Package facts holds what the emulator claims about the cloud, one fact each, with the page, the program or the measurement that it
 // comes from, or that it is assumed. A fact can be flipped: the emulator then behaves otherwise, for tests of what depends on it.
 //
-// It knows neither HTTP nor resources. Package emulator recognises refusals and answers by themselves; the actions ask [api.Call.Holds]
+// It knows neither HTTP nor resources. Package emulator recognizes refusals and answers by themselves; the actions ask [api.Call.Holds]
 // about everything else.
 package facts
 
@@ -109,7 +109,7 @@ func (f *Fact) Flipped() (code string, status int) {
 	return code, status
 }
 
-// table and index hold all facts; they do not change after the package is initialised.
+// table and index hold all facts; they do not change after the package is initialized.
 var (
 	table = slices.Concat(common(), slb(), nlb(), vpc(), ecs(), sts(), quotas(), network())
 	index = indexed(table)

@@ -18,7 +18,7 @@ const (
 )
 
 // podTemplate is the pod that runs the initializer on the named node, or on every node but virtual-kubelet's if there is no
-// name. A name pins the pod without the scheduler, which may not run yet on a cluster whose nodes are not initialised.
+// name. A name pins the pod without the scheduler, which may not run yet on a cluster whose nodes are not initialized.
 func podTemplate(c Config, nodeName string) corev1.PodTemplateSpec {
 	spec := corev1.PodSpec{
 		ServiceAccountName: c.Name,

@@ -47,5 +47,5 @@ func near(a, b string) bool {
 	return abs(len(a)-len(b)) <= maxSlips && editDistance(a, b) <= maxSlips
 }
 
-// maxSlips is how many characters of a misspelt key are wrong.
+// maxSlips is how many characters of a misspelled key are wrong.
 const maxSlips = 2

@@ -48,7 +48,7 @@ func TestParseParams(t *testing.T) {
 		{"NLB id", map[string]string{newKey(LoadBalancerID): "nlb-1"}, LoadBalancerID, "", []string{problem.ReasonInvalidAnnotation}},
 		{"drain without timeout", map[string]string{newKey(ConnectionDrain): "on"}, ConnectionDrain, "", []string{problem.ReasonInvalidAnnotation}},
 		{"bandwidth alone", map[string]string{newKey(Bandwidth): "10"}, Bandwidth, "10", []string{problem.ReasonAnnotationNoEffect}},
-		{"unknown key", map[string]string{Prefixes[0] + "loadbalancer-colour": "red"}, Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
+		{"unknown key", map[string]string{Prefixes[0] + "loadbalancer-color": "red"}, Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
 		{"misspelled key", map[string]string{Prefixes[0] + "loadbalancer-schedular": "rr"}, Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
 		{"dead key", map[string]string{Prefixes[0] + "slb-network-type": "vpc"}, NetworkType, "", []string{problem.ReasonUnknownAnnotation}},
 		{"key with a tab", map[string]string{newKey(Scheduler) + "\t": "rr"}, Scheduler, "", []string{problem.ReasonUnknownAnnotation}},

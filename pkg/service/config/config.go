@@ -36,7 +36,7 @@ type Config struct {
 	Policy policy.Policy
 	// Paused says that nothing may be written to the cloud now; plans are made and shown all the same. nil never pauses.
 	Paused func() bool
-	// ControlPlaneNodes says whether nodes labelled node-role.kubernetes.io/master are backends. Default
+	// ControlPlaneNodes says whether nodes labeled node-role.kubernetes.io/master are backends. Default
 	// [backend.ControlPlaneAuto].
 	ControlPlaneNodes backend.ControlPlanePolicy
 	// BackendSubset is how many of the nodes are backends of a Service that does not say so. Default [backend.SubsetAuto].

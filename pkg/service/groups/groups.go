@@ -305,9 +305,12 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 }
 
 // Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it
-// may have without the others, 0 for any number. The number of listeners counts in powers of two, so that not each Service that comes or goes changes the
-// backend servers of all others.
+// may have without the others, 0 for any number. That remains where it shares none, or the quota is not known, which is 0. The number of listeners counts in
+// powers of two, so that not each Service that comes or goes changes the backend servers of all others.
 func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, most, quota int) int {
+	if group.IsZero() || quota <= 0 {
+		return most
+	}
 	place, _, err := g.Decide(group, svc)
 	if err != nil || place.Services < 2 { //nolint:mnd // it is alone
 		return most

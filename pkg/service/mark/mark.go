@@ -11,7 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Marks by which a CLB, its listeners and its vServer groups are recognised as a Service's. They are those of the vendor's
+// Marks by which a CLB, its listeners and its vServer groups are recognized as a Service's. They are those of the vendor's
 // own controller, so that either program can take over what the other made; none may ever change.
 const (
 	// TagOwner holds the default name, which is derived from the UID of the Service.

@@ -27,7 +27,7 @@ func Diff(desired, actual *model.Model, service types.NamespacedName, clusterID 
 		d.createLoadBalancer()
 	case desired.Reused && !serves(desired, actual):
 	case desired.Reused:
-		// First of all: without the tag a tear-down would not recognise the CLB as one that may have something of the Service.
+		// First of all: without the tag a tear-down would not recognize the CLB as one that may have something of the Service.
 		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
 	d.compareGroups()
