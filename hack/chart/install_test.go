@@ -130,7 +130,7 @@ func (s *sandbox) deployment() *appsv1.Deployment {
 func (s *sandbox) serves() {
 	s.Helper()
 	s.must("kubectl apply -f deploy/example-service.yaml")
-	s.until("the Service has an address and the nodes are initialised", func(ctx context.Context) string {
+	s.until("the Service has an address and the nodes are initialized", func(ctx context.Context) string {
 		service, err := s.client.CoreV1().Services("default").Get(ctx, "web", metav1.GetOptions{})
 		if err != nil || len(service.Status.LoadBalancer.Ingress) == 0 {
 			return fmt.Sprint("no address: ", err)

@@ -259,12 +259,12 @@ func (a asker) warnsOfUnknownKeys() {
 		svc  *corev1.Service
 		want []string // parts of the warning; none: no warning
 	}{
-		"misspelt":                 {service(annotationPrefix+"loadbalancer-adress-type", "intranet"), []string{annotationPrefix + "loadbalancer-adress-type", "no such annotation of a CLB"}},
+		"misspelled":               {service(annotationPrefix+"loadbalancer-adress-type", "intranet"), []string{annotationPrefix + "loadbalancer-adress-type", "no such annotation of a CLB"}},
 		"without loadbalancer-":    {service(annotationPrefix+"address-type", "intranet"), []string{annotationPrefix + "address-type"}},
 		"older prefix":             {service(olderPrefix+"loadbalancer-adress-type", "intranet"), []string{olderPrefix + "loadbalancer-adress-type"}},
 		"another domain":           {service("service.kubernetes.io/alibaba-cloud-loadbalancer-address-type", "intranet"), []string{"service.kubernetes.io/alibaba-cloud-loadbalancer-address-type"}},
 		"another spelling":         {service("service.beta.kubernetes.io/AlibabaCloud-LoadBalancer-address-type", "intranet"), []string{"AlibabaCloud-LoadBalancer-address-type"}},
-		"misspelt pause":           {service("service.alibabacloud.com/pause", "true"), []string{"service.alibabacloud.com/pause"}},
+		"misspelled pause":         {service("service.alibabacloud.com/pause", "true"), []string{"service.alibabacloud.com/pause"}},
 		"pause":                    {service("service.alibabacloud.com/paused", "true"), nil},
 		"of an NLB":                {service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1"), []string{"loadbalancer-zone-maps: no such annotation of a CLB"}},
 		"on an NLB":                {ofNLB(service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1")), nil},
@@ -286,10 +286,10 @@ func (a asker) warnsOfUnknownKeys() {
 
 func (a asker) deniesUnknownKeys() {
 	a.Helper()
-	misspelt := service(annotationPrefix+"loadbalancer-adress-type", "intranet")
+	misspelled := service(annotationPrefix+"loadbalancer-adress-type", "intranet")
 	a.until("unknown keys are denied", func(context.Context) string {
-		if err := a.create("open", misspelt); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "adress-type") {
-			return "a misspelt key is admitted: " + text(err)
+		if err := a.create("open", misspelled); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "adress-type") {
+			return "a misspelled key is admitted: " + text(err)
 		}
 		return ""
 	})
@@ -317,7 +317,7 @@ func TestRestrictionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ json, version, want string }{
 		"nothing":       {`[{"name":"a","namespaceSelector":{}}]`, "1.30.0", `"a" restricts nothing`},
-		"misspelt":      {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-ids"]}]`, "1.30.0", `"loadbalancer-ids", which does not exist`},
+		"misspelled":    {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-ids"]}]`, "1.30.0", `"loadbalancer-ids", which does not exist`},
 		"no selector":   {`[{"name":"a","annotations":["loadbalancer-id"]}]`, "1.30.0", "namespaceSelector"},
 		"address type":  {`[{"name":"a","namespaceSelector":{},"addressTypes":["private"]}]`, "1.30.0", "intranet"},
 		"old cluster":   {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-id"]}]`, "1.29.0", "they need 1.30 or later"},

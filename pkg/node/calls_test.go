@@ -177,9 +177,9 @@ func TestSilentForLong(t *testing.T) {
 	}
 }
 
-// TestInitialisationOfHiddenNodes: the stock node controller tries nodes again for ever whose instances ECS does not show, at times
+// TestInitializationOfHiddenNodes: the stock node controller tries nodes again for ever whose instances ECS does not show, at times
 // of their own. That costs what the lifecycle controller's own passes do.
-func TestInitialisationOfHiddenNodes(t *testing.T) {
+func TestInitializationOfHiddenNodes(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string]func(*corev1.Node){"with provider ID": func(*corev1.Node) {}, "by address": withoutProviderID} {
 		t.Run(name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func (c change) String() string {
 	return strings.Join(parts, " ")
 }
 
-// changeOf compares the Node with its instance. Nodes that wait for their initialisation are left to the stock controller, which
+// changeOf compares the Node with its instance. Nodes that wait for their initialization are left to the stock controller, which
 // writes the same, unless they are on premises. Where ECS shows no instance, an event says so and nothing changes.
 func (i *Instances) changeOf(ctx context.Context, node *corev1.Node) (change, error) {
 	if i.opts.onPremises(node) {

@@ -216,7 +216,7 @@ func TestOldAnswersDoNotCount(t *testing.T) {
 	}
 }
 
-// TestUnseenNodesAreKept: a node that waits for its initialisation and whose instance nobody ever saw is kept; one that is initialized
+// TestUnseenNodesAreKept: a node that waits for its initialization and whose instance nobody ever saw is kept; one that is initialized
 // is, until this process has waited for it, however old the API server's clock makes it.
 func TestUnseenNodesAreKept(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func initor(ctx context.Context, r run) (figures []Figure, err error) {
 		cmd.Env = append(os.Environ(),
 			"NODE_NAME="+instance.Name, "KUBECONFIG="+kubeconfig, "METADATA_ENDPOINT="+e.url+"/metadata/"+instance.ID)
 		if output, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("initialise node %s: %w: %s", instance.Name, err, output)
+			return nil, fmt.Errorf("initialize node %s: %w: %s", instance.Name, err, output)
 		}
 		took = append(took, time.Since(begin))
 	}
@@ -72,11 +72,11 @@ func initorFleet(ctx context.Context, r run) (figures []Figure, err error) {
 	begin := time.Now()
 	cmd := exec.CommandContext(ctx, e.program("provider-initor"), "run", "--kubeconfig="+e.sandbox.Kubeconfig(), "--output=json")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initialise %d nodes: %w: %s", initorFleetSize, err, output[max(0, len(output)-tailSize):])
+		return nil, fmt.Errorf("initialize %d nodes: %w: %s", initorFleetSize, err, output[max(0, len(output)-tailSize):])
 	}
 	took := time.Since(begin)
 	withID := func(node *corev1.Node) bool { return node.Spec.ProviderID != "" }
-	if err := e.untilNodes(ctx, initorFleetSize, "initialised", withID); err != nil {
+	if err := e.untilNodes(ctx, initorFleetSize, "initialized", withID); err != nil {
 		return nil, err
 	}
 	const operation = "provider IDs of 1,000 nodes set by provider-initor run with OpenKruise"

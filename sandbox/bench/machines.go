@@ -92,8 +92,8 @@ func joined(node *corev1.Node) bool {
 	return node.Spec.PodCIDR != "" && condition(node, corev1.NodeReady) == corev1.ConditionTrue
 }
 
-// initialised is what a node is that the cloud controller manager has initialised.
-func initialised(node *corev1.Node) bool {
+// initialized is what a node is that the cloud controller manager has initialized.
+func initialized(node *corev1.Node) bool {
 	return node.Spec.ProviderID != "" && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == cloudproviderapi.TaintExternalCloudProvider
 	})
@@ -106,7 +106,7 @@ func routed(node *corev1.Node) bool {
 
 // schedulable is what a node is that takes any pod.
 func schedulable(node *corev1.Node) bool {
-	return joined(node) && initialised(node) && routed(node) && len(node.Spec.Taints) == 0 && !node.Spec.Unschedulable
+	return joined(node) && initialized(node) && routed(node) && len(node.Spec.Taints) == 0 && !node.Spec.Unschedulable
 }
 
 // condition returns the status of a node's condition, empty for a node that does not have it.

@@ -30,7 +30,7 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop(ctx)) }()
-	for _, scenario := range []func(*env, context.Context) (Figure, error){(*env).initialise, (*env).join} {
+	for _, scenario := range []func(*env, context.Context) (Figure, error){(*env).initialize, (*env).join} {
 		var figure Figure
 		if figure, err = scenario(e, ctx); err != nil {
 			return nil, err
@@ -45,10 +45,10 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 	return slices.Concat(figures, steady, bad), err
 }
 
-// initialise counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to switch it off cannot be
+// initialize counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to switch it off cannot be
 // avoided and takes longer than anyone wants to watch under the quota, so these are left out.
-func (e *env) initialise(ctx context.Context) (Figure, error) {
-	operation := fmt.Sprintf("initialise %d nodes: calls of ECS beyond one %s for each", initNodes, switchCheckOff)
+func (e *env) initialize(ctx context.Context) (Figure, error) {
+	operation := fmt.Sprintf("initialize %d nodes: calls of ECS beyond one %s for each", initNodes, switchCheckOff)
 	if err := e.addMachines(initNodes, true); err != nil {
 		return Figure{}, err
 	}
@@ -59,7 +59,7 @@ func (e *env) initialise(ctx context.Context) (Figure, error) {
 		if err := e.startManager(ctx); err != nil {
 			return err
 		}
-		return e.untilNodes(ctx, initNodes, "initialised and routed", schedulable)
+		return e.untilNodes(ctx, initNodes, "initialized and routed", schedulable)
 	})
 	return atMost(operation, float64(t.calls()), "calls", initMaxCalls), err
 }
@@ -79,7 +79,7 @@ func (e *env) join(ctx context.Context) (Figure, error) {
 	if _, err := e.settled(ctx, everything); err != nil {
 		return Figure{}, err
 	}
-	operation := fmt.Sprintf("%d nodes join at once: initialised, routed and schedulable", joinNodes)
+	operation := fmt.Sprintf("%d nodes join at once: initialized, routed and schedulable", joinNodes)
 	begin := time.Now()
 	if err := e.addMachines(joinNodes, false); err != nil {
 		return Figure{}, err
@@ -87,7 +87,7 @@ func (e *env) join(ctx context.Context) (Figure, error) {
 	for _, state := range []struct {
 		name string
 		is   nodeState
-	}{{"joined", joined}, {"initialised", initialised}, {"routed", routed}, {"schedulable", schedulable}} {
+	}{{"joined", joined}, {"initialized", initialized}, {"routed", routed}, {"schedulable", schedulable}} {
 		if err := e.untilNodes(ctx, joinNodes, state.name, state.is); err != nil {
 			return Figure{}, err
 		}

@@ -44,7 +44,7 @@ func (e *env) badNodes(ctx context.Context) ([]Figure, error) {
 	return append([]Figure{hidden}, stopped...), err
 }
 
-// hidden counts the calls for silent nodes whose instances ECS does not show. They wait for their initialisation, so that they are never
+// hidden counts the calls for silent nodes whose instances ECS does not show. They wait for their initialization, so that they are never
 // deleted.
 func (e *env) hidden(ctx context.Context) (Figure, error) {
 	nodes := make([]corev1.Node, hiddenNodes)

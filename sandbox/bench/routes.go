@@ -21,7 +21,7 @@ const (
 )
 
 // routes measures so many nodes that the manager sees all at once, and then its restart. Only the route controller runs, so that the pace at
-// which nodes are initialised does not blur the batches.
+// which nodes are initialized does not blur the batches.
 func routes(nodes, maxCalls int) func(context.Context, run) ([]Figure, error) {
 	return func(ctx context.Context, r run) (figures []Figure, err error) {
 		e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: nodes})

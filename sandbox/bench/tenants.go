@@ -16,16 +16,16 @@ const tenantNamespace = "hostile"
 const (
 	// tenantMiB is what the manager may take whatever one tenant writes.
 	tenantMiB = 200
-	// textSeconds is within which time a neighbour has its address while a tenant writes long texts and many addresses.
+	// textSeconds is within which time a neighbor has its address while a tenant writes long texts and many addresses.
 	textSeconds = 1
-	// queueSeconds and removalSeconds are within which time a neighbour has its address, and loses a dead backend server, while the calls of a
+	// queueSeconds and removalSeconds are within which time a neighbor has its address, and loses a dead backend server, while the calls of a
 	// tenant fill the queue for the rate limit.
 	queueSeconds   = 30
 	removalSeconds = 5
 )
 
-// betweenNeighbours leaves the rate limit of creations, 90 a minute, to what is measured.
-const betweenNeighbours = 10 * time.Second
+// betweenNeighbors leaves the rate limit of creations, 90 a minute, to what is measured.
+const betweenNeighbors = 10 * time.Second
 
 // tenants measures what a tenant who may write Services and EndpointSlices costs the others.
 func tenants(ctx context.Context, r run) (figures []Figure, err error) {
@@ -46,7 +46,7 @@ func tenants(ctx context.Context, r run) (figures []Figure, err error) {
 
 // undisturbed is what the others are compared with.
 func (e *env) undisturbed(ctx context.Context) ([]Figure, error) {
-	took, err := e.neighbour(ctx, "neighbour-alone")
+	took, err := e.neighbor(ctx, "neighbor-alone")
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func (e *env) undisturbed(ctx context.Context) ([]Figure, error) {
 	}, err
 }
 
-// neighbour creates a Service of another tenant and returns the time until it has its address.
-func (e *env) neighbour(ctx context.Context, name string) (time.Duration, error) {
+// neighbor creates a Service of another tenant and returns the time until it has its address.
+func (e *env) neighbor(ctx context.Context, name string) (time.Duration, error) {
 	begin := time.Now()
 	err := e.createService(ctx, newService(name, 1))
 	took := time.Since(begin)
@@ -68,25 +68,25 @@ func (e *env) neighbour(ctx context.Context, name string) (time.Duration, error)
 // longTexts has the tenant write annotations of 250 kB.
 func (e *env) longTexts(ctx context.Context) ([]Figure, error) {
 	const services, values = 12, 11
-	return e.beside(ctx, fmt.Sprintf("%d Services of one tenant with %d values of 250 kB each, one after the other", services, values), "neighbour-of-texts",
+	return e.beside(ctx, fmt.Sprintf("%d Services of one tenant with %d values of 250 kB each, one after the other", services, values), "neighbor-of-texts",
 		func(ctx context.Context) error { return e.writeTexts(ctx, services, values) })
 }
 
 // manyAddresses has the tenant write a Service with more ports, and more addresses, than any load balancer has.
 func (e *env) manyAddresses(ctx context.Context) ([]Figure, error) {
 	const ports, addresses = 400, 10_000
-	return e.beside(ctx, fmt.Sprintf("a Service of one tenant with %d ports and %d invented addresses", ports, addresses), "neighbour-of-addresses",
+	return e.beside(ctx, fmt.Sprintf("a Service of one tenant with %d ports and %d invented addresses", ports, addresses), "neighbor-of-addresses",
 		func(ctx context.Context) error { return e.writeAddresses(ctx, "addresses", ports, addresses) })
 }
 
-// beside measures neighbours while a tenant does harm, one after the other until it ends.
-func (e *env) beside(ctx context.Context, harm, neighbour string, do func(context.Context) error) ([]Figure, error) {
+// beside measures neighbors while a tenant does harm, one after the other until it ends.
+func (e *env) beside(ctx context.Context, harm, neighbor string, do func(context.Context) error) ([]Figure, error) {
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
 	var slowest time.Duration
 	var failure error
 	for at, ended := 0, false; !ended; at++ {
-		took, err := e.neighbour(ctx, fmt.Sprintf("%s-%d", neighbour, at))
+		took, err := e.neighbor(ctx, fmt.Sprintf("%s-%d", neighbor, at))
 		if err != nil {
 			return nil, errors.Join(err, <-done)
 		}
@@ -94,7 +94,7 @@ func (e *env) beside(ctx context.Context, harm, neighbour string, do func(contex
 		select {
 		case failure = <-done:
 			ended = true
-		case <-time.After(betweenNeighbours):
+		case <-time.After(betweenNeighbors):
 		}
 	}
 	if failure != nil {
@@ -105,7 +105,7 @@ func (e *env) beside(ctx context.Context, harm, neighbour string, do func(contex
 	}
 	mib, err := highestMiB(e.manager.pid())
 	return []Figure{
-		atMost("first address of a neighbour beside "+harm+", the slowest", slowest.Seconds(), "s", textSeconds),
+		atMost("first address of a neighbor beside "+harm+", the slowest", slowest.Seconds(), "s", textSeconds),
 		atMost("manager's highest resident memory after "+harm, mib, "MiB", tenantMiB),
 	}, err
 }
@@ -113,7 +113,7 @@ func (e *env) beside(ctx context.Context, harm, neighbour string, do func(contex
 // fullQueue has the tenant fill the queue for the rate limit. The limits are those that the cloud publishes.
 func (e *env) fullQueue(ctx context.Context) ([]Figure, error) {
 	const services, ports = 40, 60
-	move, err := e.podsOfNeighbour(ctx)
+	move, err := e.podsOfNeighbor(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (e *env) fullQueue(ctx context.Context) ([]Figure, error) {
 	if err = e.watch(ctx, 10*time.Second); err != nil { // the first calls of all of them wait by now
 		return nil, err
 	}
-	took, err := e.neighbour(ctx, "neighbour-of-queue")
+	took, err := e.neighbor(ctx, "neighbor-of-queue")
 	if err != nil {
 		return nil, err
 	}
@@ -136,20 +136,20 @@ func (e *env) fullQueue(ctx context.Context) ([]Figure, error) {
 	}
 	harm := fmt.Sprintf("%d Services of one tenant with %d ports each", services, ports)
 	return []Figure{
-		atMost("first address of a neighbour behind "+harm, took.Seconds(), "s", queueSeconds),
-		atMost("a neighbour's dead backend server leaves behind "+harm, removed.Seconds(), "s", removalSeconds),
+		atMost("first address of a neighbor behind "+harm, took.Seconds(), "s", queueSeconds),
+		atMost("a neighbor's dead backend server leaves behind "+harm, removed.Seconds(), "s", removalSeconds),
 	}, e.dropTenants(ctx)
 }
 
-// hostileServices has the tenant write whatever comes to mind, and a neighbour come every few hundred objects.
+// hostileServices has the tenant write whatever comes to mind, and a neighbor come every few hundred objects.
 func (e *env) hostileServices(ctx context.Context) ([]Figure, error) {
-	const services, slices, updates, neighbours = 1000, 500, 500, 5
+	const services, slices, updates, neighbors = 1000, 500, 500, 5
 	var worst time.Duration
-	for at := range neighbours {
-		if err := e.writeHostile(ctx, at*services/neighbours, services/neighbours, slices/neighbours, updates/neighbours); err != nil {
+	for at := range neighbors {
+		if err := e.writeHostile(ctx, at*services/neighbors, services/neighbors, slices/neighbors, updates/neighbors); err != nil {
 			return nil, err
 		}
-		took, err := e.neighbour(ctx, fmt.Sprintf("neighbour-of-hostile-%d", at))
+		took, err := e.neighbor(ctx, fmt.Sprintf("neighbor-of-hostile-%d", at))
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (e *env) hostileServices(ctx context.Context) ([]Figure, error) {
 	mib, err := highestMiB(e.manager.pid())
 	harm := fmt.Sprintf("%d hostile Services, %d slices and %d updates", services, slices, updates)
 	return []Figure{
-		atMost(fmt.Sprintf("first address of a neighbour among %s, the slowest of %d", harm, neighbours), worst.Seconds(), "s", queueSeconds),
+		atMost(fmt.Sprintf("first address of a neighbor among %s, the slowest of %d", harm, neighbors), worst.Seconds(), "s", queueSeconds),
 		atMost("manager's highest resident memory after "+harm, mib, "MiB", tenantMiB),
 	}, err
 }

@@ -92,10 +92,10 @@ func (e *env) writeAddresses(ctx context.Context, name string, ports, addresses 
 	return e.createTenants(ctx, service)
 }
 
-// podsOfNeighbour creates a Service whose backend servers are addresses, and returns what replaces one of them and measures how long the call
+// podsOfNeighbor creates a Service whose backend servers are addresses, and returns what replaces one of them and measures how long the call
 // takes that removes it.
-func (e *env) podsOfNeighbour(ctx context.Context) (move func(context.Context) (time.Duration, error), err error) {
-	service := newService("neighbour-of-pods", 1)
+func (e *env) podsOfNeighbor(ctx context.Context) (move func(context.Context) (time.Duration, error), err error) {
+	service := newService("neighbor-of-pods", 1)
 	service.Spec.Selector = nil
 	service.Annotations[annotationBackendType] = "eni"
 	var addresses []string

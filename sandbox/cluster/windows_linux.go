@@ -45,10 +45,10 @@ func labelWindows(ctx context.Context, client kubernetes.Interface) error {
 	}
 	api := client.AdmissionregistrationV1()
 	if _, err := api.MutatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("let Nodes be labelled as those of Windows: %w", err)
+		return fmt.Errorf("let Nodes be labeled as those of Windows: %w", err)
 	}
 	if _, err := api.MutatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("let Nodes be labelled as those of Windows: %w", err)
+		return fmt.Errorf("let Nodes be labeled as those of Windows: %w", err)
 	}
 	return nil
 }

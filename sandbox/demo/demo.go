@@ -77,7 +77,7 @@ func steps(kind cluster.NodeKind) []step {
 		{"pods apart", podsDoNotReachEachOther},
 		{"provider IDs", providerIDsAreSet},
 		{"cloud controller manager", managerStarts},
-		{"nodes initialized", nodesAreInitialised},
+		{"nodes initialized", nodesAreInitialized},
 		{"routes", routesAreWritten},
 		{"pods together", podsReachEachOther},
 		{"service address", serviceGetsAddress},

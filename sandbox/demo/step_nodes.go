@@ -136,8 +136,8 @@ func (s *story) unhealthy(ctx context.Context) string {
 	return ""
 }
 
-// nodesAreInitialised waits until each Node shows what the cloud knows of its instance.
-func nodesAreInitialised(ctx context.Context, s *story) (string, error) {
+// nodesAreInitialized waits until each Node shows what the cloud knows of its instance.
+func nodesAreInitialized(ctx context.Context, s *story) (string, error) {
 	machines := s.instances()
 	err := s.until(ctx, func(ctx context.Context) (string, error) {
 		list, err := s.clusterNodes(ctx)
@@ -149,7 +149,7 @@ func nodesAreInitialised(ctx context.Context, s *story) (string, error) {
 			if i < 0 {
 				return "", fmt.Errorf("node %s has left", machine.NodeName)
 			}
-			if missing := uninitialised(&list[i], machine); missing != "" {
+			if missing := uninitialized(&list[i], machine); missing != "" {
 				return missing, nil
 			}
 		}
@@ -165,8 +165,8 @@ func nodesAreInitialised(ctx context.Context, s *story) (string, error) {
 	return strings.Join(seen, ", ") + "; no taint", nil
 }
 
-// uninitialised says what a Node still lacks, or returns an empty string.
-func uninitialised(node *corev1.Node, machine cluster.Machine) string {
+// uninitialized says what a Node still lacks, or returns an empty string.
+func uninitialized(node *corev1.Node, machine cluster.Machine) string {
 	address := corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: machine.PrivateIP}
 	if !slices.Contains(node.Status.Addresses, address) {
 		return fmt.Sprintf("node %s has the addresses %v, without InternalIP %s", node.Name, node.Status.Addresses, machine.PrivateIP)

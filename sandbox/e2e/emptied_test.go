@@ -27,7 +27,7 @@ func TestRoutesAreNotLost(t *testing.T) {
 	w := newRoutedWorld(t)
 	alone := append(slices.Clone(hasty), noElection)
 	w.startManager(alone...)
-	w.nodesAreInitialised(names(1, fleet))
+	w.nodesAreInitialized(names(1, fleet))
 	w.untilRouted("routed in both tables")
 	before := w.entries()
 

@@ -77,7 +77,7 @@ func TestForeignNodesAreLeftAlone(t *testing.T) {
 		t.Fatalf("%d nodes, want %d", len(before), want)
 	}
 	w.startManager(append(hasty, "--cluster-cidr=10.128.0.0/9")...)
-	w.nodesAreInitialised(names(1, 3))
+	w.nodesAreInitialized(names(1, 3))
 	w.admin(http.MethodDelete, "instances/"+instanceID(3), nil, nil)
 	begin := time.Now()
 	w.until(nodeName(3)+" goes", goneWithin, func(ctx context.Context) string {

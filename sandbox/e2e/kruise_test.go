@@ -68,10 +68,10 @@ func TestChartsBroadcastJob(t *testing.T) {
 	}
 
 	w.addMachine("late")
-	w.untilInitialised("late") // although one node has failed
+	w.untilInitialized("late") // although one node has failed
 
 	w.metadata("broken", true)
-	w.untilInitialised("broken")
+	w.untilInitialized("broken")
 	w.p.stop()
 }
 
@@ -84,14 +84,14 @@ func TestPublishedBroadcastJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.apply(string(manifest))
-	w.untilInitialised("plain")
-	w.untilInitialised("cordoned")
+	w.untilInitialized("plain")
+	w.untilInitialized("cordoned")
 	w.p.until("all pods have succeeded", eventDeadline, func(context.Context) bool {
 		out, err := w.kubectl("get", broadcastJob, "create-ecs-node-provider-id", "-o", "jsonpath={.status.succeeded} of {.status.desired}")
 		return err == nil && out == "4 of 4"
 	})
 	w.addMachine("late")
-	w.untilInitialised("late")
+	w.untilInitialized("late")
 	code, stdout, _ := w.initor("status", "--namespace", "default", "--name", "create-ecs-node-provider-id")
 	if code != 0 || !strings.Contains(stdout, "late      cn-hangzhou.i-late      unchanged") {
 		t.Errorf("status of a job of others: exit code %d with\n%s", code, stdout)
@@ -227,7 +227,7 @@ func (w *initorWorld) providerID(ctx context.Context, name string) string {
 	return n.Spec.ProviderID
 }
 
-func (w *initorWorld) untilInitialised(name string) {
+func (w *initorWorld) untilInitialized(name string) {
 	w.Helper()
 	w.p.until("node "+name+" has its ID", eventDeadline, func(ctx context.Context) bool {
 		return w.providerID(ctx, name) == "cn-hangzhou.i-"+name

@@ -86,7 +86,7 @@ func TestNLB(t *testing.T) {
 	config.AccessKeys = []cloud.AccessKeyConfig{{ID: cluster.AccessKeyID, Secret: cluster.AccessKeySecret, Permissions: publishedPolicy(t)}}
 	w := newWorld(t, worldOptions{nodes: 2, cloud: config, up: []string{"--settle", "100ms"}})
 	w.startManager(routed...)
-	w.nodesAreInitialised(names(1, 2))
+	w.nodesAreInitialized(names(1, 2))
 
 	w.createNLB("web")
 	w.servedByNLB("web", instanceID(1), instanceID(2))

@@ -56,20 +56,20 @@ func TestNodes(t *testing.T) {
 	w.setProviderID(nodeName(unknown), cluster.Region+".i-unknown")
 
 	w.startManager(quick...)
-	w.nodesAreInitialised(names(1, malformed-1))
+	w.nodesAreInitialized(names(1, malformed-1))
 	w.wrongIDsAreReported(malformed, unknown)
 	w.stoppedInstanceIsTainted(1)
 	w.deletionsAreCapped(20)
 }
 
-// nodesAreInitialised waits until the nodes show what ECS knows of their instances, and counts the calls for it.
-func (w *world) nodesAreInitialised(nodes []string) {
+// nodesAreInitialized waits until the nodes show what ECS knows of their instances, and counts the calls for it.
+func (w *world) nodesAreInitialized(nodes []string) {
 	w.Helper()
 	machines := w.machines()
-	w.until("the nodes are initialised", eventDeadline, func(ctx context.Context) string {
+	w.until("the nodes are initialized", eventDeadline, func(ctx context.Context) string {
 		have := w.nodes(ctx)
 		for _, name := range nodes {
-			if missing := uninitialised(have[name], machines[name]); missing != "" {
+			if missing := uninitialized(have[name], machines[name]); missing != "" {
 				return missing
 			}
 		}
@@ -86,8 +86,8 @@ func (w *world) nodesAreInitialised(nodes []string) {
 	}
 }
 
-// uninitialised says what a Node still lacks.
-func uninitialised(node *corev1.Node, m machine) string {
+// uninitialized says what a Node still lacks.
+func uninitialized(node *corev1.Node, m machine) string {
 	if node == nil {
 		return m.InstanceName + " is not there"
 	}

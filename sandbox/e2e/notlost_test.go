@@ -21,7 +21,7 @@ func TestNodesAreNotLost(t *testing.T) {
 	// Nodes whose deletion an answer did not confirm count as deleted for the interval, and the released one would wait for them.
 	flags := append(slices.Clone(quick), "--node-deletion-interval=10s")
 	w.startManager(flags...)
-	w.nodesAreInitialised(names(1, fleet))
+	w.nodesAreInitialized(names(1, fleet))
 
 	all := make([]int, fleet)
 	for i := range all {
@@ -137,10 +137,10 @@ func (w *world) latecomersAreKept(took time.Duration) {
 	w.until("the new nodes are not ready", eventDeadline, func(ctx context.Context) string { return w.unready(ctx, late) })
 	w.keptWhile("list without what is new", took, late, func() {})
 	w.clearFaults()
-	w.until("the new nodes are initialised", eventDeadline, func(ctx context.Context) string {
+	w.until("the new nodes are initialized", eventDeadline, func(ctx context.Context) string {
 		have, machines := w.nodes(ctx), w.machines()
 		for _, name := range late {
-			if missing := uninitialised(have[name], machines[name]); missing != "" {
+			if missing := uninitialized(have[name], machines[name]); missing != "" {
 				return missing
 			}
 		}

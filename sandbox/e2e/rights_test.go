@@ -41,7 +41,7 @@ func TestRightsAreExact(t *testing.T) {
 		// In a pod these are not needed: there the program finds its own identity.
 		"--authentication-kubeconfig=" + w.as.Kubeconfig, "--authorization-kubeconfig=" + w.as.Kubeconfig})...)
 
-	w.nodesAreInitialised(names(1, 4))
+	w.nodesAreInitialized(names(1, 4))
 	w.until("routes of 4 nodes", eventDeadline, func(context.Context) string { return atLeast(len(w.entries()), 4) })
 	w.serviceComesAndGoes()
 	w.admin(http.MethodDelete, "instances/"+instanceID(4), nil, nil)

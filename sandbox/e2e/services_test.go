@@ -51,7 +51,7 @@ func TestServices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{nodes: 2})
 	w.startManager(routed...)
-	w.nodesAreInitialised(names(1, 2))
+	w.nodesAreInitialized(names(1, 2))
 
 	for i, d := range []death{
 		{action: "CreateLoadBalancer"},

@@ -65,7 +65,7 @@ func releaseUnderTest() string {
 	return "v1."
 }
 
-// TestCloudConfigStartsTheManager: the manager starts with the command that the sandbox prints, with the cloud-config as it is, and initialises the
+// TestCloudConfigStartsTheManager: the manager starts with the command that the sandbox prints, with the cloud-config as it is, and initializes the
 // nodes. The console is where the sandbox says.
 func TestCloudConfigStartsTheManager(t *testing.T) {
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestCloudConfigStartsTheManager(t *testing.T) {
 	manager := launch(t, "cloud-controller-manager", []string{command[1]},
 		append(strings.Fields(command[2]), "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(t)))...)
 	client := clientOf(t, dir)
-	manager.until("the nodes are initialised", eventDeadline, func(ctx context.Context) bool {
+	manager.until("the nodes are initialized", eventDeadline, func(ctx context.Context) bool {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		return err == nil && len(nodes.Items) == 2 && !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return len(n.Spec.Taints) > 0 })
 	})

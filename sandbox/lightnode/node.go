@@ -74,7 +74,7 @@ func (k *Kubelets) nodeGone(obj any) {
 	}
 }
 
-// newNode is what a kubelet under --cloud-provider=external registers: tainted until the cloud controller manager has initialised it,
+// newNode is what a kubelet under --cloud-provider=external registers: tainted until the cloud controller manager has initialized it,
 // without provider ID, and without addresses of its own unless it was given --node-ip.
 func newNode(machine *machine, version string, nodeIP bool) *corev1.Node {
 	resources := corev1.ResourceList{

@@ -46,7 +46,7 @@ type Network struct {
 	// metadata serves /metadata/<instance>/; nil until Follow.
 	metadata http.Handler
 
-	// mu guards what the plan is made from and serialises its carrying out.
+	// mu guards what the plan is made from and serializes its carrying out.
 	mu       sync.Mutex
 	ports    map[string]*port   // by endpoint name
 	vips     map[fabric.VIP]int // open sockets on each

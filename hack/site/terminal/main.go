@@ -1,4 +1,4 @@
-// Command terminal draws what a program printed as a picture of a terminal: an SVG whose colours follow the theme of the reader. The text comes
+// Command terminal draws what a program printed as a picture of a terminal: an SVG whose colors follow the theme of the reader. The text comes
 // from standard input, and the arguments are the command that printed it.
 package main
 

@@ -1,8 +1,8 @@
 package facts
 
-func nlb() []Fact { return append(nlbBehaviour(), nlbRefusals()...) }
+func nlb() []Fact { return append(nlbBehavior(), nlbRefusals()...) }
 
-func nlbBehaviour() []Fact {
+func nlbBehavior() []Fact {
 	const p = "nlb"
 	return []Fact{
 		behave(p, "servers-per-call-40", assumed("current pages say 200, older ones 40, which the official CCM sends"), "one call accepts 40 servers, and no more", by("AddServersToServerGroup"), with(`{"quotas":{"nlbServersPerCall":200}}`)),

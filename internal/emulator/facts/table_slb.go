@@ -2,9 +2,9 @@ package facts
 
 import "slices"
 
-func slb() []Fact { return slices.Concat(slbBehaviour(), slbRefusals(), slbAccessRefusals()) }
+func slb() []Fact { return slices.Concat(slbBehavior(), slbRefusals(), slbAccessRefusals()) }
 
-func slbBehaviour() []Fact {
+func slbBehavior() []Fact {
 	const p = "slb"
 	return []Fact{
 		behave(p, "created-active", on(pageSLB), "a new load balancer is active at once", by("CreateLoadBalancer")),

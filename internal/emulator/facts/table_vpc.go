@@ -1,8 +1,8 @@
 package facts
 
-func vpc() []Fact { return append(vpcBehaviour(), vpcRefusals()...) }
+func vpc() []Fact { return append(vpcBehavior(), vpcRefusals()...) }
 
-func vpcBehaviour() []Fact {
+func vpcBehavior() []Fact {
 	const p = "vpc"
 	return []Fact{
 		behave(p, "lists-both-versions", assumed(noSource), "lists of route entries that name no IP version have IPv6 entries", by("DescribeRouteEntryList"), with(`{"routeListsIPv4":true}`)),

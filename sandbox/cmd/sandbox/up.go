@@ -167,7 +167,7 @@ func up(command *cobra.Command, opts cluster.Options) error {
 	return errors.Join(err, sandbox.Stop())
 }
 
-// nextSteps is what a reader needs next, to be pasted into another terminal. The nodes have the taint of an uninitialised node until the second
+// nextSteps is what a reader needs next, to be pasted into another terminal. The nodes have the taint of an uninitialized node until the second
 // command runs.
 func nextSteps(c *cluster.Cluster) string {
 	return fmt.Sprintf(`

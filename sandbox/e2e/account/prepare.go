@@ -128,7 +128,7 @@ func (s *Suite) prepare(ctx context.Context) error {
 	if _, err := s.o.Client.CoreV1().ConfigMaps(Namespace).Create(ctx, before, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("note what there is: %w", err)
 	}
-	return all(ctx, s.start, s.nodesAreInitialised, s.deploy)
+	return all(ctx, s.start, s.nodesAreInitialized, s.deploy)
 }
 
 // routesIn are the entries within the range of pods in all tables of the VPC.
@@ -169,10 +169,10 @@ func names(routes []alicloud.RouteEntry) []string {
 
 func nameOf(e *alicloud.RouteEntry) string { return e.TableID + " " + e.CIDR }
 
-// nodesAreInitialised waits until the manager has taken its taints off every Node that is an instance of the VPC. Others, such as machines on
+// nodesAreInitialized waits until the manager has taken its taints off every Node that is an instance of the VPC. Others, such as machines on
 // premises and virtual nodes, can keep them.
-func (s *Suite) nodesAreInitialised(ctx context.Context) error {
-	return s.await(ctx, "the Nodes are initialised", func(ctx context.Context) string {
+func (s *Suite) nodesAreInitialized(ctx context.Context) error {
+	return s.await(ctx, "the Nodes are initialized", func(ctx context.Context) string {
 		list, err := s.o.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
@@ -180,7 +180,7 @@ func (s *Suite) nodesAreInitialised(ctx context.Context) error {
 		done := 0
 		for i := range list.Items {
 			node := &list.Items[i]
-			missing := uninitialised(node)
+			missing := uninitialized(node)
 			switch {
 			case missing == "" && instanceOf(node) != "":
 				done++
@@ -192,7 +192,7 @@ func (s *Suite) nodesAreInitialised(ctx context.Context) error {
 			}
 		}
 		if done == 0 {
-			return "no Node is an instance of the VPC that the manager has initialised"
+			return "no Node is an instance of the VPC that the manager has initialized"
 		}
 		return ""
 	})
@@ -213,7 +213,7 @@ func (s *Suite) isInstance(ctx context.Context, node *corev1.Node) (bool, error)
 	return len(found) > 0, err //nolint:wrapcheck // it names the action
 }
 
-func uninitialised(node *corev1.Node) string {
+func uninitialized(node *corev1.Node) string {
 	for _, taint := range node.Spec.Taints {
 		if taint.Key == cloudproviderapi.TaintExternalCloudProvider || taint.Key == corev1.TaintNodeNetworkUnavailable {
 			return node.Name + " has the taint " + taint.Key

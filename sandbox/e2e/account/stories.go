@@ -153,7 +153,7 @@ func (s *Suite) node(ctx context.Context) error {
 		if failed != nil {
 			return failed.Error()
 		}
-		if missing := uninitialised(node); missing != "" {
+		if missing := uninitialized(node); missing != "" {
 			return missing
 		}
 		instance, cidr = instanceOf(node), node.Spec.PodCIDR

@@ -32,14 +32,14 @@ spec:
 const windows = "windows-1"
 
 // TestKindsOfNodes looks at what the manager makes of machines that are not alike: instances in the zones of a region, one of them
-// labelled Windows, a machine on premises, which then gets the name of another region, and a virtual node.
+// labeled Windows, a machine on premises, which then gets the name of another region, and a virtual node.
 func TestKindsOfNodes(t *testing.T) {
 	manifestOfUsers(t)
 	apply(t, everywhere)
 	order(t, http.MethodPut, "/_emulator/instances/i-windows1", fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-a","SourceDestCheck":true}`, windows))
 	nodeIs(t, windows, true)
 	for name, zone := range map[string]string{nodeName(1): "cn-hangzhou-a", nodeName(2): "cn-hangzhou-b", windows: "cn-hangzhou-a"} {
-		until(t, name+" is initialised", func(context.Context) string { return initialised(node(t, name), zone) })
+		until(t, name+" is initialized", func(context.Context) string { return initialized(node(t, name), zone) })
 	}
 	t.Run("the Windows one keeps its label and its taint, and gets a route", func(t *testing.T) {
 		n := node(t, windows)
@@ -116,8 +116,8 @@ func node(t *testing.T, name string) *corev1.Node {
 	return n
 }
 
-// initialised says what a Node lacks that its instance says of it.
-func initialised(n *corev1.Node, zone string) string {
+// initialized says what a Node lacks that its instance says of it.
+func initialized(n *corev1.Node, zone string) string {
 	for label, want := range map[string]string{
 		corev1.LabelTopologyZone: zone, corev1.LabelTopologyRegion: cluster.Region, corev1.LabelInstanceTypeStable: "ecs.g7.large",
 	} {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestGuideline runs the DaemonSet of the Kubernetes documentation, with the provider's name for its placeholder, where only its node
-// selector and its tolerations let it: on a machine that nobody has initialised, with the taints of control planes.
+// selector and its tolerations let it: on a machine that nobody has initialized, with the taints of control planes.
 func TestGuideline(t *testing.T) {
 	manifestOfUsers(t) // roles, which the outline does not have; its DaemonSet and its labels are taken away
 	kubectl(t, "", "-n", "kube-system", "delete", "daemonset", "cloud-controller-manager")
@@ -44,9 +44,9 @@ func TestGuideline(t *testing.T) {
 	apply(t, testdata(t, "guideline-daemonset.yaml", cluster.ManagerImage, "[YOUR_CLOUD_PROVIDER]", "alicloud"))
 	const selector = "k8s-app=cloud-controller-manager"
 
-	t.Run("it runs on the tainted machine and initialises it", func(t *testing.T) {
+	t.Run("it runs on the tainted machine and initializes it", func(t *testing.T) {
 		until(t, "the manager runs there only", func(ctx context.Context) string { return podsRun(ctx, metav1.NamespaceSystem, selector, master) })
-		until(t, "the machine is initialised", func(context.Context) string {
+		until(t, "the machine is initialized", func(context.Context) string {
 			n := node(t, master)
 			if n.Spec.ProviderID == "" || slices.Contains(taintKeys(n), cloudproviderapi.TaintExternalCloudProvider) {
 				return fmt.Sprintf("provider ID %q, taints %v", n.Spec.ProviderID, taintKeys(n))

@@ -32,8 +32,8 @@ func TestManifestsOfUsers(t *testing.T) {
 			strings.SplitN(testdata(t, "ccm-test.yaml", cluster.TestServerImage), "---", 2)[0]))
 		answers(t, outside, "http://"+vipOf(t, "public"))
 	})
-	t.Run("nodes are initialised and have routes", func(t *testing.T) {
-		until(t, "the nodes are initialised", func(ctx context.Context) string {
+	t.Run("nodes are initialized and have routes", func(t *testing.T) {
+		until(t, "the nodes are initialized", func(ctx context.Context) string {
 			nodes, err := sandbox.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 			if err != nil {
 				return err.Error()

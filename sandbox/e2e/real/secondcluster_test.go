@@ -125,7 +125,7 @@ func joinSecond(t *testing.T) secondCluster {
 		t.Fatal(err)
 	}
 	g.kubectl(t, strings.Replace(replaceImage(string(manifest), cluster.ManagerImage), cluster.PodCIDR, podCIDR, 1), "apply", "-f", "-")
-	until(t, "the second cluster's node is initialised", func(context.Context) string {
+	until(t, "the second cluster's node is initialized", func(context.Context) string {
 		id := g.kubectl(t, "", "get", "nodes", "-o", "jsonpath={.items[*].spec.providerID}")
 		_, instance, ok := strings.Cut(id, cluster.Region+".")
 		if g.instance = instance; !ok {

@@ -256,7 +256,7 @@ func backends(ctx context.Context, vip string) ([]string, error) {
 	return servers, nil
 }
 
-// manifestOfUsers installs the manager as users do, until the test ends: ConfigMap, roles and DaemonSet on nodes labelled master.
+// manifestOfUsers installs the manager as users do, until the test ends: ConfigMap, roles and DaemonSet on nodes labeled master.
 func manifestOfUsers(t *testing.T) {
 	t.Helper()
 	for i := range nodeCount {
