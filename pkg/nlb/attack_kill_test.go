@@ -1,0 +1,183 @@
+package nlb
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// attackOperations are further ones of groups.
+func attackOperations() []operation {
+	begin := func(services ...*corev1.Service) func(*world) {
+		return func(w *world) {
+			w.addNodes("n1", "n2")
+			for _, svc := range services {
+				w.put(svc.DeepCopy())
+			}
+			w.companions = []string{"shop"}
+			w.converge("web")
+		}
+	}
+	pass := func(w *world, names ...string) {
+		for _, name := range names {
+			if w.transport.isDead() {
+				w.restart()
+			}
+			w.fillServices()
+			_, _ = w.Reconcile(w.t.Context(), w.get(name))
+		}
+		if w.transport.isDead() {
+			w.restart()
+		}
+	}
+	web := func(change ...func(*corev1.Service)) *corev1.Service {
+		return grouped("web", "edge", 1, append(change, testkit.TCP(80))...)
+	}
+	shop := grouped("shop", "edge", 2, testkit.TCP(81))
+	both := map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}}
+	apart := map[string][]string{edgeNLB: {"tcp:81 shop"}, otherNLB: {"tcp:80 web"}}
+	only := map[string][]string{edgeNLB: {"tcp:81 shop"}}
+	return []operation{
+		{"renamed twice", begin(web(), shop), func(w *world) {
+			w.change("web", with(annotation.Group, "third"))
+			pass(w, "web")
+			w.change("web", with(annotation.Group, "other"))
+		}, inGroups(apart), nil},
+		{"renamed twice, some passes between", begin(web(), shop), func(w *world) {
+			w.change("web", with(annotation.Group, "third"))
+			pass(w, "web", "web")
+			w.later(30 * settle)
+			pass(w, "web", "web")
+			w.later(3 * settle)
+			pass(w, "web")
+			w.change("web", with(annotation.Group, "other"))
+		}, inGroups(apart), nil},
+		{"away and back", begin(web(), shop), func(w *world) {
+			w.change("web", with(annotation.Group, "other"))
+			pass(w, "web", "web")
+			w.later(30 * settle)
+			pass(w, "web", "web")
+			w.later(3 * settle)
+			pass(w, "web")
+			w.change("web", with(annotation.Group, "edge"))
+		}, inGroups(both), nil},
+		{"both move at once", begin(web(), shop), func(w *world) {
+			w.change("web", with(annotation.Group, "other"))
+			w.change("shop", with(annotation.Group, "other"))
+		}, inGroups(map[string][]string{otherNLB: {"tcp:80 web", "tcp:81 shop"}}), nil},
+		{"leader deleted while a follower is made", func(w *world) {
+			w.addNodes("n1", "n2")
+			w.put(web())
+			w.converge("web")
+		}, func(w *world) {
+			w.put(shop.DeepCopy())
+			pass(w, "shop")
+			w.remove("web")
+			w.companions = []string{"shop"}
+		}, inGroups(only), nil},
+		{"last one deleted while another joins", func(w *world) {
+			w.addNodes("n1", "n2")
+			w.put(web())
+			w.converge("web")
+			w.put(grouped("shop", "edge", 2, testkit.TCP(81), without(annotation.Group)))
+			w.converge("shop")
+		}, func(w *world) {
+			w.remove("web")
+			pass(w, "web")
+			w.change("shop", with(annotation.Group, "edge"))
+			w.companions = []string{"shop"}
+		}, inGroups(only), nil},
+		{"last one deleted after another began to join", func(w *world) {
+			w.addNodes("n1", "n2")
+			w.put(web())
+			w.converge("web")
+			w.put(grouped("shop", "edge", 2, testkit.TCP(81), without(annotation.Group)))
+			w.converge("shop")
+		}, func(w *world) {
+			w.change("shop", with(annotation.Group, "edge"))
+			pass(w, "shop")
+			w.remove("web")
+			w.companions = []string{"shop"}
+		}, inGroups(only), nil},
+		{"leader deleted while it is made", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) {
+			w.put(web())
+			w.put(shop.DeepCopy())
+			pass(w, "web", "shop")
+			w.remove("web")
+			w.companions = []string{"shop"}
+		}, inGroups(only), nil},
+		{"all deleted while it is made", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) {
+			w.put(web())
+			w.put(shop.DeepCopy())
+			pass(w, "web", "shop")
+			w.remove("web")
+			w.remove("shop")
+			w.companions = []string{"shop"}
+		}, inGroups(map[string][]string{}), nil},
+		{"removed while it leaves", begin(web(), shop), func(w *world) {
+			w.change("web", without(annotation.Group))
+			pass(w, "web")
+			w.later(30 * settle)
+			pass(w, "web", "web")
+			w.remove("web")
+		}, inGroups(only), nil},
+		{"named by id", begin(web(), shop), func(w *world) {
+			id := w.only(edgeNLB).ID
+			w.change("web", with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+			w.remove("shop")
+		}, nil, nil},
+		{"out of a group with ranges", begin(web(), shop), func(w *world) {
+			w.change("web", without(annotation.Group), sourceRanges)
+		}, inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
+		{"into a group without ranges", begin(web(without(annotation.Group), sourceRanges), shop), func(w *world) {
+			w.change("web", with(annotation.Group, "edge"), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil })
+		}, inGroups(both), nil},
+		{"security groups of the oldest", begin(web(), shop), func(w *world) {
+			w.change("web", with(annotation.AddressType, "intranet"), with(annotation.Name, "x"), with(annotation.DeleteProtection, "off"))
+		}, nil, nil},
+	}
+}
+
+func TestAttackKilled(t *testing.T) {
+	t.Parallel()
+	for _, op := range attackOperations() {
+		for i := range op.writes(t) {
+			t.Run(fmt.Sprintf("%s/%d", op.name, i+1), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					op.prepare(w)
+					w.transport.diesAfter(i + 1)
+					op.act(w)
+					_ = w.try("web")
+					w.restart()
+					w.ends(t, op)
+				}, op.cloud...)
+			})
+		}
+	}
+}
+
+func TestAttackFaults(t *testing.T) {
+	t.Parallel()
+	faults := map[string]string{"answer lost": `"drop":"after"`, "job fails": `"job":"failed"`, "refused": `"code":"ServiceUnavailable","status":503`}
+	for _, op := range attackOperations() {
+		actions := op.writes(t)
+		for name, fault := range faults {
+			for i := range actions {
+				t.Run(fmt.Sprintf("%s/%s/%d %s", op.name, name, i, actions[i]), func(t *testing.T) {
+					t.Parallel()
+					inWorld(t, func(t *testing.T, w *world) {
+						op.prepare(w)
+						w.account.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, i, fault))
+						op.act(w)
+						w.ends(t, op)
+					}, op.cloud...)
+				})
+			}
+		}
+	}
+}

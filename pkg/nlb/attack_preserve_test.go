@@ -1,0 +1,71 @@
+package nlb
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// TestPreservedNLBOfAGroupIsOutOfIt: an NLB that the last Service of a group leaves because an annotation asks for that is its author's. The group has another one.
+func TestPreservedNLBOfAGroupIsOutOfIt(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"shop"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true")))
+				kept := w.only(edgeNLB)
+				w.delete("web")
+				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), kept.ID))(t)
+				if group, tagged := lb.Tag(mark.TagGroup); tagged {
+					t.Errorf("the NLB that was left has still the tag of the group %s: %v", group, lb.Tags)
+				}
+				if found := w.orphans(w.census()); len(found) > 0 {
+					t.Errorf("what was kept on purpose is an orphan: %v", found)
+				}
+				w.put(grouped(name, "edge", 2, testkit.TCP(80)))
+				w.together(name)
+				t.Log(w.ownersOf())
+				w.delete(name)
+				if _, err := w.account.Client.GetNLB(t.Context(), kept.ID); alicloud.IsNotFound(err) {
+					t.Errorf("the NLB that was to stay is deleted with a later Service of the group")
+				}
+				t.Log(w.ownersOf())
+			})
+		})
+	}
+}
+
+// TestBackInAGroup: a Service that leaves a group, whose NLB goes, and comes back to it in another process gets a new NLB.
+func TestBackInAGroup(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		for _, away := range []string{"other", ""} {
+			t.Run(fmt.Sprint(away, restart), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+					if away == "" {
+						w.change("web", without(annotation.Group))
+					} else {
+						w.change("web", with(annotation.Group, away))
+					}
+					w.live("web", 5*time.Minute)
+					t.Log(w.ownersOf())
+					if restart {
+						w.restart()
+					}
+					w.change("web", with(annotation.Group, "edge"))
+					w.live("web", 30*time.Minute)
+					w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}})
+					t.Log(w.calls())
+				})
+			})
+		}
+	}
+}
