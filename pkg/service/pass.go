@@ -72,7 +72,7 @@ func (r *Reconciler) follow(ctx context.Context, svc *corev1.Service, known stat
 	if done.registered != nil {
 		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
 	}
-	if syncErr != nil || done.status == nil {
+	if syncErr != nil || done.status == nil || known.pausedBy != "" { // what is shown while it is paused is what it may be about to leave
 		return known, 0, false, syncErr
 	}
 	known, leaves, err := r.leaveAfterMove(alicloud.WithReason(ctx, causeMove), done.service, known, held)
