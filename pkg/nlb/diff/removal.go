@@ -127,7 +127,7 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 		tags := []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}
 		d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
 	}
-	keys := []string{mark.TagOwner, mark.TagCluster}
+	keys := []string{mark.TagOwner, mark.TagCluster, mark.TagGroup}
 	var groups []string // once the load balancer has no owner, nothing leads to them
 	for i := range actual.Groups {
 		if group := &actual.Groups[i]; !group.Foreign && slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
