@@ -267,7 +267,7 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op && s.Of == "" })
 	}
 	n.shared.Deployed(n.group, svc, groups.Done{
-		ID: n.ID(), Has: n.hasListener(svc), Removes: did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection),
+		ID: n.ID(), Has: n.former == "" && n.hasListener(svc), Removes: did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection),
 		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
 	})
 	if deleted {

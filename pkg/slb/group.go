@@ -64,7 +64,7 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op })
 	}
 	c.shared.Deployed(c.group, svc, groups.Done{
-		ID: c.ID(), Has: c.hasListener(svc), Removes: did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection),
+		ID: c.ID(), Has: c.former == "" && c.hasListener(svc), Removes: did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection),
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
 	})
 	if did(model.OpCreateListener) || did(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
