@@ -27,7 +27,7 @@ var _ groups.Cloud[alicloud.NLB] = groupCloud{}
 
 // View implements groups.Cloud.
 func (groupCloud) View(lb *alicloud.NLB) groups.LoadBalancer {
-	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: strings.EqualFold(lb.AddressType, alicloud.NLBInternet)}
+	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: strings.EqualFold(lb.AddressType, alicloud.NLBInternet) || strings.EqualFold(lb.IPv6AddressType, alicloud.NLBInternet)}
 }
 
 // FindByTag implements groups.Cloud. A load balancer that is being deleted takes no Service any more.
@@ -96,6 +96,9 @@ func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, g
 	case len(annotation.SourceRangesOf(svc)) > 0:
 		return refused(fmt.Sprintf("the Service restricts its clients by loadBalancerSourceRanges, and the listeners of an NLB cannot be restricted one by one; "+
 			"remove the annotation %s, or the ranges", annotation.Group))
+	case params.Get(annotation.IPv6AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet,
+		params.Get(annotation.AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet && leader.UID != svc.UID:
+		return refused(fmt.Sprintf("the Service asks for a private address, and the NLB of load balancer group %s has public IPv6 addresses; choose another group", group))
 	case leader.UID != svc.UID && len(ids) > 0 && !sameValue(strings.Join(ids, ","), asked.Get(annotation.SecurityGroupIDs)):
 		return refused(fmt.Sprintf("the Service restricts its clients by %s, and on the NLB of load balancer group %s the oldest Service decides on that, which is %s; "+
 			"choose another group, or the same security groups", annotation.SecurityGroupIDs, group, mark.ServiceName(leader)))
