@@ -74,10 +74,12 @@ func TestLeaderPublishesNoPrivateService(t *testing.T) {
 func TestLeaderOpensNoRestrictedService(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *world, other string){
-		"removed from the oldest one":    func(w *world, _ string) { w.change("web", without(annotation.SecurityGroupIDs)) },
-		"emptied on the oldest one":      func(w *world, _ string) { w.change("web", with(annotation.SecurityGroupIDs, "")) },
-		"changed on the oldest one":      func(w *world, other string) { w.change("web", with(annotation.SecurityGroupIDs, other)) },
-		"an older one with others comes": func(w *world, other string) { w.put(grouped("old", "edge", 0, testkit.TCP(90), with(annotation.SecurityGroupIDs, other))) },
+		"removed from the oldest one": func(w *world, _ string) { w.change("web", without(annotation.SecurityGroupIDs)) },
+		"emptied on the oldest one":   func(w *world, _ string) { w.change("web", with(annotation.SecurityGroupIDs, "")) },
+		"changed on the oldest one":   func(w *world, other string) { w.change("web", with(annotation.SecurityGroupIDs, other)) },
+		"an older one with others comes": func(w *world, other string) {
+			w.put(grouped("old", "edge", 0, testkit.TCP(90), with(annotation.SecurityGroupIDs, other)))
+		},
 		"one with others follows it": func(w *world, other string) {
 			w.put(grouped("mid", "edge", 2, testkit.TCP(90)))
 			w.together("mid", "shop", "web")

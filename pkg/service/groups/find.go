@@ -100,9 +100,10 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	if err != nil {
 		return err
 	}
-	ids := make([]string, len(found))
+	ids, public := make([]string, len(found)), map[string]bool{}
 	for i := range found {
 		ids[i] = g.id(&found[i])
+		public[ids[i]] = g.view(&found[i]).Public
 	}
 	listeners, err := g.Cloud.Listeners(ctx, ids...)
 	if err != nil {
@@ -111,7 +112,7 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	var balancers []sharing.LoadBalancer
 	on := map[types.NamespacedName]sharing.Listed{}
 	for _, id := range ids {
-		balancers = append(balancers, sharing.LoadBalancer{ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: g.Cloud.Room(id)})
+		balancers = append(balancers, sharing.LoadBalancer{ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: g.Cloud.Room(id), Public: public[id]})
 		for _, listener := range listeners[id] {
 			if name := listener.Service; name.Name != "" && listener.ClusterID == group.ClusterID {
 				on[name] = on[name].With(id, listener.Port)

@@ -164,25 +164,33 @@ func (g *Groups[LB]) Decide(group mark.Group, svc *corev1.Service) (sharing.Plac
 	if err != nil {
 		return sharing.Place{}, nil, err
 	}
-	services := make([]sharing.Service, 0, len(members))
+	services, state := make([]sharing.Service, 0, len(members)), g.Of(group.Mark())
 	for _, member := range members {
 		one := sharing.Service{
 			UID: member.UID, Name: mark.ServiceName(member), Created: member.CreationTimestamp.Time, Ports: portsOf(member), Overflow: annotation.Overflows(member),
 			At: g.On(group, member), Unfit: !g.mayLead(member, group),
 		}
 		one.Stays = g.OverflowRefused(member, group, one.At) != nil
-		if member != svc && !service.HasFinalizer(member, g.Product.Finalizer) {
+		elsewhere := state.On[one.Name].ID == ""
+		refused := elsewhere && g.keptOut(member, group, state.LoadBalancers)
+		one.Unfit = one.Unfit || refused
+		if member != svc && (refused || elsewhere && service.IsPaused(member) || !service.HasFinalizer(member, g.Product.Finalizer)) {
 			one.Ports = nil
 		}
 		services = append(services, one)
 	}
-	state := g.Of(group.Mark())
 	place := sharing.Decide(services, state.For(mark.ServiceName(svc)), g.Cloud.Room(""), svc.UID)
 	i := slices.IndexFunc(members, func(m *corev1.Service) bool { return m.UID == place.Leader })
 	if i < 0 {
 		return place, svc, nil
 	}
 	return place, members[i], nil
+}
+
+// keptOut reports whether a Service without listeners on the load balancers of the group may have none on any of them, whoever leads.
+func (g *Groups[LB]) keptOut(svc *corev1.Service, group mark.Group, all []sharing.LoadBalancer) bool {
+	public := len(all) > 0 && !slices.ContainsFunc(all, func(lb sharing.LoadBalancer) bool { return !lb.Public })
+	return g.Unshared(svc, group, svc, public) != nil
 }
 
 // mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
@@ -261,6 +269,12 @@ func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) 
 	g.Note(group.Mark(), func(known *sharing.State) {
 		known.NoteProtection(done.ID, done.Removes, done.Protected)
 		known.MaybeCreated = known.MaybeCreated || done.ID == "" && done.MaybeCreated
+		if name := mark.ServiceName(svc); done.Has && known.On[name].ID == "" {
+			on := map[types.NamespacedName]sharing.Listed{}
+			maps.Copy(on, known.On)
+			on[name] = sharing.Listed{ID: done.ID}
+			known.On = on
+		}
 		if done.ID != "" && !known.Has(done.ID) {
 			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: done.ID, Most: g.Cloud.Room(done.ID)})
 		}

@@ -37,6 +37,8 @@ type LoadBalancer struct {
 	Foreign []Port
 	// Most is how many listeners it has room for, 0 for any number.
 	Most int
+	// Public says that it faces the internet.
+	Public bool
 }
 
 // Place is where a Service is, or is to be.
