@@ -92,7 +92,11 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if err != nil {
 		return goal, err
 	}
-	problems = slices.Concat(problems, tagProblems, conflicts)
+	spared, err := n.spare(in, shared, desired, &record)
+	if err != nil {
+		return goal, err
+	}
+	problems = slices.Concat(problems, tagProblems, conflicts, spared)
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
