@@ -105,6 +105,9 @@ func TestLeaderOpensNoRestrictedService(t *testing.T) {
 				if !slices.Contains(lb.SecurityGroups, sg) && strings.Contains(owners, "81 shop") {
 					t.Errorf("shop names %s, its NLB has %v, and its listener is there: %s", sg, lb.SecurityGroups, owners)
 				}
+				if name == "an older one with others comes" && strings.Contains(owners, "90 old") && !slices.Contains(lb.SecurityGroups, other) {
+					t.Errorf("old names %s, its NLB has %v, and its listener is there: %s", other, lb.SecurityGroups, owners)
+				}
 			})
 		})
 	}
@@ -135,6 +138,14 @@ func TestOpenNLBTakesNoRestrictedService(t *testing.T) {
 				owners := strings.Join(w.ownersOf()[edgeNLB], " ")
 				if !slices.Contains(lb.SecurityGroups, sg) && strings.Contains(owners, "81 shop") {
 					t.Errorf("shop names %s, its NLB has %v, and its listener is there: %s", sg, lb.SecurityGroups, owners)
+				}
+				if name == "the oldest one is paused" {
+					w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, service.AnnotationPaused) })
+					w.together("web", "shop")
+					lb, owners = w.only(edgeNLB), strings.Join(w.ownersOf()[edgeNLB], " ")
+					if !slices.Contains(lb.SecurityGroups, sg) || !strings.Contains(owners, "81 shop") {
+						t.Errorf("after the pause, the NLB has %v and the listeners %s", lb.SecurityGroups, owners)
+					}
 				}
 			})
 		})

@@ -87,7 +87,7 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 
 // Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients only would be open
 // to those of the others.
-func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params) error {
+func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *alicloud.NLB) error {
 	refused := func(reason string) error {
 		return &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: reason}
 	}
@@ -102,6 +102,9 @@ func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, g
 	case leader.UID != svc.UID && len(ids) > 0 && !sameValue(strings.Join(ids, ","), asked.Get(annotation.SecurityGroupIDs)):
 		return refused(fmt.Sprintf("the Service restricts its clients by %s, and on the NLB of load balancer group %s the oldest Service decides on that, which is %s; "+
 			"choose another group, or the same security groups", annotation.SecurityGroupIDs, group, mark.ServiceName(leader)))
+	case leader.UID != svc.UID && lb != nil && len(notIn(ids, lb.SecurityGroups)) > 0:
+		return refused(fmt.Sprintf("the Service restricts its clients by %s, and NLB %s is not in these security groups yet, although Service %s asks for them, too",
+			annotation.SecurityGroupIDs, lb.ID, mark.ServiceName(leader)))
 	}
 	return nil
 }
@@ -142,7 +145,12 @@ func (e *engine) regrouped(of service.Request, known observed) observed {
 	if !known.presence.Gone() && !known.lb.Trusted() {
 		return known
 	}
-	if reason := e.shared.Doubts(of.Service, of.Params, known.place()); reason != "" {
+	reason := e.shared.Doubts(of.Service, of.Params, known.place())
+	on := nlb{engine: e, observed: known}
+	if reason == "" && !known.group.IsZero() && of.Params.Has(annotation.SecurityGroupIDs) && !on.hasListener(of.Service) {
+		reason = "the NLB may be in other security groups by now"
+	}
+	if reason != "" {
 		known = known.invalidateParts(map[model.Part]string{model.PartLoadBalancer: reason})
 	}
 	return known
@@ -276,7 +284,7 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 	if deleted {
 		n.shared.Lost(n.group, n.ID())
 	}
-	if did(model.OpCreateListener) || did(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
+	if did(model.OpJoin) || did(model.OpCreateListener) || did(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
 		n.shared.WakeOthers(n.group, svc)
 	}
 }

@@ -96,6 +96,11 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if err != nil {
 		return goal, err
 	}
+	if lacks := notIn(annotation.ListOf(in.Params, annotation.SecurityGroupIDs), slices.Concat(n.lb.Value.SecurityGroups, desired.Want.JoinGroups)); shared != nil &&
+		shared.Leads && n.ID() != "" && len(lacks) > 0 && !n.hasListener(in.Service) {
+		return goal, &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: fmt.Sprintf(
+			"the Service restricts its clients by %s, and NLB %s stays out of %s because of another Service there; choose another group", annotation.SecurityGroupIDs, n.ID(), problem.Some(lacks))}
+	}
 	problems = slices.Concat(problems, tagProblems, conflicts, spared)
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection

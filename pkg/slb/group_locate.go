@@ -72,7 +72,7 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 }
 
 // Unshareable implements groups.Cloud: each listener of a CLB has the access control of its Service.
-func (groupCloud) Unshareable(*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params) error {
+func (groupCloud) Unshareable(*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params, *alicloud.LoadBalancer) error {
 	return nil
 }
 

@@ -38,10 +38,10 @@ type Cloud[LB any] interface {
 	// Claims reports whether something on a load balancer without an owner and a group is the Service's, and whether it is one that exists without the
 	// Service.
 	Claims(ctx context.Context, svc *corev1.Service, lb *LB) (has, reused bool, err error)
-	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are those of the leader, nil
-	// where it can.
+	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those of the leader,
+	// nil where it can. lb is nil for a new one.
 	Refuse(params annotation.Params) error
-	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params) error
+	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *LB) error
 	// Params reads the annotations of a Service.
 	Params(svc *corev1.Service) annotation.Params
 	// TagKeys are those of the tags that annotations ask for.
@@ -190,7 +190,7 @@ func (g *Groups[LB]) Decide(group mark.Group, svc *corev1.Service) (sharing.Plac
 // keptOut reports whether a Service without listeners on the load balancers of the group may have none on any of them, whoever leads.
 func (g *Groups[LB]) keptOut(svc *corev1.Service, group mark.Group, all []sharing.LoadBalancer) bool {
 	public := len(all) > 0 && !slices.ContainsFunc(all, func(lb sharing.LoadBalancer) bool { return !lb.Public })
-	return g.Unshared(svc, group, svc, public) != nil
+	return g.Unshared(svc, group, svc, nil, public) != nil
 }
 
 // mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
@@ -315,7 +315,7 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 	if lb != nil {
 		public = g.view(lb).Public
 	}
-	return shared, g.Unshared(svc, group, leader, public)
+	return shared, g.Unshared(svc, group, leader, lb, public)
 }
 
 // Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it

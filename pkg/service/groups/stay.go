@@ -95,9 +95,9 @@ func (g *Groups[LB]) refusedInGroup(svc *corev1.Service, group mark.Group, leade
 		if err := g.CreationRefused(svc, group, leader); err != nil {
 			return err
 		}
-		return g.Unshared(svc, group, leader, g.ParamsOf(leader).AddressType() == alicloud.AddressInternet)
+		return g.Unshared(svc, group, leader, nil, g.ParamsOf(leader).AddressType() == alicloud.AddressInternet)
 	}
-	if err := g.Unshared(svc, group, leader, g.view(lb).Public); err != nil {
+	if err := g.Unshared(svc, group, leader, lb, g.view(lb).Public); err != nil {
 		g.noteRefused(g.moveOf(svc, group), err)
 		return err
 	}
@@ -126,10 +126,10 @@ func (g *Groups[LB]) staysOutside(svc *corev1.Service, group mark.Group, place s
 
 // Unshared returns why a Service may have no listener on a load balancer of the group: it is public and the Service asks for a private one, or the product
 // says so. Other differences are reported, and these would let everybody in.
-func (g *Groups[LB]) Unshared(svc *corev1.Service, group mark.Group, leader *corev1.Service, public bool) error {
+func (g *Groups[LB]) Unshared(svc *corev1.Service, group mark.Group, leader *corev1.Service, lb *LB, public bool) error {
 	params := g.ParamsOf(svc)
 	if !public || params.Get(annotation.AddressType) != alicloud.AddressIntranet {
-		return g.Cloud.Unshareable(svc, params, group, leader, g.ParamsOf(leader))
+		return g.Cloud.Unshareable(svc, params, group, leader, g.ParamsOf(leader), lb)
 	}
 	return &problem.ConfigError{
 		Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable,
