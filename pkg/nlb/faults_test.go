@@ -221,7 +221,13 @@ func TestEveryWriteMayGoWrong(t *testing.T) {
 		"refused": `"code":"ServiceUnavailable","status":503`, "answer lost": `"drop":"after"`, "request lost": `"drop":"before"`, "busy": `"code":"Conflict.Lock"`,
 		"throttled": `"code":"Throttling.User"`, "job fails": `"job":"failed"`,
 	}
-	for _, op := range operations() {
+	goWrong(t, operations(), faults)
+}
+
+// goWrong has each write of each operation meet each of the faults.
+func goWrong(t *testing.T, operations []operation, faults map[string]string) {
+	t.Helper()
+	for _, op := range operations {
 		actions := op.writes(t)
 		for name, fault := range faults {
 			for i := range actions {
@@ -276,7 +282,13 @@ func (w *world) ends(t *testing.T, op operation) {
 // TestKilledAfterEveryWrite: the process dies after each write. The next one converges.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	t.Parallel()
-	for _, op := range operations() {
+	killed(t, operations())
+}
+
+// killed ends the process after each write of each operation.
+func killed(t *testing.T, operations []operation) {
+	t.Helper()
+	for _, op := range operations {
 		for i := range op.writes(t) {
 			t.Run(fmt.Sprintf("%s/%d", op.name, i+1), func(t *testing.T) {
 				t.Parallel()

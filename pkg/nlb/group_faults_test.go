@@ -1,7 +1,6 @@
 package nlb
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,8 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// attackOperations are further ones of groups.
-func attackOperations() []operation {
+// changesOfGroups are operations in which more than one thing changes at a time.
+func changesOfGroups() []operation {
 	begin := func(services ...*corev1.Service) func(*world) {
 		return func(w *world) {
 			w.addNodes("n1", "n2")
@@ -142,42 +141,16 @@ func attackOperations() []operation {
 	}
 }
 
-func TestAttackKilled(t *testing.T) {
+// TestKilledWhileGroupsChange is [TestKilledAfterEveryWrite] for more operations of groups.
+func TestKilledWhileGroupsChange(t *testing.T) {
 	t.Parallel()
-	for _, op := range attackOperations() {
-		for i := range op.writes(t) {
-			t.Run(fmt.Sprintf("%s/%d", op.name, i+1), func(t *testing.T) {
-				t.Parallel()
-				inWorld(t, func(t *testing.T, w *world) {
-					op.prepare(w)
-					w.transport.diesAfter(i + 1)
-					op.act(w)
-					_ = w.try("web")
-					w.restart()
-					w.ends(t, op)
-				}, op.cloud...)
-			})
-		}
-	}
+	killed(t, changesOfGroups())
 }
 
-func TestAttackFaults(t *testing.T) {
+// TestWritesOfGroupsMayGoWrong is [TestEveryWriteMayGoWrong] for more operations of groups.
+func TestWritesOfGroupsMayGoWrong(t *testing.T) {
 	t.Parallel()
-	faults := map[string]string{"answer lost": `"drop":"after"`, "job fails": `"job":"failed"`, "refused": `"code":"ServiceUnavailable","status":503`}
-	for _, op := range attackOperations() {
-		actions := op.writes(t)
-		for name, fault := range faults {
-			for i := range actions {
-				t.Run(fmt.Sprintf("%s/%s/%d %s", op.name, name, i, actions[i]), func(t *testing.T) {
-					t.Parallel()
-					inWorld(t, func(t *testing.T, w *world) {
-						op.prepare(w)
-						w.account.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, i, fault))
-						op.act(w)
-						w.ends(t, op)
-					}, op.cloud...)
-				})
-			}
-		}
-	}
+	goWrong(t, changesOfGroups(), map[string]string{
+		"answer lost": `"drop":"after"`, "job fails": `"job":"failed"`, "refused": `"code":"ServiceUnavailable","status":503`,
+	})
 }
