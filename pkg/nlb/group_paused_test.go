@@ -141,7 +141,7 @@ func TestUnreadWhileLeaving(t *testing.T) {
 		for _, foreign := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, foreign), func(t *testing.T) {
 				t.Parallel()
-				inWorld(t, func(t *testing.T, w *world) {
+				inWorld(t, func(_ *testing.T, w *world) {
 					want := map[string][]string{edgeNLB: {"tcp:81 shop"}}
 					w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)))
 					if foreign { // shop is one of another cluster's: nothing here knows of it

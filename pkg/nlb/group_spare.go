@@ -1,10 +1,11 @@
 package nlb
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -16,42 +17,78 @@ import (
 )
 
 // spare leaves out of what the leader of a group wants of the NLB that by which another Service there would be open to more clients than it asks for and
-// has now. What was applied before stays in the Record, so that it is reverted once nobody needs it.
+// has now. It fails where the NLB therefore stays out of security groups that the leader itself relies on.
 func (n nlb) spare(in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record) ([]problem.Problem, error) {
-	lb, want := &n.lb.Value, &desired.Want
 	if shared == nil || !shared.Leads || n.ID() == "" {
 		return nil, nil
 	}
 	members, err := n.shared.Members(n.group, in.Service)
-	var problems []problem.Problem
-	keep := func(suffix annotation.Suffix, member *corev1.Service, value string) {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: Service %s, which shares the NLB, asks for %q", suffix, mark.ServiceName(member), value))
-		if slices.Contains(in.Applied.Annotations, string(suffix)) && !slices.Contains(record.Annotations, string(suffix)) {
-			record.Annotations = append(slices.Clone(record.Annotations), string(suffix))
-		}
+	if err != nil {
+		return nil, err
 	}
-	becomesPublic := func(kind *string, have string) bool {
-		return kind != nil && strings.EqualFold(*kind, alicloud.NLBInternet) && !strings.EqualFold(have, alicloud.NLBInternet)
-	}
+	spared := sparing{lb: &n.lb.Value, want: &desired.Want, record: record, applied: in.Applied}
 	for _, member := range members {
-		if member.UID == in.Service.UID || n.shared.On(n.group, member) != n.ID() {
-			continue
-		}
-		params := n.shared.ParamsOf(member)
-		private, ids := params.Get(annotation.AddressType) == alicloud.AddressIntranet, annotation.ListOf(params, annotation.SecurityGroupIDs)
-		if private && becomesPublic(want.AddressType, lb.AddressType) {
-			want.AddressType = nil
-			keep(annotation.AddressType, member, alicloud.AddressIntranet)
-		}
-		if (private || params.Get(annotation.IPv6AddressType) == alicloud.AddressIntranet) && becomesPublic(want.IPv6AddressType, lb.IPv6AddressType) {
-			want.IPv6AddressType = nil
-			keep(annotation.IPv6AddressType, member, alicloud.AddressIntranet)
-		}
-		if len(ids) > 0 && len(notIn(ids, lb.SecurityGroups)) == 0 && len(want.JoinGroups)+len(want.LeaveGroups) > 0 {
-			want.JoinGroups, want.LeaveGroups = nil, nil
-			record.SecurityGroups = slices.Compact(slices.Sorted(slices.Values(slices.Concat(record.SecurityGroups, in.Applied.SecurityGroups))))
-			keep(annotation.SecurityGroupIDs, member, strings.Join(ids, ","))
+		if member.UID != in.Service.UID && n.shared.On(n.group, member) == n.ID() {
+			name, params := mark.ServiceName(member), n.shared.ParamsOf(member)
+			spared.addresses(name, params)
+			spared.securityGroups(name, params)
 		}
 	}
-	return problems, err
+	return spared.problems, n.outOfGroups(in, desired.Want.JoinGroups)
+}
+
+// outOfGroups fails if the Service would get its first listener on an NLB that is not in the security groups that it names, and does not join them.
+func (n nlb) outOfGroups(in service.Inputs, joins []string) error {
+	lacks := notIn(annotation.ListOf(in.Params, annotation.SecurityGroupIDs), slices.Concat(n.lb.Value.SecurityGroups, joins))
+	if len(lacks) == 0 || n.hasListener(in.Service) {
+		return nil
+	}
+	return &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: fmt.Sprintf(
+		"the Service restricts its clients by %s, and NLB %s stays out of %s because of another Service there; choose another group",
+		annotation.SecurityGroupIDs, n.ID(), problem.Some(lacks))}
+}
+
+// sparing is what the leader of a group wants of its NLB. What was applied before stays in the Record, so that it is reverted once nobody needs it.
+type sparing struct {
+	lb       *alicloud.NLB
+	want     *model.Want
+	record   *service.Record
+	applied  service.Record
+	problems []problem.Problem
+}
+
+// addresses keeps an NLB private for a Service that asks for that.
+func (s *sparing) addresses(name types.NamespacedName, params annotation.Params) {
+	private := params.Get(annotation.AddressType) == alicloud.AddressIntranet
+	if private && becomesPublic(s.want.AddressType, s.lb.AddressType) {
+		s.want.AddressType = nil
+		s.keep(annotation.AddressType, name, alicloud.AddressIntranet)
+	}
+	private = private || params.Get(annotation.IPv6AddressType) == alicloud.AddressIntranet
+	if private && becomesPublic(s.want.IPv6AddressType, s.lb.IPv6AddressType) {
+		s.want.IPv6AddressType = nil
+		s.keep(annotation.IPv6AddressType, name, alicloud.AddressIntranet)
+	}
+}
+
+func becomesPublic(want *string, have string) bool {
+	return want != nil && strings.EqualFold(*want, alicloud.NLBInternet) && !strings.EqualFold(have, alicloud.NLBInternet)
+}
+
+// securityGroups keeps an NLB in the security groups that a Service names, and out of others, whose rules may let more clients in.
+func (s *sparing) securityGroups(name types.NamespacedName, params annotation.Params) {
+	ids := annotation.ListOf(params, annotation.SecurityGroupIDs)
+	if len(ids) == 0 || len(notIn(ids, s.lb.SecurityGroups)) > 0 || len(s.want.JoinGroups)+len(s.want.LeaveGroups) == 0 {
+		return
+	}
+	s.want.JoinGroups, s.want.LeaveGroups = nil, nil
+	s.record.SecurityGroups = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.record.SecurityGroups, s.applied.SecurityGroups))))
+	s.keep(annotation.SecurityGroupIDs, name, strings.Join(ids, ","))
+}
+
+func (s *sparing) keep(suffix annotation.Suffix, name types.NamespacedName, value string) {
+	s.problems = append(s.problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: Service %s, which shares the NLB, asks for %q", suffix, name, value))
+	if slices.Contains(s.applied.Annotations, string(suffix)) && !slices.Contains(s.record.Annotations, string(suffix)) {
+		s.record.Annotations = append(slices.Clone(s.record.Annotations), string(suffix))
+	}
 }

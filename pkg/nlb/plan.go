@@ -88,20 +88,11 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	}
 	input.RemoveCertificates = notIn(in.Applied.Certificates, record.Certificates)
 	desired, problems := build.Build(input)
-	tagProblems, err := n.keepOwnersTags(desired, &record, in.Applied)
+	kept, err := n.keepOthers(in, shared, desired, &record)
 	if err != nil {
 		return goal, err
 	}
-	spared, err := n.spare(in, shared, desired, &record)
-	if err != nil {
-		return goal, err
-	}
-	if lacks := notIn(annotation.ListOf(in.Params, annotation.SecurityGroupIDs), slices.Concat(n.lb.Value.SecurityGroups, desired.Want.JoinGroups)); shared != nil &&
-		shared.Leads && n.ID() != "" && len(lacks) > 0 && !n.hasListener(in.Service) {
-		return goal, &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: fmt.Sprintf(
-			"the Service restricts its clients by %s, and NLB %s stays out of %s because of another Service there; choose another group", annotation.SecurityGroupIDs, n.ID(), problem.Some(lacks))}
-	}
-	problems = slices.Concat(problems, tagProblems, conflicts, spared)
+	problems = slices.Concat(problems, kept, conflicts)
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
@@ -133,6 +124,16 @@ func (n nlb) restored(in service.Inputs, desired *model.Model) bool {
 		reclaimed = n.ID() // a removal by another Service of the group was begun
 	}
 	return n.ID() != "" && n.ID() == reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil
+}
+
+// keepOthers leaves out of what is wanted, and of the Record, what others decide on: the owner of an existing load balancer, and other Services of a group.
+func (n nlb) keepOthers(in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record) ([]problem.Problem, error) {
+	tags, err := n.keepOwnersTags(desired, record, in.Applied)
+	if err != nil {
+		return nil, err
+	}
+	spared, err := n.spare(in, shared, desired, record)
+	return append(tags, spared...), err
 }
 
 // keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing load balancer.
