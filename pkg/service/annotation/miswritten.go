@@ -11,16 +11,17 @@ var beginnings = []string{"alibaba-cloud-", "alibabacloud-", "ali-cloud-", "alib
 // likelyDomain ends the domains of keys that were likely meant as one of the [Prefixes].
 const likelyDomain = "kubernetes.io"
 
-// miswritten returns the key that one without our prefixes was meant as, or "". A load balancer would become public without a word if
-// service.kubernetes.io/alibaba-cloud-loadbalancer-address-type were taken for the annotation of another program.
-func (f *family) miswritten(key string) string {
+// miswritten returns the key that one without our prefixes was meant as, or "", and whether it was compared with any of ours. A load balancer would become
+// public without a word if service.kubernetes.io/alibaba-cloud-loadbalancer-address-type were taken for the annotation of another program.
+func (f *family) miswritten(key string) (meant string, compared bool) {
 	if key == BackendType || key == Paused {
-		return ""
+		return "", false
 	}
 	lower := strings.ToLower(strings.TrimSpace(key))
 	for _, whole := range []string{BackendType, Paused} {
+		compared = compared || alike(lower, whole)
 		if near(lower, whole) {
-			return whole
+			return whole, compared
 		}
 	}
 	domain, name, found := strings.Cut(lower, "/")
@@ -28,24 +29,26 @@ func (f *family) miswritten(key string) string {
 		domain, name = likelyDomain, lower
 	}
 	if !strings.HasSuffix(domain, likelyDomain) {
-		return ""
+		return "", compared
 	}
 	for _, beginning := range beginnings {
 		rest, ok := strings.CutPrefix(name, beginning)
 		if !ok {
 			continue
 		}
+		compared = true
 		if meant := f.nearest(Suffix(rest)); meant != "" {
-			return meant.Key()
+			return meant.Key(), compared
 		}
 	}
-	return ""
+	return "", compared
 }
 
 // near reports whether one text is the other one with a slip or two.
-func near(a, b string) bool {
-	return abs(len(a)-len(b)) <= maxSlips && editDistance(a, b) <= maxSlips
-}
+func near(a, b string) bool { return alike(a, b) && editDistance(a, b) <= maxSlips }
+
+// alike reports whether two texts are about as long, so that it takes a comparison to know whether they are near.
+func alike(a, b string) bool { return abs(len(a)-len(b)) <= maxSlips }
 
 // maxSlips is how many characters of a misspelled key are wrong.
 const maxSlips = 2

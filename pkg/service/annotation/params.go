@@ -194,7 +194,7 @@ var elsewhereOfCLB = map[Suffix]Suffix{
 // FamilyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
 const FamilyStart = "loadbalancer-"
 
-// maxUnknown is how many unknown keys are reported, maxCompared how many are compared with all known ones: a Service may have thousands.
+// maxUnknown is how many unknown keys are reported, maxCompared how many are compared with known ones: a Service may have thousands.
 const (
 	maxUnknown  = 20
 	maxCompared = 100
@@ -210,7 +210,11 @@ func (f *family) unknownKeys(annotations map[string]string) []problem.Problem {
 		prefix, suffix, ours := cutPrefix(strings.TrimSpace(key))
 		switch {
 		case !ours:
-			if meant := f.miswritten(key); meant != "" {
+			meant, isCompared := f.miswritten(key)
+			if isCompared {
+				compared++
+			}
+			if meant != "" {
 				problems = append(problems, problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s?", key, meant))
 			}
 		case !f.known[suffix] || key != strings.TrimSpace(key):

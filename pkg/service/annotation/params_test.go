@@ -173,12 +173,18 @@ func TestManyUnknownKeysCostLittle(t *testing.T) { //nolint:paralleltest // coun
 	if allocations := testing.AllocsPerRun(1, func() { Parse(annotations) }); allocations > 5000 {
 		t.Errorf("%.0f allocations", allocations)
 	}
-	for key := range annotations { // others share the prefix, and are not reported
-		delete(annotations, key)
-		annotations[strings.Replace(key, "loadbalancer-", "privatezone-", 1)] = "1"
-	}
-	if allocations := testing.AllocsPerRun(1, func() { Parse(annotations) }); allocations > 5000 {
-		t.Errorf("%.0f allocations for keys of another program", allocations)
+	for _, others := range []string{
+		Prefixes[0] + "privatezone-heelth-check-interval%04d",  // others share the prefix, and are not reported
+		"service.kubernetes.io/alibaba-cloud-heelth-check%04d", // or begin as ours do
+		"service.alibabacloud.com/pa%04d",                      // or are as long as one of ours
+	} {
+		clear(annotations)
+		for i := range 6000 {
+			annotations[fmt.Sprintf(others, i)] = "1"
+		}
+		if allocations := testing.AllocsPerRun(1, func() { Parse(annotations) }); allocations > 5000 {
+			t.Errorf("%.0f allocations for keys such as %s", allocations, others)
+		}
 	}
 }
 
