@@ -217,7 +217,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 
 // stayInGroup returns the NLB of the group that a Service has left, while it cannot get one of its own.
 func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, id string) (location, error) {
-	refused := e.shared.CreationRefused(svc, mark.Group{}, svc)
+	refused := e.shared.OwnRefused(svc)
 	if refused == nil {
 		return location{}, nil
 	}
@@ -234,7 +234,7 @@ func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, id string
 
 // stayOnExisting returns the existing NLB that a Service is to leave for one of its own, while it cannot get that.
 func (e *engine) stayOnExisting(ctx context.Context, svc *corev1.Service, id string) (location, error) {
-	refused := e.shared.CreationRefused(svc, mark.Group{}, svc)
+	refused := e.shared.OwnRefused(svc)
 	if refused == nil {
 		return location{}, nil
 	}

@@ -159,12 +159,16 @@ func TestRefusedServiceTakesNoPort(t *testing.T) {
 		"ranges":  func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} },
 		"private": with(annotation.AddressType, "intranet"),
 	} {
-		for _, before := range []string{"new", "moves"} {
+		for _, before := range []string{"new", "moves", "moves, before a pass over it"} {
 			t.Run(name+" "+before, func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
 					w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80)), newService("blog", testkit.TCP(99)))
-					if before == "moves" {
+					order := []string{"old", "shop"}
+					if before == "moves, before a pass over it" {
+						slices.Reverse(order)
+					}
+					if before != "new" {
 						w.put(newService("old", born(1), testkit.TCP(80), change))
 						w.together("old", "shop")
 						w.change("old", with(annotation.Group, "edge"))
@@ -173,7 +177,7 @@ func TestRefusedServiceTakesNoPort(t *testing.T) {
 					}
 					for range 3 {
 						w.fillServices()
-						for _, name := range []string{"old", "shop"} {
+						for _, name := range order {
 							_, err := w.Reconcile(t.Context(), w.get(name))
 							t.Log(name, err)
 							w.later(20 * settle)

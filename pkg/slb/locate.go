@@ -78,7 +78,7 @@ func (e *engine) stayInFormerGroup(ctx context.Context, svc *corev1.Service, lea
 	if len(leaves) == 0 {
 		return location{}, nil
 	}
-	refused := e.shared.CreationRefused(svc, mark.Group{}, svc)
+	refused := e.shared.OwnRefused(svc)
 	if refused == nil {
 		return location{}, nil
 	}

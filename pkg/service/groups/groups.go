@@ -157,50 +157,67 @@ func (g *Groups[LB]) Members(group mark.Group, svc *corev1.Service) ([]*corev1.S
 	return found, nil
 }
 
-// Decide returns the place of a Service in its group, and the Service whose annotations decide on the attributes of the load balancer there. A Service
-// that had no pass yet takes no port from others: it may never have one.
-func (g *Groups[LB]) Decide(group mark.Group, svc *corev1.Service) (sharing.Place, *corev1.Service, error) {
-	members, err := g.Members(group, svc)
+// member is a Service of a group with its annotations, which are read once for all that is decided about it: a group may have a hundred members, and each
+// pass over one of them decides for all.
+type member struct {
+	*corev1.Service
+
+	params annotation.Params
+}
+
+func (g *Groups[LB]) member(svc *corev1.Service) member { return member{svc, g.ParamsOf(svc)} }
+
+// decide returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the attributes of the load
+// balancer there. A Service that had no pass yet takes no port from others: it may never have one.
+func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharing.Place, own, leader member, err error) {
+	all, err := g.Members(group, svc)
 	if err != nil {
-		return sharing.Place{}, nil, err
+		return sharing.Place{}, member{}, member{}, err
 	}
-	services, state := make([]sharing.Service, 0, len(members)), g.Of(group.Mark())
-	for _, member := range members {
-		one := sharing.Service{
-			UID: member.UID, Name: mark.ServiceName(member), Created: member.CreationTimestamp.Time, Ports: portsOf(member), Overflow: annotation.Overflows(member),
-			At: g.On(group, member), Unfit: !g.mayLead(member, group),
-		}
-		one.Stays = g.OverflowRefused(member, group, one.At) != nil
-		elsewhere := state.On[one.Name].ID == ""
-		refused := elsewhere && g.keptOut(member, group, state.LoadBalancers)
-		one.Unfit = one.Unfit || refused
-		if member != svc && (refused || elsewhere && service.IsPaused(member) || !service.HasFinalizer(member, g.Product.Finalizer)) {
-			one.Ports = nil
-		}
-		services = append(services, one)
+	state := g.Of(group.Mark())
+	members, services := make([]member, len(all)), make([]sharing.Service, len(all))
+	for i := range all {
+		members[i] = g.member(all[i])
+		services[i] = g.asMember(members[i], group, &state, all[i] == svc)
 	}
-	place := sharing.Decide(services, state.For(mark.ServiceName(svc)), g.Cloud.Room(""), svc.UID)
-	i := slices.IndexFunc(members, func(m *corev1.Service) bool { return m.UID == place.Leader })
+	own = members[0] // see Members
+	place = sharing.Decide(services, state.For(mark.ServiceName(svc)), g.Cloud.Room(""), svc.UID)
+	i := slices.IndexFunc(members, func(m member) bool { return m.UID == place.Leader })
 	if i < 0 {
-		return place, svc, nil
+		return place, own, own, nil
 	}
-	return place, members[i], nil
+	return place, own, members[i], nil
+}
+
+// asMember is what counts of a Service for the places in its group. own says that it is the one for which that is decided.
+func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own bool) sharing.Service {
+	one := sharing.Service{
+		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service), Overflow: annotation.Overflows(svc.Service),
+		At: g.On(group, svc.Service),
+	}
+	one.Stays = g.overflowRefused(svc, group, one.At) != nil
+	elsewhere := state.On[one.Name].ID == ""
+	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
+	one.Unfit = refused || !g.mayLead(svc, group)
+	if !own && (refused || elsewhere && service.IsPaused(svc.Service) || !service.HasFinalizer(svc.Service, g.Product.Finalizer)) {
+		one.Ports = nil
+	}
+	return one
 }
 
 // keptOut reports whether a Service without listeners on the load balancers of the group may have none on any of them, whoever leads.
-func (g *Groups[LB]) keptOut(svc *corev1.Service, group mark.Group, all []sharing.LoadBalancer) bool {
+func (g *Groups[LB]) keptOut(svc member, group mark.Group, all []sharing.LoadBalancer) bool {
 	public := len(all) > 0 && !slices.ContainsFunc(all, func(lb sharing.LoadBalancer) bool { return !lb.Public })
-	return g.Unshared(svc, group, svc, nil, public) != nil
+	return g.unshared(svc, group, svc, nil, public) != nil
 }
 
 // mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
 // about another load balancer.
-func (g *Groups[LB]) mayLead(svc *corev1.Service, group mark.Group) bool {
-	if asks, in := g.Asked(svc); !in || !asks.Is(group) {
+func (g *Groups[LB]) mayLead(svc member, group mark.Group) bool {
+	if asks, in := g.Asked(svc.Service); !in || !asks.Is(group) {
 		return false
 	}
-	params := g.ParamsOf(svc)
-	return !params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(params) == nil
+	return !svc.params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(svc.params) == nil
 }
 
 // ParamsOf reads the annotations of a Service as far as the policy accepts them.
@@ -296,26 +313,22 @@ func (g *Groups[LB]) OthersOf(group mark.Group) string {
 }
 
 // Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. stays is why it only stays there, nil
-// where it does not; lb is nil while there is none. A Service without a listener there may be kept from having one, see [Groups.Unshared].
+// where it does not; lb is nil while there is none. It fails for a Service without a listener there that may have none.
 func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Staying, lb *LB, hasListener bool) (*sharing.Shared, error) {
 	if group.IsZero() {
 		return nil, nil
 	}
-	place, leader, err := g.Decide(group, svc)
+	place, own, leader, err := g.decide(group, svc)
 	if err != nil {
 		return nil, err
 	}
 	shared := &sharing.Shared{
-		Group: group, Place: place, Product: g.Product.Name, Leads: leader.UID == svc.UID && stays.In(group), Leader: leader, Params: g.ParamsOf(leader),
+		Group: group, Place: place, Product: g.Product.Name, Leads: leader.UID == svc.UID && stays.In(group), Leader: leader.Service, Params: leader.params,
 	}
 	if hasListener {
 		return shared, nil
 	}
-	public := shared.Params.AddressType() == alicloud.AddressInternet
-	if lb != nil {
-		public = g.view(lb).Public
-	}
-	return shared, g.Unshared(svc, group, leader, lb, public)
+	return shared, g.unshared(own, group, leader, lb, g.isPublic(leader, lb))
 }
 
 // Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it
@@ -325,7 +338,7 @@ func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, mos
 	if group.IsZero() || quota <= 0 {
 		return most
 	}
-	place, _, err := g.Decide(group, svc)
+	place, _, _, err := g.decide(group, svc)
 	if err != nil || place.Services < 2 { //nolint:mnd // it is alone
 		return most
 	}

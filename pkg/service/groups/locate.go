@@ -61,7 +61,7 @@ func (g *Groups[LB]) Doubts(svc *corev1.Service, params annotation.Params, known
 
 // movesIn reports whether the place of a Service in its group has changed. An unreadable group changes nothing.
 func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known) bool {
-	place, _, err := g.Decide(group, svc)
+	place, _, _, err := g.decide(group, svc)
 	return err == nil && place.ID != known.Presence.ID()
 }
 
@@ -87,14 +87,14 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.Group, known Known, former Location[LB], found []LB, lost string) (Location[LB], error) {
 	svc := of.Service
 	at := g.On(group, svc)
-	place, leader, err := g.Decide(group, svc)
+	place, own, leader, err := g.decide(group, svc)
 	if err != nil {
 		return Location[LB]{}, err
 	}
 	there, from := g.in(found, place.ID), ""
 	if former.Presence.Present() {
 		from = g.id(&former.LB)
-		if former.Stays = g.staysOutside(svc, group, place, leader, there, from); former.Stays != nil {
+		if former.Stays = g.staysOutside(own, group, place, leader, there, from); former.Stays != nil {
 			return former, nil
 		}
 	}
@@ -109,7 +109,7 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 		}
 	}
 	here := g.seen(svc, group, place, there, leaves)
-	if refused := g.OverflowRefused(svc, group, at); refused != nil && len(place.Taken) > 0 {
+	if refused := g.overflowRefused(own, group, at); refused != nil && len(place.Taken) > 0 {
 		here.Stays = g.StayingRefused(g.id(there), group, refused)
 	}
 	return here, nil

@@ -45,8 +45,8 @@ var anyCreation move
 var errCreationBlocked = errors.New("an annotation on which a new load balancer depends is not accepted")
 
 // moveOf names the move of a Service to a group, or to a load balancer of its own where the group is zero.
-func (g *Groups[LB]) moveOf(svc *corev1.Service, to mark.Group) move {
-	named := move{service: svc.UID, asks: g.ParamsOf(svc).Fingerprint()}
+func moveOf(svc member, to mark.Group) move {
+	named := move{service: svc.UID, asks: svc.params.Fingerprint()}
 	if !to.IsZero() {
 		named.to = to.Mark()
 	}
@@ -54,18 +54,23 @@ func (g *Groups[LB]) moveOf(svc *corev1.Service, to mark.Group) move {
 }
 
 // moveRefused returns why a Service cannot move to a load balancer that is there, nil where nothing is known to refuse it.
-func (g *Groups[LB]) moveRefused(svc *corev1.Service, to mark.Group) error {
-	return g.moves.Err(g.moveOf(svc, to), time.Now())
+func (g *Groups[LB]) moveRefused(svc member, to mark.Group) error {
+	return g.moves.Err(moveOf(svc, to), time.Now())
 }
 
-// CreationRefused returns why a Service cannot move to a new load balancer, nil where nothing is known to refuse it. The annotations of decides say what
+// OwnRefused returns why a Service cannot move to a new load balancer of its own, nil where nothing is known to refuse it.
+func (g *Groups[LB]) OwnRefused(svc *corev1.Service) error {
+	own := g.member(svc)
+	return g.creationRefused(own, mark.Group{}, own)
+}
+
+// creationRefused returns why a Service cannot move to a new load balancer, nil where nothing is known to refuse it. The annotations of decides say what
 // that would be.
-func (g *Groups[LB]) CreationRefused(svc *corev1.Service, to mark.Group, decides *corev1.Service) error {
-	params := g.ParamsOf(decides)
-	if err := g.Cloud.Refuse(params); err != nil {
+func (g *Groups[LB]) creationRefused(svc member, to mark.Group, decides member) error {
+	if err := g.Cloud.Refuse(decides.params); err != nil {
 		return err
 	}
-	if params.Refuses(annotation.ScopeCreation) || params.Refused(annotation.BackendType) {
+	if decides.params.Refuses(annotation.ScopeCreation) || decides.params.Refused(annotation.BackendType) {
 		return errCreationBlocked
 	}
 	if err := g.moves.Err(anyCreation, time.Now()); err != nil {
@@ -77,44 +82,48 @@ func (g *Groups[LB]) CreationRefused(svc *corev1.Service, to mark.Group, decides
 // mayMove reports whether a Service that stays may move by now. An unreadable group changes nothing.
 func (g *Groups[LB]) mayMove(svc *corev1.Service, to mark.Group, known Known) bool {
 	if to.IsZero() {
-		return known.Group.IsZero() && !known.Presence.Reused() || g.ParamsOf(svc).Has(annotation.LoadBalancerID) || g.CreationRefused(svc, to, svc) == nil
+		own := g.member(svc)
+		return known.Group.IsZero() && !known.Presence.Reused() || own.params.Has(annotation.LoadBalancerID) || g.creationRefused(own, to, own) == nil
 	}
-	place, leader, err := g.Decide(to, svc)
+	place, own, leader, err := g.decide(to, svc)
 	switch {
 	case err != nil || place.Full || len(place.Taken) > 0:
 		return false
 	case place.ID == "":
-		return g.CreationRefused(svc, to, leader) == nil
+		return g.creationRefused(own, to, leader) == nil
 	}
-	return g.moveRefused(svc, to) == nil
+	return g.moveRefused(own, to) == nil
 }
 
 // refusedInGroup returns why a Service cannot move to its place in a group. lb is the load balancer there, nil for a new one.
-func (g *Groups[LB]) refusedInGroup(svc *corev1.Service, group mark.Group, leader *corev1.Service, lb *LB) error {
+func (g *Groups[LB]) refusedInGroup(svc member, group mark.Group, leader member, lb *LB) error {
 	if lb == nil {
-		if err := g.CreationRefused(svc, group, leader); err != nil {
+		if err := g.creationRefused(svc, group, leader); err != nil {
 			return err
 		}
-		return g.Unshared(svc, group, leader, nil, g.ParamsOf(leader).AddressType() == alicloud.AddressInternet)
 	}
-	if err := g.Unshared(svc, group, leader, lb, g.view(lb).Public); err != nil {
-		g.noteRefused(g.moveOf(svc, group), err)
+	err := g.unshared(svc, group, leader, lb, g.isPublic(leader, lb))
+	if lb == nil {
+		return err
+	}
+	if err != nil {
+		g.noteRefused(moveOf(svc, group), err)
 		return err
 	}
 	return g.moveRefused(svc, group)
 }
 
-// OverflowRefused returns why a Service that is on a load balancer of its group cannot move to the next one, nil where it does not have to.
-func (g *Groups[LB]) OverflowRefused(svc *corev1.Service, group mark.Group, at string) error {
-	if at == "" || !annotation.Overflows(svc) {
+// overflowRefused returns why a Service that is on a load balancer of its group cannot move to the next one, nil where it does not have to.
+func (g *Groups[LB]) overflowRefused(svc member, group mark.Group, at string) error {
+	if at == "" || !annotation.Overflows(svc.Service) {
 		return nil
 	}
-	return g.CreationRefused(svc, group, svc)
+	return g.creationRefused(svc, group, svc)
 }
 
 // staysOutside returns why a Service stays on the load balancer with the id, and does not move to its place in a group. there is the load balancer of that
 // place, nil for a new one.
-func (g *Groups[LB]) staysOutside(svc *corev1.Service, group mark.Group, place sharing.Place, leader *corev1.Service, there *LB, id string) *Staying {
+func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Place, leader member, there *LB, id string) *Staying {
 	if place.Full || len(place.Taken) > 0 {
 		return g.stayingWithoutPorts(id, group, place)
 	}
@@ -124,18 +133,25 @@ func (g *Groups[LB]) staysOutside(svc *corev1.Service, group mark.Group, place s
 	return nil
 }
 
-// Unshared returns why a Service may have no listener on a load balancer of the group: it is public and the Service asks for a private one, or the product
+// unshared returns why a Service may have no listener on a load balancer of the group: it is public and the Service asks for a private one, or the product
 // says so. Other differences are reported, and these would let everybody in.
-func (g *Groups[LB]) Unshared(svc *corev1.Service, group mark.Group, leader *corev1.Service, lb *LB, public bool) error {
-	params := g.ParamsOf(svc)
-	if !public || params.Get(annotation.AddressType) != alicloud.AddressIntranet {
-		return g.Cloud.Unshareable(svc, params, group, leader, g.ParamsOf(leader), lb)
+func (g *Groups[LB]) unshared(svc member, group mark.Group, leader member, lb *LB, public bool) error {
+	if !public || svc.params.Get(annotation.AddressType) != alicloud.AddressIntranet {
+		return g.Cloud.Unshareable(svc.Service, svc.params, group, leader.Service, leader.params, lb)
 	}
 	return &problem.ConfigError{
 		Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable,
 		Reason: fmt.Sprintf("the %s of load balancer group %s is public, and the Service asks for a private one (%s: intranet); choose another group",
 			g.Product.Name, group, annotation.AddressType),
 	}
+}
+
+// isPublic reports whether a load balancer faces the internet, or is going to as its leader asks for it, where lb is nil.
+func (g *Groups[LB]) isPublic(leader member, lb *LB) bool {
+	if lb == nil {
+		return leader.params.AddressType() == alicloud.AddressInternet
+	}
+	return g.view(lb).Public
 }
 
 // stayingWithoutPorts says that a Service stays because it would not get its ports.
@@ -223,7 +239,7 @@ func (g *Groups[LB]) Creation(svc *corev1.Service, to mark.Group, came Outcome) 
 	case came.Err == nil && came.Deleted:
 		g.moves.Drop(anyCreation)
 	case came.Created:
-		made := g.moveOf(svc, to) // of all Services that were to move to the same group
+		made := moveOf(g.member(svc), to) // of all Services that were to move to the same group
 		g.moves.DropFunc(func(m move, _ error) bool { return m == anyCreation || m == made || made.to != "" && m.to == made.to })
 	}
 	return false, came.Err
@@ -246,5 +262,5 @@ func (g *Groups[LB]) refusedMove(svc *corev1.Service, to mark.Group, refused err
 	if alicloud.IsQuota(refused) && !alicloud.IsVSwitchFull(refused) {
 		return anyCreation
 	}
-	return g.moveOf(svc, to)
+	return moveOf(g.member(svc), to)
 }
