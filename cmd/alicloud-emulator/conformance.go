@@ -76,7 +76,7 @@ func (f *conformanceFlags) check(given func(string) bool) error {
 // calls reports whether scenarios run on an account.
 func (f *conformanceFlags) calls() bool { return f.real && f.yes && !f.clean }
 
-// checkMode refuses flags that do not go together: a flag without effect hides that a run is not what its user believes.
+// checkMode refuses flags that do not go together: somebody who sets a flag that has no effect takes the run for another one.
 func (f *conformanceFlags) checkMode(given func(string) bool) error {
 	switch {
 	case f.real && f.endpoint != "":

@@ -91,18 +91,18 @@ func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, g
 	refused := func(reason string) error {
 		return &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: reason}
 	}
-	ids := annotation.ListOf(params, annotation.SecurityGroupIDs)
+	ids, follows := annotation.ListOf(params, annotation.SecurityGroupIDs), leader.UID != svc.UID
 	switch {
 	case len(annotation.SourceRangesOf(svc)) > 0:
 		return refused(fmt.Sprintf("the Service restricts its clients by loadBalancerSourceRanges, and the listeners of an NLB cannot be restricted one by one; "+
 			"remove the annotation %s, or the ranges", annotation.Group))
 	case params.Get(annotation.IPv6AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet,
-		params.Get(annotation.AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet && leader.UID != svc.UID:
+		params.Get(annotation.AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet && follows:
 		return refused(fmt.Sprintf("the Service asks for a private address, and the NLB of load balancer group %s has public IPv6 addresses; choose another group", group))
-	case leader.UID != svc.UID && len(ids) > 0 && !sameValue(strings.Join(ids, ","), asked.Get(annotation.SecurityGroupIDs)):
+	case follows && len(ids) > 0 && !sameValue(strings.Join(ids, ","), asked.Get(annotation.SecurityGroupIDs)):
 		return refused(fmt.Sprintf("the Service restricts its clients by %s, and on the NLB of load balancer group %s the oldest Service decides on that, which is %s; "+
 			"choose another group, or the same security groups", annotation.SecurityGroupIDs, group, mark.ServiceName(leader)))
-	case leader.UID != svc.UID && lb != nil && len(notIn(ids, lb.SecurityGroups)) > 0:
+	case follows && lb != nil && len(notIn(ids, lb.SecurityGroups)) > 0:
 		return refused(fmt.Sprintf("the Service restricts its clients by %s, and NLB %s is not in these security groups yet, although Service %s asks for them, too",
 			annotation.SecurityGroupIDs, lb.ID, mark.ServiceName(leader)))
 	}
@@ -264,6 +264,12 @@ func (n *nlb) hasListener(svc *corev1.Service) bool {
 	return n.presence.Present() && slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return owner.OwnsNLB(model.Text(l.Description)) })
 }
 
+// hasOthersListener reports whether somebody else has a listener on the NLB.
+func (n *nlb) hasOthersListener(svc *corev1.Service) bool {
+	owner := n.ownerOf(svc, n.observed)
+	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return !owner.OwnsNLB(model.Text(l.Description)) })
+}
+
 // stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].
 func (n *nlb) stayingParams(svc *corev1.Service, params annotation.Params) annotation.Params {
 	return n.stays.Params(params, n.presence, n.hasListener(svc))
@@ -274,29 +280,23 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 	if n.group.IsZero() {
 		return
 	}
-	did := func(op model.Op) bool {
-		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op && s.Of == "" })
-	}
 	n.shared.Deployed(n.group, svc, groups.Done{
-		ID: n.ID(), Has: n.former == "" && n.hasListener(svc), Removes: did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection),
+		ID: n.ID(), Has: n.former == "" && n.hasListener(svc), Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
 	})
 	if deleted {
 		n.shared.Lost(n.group, n.ID())
 	}
-	if did(model.OpJoin) || did(model.OpCreateListener) || did(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
+	if done.Has(model.OpJoin) || done.Has(model.OpCreateListener) || done.Has(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
 		n.shared.WakeOthers(n.group, svc)
 	}
 }
 
 // noteCreation remembers whether the cloud takes one more NLB, see [groups.Groups.Creation].
 func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) error {
-	did := func(op model.Op) bool {
-		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op && s.Of == "" })
-	}
 	goesBack, err := n.shared.Creation(svc, n.group, groups.Outcome{
 		From: n.from, Refused: refused, MaybeCreated: n.presence.MaybeCreated(), Err: err,
-		Created: n.ID() != "" && did(model.OpCreateLoadBalancer), Deleted: did(model.OpDeleteLoadBalancer),
+		Created: n.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})
 	if goesBack {
 		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud refuses another NLB"})

@@ -54,12 +54,7 @@ func TestLeaderPublishesNoPrivateService(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), private), grouped("shop", "edge", 3, testkit.TCP(81), private))
 				test.change(w)
-				w.fillServices()
-				for _, name := range []string{"old", "mid", "web", "shop"} {
-					if _, err := w.factory.Core().V1().Services().Lister().Services(testkit.Namespace).Get(name); err == nil {
-						w.together(name, "shop")
-					}
-				}
+				w.allTogether()
 				lb := w.only(edgeNLB)
 				owners := strings.Join(w.ownersOf()[edgeNLB], " ")
 				if strings.EqualFold(lb.AddressType, alicloud.NLBInternet) && strings.Contains(owners, "81 shop") {
@@ -94,12 +89,7 @@ func TestLeaderOpensNoRestrictedService(t *testing.T) {
 				sg, other := w.enterpriseGroup("one"), w.enterpriseGroup("two")
 				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.SecurityGroupIDs, sg)), grouped("shop", "edge", 3, testkit.TCP(81), with(annotation.SecurityGroupIDs, sg)))
 				change(w, other)
-				w.fillServices()
-				for _, name := range []string{"old", "mid", "web", "shop"} {
-					if _, err := w.factory.Core().V1().Services().Lister().Services(testkit.Namespace).Get(name); err == nil {
-						w.together(name, "shop")
-					}
-				}
+				w.allTogether()
 				lb := w.only(edgeNLB)
 				owners := strings.Join(w.ownersOf()[edgeNLB], " ")
 				if !slices.Contains(lb.SecurityGroups, sg) && strings.Contains(owners, "81 shop") {
@@ -188,6 +178,17 @@ func TestRefusedServiceTakesNoPort(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// allTogether has passes made over the Services that there are until nothing changes.
+func (w *world) allTogether() {
+	w.t.Helper()
+	w.fillServices()
+	for _, name := range []string{"old", "mid", "web", "shop"} {
+		if _, err := w.factory.Core().V1().Services().Lister().Services(testkit.Namespace).Get(name); err == nil {
+			w.together(name, "shop")
 		}
 	}
 }

@@ -11,16 +11,6 @@ import (
 
 // changesOfGroups are operations in which more than one thing changes at a time.
 func changesOfGroups() []operation {
-	begin := func(services ...*corev1.Service) func(*world) {
-		return func(w *world) {
-			w.addNodes("n1", "n2")
-			for _, svc := range services {
-				w.put(svc.DeepCopy())
-			}
-			w.companions = []string{"shop"}
-			w.converge("web")
-		}
-	}
 	pass := func(w *world, names ...string) {
 		for _, name := range names {
 			if w.transport.isDead() {
@@ -33,38 +23,32 @@ func changesOfGroups() []operation {
 			w.restart()
 		}
 	}
-	web := func(change ...func(*corev1.Service)) *corev1.Service {
-		return grouped("web", "edge", 1, append(change, testkit.TCP(80))...)
+	halfMoved := func(w *world) {
+		pass(w, "web", "web")
+		w.later(30 * settle)
+		pass(w, "web", "web")
+		w.later(3 * settle)
+		pass(w, "web")
 	}
-	shop := grouped("shop", "edge", 2, testkit.TCP(81))
-	both := map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}}
-	apart := map[string][]string{edgeNLB: {"tcp:81 shop"}, otherNLB: {"tcp:80 web"}}
+	web, shop := webInGroup, grouped("shop", "edge", 2, testkit.TCP(81))
 	only := map[string][]string{edgeNLB: {"tcp:81 shop"}}
 	return []operation{
-		{"renamed twice", begin(web(), shop), func(w *world) {
+		{"renamed twice", servedTogether(web(), shop), func(w *world) {
 			w.change("web", with(annotation.Group, "third"))
 			pass(w, "web")
 			w.change("web", with(annotation.Group, "other"))
-		}, inGroups(apart), nil},
-		{"renamed twice, some passes between", begin(web(), shop), func(w *world) {
+		}, inGroups(webElsewhere), nil},
+		{"renamed twice, some passes between", servedTogether(web(), shop), func(w *world) {
 			w.change("web", with(annotation.Group, "third"))
-			pass(w, "web", "web")
-			w.later(30 * settle)
-			pass(w, "web", "web")
-			w.later(3 * settle)
-			pass(w, "web")
+			halfMoved(w)
 			w.change("web", with(annotation.Group, "other"))
-		}, inGroups(apart), nil},
-		{"away and back", begin(web(), shop), func(w *world) {
+		}, inGroups(webElsewhere), nil},
+		{"away and back", servedTogether(web(), shop), func(w *world) {
 			w.change("web", with(annotation.Group, "other"))
-			pass(w, "web", "web")
-			w.later(30 * settle)
-			pass(w, "web", "web")
-			w.later(3 * settle)
-			pass(w, "web")
+			halfMoved(w)
 			w.change("web", with(annotation.Group, "edge"))
-		}, inGroups(both), nil},
-		{"both move at once", begin(web(), shop), func(w *world) {
+		}, inGroups(webAndShop), nil},
+		{"both move at once", servedTogether(web(), shop), func(w *world) {
 			w.change("web", with(annotation.Group, "other"))
 			w.change("shop", with(annotation.Group, "other"))
 		}, inGroups(map[string][]string{otherNLB: {"tcp:80 web", "tcp:81 shop"}}), nil},
@@ -117,25 +101,25 @@ func changesOfGroups() []operation {
 			w.remove("shop")
 			w.companions = []string{"shop"}
 		}, inGroups(map[string][]string{}), nil},
-		{"removed while it leaves", begin(web(), shop), func(w *world) {
+		{"removed while it leaves", servedTogether(web(), shop), func(w *world) {
 			w.change("web", without(annotation.Group))
 			pass(w, "web")
 			w.later(30 * settle)
 			pass(w, "web", "web")
 			w.remove("web")
 		}, inGroups(only), nil},
-		{"named by id", begin(web(), shop), func(w *world) {
+		{"named by id", servedTogether(web(), shop), func(w *world) {
 			id := w.only(edgeNLB).ID
 			w.change("web", with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
 			w.remove("shop")
 		}, nil, nil},
-		{"out of a group with ranges", begin(web(), shop), func(w *world) {
+		{"out of a group with ranges", servedTogether(web(), shop), func(w *world) {
 			w.change("web", without(annotation.Group), sourceRanges)
 		}, inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
-		{"into a group without ranges", begin(web(without(annotation.Group), sourceRanges), shop), func(w *world) {
+		{"into a group without ranges", servedTogether(web(without(annotation.Group), sourceRanges), shop), func(w *world) {
 			w.change("web", with(annotation.Group, "edge"), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil })
-		}, inGroups(both), nil},
-		{"security groups of the oldest", begin(web(), shop), func(w *world) {
+		}, inGroups(webAndShop), nil},
+		{"security groups of the oldest", servedTogether(web(), shop), func(w *world) {
 			w.change("web", with(annotation.AddressType, "intranet"), with(annotation.Name, "x"), with(annotation.DeleteProtection, "off"))
 		}, nil, nil},
 	}

@@ -60,51 +60,60 @@ func (w *world) census() service.OrphanQuery {
 	return query
 }
 
+// Where the listeners of the Services web and shop are: together, or web in another group.
+var (
+	webAndShop   = map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}}
+	webElsewhere = map[string][]string{edgeNLB: {"tcp:81 shop"}, otherNLB: {"tcp:80 web"}}
+)
+
+// webInGroup is the oldest Service of its group.
+func webInGroup(change ...func(*corev1.Service)) *corev1.Service {
+	return grouped("web", "edge", 1, append(change, testkit.TCP(80))...)
+}
+
+// servedTogether begins with the Service web, and with shop as one whose passes go on, too.
+func servedTogether(services ...*corev1.Service) func(*world) {
+	return func(w *world) {
+		w.addNodes("n1", "n2")
+		for _, svc := range services {
+			w.put(svc.DeepCopy())
+		}
+		w.companions = []string{"shop"}
+		w.converge("web")
+	}
+}
+
 // groupOperations are those of Services that share NLBs.
 func groupOperations() []operation {
-	begin := func(services ...*corev1.Service) func(*world) {
-		return func(w *world) {
-			w.addNodes("n1", "n2")
-			for _, svc := range services {
-				w.put(svc.DeepCopy())
-			}
-			w.companions = []string{"shop"}
-			w.converge("web")
-		}
-	}
 	change := func(changes ...func(*corev1.Service)) func(*world) {
 		return func(w *world) { w.change("web", changes...) }
 	}
 	to := func(group string) func(*world) { return change(with(annotation.Group, group)) }
-	web := func(change ...func(*corev1.Service)) *corev1.Service {
-		return grouped("web", "edge", 1, append(change, testkit.TCP(80))...)
-	}
-	shop := grouped("shop", "edge", 2, testkit.TCP(81))
-	both, apart := map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}}, map[string][]string{edgeNLB: {"tcp:81 shop"}, otherNLB: {"tcp:80 web"}}
+	web, shop := webInGroup, grouped("shop", "edge", 2, testkit.TCP(81))
 	return []operation{
 		{"group created", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) {
 			w.put(web())
 			w.put(shop.DeepCopy())
 			w.companions = []string{"shop"}
-		}, inGroups(both), nil},
-		{"into a group", begin(web(without(annotation.Group)), shop), to("edge"), inGroups(both), nil},
-		{"out of a group", begin(web(), shop), change(without(annotation.Group)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
-		{"to another group", begin(web(), shop), to("other"), inGroups(apart), nil},
-		{"to another group, the last one", begin(web(with(annotation.Group, "other")), shop), to("edge"), inGroups(both), nil},
-		{"to the next NLB of its group", begin(web(with(annotation.GroupOverflow, "true")), grouped("shop", "edge", 0, testkit.TCP(81))), change(testkit.TCP(81)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}}), nil},
+		}, inGroups(webAndShop), nil},
+		{"into a group", servedTogether(web(without(annotation.Group)), shop), to("edge"), inGroups(webAndShop), nil},
+		{"out of a group", servedTogether(web(), shop), change(without(annotation.Group)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
+		{"to another group", servedTogether(web(), shop), to("other"), inGroups(webElsewhere), nil},
+		{"to another group, the last one", servedTogether(web(with(annotation.Group, "other")), shop), to("edge"), inGroups(webAndShop), nil},
+		{"to the next NLB of its group", servedTogether(web(with(annotation.GroupOverflow, "true")), grouped("shop", "edge", 0, testkit.TCP(81))), change(testkit.TCP(81)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}}), nil},
 		{"from an existing NLB to a group", func(w *world) {
 			id := w.existing("mine")
-			begin(web(without(annotation.Group), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1")), shop)(w)
+			servedTogether(web(without(annotation.Group), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1")), shop)(w)
 		}, change(with(annotation.Group, "edge"), without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners)),
 			inGroups(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}, "mine": {}}), nil},
-		{"the oldest one deleted", begin(web(with(annotation.AdditionalTags, "a=1")), shop), func(w *world) { w.remove("web") },
+		{"the oldest one deleted", servedTogether(web(with(annotation.AdditionalTags, "a=1")), shop), func(w *world) { w.remove("web") },
 			inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}}), nil},
-		{"two deleted at once", begin(web(), shop), func(w *world) { w.remove("web"); w.remove("shop") }, inGroups(map[string][]string{}), nil},
-		{"removed while it moves to a group", begin(web(), shop), func(w *world) {
+		{"two deleted at once", servedTogether(web(), shop), func(w *world) { w.remove("web"); w.remove("shop") }, inGroups(map[string][]string{}), nil},
+		{"removed while it moves to a group", servedTogether(web(), shop), func(w *world) {
 			w.fillServices()
 			w.removeWhileMoving(with(annotation.Group, "other"))
 		}, inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}}), nil},
-		{"a port of a younger one", begin(web(), grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.GroupOverflow, "true"))), change(testkit.TCP(81)),
+		{"a port of a younger one", servedTogether(web(), grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.GroupOverflow, "true"))), change(testkit.TCP(81)),
 			inGroups(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 web"}, edgeNLB + "+": {"tcp:81 shop"}}), nil},
 	}
 }

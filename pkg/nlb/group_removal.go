@@ -106,20 +106,6 @@ func (n *nlb) confirmEmpty(what string) (err error) {
 	return err
 }
 
-// groupForRemoval returns the group on whose NLB the Service may have something, false where it is in none.
-func (n nlb) groupForRemoval(svc *corev1.Service) (mark.Group, bool) {
-	if !n.group.IsZero() {
-		return n.group, true
-	}
-	if n.presence.Present() {
-		return mark.Group{}, false
-	}
-	if record, ok := service.RecordOn(svc); ok && record.Group != "" {
-		return mark.ParseGroup(record.Group)
-	}
-	return n.shared.Asked(svc)
-}
-
 // foundInGroup reads the NLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
 // nobody is, which it may have begun to make.
 func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (nlb, error) {
@@ -149,9 +135,7 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	if err != nil {
 		return n, false, err
 	}
-	owner := n.ownerOf(svc, n.observed)
-	others := slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return !owner.OwnsNLB(model.Text(l.Description)) })
-	if !others && !used {
+	if !n.hasOthersListener(svc) && !used {
 		// The NLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
 		if err := n.confirmEmpty("a listener of somebody else on NLB " + lb.ID); err != nil {
 			return n, false, err
@@ -170,7 +154,7 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		return removal, err
 	}
 	_, tagged := groupOn(&n.lb.Value)
-	last := tagged && !used && !slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return !owner.OwnsNLB(model.Text(l.Description)) })
+	last := tagged && !used && !n.hasOthersListener(svc)
 	untag := diff.UntagLeft(actual)
 	switch {
 	case removal.Preserved && last:

@@ -52,7 +52,7 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 	if n.presence.Gone() && n.presence.WasDeleted() {
 		return n, nil
 	}
-	if group, in := n.groupForRemoval(svc); in {
+	if group, in := n.shared.ForRemoval(svc, n.place()); in {
 		found, err := n.foundInGroup(ctx, svc, group, cmp.Or(n.ID(), lastRecord(nil, svc).LoadBalancerID))
 		if !errors.Is(err, errNotInGroup) {
 			return found.awaitingCreation(svc, err)

@@ -47,6 +47,12 @@ func (c *clb) hasListener(svc *corev1.Service) bool {
 	return slices.ContainsFunc(c.listeners.Value, func(l model.Listener) bool { return owner.Owns(l.Description) })
 }
 
+// hasOthersListener reports whether somebody else has a listener on the CLB of the group.
+func (c *clb) hasOthersListener(svc *corev1.Service) bool {
+	owner := mark.OwnerOf(svc, c.group.ClusterID)
+	return slices.ContainsFunc(c.listeners.Value, func(l model.Listener) bool { return !owner.Owns(l.Description) })
+}
+
 // token makes the client token of the creation of a CLB. Of the Services of a group, each makes the same one.
 func (c *clb) token(svc *corev1.Service, lb alicloud.LoadBalancer) string {
 	if c.group.IsZero() {
@@ -60,14 +66,11 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 	if c.group.IsZero() {
 		return
 	}
-	did := func(op model.Op) bool {
-		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op })
-	}
 	c.shared.Deployed(c.group, svc, groups.Done{
-		ID: c.ID(), Has: c.former == "" && c.hasListener(svc), Removes: did(model.OpDeleteLoadBalancer) && did(model.OpSetProtection),
+		ID: c.ID(), Has: c.former == "" && c.hasListener(svc), Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
 	})
-	if did(model.OpCreateListener) || did(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
+	if done.Has(model.OpCreateListener) || done.Has(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
 		c.shared.WakeOthers(c.group, svc)
 	}
 }

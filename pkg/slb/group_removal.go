@@ -67,20 +67,6 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	return c
 }
 
-// groupForRemoval returns the group on whose CLB the Service may have something, false where it is in none.
-func (c clb) groupForRemoval(svc *corev1.Service) (mark.Group, bool) {
-	if !c.group.IsZero() {
-		return c.group, true
-	}
-	if c.presence.Present() {
-		return mark.Group{}, false
-	}
-	if record, ok := service.RecordOn(svc); ok && record.Group != "" {
-		return mark.ParseGroup(record.Group)
-	}
-	return c.shared.Asked(svc)
-}
-
 // refreshFormer reads what the Service has left: a CLB, or those of a group.
 func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
 	if group, ok := mark.ParseGroup(c.former); ok {
@@ -151,14 +137,12 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	c.setObserved(actual)
 	c.group, c.emptySince = group, before
 	owner := mark.OwnerOf(svc, group.ClusterID)
-	has := slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return owner.Owns(l.Description) }) ||
-		slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
+	has := c.hasListener(svc) || slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
 	used, err := c.shared.UsedByOthers(svc, group, lb.ID)
 	if err != nil {
 		return c, false, err
 	}
-	others := slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return !owner.Owns(l.Description) })
-	if !others && !used {
+	if !c.hasOthersListener(svc) && !used {
 		// The CLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
 		if err := c.confirmEmpty("a listener of somebody else on CLB " + lb.ID); err != nil {
 			return c, false, err
@@ -172,13 +156,12 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual := c.model()
-	owner := mark.OwnerOf(svc, c.group.ClusterID)
 	used, err := c.shared.UsedByOthers(svc, c.group, c.ID())
 	if err != nil {
 		return removal, err
 	}
 	_, tagged := groupOn(&actual.LoadBalancer)
-	last := tagged && !used && !slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool { return !owner.Owns(l.Description) })
+	last := tagged && !used && !c.hasOthersListener(svc)
 	switch {
 	case removal.Preserved && last:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}

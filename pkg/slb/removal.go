@@ -22,7 +22,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	if c.former != "" {
 		return c.refreshFormer(ctx, svc)
 	}
-	if group, in := c.groupForRemoval(svc); in {
+	if group, in := c.shared.ForRemoval(svc, c.place()); in {
 		found, err := c.refreshInGroup(ctx, svc, group, c.idInGroup(svc))
 		if !errors.Is(err, errNotInGroup) {
 			return c.withAccess(ctx, svc, found, err)

@@ -21,12 +21,9 @@ func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) 
 
 // noteCreation remembers whether the cloud takes one more CLB, see [groups.Groups.Creation].
 func (c *clb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) error {
-	did := func(op model.Op) bool {
-		return slices.ContainsFunc(done.Steps, func(s model.Step) bool { return s.Op == op })
-	}
 	goesBack, err := c.shared.Creation(svc, c.group, groups.Outcome{
 		From: c.from, Refused: refused, MaybeCreated: c.presence.MaybeCreated(), Err: err,
-		Created: c.ID() != "" && did(model.OpCreateLoadBalancer), Deleted: did(model.OpDeleteLoadBalancer),
+		Created: c.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})
 	if goesBack {
 		c.loadBalancer.Invalidate("the cloud refuses another CLB")

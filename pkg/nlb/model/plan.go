@@ -137,6 +137,11 @@ type Plan struct {
 	Leaving bool
 }
 
+// Has reports whether an operation is among the steps on the load balancer of the Service itself.
+func (p Plan) Has(op Op) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op == op && s.Of == "" })
+}
+
 // Empty reports whether the plan writes nothing.
 func (p Plan) Empty() bool { return len(p.Steps) == 0 }
 

@@ -152,6 +152,20 @@ func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool
 	return at == id || at == "" && in && asks.Is(group)
 }
 
+// ForRemoval returns the group on whose load balancer a Service may have something, false where it is in none.
+func (g *Groups[LB]) ForRemoval(svc *corev1.Service, known Known) (mark.Group, bool) {
+	if !known.Group.IsZero() {
+		return known.Group, true
+	}
+	if known.Presence.Present() {
+		return mark.Group{}, false
+	}
+	if record, ok := service.RecordOn(svc); ok && record.Group != "" {
+		return mark.ParseGroup(record.Group)
+	}
+	return g.Asked(svc)
+}
+
 // Candidates returns the load balancers of a group on which a Service may have something: the one with the id alone, where that is one of them.
 func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (found []LB, named bool, err error) {
 	if found, _, err = g.Balancers(ctx, group, svc); err != nil {

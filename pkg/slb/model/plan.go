@@ -161,6 +161,11 @@ func balancing(steps []Step, serves func(instanceID string) bool) {
 	}
 }
 
+// Has reports whether an operation is among the steps.
+func (p Plan) Has(op Op) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op == op })
+}
+
 // Empty reports whether carrying out the plan writes nothing.
 func (p Plan) Empty() bool { return len(p.Steps) == 0 }
 
