@@ -173,6 +173,7 @@ func TestPermissions(t *testing.T) {
 	a := newAccount(t, emulator.Options{Config: config})
 	a.put("i-1", emulator.InstanceSpec{})
 	testkit.Must(a.slb.DescribeLoadBalancers(slbapi.CreateDescribeLoadBalancersRequest()))(t)
+	testkit.Must(a.call("sts", "GetCallerIdentity", nil))(t)
 	_, err := a.call("slb", "DeleteLoadBalancer", nil)
 	wantCode(t, err, "Forbidden.RAM", 403)
 	body := testkit.Must(a.call("ecs", "DescribeInstances", nil))(t)

@@ -32,13 +32,17 @@ func startCloud(t *testing.T) cloudServer {
 
 // environment points everything at the emulator; the metadata service is that of instance, "" for none.
 func (s cloudServer) environment(instance string) Environment {
-	host := strings.TrimPrefix(s.URL(), "http://")
+	return environmentAt(s.URL(), instance)
+}
+
+func environmentAt(url, instance string) Environment {
+	host := strings.TrimPrefix(url, "http://")
 	variables := map[string]string{
-		"SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": s.URL(), "QUOTAS_ENDPOINT": host, "ALICLOUD_CLIENT_SCHEME": "HTTP",
-		"METADATA_ENDPOINT": "http://127.0.0.1:0",
+		"SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": url, "QUOTAS_ENDPOINT": host, "STS_ENDPOINT": host,
+		"ALICLOUD_CLIENT_SCHEME": "HTTP", "METADATA_ENDPOINT": "http://127.0.0.1:0",
 	}
 	if instance != "" {
-		variables["METADATA_ENDPOINT"] = s.URL() + "/metadata/" + instance
+		variables["METADATA_ENDPOINT"] = url + "/metadata/" + instance
 	}
 	return EnvironmentFrom(func(name string) string { return variables[name] })
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // tryKey makes one read with changed keys and returns why they cannot be used. A key of another account would find none of the cluster's
-// load balancers and routes, which must not look as if they were gone.
+// load balancers and routes, which must not look as if they were gone. Only a key that may not make that read costs more calls.
 func (c *Cloud) tryKey(ctx context.Context, keys alicloud.Credentials) error {
 	client, err := c.clientOf(c.client.Region(), alicloud.StaticCredentials(keys))
 	if err != nil {
@@ -22,13 +22,36 @@ func (c *Cloud) tryKey(ctx context.Context, keys alicloud.Credentials) error {
 	vSwitches, err := client.DescribeVSwitches(ctx, c.place.vpcID)
 	switch {
 	case alicloud.IsForbidden(err):
-		return nil // the key is known; that it may not list vSwitches forbids nothing that the controllers need
+		// The key is known, and the controllers do not need to list vSwitches, but that call did not show whose key it is.
+		return c.checkAccount(ctx, client)
 	case alicloud.IsNotFound(err), err == nil && len(vSwitches) == 0:
-		return fmt.Errorf("the new access key does not show VPC %s in region %s, accepted: a key of the account that the cluster is in", c.place.vpcID, client.Region())
+		return fmt.Errorf("the new access key cannot see VPC %s in region %s, accepted: a key of the account that the cluster is in", c.place.vpcID, client.Region())
 	case err != nil:
 		return c.explain(client.Region(), c.place.vpcID, err)
 	}
 	return nil
+}
+
+// checkAccount returns an error if the changed key is known to belong to another account than the one in use. An account that cannot be
+// determined rejects nothing: there may be no route to STS, and the cloud may already have deleted the key in use.
+func (c *Cloud) checkAccount(ctx context.Context, changed *alicloud.Client) error {
+	account, err := changed.AccountID(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // unknown
+	}
+	keys, err := c.credentials.Credentials(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // unknown
+	}
+	inUse, err := c.clientOf(c.client.Region(), alicloud.StaticCredentials(keys))
+	if err != nil {
+		return err
+	}
+	present, err := inUse.AccountID(ctx)
+	if err != nil || present == account {
+		return nil //nolint:nilerr // unknown, or the same
+	}
+	return fmt.Errorf("the new access key belongs to account %s, and the one in use to account %s, accepted: a key of account %s", account, present, present)
 }
 
 // explainRegion says that the region is wrong, where the cluster is known to be in another one: a VPC that is not found, or an endpoint

@@ -26,6 +26,8 @@ type Action struct {
 	Params []Param
 	// Unsigned actions carry their own proof (an OIDC token) and neither key nor signature.
 	Unsigned bool
+	// Unrestricted actions need no permission: every key of the account may call them.
+	Unrestricted bool
 	// DeniedIsEmpty makes a call without permission succeed with an empty list instead of Forbidden.RAM.
 	DeniedIsEmpty bool
 	// Hold names the resources that one call keeps busy while it is in flight. It runs under the store's lock.

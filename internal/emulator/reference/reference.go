@@ -38,6 +38,8 @@ func kind(a api.Action) string {
 	switch {
 	case a.Unsigned:
 		return string(a.Kind) + ", unsigned"
+	case a.Unrestricted:
+		return string(a.Kind) + ", needs no permission"
 	case a.DeniedIsEmpty:
 		return string(a.Kind) + ", empty if denied"
 	default:

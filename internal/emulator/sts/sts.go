@@ -53,7 +53,7 @@ func Product(o Options) (api.Product, error) {
 		{Name: "AssumeRole", Kind: api.Read, Params: append(common, api.Str("ExternalId", api.Len(2, 1224))), Run: s.assumeRole},
 		{Name: "AssumeRoleWithOIDC", Kind: api.Read, Unsigned: true, Params: append(slices.Clone(common),
 			api.Str("OIDCProviderArn", api.Required), api.Str("OIDCToken", api.Required, api.Len(4, 20000))), Run: s.assumeRoleWithOIDC},
-		{Name: "GetCallerIdentity", Kind: api.Read, Run: s.getCallerIdentity},
+		{Name: "GetCallerIdentity", Kind: api.Read, Unrestricted: true, Run: s.getCallerIdentity},
 	}}, nil
 }
 
