@@ -62,7 +62,8 @@ chart-test: build ## Test the chart with Helm 3 and 4: render it, validate it wi
 	cd hack/chart && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 15m ./...
 
 .PHONY: test-sdk
-test-sdk: build ## Test the emulator with the vendor's clients for Node and its newer generic client for Go (needs npm; downloads 90 MB)
+test-sdk: build ## Test the emulator with the vendor's clients for Node and its newer generic client for Go (needs node and npm; downloads 90 MB)
+	$(call need,node,nodejs)
 	$(call need,npm,npm)
 	cd hack/sdk && npm ci --ignore-scripts --no-audit --no-fund
 	cd hack/sdk && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -v .

@@ -88,6 +88,8 @@ type Emulator struct {
 	console  *console.Console
 	// flipped are the facts that do not hold, for calls that do not have the store's lock.
 	flipped atomic.Pointer[facts.Set]
+	// carried are the facts that decided about traffic.
+	carried sync.Map
 
 	// done is closed by Close; calls that spend a latency stop waiting then.
 	done  chan struct{}
@@ -128,7 +130,7 @@ func New(o Options) (*Emulator, error) {
 	e.table = api.NewTable(slb.Product(store), nlb.Product(store), vpc.Product(store), ecs.Product(store), tokens, quotas.Product(store))
 	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses), Ahead: store.Ahead}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
-	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric})
+	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric, Holds: e.carries})
 	store.Health = e.fabric.Health
 	e.console, err = console.New(console.Options{
 		Store: store, Journal: e.journal, Windows: e.windows, Network: e.fabric, Done: e.done,

@@ -3,6 +3,7 @@ package emulator
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -24,6 +25,23 @@ func (e *Emulator) flip(ids []string) {
 func (e *Emulator) holds(x *exchange, fact string) bool {
 	x.entry.Facts = append(x.entry.Facts, fact)
 	return !(*e.flipped.Load())[fact]
+}
+
+// carries notes that a fact decided about traffic, and reports whether it holds.
+func (e *Emulator) carries(fact string) bool {
+	e.carried.Store(fact, true)
+	return !(*e.flipped.Load())[fact]
+}
+
+// TrafficFacts are the facts that have decided about traffic so far. Calls have theirs in the journal.
+func (e *Emulator) TrafficFacts() []string {
+	var ids []string
+	e.carried.Range(func(id, _ any) bool {
+		ids = append(ids, fmt.Sprint(id))
+		return true
+	})
+	slices.Sort(ids)
+	return ids
 }
 
 // formatOf is the encoding of the answer.

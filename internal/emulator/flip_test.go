@@ -12,7 +12,7 @@ import (
 )
 
 // TestFlipByAdmin: a flipped fact is false from the next call on, the journal has the facts that shaped an answer, and a fact that nobody
-// knows, or that only traffic shows, cannot be flipped.
+// knows, or that is about a setting, cannot be flipped.
 func TestFlipByAdmin(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
@@ -38,7 +38,7 @@ func TestFlipByAdmin(t *testing.T) {
 	status, _ = get(t, "PUT", settings, `{"flipped":[]}`)
 	wantEqual(t, "unflip", status, 204)
 	wantCode(t, read("lb-absent"), "InvalidLoadBalancerId.NotFound", 404)
-	for id, why := range map[string]string{"slb.unheard-of": "no fact", "network.statuses": "cannot be flipped"} {
+	for id, why := range map[string]string{"slb.unheard-of": "no fact", "common.settle": "cannot be flipped: change --settle"} {
 		status, answer := get(t, "PUT", settings, `{"flipped":["`+id+`"]}`)
 		if status != 400 || !strings.Contains(answer, why) {
 			t.Errorf("flip %s: %d %s", id, status, answer)

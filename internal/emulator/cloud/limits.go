@@ -2,10 +2,13 @@ package cloud
 
 // Limits are the quotas and sizes that the cloud enforces.
 type Limits struct {
-	LoadBalancers        int `json:"loadBalancers,omitempty"`
-	ListenersPerLB       int `json:"listenersPerLoadBalancer,omitempty"`
-	BackendsPerLB        int `json:"backendsPerLoadBalancer,omitempty"`
-	BackendsPerCall      int `json:"backendsPerCall,omitempty"`
+	LoadBalancers   int `json:"loadBalancers,omitempty"`
+	ListenersPerLB  int `json:"listenersPerLoadBalancer,omitempty"`
+	BackendsPerLB   int `json:"backendsPerLoadBalancer,omitempty"`
+	BackendsPerCall int `json:"backendsPerCall,omitempty"`
+	// GroupsPerLB and BackendsPerGroup are 0 for no quota: no page names one.
+	GroupsPerLB          int `json:"serverGroupsPerLoadBalancer,omitempty"`
+	BackendsPerGroup     int `json:"backendsPerServerGroup,omitempty"`
 	LBsPerInstance       int `json:"loadBalancersPerInstance,omitempty"`
 	RouteEntriesPerTable int `json:"routeEntriesPerTable,omitempty"`
 	RouteTablesPerVPC    int `json:"routeTablesPerVpc,omitempty"`
@@ -61,6 +64,7 @@ func (l Limits) replacedBy(o Limits) Limits {
 	}{
 		{&l.LoadBalancers, o.LoadBalancers}, {&l.ListenersPerLB, o.ListenersPerLB}, {&l.BackendsPerLB, o.BackendsPerLB},
 		{&l.BackendsPerCall, o.BackendsPerCall}, {&l.LBsPerInstance, o.LBsPerInstance},
+		{&l.GroupsPerLB, o.GroupsPerLB}, {&l.BackendsPerGroup, o.BackendsPerGroup},
 		{&l.RouteEntriesPerTable, o.RouteEntriesPerTable}, {&l.RouteTablesPerVPC, o.RouteTablesPerVPC},
 		{&l.RouteEntriesPerCall, o.RouteEntriesPerCall}, {&l.RouteEntryPage, o.RouteEntryPage},
 		{&l.ACLs, o.ACLs}, {&l.ACLEntries, o.ACLEntries}, {&l.ACLEntriesPerCall, o.ACLEntriesPerCall},

@@ -12,6 +12,7 @@ type NLB struct {
 	Name, DNSName, VPCID, ResourceGroupID         string
 	AddressType, IPv6AddressType, AddressVersion  string
 	Zones                                         []NLBZone
+	LeftZones                                     []NLBLeftZone
 	SecurityGroups                                []string
 	BandwidthPackageID                            string
 	CrossZone                                     bool
@@ -32,6 +33,15 @@ type NLBZone struct {
 	Status                        string
 	IsEIPOfUser                   bool
 }
+
+// NLBLeftZone is a zone that an NLB has left, with the time until which clients may still have its addresses.
+type NLBLeftZone struct {
+	NLBZone
+	Until time.Time
+}
+
+// NLBNameLife is how long clients use the answer of a name server.
+const NLBNameLife = time.Minute
 
 // Statuses of the objects of NLB that other products do not share.
 const (
@@ -182,11 +192,26 @@ func (s *Store) NLBListenersTo(groupID string, now time.Time) []*NLBListener {
 
 // NLBServersOf counts the backend servers of all groups behind an NLB, which share one quota.
 func (s *Store) NLBServersOf(id string, now time.Time) int {
+	return s.countServers(id, now, func(*NLBServer) bool { return true })
+}
+
+// NLBServersLeaving counts those of them that are being removed.
+func (s *Store) NLBServersLeaving(id string, now time.Time) int {
+	return s.countServers(id, now, func(v *NLBServer) bool { return v.Phase.At(now) == NLBRemoving })
+}
+
+func (s *Store) countServers(id string, now time.Time, counts func(*NLBServer) bool) int {
 	seen, n := map[string]bool{}, 0
 	for _, l := range s.NLBListenersOf(id, now) {
-		if g, ok := s.NLBGroups.Get(l.GroupID); ok && !seen[g.ID] {
-			seen[g.ID] = true
-			n += len(g.LiveServers(now))
+		g, ok := s.NLBGroups.Get(l.GroupID)
+		if !ok || seen[g.ID] {
+			continue
+		}
+		seen[g.ID] = true
+		for _, v := range g.LiveServers(now) {
+			if counts(v) {
+				n++
+			}
 		}
 	}
 	return n

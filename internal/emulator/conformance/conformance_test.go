@@ -29,8 +29,9 @@ func emulated(t *testing.T, flips ...string) (*emulator.Emulator, conformance.Op
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.Experiments = true
 	t.Cleanup(func() {
-		emulatortest.WriteFacts(t, e)
+		emulatortest.WriteFacts(t, e, e.TrafficFacts()...)
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
@@ -50,7 +51,7 @@ func record(t *testing.T, flip string, names ...string) conformance.Document {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	o.Scenarios = names
+	o.Scenarios, o.Experiments = names, true
 	d, err := conformance.Run(t.Context(), o)
 	if err != nil && flip == "" {
 		t.Fatal(err)

@@ -37,6 +37,9 @@ type Exchange struct {
 	Action     string            `json:"action,omitempty"`
 	Variant    Variant           `json:"variant,omitempty"`
 	Parameters map[string]string `json:"parameters,omitempty"`
+	// Experiment is the name of an experiment instead, and Observations are what it has seen.
+	Experiment   string        `json:"experiment,omitempty"`
+	Observations []Observation `json:"observations,omitempty"`
 	// Admin is a call of the emulator's own API instead.
 	Admin *Admin `json:"admin,omitempty"`
 	// Until are values for which the call is repeated.

@@ -18,7 +18,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-const ownAccount = "1000000000000000"
+const (
+	ownAccount = "1000000000000000"
+	rangeOfSix = "2001:db8:1::/64"
+)
 
 // Emulated starts an emulator with everything that the scenarios need, and the options to run them in this process. Flips are settings that
 // flip facts, as bodies of PUT /_emulator/settings.
@@ -29,14 +32,16 @@ func Emulated(settle time.Duration, flips ...string) (*emulator.Emulator, Option
 	if err != nil {
 		return nil, Options{}, err
 	}
-	e, err := emulator.New(emulator.Options{Config: config, Settle: settle})
+	own := newNetwork()
+	e, err := emulator.New(emulator.Options{Config: config, Settle: settle, Fabric: true, Network: own})
 	if err != nil {
 		return nil, Options{}, fmt.Errorf("start the emulator: %w", err)
 	}
 	o := Options{
 		Key: Key{ID: "emulator", Secret: "emulator-secret"}, Endpoint: "emulator.test", PlainHTTP: true, Transport: inProcess{e.Handler()},
-		Poll: max(settle/2, time.Millisecond), Tag: "run",
+		Poll: max(settle/2, time.Millisecond), Tag: "run", network: own,
 	}
+	own.resolve = e.Fabric().Resolve
 	o.Admin = o.AdminOver(o.Transport)
 	o.Environment = Environment{
 		Region: config.Region, Account: ownAccount, VPC: "vpc-conformance", RouteTable: "vtb-conformance", VSwitches: [2]string{"vsw-a", "vsw-b"},
@@ -75,8 +80,9 @@ func emulatedConfig() (*cloud.Config, error) {
 		VSwitches: []cloud.VSwitchConfig{
 			{ID: "vsw-a", VPCID: vpc, Zone: "cn-hangzhou-a", CIDR: "10.1.0.0/16"},
 			{ID: "vsw-b", VPCID: vpc, Zone: "cn-hangzhou-b", CIDR: "10.2.0.0/16"},
-			{ID: "vsw-six-a", VPCID: "vpc-six", Zone: "cn-hangzhou-a", CIDR: "172.16.1.0/24", IPv6CIDR: "2001:db8:1::/64"},
+			{ID: "vsw-six-a", VPCID: "vpc-six", Zone: "cn-hangzhou-a", CIDR: "172.16.1.0/24", IPv6CIDR: rangeOfSix},
 			{ID: "vsw-six-b", VPCID: "vpc-six", Zone: "cn-hangzhou-b", CIDR: "172.16.2.0/24", IPv6CIDR: "2001:db8:1:1::/64"},
+			{ID: "vsw-c", VPCID: vpc, Zone: "cn-hangzhou-c", CIDR: "10.6.0.0/16"},
 			{ID: "vsw-a2", VPCID: vpc, Zone: "cn-hangzhou-a", CIDR: "10.4.0.0/16"},
 			{ID: "vsw-tiny", VPCID: vpc, Zone: "cn-hangzhou-b", CIDR: "10.5.0.0/29"},
 			{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "192.168.0.0/24"},

@@ -73,28 +73,30 @@ func token(audience string, life time.Duration) string {
 type pair struct{ certificate, key string }
 
 // pairs are two self-signed certificates with their keys.
-var pairs = sync.OnceValue(func() (two [2]pair) {
-	for i := range two {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			panic(err) // the source of random numbers of the system is broken
-		}
-		template := &x509.Certificate{
-			SerialNumber: big.NewInt(int64(i) + 1), Subject: pkix.Name{CommonName: "conformance.example.com"}, DNSNames: []string{"conformance.example.com"},
-			NotBefore: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC),
-		}
-		der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-		if err != nil {
-			panic(err) // the template is constant
-		}
-		raw, err := x509.MarshalECPrivateKey(key)
-		if err != nil {
-			panic(err) // the key was just made
-		}
-		two[i] = pair{
-			string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-			string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw})),
-		}
-	}
-	return two
+var pairs = sync.OnceValue(func() [2]pair {
+	return [2]pair{newPair(1, "conformance.example.com"), newPair(2, "conformance.example.com")}
 })
+
+// newPair makes a self-signed certificate for a name.
+func newPair(serial int64, name string) pair {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err) // the source of random numbers of the system is broken
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err) // the template is constant
+	}
+	raw, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		panic(err) // the key was just made
+	}
+	return pair{
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw})),
+	}
+}

@@ -34,6 +34,11 @@ type replay struct {
 }
 
 func (p *replay) exchange(ctx context.Context, x Exchange) error {
+	if x.Experiment != "" {
+		findings, err := p.options.again(ctx, x)
+		p.findings = append(p.findings, findings...)
+		return err
+	}
 	if x.Admin != nil {
 		_, err := p.options.Admin(ctx, x.Admin.Method, p.values.expand(x.Admin.Path), p.values.expand(x.Admin.Body))
 		return err

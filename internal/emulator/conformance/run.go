@@ -43,6 +43,10 @@ type Options struct {
 	Log io.Writer
 	// Tag is the value of the tag of everything that the run makes.
 	Tag string
+	// Experiments also runs the scenarios about time and traffic, which wait for minutes. Only the emulators of Emulated have a network for them.
+	Experiments bool
+
+	network *network
 }
 
 // TagKey is the tag of everything that a run makes.
@@ -85,16 +89,21 @@ type Scenario struct {
 	Fixture bool
 	// Emulator needs the emulator's own API.
 	Emulator bool
-	run      func(*R)
+	// Experiment needs an emulator of this process, and time.
+	Experiment bool
+	run        func(*R)
 }
 
 // Scenarios returns all scenarios.
 func Scenarios() []Scenario {
-	return slices.Concat(commonScenarios(), slbScenarios(), slbMoreScenarios(), nlbScenarios(), nlbMoreScenarios(), vpcScenarios(), ecsScenarios(), accountScenarios(), provokedScenarios(), clockScenarios())
+	return slices.Concat(commonScenarios(), slbScenarios(), slbMoreScenarios(), nlbScenarios(), nlbMoreScenarios(), vpcScenarios(), ecsScenarios(), accountScenarios(), provokedScenarios(),
+		experimentScenarios(), clockScenarios())
 }
 
 func (o Options) skips(s Scenario) string {
 	switch {
+	case s.Experiment && (!o.Experiments || o.Admin == nil || o.network == nil):
+		return "takes minutes, and backend servers that nobody else uses"
 	case s.Emulator && o.Admin == nil:
 		return "only the emulator does this on request"
 	case s.Fixture && o.Environment.Disabled.ID == "":

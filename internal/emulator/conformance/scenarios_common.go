@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 )
@@ -66,7 +67,7 @@ func accountScenarios() []Scenario {
 			r.do("slb", "DescribeRegions", nil, by(NoToken), refused("common.MissingSecurityToken"))
 			r.do("slb", "DescribeRegions", nil, by(WrongToken), refused("common.InvalidSecurityToken.Malformed"))
 		}},
-	}, append(accountSLB(), accountOthers()...)...)
+	}, slices.Concat(accountSLB(), accountGroups(), accountOthers())...)
 }
 
 // clockScenarios set the clock of the emulator forward. They run last: others would find their leftovers older.
@@ -161,6 +162,26 @@ func accountSLB() []Scenario {
 	}
 }
 
+// accountGroups check quotas of vServer groups, which pages do not name.
+func accountGroups() []Scenario {
+	return []Scenario{
+		{Name: "account/vServer groups", Product: "slb", Emulator: true, run: func(r *R) {
+			lb := r.balancer()
+			for range 50 {
+				r.vServerGroup(lb)
+			}
+			r.do("slb", "CreateVServerGroup", P{"LoadBalancerId": lb, "VServerGroupName": "conformance"}, fits("slb.groups-without-quota"))
+		}},
+		{Name: "account/servers of a vServer group", Product: "slb", Emulator: true, run: func(r *R) {
+			group := r.vServerGroup(r.balancer())
+			r.settings(`{"quotas":{"backendsPerLoadBalancer":201,"backendsPerCall":200}}`)
+			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(200)})
+			one := fmt.Sprintf(`[{"serverId":%q,"port":9000}]`, r.env.Instances[0])
+			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": one}, fits("slb.group-servers-without-quota"))
+		}},
+	}
+}
+
 func accountOthers() []Scenario {
 	return []Scenario{
 		{Name: "account/NLB", Product: "nlb", Fixture: true, Emulator: true, run: func(r *R) {
@@ -175,6 +196,12 @@ func accountOthers() []Scenario {
 			q := r.nlbZones("Intranet")
 			q["ZoneMappings.2.VSwitchId"] = "vsw-tiny"
 			r.do("nlb", "CreateLoadBalancer", q, refused("nlb.ResourceNotEnough.VSwitchIp"))
+			q = r.nlbZones("Internet")
+			q["BandwidthPackageId"] = "cbwp-conformance"
+			for i := range 2 {
+				q[fmt.Sprintf("ZoneMappings.%d.AllocationId", i+1)] = text(r.do("vpc", "AllocateEipAddress", P{"InternetChargeType": "PayByTraffic"}), "AllocationId")
+			}
+			r.do("nlb", "CreateLoadBalancer", q, fits("nlb.package-with-addresses"))
 			r.settings(`{"nlbGroupsRefuseTCPSSL":true}`)
 			r.do("nlb", "CreateServerGroup", P{"ServerGroupName": "conformance", "VpcId": r.env.VPC, "Protocol": "TCPSSL"}, refused("nlb.IllegalParam.Protocol"))
 		}},

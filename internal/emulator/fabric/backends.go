@@ -89,17 +89,37 @@ func (f *Fabric) eligible(s settings, v VIP, backends []backend) []backend {
 	var fit, failed []backend
 	for _, m := range backends {
 		switch {
-		case m.weight == 0 || m.unreachable != "" || !s.serves(m, v):
-		case f.health.status(probeKey{s.key, m.id}) == Abnormal:
+		case m.weight == 0 || m.unreachable != "" || !f.serves(s, m, v):
+		case !f.passes(s, m):
 			failed = append(failed, m)
 		default:
 			fit = append(fit, m)
 		}
 	}
-	if len(fit) == 0 && s.bestEffort {
+	if len(fit) == 0 && len(failed) > 0 && f.bestEffort(s) {
 		return failed
 	}
 	return fit
+}
+
+// bestEffort reports whether all backend servers get connections when the checks of all of them fail.
+// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview
+func (f *Fabric) bestEffort(s settings) bool {
+	if s.isNLB() {
+		return f.holds("network.nlb-all-failed")
+	}
+	return !f.holds("network.all-failed")
+}
+
+// passes reports whether the checks of a backend server let new connections through.
+func (f *Fabric) passes(s settings, m backend) bool {
+	switch f.health.status(probeKey{s.key, m.id}) {
+	case Abnormal:
+		return !f.holds("network.failed-server")
+	case Unavailable:
+		return !f.listen || s.check.kind == "" || f.holds("network.undecided-server")
+	}
+	return true
 }
 
 func without(backends []backend, tried backend) []backend {

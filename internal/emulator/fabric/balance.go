@@ -67,12 +67,25 @@ func refused(a arrival) error {
 	return fmt.Errorf("listener %s of %s: %s: %w", a.listener, a.listener.LoadBalancerID, a.source.Addr(), ErrNotAdmitted)
 }
 
+// ownSource is where a backend server sees connections from that are not a client's: the zero value is an address of the cloud's own.
+func (f *Fabric) ownSource(s settings, v VIP) netip.AddrPort {
+	if !s.isNLB() || f.holds("network.nlb-check-source") {
+		return netip.AddrPort{}
+	}
+	// The alternative is an address of the load balancer itself.
+	own, err := netip.ParseAddr(s.inner(v).Address)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(own, 0)
+}
+
 // dialBackend connects to a backend server on behalf of a client and remembers for which listener. Closing the connection releases
 // the backend server.
 func (f *Fabric) dialBackend(ctx context.Context, s settings, m backend, a arrival) (net.Conn, error) {
-	client := netip.AddrPort{}
-	if s.preserveClient {
-		client = a.source
+	client := a.source
+	if !s.preserveClient {
+		client = f.ownSource(s, a.vip)
 	}
 	c, err := f.network.Dial(ctx, m.instanceID, transport(s.key.Protocol), m.addr, client)
 	if err != nil {

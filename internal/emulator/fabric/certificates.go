@@ -45,6 +45,9 @@ func (f *Fabric) tlsConfig(l cloud.ListenerID, hello *tls.ClientHelloInfo) (*tls
 		return nil, fmt.Errorf("certificate %s: %w", facts.certificateID, err)
 	}
 	lowest, highest := tlsVersions(facts.policy)
+	if l.ID != "" && len(facts.protocols) > 0 && len(hello.SupportedProtos) == 0 && !f.holds("network.nlb-alpn") {
+		return nil, fmt.Errorf("listener %s of %s: the client offers no protocol", l, l.LoadBalancerID)
+	}
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: lowest, MaxVersion: highest, NextProtos: facts.protocols} //nolint:gosec // the listener's policy decides
 	if facts.verifyClient {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
@@ -128,17 +131,39 @@ func (f *Fabric) tlsFactsOfNLB(id cloud.ListenerID, name string) (facts tlsFacts
 	}
 	facts = tlsFacts{certificateID: l.Certificates[0], policy: l.SecurityPolicy, verifyClient: l.CAEnabled}
 	if l.ALPNEnabled {
-		facts.protocols = alpn[l.ALPNPolicy]
+		facts.protocols = f.protocolsOf(l.ALPNPolicy)
 	}
-	best := 0
+	if len(l.AdditionalCertificates) > 0 {
+		facts.certificateID = f.certificateOf(l, name)
+	}
+	return facts, l.CAs, facts.certificateID != ""
+}
+
+// protocolsOf are the protocols that a policy of ALPN offers.
+func (f *Fabric) protocolsOf(policy string) []string {
+	if !f.holds("network.nlb-alpn") {
+		policy = cloud.OrDefault(map[string]string{"HTTP2Optional": "HTTP2Preferred", "HTTP2Preferred": "HTTP2Optional"}[policy], policy)
+	}
+	return alpn[policy]
+}
+
+// certificateOf is the certificate for a name: the best fit, and the default one if none fits. Flipped, the first fit, and none.
+func (f *Fabric) certificateOf(l *cloud.NLBListener, name string) string {
+	holds := f.holds("network.nlb-sni")
+	chosen, best := "", 0
+	if holds {
+		chosen = l.Certificates[0]
+	}
 	for _, id := range append([]string{l.Certificates[0]}, l.AdditionalCertificates...) {
-		if c, known := f.store.Certificates.Get(id); known {
-			if fit := fitOf(c, name); fit > best {
-				facts.certificateID, best = id, fit
-			}
+		c, known := f.store.Certificates.Get(id)
+		if !known {
+			continue
+		}
+		if fit := fitOf(c, name); fit > best && (holds || best == 0) {
+			chosen, best = id, fit
 		}
 	}
-	return facts, l.CAs, true
+	return chosen
 }
 
 // fitOf is 2 for a certificate that has a name, 1 for one that covers it by a wildcard, else 0.

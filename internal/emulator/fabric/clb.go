@@ -71,7 +71,9 @@ func (f *Fabric) settingsOf(lb *cloud.LoadBalancer, l *cloud.Listener, now time.
 		for id := range strings.SplitSeq(a["AclId"], ",") {
 			s.access.prefixes = append(s.access.prefixes, f.blocksOf(id)...)
 		}
+		s.access.closed = s.access.kind == "white" && len(s.access.prefixes) == 0 && !f.holds("network.acl-empty")
 	}
+	s.web.sticky.dotted = s.web.sticky.mode != "" && !f.holds("network.cookie-values")
 	return s
 }
 

@@ -90,6 +90,19 @@ func (s *conns) listeners() map[cloud.ListenerID]bool {
 	return keys
 }
 
+// backends returns the backend servers to which a listener has connections.
+func (s *conns) backends(listener cloud.ListenerID) map[cloud.BackendID]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := map[cloud.BackendID]bool{}
+	for c := range s.open {
+		if c.listener == listener {
+			ids[c.backend] = true
+		}
+	}
+	return ids
+}
+
 // closeWhere closes the connections to the machines that gone names.
 func (s *conns) closeWhere(gone func(instanceID string) bool) {
 	s.closeAll(s.where(func(c *conn) bool { return gone(c.instanceID) }))

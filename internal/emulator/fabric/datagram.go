@@ -1,7 +1,6 @@
 package fabric
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"net/netip"
@@ -12,8 +11,9 @@ import (
 const (
 	// maxDatagram is the largest payload of UDP over IPv4, rounded up.
 	maxDatagram = 64 << 10
-	// sessionIdle is how long a UDP session without datagrams lasts where the listener does not say (assumed).
+	// sessionIdle is how long a UDP session without datagrams lasts where the listener does not say (assumed), flippedIdle where that is flipped.
 	sessionIdle = 90 * time.Second
+	flippedIdle = 10 * sessionIdle
 )
 
 // relay carries the datagrams of one UDP listener: each source address and port is a session with one backend server.
@@ -83,7 +83,13 @@ func (r *relay) begin(from net.Addr, source netip.AddrPort) (*session, []byte) {
 			return nil, nil
 		}
 	}
-	idle := cmp.Or(s.idle, sessionIdle)
+	idle := s.idle
+	if idle == 0 {
+		idle = sessionIdle
+		if !r.fabric.holds("network.udp-sessions") {
+			idle = flippedIdle
+		}
+	}
 	begun := &session{backend: backend, idle: idle, quiet: time.AfterFunc(idle, func() { _ = backend.Close() })}
 	r.mu.Lock()
 	r.sessions[from.String()] = begun

@@ -32,6 +32,8 @@ type Options struct {
 	// Listen opens real sockets for the listeners of active load balancers and checks the health of their backend servers. Without
 	// it only Dial and DialVIP reach listeners, and every backend server counts as healthy.
 	Listen bool
+	// Holds notes that a fact about the cloud decides about traffic, and reports whether it holds. Nil means that all hold.
+	Holds func(fact string) bool
 }
 
 // Fabric is safe for concurrent use.
@@ -40,6 +42,7 @@ type Fabric struct {
 	network   Network
 	addresses *addresses // nil where the network is not loopback
 	listen    bool
+	holds     func(fact string) bool
 	balancers balancers
 	conns     conns
 	health    health
@@ -68,11 +71,14 @@ type Fabric struct {
 // New makes a fabric. With Listen it follows the store until Close.
 func New(o Options) *Fabric {
 	f := &Fabric{
-		store: o.Store, network: o.Network, listen: o.Listen,
+		store: o.Store, network: o.Network, listen: o.Listen, holds: o.Holds,
 		pace:      rate.NewLimiter(probesPerSecond, probesAtOnce),
 		frontends: map[cloud.ListenerID]*frontend{}, verdict: make(chan struct{}, 1),
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background()) //nolint:forbidigo // ended by Close
+	if f.holds == nil {
+		f.holds = func(string) bool { return true }
+	}
 	if f.network == nil {
 		f.addresses = &addresses{}
 		if o.Machines == nil {

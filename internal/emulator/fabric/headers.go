@@ -13,7 +13,7 @@ import (
 // rewrite makes the request to the backend server: the client's own, with the headers that the listener adds. ReverseProxy takes
 // the X-Forwarded headers of the client away first. The names of the headers are assumed where the attribute does not hold
 // them: no page that we could read spells them.
-func rewrite(pr *httputil.ProxyRequest) {
+func (w *web) rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeOf(pr.In.Context())
 	s, out := x.settings, pr.Out
 	out.URL.Scheme, out.URL.Host, out.Host = "http", "backend", pr.In.Host
@@ -23,24 +23,25 @@ func rewrite(pr *httputil.ProxyRequest) {
 	if s.web.forwardedFor {
 		appendForwardedFor(out.Header, x.source.Addr().String())
 	}
-	add := map[string]string{}
 	if s.web.proto {
-		add["X-Forwarded-Proto"] = s.key.Protocol
+		out.Header.Set("X-Forwarded-Proto", s.key.Protocol)
 	}
-	if s.web.slbPort {
-		add["X-Forwarded-Port"] = strconv.Itoa(s.key.Port)
-	}
-	if s.web.srcPort {
-		add["X-Forwarded-Client-Srcport"] = strconv.Itoa(int(x.source.Port()))
-	}
-	if s.web.slbIP {
-		add["Slb-Ip"] = s.vips[0].Address
-	}
-	if s.web.slbID {
-		add["Slb-Id"] = s.key.LoadBalancerID
-	}
-	for name, value := range add {
-		out.Header.Set(name, value)
+	for _, h := range []struct {
+		on                   bool
+		name, flipped, value string
+	}{
+		{s.web.slbPort, "X-Forwarded-Port", "Slb-Port", strconv.Itoa(s.key.Port)},
+		{s.web.srcPort, "X-Forwarded-Client-Srcport", "X-Forwarded-Client-Port", strconv.Itoa(int(x.source.Port()))},
+		{s.web.slbIP, "Slb-Ip", "X-Forwarded-Slb-Ip", s.vips[0].Address},
+		{s.web.slbID, "Slb-Id", "X-Forwarded-Slb-Id", s.key.LoadBalancerID},
+	} {
+		switch {
+		case !h.on:
+		case w.fabric.holds("network.header-names"):
+			out.Header.Set(h.name, h.value)
+		default:
+			out.Header.Set(h.flipped, h.value)
+		}
 	}
 }
 
@@ -60,13 +61,16 @@ func modifyResponse(answer *http.Response) error {
 }
 
 // fail answers for a backend server that did not. Which status means what is assumed.
-func fail(rw http.ResponseWriter, r *http.Request, _ error) {
+func (w *web) fail(rw http.ResponseWriter, r *http.Request, _ error) {
 	status := http.StatusBadGateway
 	switch x := exchangeOf(r.Context()); {
 	case errors.Is(context.Cause(r.Context()), errRequestTimeout):
 		status = http.StatusGatewayTimeout
 	case !x.tried:
 		status = http.StatusServiceUnavailable
+	}
+	if !w.fabric.holds("network.statuses") {
+		status = http.StatusBadGateway
 	}
 	http.Error(rw, strconv.Itoa(status)+" "+http.StatusText(status), status)
 }

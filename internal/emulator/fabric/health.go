@@ -105,6 +105,14 @@ func (h *health) of(key probeKey) cloud.Health {
 	return cloud.Health{Status: cloud.OrDefault(v.status, Unavailable), Reason: v.reason}
 }
 
+// checks reports whether a backend server is checked.
+func (h *health) checks(key probeKey) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, known := h.verdicts[key.listener][key.backend]
+	return known
+}
+
 // record adds a result, nil for a success, and reports whether the status changed by it.
 func (h *health) record(key probeKey, result error, c check) bool {
 	h.mu.Lock()
@@ -143,7 +151,14 @@ func (h *health) forget(listener cloud.ListenerID) {
 // Health is what the checks of a listener have found out about a backend server. checked is false when this fabric checks nothing, because
 // it opens no sockets.
 func (f *Fabric) Health(l cloud.ListenerID, b cloud.BackendID) (found cloud.Health, checked bool) {
-	return f.health.of(probeKey{l, b}), f.listen
+	found = f.health.of(probeKey{l, b})
+	if found.Status == Unavailable && f.health.checks(probeKey{l, b}) && !f.holds("network.undecided-server") {
+		found.Status = Abnormal
+	}
+	if found.Reason == checkFail && !f.holds("network.nlb-check-fail") {
+		found.Reason = "RESPONSE_FAILURE" // as ALB names it
+	}
+	return found, f.listen
 }
 
 // watch checks the backend servers of a listener, round by round, until ctx ends. One goroutine per listener reads the backend servers
@@ -186,7 +201,7 @@ func (f *Fabric) round(ctx context.Context, s settings, backends []backend) {
 			break
 		}
 		probes.Go(func() error {
-			result := f.probe(ctx, m, s.check)
+			result := f.probe(ctx, m, s.check, f.ownSource(s, s.vips[0]))
 			if ctx.Err() == nil && f.health.record(probeKey{s.key, m.id}, result, s.check) {
 				f.wake()
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -128,7 +129,7 @@ func TestUDPCheck(t *testing.T) {
 			c := check{kind: "udp", timeout: 500e6, request: test.request, expectation: test.expectation}
 			var probed backend
 			w.store.View(func() { probed = w.backend(target{m.BackendID(), m.Type, m.Weight, ""}, w.lb.VPCID, time.Now()) })
-			err := w.probe(t.Context(), probed, c)
+			err := w.probe(t.Context(), probed, c, netip.AddrPort{})
 			if got := map[bool]string{true: Normal, false: Abnormal}[err == nil]; got != test.want {
 				t.Errorf("%s (%v), want %s", got, err, test.want)
 			}

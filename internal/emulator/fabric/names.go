@@ -20,11 +20,22 @@ func (f *Fabric) Resolve(name string) (addresses []netip.Addr, ok bool) {
 		now := f.store.Now()
 		for lb := range f.store.NLBs.All() {
 			if strings.EqualFold(lb.DNSName, name) && answers(lb, now) {
-				addresses, ok = AddressesOf(lb, now), true
+				addresses, ok = append(AddressesOf(lb, now), f.leftAddresses(lb, now)...), true
 			}
 		}
 	})
 	return addresses, ok
+}
+
+// leftAddresses are addresses of zones that were removed a moment ago: none, because a zone leaves the name at once.
+func (f *Fabric) leftAddresses(lb *cloud.NLB, now time.Time) []netip.Addr {
+	var left []netip.Addr
+	for _, z := range lb.LeftZones {
+		if now.Before(z.Until) && !f.holds("network.nlb-removed-zone-names") {
+			left = append(left, addressesIn(z.NLBZone)...)
+		}
+	}
+	return left
 }
 
 // AddressesOf are the addresses that the name of an NLB stands for. The caller holds the store's lock.
@@ -34,10 +45,17 @@ func AddressesOf(lb *cloud.NLB, now time.Time) []netip.Addr {
 		if z.Status != cloud.NLBActive || !answers(lb, now) {
 			continue
 		}
-		for _, ip := range []string{cloud.OrDefault(z.PublicIP, z.PrivateIP), z.IPv6} {
-			if addr, err := netip.ParseAddr(ip); err == nil {
-				addresses = append(addresses, addr)
-			}
+		addresses = append(addresses, addressesIn(z)...)
+	}
+	return addresses
+}
+
+// addressesIn are the addresses of a name in one zone.
+func addressesIn(z cloud.NLBZone) []netip.Addr {
+	var addresses []netip.Addr
+	for _, ip := range []string{cloud.OrDefault(z.PublicIP, z.PrivateIP), z.IPv6} {
+		if addr, err := netip.ParseAddr(ip); err == nil {
+			addresses = append(addresses, addr)
 		}
 	}
 	return addresses

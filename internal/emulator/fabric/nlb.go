@@ -12,7 +12,7 @@ import (
 func (f *Fabric) nlb(lb *cloud.NLB, now time.Time) loadBalancer {
 	v := loadBalancer{id: lb.ID, vpcID: lb.VPCID, vips: vipsOfNLB(lb)}
 	for _, l := range f.store.NLBListenersOf(lb.ID, now) {
-		if carriesNLB(lb, l, now) {
+		if f.carriesNLB(lb, l, now) {
 			first, last := l.Ports()
 			v.entrances = append(v.entrances, entrance{l.ListenerID(), first, last})
 		}
@@ -41,9 +41,12 @@ func answers(lb *cloud.NLB, now time.Time) bool {
 }
 
 // carriesNLB reports whether a listener of an NLB takes connections now. A change does not interrupt a running one.
-func carriesNLB(lb *cloud.NLB, l *cloud.NLBListener, now time.Time) bool {
+func (f *Fabric) carriesNLB(lb *cloud.NLB, l *cloud.NLBListener, now time.Time) bool {
 	status := l.Phase.At(now)
 	running := status == cloud.Running || status == cloud.NLBConfiguring && l.Phase.End() != cloud.Stopped
+	if status == cloud.NLBConfiguring || lb.Phase.At(now) == cloud.NLBConfiguring {
+		running = running && f.holds("network.nlb-during-jobs")
+	}
 	return running && answers(lb, now)
 }
 
@@ -53,7 +56,7 @@ func (f *Fabric) lookupNLB(id cloud.ListenerID, now time.Time, withBackends bool
 		return s, nil, false
 	}
 	lb, ok := f.store.NLBs.Get(l.LoadBalancerID)
-	if !ok || !carriesNLB(lb, l, now) {
+	if !ok || !f.carriesNLB(lb, l, now) {
 		return s, nil, false
 	}
 	g, ok := f.store.NLBGroups.Get(l.GroupID)
@@ -71,9 +74,11 @@ func (f *Fabric) lookupNLB(id cloud.ListenerID, now time.Time, withBackends bool
 func (f *Fabric) settingsOfNLB(lb *cloud.NLB, l *cloud.NLBListener, g *cloud.NLBGroup) settings {
 	s := settings{
 		key: l.ListenerID(), vpcID: lb.VPCID, vips: vipsOfNLB(lb), scheduler: strings.ToLower(g.Scheduler),
-		idle: time.Duration(l.IdleTimeout) * time.Second, preserveClient: g.PreserveClientIP, bestEffort: true, perZone: !lb.CrossZone,
+		idle: time.Duration(l.IdleTimeout) * time.Second, preserveClient: g.PreserveClientIP, perZone: !lb.CrossZone,
 		security: f.securityOf(lb.SecurityGroups), check: checkOfNLB(g), proxy: proxySettingsOf(l),
 	}
+	s.proxy.vpcID = s.proxy.vpcID && f.holds("network.nlb-proxy-vpc")
+	s.acceptsFirst = len(s.security) > 0 && !f.holds("network.nlb-security-order")
 	switch {
 	case g.ConnectionDrain:
 		s.drains, s.drain = true, time.Duration(g.ConnectionDrainTimeout)*time.Second

@@ -71,8 +71,8 @@ func TestNLBZoneThatGoes(t *testing.T) {
 // TestServersWithoutZoneServeAll: where a load balancer does not cross zones, a backend server whose zone is not known serves each of them.
 func TestServersWithoutZoneServeAll(t *testing.T) {
 	t.Parallel()
-	s := settings{perZone: true}
+	f := &Fabric{holds: func(string) bool { return true }}
 	for _, zone := range []string{"", zoneA, zoneB} {
-		wantEqual(t, "in zone a, a server of "+zone, s.serves(backend{zone: zone}, VIP{Zone: zoneA}), zone != zoneB)
+		wantEqual(t, "in zone a, a server of "+zone, f.serves(settings{perZone: true}, backend{zone: zone}, VIP{Zone: zoneA}), zone != zoneB)
 	}
 }

@@ -14,8 +14,11 @@ import (
 	"time"
 )
 
+// checkFail is the reason of a check that got a wrong answer.
+const checkFail = "CHECK_FAIL"
+
 // probe checks a backend server once, within the check's timeout. A nil error means that it answered as it should.
-func (f *Fabric) probe(ctx context.Context, m backend, c check) error {
+func (f *Fabric) probe(ctx context.Context, m backend, c check, source netip.AddrPort) error {
 	if m.unreachable != "" {
 		return fmt.Errorf("check %s: %w", m.addr, &connectError{errors.New(m.unreachable)})
 	}
@@ -30,7 +33,7 @@ func (f *Fabric) probe(ctx context.Context, m backend, c check) error {
 		addr = net.JoinHostPort(host, strconv.Itoa(c.port))
 	}
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
-		conn, err := f.network.Dial(ctx, m.instanceID, network, addr, netip.AddrPort{})
+		conn, err := f.network.Dial(ctx, m.instanceID, network, addr, source)
 		if err != nil {
 			return nil, &connectError{err}
 		}
@@ -65,7 +68,7 @@ func reasonOf(err error) string {
 	case connecting:
 		return "CONNECT_FAIL"
 	default:
-		return "CHECK_FAIL"
+		return checkFail
 	}
 }
 

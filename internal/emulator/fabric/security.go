@@ -28,14 +28,22 @@ func (f *Fabric) securityOf(ids []string) security {
 
 // admits reports whether a source may connect to a port. Of the rules that name the source those with the smallest priority decide, and
 // among them one that drops; everybody is admitted with priority 100, so that accept rules alone restrict nothing.
-func (s security) admits(source netip.Addr, network string, port int) bool {
+// With acceptsFirst, it is one that accepts.
+func (s security) admits(source netip.Addr, network string, port int, acceptsFirst bool) bool {
 	priority, admitted := everyone, true
 	for _, r := range s {
 		if r.Priority > priority || !applies(r, source.Unmap(), network, port) {
 			continue
 		}
 		drops := strings.EqualFold(r.Policy, "drop")
-		admitted = !drops && (admitted || r.Priority < priority)
+		switch {
+		case r.Priority < priority:
+			admitted = !drops
+		case acceptsFirst:
+			admitted = admitted || !drops
+		default:
+			admitted = admitted && !drops
+		}
 		priority = r.Priority
 	}
 	return admitted

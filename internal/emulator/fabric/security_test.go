@@ -56,7 +56,7 @@ func TestSecurityRules(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			wantEqual(t, test.source, test.rules.admits(netip.MustParseAddr(test.source), test.network, test.port), test.want)
+			wantEqual(t, test.source, test.rules.admits(netip.MustParseAddr(test.source), test.network, test.port, false), test.want)
 		})
 	}
 }

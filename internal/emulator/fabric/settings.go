@@ -19,6 +19,8 @@ type settings struct {
 	scheduler string
 	access    access
 	security  security
+	// acceptsFirst lets an accept rule of security groups win over a drop rule of the same priority.
+	acceptsFirst bool
 	// persistence is how long a source stays with its backend server; 0 means not at all.
 	persistence time.Duration
 	// idle is how long a connection may be idle; 0 means for ever, for UDP sessionIdle.
@@ -28,9 +30,6 @@ type settings struct {
 	drain  time.Duration
 	// preserveClient makes backend servers see the client's address, not the load balancer's.
 	preserveClient bool
-	// bestEffort sends to all backend servers when the checks of all of them fail.
-	// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview
-	bestEffort bool
 	// perZone sends from a VIP to the backend servers of its zone only.
 	perZone bool
 	proxy   proxySettings
@@ -38,14 +37,23 @@ type settings struct {
 	web     webSettings
 }
 
+// isNLB tells the listeners of NLBs, which have an ID, from those of CLBs.
+func (s settings) isNLB() bool { return s.key.ID != "" }
+
 // admits reports whether a connection may enter.
 func (s settings) admits(a arrival) bool {
-	return s.access.admits(a.source.Addr()) && s.security.admits(a.source.Addr(), transport(s.key.Protocol), a.port)
+	return s.access.admits(a.source.Addr()) && s.security.admits(a.source.Addr(), transport(s.key.Protocol), a.port, s.acceptsFirst)
 }
 
 // serves reports whether a backend server gets connections of a VIP.
-func (s settings) serves(m backend, v VIP) bool {
-	return !s.perZone || m.zone == "" || m.zone == v.Zone
+func (f *Fabric) serves(s settings, m backend, v VIP) bool {
+	switch {
+	case !s.perZone || m.zone == v.Zone:
+		return true
+	case m.zone == "":
+		return f.holds("network.nlb-server-zones")
+	}
+	return false
 }
 
 // turnsOf names the balancer of a VIP: where the zones are apart, each takes its own turns.
@@ -81,6 +89,8 @@ type stickySettings struct {
 	mode    string
 	cookie  string
 	timeout time.Duration
+	// dotted writes dots into the values of cookies.
+	dotted bool
 }
 
 // access is a listener's access control.
@@ -88,13 +98,15 @@ type access struct {
 	// kind is white, black, or "" for none.
 	kind     string
 	prefixes []netip.Prefix
+	// closed refuses everybody.
+	closed bool
 }
 
 // admits reports whether a source may connect. A list without entries admits everybody, be it white or black.
 // Source: https://alibabacloud.com/help/doc-detail/85979.htm
 func (a access) admits(source netip.Addr) bool {
 	if a.kind == "" || len(a.prefixes) == 0 {
-		return true
+		return !a.closed
 	}
 	for _, p := range a.prefixes {
 		if p.Contains(source.Unmap()) {

@@ -149,7 +149,7 @@ func (f *Fabric) extend(s *frontend, x extent) {
 		// The address is somebody else's now, whatever its socket says.
 		_ = s.sockets[p].stop()
 		f.putSocket(s, p, socket{})
-		if p.vip.Zone != "" {
+		if p.vip.Zone != "" && f.holds("network.nlb-removed-zone") {
 			s.cut(p.vip)
 		}
 	}

@@ -56,7 +56,10 @@ func (s stickySettings) value(r *http.Request) string {
 // separator stands between the backend server and what follows: times in the own cookie, the backend server's value in its one. The forms
 // of both values are assumed; the vendor does not promise any.
 func (s stickySettings) separator() string {
-	if s.mode == stickyServer {
+	switch {
+	case s.dotted:
+		return "."
+	case s.mode == stickyServer:
 		return "~"
 	}
 	return "|"
@@ -64,7 +67,7 @@ func (s stickySettings) separator() string {
 
 // expired reads the time of the last answer in an own cookie, written as last|first in seconds.
 func (s stickySettings) expired(times string, now time.Time) bool {
-	last, _, _ := strings.Cut(times, "|")
+	last, _, _ := strings.Cut(times, s.separator())
 	seconds, err := strconv.ParseInt(last, 10, 64)
 	return err != nil || now.Sub(time.Unix(seconds, 0)) > s.timeout
 }
@@ -91,7 +94,7 @@ func (s stickySettings) mark(answer *http.Response, m backend, now time.Time) {
 	switch s.mode {
 	case stickyInsert:
 		at := strconv.FormatInt(now.Unix(), 10)
-		cookie := http.Cookie{Name: s.cookie, Value: m.mark() + "|" + at + "|" + at, Path: "/"}
+		cookie := http.Cookie{Name: s.cookie, Value: strings.Join([]string{m.mark(), at, at}, s.separator()), Path: "/"}
 		answer.Header.Add("Set-Cookie", cookie.String())
 	case stickyServer:
 		cookies := answer.Cookies()

@@ -3,6 +3,7 @@ package fabric
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,12 +18,12 @@ func (f *Fabric) carry(c *client) {
 	defer cancel()
 	side, err := f.receive(ctx, c)
 	if err != nil {
-		reset(c.Conn)
+		f.turnAway(c, err)
 		return
 	}
 	backend, s, err := f.balance(ctx, c.arrival)
 	if err != nil {
-		reset(c.Conn)
+		f.turnAway(c, err)
 		return
 	}
 	defer backend.Close() //nolint:errcheck // the connection is over either way
@@ -31,6 +32,15 @@ func (f *Fabric) carry(c *client) {
 		return
 	}
 	join(side, backend, s.idle)
+}
+
+// turnAway ends the connection of a client whom the listener cannot serve.
+func (f *Fabric) turnAway(c *client, err error) {
+	if c.listener.ID != "" && errors.Is(err, ErrNotAdmitted) && !f.holds("network.nlb-dropped") {
+		_, _ = io.Copy(io.Discard, c) // no answer, until the client gives up
+		return
+	}
+	reset(c.Conn)
 }
 
 // receive is the client's side of a connection: what it says once TLS has ended, where the listener ends it.

@@ -43,7 +43,7 @@ func TestAccessControl(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			wantEqual(t, test.source, access{test.kind, test.prefixes}.admits(netip.MustParseAddr(test.source)), test.want)
+			wantEqual(t, test.source, access{kind: test.kind, prefixes: test.prefixes}.admits(netip.MustParseAddr(test.source)), test.want)
 		})
 	}
 }

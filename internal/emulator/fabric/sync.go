@@ -107,19 +107,42 @@ func (f *Fabric) dropDead() {
 	}
 }
 
-// drain begins the end of connections to backend servers that left their group or failed their checks, where the listener drains.
-// Without it they go on until an end closes them.
-// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview
+// drain begins the end of connections to backend servers that left their group or failed their checks.
 func (f *Fabric) drain() {
 	for key := range f.conns.listeners() {
 		s, backends, ok := f.readListener(key)
-		if !ok || !s.drains {
+		if !ok {
 			continue
 		}
-		serving := map[cloud.BackendID]bool{}
+		serving, members := map[cloud.BackendID]bool{}, map[cloud.BackendID]bool{}
 		for _, m := range backends {
-			serving[m.id] = f.health.status(probeKey{key, m.id}) != Abnormal
+			members[m.id] = true
+			serving[m.id] = f.health.status(probeKey{key, m.id}) != Abnormal || !f.endsWhereFailed(s)
+		}
+		for id := range f.conns.backends(key) {
+			if !members[id] {
+				serving[id] = !f.endsWhereLeft(s)
+			}
 		}
 		f.conns.leave(key, serving, s.drain)
 	}
+}
+
+// endsWhereFailed reports whether connections to a backend server end that fails its checks: where the listener drains.
+// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/nlb-health-check-overview
+func (f *Fabric) endsWhereFailed(s settings) bool {
+	return s.drains && (!s.isNLB() || f.holds("network.nlb-unhealthy-drain"))
+}
+
+// endsWhereLeft reports whether connections to a backend server end that left its group: after the time of the drain, at once without one.
+func (f *Fabric) endsWhereLeft(s settings) bool {
+	switch {
+	case s.key.Protocol == udp && s.isNLB():
+		return f.holds("network.nlb-udp-sessions")
+	case s.key.Protocol == udp:
+		return f.holds("network.udp-sessions")
+	case !s.drains:
+		return !f.holds("network.left-without-drain")
+	}
+	return true
 }

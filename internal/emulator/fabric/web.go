@@ -41,7 +41,7 @@ func (f *Fabric) newWeb(key cloud.ListenerID) *web {
 	silent := log.New(io.Discard, "", 0)
 	w.transport = &http.Transport{DialContext: w.dial, DisableCompression: true, MaxIdleConnsPerHost: 16}
 	w.proxy = &httputil.ReverseProxy{
-		Rewrite: rewrite, Transport: w, ModifyResponse: modifyResponse, ErrorHandler: fail,
+		Rewrite: w.rewrite, Transport: w, ModifyResponse: modifyResponse, ErrorHandler: w.fail,
 		ErrorLog: silent, FlushInterval: -1,
 	}
 	w.server = &http.Server{Handler: w, ConnState: w.connState, ErrorLog: silent, ReadHeaderTimeout: headerTimeout}

@@ -31,6 +31,8 @@ type Fact struct {
 	FlipStatus int
 	// Settings flips the fact where a switch of the emulator does: a body of PUT /_emulator/settings. By default, the switch is "flipped".
 	Settings string
+	// Setting names the setting of the emulator that has the value which the fact is about, such as a flag: there is nothing to flip.
+	Setting string
 	// Check says how a client can find out whether the fact holds.
 	Check Check
 	// Transient refusals end by themselves: a client repeats the call.
@@ -75,14 +77,14 @@ const (
 	Account Check = "account"
 	// Clock facts need hours. The clock of the emulator can be set forward, that of the cloud cannot.
 	Clock Check = "clock"
-	// Traffic shows it: connections to listeners.
+	// Traffic shows it: connections to listeners. The emulator of the tests carries them, in an account nothing would answer them.
 	Traffic Check = "traffic"
-	// Time shows it, or a region or more calls than a test may use.
+	// Time shows it, or a region, rates or sizes that no account should be brought to for a test.
 	Time Check = "time"
 )
 
-// Flippable reports whether the emulator can behave otherwise.
-func (f *Fact) Flippable() bool { return f.Check != Traffic && f.Check != Time }
+// Flippable reports whether a switch makes the emulator behave otherwise.
+func (f *Fact) Flippable() bool { return f.Setting == "" }
 
 // Switch is the body of PUT /_emulator/settings that flips the fact, or "" if nothing does.
 func (f *Fact) Switch() string {
@@ -196,7 +198,7 @@ func Known(ids []string) error {
 			return fmt.Errorf("no fact has the id %q", id)
 		}
 		if !f.Flippable() {
-			return fmt.Errorf("the fact %s cannot be flipped", id)
+			return fmt.Errorf("the fact %s cannot be flipped: change %s", id, f.Setting)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ const (
 	pageSignature3   = "https://www.alibabacloud.com/help/en/sdk/product-overview/v3-request-structure-and-signature"
 	pageCLBErrors    = "https://help.aliyun.com/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes"
 	pageCLBRates     = "https://help.aliyun.com/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-quota"
+	pageCLBLimits    = "https://www.alibabacloud.com/help/en/slb/classic-load-balancer/product-overview/limits-1"
 	pageCLBServers   = "https://alibabacloud.com/help/en/slb/api-addvservergroupbackendservers"
 	pageCLBListener  = "https://www.alibabacloud.com/help/en/slb/api-createloadbalancertcplistener"
 	pageCLBInternet  = "https://alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-modifyloadbalancerinternetspec"
@@ -71,6 +72,9 @@ func as(code string) option { return func(f *Fact) { f.FlipCode = code } }
 
 // with flips a fact by a switch of its own.
 func with(settings string) option { return func(f *Fact) { f.Settings = settings } }
+
+// setting names the setting that a fact is about.
+func setting(name string) option { return func(f *Fact) { f.Setting = name } }
 
 // transient marks a refusal that ends by itself.
 func transient(f *Fact) { f.Transient = true }

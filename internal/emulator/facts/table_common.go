@@ -41,7 +41,7 @@ func common() []Fact {
 		refuse(p, "IdempotentParameterMismatch", 400, on(pageIdempotence), "the ClientToken was used before with other parameters"),
 		behave(p, "token-replay", on(pageIdempotence), "the same ClientToken with the same parameters returns the first result again"),
 		behave(p, "token-life", assumed(noSource), "a ClientToken is remembered for a day", byClock),
-		behave(p, "settle", assumed("Terraform waits 5 s between two polls"), "asynchronous changes take as long as --settle says", inTime),
-		behave(p, "rates-unlisted", assumed(noSource), "CLB actions that the page of rates does not list have 90 writes or 3,000 reads a minute; NLB 200 writes a minute, 20 reads a second; VPC and ECS none", inTime),
+		behave(p, "settle", assumed("Terraform waits 5 s between two polls"), "asynchronous changes end after a time that no page names; here, after that of --settle", inTime, setting("--settle")),
+		behave(p, "rates-unlisted", assumed(noSource), "CLB actions that the page of rates does not list have 90 writes or 3,000 reads a minute; NLB 200 writes a minute, 20 reads a second; VPC and ECS none", inTime, setting("rateLimits")),
 	}
 }

@@ -13,7 +13,7 @@ func network() []Fact {
 		behave(p, "left-without-drain", assumed(noSource), "connections to a backend server that left its group continue, without drain", traffic),
 		behave(p, "cookie-values", assumed(noSource), "SERVERID contains the backend server and two times; the cookie of an application gets the backend server and ~ as a prefix", traffic),
 		behave(p, "udp-sessions", assumed(noSource), "CLB: UDP sessions end after 90 s without a datagram, or when their backend server leaves", traffic),
-		behave(p, "ipv6-addresses", assumed(noSource), "CLB: intranet IPv6 addresses are of the range of the vSwitch", traffic),
+		behave(p, "ipv6-addresses", assumed(noSource), "CLB: intranet IPv6 addresses are of the range of the vSwitch", account),
 		behave(p, "nlb-all-failed", on(pageNLBHealth), "NLB: if the checks of all backend servers fail, all get connections", traffic),
 		behave(p, "nlb-unhealthy-drain", on(pageNLBHealth), "NLB: connections to an unhealthy backend server end after the drain timeout, or continue without drain", traffic),
 		behave(p, "nlb-health-words", on("https://alibabacloud.com/help/en/slb/api-getlistenerhealthstatus-nlb"), "NLB: Initial, Unhealthy, Unused, Unavailable, and the reasons CONNECT_TIMEOUT, CONNECT_FAIL, RECV_TIMEOUT", traffic),

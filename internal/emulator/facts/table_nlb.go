@@ -18,7 +18,7 @@ func nlbBehavior() []Fact {
 		behave(p, "zones-1-in-small-regions", assumed(noSource), "a load balancer needs one zone in a region with one", by("CreateLoadBalancer"), inTime),
 		behave(p, "removing-counts", assumed(noSource), "servers that are Removing count for the quota of their load balancer until they are gone", by("AddServersToServerGroup"), inTime),
 		behave(p, "removing-ends-with-job", assumed(noSource), "a server is gone when the job has ended that removes it, also while its connections are drained", by("RemoveServersFromServerGroup")),
-		behave(p, "package-with-addresses", assumed(noSource), "BandwidthPackageId goes with elastic IP addresses in ZoneMappings", by("CreateLoadBalancer"), inTime),
+		behave(p, "package-with-addresses", assumed(noSource), "BandwidthPackageId goes with elastic IP addresses in ZoneMappings", by("CreateLoadBalancer"), account),
 		behave(p, "listener-runs", on(pageNLB), "a new listener is Running when its job has ended", by("CreateListener")),
 		behave(p, "small-b", code(codeSDK), "CreateLoadBalancer returns LoadbalancerId, with a lower-case b", by("CreateLoadBalancer")),
 		behave(p, "count-is-text", on(pageNLBJobs), "ListAsynJobs returns TotalCount as a string", by("ListAsynJobs")),

@@ -27,6 +27,8 @@ func slbBehavior() []Fact {
 		behave(p, "unchecked-unavailable", on(pageCLBHealth), "the health of a backend server is unavailable where no check is configured", by("DescribeHealthStatus")),
 		behave(p, "forward-off", code(codeCCM), "an HTTP listener that does not redirect has ListenerForward off", by("DescribeLoadBalancerHTTPListenerAttribute")),
 		behave(p, "servers-per-call-40", assumed("the pages say 20, the official CCM sends 40"), "one call accepts 40 backend servers", by("AddVServerGroupBackendServers"), with(`{"quotas":{"backendsPerCall":20}}`)),
+		behave(p, "groups-without-quota", assumed("the page of limits names none, "+pageCLBLimits), "a load balancer can have any number of vServer groups", by("CreateVServerGroup"), account, with(`{"quotas":{"serverGroupsPerLoadBalancer":50}}`)),
+		behave(p, "group-servers-without-quota", assumed("the page of limits names the 200 backend servers of a load balancer, and none for a group, "+pageCLBLimits), "a vServer group has no quota of backend servers beside that of its load balancer, which counts those of all its groups", by("AddVServerGroupBackendServers"), account, with(`{"quotas":{"backendsPerServerGroup":200}}`)),
 		behave(p, "long-descriptions", assumed("the pages say 80 characters, the official CCM sends more"), "the description of a backend server can have 256 characters", by("AddVServerGroupBackendServers"), with(`{"quotas":{"nameCharacters":80}}`)),
 		behave(p, "keys-any-case", code(codeCCM), "the keys of BackendServers are read in upper and lower case, and numbers also in quotes", by("AddVServerGroupBackendServers")),
 		behave(p, "released-server-stays", assumed(noSource), "a backend server whose instance is released stays in its group", by("DescribeVServerGroupAttribute")),

@@ -1,6 +1,8 @@
 package nlb
 
 import (
+	"strings"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -37,6 +39,9 @@ func (s service) listenerHealth(c *api.Call) (any, error) {
 			if status, reason := s.NLBHealth(l, g, v); status != cloud.NLBHealthy {
 				bad := unhealthyView{ServerId: v.ID, ServerIp: v.IP, Port: v.Port, Status: status}
 				bad.Reason.ReasonCode = reason
+				if !c.Holds("network.nlb-health-words") {
+					bad.Status = strings.ToLower(status)
+				}
 				health.NonNormalServers = append(health.NonNormalServers, bad)
 			}
 		}

@@ -3,6 +3,7 @@ package nlb
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -120,7 +121,7 @@ func (s service) add(c *api.Call) (any, error) {
 	if c.Job == api.JobFails {
 		end = cloud.NLBCreateFailed
 	}
-	lb.Phase = s.BeginFor(cloud.NLBProvisioning, end, c.Now, s.NLBCreation())
+	lb.Phase = s.BeginFor(cloud.NLBProvisioning, end, c.Now, s.longer(c, s.NLBCreation()))
 	if c.Job == api.JobHangs {
 		lb.Phase = cloud.Steady(cloud.NLBProvisioning)
 	}
@@ -130,6 +131,14 @@ func (s service) add(c *api.Call) (any, error) {
 		name = "LoadBalancerId"
 	}
 	return created{api.Object{{Name: name, Value: lb.ID}, {Name: "OrderId", Value: lb.Seq}}, lb.ID}, nil
+}
+
+// longer is how long the creation or deletion of an instance takes: longer than a job, unless that is flipped.
+func (s service) longer(c *api.Call, d time.Duration) time.Duration {
+	if s.Settle > 0 && !c.Holds("nlb.durations") {
+		return s.Settle
+	}
+	return d
 }
 
 // created is the answer to the creation of an instance. The small b of LoadbalancerId is the API's own.
@@ -192,7 +201,7 @@ func (s service) releaseZones(zones []cloud.NLBZone) {
 // checkZones holds the zones of a call to the rules. The list is complete: it has every zone of the instance.
 func (s service) checkZones(c *api.Call, vpcID, addressType string) *api.Error {
 	zones := c.Objects("ZoneMappings")
-	if len(zones) < min(minZones, len(s.Zones())) && c.Holds("nlb.zones-2") {
+	if len(zones) < s.zonesNeeded(c) && c.Holds("nlb.zones-2") {
 		return api.BadRequest("InvalidZones", "At least %d zones are needed.", minZones)
 	}
 	seen, addresses := map[string]bool{}, map[string]bool{}
@@ -200,21 +209,40 @@ func (s service) checkZones(c *api.Call, vpcID, addressType string) *api.Error {
 		if bad := s.checkVSwitch(z.Str("VSwitchId"), z.Str("ZoneId"), vpcID); bad != nil {
 			return bad
 		}
-		id := z.Str("AllocationId")
-		switch {
-		case seen[z.Str("ZoneId")]:
+		if seen[z.Str("ZoneId")] {
 			return api.BadRequest("OperationFailed.DuplicateZones.", "The zone %s is given twice.", z.Str("ZoneId"))
-		case id != "" && addressType != internet:
-			return illegal("AllocationId", "an intranet load balancer takes no elastic IP address")
-		case id != "" && addresses[id]:
+		}
+		id := z.Str("AllocationId")
+		if id != "" && addresses[id] {
 			return api.BadRequest("DuplicatedParam.AllocationId", "The address %s is given twice.", id)
 		}
 		seen[z.Str("ZoneId")], addresses[id] = true, true
-		if bad := s.checkEIP(id, c); bad != nil {
+		if bad := s.checkElastic(c, id, addressType); bad != nil {
 			return bad
 		}
 	}
 	return nil
+}
+
+// checkElastic checks an elastic IP address for one zone; "" is none.
+func (s service) checkElastic(c *api.Call, id, addressType string) *api.Error {
+	switch {
+	case id == "":
+		return nil
+	case addressType != internet:
+		return illegal("AllocationId", "an intranet load balancer takes no elastic IP address")
+	case c.Has("BandwidthPackageId") && !c.Holds("nlb.package-with-addresses"):
+		return illegal("AllocationId", "an elastic IP address does not go with a bandwidth package")
+	}
+	return s.checkEIP(id, c)
+}
+
+// zonesNeeded is how many zones an instance needs: no more than the region has.
+func (s service) zonesNeeded(c *api.Call) int {
+	if all := len(s.Zones()); all < minZones && c.Holds("nlb.zones-1-in-small-regions") {
+		return all
+	}
+	return minZones
 }
 
 func (s service) checkVSwitch(id, zone, vpcID string) *api.Error {
@@ -302,12 +330,12 @@ func (s service) delete(c *api.Call) (any, error) {
 			return jobAnswer{job}, nil
 		}
 		for _, l := range s.NLBListenersOf(lb.ID, c.Now) {
-			l.Phase = s.BeginFor(cloud.Deleting, "", c.Now, s.NLBDeletion())
+			l.Phase = s.BeginFor(cloud.Deleting, "", c.Now, s.longer(c, s.NLBDeletion()))
 		}
 		for i := range lb.Zones {
 			s.unpublish(&lb.Zones[i])
 		}
-		lb.Phase = s.BeginFor(cloud.Deleting, "", c.Now, s.NLBDeletion())
+		lb.Phase = s.BeginFor(cloud.Deleting, "", c.Now, s.longer(c, s.NLBDeletion()))
 		s.Reap(c.Now)
 		return jobAnswer{job}, nil
 	})

@@ -149,7 +149,7 @@ func fits(l *cloud.NLBListener, g *cloud.NLBGroup) *api.Error {
 
 // behind counts the backend servers of an instance if it also had a group.
 func (s service) behind(lb *cloud.NLB, groupID string, c *api.Call) int {
-	n := s.NLBServersOf(lb.ID, c.Now)
+	n := s.counted(c, lb.ID)
 	for _, l := range s.NLBListenersOf(lb.ID, c.Now) {
 		if l.GroupID == groupID {
 			return n

@@ -101,6 +101,9 @@ func (s service) updateZones(c *api.Call, lb *cloud.NLB, apply bool) *api.Error 
 		}
 		kept = append(kept, zone)
 	}
+	for _, z := range left {
+		lb.LeftZones = append(lb.LeftZones, cloud.NLBLeftZone{NLBZone: z, Until: c.Now.Add(cloud.NLBNameLife)})
+	}
 	s.releaseZones(left)
 	lb.Zones = kept
 	return nil

@@ -130,7 +130,7 @@ func (s service) checkServerQuotas(c *api.Call, g *cloud.NLBGroup, live, more []
 		return quota("nlb_quota_servergroup_servers_num", s.Limits.ServersPerNLBGroup)
 	}
 	for _, l := range s.NLBListenersTo(g.ID, c.Now) {
-		if s.NLBServersOf(l.LoadBalancerID, c.Now)+len(more) > s.Limits.ServersPerNLB {
+		if s.counted(c, l.LoadBalancerID)+len(more) > s.Limits.ServersPerNLB {
 			return quota("nlb_quota_loadbalancer_noeci_servers_num", s.Limits.ServersPerNLB)
 		}
 	}
@@ -140,6 +140,15 @@ func (s service) checkServerQuotas(c *api.Call, g *cloud.NLBGroup, live, more []
 		}
 	}
 	return nil
+}
+
+// counted is how many servers count for the quota of a load balancer.
+func (s service) counted(c *api.Call, id string) int {
+	count := s.NLBServersOf(id, c.Now)
+	if leaving := s.NLBServersLeaving(id, c.Now); leaving > 0 && !c.Holds("nlb.removing-counts") {
+		count -= leaving
+	}
+	return count
 }
 
 // serverName is what counts as one server in several groups.

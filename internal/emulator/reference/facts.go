@@ -103,7 +103,7 @@ func flipped(f *facts.Fact, d Dependents) string {
 	}
 	switch {
 	case !f.Flippable():
-		return "not run: no switch"
+		return "the setting `" + f.Setting + "` has the value"
 	case !ran && met:
 		return "not run"
 	case !ran:

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -336,6 +337,26 @@ func TestSwitchesFlipFacts(t *testing.T) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if !flipped[name] {
 			t.Errorf("the switch %s flips no fact: add one to package facts whose Settings set it", name)
+		}
+	}
+}
+
+// TestAssumedFactsHaveASwitch: an unknown fact about the cloud is a switch, so that both sides are tested. One that is about the value of a setting
+// has that instead, which the reference of the emulator describes.
+func TestAssumedFactsHaveASwitch(t *testing.T) {
+	t.Parallel()
+	described, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range facts.All() {
+		switch {
+		case f.Flippable() == (f.Setting != ""):
+			t.Errorf("%s has the switch %q and the setting %q", f.ID, f.Switch(), f.Setting)
+		case f.Setting != "" && !strings.Contains(string(described), "`"+f.Setting+"`"):
+			t.Errorf("%s is about the setting %s, which %s does not describe", f.ID, f.Setting, page)
+		case f.Setting != "" && f.Source.State != facts.Assumed:
+			t.Errorf("%s is %s, and is about a setting", f.ID, f.Source.State)
 		}
 	}
 }

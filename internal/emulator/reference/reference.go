@@ -5,10 +5,10 @@
 package reference
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -109,17 +109,10 @@ func numbers(r *api.Param) string {
 
 // Quotas writes the limits of both presets, by the names that the configuration uses.
 func Quotas(w io.Writer) error {
-	published, err := named(cloud.Published())
-	if err != nil {
-		return err
-	}
-	observed, err := named(cloud.Observed())
-	if err != nil {
-		return err
-	}
+	published, observed := named(cloud.Published()), named(cloud.Observed())
 	fmt.Fprint(w, "| `quotas` field | `published` | `observed` |\n| --- | --- | --- |\n")
 	for _, name := range slices.Sorted(maps.Keys(published)) {
-		if _, err := fmt.Fprintf(w, "| `%s` | %d | %d |\n", name, published[name], observed[name]); err != nil {
+		if _, err := fmt.Fprintf(w, "| `%s` | %s | %s |\n", name, published[name], observed[name]); err != nil {
 			return fmt.Errorf("write the table of quotas: %w", err)
 		}
 	}
@@ -127,14 +120,13 @@ func Quotas(w io.Writer) error {
 }
 
 // named are limits by their names in the configuration file.
-func named(l cloud.Limits) (map[string]int, error) {
-	data, err := json.Marshal(l)
-	if err != nil {
-		return nil, fmt.Errorf("name the quotas: %w", err)
+func named(l cloud.Limits) map[string]string {
+	names, values := map[string]string{}, reflect.ValueOf(l)
+	for i := range values.NumField() {
+		name, _, _ := strings.Cut(values.Type().Field(i).Tag.Get("json"), ",")
+		if names[name] = fmt.Sprint(values.Field(i)); values.Field(i).IsZero() {
+			names[name] = "none"
+		}
 	}
-	names := map[string]int{}
-	if err := json.Unmarshal(data, &names); err != nil {
-		return nil, fmt.Errorf("name the quotas: %w", err)
-	}
-	return names, nil
+	return names
 }

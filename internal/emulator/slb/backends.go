@@ -129,6 +129,12 @@ func (s service) admit(lb *cloud.LoadBalancer, g *cloud.ServerGroup, backends []
 		return api.BadRequest("InstanceBackendServerNumberOverLimit",
 			"The backend server number has reached to the quota limit of this load balancers.")
 	}
+	if len(merged) > published.BackendsPerLB {
+		c.Holds("slb.group-servers-without-quota")
+	}
+	if most := s.Limits.BackendsPerGroup; most > 0 && len(merged) > most {
+		return api.BadRequest("InstanceBackendServerNumberOverLimit", "The backend server number has reached to the quota limit of this group.")
+	}
 	s.SetBackends(g, merged)
 	return nil
 }

@@ -142,7 +142,11 @@ func (s service) privateAddress(c *api.Call, lb *cloud.LoadBalancer, vsw *cloud.
 		return "", errors.New("the address of an IPv6 load balancer cannot be chosen")
 	}
 	address, err := s.TakeIPv6(vsw)
-	if err != nil && !c.Holds("slb.ipv6-needs-range") {
+	switch {
+	case err != nil && !c.Holds("slb.ipv6-needs-range"):
+		return s.NewPublicIP(true), nil
+	case err == nil && !c.Holds("network.ipv6-addresses"):
+		s.ReleaseAddress(vsw.ID, address)
 		return s.NewPublicIP(true), nil
 	}
 	return address, err

@@ -63,6 +63,9 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if bad := s.checkGroupQuota(c, lb); bad != nil {
+		return nil, bad
+	}
 	g := &cloud.ServerGroup{Object: s.NewObject("rsp"), Name: c.Or("VServerGroupName", "Group1"), LoadBalancerID: lb.ID, BusyUntil: s.BusyFrom(c.Now)}
 	if c.Has("BackendServers") {
 		backends, bad := s.parseBackends(c, "BackendServers")
@@ -77,6 +80,17 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	s.ServerGroups.Add(g)
 	lb.Groups = append(lb.Groups, g.ID)
 	return s.backendsAnswer(g, lb), nil
+}
+
+// checkGroupQuota admits one more vServer group. Pages have no quota; more groups than listeners are where one would show.
+func (s service) checkGroupQuota(c *api.Call, lb *cloud.LoadBalancer) *api.Error {
+	if len(lb.Groups) >= published.ListenersPerLB {
+		c.Holds("slb.groups-without-quota")
+	}
+	if most := s.Limits.GroupsPerLB; most > 0 && len(lb.Groups) >= most {
+		return api.BadRequest("OverQuota", "The load balancer %s has %d vServer groups, which is its quota.", lb.ID, most)
+	}
+	return nil
 }
 
 // backendChange changes the backend servers of a group, or nothing where it fails.

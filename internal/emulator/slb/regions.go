@@ -124,13 +124,14 @@ func (s service) describeHealth(c *api.Call) (any, error) {
 
 // health is what the checks of a listener have found out about a backend server.
 func (s service) health(lb *cloud.LoadBalancer, l *cloud.Listener, b cloud.Backend, c *api.Call) string {
+	checks := l.Attributes["HealthCheckSwitch"] == "on" || l.Attributes["HealthCheck"] == "on"
 	switch {
 	case l.Phase.At(c.Now) != cloud.ListenerRunning:
 		return "unavailable"
-	case l.Attributes["HealthCheckSwitch"] != "on" && l.Attributes["HealthCheck"] != "on" && c.Holds("slb.unchecked-unavailable"):
+	case !checks && c.Holds("slb.unchecked-unavailable"):
 		return "unavailable"
 	}
-	if s.Health != nil {
+	if s.Health != nil && checks {
 		if found, checked := s.Health(lb.ListenerID(l.ListenerKey), b.BackendID()); checked {
 			return found.Status
 		}
