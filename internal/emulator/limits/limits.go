@@ -46,7 +46,8 @@ func (w *Windows) Admit(product, action string, kind api.Kind, now time.Time) *a
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := w.used[key]
-	if start := now.Truncate(q.Window); !u.start.Equal(start) {
+	// A call that was read before the end of the last window counts in the present one: going back would forget who called since.
+	if start := now.Truncate(q.Window); start.After(u.start) {
 		u = window{start: start, quota: q}
 	}
 	if u.calls >= q.Calls {

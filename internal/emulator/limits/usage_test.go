@@ -39,3 +39,19 @@ func TestUsage(t *testing.T) {
 		t.Errorf("without windows: %v", got)
 	}
 }
+
+// TestLateCalls: calls that were read in an earlier window, before the clock was set forward or the minute ended, do not reopen the present one.
+func TestLateCalls(t *testing.T) {
+	t.Parallel()
+	w := limits.New(func(string, string, api.Kind) (limits.Quota, bool) {
+		return limits.Quota{Calls: 2, Window: time.Minute}, true
+	})
+	before := time.Date(2026, 1, 1, 10, 0, 59, 0, time.UTC)
+	var admitted []bool
+	for _, now := range []time.Time{before, before.Add(time.Second), before, before.Add(time.Second), before} {
+		admitted = append(admitted, w.Admit("slb", "CreateLoadBalancer", api.Write, now) == nil)
+	}
+	if d := cmp.Diff([]bool{true, true, true, false, false}, admitted); d != "" {
+		t.Errorf("admitted (-want +got):\n%s", d)
+	}
+}
