@@ -39,8 +39,13 @@ type account struct {
 }
 
 // NewAccounts makes the first account. Further ones have no listeners that accept connections, because all accounts would share the loopback
-// addresses, and neither snapshot file nor journal file.
+// addresses, and neither snapshot file nor journal file. A configuration without access keys gets the built-in one, as nobody could make a call.
 func NewAccounts(o Options) (*Accounts, error) {
+	if o.Config != nil && len(o.Config.AccessKeys) == 0 {
+		config := *o.Config
+		config.AccessKeys = cloud.DefaultConfig().AccessKeys
+		o.Config = &config
+	}
 	first, err := New(o)
 	if err != nil {
 		return nil, err
@@ -67,7 +72,9 @@ func (a *Accounts) Handler() http.Handler {
 	mux.HandleFunc("/", a.serve)
 	mux.Handle("GET /_emulator/accounts", a.options.restricted(http.HandlerFunc(a.list)))
 	mux.Handle("POST /_emulator/accounts", a.options.restricted(http.HandlerFunc(a.create)))
+	mux.Handle("/_emulator/accounts", a.options.restricted(otherMethod([]string{http.MethodGet, http.MethodPost})))
 	mux.Handle("DELETE /_emulator/accounts/{account}", a.options.restricted(http.HandlerFunc(a.delete)))
+	mux.Handle("/_emulator/accounts/{account}", a.options.restricted(otherMethod([]string{http.MethodDelete})))
 	mux.HandleFunc("/accounts/{account}/", a.serveOne)
 	return mux
 }
@@ -95,8 +102,8 @@ func (a *Accounts) serve(w http.ResponseWriter, r *http.Request) {
 	alone := len(a.others) == 0
 	a.mu.RUnlock()
 	handler := a.handler
-	// The admin API, the metadata service and the console are deeper than the OpenAPI.
-	if openAPI := strings.Count(r.URL.Path, "/") == 1; openAPI && !alone {
+	// The admin API, the metadata service and the console are deeper than the OpenAPI, of which some clients write the path with a slash at its end.
+	if openAPI := !strings.Contains(strings.Trim(r.URL.Path, "/"), "/"); openAPI && !alone {
 		if other := a.of(r); other != nil {
 			handler = other.handler
 		}
@@ -170,7 +177,8 @@ var errTaken = errors.New("is taken")
 // create makes an account of a configuration in YAML or JSON. Without one it is that of the first account; in both cases, without access keys it
 // gets one, and without an id, too.
 func (a *Accounts) create(w http.ResponseWriter, r *http.Request) {
-	text, err := io.ReadAll(io.LimitReader(r.Body, rpc.MaxBody))
+	// A configuration that is cut off may be a valid one of less.
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSnapshot))
 	if err != nil {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("read the body: %w", err))
 		return

@@ -3,6 +3,7 @@ package emulator_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -13,6 +14,9 @@ import (
 	stsapi "github.com/aliyun/alibaba-cloud-sdk-go/services/sts"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
@@ -100,11 +104,12 @@ func TestAccountsRefuse(t *testing.T) {
 	networks := "region: cn-hangzhou\nvpcs: [{id: vpc-2, cidr: 10.0.0.0/8}]\nrouteTables: [{id: vtb-2, vpcId: vpc-2}]\nvSwitches: [{id: vsw-2, vpcId: vpc-2, zoneId: cn-hangzhou-a, cidr: 10.1.0.0/16}]\n"
 	newOther(t, url, networks+"accountId: \"42\"\naccessKeys: [{id: mine, secret: s}]\n")
 	for body, want := range map[string]int{
-		networks + "accountId: \"42\"\n":                       409,
-		networks + "accountId: \"1234567890123456\"\n":         409,
-		networks + "accessKeys: [{id: mine, secret: s}]\n":     409,
-		networks + "accessKeys: [{id: emulator, secret: s}]\n": 409,
-		"unknown: 1\n": 400,
+		networks + "accountId: \"42\"\n":                        409,
+		networks + "accountId: \"1234567890123456\"\n":          409,
+		networks + "accessKeys: [{id: mine, secret: s}]\n":      409,
+		networks + "accessKeys: [{id: emulator, secret: s}]\n":  409,
+		networks + "accountId: \"a/b\"\n":                       400, // it would be part of a path
+		"unknown: 1\n":                                          400,
 		networks + "instances: [{id: i-1, vSwitchId: nowhere}]": 400,
 	} {
 		code, answer := get(t, "POST", url+"/_emulator/accounts", body)
@@ -143,4 +148,46 @@ func TestSnapshotByAdmin(t *testing.T) {
 	code, _ = get(t, "PUT", url+two.Path+"/_emulator/snapshot", saved)
 	wantEqual(t, "restore into another account", code, 204)
 	wantEqual(t, "its load balancers", balancers(t, two.slb(t, url)), 1)
+}
+
+// TestAccountsByPath: the access key says whose a call is also where a client writes the path of the product with a slash at its end.
+func TestAccountsByPath(t *testing.T) {
+	t.Parallel()
+	url := newAccounts(t)
+	one := newOther(t, url, "")
+	for nonce, path := range []string{"/", "/vpc", "/vpc/"} {
+		p := signed("POST", fmt.Sprint(nonce), func(p api.Params) { p["AccessKeyId"] = one.AccessKeyID })
+		delete(p, "Signature")
+		p["Signature"] = rpc.Sign(one.AccessKeySecret, "POST", p)
+		code, answer := get(t, "POST", url+path+"?"+encode(p), "")
+		wantEqual(t, path+": "+answer, code, 200)
+	}
+}
+
+// TestLargeConfiguration: a configuration of more than a mebibyte is not cut off: the rest could be valid as well.
+func TestLargeConfiguration(t *testing.T) {
+	t.Parallel()
+	url := newAccounts(t)
+	networks := "region: cn-hangzhou\nvpcs: [{id: vpc-2, cidr: 10.0.0.0/8}]\nrouteTables: [{id: vtb-2, vpcId: vpc-2}]\nvSwitches: [{id: vsw-2, vpcId: vpc-2, zoneId: cn-hangzhou-a, cidr: 10.1.0.0/16}]\n"
+	newOther(t, url, networks+strings.Repeat("#", 1<<20)+"\ninstances: [{id: i-1}]\n")
+	_, list := get(t, "GET", url+"/_emulator/accounts", "")
+	var made struct{ Accounts []madeAccount }
+	testkit.Must(0, json.Unmarshal([]byte(list), &made))(t)
+	_, state := get(t, "GET", url+made.Accounts[0].Path+"/_emulator/state", "")
+	if !strings.Contains(state, `"i-1"`) {
+		t.Errorf("state %s", state)
+	}
+}
+
+// TestConfigurationWithoutKeys: the first account can be called although its configuration has no access key.
+func TestConfigurationWithoutKeys(t *testing.T) {
+	t.Parallel()
+	config := cloud.DefaultConfig()
+	config.AccessKeys = nil
+	accounts := testkit.Must(emulator.NewAccounts(emulator.Options{Config: config}))(t)
+	w := httptest.NewRecorder()
+	accounts.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/?"+encode(signed("POST", "1", nil)), http.NoBody))
+	wantEqual(t, "answer: "+w.Body.String(), w.Code, 200)
+	wantEqual(t, "keys of the caller's configuration", len(config.AccessKeys), 0)
+	testkit.Must(0, accounts.Close())(t)
 }

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -36,8 +39,27 @@ func (e *Emulator) admin(mux *http.ServeMux) {
 		"GET /_emulator/snapshot":           e.getSnapshot,
 		"PUT /_emulator/snapshot":           e.putSnapshot,
 	}
+	methods := map[string][]string{}
 	for pattern, handler := range routes {
 		mux.Handle(pattern, e.options.restricted(handler))
+		method, path, _ := strings.Cut(pattern, " ")
+		methods[path] = append(methods[path], method)
+	}
+	for path, accepted := range methods {
+		slices.Sort(accepted)
+		mux.Handle(path, e.options.restricted(otherMethod(accepted)))
+	}
+	// Without this, a misspelled path would be a call of the OpenAPI, and be counted as one.
+	mux.Handle("/_emulator/", e.options.restricted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound, fmt.Errorf("the admin API has no path %s", r.URL.Path))
+	})))
+}
+
+// otherMethod refuses the methods that a path of the admin API does not have.
+func otherMethod(accepted []string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", strings.Join(accepted, ", "))
+		refuse(w, http.StatusMethodNotAllowed, fmt.Errorf("%s %s: accepted: %s", r.Method, r.URL.Path, strings.Join(accepted, ", ")))
 	}
 }
 
@@ -67,11 +89,13 @@ func refuse(w http.ResponseWriter, status int, err error) {
 	reply(w, status, map[string]string{"error": err.Error()})
 }
 
-// decode reads a JSON body; unknown fields are errors, because a misspelled one would silently do nothing.
+// decode reads a JSON body, strictly.
 func decode(r *http.Request, v any) error {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	text, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = cloud.Decode(text, v)
+	}
+	if err != nil {
 		return fmt.Errorf("the body is not the expected JSON object: %w", err)
 	}
 	return nil
@@ -99,6 +123,10 @@ func (e *Emulator) putAccessKey(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
+	if err := cloud.CheckPermissions(body.Permissions); err != nil {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("permissions%w", err))
+		return
+	}
 	if !e.Permit(r.PathValue("id"), body.Permissions...) {
 		refuse(w, http.StatusNotFound, fmt.Errorf("there is no access key %q", r.PathValue("id")))
 		return
@@ -116,7 +144,7 @@ type instanceBody struct {
 	InstanceName, HostName, ZoneId, VSwitchId, PrivateIpAddress string //nolint:revive // names on the wire
 	InstanceType, RamRoleName, Status                           string
 	HttpTokens, HttpEndpoint                                    string //nolint:revive // names on the wire
-	SourceDestCheck                                             bool
+	SourceDestCheck                                             *bool
 	Tags                                                        []struct{ TagKey, TagValue, Key, Value string }
 }
 
@@ -124,7 +152,7 @@ func (b instanceBody) spec() InstanceSpec {
 	s := InstanceSpec{
 		Name: b.InstanceName, HostName: b.HostName, ZoneID: b.ZoneId, VSwitchID: b.VSwitchId, PrivateIP: b.PrivateIpAddress,
 		Type: b.InstanceType, RAMRole: b.RamRoleName, Status: b.Status, HTTPTokens: b.HttpTokens, HTTPEndpoint: b.HttpEndpoint,
-		SourceDestCheck: b.SourceDestCheck,
+		SourceDestCheck: b.SourceDestCheck != nil && *b.SourceDestCheck,
 	}
 	if b.Tags != nil {
 		s.Tags = map[string]string{}
@@ -137,11 +165,19 @@ func (b instanceBody) spec() InstanceSpec {
 
 func (e *Emulator) putInstance(w http.ResponseWriter, r *http.Request) {
 	var body instanceBody
-	if err := decode(r, &body); err != nil {
+	err := decode(r, &body)
+	if err == nil {
+		err = errors.Join(
+			oneOf("HttpTokens", body.HttpTokens, "", "optional", "required"), oneOf("HttpEndpoint", body.HttpEndpoint, "", "enabled", "disabled"))
+	}
+	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
 	i, err := e.PutInstance(r.PathValue("id"), body.spec())
+	if err == nil && body.SourceDestCheck != nil {
+		e.checkSource(i.ID, *body.SourceDestCheck)
+	}
 	switch {
 	case errors.Is(err, ErrFixed), errors.Is(err, cloud.ErrAddressTaken), errors.Is(err, cloud.ErrNoAddress):
 		refuse(w, http.StatusConflict, err)
@@ -153,6 +189,15 @@ func (e *Emulator) putInstance(w http.ResponseWriter, r *http.Request) {
 			"PrivateIpAddress": i.PrivateIP, "NetworkInterfaceId": i.NetworkInterfaceID, "Status": i.Status,
 		})
 	}
+}
+
+// checkSource switches the source and destination check of the primary interface of an instance.
+func (e *Emulator) checkSource(id string, on bool) {
+	e.store.Update(func() {
+		if i, ok := e.store.Instances.Get(id); ok {
+			i.PrimaryInterface.SourceDestCheck = on
+		}
+	})
 }
 
 func (e *Emulator) deleteInstance(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package emulator_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,6 +32,12 @@ func TestAdminInstances(t *testing.T) {
 	for body, want := range map[string]int{`{"PrivateIpAddress":"10.1.9.9"}`: 409, `{"Status":"Flying"}`: 400, `{"Nmae":"x"}`: 400, `nothing`: 400} {
 		status, answer := get(t, "PUT", url, body)
 		wantEqual(t, body+" answered "+answer, status, want)
+	}
+	for _, on := range []bool{true, false} {
+		status, _ = get(t, "PUT", url, fmt.Sprintf(`{"SourceDestCheck":%t}`, on))
+		wantEqual(t, "check of sources", status, 200)
+		_, state := get(t, "GET", a.url+"/_emulator/state", "")
+		wantEqual(t, "state after it", strings.Contains(state, fmt.Sprintf(`"SourceDestCheck":%t`, on)), true)
 	}
 	status, _ = get(t, "PUT", a.url+"/_emulator/instances/i-2", `{"PrivateIpAddress":"10.1.0.1"}`)
 	wantEqual(t, "address in use", status, 409)
@@ -257,4 +264,56 @@ func TestLockedLoadBalancer(t *testing.T) {
 	a.newTCP(lb, group, 80)
 	wantEqual(t, "unknown status", lock(lb, `{"LoadBalancerStatus":"gone"}`), 400)
 	wantEqual(t, "unknown load balancer", lock("lb-none", `{"LoadBalancerStatus":"active"}`), 404)
+}
+
+// TestAdminRefuses: a misspelled path, method, action or product is refused with what is accepted, and is no call of the OpenAPI.
+func TestAdminRefuses(t *testing.T) {
+	t.Parallel()
+	url := newAccounts(t)
+	for _, test := range []struct {
+		method, path, body string
+		code               int
+		want               string
+	}{
+		{"GET", "/_emulator/setings", "", 404, "no path /_emulator/setings"},
+		{"POST", "/_emulator/snapshot", "{}", 405, "POST /_emulator/snapshot: accepted: GET, PUT"},
+		{"PUT", "/_emulator/faults", "{}", 405, "accepted: DELETE, GET, POST"},
+		{"PUT", "/_emulator/accounts", "{}", 405, "accepted: GET, POST"},
+		{"GET", "/_emulator/accounts/1", "", 405, "accepted: DELETE"},
+		{"GET", "/_emulator/instances/i-1", "", 405, "accepted: DELETE, PUT"},
+		{"POST", "/_emulator/faults", `{"action":"CreateLoadBalencer"}`, 400, `action \"CreateLoadBalencer\": not an action of slb, nlb`},
+		{"POST", "/_emulator/faults", `{"action":"DescribeVpcs","product":"slb"}`, 400, `action \"DescribeVpcs\": not an action of slb; accepted`},
+		{"POST", "/_emulator/faults", `{"action":"*","product":"clb"}`, 400, `product \"clb\"`},
+		{"POST", "/_emulator/faults", `{"action":"*","status":"400"}`, 400, "status: string, accepted: a number"},
+		{"PUT", "/_emulator/accesskeys/emulator", `{"permissions":["slb:*","Describe*"]}`, 400, `permissions[1]: \"Describe*\", accepted`},
+		{"PUT", "/_emulator/instances/i-1", `{"HttpTokens":"on"}`, 400, `HttpTokens \"on\": known are [optional required]`},
+		{"PUT", "/_emulator/loadbalancers/lb-1", `{}`, 400, "accepted: LoadBalancerStatus and Tags for a CLB"},
+		{"PUT", "/_emulator/loadbalancers/lb-1", `{"LoadBalancerStatus":"locked","OperationLocks":[]}`, 400, "accepted: LoadBalancerStatus and Tags for a CLB"},
+		{"PUT", "/_emulator/loadbalancers/lb-1", `{"OperationLocks":[]}`, 404, "NLB lb-1 does not exist"},
+		{"PUT", "/_emulator/loadbalancers/lb-1", `{"Tags":[]}`, 404, "CLB lb-1 does not exist"},
+		{"PUT", "/_emulator/settings", `{"quotas":{"loadBalancers":-1}}`, 400, `quotas.loadBalancers: \"-1\", accepted`},
+	} {
+		code, answer := get(t, test.method, url+test.path, test.body)
+		if code != test.code || !strings.Contains(answer, test.want) {
+			t.Errorf("%s %s %s: %d %s, want %d %s", test.method, test.path, test.body, code, answer, test.code, test.want)
+		}
+	}
+	_, calls := get(t, "GET", url+"/_emulator/calls", "")
+	wantEqual(t, "calls", strings.Count(calls, `"seq"`), 0)
+}
+
+// TestSettingsTogether: two requests at once that change different settings both count.
+func TestSettingsTogether(t *testing.T) {
+	t.Parallel()
+	e := newEmulator(t, emulator.Options{})
+	put := func(body io.Reader) {
+		r := httptest.NewRequest(http.MethodPut, "/_emulator/settings", body)
+		r.RemoteAddr = "127.0.0.1:1"
+		w := httptest.NewRecorder()
+		e.Handler().ServeHTTP(w, r)
+		wantEqual(t, "settings: "+w.Body.String(), w.Code, 204)
+	}
+	put(onRead(strings.NewReader(`{"specSalesEnded":true}`), func() { put(strings.NewReader(`{"quotas":{"loadBalancers":3}}`)) }))
+	s := e.Settings()
+	wantEqual(t, "settings", []any{s.SpecSalesEnded, s.Quotas.LoadBalancers, s.Quotas.ACLs}, []any{true, 3, 50})
 }

@@ -117,9 +117,6 @@ func New(o Options) (*Emulator, error) {
 		journal: journal.New(o.JournalLimit, o.Journal),
 	}
 	e.flip(store.Flipped)
-	if e.windows, err = windows(o.RateLimits, config.RateLimits); err != nil {
-		return nil, err
-	}
 	tokens, err := sts.Product(sts.Options{
 		AccountID: store.AccountID, Roles: config.Roles, Providers: config.OIDCProviders,
 		Issue: e.keys.session, Principal: e.keys.principal,
@@ -128,6 +125,9 @@ func New(o Options) (*Emulator, error) {
 		return nil, err
 	}
 	e.table = api.NewTable(slb.Product(store), nlb.Product(store), vpc.Product(store), ecs.Product(store), tokens, quotas.Product(store))
+	if e.windows, err = e.limited(o.RateLimits, config.RateLimits); err != nil {
+		return nil, err
+	}
 	e.verifier = &rpc.Verifier{Find: e.keys.find, Statuses: statuses(config.Statuses), Ahead: store.Ahead}
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric, Holds: e.carries})
@@ -141,8 +141,8 @@ func New(o Options) (*Emulator, error) {
 	return e, nil
 }
 
-// windows makes the rate windows of a mode with the configured quotas in their place; nil when nothing is limited.
-func windows(mode string, configured map[string]cloud.RateLimitConfig) (*limits.Windows, error) {
+// limited makes the rate windows of a mode with the configured quotas in their place; nil when nothing is limited.
+func (e *Emulator) limited(mode string, configured map[string]cloud.RateLimitConfig) (*limits.Windows, error) {
 	quotas := limits.Quotas(limits.Unlimited)
 	switch mode {
 	case "", RateLimitsOff:
@@ -155,11 +155,15 @@ func windows(mode string, configured map[string]cloud.RateLimitConfig) (*limits.
 		return nil, fmt.Errorf("rate limits %q: known are %s and %s", mode, RateLimitsOff, RateLimitsPublished)
 	}
 	own := map[string]limits.Quota{}
-	for action, c := range configured {
-		if c.Calls < 0 || c.Seconds < 0 {
-			return nil, fmt.Errorf("rate limit of %s: calls and seconds cannot be negative", action)
+	for name, c := range configured {
+		product, action, _ := strings.Cut(name, ":")
+		switch {
+		case e.table.Find(product, action) == nil:
+			return nil, fmt.Errorf("rateLimits: %q, accepted: product and action such as slb:CreateLoadBalancer", name)
+		case c.Calls < 0 || c.Seconds < 0:
+			return nil, fmt.Errorf("rateLimits.%s: %d calls in %d seconds, accepted: numbers from 0", name, c.Calls, c.Seconds)
 		}
-		own[action] = limits.Quota{Calls: c.Calls, Window: time.Duration(cmp.Or(c.Seconds, 60)) * time.Second}
+		own[name] = limits.Quota{Calls: c.Calls, Window: time.Duration(cmp.Or(c.Seconds, 60)) * time.Second}
 	}
 	return limits.New(limits.Replaced(quotas, own)), nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
@@ -91,12 +92,29 @@ func (e *Emulator) postFault(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rule, err := f.rule()
-	if err != nil {
+	if err = errors.Join(err, e.matchable(rule)); err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
 	e.faults.Add(rule)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// matchable refuses a rule that would never hit: whoever misspells an action would search the fault in the program under test.
+func (e *Emulator) matchable(r faults.Rule) error {
+	var of []string
+	for _, p := range e.table.Products() {
+		if r.Product == "" || r.Product == p.Name {
+			of = append(of, p.Name)
+		}
+	}
+	if len(of) == 0 {
+		return fmt.Errorf("product %q: no such product", r.Product)
+	}
+	if r.Action == "" || r.Action == "*" || slices.ContainsFunc(of, func(product string) bool { return e.table.Find(product, r.Action) != nil }) {
+		return nil
+	}
+	return fmt.Errorf("action %q: not an action of %s; accepted: * or the name of one", r.Action, strings.Join(of, ", "))
 }
 
 func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {

@@ -20,8 +20,9 @@ type exchange struct {
 	product string
 	action  *api.Action
 	call    *api.Call
-	now     time.Time
-	fault   faults.Outcome
+	// host and now are one moment by the clock of the host, by which callers sign, and by that of the cloud.
+	host, now time.Time
+	fault     faults.Outcome
 	// entry is what the journal will say.
 	entry journal.Call
 }
@@ -29,7 +30,8 @@ type exchange struct {
 // serveOpenAPI carries out one request. The journal is written before the answer is sent, so that a caller who has its
 // answer finds its call there.
 func (e *Emulator) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{now: e.store.Now()}
+	x := &exchange{}
+	e.readClocks(x)
 	x.entry.Time, x.entry.RequestID = x.now.UTC(), requestID()
 	answer := e.answer(x, r)
 	x.entry.Status, x.entry.Dropped = answer.Status, string(x.fault.Drop)
@@ -42,6 +44,12 @@ func (e *Emulator) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	answer.Write(w)
+}
+
+// readClocks notes the time. Reading both clocks at once keeps a signature fresh when the clock of the cloud is set forward meanwhile.
+func (e *Emulator) readClocks(x *exchange) {
+	x.host = time.Now()
+	x.now = x.host.Add(e.store.Ahead())
 }
 
 // answer takes a request through the steps of the cloud's gateway and encodes what comes out.
@@ -88,6 +96,7 @@ func (e *Emulator) process(x *exchange, r *http.Request) (any, *api.Error) {
 		return nil, bad
 	}
 	x.request = request
+	e.readClocks(x) // the body may have taken its time
 	resolveErr := e.resolve(x)
 	x.record()
 	if bad = e.authenticate(x); bad != nil {
@@ -188,16 +197,14 @@ func (e *Emulator) authenticate(x *exchange) *api.Error {
 	if x.action != nil && x.action.Unsigned {
 		return nil
 	}
-	// Callers sign by their own clock, which stays where it is when that of the cloud is set forward.
-	wall := x.now.Add(-e.store.Ahead())
-	id, bad := e.verifier.Verify(x.request, wall)
+	id, bad := e.verifier.Verify(x.request, x.host)
 	x.entry.AccessKeyID = id
 	switch {
 	case bad != nil:
 		return bad
 	case x.request.V3() && !e.holds(x, "common.acs3"):
 		return api.BadRequest("IncompleteSignature", "The Authorization header is not known.")
-	case x.request.Age(wall) > rpc.Window/2 && !e.holds(x, "common.timestamp-window"):
+	case x.request.Age(x.host) > rpc.Window/2 && !e.holds(x, "common.timestamp-window"):
 		return api.BadRequest("IllegalTimestamp", "The timestamp is too old.")
 	}
 	return nil
@@ -218,7 +225,7 @@ func (e *Emulator) newCall(x *exchange, denied bool) *api.Call {
 	region := x.request.Params.Or("RegionId", e.store.Region)
 	return &api.Call{
 		Action: x.action, RequestID: x.entry.RequestID, AccessKeyID: x.entry.AccessKeyID, Region: region,
-		Now: x.now, Params: x.request.Params, Denied: denied,
+		Now: x.now, Host: x.host, Params: x.request.Params, Denied: denied,
 		FailItems: x.fault.FailItems, ItemCode: x.fault.ItemCode,
 		Stale: x.fault.Stale, ReplicaLag: x.fault.ReplicaLag, TagSearchLag: x.fault.TagSearchLag,
 		Job: x.fault.Job, Flipped: *e.flipped.Load(),

@@ -1,7 +1,9 @@
 package emulator
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 
@@ -24,11 +26,21 @@ func (e *Emulator) Settings() Settings {
 
 // Change changes settings for the calls to come. The length of names, quota nameCharacters, stays as it was at the start.
 func (e *Emulator) Change(change func(*Settings)) error {
+	return e.change(func(s *Settings) error {
+		change(s)
+		return nil
+	})
+}
+
+func (e *Emulator) change(change func(*Settings) error) error {
 	var err error
 	e.store.Update(func() {
 		s := Settings{e.store.Switches, e.store.Limits}
-		change(&s)
-		if err = s.Check(); err == nil {
+		s.Flipped = slices.Clone(s.Flipped)
+		if err = change(&s); err == nil {
+			err = errors.Join(s.Check(), s.Quotas.Check())
+		}
+		if err == nil {
 			e.store.Switches, e.store.Limits = s.Switches, s.Quotas
 			e.flip(s.Flipped)
 		}
@@ -40,12 +52,12 @@ func (e *Emulator) getSettings(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, e.Settings())
 }
 
-// putSettings changes the settings that the body names; the others stay.
+// putSettings changes the settings that the body names; the others stay. The body is decoded into the settings in force, so that two requests at
+// once that name different settings both count.
 func (e *Emulator) putSettings(w http.ResponseWriter, r *http.Request) {
-	s := e.Settings()
-	err := decode(r, &s)
+	text, err := io.ReadAll(r.Body)
 	if err == nil {
-		err = e.Change(func(now *Settings) { *now = s })
+		err = e.change(func(s *Settings) error { return cloud.Decode(text, s) })
 	}
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
@@ -79,49 +91,64 @@ func (e *Emulator) SetNLBLocks(id string, reasons ...string) bool {
 	return known
 }
 
+// loadBalancerBody is what operators of the cloud or users of its console change. The first two are of a CLB, the last one is of an NLB.
+type loadBalancerBody struct {
+	LoadBalancerStatus string
+	Tags               *[]struct{ TagKey, TagValue string }
+	OperationLocks     *[]struct{ LockReason string }
+}
+
+func (b *loadBalancerBody) check() error {
+	ofCLB, ofNLB := b.LoadBalancerStatus != "" || b.Tags != nil, b.OperationLocks != nil
+	return errors.Join(
+		oneOf("LoadBalancerStatus", b.LoadBalancerStatus, "", cloud.Active, cloud.Inactive, cloud.Locked),
+		require(ofCLB != ofNLB, "accepted: LoadBalancerStatus and Tags for a CLB, or OperationLocks for an NLB"),
+	)
+}
+
 // putLoadBalancer sets the status or the tags of a CLB, or the locks of an NLB.
 func (e *Emulator) putLoadBalancer(w http.ResponseWriter, r *http.Request) {
-	var body struct {
-		LoadBalancerStatus string
-		Tags               *[]struct{ TagKey, TagValue string }
-		OperationLocks     *[]struct{ LockReason string }
-	}
+	var body loadBalancerBody
 	err := decode(r, &body)
 	if err == nil {
-		err = oneOf("LoadBalancerStatus", body.LoadBalancerStatus, "", cloud.Active, cloud.Inactive, cloud.Locked)
+		err = body.check()
 	}
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	id, known := r.PathValue("id"), false
+	id, product, known := r.PathValue("id"), "CLB", false
 	if body.OperationLocks != nil {
 		var reasons []string
 		for _, lock := range *body.OperationLocks {
 			reasons = append(reasons, lock.LockReason)
 		}
-		if e.SetNLBLocks(id, reasons...) {
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
+		product, known = "NLB", e.SetNLBLocks(id, reasons...)
+	} else {
+		known = e.changeCLB(id, &body)
 	}
+	if !known {
+		refuse(w, http.StatusNotFound, fmt.Errorf("%s %s does not exist", product, id))
+		return
+	}
+	e.fabric.Sync()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (e *Emulator) changeCLB(id string, body *loadBalancerBody) bool {
+	known := false
 	e.store.Update(func() {
 		var lb *cloud.LoadBalancer
 		if lb, known = e.store.LoadBalancers.Get(id); known {
 			lb.Status = cloud.OrDefault(body.LoadBalancerStatus, lb.Status)
 		}
 	})
-	if !known {
-		refuse(w, http.StatusNotFound, fmt.Errorf("load balancer %s does not exist", id))
-		return
-	}
-	if body.Tags != nil {
+	if known && body.Tags != nil {
 		tags := map[string]string{}
 		for _, t := range *body.Tags {
 			tags[t.TagKey] = t.TagValue
 		}
-		e.SetLoadBalancerTags(id, tags)
+		known = e.SetLoadBalancerTags(id, tags)
 	}
-	e.fabric.Sync()
-	w.WriteHeader(http.StatusNoContent)
+	return known
 }

@@ -18,7 +18,9 @@ type Call struct {
 	// Region is the caller's RegionId, or the configured one when the request has none.
 	Region string
 	// Now is the one moment at which the call happens: every status in one answer belongs to the same instant.
-	Now    time.Time
+	Now time.Time
+	// Host is the same moment by the clock of the host, by which whatever comes from outside of the cloud is dated.
+	Host   time.Time
 	Params Params
 	// Denied is set for an action with DeniedIsEmpty whose caller lacks the permission.
 	Denied bool

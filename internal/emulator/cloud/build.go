@@ -10,26 +10,21 @@ import (
 // New builds the store that a configuration describes and reports everything that is wrong with it at once. settle is the
 // time that asynchronous states take.
 func New(c *Config, settle time.Duration) (*Store, error) {
-	limits, err := c.limits()
-	if err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Store{
-		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: limits,
+		Region: c.Region, AccountID: OrDefault(c.AccountID, "1234567890123456"), Settle: settle, Limits: c.limits(),
 		Switches: c.Switches, Roles: roleNames(c.Roles),
 		inUse: map[string]int{}, byIP: map[string]*Interface{}, attached: map[string]map[string]int{},
-		change: make(chan struct{}), timers: map[*time.Timer]struct{}{},
+		change: make(chan struct{}), timers: map[*time.Timer]time.Time{},
 	}
-	if c.Region == "" {
-		return nil, errors.New("the configuration names no region")
-	}
-	if err := c.Check(); err != nil {
+	s.buildACLs(c)
+	certificates := s.buildCertificates(c)
+	if err := errors.Join(certificates, s.buildVPCs(c), s.buildTables(c), s.buildVSwitches(c)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.buildVPCs(c), s.buildTables(c), s.buildVSwitches(c)); err != nil {
-		return nil, err
-	}
-	return s, errors.Join(s.buildInstances(c), s.buildCertificates(c), s.buildACLs(c))
+	return s, s.buildInstances(c)
 }
 
 func roleNames(roles []RoleConfig) []string {
@@ -63,33 +58,22 @@ func (s *Store) buildCertificates(c *Config) error {
 	return errors.Join(errs...)
 }
 
-func (s *Store) buildACLs(c *Config) error {
-	var errs []error
-	for i, v := range c.ACLs {
+func (s *Store) buildACLs(c *Config) {
+	for _, v := range c.ACLs {
 		a := &ACL{Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), IPVersion: OrDefault(v.IPVersion, "ipv4")}
 		for _, cidr := range v.Entries {
-			prefix, err := netip.ParsePrefix(cidr)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("acls[%d]: %w", i, err))
-			}
-			a.Entries = append(a.Entries, ACLEntry{CIDR: prefix.String()})
+			a.Entries = append(a.Entries, ACLEntry{CIDR: netip.MustParsePrefix(cidr).String()})
 		}
 		s.ACLs.Add(a)
 	}
-	return errors.Join(errs...)
 }
 
 func (s *Store) buildVPCs(c *Config) error {
 	var errs []error
 	for i, v := range c.VPCs {
-		_, err4 := netip.ParsePrefix(v.CIDR)
-		ipv6, err6 := ipv6Range(v.IPv6CIDR, 56)
-		if err := errors.Join(err4, err6); err != nil {
+		ipv6, err := ipv6Range(v.IPv6CIDR, 56)
+		if err != nil {
 			errs = append(errs, fmt.Errorf("vpcs[%d]: %w", i, err))
-			continue
-		}
-		if _, exists := s.VPCs.Get(v.ID); exists || v.ID == "" {
-			errs = append(errs, fmt.Errorf("vpcs[%d]: the id %q is empty or used twice", i, v.ID))
 			continue
 		}
 		s.VPCs.Add(&VPC{Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), CIDR: v.CIDR, IPv6: ipv6, RouterID: "vrt-" + v.ID})
@@ -116,8 +100,7 @@ func (s *Store) buildTables(c *Config) error {
 	var errs []error
 	for i, t := range c.RouteTables {
 		vpc, ok := s.VPCs.Get(t.VPCID)
-		if !ok || t.ID == "" {
-			errs = append(errs, fmt.Errorf("routeTables[%d]: id %q in vpc %q: the id is empty or the vpc unknown", i, t.ID, t.VPCID))
+		if !ok { // what is wrong with the VPC is reported there
 			continue
 		}
 		kind := "System"
@@ -136,7 +119,7 @@ func (s *Store) buildTables(c *Config) error {
 	}
 	for vpc := range s.VPCs.All() {
 		if len(s.TablesOf(vpc.ID)) == 0 {
-			errs = append(errs, fmt.Errorf("vpc %s has no route table", vpc.ID))
+			errs = append(errs, fmt.Errorf("routeTables: VPC %s has none, accepted: at least one, which is its system table", vpc.ID))
 		}
 	}
 	return errors.Join(errs...)
@@ -153,17 +136,14 @@ func (s *Store) buildVSwitches(c *Config) error {
 }
 
 func (s *Store) buildVSwitch(v VSwitchConfig) error {
-	prefix, err := netip.ParsePrefix(v.CIDR)
-	if err != nil {
-		return err
-	}
+	prefix := netip.MustParsePrefix(v.CIDR)
 	ipv6, err := s.ipv6OfVSwitch(v)
 	if err != nil {
 		return err
 	}
 	tables := s.TablesOf(v.VPCID)
-	if len(tables) == 0 || v.ID == "" {
-		return fmt.Errorf("id %q in vpc %q: the id is empty or the vpc has no route table", v.ID, v.VPCID)
+	if len(tables) == 0 { // what is wrong with the VPC is reported there
+		return nil
 	}
 	for _, o := range s.VSwitchesOf(v.VPCID) {
 		if o.Prefix.Overlaps(prefix) {
@@ -171,8 +151,8 @@ func (s *Store) buildVSwitch(v VSwitchConfig) error {
 		}
 	}
 	vsw := &VSwitch{
-		Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), VPCID: v.VPCID, ZoneID: v.Zone, Prefix: prefix.Masked(), IPv6: ipv6,
-		RouteTableID: OrDefault(v.RouteTableID, tables[0].ID), cursor: prefix.Masked().Addr(),
+		Object: s.objectWithID(v.ID), Name: OrDefault(v.Name, v.ID), VPCID: v.VPCID, ZoneID: v.Zone, Prefix: prefix, IPv6: ipv6,
+		RouteTableID: OrDefault(v.RouteTableID, tables[0].ID), cursor: prefix.Addr(),
 	}
 	s.VSwitches.Add(vsw)
 	for _, t := range tables {

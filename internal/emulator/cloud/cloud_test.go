@@ -15,26 +15,59 @@ import (
 func TestBadConfigs(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name string
 		want string
 		edit func(*Config)
 	}{
-		{"region", "region", func(c *Config) { c.Region = "" }},
-		{"preset", "observed", func(c *Config) { c.Preset = "some" }},
-		{"vpc block", "vpcs[0]", func(c *Config) { c.VPCs[0].CIDR = "10/8" }},
-		{"vpc twice", "vpcs[1]", func(c *Config) { c.VPCs = append(c.VPCs, c.VPCs[0]) }},
-		{"no table", "vpc-2", func(c *Config) { c.VPCs = append(c.VPCs, VPCConfig{ID: "vpc-2", CIDR: "10.0.0.0/8"}) }},
-		{"table of nothing", "routeTables[1]", func(c *Config) { c.RouteTables = append(c.RouteTables, RouteTableConfig{ID: "t", VPCID: "none"}) }},
-		{"overlap", "overlaps", func(c *Config) { c.VSwitches[1].CIDR = "10.1.128.0/24" }},
-		{"vSwitch of nothing", "vSwitches[0]", func(c *Config) { c.VSwitches[0].VPCID = "none" }},
-		{"address in use", "instances[1]", func(c *Config) {
+		{`region: ""`, func(c *Config) { c.Region = "" }},
+		{`region: "Beijing", accepted: the ID of a region such as cn-hangzhou`, func(c *Config) { c.Region = "Beijing" }},
+		{`accountId: "a/b"`, func(c *Config) { c.AccountID = "a/b" }},
+		{`preset: "some", accepted: published, observed`, func(c *Config) { c.Preset = "some" }},
+		{`quotas.nlbs: "-1", accepted: a number from 0`, func(c *Config) { c.Quotas.NLBs = -1 }},
+		{`vpcs[0].cidr: "10/8", accepted: an IPv4 block`, func(c *Config) { c.VPCs[0].CIDR = "10/8" }},
+		{`vpcs[0].cidr: "10.0.0.1/8"`, func(c *Config) { c.VPCs[0].CIDR = "10.0.0.1/8" }},
+		{`vpcs[1].id: "vpc-emulator", accepted: an ID that no other of vpcs has`, func(c *Config) { c.VPCs = append(c.VPCs, c.VPCs[0]) }},
+		{`vpcs[0].id: "", accepted: an ID`, func(c *Config) { c.VPCs[0].ID = "" }},
+		{`routeTables: VPC vpc-2 has none`, func(c *Config) { c.VPCs = append(c.VPCs, VPCConfig{ID: "vpc-2", CIDR: "10.0.0.0/8"}) }},
+		{`routeTables[1].vpcId: "none", accepted: the ID of one of vpcs`, func(c *Config) { c.RouteTables = append(c.RouteTables, RouteTableConfig{ID: "t", VPCID: "none"}) }},
+		{`routeTables[1].id: "vtb-emulator"`, func(c *Config) { c.RouteTables = append(c.RouteTables, c.RouteTables[0]) }},
+		{"overlaps", func(c *Config) { c.VSwitches[1].CIDR = "10.1.128.0/24" }},
+		{`vSwitches[0].vpcId: "none"`, func(c *Config) { c.VSwitches[0].VPCID = "none" }},
+		{`vSwitches[1].id: "vsw-a"`, func(c *Config) { c.VSwitches[1].ID = "vsw-a" }},
+		{`vSwitches[0].cidr: "192.168.0.0/24", accepted: a block inside 10.0.0.0/8 of its VPC`, func(c *Config) { c.VSwitches[0].CIDR = "192.168.0.0/24" }},
+		{`vSwitches[0].zoneId: "cn-beijing-a"`, func(c *Config) { c.VSwitches[0].Zone = "cn-beijing-a" }},
+		{`vSwitches[0].zoneId: ""`, func(c *Config) { c.VSwitches[0].Zone = "" }},
+		{`vSwitches[0].routeTableId: "vtb-x"`, func(c *Config) { c.VSwitches[0].RouteTableID = "vtb-x" }},
+		{"instances[1]: place instance b: address 10.1.0.1", func(c *Config) {
 			c.Instances = []InstanceConfig{{ID: "a", PrivateIP: "10.1.0.1"}, {ID: "b", PrivateIP: "10.1.0.1"}}
 		}},
-		{"certificate", "certificates[0]", func(c *Config) { c.Certificates = []CertificateConfig{{ID: "c", Certificate: "x"}} }},
-		{"acl", "acls[0]", func(c *Config) { c.ACLs = []ACLConfig{{ID: "a", Entries: []string{"office"}}} }},
+		{`instances[1].id: "a"`, func(c *Config) { c.Instances = []InstanceConfig{{ID: "a"}, {ID: "a"}} }},
+		{`instances[0].status: "running", accepted: Pending, Starting, Running, Stopping, Stopped`, func(c *Config) {
+			c.Instances = []InstanceConfig{{ID: "a", Status: "running"}}
+		}},
+		{`instances[0].httpTokens: "on"`, func(c *Config) { c.Instances = []InstanceConfig{{ID: "a", HTTPTokens: "on"}} }},
+		{`instances[0].httpEndpoint: "on"`, func(c *Config) { c.Instances = []InstanceConfig{{ID: "a", HTTPEndpoint: "on"}} }},
+		{"role none", func(c *Config) { c.Instances = []InstanceConfig{{ID: "a", RAMRole: "none"}} }},
+		{"vSwitch none does not exist", func(c *Config) { c.Instances = []InstanceConfig{{ID: "a", VSwitchID: "none"}} }},
+		{`accessKeys[1].id: "emulator"`, func(c *Config) { c.AccessKeys = append(c.AccessKeys, c.AccessKeys[0]) }},
+		{`accessKeys[0].secret: ""`, func(c *Config) { c.AccessKeys[0].Secret = "" }},
+		{`accessKeys[0].permissions[1]: "slb.*", accepted: *, or product and action`, func(c *Config) { c.AccessKeys[0].Permissions = []string{"*", "slb.*"} }},
+		{`roles[0].permissions[0]: "slb:["`, func(c *Config) { c.Roles[0].Permissions = []string{"slb:["} }},
+		{`roles[0].oidcProviders[0]: "x", accepted: the name of one of oidcProviders`, func(c *Config) { c.Roles[0].OIDCProviders = []string{"x"} }},
+		{`roles[0].maxSessionDuration: "60", accepted: 900 to 43200 seconds`, func(c *Config) { c.Roles[0].MaxSession = 60 }},
+		{`oidcProviders[0].clientIds`, func(c *Config) { c.OIDCProviders[0].ClientIDs = nil }},
+		{"certificates[0]", func(c *Config) { c.Certificates = []CertificateConfig{{ID: "c", Certificate: "x"}} }},
+		{`certificates[0].certificate: ""`, func(c *Config) { c.Certificates = []CertificateConfig{{ID: "c", PrivateKey: "x"}} }},
+		{`certificates[0].id: ""`, func(c *Config) { c.Certificates = []CertificateConfig{{}} }},
+		{`acls[0].entries[0]: "office", accepted: a block of ipv4 addresses`, func(c *Config) { c.ACLs = []ACLConfig{{ID: "a", Entries: []string{"office"}}} }},
+		{`acls[0].entries[0]: "10.0.0.0/8", accepted: a block of ipv6`, func(c *Config) {
+			c.ACLs = []ACLConfig{{ID: "a", IPVersion: "ipv6", Entries: []string{"10.0.0.0/8"}}}
+		}},
+		{`acls[0].ipVersion: "4", accepted: ipv4, ipv6`, func(c *Config) { c.ACLs = []ACLConfig{{ID: "a", IPVersion: "4"}} }},
+		{`statuses.signatureDoesNotMatch: "99", accepted: 400 to 599`, func(c *Config) { c.Statuses.SignatureMismatch = 99 }},
+		{`severalAcls "all"`, func(c *Config) { c.SeveralACLs = "all" }},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(test.want, func(t *testing.T) {
 			t.Parallel()
 			c := DefaultConfig()
 			test.edit(c)
@@ -42,6 +75,30 @@ func TestBadConfigs(t *testing.T) {
 				t.Errorf("error = %v, want one that names %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestConfigTypes: a value of a wrong type is named with its field, and no secret appears.
+func TestConfigTypes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"quotas: {nlbs: many}":                     "quotas.nlbs: string, accepted: a number (int)",
+		"vpcs: vpc-1":                              "vpcs: string, accepted: a list",
+		"vpcs: [{id: [x]}]":                        "vpcs.id: array, accepted: a string",
+		"routeListsIPv4: maybe":                    "routeListsIPv4: string, accepted: true or false",
+		"replicaLag: 5":                            `replicaLag: 5, accepted: a duration such as "30s"`,
+		"tagSearchLag: soon":                       `tagSearchLag: "soon", accepted: a duration`,
+		"statuses: [1]":                            "statuses: array, accepted: an object",
+		"nmae: x":                                  `unknown field "nmae"`,
+		"region: a\nregion: b":                     `"region" already set`,
+		"accessKeys: [{id: x, secret: [hunter2]}]": "accessKeys.secret: array, accepted: a string",
+		"accessKeys: [{id: x, secert: hunter2}]":   `unknown field "secert"`,
+		"certificates: [{id: c, privateKey: {a: hunter2}}]": "certificates.privateKey: object, accepted: a string",
+	} {
+		_, err := ReadConfig([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
 	}
 }
 

@@ -186,21 +186,16 @@ func LoadConfig(path string) (*Config, error) {
 func ReadConfig(text []byte) (*Config, error) {
 	c := &Config{}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
-		return nil, err //nolint:wrapcheck // the caller knows where it is from
+		return nil, explain(err)
 	}
 	return c, nil
 }
 
 // limits are the preset's, with the configured ones in their place.
-func (c *Config) limits() (Limits, error) {
-	var l Limits
-	switch c.Preset {
-	case "", "observed":
-		l = Observed()
-	case "published":
+func (c *Config) limits() Limits {
+	l := Observed()
+	if c.Preset == "published" {
 		l = Published()
-	default:
-		return l, fmt.Errorf("preset %q: known are published and observed", c.Preset)
 	}
-	return l.replacedBy(c.Quotas), nil
+	return l.replacedBy(c.Quotas)
 }

@@ -65,8 +65,9 @@ type Store struct {
 	// ahead is how far the clock of the cloud is ahead of that of the host, in nanoseconds.
 	ahead atomic.Int64
 
-	change  chan struct{}
-	timers  map[*time.Timer]struct{}
+	change chan struct{}
+	// timers announce changes of status; each is due at a time of the cloud.
+	timers  map[*time.Timer]time.Time
 	stopped bool
 }
 
@@ -79,20 +80,6 @@ type Object struct {
 
 // Key returns the id and the sequence number.
 func (o *Object) Key() (string, int64) { return o.ID, o.Seq }
-
-// Now is the time in the cloud.
-func (s *Store) Now() time.Time { return time.Now().Add(s.Ahead()) }
-
-// Ahead is how far the clock of the cloud is ahead of that of the host.
-func (s *Store) Ahead() time.Duration { return time.Duration(s.ahead.Load()) }
-
-// Advance sets the clock of the cloud forward: what is under way ends, and what has a time expires.
-func (s *Store) Advance(d time.Duration) {
-	s.Update(func() {
-		s.ahead.Add(int64(d))
-		s.reapLocked(s.Now())
-	})
-}
 
 // View runs f under the shared lock.
 func (s *Store) View(f func()) {
@@ -173,26 +160,6 @@ func (p Phase) End() string { return p.then }
 
 // Settled reports whether the status no longer changes by itself.
 func (p Phase) Settled(t time.Time) bool { return !t.Before(p.at) }
-
-// announce signals a change after d: a status that is computed on reading changes without a write, and watchers (the
-// network of listeners) must hear of it.
-func (s *Store) announce(d time.Duration) {
-	if s.stopped {
-		return
-	}
-	var t *time.Timer
-	t = time.AfterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if _, live := s.timers[t]; !live {
-			return
-		}
-		delete(s.timers, t)
-		s.reapLocked(s.Now())
-		s.notifyLocked()
-	})
-	s.timers[t] = struct{}{}
-}
 
 // Hold marks resources as busy. It reports false, and marks nothing, when one of them already is.
 func (s *Store) Hold(keys []string) bool {

@@ -3,6 +3,7 @@ package cloud
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
@@ -76,13 +77,17 @@ type Duration time.Duration
 // MarshalJSON writes the text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON reads the text.
+// UnmarshalJSON reads the text. Its errors get the name of the field from the decoder.
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var text string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return fmt.Errorf("a duration such as \"30s\": %w", err)
+	err := json.Unmarshal(data, &text)
+	var parsed time.Duration
+	if err == nil {
+		parsed, err = time.ParseDuration(text)
 	}
-	parsed, err := time.ParseDuration(text)
+	if err != nil {
+		return &json.UnmarshalTypeError{Value: string(data), Type: reflect.TypeFor[Duration]()}
+	}
 	*d = Duration(parsed)
-	return err
+	return nil
 }
