@@ -102,6 +102,11 @@ func flatten(encoded, where string) (api.Params, *api.Error) {
 // V3 reports whether the request is signed with ACS3-HMAC-SHA256 headers instead of signature parameters.
 func (r *Request) V3() bool { return r.Header.Get("Authorization") != "" }
 
+// unsigned3 reports whether the request has the headers of ACS3 but no signature, as clients send actions that need none.
+func (r *Request) unsigned3() bool {
+	return r.Params["Action"] == "" && r.Header.Get("x-acs-action") != ""
+}
+
 // AccessKeyID is the access key that the request names, before its signature is verified; "" for one without a key.
 func (r *Request) AccessKeyID() string {
 	if !r.V3() {
@@ -132,7 +137,7 @@ func (r *Request) Format() Format {
 	switch {
 	case strings.EqualFold(r.Params["Format"], "json"):
 		return JSON
-	case r.Params["Format"] == "" && r.V3():
+	case r.Params["Format"] == "" && (r.V3() || r.unsigned3()):
 		return JSON
 	default:
 		return XML
