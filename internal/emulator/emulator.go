@@ -107,6 +107,10 @@ func New(o Options) (*Emulator, error) {
 		return nil, fmt.Errorf("build the emulated cloud: %w", err)
 	}
 	if o.Snapshot != "" {
+		// A file that cannot be written at the end would lose everything then.
+		if err = cloud.CanSave(o.Snapshot); err != nil {
+			return nil, err
+		}
 		if _, err = store.Load(o.Snapshot); err != nil {
 			return nil, err
 		}

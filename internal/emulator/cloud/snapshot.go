@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,7 +12,10 @@ import (
 // snapshot is the form in which resources are saved. Client tokens, temporary keys and what calls hold are not: they
 // belong to callers that are gone.
 type snapshot struct {
-	Version       int
+	Version int
+	// Region is where the resources are, Time the time of the cloud.
+	Region        string
+	Time          time.Time
 	Seq           int64
 	PublicIPs     int
 	VPCs          *Table[*VPC]
@@ -42,7 +43,7 @@ const snapshotVersion = 1
 // fields ties a snapshot to the store's tables, for saving and restoring alike.
 func (s *Store) fields() *snapshot {
 	return &snapshot{
-		Version: snapshotVersion, Seq: s.seq, PublicIPs: s.publicIPs,
+		Version: snapshotVersion, Region: s.Region, Time: s.Now(), Seq: s.seq, PublicIPs: s.publicIPs,
 		VPCs: &s.VPCs, VSwitches: &s.VSwitches, RouteTables: &s.RouteTables, Instances: &s.Instances, Interfaces: &s.Interfaces,
 		LoadBalancers: &s.LoadBalancers, ServerGroups: &s.ServerGroups, EIPs: &s.EIPs, Certificates: &s.Certificates,
 		ACLs: &s.ACLs, Extensions: &s.Extensions,
@@ -57,6 +58,18 @@ func (s *Store) Snapshot() (data []byte, err error) {
 		return nil, fmt.Errorf("save snapshot: %w", err)
 	}
 	return data, nil
+}
+
+// CanSave reports a file that [Store.Save] could not write.
+func CanSave(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("save snapshot %s: %w", path, err)
+	}
+	return nil
 }
 
 // Save writes every resource to a file. The file is replaced as a whole, so that a crash leaves the old one.
@@ -79,114 +92,6 @@ func (s *Store) Save(path string) error {
 	return nil
 }
 
-// Load restores the snapshot in a file, and reports whether there was one.
-func (s *Store) Load(path string) (bool, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("restore snapshot: %w", err)
-	}
-	if err := s.Restore(data); err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
-	}
-	return true, nil
-}
-
-// Restore replaces every resource by those of a snapshot. One that cannot be read changes nothing. Calls that are under way may fail.
-func (s *Store) Restore(data []byte) error {
-	var saved snapshot
-	if err := json.Unmarshal(data, &saved); err != nil {
-		return fmt.Errorf("restore snapshot: %w", err)
-	}
-	if saved.Version != snapshotVersion {
-		return fmt.Errorf("restore snapshot: version %d, accepted: %d", saved.Version, snapshotVersion)
-	}
-	s.Update(func() {
-		s.replace(&saved)
-		s.seq, s.publicIPs, s.Tokens = saved.Seq, saved.PublicIPs, Tokens{}
-		s.relink()
-		if s.Settle > 0 {
-			s.announce(s.Settle)
-		}
-	})
-	return nil
-}
-
-// replace takes the tables of a snapshot. One that is not in it is empty.
-func (s *Store) replace(saved *snapshot) {
-	into := s.fields()
-	adopt(into.VPCs, saved.VPCs)
-	adopt(into.VSwitches, saved.VSwitches)
-	adopt(into.RouteTables, saved.RouteTables)
-	adopt(into.Instances, saved.Instances)
-	adopt(into.Interfaces, saved.Interfaces)
-	adopt(into.LoadBalancers, saved.LoadBalancers)
-	adopt(into.ServerGroups, saved.ServerGroups)
-	adopt(into.EIPs, saved.EIPs)
-	adopt(into.Certificates, saved.Certificates)
-	adopt(into.ACLs, saved.ACLs)
-	adopt(into.Extensions, saved.Extensions)
-	adopt(into.NLBs, saved.NLBs)
-	adopt(into.NLBListeners, saved.NLBListeners)
-	adopt(into.NLBGroups, saved.NLBGroups)
-	adopt(into.NLBJobs, saved.NLBJobs)
-	adopt(into.SecurityGroups, saved.SecurityGroups)
-}
-
-func adopt[T Resource](into, from *Table[T]) {
-	*into = Table[T]{}
-	if from != nil {
-		*into = *from
-	}
-}
-
-// relink rebuilds what follows from the resources: indexes, taken addresses and references.
-func (s *Store) relink() {
-	clear(s.byIP)
-	clear(s.attached)
-	for v := range s.VSwitches.All() {
-		v.cursor, v.taken, v.takenIPv6 = v.Prefix.Addr(), nil, 0
-	}
-	for eni := range s.Interfaces.All() {
-		s.indexInterface(eni)
-		for _, ip := range eni.PrivateIPs {
-			s.retake(eni.VSwitchID, ip)
-		}
-		if i, ok := s.Instances.Get(eni.InstanceID); ok && eni.Type == "Primary" {
-			i.PrimaryInterface = eni
-		}
-	}
-	for lb := range s.LoadBalancers.All() {
-		s.retake(lb.VSwitchID, lb.Address)
-	}
-	for lb := range s.NLBs.All() {
-		for _, z := range lb.Zones {
-			s.retake(z.VSwitchID, z.PrivateIP)
-			s.retake(z.VSwitchID, z.IPv6)
-		}
-	}
-	for g := range s.ServerGroups.All() {
-		s.attach(g.LoadBalancerID, g.Backends, 1)
-	}
-	for t := range s.RouteTables.All() {
-		t.byCIDR = nil
-		for _, e := range t.Entries.order {
-			t.index(e)
-		}
-	}
-	s.reapLocked(s.Now())
-}
-
-func (s *Store) retake(vSwitchID, ip string) {
-	v, ok := s.VSwitches.Get(vSwitchID)
-	addr, err := netip.ParseAddr(ip)
-	if ok && err == nil {
-		v.take(addr)
-	}
-}
-
 // MarshalJSON writes the resources in order.
 func (t *Table[T]) MarshalJSON() ([]byte, error) { return json.Marshal(t.order) }
 
@@ -197,7 +102,15 @@ func (t *Table[T]) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*t = Table[T]{}
-	for _, v := range all {
+	for n, v := range all {
+		var none T
+		if v == none {
+			return fmt.Errorf("entry %d of %T is null", n, all)
+		}
+		id, _ := v.Key()
+		if _, twice := t.Get(id); twice || id == "" {
+			return fmt.Errorf("entry %d of %T has the ID %q, which is empty or used twice", n, all, id)
+		}
 		t.Add(v)
 	}
 	return nil
@@ -237,7 +150,10 @@ func (l *Listeners) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*l = Listeners{}
-	for _, v := range all {
+	for n, v := range all {
+		if v == nil {
+			return fmt.Errorf("listener %d is null", n)
+		}
 		(*l)[v.ListenerKey] = v
 	}
 	return nil

@@ -1,0 +1,205 @@
+package cloud
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+)
+
+// Load restores the snapshot in a file, and reports whether there was one.
+func (s *Store) Load(path string) (bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("restore snapshot: %w", err)
+	}
+	if err := s.Restore(data); err != nil {
+		return false, fmt.Errorf("%s: %w", path, err)
+	}
+	return true, nil
+}
+
+// Restore replaces every resource by those of a snapshot. One that cannot be read changes nothing. Calls that are under way may fail. If the clock
+// of the cloud is behind the snapshot, it is set forward: otherwise resources would be from the future, and what is under way would not end.
+func (s *Store) Restore(data []byte) error {
+	var saved snapshot
+	if err := json.Unmarshal(data, &saved); err != nil {
+		return fmt.Errorf("restore snapshot: %w", explain(err))
+	}
+	if err := s.accepts(&saved); err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
+	var err error
+	s.Update(func() {
+		if behind := saved.Time.Sub(s.Now()); behind > 0 {
+			if err = s.advanceLocked(behind); err != nil {
+				err = fmt.Errorf("restore snapshot: %w", err)
+				return
+			}
+		}
+		s.replace(&saved)
+		s.seq, s.publicIPs, s.Tokens = saved.Seq, saved.PublicIPs, Tokens{}
+		s.relink()
+		s.announceAll()
+	})
+	return err
+}
+
+// accepts reports a snapshot that this cloud cannot have.
+func (s *Store) accepts(saved *snapshot) error {
+	switch {
+	case saved.Version != snapshotVersion:
+		return fmt.Errorf("version %d, accepted: %d", saved.Version, snapshotVersion)
+	case saved.Region != "" && saved.Region != s.Region:
+		return fmt.Errorf("region %q, accepted: %q", saved.Region, s.Region)
+	}
+	return saved.complete()
+}
+
+// complete reports what every resource has and one here lacks.
+func (s *snapshot) complete() error {
+	primary := map[string]bool{}
+	if s.Interfaces != nil {
+		for eni := range s.Interfaces.All() {
+			primary[eni.InstanceID] = primary[eni.InstanceID] || eni.Type == "Primary"
+		}
+	}
+	if s.Instances != nil {
+		for i := range s.Instances.All() {
+			if !primary[i.ID] {
+				return fmt.Errorf("instance %s has no primary network interface", i.ID)
+			}
+		}
+	}
+	if s.NLBGroups != nil {
+		for g := range s.NLBGroups.All() {
+			if slices.Contains(g.Servers, nil) {
+				return fmt.Errorf("a backend server of group %s is null", g.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// announceAll announces the end of every change that is under way.
+func (s *Store) announceAll() {
+	now, due := s.Now(), map[time.Time]bool{}
+	note := func(p Phase) {
+		if !p.Settled(now) && !due[p.at] {
+			due[p.at] = true
+			s.announce(p.at.Sub(now))
+		}
+	}
+	for i := range s.Instances.All() {
+		note(i.Phase)
+	}
+	for e := range s.EIPs.All() {
+		note(e.Phase)
+	}
+	for t := range s.RouteTables.All() {
+		note(t.Phase)
+		for e := range t.Entries.All() {
+			note(e.Phase)
+		}
+	}
+	for lb := range s.LoadBalancers.All() {
+		for _, l := range lb.Listeners {
+			note(l.Phase)
+		}
+	}
+	for lb := range s.NLBs.All() {
+		note(lb.Phase)
+	}
+	for l := range s.NLBListeners.All() {
+		note(l.Phase)
+	}
+	for g := range s.NLBGroups.All() {
+		note(g.Phase)
+		for _, server := range g.Servers {
+			note(server.Phase)
+		}
+	}
+	for j := range s.NLBJobs.All() {
+		note(j.Phase)
+	}
+}
+
+// replace takes the tables of a snapshot. One that is not in it is empty.
+func (s *Store) replace(saved *snapshot) {
+	into := s.fields()
+	adopt(into.VPCs, saved.VPCs)
+	adopt(into.VSwitches, saved.VSwitches)
+	adopt(into.RouteTables, saved.RouteTables)
+	adopt(into.Instances, saved.Instances)
+	adopt(into.Interfaces, saved.Interfaces)
+	adopt(into.LoadBalancers, saved.LoadBalancers)
+	adopt(into.ServerGroups, saved.ServerGroups)
+	adopt(into.EIPs, saved.EIPs)
+	adopt(into.Certificates, saved.Certificates)
+	adopt(into.ACLs, saved.ACLs)
+	adopt(into.Extensions, saved.Extensions)
+	adopt(into.NLBs, saved.NLBs)
+	adopt(into.NLBListeners, saved.NLBListeners)
+	adopt(into.NLBGroups, saved.NLBGroups)
+	adopt(into.NLBJobs, saved.NLBJobs)
+	adopt(into.SecurityGroups, saved.SecurityGroups)
+}
+
+func adopt[T Resource](into, from *Table[T]) {
+	*into = Table[T]{}
+	if from != nil {
+		*into = *from
+	}
+}
+
+// relink rebuilds what follows from the resources: indexes, taken addresses and references.
+func (s *Store) relink() {
+	clear(s.byIP)
+	clear(s.attached)
+	for v := range s.VSwitches.All() {
+		v.cursor, v.taken, v.takenIPv6 = v.Prefix.Addr(), nil, 0
+	}
+	for eni := range s.Interfaces.All() {
+		s.indexInterface(eni)
+		for _, ip := range eni.PrivateIPs {
+			s.retake(eni.VSwitchID, ip)
+		}
+		if i, ok := s.Instances.Get(eni.InstanceID); ok && eni.Type == "Primary" {
+			i.PrimaryInterface = eni
+		}
+	}
+	for lb := range s.LoadBalancers.All() {
+		s.retake(lb.VSwitchID, lb.Address)
+	}
+	for lb := range s.NLBs.All() {
+		for _, z := range lb.Zones {
+			s.retake(z.VSwitchID, z.PrivateIP)
+			s.retake(z.VSwitchID, z.IPv6)
+		}
+	}
+	for g := range s.ServerGroups.All() {
+		s.attach(g.LoadBalancerID, g.Backends, 1)
+	}
+	for t := range s.RouteTables.All() {
+		t.byCIDR = nil
+		for _, e := range t.Entries.order {
+			t.index(e)
+		}
+	}
+	s.reapLocked(s.Now())
+}
+
+func (s *Store) retake(vSwitchID, ip string) {
+	v, ok := s.VSwitches.Get(vSwitchID)
+	addr, err := netip.ParseAddr(ip)
+	if ok && err == nil {
+		v.take(addr)
+	}
+}
