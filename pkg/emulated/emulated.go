@@ -85,16 +85,21 @@ func Start(tb testing.TB, o Options) *Account {
 		Region: config.Region, AccountID: e.AccountID(), AccessKeyID: config.AccessKeys[0].ID, AccessKeySecret: config.AccessKeys[0].Secret,
 		tb: tb, emulator: e, handler: e.Handler(),
 	}
-	a.serve = sync.OnceValue(func() string {
-		server := httptest.NewServer(a.handler)
-		tb.Cleanup(server.Close)
-		return server.URL
-	})
-	tb.Cleanup(func() {
+	end := func() {
 		if err := e.Close(); err != nil {
 			tb.Error(err)
 		}
+	}
+	a.serve = sync.OnceValue(func() string {
+		server := httptest.NewServer(a.handler)
+		tb.Cleanup(func() {
+			// The server waits for the calls in flight: without the emulator's end, for as long as a fault delays them.
+			end()
+			server.Close()
+		})
+		return server.URL
 	})
+	tb.Cleanup(end)
 	return a
 }
 
@@ -145,7 +150,13 @@ func (a *Account) State() []byte {
 }
 
 // Advance sets the clock of the cloud forward: asynchronous changes end, rate windows begin anew, temporary keys expire.
-func (a *Account) Advance(d time.Duration) { a.emulator.Advance(d) }
+// The clock cannot be set back: a negative duration fails the test.
+func (a *Account) Advance(d time.Duration) {
+	a.tb.Helper()
+	if err := a.emulator.Advance(d); err != nil {
+		a.tb.Fatal(err)
+	}
+}
 
 // Snapshot returns all resources.
 func (a *Account) Snapshot() []byte {

@@ -117,3 +117,22 @@ accessKeys: [{id: key, secret: secret}]
 	}
 	a.Change(`{"quotas":{"loadBalancers":1}}`)
 }
+
+// TestEndDuringCall: a test ends at once, although a fault delays a call that nobody waits for anymore.
+func TestEndDuringCall(t *testing.T) {
+	t.Parallel()
+	const delay = 4 * time.Minute
+	start := time.Now()
+	t.Run("test of somebody else", func(t *testing.T) { //nolint:paralleltest // its end is waited for
+		a := emulated.Start(t, emulated.Options{})
+		a.Fault(`{"action":"*","latency":"` + delay.String() + `"}`)
+		request := slb.CreateDescribeLoadBalancersRequest()
+		request.SetReadTimeout(100 * time.Millisecond)
+		if answer, err := clientOf(t, a).DescribeLoadBalancers(request); err == nil {
+			t.Errorf("a call that takes %s: %v", delay, answer)
+		}
+	})
+	if d := time.Since(start); d >= delay/2 {
+		t.Errorf("the test took %s", d)
+	}
+}
