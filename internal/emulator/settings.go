@@ -117,7 +117,8 @@ func (e *Emulator) putLoadBalancer(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	id, product, known := r.PathValue("id"), "CLB", false
+	id, product := r.PathValue("id"), "CLB"
+	var known bool
 	if body.OperationLocks != nil {
 		var reasons []string
 		for _, lock := range *body.OperationLocks {

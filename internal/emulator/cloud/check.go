@@ -106,6 +106,11 @@ func (p *problems) networks(c *Config) {
 		p.known(fmt.Sprintf("routeTables[%d].vpcId", i), t.VPCID, ranges)
 		ofTable[t.ID] = t.VPCID
 	}
+	p.vSwitches(c, ranges, ofTable)
+}
+
+// vSwitches checks them against the ranges of the VPCs, and the VPCs of the route tables.
+func (p *problems) vSwitches(c *Config, ranges map[string]netip.Prefix, ofTable map[string]string) {
 	p.ids("vSwitches", "id", fieldsOf(c.VSwitches, func(v VSwitchConfig) string { return v.ID }))
 	for i, v := range c.VSwitches {
 		at := fmt.Sprintf("vSwitches[%d].", i)
@@ -114,7 +119,7 @@ func (p *problems) networks(c *Config) {
 			p.add(at+"zoneId", v.Zone, "a zone of the region such as "+c.Region+"-a")
 		}
 		outer, inner := ranges[v.VPCID], p.ipv4(at+"cidr", v.CIDR)
-		if outer.IsValid() && inner.IsValid() && !(outer.Contains(inner.Addr()) && outer.Bits() <= inner.Bits()) {
+		if outer.IsValid() && inner.IsValid() && (!outer.Contains(inner.Addr()) || outer.Bits() > inner.Bits()) {
 			p.add(at+"cidr", v.CIDR, "a block inside "+outer.String()+" of its VPC")
 		}
 		if v.RouteTableID != "" && (ofTable[v.RouteTableID] == "" || ofTable[v.RouteTableID] != v.VPCID) {

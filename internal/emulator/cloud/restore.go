@@ -97,37 +97,31 @@ func (s *Store) announceAll() {
 			s.announce(p.at.Sub(now))
 		}
 	}
-	for i := range s.Instances.All() {
-		note(i.Phase)
-	}
-	for e := range s.EIPs.All() {
-		note(e.Phase)
-	}
-	for t := range s.RouteTables.All() {
+	each(&s.Instances, func(i *Instance) { note(i.Phase) })
+	each(&s.EIPs, func(e *EIP) { note(e.Phase) })
+	each(&s.RouteTables, func(t *RouteTable) {
 		note(t.Phase)
-		for e := range t.Entries.All() {
-			note(e.Phase)
-		}
-	}
-	for lb := range s.LoadBalancers.All() {
+		each(&t.Entries, func(e *RouteEntry) { note(e.Phase) })
+	})
+	each(&s.LoadBalancers, func(lb *LoadBalancer) {
 		for _, l := range lb.Listeners {
 			note(l.Phase)
 		}
-	}
-	for lb := range s.NLBs.All() {
-		note(lb.Phase)
-	}
-	for l := range s.NLBListeners.All() {
-		note(l.Phase)
-	}
-	for g := range s.NLBGroups.All() {
+	})
+	each(&s.NLBs, func(lb *NLB) { note(lb.Phase) })
+	each(&s.NLBListeners, func(l *NLBListener) { note(l.Phase) })
+	each(&s.NLBGroups, func(g *NLBGroup) {
 		note(g.Phase)
 		for _, server := range g.Servers {
 			note(server.Phase)
 		}
-	}
-	for j := range s.NLBJobs.All() {
-		note(j.Phase)
+	})
+	each(&s.NLBJobs, func(j *NLBJob) { note(j.Phase) })
+}
+
+func each[T Resource](t *Table[T], f func(T)) {
+	for v := range t.All() {
+		f(v)
 	}
 }
 
