@@ -60,6 +60,7 @@ func scenarios() []scenario {
 		{"scale", "scale-nodes", idleNodes},
 		{"scale", "scale-fleet", largeFleet("auto", fleetBackends, fleetWrites)},
 		{"scale", "scale-fleet-25", largeFleet("25", fewBackends, fewWrites)},
+		{"scale", "scale-new", createdAtOnce},
 	}
 }
 

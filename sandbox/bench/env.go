@@ -39,6 +39,8 @@ type env struct {
 	manager *manager
 	mark    int64 // number of the last call before what is measured
 	added   int   // instances so far; their names are not used again
+	// vSwitches are those of the cloud: instances are spread over them.
+	vSwitches []string
 }
 
 // envOptions is how the env of a scenario differs from others.
@@ -51,6 +53,8 @@ type envOptions struct {
 	routeQuota int
 	// config is the configuration of the cloud; nil is one with quotas that no scenario reaches.
 	config *emulator.Config
+	// rateLimits makes the cloud refuse calls beyond the published rate limits. The manager observes them anyway.
+	rateLimits bool
 	// audit makes the API server log the requests of service accounts.
 	audit bool
 }
@@ -64,6 +68,9 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 		Dir: r.path("sandbox"), PodCIDR: podCIDR, NodeIP: true, ExpectedNodes: opts.nodes,
 		Emulator: cluster.CloudOptions{Config: opts.config, Settle: opts.settle, NoListeners: true},
 	}
+	if opts.rateLimits {
+		sandbox.Emulator.RateLimits = emulator.RateLimitsPublished
+	}
 	if opts.broadcastJobs {
 		sandbox.OpenKruise, sandbox.BinDir = r.program("kruise"), r.binDir
 	}
@@ -76,6 +83,9 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 	}
 	e := &env{
 		run: r, product: productCLB, sandbox: started, cloud: started.Cloud.Emulator, url: started.Cloud.URL, client: started.Client, config: started.Config,
+	}
+	for _, vSwitch := range opts.config.VSwitches {
+		e.vSwitches = append(e.vSwitches, vSwitch.ID)
 	}
 	e.watchNodes(ctx)
 	e.say("cloud at %s, Kubernetes API at %s", e.url, e.config.Host)

@@ -52,8 +52,8 @@ func largeFleet(subset string, backends int, most float64) func(context.Context,
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, e.stop(ctx)) }()
-		f := fleet{e, subset, fmt.Sprintf("%d nodes, %d Services (%s)", fleetNodes, fleetServices, subset)}
-		if err = f.prepare(ctx, backends); err != nil {
+		f := newFleet(e, fleetNodes, fleetServices, backends, subset)
+		if err = f.prepare(ctx); err != nil {
 			return nil, err
 		}
 		for _, measure := range []func(context.Context) ([]Figure, error){
@@ -69,9 +69,15 @@ func largeFleet(subset string, backends int, most float64) func(context.Context,
 	}
 }
 
+// fleet is a cluster with many Services, each of which has some of the nodes as backend servers.
 type fleet struct {
 	*env
-	subset, name string
+	nodes, services, backends int
+	subset, name              string
+}
+
+func newFleet(e *env, nodes, services, backends int, subset string) fleet {
+	return fleet{env: e, nodes: nodes, services: services, backends: backends, subset: subset, name: fmt.Sprintf("%d nodes, %d Services (%s)", nodes, services, subset)}
 }
 
 func fleetName(i int) string { return fmt.Sprintf("fleet-%d", i) }
@@ -83,24 +89,24 @@ func fleetService(i int, subset string) *corev1.Service {
 }
 
 // prepare makes cloud and cluster such as a manager leaves them, and stops the one that made the first Service.
-func (f fleet) prepare(ctx context.Context, backends int) error {
-	if err := f.addMachines(fleetNodes, false); err != nil {
+func (f fleet) prepare(ctx context.Context) error {
+	if err := f.addMachines(f.nodes, false); err != nil {
 		return err
 	}
 	if err := f.startManager(ctx, fastClient...); err != nil {
 		return err
 	}
-	if err := f.untilNodes(ctx, fleetNodes, "schedulable", schedulable); err != nil {
+	if err := f.untilNodes(ctx, f.nodes, "schedulable", schedulable); err != nil {
 		return err
 	}
-	f.say("%d nodes are schedulable", fleetNodes)
+	f.say("%d nodes are schedulable", f.nodes)
 	if err := f.runApp(ctx, 1); err != nil {
 		return err
 	}
 	c := newCaller(f.url, "replay-", writers)
 	defer c.close()
 	// While it is the only Service, it would have more backend servers than its share of all.
-	first, err := f.recordService(ctx, c, fleetService(0, strconv.Itoa(backends)), productCLB)
+	first, err := f.recordService(ctx, c, fleetService(0, strconv.Itoa(f.backends)), productCLB)
 	if err != nil {
 		return err
 	}
@@ -111,17 +117,17 @@ func (f fleet) prepare(ctx context.Context, backends int) error {
 	if err != nil {
 		return err
 	}
-	indexes := make([]int, fleetServices-1)
+	indexes := make([]int, f.services-1)
 	for i := range indexes {
 		indexes[i] = i + 1
 	}
-	err = each(ctx, indexes, func(ctx context.Context, i int) error { return f.serve(ctx, c, first, server, i, backends) })
-	f.say("%d Services", fleetServices)
+	err = each(ctx, indexes, func(ctx context.Context, i int) error { return f.serve(ctx, c, first, server, i) })
+	f.say("%d Services", f.services)
 	return err
 }
 
 // serve makes a Service, with the backend servers that are its share of all.
-func (f fleet) serve(ctx context.Context, c *caller, first *template, server map[string]any, i, backends int) error {
+func (f fleet) serve(ctx context.Context, c *caller, first *template, server map[string]any, i int) error {
 	created, err := f.client.CoreV1().Services(namespace).Create(ctx, fleetService(i, f.subset), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create a Service: %w", err)
@@ -130,14 +136,14 @@ func (f fleet) serve(ctx context.Context, c *caller, first *template, server map
 	copied.calls = slices.Clone(first.calls)
 	at := slices.IndexFunc(copied.calls, func(p api.Params) bool { return p["Action"] == "CreateVServerGroup" }) + 1
 	group := first.groups[copied.calls[at-1]["VServerGroupName"]]
-	for done := 0; done < backends; done += backendsPerCall {
+	for done := 0; done < f.backends; done += backendsPerCall {
 		var servers []map[string]any
-		for k := done; k < min(done+backendsPerCall, backends); k++ {
+		for k := done; k < min(done+backendsPerCall, f.backends); k++ {
 			one := map[string]any{}
 			for name, value := range server {
 				one[name] = value
 			}
-			one["ServerId"] = fmt.Sprintf("i-bench%d", (i*backends+k)%fleetNodes+1)
+			one["ServerId"] = fmt.Sprintf("i-bench%d", (i*f.backends+k)%f.nodes+1)
 			servers = append(servers, one)
 		}
 		text, err := json.Marshal(servers)
@@ -174,7 +180,7 @@ func (t *template) withoutBackends() (map[string]any, error) {
 
 // newLeader measures what a restart reads and writes, and how soon the new leader serves a change.
 func (f fleet) newLeader(ctx context.Context) ([]Figure, error) {
-	served, err := f.firstServed(ctx, fleetName(fleetServices/2))
+	served, err := f.firstServed(ctx, fleetName(f.services/2))
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +219,7 @@ func (f fleet) steady(ctx context.Context) ([]Figure, error) {
 	return append(still.figures(operation, fleetMiB, fleetCPU),
 		atMost(operation+": writes", float64(still.writes), "writes", 0), atMost(operation+": live GETs of Nodes at the API server", float64(gets), "GETs", 0),
 		atMost(operation+": LISTs of Nodes at the API server", float64(lists), "LISTs", 0),
-		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/fleetServices, "reads", fleetReads),
+		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/float64(f.services), "reads", fleetReads),
 	), nil
 }
 
@@ -225,7 +231,7 @@ func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 			if err := f.addMachines(1, false); err != nil {
 				return err
 			}
-			return f.untilNodes(ctx, fleetNodes+1, "schedulable", schedulable)
+			return f.untilNodes(ctx, f.nodes+1, "schedulable", schedulable)
 		})
 		if err != nil {
 			return nil, err
@@ -250,7 +256,7 @@ func (f fleet) removeMachine(ctx context.Context, i int) error {
 	if err := f.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node %s: %w", nodeName(i), err)
 	}
-	return f.untilNodes(ctx, fleetNodes, "schedulable", schedulable)
+	return f.untilNodes(ctx, f.nodes, "schedulable", schedulable)
 }
 
 // event counts the writes that an event of a node causes. One after the other, Services give a new node the place of a busier one, and between two

@@ -26,7 +26,7 @@ func (e *env) addMachines(n int, checked bool) error {
 	for range n {
 		e.added++
 		id := fmt.Sprintf("i-bench%d", e.added)
-		spec := emulator.InstanceSpec{Name: nodeName(e.added), VSwitchID: []string{"vsw-a", "vsw-b"}[e.added%2], SourceDestCheck: checked}
+		spec := emulator.InstanceSpec{Name: nodeName(e.added), VSwitchID: e.vSwitches[e.added%len(e.vSwitches)], SourceDestCheck: checked}
 		if _, err := e.cloud.PutInstance(id, spec); err != nil {
 			return fmt.Errorf("put instance %s: %w", id, err)
 		}

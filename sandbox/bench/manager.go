@@ -16,7 +16,7 @@ import (
 
 const managerProgram = "cloud-controller-manager"
 
-// fastClient are flags of the manager for what is prepared, not measured: the default of 20 requests a second to the API server would make
+// fastClient are flags of the manager for what is prepared, not measured: the default of 100 requests a second to the API server would make
 // thousands of nodes take minutes.
 var fastClient = []string{"--kube-api-qps=500", "--kube-api-burst=500"}
 

@@ -26,8 +26,12 @@ func (e *env) until(ctx context.Context, what string, see func(context.Context) 
 }
 
 func (e *env) untilEvery(ctx context.Context, interval time.Duration, what string, see func(context.Context) (missing string, err error)) error {
+	return e.untilWithin(ctx, untilTimeout, interval, what, see)
+}
+
+func (e *env) untilWithin(ctx context.Context, timeout, interval time.Duration, what string, see func(context.Context) (missing string, err error)) error {
 	missing := ""
-	err := wait.PollUntilContextTimeout(ctx, interval, untilTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {
 		if e.manager != nil {
 			if err := e.manager.ended(); err != nil {
 				return false, err
