@@ -62,9 +62,11 @@ chart-test: build ## Test the chart with Helm 3 and 4: render it, validate it wi
 	cd hack/chart && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -timeout 15m ./...
 
 .PHONY: test-sdk
-test-sdk: build ## Test the emulator with the vendor's clients for Node and its newer generic client for Go (needs node and npm; downloads 90 MB)
+test-sdk: ## Test the emulator with the vendor's clients for Node and its newer generic client for Go (needs node and npm; downloads 90 MB)
 	$(call need,node,nodejs)
 	$(call need,npm,npm)
+	@mkdir -p $(BIN)
+	$(STATIC) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/alicloud-emulator
 	cd hack/sdk && npm ci --ignore-scripts --no-audit --no-fund
 	cd hack/sdk && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -count=1 -v .
 
@@ -191,13 +193,13 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 
 .PHONY: facts
 facts: ## Find which tests meet which facts about the cloud, and write that into the generated page (minutes; seconds with TESTS='./pkg/slb -run TestName')
-	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 $(or $(TESTS),./pkg/... ./internal/emulator/...) && \
+	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 -timeout 1h $(or $(TESTS),./pkg/... ./internal/emulator/...) && \
 		$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -merge $$dir $(if $(TESTS),-add) -update && rm -r $$dir
 	$(GO) test ./internal/emulator/reference -run TestFactsPageIsFresh -update
 
 .PHONY: flips
 flips: ## Run the tests of the product while assumed facts about the cloud are false, and write which fail (hours; FLIP=regexp of facts, TESTS=./pkg/name)
-	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 $(or $(TESTS),./pkg/...) && \
+	dir=$$(mktemp -d) && EMULATOR_FACTS=$$dir $(GO) test -count=1 -timeout 1h $(or $(TESTS),./pkg/...) && \
 		$(GO) test ./internal/emulator/reference -run 'TestFlips$$' -timeout 24h -v -met $$dir -flipping '$(FLIP)' && rm -r $$dir
 	$(GO) test ./internal/emulator/reference -run TestFactsPageIsFresh -update
 

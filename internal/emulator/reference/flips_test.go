@@ -108,7 +108,7 @@ var verdict = regexp.MustCompile(`(?m)^(?:--- FAIL: |panic: .*running tests:\s+|
 // others were through, "the others" did not run.
 func failing(t *testing.T, program, dir, settings string, tests []string) []string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, "-test.run", "^("+strings.Join(tests, "|")+")$", "-test.timeout", "10m")
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", "^("+strings.Join(tests, "|")+")$", "-test.timeout", "30m")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), emulatortest.FlipSettings+"="+settings)
 	out, err := cmd.CombinedOutput()
