@@ -27,7 +27,8 @@ var _ groups.Cloud[alicloud.NLB] = groupCloud{}
 
 // View implements groups.Cloud.
 func (groupCloud) View(lb *alicloud.NLB) groups.LoadBalancer {
-	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: strings.EqualFold(lb.AddressType, alicloud.NLBInternet) || strings.EqualFold(lb.IPv6AddressType, alicloud.NLBInternet)}
+	public := strings.EqualFold(lb.AddressType, alicloud.NLBInternet) || strings.EqualFold(lb.IPv6AddressType, alicloud.NLBInternet)
+	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: public, SecurityGroups: lb.SecurityGroups}
 }
 
 // FindByTag implements groups.Cloud. A load balancer that is being deleted takes no Service any more.
@@ -57,13 +58,17 @@ func (c groupCloud) Listeners(ctx context.Context, ids ...string) (map[string][]
 	for id, listeners := range found {
 		for i := range listeners {
 			l := &listeners[i]
-			first, _ := l.Span()
-			listener := groups.Listener{Port: sharing.Port{Number: int32(first), UDP: l.Protocol == alicloud.NLBUDP}} //nolint:gosec // a port
+			listener := groups.Listener{Port: portOf(l)}
 			listener.Service, listener.ClusterID, _ = mark.ParseNLB(model.Text(l.Description))
 			all[id] = append(all[id], listener)
 		}
 	}
 	return all, err
+}
+
+func portOf(listener *model.Listener) sharing.Port {
+	first, _ := listener.Span()
+	return sharing.Port{Number: int32(first), UDP: listener.Protocol == alicloud.NLBUDP} //nolint:gosec // a port
 }
 
 // Shown implements groups.Cloud.
@@ -87,7 +92,7 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 
 // Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients only would be open
 // to those of the others.
-func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *alicloud.NLB) error {
+func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *groups.LoadBalancer) error {
 	refused := func(reason string) error {
 		return &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: reason}
 	}
@@ -259,9 +264,21 @@ func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 }
 
 // hasListener reports whether the Service has a listener on its NLB.
-func (n *nlb) hasListener(svc *corev1.Service) bool {
+func (n *nlb) hasListener(svc *corev1.Service) bool { return len(n.servedPorts(svc)) > 0 }
+
+// servedPorts are those on which the Service has listeners on its NLB.
+func (n *nlb) servedPorts(svc *corev1.Service) []sharing.Port {
+	if !n.presence.Present() {
+		return nil
+	}
 	owner := n.ownerOf(svc, n.observed)
-	return n.presence.Present() && slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return owner.OwnsNLB(model.Text(l.Description)) })
+	var ports []sharing.Port
+	for i := range n.listeners.Value {
+		if l := &n.listeners.Value[i]; owner.OwnsNLB(model.Text(l.Description)) {
+			ports = append(ports, portOf(l))
+		}
+	}
+	return ports
 }
 
 // hasOthersListener reports whether somebody else has a listener on the NLB.
@@ -281,7 +298,7 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 		return
 	}
 	n.shared.Deployed(n.group, svc, groups.Done{
-		ID: n.ID(), Has: n.former == "" && n.hasListener(svc), Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
+		ID: n.ID(), Ports: n.servedPorts(svc), Leaves: n.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
 	})
 	if deleted {
@@ -308,7 +325,7 @@ func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err er
 func (o observed) moved(svc *corev1.Service, at location) observed {
 	o = o.at(at)
 	if at.stays != nil {
-		return o.leavingFor(nil) // a move that was begun has noted this place as one to leave
+		return o.leavingFor(at.leaves) // without this place, which a move that was begun has noted as one to leave
 	}
 	return o.leavingFor(groups.LeftBefore(svc, at.group, at.leaves))
 }

@@ -24,7 +24,7 @@ func (e *engine) roomOf(id string) int {
 	return groups.RoomFor(listeners, backends)
 }
 
-func portOf(listener *alicloud.Listener) sharing.Port {
+func portOf(listener alicloud.ListenerKey) sharing.Port {
 	return sharing.Port{Number: int32(listener.Port), UDP: listener.Protocol == alicloud.ProtocolUDP} //nolint:gosec // a port
 }
 
@@ -42,9 +42,18 @@ func (c *clb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 }
 
 // hasListener reports whether the Service has a listener on the CLB of its group.
-func (c *clb) hasListener(svc *corev1.Service) bool {
+func (c *clb) hasListener(svc *corev1.Service) bool { return len(c.servedPorts(svc)) > 0 }
+
+// servedPorts are those on which the Service has listeners on the CLB of its group.
+func (c *clb) servedPorts(svc *corev1.Service) []sharing.Port {
 	owner := mark.OwnerOf(svc, c.group.ClusterID)
-	return slices.ContainsFunc(c.listeners.Value, func(l model.Listener) bool { return owner.Owns(l.Description) })
+	var ports []sharing.Port
+	for i := range c.listeners.Value {
+		if l := &c.listeners.Value[i]; owner.Owns(l.Description) {
+			ports = append(ports, portOf(l.ListenerKey))
+		}
+	}
+	return ports
 }
 
 // hasOthersListener reports whether somebody else has a listener on the CLB of the group.
@@ -67,7 +76,7 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 		return
 	}
 	c.shared.Deployed(c.group, svc, groups.Done{
-		ID: c.ID(), Has: c.former == "" && c.hasListener(svc), Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
+		ID: c.ID(), Ports: c.servedPorts(svc), Leaves: c.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
 	})
 	if done.Has(model.OpCreateListener) || done.Has(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {

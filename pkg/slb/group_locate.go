@@ -50,7 +50,7 @@ func (c groupCloud) Listeners(ctx context.Context, ids ...string) (map[string][]
 		}
 		for _, id := range chunk {
 			for i := range found[id] {
-				listener := groups.Listener{Port: portOf(&found[id][i])}
+				listener := groups.Listener{Port: portOf(found[id][i].ListenerKey)}
 				listener.Service, listener.ClusterID, _ = mark.Parse(found[id][i].Description)
 				all[id] = append(all[id], listener)
 			}
@@ -72,7 +72,7 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 }
 
 // Unshareable implements groups.Cloud: each listener of a CLB has the access control of its Service.
-func (groupCloud) Unshareable(*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params, *alicloud.LoadBalancer) error {
+func (groupCloud) Unshareable(*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params, *groups.LoadBalancer) error {
 	return nil
 }
 

@@ -140,7 +140,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	if clb.stays == nil {
 		*clb = clb.leaving(groups.LeftBefore(of.Service, location.group, location.leaves))
 	} else {
-		*clb = clb.leaving(nil) // a move that was begun has noted this place as one to leave
+		*clb = clb.leaving(location.leaves) // without this place, which a move that was begun has noted as one to leave
 	}
 	clb.addresses = service.Part[[]string]{}
 	return nil

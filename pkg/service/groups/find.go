@@ -100,10 +100,9 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	if err != nil {
 		return err
 	}
-	ids, public := make([]string, len(found)), map[string]bool{}
+	ids := make([]string, len(found))
 	for i := range found {
 		ids[i] = g.id(&found[i])
-		public[ids[i]] = g.view(&found[i]).Public
 	}
 	listeners, err := g.Cloud.Listeners(ctx, ids...)
 	if err != nil {
@@ -111,8 +110,11 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	}
 	var balancers []sharing.LoadBalancer
 	on := map[types.NamespacedName]sharing.Listed{}
-	for _, id := range ids {
-		balancers = append(balancers, sharing.LoadBalancer{ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: g.Cloud.Room(id), Public: public[id]})
+	for i, id := range ids {
+		view := g.view(&found[i])
+		balancers = append(balancers, sharing.LoadBalancer{
+			ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: g.Cloud.Room(id), Public: view.Public, SecurityGroups: view.SecurityGroups,
+		})
 		for _, listener := range listeners[id] {
 			if name := listener.Service; name.Name != "" && listener.ClusterID == group.ClusterID {
 				on[name] = on[name].With(id, listener.Port)

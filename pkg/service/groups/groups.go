@@ -41,7 +41,7 @@ type Cloud[LB any] interface {
 	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those of the leader,
 	// nil where it can. lb is nil for a new one.
 	Refuse(params annotation.Params) error
-	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *LB) error
+	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *LoadBalancer) error
 	// Params reads the annotations of a Service.
 	Params(svc *corev1.Service) annotation.Params
 	// TagKeys are those of the tags that annotations ask for.
@@ -55,6 +55,8 @@ type LoadBalancer struct {
 	ID     string
 	Tags   []alicloud.Tag
 	Public bool
+	// SecurityGroups are those that it is in.
+	SecurityGroups []string
 }
 
 // Tag returns the value of a tag, false where there is none.
@@ -179,6 +181,9 @@ func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharin
 	for i := range all {
 		members[i] = g.member(all[i])
 		services[i] = g.asMember(members[i], group, &state, all[i] == svc)
+		services[i].Bars = func(lb *sharing.LoadBalancer, leader types.UID) bool {
+			return g.barred(members[i], group, members, leader, lb) != nil
+		}
 	}
 	own = members[0] // see Members
 	place = sharing.Decide(services, state.For(mark.ServiceName(svc)), g.Cloud.Room(""), svc.UID)
@@ -193,10 +198,13 @@ func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharin
 func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own bool) sharing.Service {
 	one := sharing.Service{
 		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service), Overflow: annotation.Overflows(svc.Service),
-		At: g.On(group, svc.Service),
+		At: g.On(group, svc.Service), Has: state.On[mark.ServiceName(svc.Service)],
+	}
+	if record, _ := service.RecordOn(svc.Service); record.Group == group.Mark() {
+		one.Waits = record.LoadBalancerID
 	}
 	one.Stays = g.overflowRefused(svc, group, one.At) != nil
-	elsewhere := state.On[one.Name].ID == ""
+	elsewhere := len(one.Has) == 0
 	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
 	one.Unfit = refused || !g.mayLead(svc, group)
 	if !own && (refused || elsewhere && service.IsPaused(svc.Service) || !service.HasFinalizer(svc.Service, g.Product.Finalizer)) {
@@ -208,7 +216,7 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 // keptOut reports whether a Service without listeners on the load balancers of the group may have none on any of them, whoever leads.
 func (g *Groups[LB]) keptOut(svc member, group mark.Group, all []sharing.LoadBalancer) bool {
 	public := len(all) > 0 && !slices.ContainsFunc(all, func(lb sharing.LoadBalancer) bool { return !lb.Public })
-	return g.unshared(svc, group, svc, nil, public) != nil
+	return g.unshared(svc, group, svc, &LoadBalancer{Public: public}) != nil
 }
 
 // mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
@@ -274,24 +282,20 @@ type Done struct {
 	Removes, Protected bool
 	// MaybeCreated says that a creation was not answered.
 	MaybeCreated bool
-	// Has says that the Service has a listener on it.
-	Has bool
+	// Ports are those on which the Service has listeners on it, and Leaves says that the Service is to have none.
+	Ports  []sharing.Port
+	Leaves bool
 }
 
 // Deployed notes what a plan for a Service has done.
 func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) {
-	if done.Has {
+	if len(done.Ports) > 0 && !done.Leaves {
 		g.Put(svc.UID, done.ID)
 	}
 	g.Note(group.Mark(), func(known *sharing.State) {
 		known.NoteProtection(done.ID, done.Removes, done.Protected)
 		known.MaybeCreated = known.MaybeCreated || done.ID == "" && done.MaybeCreated
-		if name := mark.ServiceName(svc); done.Has && known.On[name].ID == "" {
-			on := map[types.NamespacedName]sharing.Listed{}
-			maps.Copy(on, known.On)
-			on[name] = sharing.Listed{ID: done.ID}
-			known.On = on
-		}
+		known.NoteListeners(mark.ServiceName(svc), done.ID, done.Ports)
 		if done.ID != "" && !known.Has(done.ID) {
 			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: done.ID, Most: g.Cloud.Room(done.ID)})
 		}
@@ -328,36 +332,12 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 	if hasListener {
 		return shared, nil
 	}
-	return shared, g.unshared(own, group, leader, lb, g.isPublic(leader, lb))
+	var view *LoadBalancer
+	if lb != nil {
+		view = g.view(lb)
+	}
+	return shared, g.unshared(own, group, leader, view)
 }
-
-// Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it
-// may have without the others, 0 for any number. That remains where it shares none, or the quota is not known, which is 0. The number of listeners counts in
-// powers of two, so that not each Service that comes or goes changes the backend servers of all others.
-func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, most, quota int) int {
-	if group.IsZero() || quota <= 0 {
-		return most
-	}
-	place, _, _, err := g.decide(group, svc)
-	if err != nil || place.Services < 2 { //nolint:mnd // it is alone
-		return most
-	}
-	parts := 1
-	for parts < place.Listeners {
-		parts *= 2
-	}
-	share := max(quota/min(parts, max(g.Cloud.Room(id), place.Listeners)), 1)
-	if most == 0 {
-		return share
-	}
-	return min(most, share)
-}
-
-// LeastPerPort is how many backend servers each port of a Service has room for on a load balancer that it shares.
-const LeastPerPort = 4
-
-// RoomFor is how many listeners a load balancer has room for: as many as the quotas leave, with some backend servers for each.
-func RoomFor(listeners, backends int) int { return max(min(listeners, backends/LeastPerPort), 1) }
 
 // TagsOfNobody returns those of the tag keys that a Service has set which leaves the group, and that no other Service asks for.
 func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []string) []string {
@@ -393,6 +373,9 @@ func (g *Groups[LB]) Lost(group mark.Group, id string) {
 	g.Note(group.Mark(), func(known *sharing.State) {
 		known.Lost = cmp.Or(id, known.Lost)
 		known.LoadBalancers = slices.DeleteFunc(slices.Clone(known.LoadBalancers), func(lb sharing.LoadBalancer) bool { return lb.ID == id })
+		for name := range known.On {
+			known.NoteListeners(name, id, nil)
+		}
 	})
 	g.Missing.Forget(types.UID(group.Mark()))
 }

@@ -59,10 +59,10 @@ func (g *Groups[LB]) Doubts(svc *corev1.Service, params annotation.Params, known
 	return ""
 }
 
-// movesIn reports whether the place of a Service in its group has changed. An unreadable group changes nothing.
+// movesIn reports whether the place of a Service in its group has changed, or why it is there. An unreadable group changes nothing.
 func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known) bool {
 	place, _, _, err := g.decide(group, svc)
-	return err == nil && place.ID != known.Presence.ID()
+	return err == nil && (place.ID != known.Presence.ID() || place.Kept)
 }
 
 // Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its ports.
@@ -102,6 +102,7 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	if at != "" && at != place.ID {
 		leaves, from = append(leaves, at), at
 	}
+	leaves = append(leaves, place.Unused...) // a Service was about to move there, and no longer is
 	if there == nil || lost != "" {
 		decided, err := g.absent(ctx, of, group, known, lost, len(found) > 0)
 		if err != nil || there == nil {
@@ -109,8 +110,10 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 		}
 	}
 	here := g.seen(svc, group, place, there, leaves)
-	if refused := g.overflowRefused(own, group, at); refused != nil && len(place.Taken) > 0 {
-		here.Stays = g.StayingRefused(g.id(there), group, refused)
+	if place.Kept {
+		if refused := g.keptBy(own, group, at); refused != nil {
+			here.Stays = g.StayingRefused(g.id(there), group, refused)
+		}
 	}
 	return here, nil
 }
@@ -265,10 +268,10 @@ func refusalOf(place sharing.Place) string {
 		return "has no room for its listeners"
 	}
 	for port, owner := range place.Taken {
-		if owner.Name == "" {
+		if owner.Name.Name == "" {
 			return fmt.Sprintf("has port %d in use by somebody outside of the group", port.Number)
 		}
-		return fmt.Sprintf("has port %d in use by Service %s, which is older", port.Number, owner)
+		return fmt.Sprintf("has port %d in use by Service %s, which %s", port.Number, owner.Name, owner.Because())
 	}
 	return ""
 }

@@ -1,6 +1,8 @@
 package groups
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -45,13 +47,18 @@ func (m *Memory) Put(svc types.UID, id string) {
 	m.places[svc] = id
 }
 
-// In returns the load balancer of the group with the mark that a Service is on, empty while it has nothing on any of them. An answer may lack its
-// listeners: then shown counts, the id of the load balancer that the Service shows, empty for none.
+// In returns the load balancer of the group with the mark that a Service is on, empty while it has nothing on any of them. In the middle of a move it may
+// have listeners on two: then the one counts that it shows. An answer may lack its listeners: then shown counts, too, the id of the load balancer that the
+// Service shows, empty for none.
 func (m *Memory) In(mark string, svc types.UID, name types.NamespacedName, shown string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.byMark[mark]
-	for _, id := range []string{m.places[svc], known.On[name].ID, shown} {
+	ids := []string{m.places[svc]}
+	if listed := known.On[name]; len(listed[shown]) == 0 {
+		ids = append(ids, slices.Sorted(maps.Keys(listed))...)
+	}
+	for _, id := range append(ids, shown) {
 		if id != "" && known.Has(id) {
 			return id
 		}

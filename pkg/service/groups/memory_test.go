@@ -27,9 +27,12 @@ func TestWhereAServiceIs(t *testing.T) {
 	})
 	expect("it shows one", "lb-3")
 	memory.Note(group, func(s *sharing.State) {
-		s.On = map[types.NamespacedName]sharing.Listed{name: sharing.Listed{}.With("lb-2", sharing.Port{Number: 80})}
+		s.On = map[types.NamespacedName]sharing.Listed{name: {"lb-2": {{Number: 80}}}}
 	})
 	expect("it has a listener", "lb-2")
+	memory.Note(group, func(s *sharing.State) { s.NoteListeners(name, "lb-3", []sharing.Port{{Number: 80}}) })
+	expect("it has listeners on two, and shows one", "lb-3")
+	memory.Note(group, func(s *sharing.State) { s.NoteListeners(name, "lb-3", nil) })
 	memory.Put(svc, "lb-1")
 	expect("it was put on one", "lb-1")
 	memory.Put(svc, "lb-9")

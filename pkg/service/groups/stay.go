@@ -3,6 +3,7 @@ package groups
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,7 +88,11 @@ func (g *Groups[LB]) mayMove(svc *corev1.Service, to mark.Group, known Known) bo
 	}
 	place, own, leader, err := g.decide(to, svc)
 	switch {
-	case err != nil || place.Full || len(place.Taken) > 0:
+	case err != nil || place.Full:
+		return false
+	case known.Group.Is(to) && place.ID == known.Presence.ID():
+		return !place.Kept
+	case len(place.Taken) > 0:
 		return false
 	case place.ID == "":
 		return g.creationRefused(own, to, leader) == nil
@@ -101,16 +106,21 @@ func (g *Groups[LB]) refusedInGroup(svc member, group mark.Group, leader member,
 		if err := g.creationRefused(svc, group, leader); err != nil {
 			return err
 		}
+		return g.unshared(svc, group, leader, nil)
 	}
-	err := g.unshared(svc, group, leader, lb, g.isPublic(leader, lb))
-	if lb == nil {
-		return err
-	}
-	if err != nil {
+	if err := g.unshared(svc, group, leader, g.view(lb)); err != nil {
 		g.noteRefused(moveOf(svc, group), err)
 		return err
 	}
 	return g.moveRefused(svc, group)
+}
+
+// keptBy returns why a Service keeps its place in its group although others have a claim to it.
+func (g *Groups[LB]) keptBy(svc member, group mark.Group, at string) error {
+	if err := g.overflowRefused(svc, group, at); err != nil {
+		return err
+	}
+	return g.unshared(svc, group, svc, nil)
 }
 
 // overflowRefused returns why a Service that is on a load balancer of its group cannot move to the next one, nil where it does not have to.
@@ -133,9 +143,13 @@ func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Pl
 	return nil
 }
 
-// unshared returns why a Service may have no listener on a load balancer of the group: it is public and the Service asks for a private one, or the product
-// says so. Other differences are reported, and these would let everybody in.
-func (g *Groups[LB]) unshared(svc member, group mark.Group, leader member, lb *LB, public bool) error {
+// unshared returns why a Service may have no listener on a load balancer of the group, nil for a new one: it is public and the Service asks for a private
+// one, or the product says so. Other differences are reported, and these would let everybody in.
+func (g *Groups[LB]) unshared(svc member, group mark.Group, leader member, lb *LoadBalancer) error {
+	public := leader.params.AddressType() == alicloud.AddressInternet // as the leader asks for a new one
+	if lb != nil {
+		public = lb.Public
+	}
 	if !public || svc.params.Get(annotation.AddressType) != alicloud.AddressIntranet {
 		return g.Cloud.Unshareable(svc.Service, svc.params, group, leader.Service, leader.params, lb)
 	}
@@ -146,12 +160,17 @@ func (g *Groups[LB]) unshared(svc member, group mark.Group, leader member, lb *L
 	}
 }
 
-// isPublic reports whether a load balancer faces the internet, or is going to as its leader asks for it, where lb is nil.
-func (g *Groups[LB]) isPublic(leader member, lb *LB) bool {
-	if lb == nil {
-		return leader.params.AddressType() == alicloud.AddressInternet
+// barred is [Groups.unshared] for a load balancer as it was last read. Leader is one of the members, the Service itself where it is none.
+func (g *Groups[LB]) barred(svc member, group mark.Group, members []member, leader types.UID, lb *sharing.LoadBalancer) error {
+	leads := svc
+	if i := slices.IndexFunc(members, func(m member) bool { return m.UID == leader }); i >= 0 {
+		leads = members[i]
 	}
-	return g.view(lb).Public
+	var view *LoadBalancer
+	if lb != nil {
+		view = &LoadBalancer{ID: lb.ID, Public: lb.Public, SecurityGroups: lb.SecurityGroups}
+	}
+	return g.unshared(svc, group, leads, view)
 }
 
 // stayingWithoutPorts says that a Service stays because it would not get its ports.

@@ -58,14 +58,14 @@ func (s *Shared) Refuses(port corev1.ServicePort) (refused bool, problems []prob
 		return true, nil
 	case !taken:
 		return false, nil
-	case owner.Name == "":
+	case owner.Name.Name == "":
 		return true, []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
 			"port %d of load balancer group %s is in use by somebody outside of the group; choose another port or group, or set %s: \"true\"",
 			port.Port, s.Group, annotation.GroupOverflow)}
 	}
 	return true, []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
-		"port %d of load balancer group %s belongs to Service %s, which is older; choose another port or group, or set %s: \"true\"",
-		port.Port, s.Group, owner, annotation.GroupOverflow)}
+		"port %d of load balancer group %s belongs to Service %s, which %s; choose another port or group, or set %s: \"true\"",
+		port.Port, s.Group, owner.Name, owner.Because(), annotation.GroupOverflow)}
 }
 
 // Full reports that the load balancer has no room for the ports of the Service.

@@ -2,6 +2,7 @@ package sharing
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,8 +25,15 @@ type Service struct {
 	Overflow bool
 	// At is the load balancer that the Service is on, empty while it is on none of the group's.
 	At string
+	// Waits is the load balancer where the Service waits for a port or for room, empty for none.
+	Waits string
+	// Has is what the Service serves on: its listeners.
+	Has Listed
 	// Stays says that no new load balancer can be created for the Service. Rather than that, it stays where it is.
 	Stays bool
+	// Bars reports whether the Service may have no listener on a load balancer whose attributes are those of the leader, nil for a new one. Where it has
+	// listeners already, it is not asked. A nil function bars nothing.
+	Bars func(lb *LoadBalancer, leader types.UID) bool
 	// Unfit says that an annotation of the Service is not accepted on which a new load balancer depends: others decide on the attributes.
 	Unfit bool
 }
@@ -37,8 +45,25 @@ type LoadBalancer struct {
 	Foreign []Port
 	// Most is how many listeners it has room for, 0 for any number.
 	Most int
-	// Public says that it faces the internet.
-	Public bool
+	// Public says that it faces the internet, and SecurityGroups are those that it is in.
+	Public         bool
+	SecurityGroups []string
+}
+
+// Owner has a port of a load balancer.
+type Owner struct {
+	// Name is the Service, zero for somebody outside of the group.
+	Name types.NamespacedName
+	// Younger says that the Service is younger than the one that wants the port: it has no other place to go to.
+	Younger bool
+}
+
+// Because says why the Service has the port.
+func (o Owner) Because() string {
+	if o.Younger {
+		return "cannot move to another load balancer of the group"
+	}
+	return "is older"
 }
 
 // Place is where a Service is, or is to be.
@@ -47,10 +72,14 @@ type Place struct {
 	ID string
 	// Leader is the Service whose annotations decide on the attributes of the load balancer, empty for none.
 	Leader types.UID
-	// Taken are ports that the Service does not get, with the Service that has them; the zero name is somebody outside of the group.
-	Taken map[Port]types.NamespacedName
+	// Taken are ports that the Service does not get.
+	Taken map[Port]Owner
 	// Full says that the load balancer has no room for the Service, which gets no port.
 	Full bool
+	// Kept says that the Service is where it is only because it has no other place to go to.
+	Kept bool
+	// Unused are the load balancers of the group that no Service is to be on, and that nobody has listeners on.
+	Unused []string
 	// Services is how many Services are on the load balancer, and Listeners how many listeners those want together.
 	Services, Listeners int
 }
@@ -59,17 +88,22 @@ type Place struct {
 //
 // A Service stays on the load balancer that it is on. A port belongs to the oldest Service that wants it there. Where a port is taken, or
 // there is no room, a Service that may overflow goes to another load balancer of the group, if need be a new one; any other Service goes
-// without, and so does one that stays although it may overflow. The first load balancer is the one of the oldest Service.
+// without. A Service that may overflow and has no other place to go to keeps its listeners, also on ports that an older one wants. The first load balancer
+// is the one of the oldest Service.
 func Decide(services []Service, balancers []LoadBalancer, most int, of types.UID) Place {
-	d := &decision{most: most, places: map[types.UID]Place{}, at: map[types.UID]*balancer{}}
-	d.prepare(services, balancers)
-	d.settle()
-	d.overflow()
-	place := d.places[of]
-	if on := d.at[of]; on != nil {
-		place.ID, place.Leader, place.Services, place.Listeners = on.ID, on.leader(), len(on.services), on.placed-len(on.Foreign)
+	kept := map[types.UID]bool{}
+	for {
+		d := &decision{most: most, kept: kept, places: map[types.UID]Place{}, at: map[types.UID]*balancer{}}
+		d.prepare(services, balancers)
+		d.settle()
+		d.overflow()
+		if len(d.stuck) == 0 {
+			return d.place(of)
+		}
+		for _, uid := range d.stuck { // an older Service may have a place of its own because of a port of theirs
+			kept[uid] = true
+		}
 	}
-	return place
 }
 
 // Before reports whether a Service is older than another one. Of two that were created in the same second, the UID decides.
@@ -84,25 +118,28 @@ type decision struct {
 	places    map[types.UID]Place
 	at        map[types.UID]*balancer
 	// later are Services that may go to any of the load balancers, in their order.
-	later []Service
+	later []*Service
+	// kept are Services that keep what they have for want of another place, and stuck those that turned out to be.
+	kept  map[types.UID]bool
+	stuck []types.UID
 }
 
 // balancer is a load balancer under decision.
 type balancer struct {
 	LoadBalancer
-	owners map[Port]types.NamespacedName
+	owners map[Port]*Service // nil for somebody outside of the group
 	// used is how many listeners those that are on it have together, and the older ones that were placed so far.
 	used, placed int
-	services     []Service
+	services     []*Service
 }
 
 func (d *decision) prepare(services []Service, balancers []LoadBalancer) {
 	d.services = slices.Clone(services)
 	slices.SortFunc(d.services, func(a, b Service) int { return Before(&a, &b) })
 	for _, lb := range balancers {
-		on := &balancer{LoadBalancer: lb, owners: map[Port]types.NamespacedName{}, used: len(lb.Foreign), placed: len(lb.Foreign)}
+		on := &balancer{LoadBalancer: lb, owners: map[Port]*Service{}, used: len(lb.Foreign), placed: len(lb.Foreign)}
 		for _, port := range lb.Foreign {
-			on.owners[port] = types.NamespacedName{}
+			on.owners[port] = nil
 		}
 		d.balancers = append(d.balancers, on)
 	}
@@ -113,6 +150,53 @@ func (d *decision) prepare(services []Service, balancers []LoadBalancer) {
 			d.first(on) // that of the oldest one in the end
 		}
 	}
+	for i := range d.services {
+		if s := &d.services[i]; d.kept[s.UID] {
+			d.keep(s)
+		}
+	}
+}
+
+// keep gives a Service the ports on which it has listeners where it is, unless somebody else has listeners there, too, so that one of them is out of date.
+func (d *decision) keep(s *Service) {
+	on := d.of(d.here(s))
+	if on == nil {
+		return
+	}
+	for _, port := range s.Has[on.ID] {
+		others := func(other Service) bool { return other.UID != s.UID && slices.Contains(other.Has[on.ID], port) }
+		if _, owned := on.owners[port]; !owned && slices.Contains(s.Ports, port) && !slices.ContainsFunc(d.services, others) {
+			on.owners[port] = s
+		}
+	}
+}
+
+// here is the load balancer on which a Service serves, the one that it is on where it does not.
+func (d *decision) here(s *Service) string {
+	if len(s.Has[s.At]) > 0 {
+		return s.At
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Has)) {
+		if d.of(id) != nil {
+			return id
+		}
+	}
+	return s.At
+}
+
+// place returns the place of a Service.
+func (d *decision) place(of types.UID) Place {
+	place := d.places[of]
+	for _, on := range d.balancers {
+		serves := func(s Service) bool { return len(s.Has[on.ID]) > 0 }
+		if on.ID != "" && len(on.services)+len(on.Foreign) == 0 && !slices.ContainsFunc(d.services, serves) {
+			place.Unused = append(place.Unused, on.ID)
+		}
+	}
+	if on := d.at[of]; on != nil {
+		place.ID, place.Leader, place.Services, place.Listeners = on.ID, on.leader(), len(on.services), on.placed-len(on.Foreign)
+	}
+	return place
 }
 
 // first has a load balancer tried before the others.
@@ -130,8 +214,11 @@ func (d *decision) of(id string) *balancer {
 	return d.balancers[at]
 }
 
-// home is the load balancer of Services that do not overflow.
-func (d *decision) home() *balancer {
+// homeOf is the load balancer of a Service that does not overflow: the one where it waits already, else the first one.
+func (d *decision) homeOf(s *Service) *balancer {
+	if waits := d.of(s.Waits); waits != nil {
+		return waits
+	}
 	if len(d.balancers) == 0 {
 		return d.open()
 	}
@@ -140,21 +227,24 @@ func (d *decision) home() *balancer {
 
 // open adds a new load balancer.
 func (d *decision) open() *balancer {
-	on := &balancer{LoadBalancer: LoadBalancer{Most: d.most}, owners: map[Port]types.NamespacedName{}}
+	on := &balancer{LoadBalancer: LoadBalancer{Most: d.most}, owners: map[Port]*Service{}}
 	d.balancers = append(d.balancers, on)
 	return on
 }
 
 // settle places the Services that stay where they are, and those that have no choice.
 func (d *decision) settle() {
-	for _, s := range d.services {
+	for i := range d.services {
+		s := &d.services[i]
 		on := d.of(s.At)
 		switch {
+		case d.kept[s.UID] && on != nil:
+			d.put(d.of(d.here(s)), s)
 		case on == nil && s.Overflow:
 			d.later = append(d.later, s)
 		case on == nil:
-			d.join(d.home(), s)
-		case s.Overflow && (on.takes(s) || !on.fits(on.placed, s) && d.fitsAlone(s)):
+			d.join(d.homeOf(s), s)
+		case s.Overflow && (on.takes(s) || !on.fits(on.placed, s) && d.fitsAlone(s)), on.bars(s):
 			on.used -= len(s.Ports)
 			d.later = append(d.later, s)
 		default:
@@ -164,10 +254,10 @@ func (d *decision) settle() {
 }
 
 // fitsAlone reports whether a load balancer of its own would have room for the Service.
-func (d *decision) fitsAlone(s Service) bool { return d.most == 0 || len(s.Ports) <= d.most }
+func (d *decision) fitsAlone(s *Service) bool { return d.most == 0 || len(s.Ports) <= d.most }
 
 // join places a Service that is to be on the first load balancer.
-func (d *decision) join(home *balancer, s Service) {
+func (d *decision) join(home *balancer, s *Service) {
 	if !home.fits(home.used, s) {
 		d.places[s.UID] = Place{ID: home.ID, Full: true, Taken: home.taken(s), Leader: home.leader()}
 		return
@@ -179,12 +269,14 @@ func (d *decision) join(home *balancer, s Service) {
 // overflow places the Services that may go to any load balancer.
 func (d *decision) overflow() {
 	for _, s := range d.later {
-		at := slices.IndexFunc(d.balancers, func(b *balancer) bool { return !b.takes(s) && b.fits(b.used, s) })
+		is := d.of(s.At)
+		at := slices.IndexFunc(d.balancers, func(b *balancer) bool { return !b.takes(s) && b.fits(b.used, s) && !b.bars(s) })
 		var on *balancer
-		switch is := d.of(s.At); {
+		switch {
 		case at >= 0:
 			on = d.balancers[at]
-		case s.Stays && is != nil:
+		case is != nil && (s.Stays || (&balancer{}).bars(s)):
+			d.stuck = append(d.stuck, s.UID)
 			on = is
 		default:
 			on = d.open()
@@ -195,11 +287,11 @@ func (d *decision) overflow() {
 }
 
 // put places a Service on a load balancer, without the ports that somebody else has.
-func (d *decision) put(on *balancer, s Service) {
-	d.places[s.UID], d.at[s.UID] = Place{Taken: on.taken(s)}, on
+func (d *decision) put(on *balancer, s *Service) {
+	d.places[s.UID], d.at[s.UID] = Place{Taken: on.taken(s), Kept: d.kept[s.UID]}, on
 	for _, port := range s.Ports {
 		if _, owned := on.owners[port]; !owned {
-			on.owners[port] = s.Name
+			on.owners[port] = s
 		}
 	}
 	on.placed += len(s.Ports)
@@ -207,35 +299,55 @@ func (d *decision) put(on *balancer, s Service) {
 }
 
 // fits reports whether there is room for the Service beside so many listeners.
-func (b *balancer) fits(listeners int, s Service) bool {
+func (b *balancer) fits(listeners int, s *Service) bool {
 	return b.Most == 0 || listeners+len(s.Ports) <= b.Most
 }
 
 // taken returns the ports of the Service that somebody else has.
-func (b *balancer) taken(s Service) map[Port]types.NamespacedName {
-	var taken map[Port]types.NamespacedName
+func (b *balancer) taken(s *Service) map[Port]Owner {
+	var taken map[Port]Owner
 	for _, port := range s.Ports {
-		if owner, ok := b.owners[port]; ok && owner != s.Name {
-			if taken == nil {
-				taken = map[Port]types.NamespacedName{}
-			}
-			taken[port] = owner
+		owner, ok := b.owners[port]
+		if !ok || owner == s {
+			continue
+		}
+		if taken == nil {
+			taken = map[Port]Owner{}
+		}
+		taken[port] = Owner{}
+		if owner != nil {
+			taken[port] = Owner{Name: owner.Name, Younger: Before(s, owner) < 0}
 		}
 	}
 	return taken
 }
 
-func (b *balancer) takes(s Service) bool { return len(b.taken(s)) > 0 }
+func (b *balancer) takes(s *Service) bool { return len(b.taken(s)) > 0 }
 
-// leader is the oldest of the Services that may decide on the attributes.
-func (b *balancer) leader() types.UID {
-	oldest := types.UID("")
+// bars reports whether the Service may have no listener on the load balancer, although it has some elsewhere.
+func (b *balancer) bars(s *Service) bool {
+	if s.Bars == nil || len(s.Has) == 0 || len(s.Has[b.ID]) > 0 {
+		return false
+	}
+	lb := &b.LoadBalancer
+	if lb.ID == "" {
+		lb = nil
+	}
+	return s.Bars(lb, leaderOf(append(slices.Clone(b.services), s)))
+}
+
+func (b *balancer) leader() types.UID { return leaderOf(b.services) }
+
+// leaderOf is the oldest of the Services that may decide on the attributes.
+func leaderOf(services []*Service) types.UID {
 	var first *Service
-	for i := range b.services {
-		s := &b.services[i]
+	for _, s := range services {
 		if !s.Unfit && (first == nil || Before(s, first) < 0) {
-			first, oldest = s, s.UID
+			first = s
 		}
 	}
-	return oldest
+	if first == nil {
+		return ""
+	}
+	return first.UID
 }

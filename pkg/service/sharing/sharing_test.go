@@ -3,6 +3,7 @@ package sharing
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays".
+// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays". It serves where it
+// is if the text says so, "serves", or elsewhere, "serves=lb-2", and "bars=lb-2,new" are load balancers on which it may have no listener. "waits=lb-1" is where it waits for a port.
 func service(text string) Service {
 	fields := strings.Fields(text)
 	var age int
@@ -26,8 +28,24 @@ func service(text string) Service {
 		s.Ports = append(s.Ports, port)
 	}
 	for _, field := range fields[3:] {
-		if strings.HasPrefix(field, "lb-") {
+		name, value, _ := strings.Cut(field, "=")
+		switch {
+		case strings.HasPrefix(field, "lb-"):
 			s.At = field
+		case name == "waits":
+			s.Waits = value
+		case name == "serves":
+			if value == "" {
+				value = s.At
+			}
+			s.Has = Listed{value: s.Ports[:1]}
+		case name == "bars":
+			s.Bars = func(lb *LoadBalancer, _ types.UID) bool {
+				if lb == nil {
+					lb = &LoadBalancer{ID: "new"}
+				}
+				return slices.Contains(strings.Split(value, ","), lb.ID)
+			}
 		}
 	}
 	return s
@@ -58,9 +76,12 @@ func shown(p Place) string {
 	for _, number := range []int32{22, 53, 80, 81, 443} {
 		for _, udp := range []bool{false, true} {
 			if owner, taken := p.Taken[Port{number, udp}]; taken {
-				name := owner.Name
+				name := owner.Name.Name
 				if name == "" {
 					name = "others"
+				}
+				if owner.Younger {
+					name = "the younger " + name
 				}
 				text += fmt.Sprintf(", %d of %s", number, name)
 			}
@@ -68,6 +89,9 @@ func shown(p Place) string {
 	}
 	if p.Full {
 		text += ", full"
+	}
+	if p.Kept {
+		text += ", kept"
 	}
 	return text
 }
@@ -96,7 +120,26 @@ func TestDecide(t *testing.T) {
 			[]string{"lb-1 led by a", "new led by b", "new led by b"}},
 		{"one that is there moves for an older one", []string{"a 1 80", "b 2 80 lb-1 overflow"}, []string{"lb-1 50"}, []string{"lb-1 led by a", "new led by b"}},
 		{"one that stays goes without the port", []string{"a 1 80 lb-1", "b 2 80,81 lb-1 overflow stays"}, []string{"lb-1 50"},
-			[]string{"lb-1 led by a", "lb-1 led by a, 80 of a"}},
+			[]string{"lb-1 led by a", "lb-1 led by a, 80 of a, kept"}},
+		{"one that stays keeps its listener", []string{"a 1 80", "b 2 80,81 lb-1 overflow stays serves"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a, 80 of the younger b", "lb-1 led by a, kept"}},
+		{"one that may be nowhere else keeps its listener", []string{"a 1 80", "b 2 80,81 lb-1 overflow serves bars=new,lb-2", "c 3 82 lb-2"}, []string{"lb-1 50", "lb-2 50"},
+			[]string{"lb-1 led by a, 80 of the younger b", "lb-1 led by a, kept", "lb-2 led by c"}},
+		{"and takes no other port from an older one", []string{"a 1 80,81 lb-1", "b 2 80,81 lb-1 overflow serves bars=new"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a, 80 of the younger b", "lb-1 led by a, 81 of a, kept"}},
+		{"a third one is older than that", []string{"a 1 80", "b 3 80 lb-1 overflow serves bars=new", "c 2 80", "d 4 80"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a, 80 of the younger b", "lb-1 led by a, kept", "lb-1 led by a, 80 of the younger b", "lb-1 led by a, 80 of b"}},
+		{"an older one that may overflow does", []string{"a 1 80 lb-1 overflow", "b 2 80 lb-1 overflow serves bars=new"}, []string{"lb-1 50"},
+			[]string{"new led by a", "lb-1 led by b, kept"}},
+		{"one that may be on a new one only", []string{"a 1 80", "b 2 80 lb-1 overflow serves bars=lb-2", "c 3 81 lb-2"}, []string{"lb-1 50", "lb-2 50"},
+			[]string{"lb-1 led by a", "new led by b", "lb-2 led by c"}},
+		{"one that may no longer go where it was about to", []string{"a 1 80 lb-1", "b 2 80 lb-2 overflow serves=lb-1 bars=new,lb-2"}, []string{"lb-1 50", "lb-2 50"},
+			[]string{"lb-1 led by a, 80 of the younger b", "lb-1 led by a, kept"}},
+		{"one that serves where it was about to go", []string{"a 1 80 lb-1", "b 2 80 lb-2 overflow serves bars=new,lb-2"}, []string{"lb-1 50", "lb-2 50"},
+			[]string{"lb-1 led by a", "lb-2 led by b"}},
+		{"no two keep one port", []string{"a 1 80 lb-1 serves", "b 2 80 lb-1 overflow serves bars=new"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a", "lb-1 led by a, 80 of a, kept"}},
+		{"nothing keeps one that has no listener", []string{"a 1 80", "b 2 80 lb-1 overflow bars=new"}, []string{"lb-1 50"}, []string{"lb-1 led by a", "new led by b"}},
 		{"one that stays goes to one that is there", []string{"a 1 80 lb-1", "b 2 80 lb-1 overflow stays", "c 3 81 lb-2"}, []string{"lb-1 50", "lb-2 50"},
 			[]string{"lb-1 led by a", "lb-2 led by b", "lb-2 led by b"}},
 		{"nothing to stay on", []string{"a 1 80 lb-1", "b 2 80 overflow stays"}, []string{"lb-1 50"}, []string{"lb-1 led by a", "new led by b"}},
@@ -109,6 +152,8 @@ func TestDecide(t *testing.T) {
 		{"one that no load balancer has room for stays", []string{"a 1 22,53,80,81,443 lb-1 overflow"}, []string{"lb-1 3"}, []string{"lb-1 led by a"}},
 		{"the first load balancer is that of the oldest", []string{"a 1 80 lb-2", "b 2 81 lb-1", "c 3 443"}, []string{"lb-1 50", "lb-2 50"},
 			[]string{"lb-2 led by a", "lb-1 led by b", "lb-2 led by a"}},
+		{"a Service waits where it is", []string{"a 1 80 waits=lb-1", "b 2 80 lb-1 overflow serves", "c 0 81 lb-2"}, []string{"lb-1 50", "lb-2 50"},
+			[]string{"lb-1 led by a", "lb-2 led by c", "lb-2 led by c"}},
 		{"an empty one is used", []string{"a 1 80"}, []string{"lb-1 50"}, []string{"lb-1 led by a"}},
 		{"one that is gone", []string{"a 1 80 lb-9"}, []string{"lb-1 50"}, []string{"lb-1 led by a"}},
 		{"who may not lead", []string{"a 1 80 unfit", "b 2 81"}, nil, []string{"new led by b", "new led by b"}},

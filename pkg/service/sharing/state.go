@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,19 +23,32 @@ type State struct {
 	Unprotected string
 }
 
-// Listed is on which load balancer of a group a Service has listeners, and on which ports.
-type Listed struct {
-	ID    string
-	Ports []Port
-}
+// Listed are the ports on which a Service has listeners, by the load balancers of a group.
+type Listed map[string][]Port
 
 // With returns what a Service has once it has one more listener.
 func (l Listed) With(id string, port Port) Listed {
-	if l.ID != id {
-		l = Listed{ID: id}
+	return l.Having(id, append(slices.Clone(l[id]), port))
+}
+
+// Having returns what a Service has once it has listeners on these ports of a load balancer, and no other ones there.
+func (l Listed) Having(id string, ports []Port) Listed {
+	all := Listed{}
+	maps.Copy(all, l)
+	if delete(all, id); len(ports) > 0 {
+		all[id] = ports
 	}
-	l.Ports = append(slices.Clone(l.Ports), port)
-	return l
+	return all
+}
+
+// NoteListeners notes on which ports of a load balancer a Service has listeners.
+func (s *State) NoteListeners(svc types.NamespacedName, id string, ports []Port) {
+	on := map[types.NamespacedName]Listed{}
+	maps.Copy(on, s.On)
+	if on[svc] = on[svc].Having(id, ports); len(on[svc]) == 0 {
+		delete(on, svc)
+	}
+	s.On = on
 }
 
 // For are the load balancers of the group as they are for a Service: what it has there itself is not somebody else's, also where it only stays in the
@@ -43,8 +57,8 @@ func (s *State) For(svc types.NamespacedName) []LoadBalancer {
 	has := s.On[svc]
 	all := slices.Clone(s.LoadBalancers)
 	for i := range all {
-		if all[i].ID == has.ID {
-			all[i].Foreign = slices.DeleteFunc(slices.Clone(all[i].Foreign), func(port Port) bool { return slices.Contains(has.Ports, port) })
+		if own := has[all[i].ID]; len(own) > 0 {
+			all[i].Foreign = slices.DeleteFunc(slices.Clone(all[i].Foreign), func(port Port) bool { return slices.Contains(own, port) })
 		}
 	}
 	return all
