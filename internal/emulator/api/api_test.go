@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,17 @@ func TestValidate(t *testing.T) {
 				t.Errorf("code = %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestBounds: a number that is out of bounds is refused with those that there are.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	rules := []Param{Num("Page", 1, 0), Num("Port", 1, 9)}
+	for value, want := range map[string]string{"Page": "0 is outside 1 and more", "Port": "0 is outside 1-9"} {
+		if err := Validate(rules, Params{value: "0"}); err == nil || !strings.Contains(err.Message, want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

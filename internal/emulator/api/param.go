@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,7 +167,7 @@ func (p *Param) checkInt(value string) *Error {
 		return nil
 	}
 	if n < p.Min || (p.Max != 0 && n > p.Max) {
-		return Invalid(p.Name, "%d is outside %d-%d", n, p.Min, p.Max)
+		return Invalid(p.Name, "%d is outside %s", n, p.bounds())
 	}
 	return nil
 }
@@ -177,9 +178,17 @@ func (p *Param) checkString(value string) *Error {
 		return Invalid(p.Name, "%q is none of %s", value, strings.Join(p.Enum, ", "))
 	}
 	if n := utf8.RuneCountInString(value); n < p.Min || (p.Max != 0 && n > p.Max) {
-		return Invalid(p.Name, "its length %d is outside %d-%d", n, p.Min, p.Max)
+		return Invalid(p.Name, "its length %d is outside %s", n, p.bounds())
 	}
 	return nil
+}
+
+// bounds are what numbers or lengths are accepted; a maximum of 0 is none.
+func (p *Param) bounds() string {
+	if p.Max == 0 {
+		return strconv.Itoa(p.Min) + " and more"
+	}
+	return fmt.Sprintf("%d-%d", p.Min, p.Max)
 }
 
 func (p *Param) checkJSONStrings(value string) *Error {

@@ -82,17 +82,18 @@ func TestBadConfigs(t *testing.T) {
 func TestConfigTypes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"quotas: {nlbs: many}":                     "quotas.nlbs: string, accepted: a number (int)",
-		"vpcs: vpc-1":                              "vpcs: string, accepted: a list",
-		"vpcs: [{id: [x]}]":                        "vpcs.id: array, accepted: a string",
-		"routeListsIPv4: maybe":                    "routeListsIPv4: string, accepted: true or false",
-		"replicaLag: 5":                            `replicaLag: 5, accepted: a duration such as "30s"`,
-		"tagSearchLag: soon":                       `tagSearchLag: "soon", accepted: a duration`,
-		"statuses: [1]":                            "statuses: array, accepted: an object",
-		"nmae: x":                                  `unknown field "nmae"`,
-		"region: a\nregion: b":                     `"region" already set`,
-		"accessKeys: [{id: x, secret: [hunter2]}]": "accessKeys.secret: array, accepted: a string",
-		"accessKeys: [{id: x, secert: hunter2}]":   `unknown field "secert"`,
+		"quotas: {nlbs: many}":                              "quotas.nlbs: string, accepted: a number (int)",
+		"vpcs: vpc-1":                                       "vpcs: string, accepted: a list",
+		"vpcs: [{id: [x]}]":                                 "vpcs.id: array, accepted: a string",
+		"routeListsIPv4: maybe":                             "routeListsIPv4: string, accepted: true or false",
+		"replicaLag: 5":                                     `replicaLag: 5, accepted: a duration such as "30s"`,
+		"tagSearchLag: soon":                                `tagSearchLag: "soon", accepted: a duration`,
+		"statuses: [1]":                                     "statuses: array, accepted: an object",
+		"certificates: [{id: c, expires: tomorrow}]":        `"tomorrow", accepted: a time such as 2027-01-02T15:04:05Z`,
+		"nmae: x":                                           `unknown field "nmae"`,
+		"region: a\nregion: b":                              `"region" already set`,
+		"accessKeys: [{id: x, secret: [hunter2]}]":          "accessKeys.secret: array, accepted: a string",
+		"accessKeys: [{id: x, secert: hunter2}]":            `unknown field "secert"`,
 		"certificates: [{id: c, privateKey: {a: hunter2}}]": "certificates.privateKey: object, accepted: a string",
 	} {
 		_, err := ReadConfig([]byte(text))

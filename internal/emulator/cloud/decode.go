@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"time"
 )
 
 // Decode reads one JSON value. Unknown fields are errors, because a misspelled one would silently do nothing.
@@ -25,6 +26,10 @@ func Decode(data []byte, v any) error {
 
 // explain says of a value of a wrong type which field it is in, and what the field accepts.
 func explain(err error) error {
+	var moment *time.ParseError
+	if errors.As(err, &moment) { // the decoder does not say in which field
+		return fmt.Errorf("%q, accepted: a time such as 2027-01-02T15:04:05Z", moment.Value)
+	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
 		return err
