@@ -137,7 +137,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	}
 	progress.say("cloud emulator at %s with %d instances of this cluster", url, opts.Nodes+opts.WindowsNodes)
 	heartbeat := heartbeatOf(opts.NodeKind, max(opts.Nodes, opts.ExpectedNodes))
-	c.podCIDR = cmp.Or(opts.PodCIDR, podCIDROf(opts.Nodes))
+	c.podCIDR = opts.PodRange()
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,
 		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), AuditLog: opts.AuditLog, Log: c.files.log,
@@ -151,7 +151,7 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if err = c.startNodes(ctx, heartbeat); err != nil {
 		return err
 	}
-	joining := opts.Nodes + opts.WindowsNodes + opts.OnPremises + opts.VirtualNodes
+	joining := opts.AllNodes()
 	if err = waitUsable(ctx, c.Client, joining); err != nil {
 		return err
 	}
@@ -275,6 +275,12 @@ func (c *Cluster) kruiseDone() <-chan struct{} {
 	}
 	return c.kruise.Done()
 }
+
+// AllNodes is how many nodes of all kinds there are to begin with.
+func (o Options) AllNodes() int { return o.Nodes + o.OnPremises + o.VirtualNodes + o.WindowsNodes }
+
+// PodRange is the range that the pod CIDRs of nodes are cut from: PodCIDR, or its default.
+func (o Options) PodRange() string { return cmp.Or(o.PodCIDR, podCIDROf(o.AllNodes())) }
 
 // podCIDROf is the range that so many nodes get their pod CIDRs from.
 func podCIDROf(nodes int) string {

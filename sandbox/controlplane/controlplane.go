@@ -92,7 +92,11 @@ func Start(ctx context.Context, opts Options) (*ControlPlane, error) {
 	serverCtx, cp.stopServer = context.WithCancel(run)
 	clientCtx, cp.stopClients = context.WithCancel(run)
 	if err := cp.startAll(ctx, serverCtx, clientCtx, opts, files, endpoint); err != nil {
-		return nil, errors.Join(err, cp.Stop())
+		stopped := cp.Stop()
+		if errors.Is(stopped, err) { // the component that failed says so once more
+			return nil, stopped
+		}
+		return nil, errors.Join(err, stopped)
 	}
 	return cp, nil
 }

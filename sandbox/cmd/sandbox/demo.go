@@ -26,7 +26,7 @@ and no file behind.`,
 			if output != "table" && output != "json" {
 				return fmt.Errorf("--output is %q: table and json are accepted", output)
 			}
-			if err := checkNodeKind(kind); err != nil {
+			if err := errors.Join(checkNodeKind(kind), checkKubernetes(kubernetes)); err != nil {
 				return err
 			}
 			return runDemo(command, output, demo.Options{BinDir: binDir, NodeKind: kind, Kubernetes: kubernetes})

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,12 +93,15 @@ func checkUp(opts cluster.Options) error {
 			return fmt.Errorf("--images: %w", err)
 		}
 	}
+	if err := checkKubernetes(opts.Kubernetes); err != nil {
+		return err
+	}
 	return checkNodeKind(opts.NodeKind)
 }
 
 // checkRanges rejects ranges that have no room for a node, and other values that would only end in a cluster that never becomes ready.
 func checkRanges(opts cluster.Options) error {
-	if err := checkPodCIDR(opts.PodCIDR, opts.Nodes+opts.OnPremises+opts.WindowsNodes); err != nil {
+	if err := checkPodCIDR(opts); err != nil {
 		return err
 	}
 	if opts.Emulator.Latency < 0 || opts.Emulator.Settle < 0 {
@@ -120,11 +124,9 @@ const (
 	nodeBits6 = 64
 )
 
-func checkPodCIDR(ranges string, nodes int) error {
-	if ranges == "" {
-		return nil
-	}
-	for text := range strings.SplitSeq(ranges, ",") {
+func checkPodCIDR(opts cluster.Options) error {
+	nodes := opts.AllNodes()
+	for text := range strings.SplitSeq(opts.PodRange(), ",") {
 		pods, err := netip.ParsePrefix(text)
 		nodeBits := nodeBits4
 		if pods.Addr().Is6() {
@@ -133,7 +135,12 @@ func checkPodCIDR(ranges string, nodes int) error {
 		if err != nil || pods != pods.Masked() || pods.Bits() > nodeBits {
 			return fmt.Errorf("--pod-cidr: %q: an IPv4 range of at least a /24, or an IPv6 range of at least a /64, is accepted, for example 10.244.0.0/16", text)
 		}
-		if room := uint64(1) << min(nodeBits-pods.Bits(), nodeBits4); uint64(nodes) > room {
+		room := uint64(1) << min(nodeBits-pods.Bits(), nodeBits4)
+		switch {
+		case uint64(nodes) <= room:
+		case opts.PodCIDR == "":
+			return fmt.Errorf("--nodes is %d, and there are %d nodes of all kinds: at most %d are accepted", opts.Nodes, nodes, room)
+		default:
 			return fmt.Errorf("--pod-cidr: %q has room for %d nodes, and %d are to start", text, room, nodes)
 		}
 	}
@@ -164,7 +171,11 @@ func up(command *cobra.Command, opts cluster.Options) error {
 	}
 	fmt.Fprint(command.OutOrStdout(), "ready\n", nextSteps(sandbox))
 	err = sandbox.Wait(ctx)
-	return errors.Join(err, sandbox.Stop())
+	stopped := sandbox.Stop()
+	if err != nil && errors.Is(stopped, err) { // the part that failed says so once more
+		return stopped
+	}
+	return errors.Join(err, stopped)
 }
 
 // nextSteps is what a reader needs next, to be pasted into another terminal. The nodes have the taint of an uninitialized node until the second
@@ -185,4 +196,16 @@ Next:
 func addKubernetes(flags *pflag.FlagSet, directory *string) {
 	flags.StringVar(directory, "kubernetes", os.Getenv("SANDBOX_KUBERNETES"),
 		"directory that hack/kubernetes/build.sh created, to run the control plane of another release of Kubernetes (default: $SANDBOX_KUBERNETES)")
+}
+
+func checkKubernetes(directory string) error {
+	if directory == "" {
+		return nil
+	}
+	for _, program := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+		if _, err := os.Stat(filepath.Join(directory, program)); err != nil {
+			return fmt.Errorf("--kubernetes: %q: a directory with %s is accepted, as hack/kubernetes/build.sh creates it", directory, program)
+		}
+	}
+	return nil
 }
