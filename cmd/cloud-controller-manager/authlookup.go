@@ -26,10 +26,11 @@ func skipForbiddenLookup(opts *options.CloudControllerManagerOptions) {
 	if opts.Authentication == nil || opts.Authentication.SkipInClusterLookup {
 		return
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", opts.Authentication.RemoteKubeConfigFile)
-	if opts.Authentication.RemoteKubeConfigFile == "" {
-		config, err = rest.InClusterConfig()
+	load := rest.InClusterConfig
+	if file := opts.Authentication.RemoteKubeConfigFile; file != "" { // without one, this function would log warnings
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", file) }
 	}
+	config, err := load()
 	if err != nil {
 		return // the stock code reports it
 	}

@@ -93,6 +93,7 @@ func run(command *cobra.Command, opts *options.CloudControllerManagerOptions) in
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), buildinfo.Line("cloud-controller-manager", buildinfo.Version()))
 			return err
 		}
+		applyLogging(cmd.Flags())
 		translateOldFlags(opts)
 		skipForbiddenLookup(opts)
 		return stock(cmd, args)
