@@ -27,7 +27,7 @@ import (
 const metricsTimeout = 5 * time.Second
 
 // errNoCertificate says why no metrics are read.
-var errNoCertificate = errors.New("metrics need a kubeconfig with a client certificate: the manager's own certificate proves nothing, so that no token is sent to it")
+var errNoCertificate = errors.New("metrics need a kubeconfig with a client certificate: the certificate of the manager proves nothing, so no token is sent to it")
 
 // bundle makes one support bundle.
 type bundle struct {

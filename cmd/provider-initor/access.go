@@ -50,7 +50,7 @@ func (a *access) workstationConfig() (*rest.Config, error) {
 	rules.ExplicitPath = a.path
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no cluster: give --kubeconfig or the variable %s: %w", envKubeconfig, err)
+		return nil, fmt.Errorf("no cluster: set --kubeconfig or the variable %s: %w", envKubeconfig, err)
 	}
 	config.QPS, config.Burst = workstationQPS, workstationBurst
 	return rest.AddUserAgent(config, userAgent), nil
@@ -60,7 +60,7 @@ func (a *access) loadConfig() (*rest.Config, error) {
 	if a.path == "" && len(a.list) == 0 {
 		config, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, fmt.Errorf("no API server: give --kubeconfig or the variable %s, or run in a pod", envKubeconfig)
+			return nil, fmt.Errorf("no API server: set --kubeconfig or the variable %s, or run in a pod", envKubeconfig)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the pod's ServiceAccount: %w", err)

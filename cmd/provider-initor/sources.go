@@ -65,7 +65,7 @@ func ecsSourceOf(config provider.Config, environment provider.Environment) (*ini
 	}{{"region", config.Region != ""}, {"vpcid", config.VPCID != ""}, {"accessKeyID", source != provider.SourceRole}} {
 		if !needed.known {
 			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address, and deploy/cloud-config.sh "+
-				"writes it; without a cloud-config only the metadata service is asked", needed.field)
+				"writes it; without a cloud-config, only the metadata service is used", needed.field)
 		}
 	}
 	client, err := alicloud.New(alicloud.Options{

@@ -135,7 +135,7 @@ func parseSTSAnswer(status int, body []byte) (Credentials, error) {
 	got := answer.Credentials
 	switch {
 	case status == http.StatusFound:
-		failure.Code, failure.Message = "Throttling", "STS redirects, which it does over its quota"
+		failure.Code, failure.Message = "Throttling", "STS answered with a redirect, as it does when its quota is exceeded"
 		return Credentials{}, failure
 	case status != http.StatusOK && answer.Code != "":
 		return Credentials{}, failure

@@ -60,7 +60,7 @@ func (s *MetadataSource) Identify(ctx context.Context, n *corev1.Node) (node.Pro
 	// least read as a provider ID.
 	id, err := node.ParseProviderID(node.ProviderID{Region: region, InstanceID: instance}.String())
 	if err != nil {
-		return node.ProviderID{}, fmt.Errorf("region %q and instance id %q make no provider ID: %w", region, instance, err)
+		return node.ProviderID{}, fmt.Errorf("region %q and instance id %q do not form a provider ID: %w", region, instance, err)
 	}
 	if err := s.sameMachine(ctx, n, instance); err != nil {
 		return node.ProviderID{}, err

@@ -18,7 +18,7 @@ func (e *engine) refusesReuse(ctx context.Context, svc *corev1.Service, lb *alic
 		return reason, nil
 	}
 	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagCluster) {
-		return "was made by a cloud controller manager for a Service", nil
+		return "was created by a cloud controller manager for a Service", nil
 	}
 	return e.leadsToAPIServer(ctx, svc, lb)
 }

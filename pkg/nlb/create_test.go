@@ -29,7 +29,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("writes %v, want %v", got, want)
 		}
 		lb := w.balancer("web")
-		mustReport(t, w.newEvents(), "NLB "+lb.ID+" matches the Service; its name is the target for a CNAME record")
+		mustReport(t, w.newEvents(), "NLB "+lb.ID+" matches the Service; use its name as the target of a CNAME record")
 		if got, want := w.listeners(lb.ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}

@@ -76,7 +76,7 @@ func TestRefusedSettingStopsNothingElse(t *testing.T) {
 					}
 					says := c.action
 					if fault == "job fails" {
-						says = "failed; the cloud gives no reason"
+						says = "failed; the cloud did not state a reason"
 					}
 					mustReport(t, w.newEvents(), says)
 					w.change("web", ports(tcpPort(80), tcpPort(8080)))
@@ -204,7 +204,7 @@ func TestFailingJobsStopNothingElse(t *testing.T) {
 			if got := w.listeners(w.balancer("web").ID); len(got) > 0 || w.balancer("web").CrossZone {
 				t.Errorf("listeners %v, cross-zone %v", got, w.balancer("web").CrossZone)
 			}
-			mustReport(t, w.newEvents(), "create listener tcp:80: TCP failed; the cloud gives no reason", "create listener tcp:81: TCP failed")
+			mustReport(t, w.newEvents(), "create listener tcp:80: TCP failed; the cloud did not state a reason", "create listener tcp:81: TCP failed")
 			w.calls()
 			w.passes("web", time.Hour)
 			if got := writes(w.calls()); len(got) < 6 || len(got) > 80 {

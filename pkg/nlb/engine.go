@@ -59,7 +59,7 @@ var Product = service.Product{
 	Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer, AttachedPerGroup: true,
 	BalancerQuota: quota.NLBs, BackendQuota: quota.ServersPerNLB, QuotaProduct: alicloud.QuotasOfNLB,
 	// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/product-overview/alb-and-nlb-domain-name-upgrade.
-	AddressNote: "its name is the target for a CNAME record of a domain of yours, and is not meant to be called itself",
+	AddressNote: "use its name as the target of a CNAME record of your own domain; clients should not use it directly",
 }
 
 // NewEngine returns the engine for NLBs. Services are those of the cluster.

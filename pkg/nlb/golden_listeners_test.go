@@ -37,7 +37,7 @@ func TestGoldenListeners(t *testing.T) {
 				serves: []string{"TCP:443 i-n1:30443=100", "TCP:81 i-n1:30081=100"}},
 		}},
 		{name: "TCPSSL without certificate: others are served", nodes: 1, service: edits(testkit.TCP(80, 443), with(annotation.ProtocolPort, "tcpssl:443")), changes: []change{
-			{serves: []string{webOn80}, says: []string{"port 443 waits: a TCPSSL listener needs loadbalancer-cert-id"}},
+			{serves: []string{webOn80}, says: []string{"port 443 is not served: a TCPSSL listener needs loadbalancer-cert-id"}},
 		}},
 		{name: "certificate rotation is one write", nodes: 1, service: append(edits(testkit.TCP(80)), secure...), changes: []change{
 			{serves: []string{secureOn80}},
@@ -62,7 +62,7 @@ func TestGoldenListeners(t *testing.T) {
 			{says: []string{"a range of ports needs"}, serves: []string{webOn80}},
 		}},
 		{name: "protocol of an unknown port, and of CLB", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ProtocolPort, "udp:80,tcp:90")), changes: []change{
-			{says: []string{"udp:80 needs a port of the protocol UDP", "tcp:90 has no effect, the Service has no port 90"}, serves: []string{webOn80}},
+			{says: []string{"udp:80 needs a port of the protocol UDP", "tcp:90 has no effect, because the Service has no port 90"}, serves: []string{webOn80}},
 		}},
 		{name: "stopped listener is started", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
 			{},

@@ -79,7 +79,7 @@ func TestMissingAnswersMakeNoSecondLoadBalancer(t *testing.T) {
 	}
 }
 
-// TestBrake: several Services miss their load balancers at once. Nothing is created while nothing proves that the account is the right
+// TestBrake: several Services lose their load balancers at once. Nothing is created while nothing proves that the account is the right
 // one: more likely the access key is that of another.
 func TestBrake(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestBrake(t *testing.T) {
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
 		}
-		if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "Services miss their NLBs within a minute") }) {
+		if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "Services lost their NLBs within a minute") }) {
 			t.Errorf("events %q, want one that says what holds", events)
 		}
 		w.account.ClearFaults()

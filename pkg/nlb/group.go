@@ -316,7 +316,7 @@ func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err er
 		Created: n.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})
 	if goesBack {
-		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud refuses another NLB"})
+		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud does not allow another NLB"})
 	}
 	return err
 }

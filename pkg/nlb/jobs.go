@@ -104,7 +104,7 @@ func (e *engine) settleOne(svc *corev1.Service, known observed, p pending) (afte
 		return e.succeeded(svc, known, p, item.found), nil
 	case ok && item.ended && item.status == alicloud.JobFailed:
 		known = known.created(p, false)
-		failure = fmt.Errorf("%s failed; the cloud gives no reason (job %s)", p.step, p.id)
+		failure = fmt.Errorf("%s failed; the cloud did not state a reason (job %s)", p.step, p.id)
 	case ok && !item.ended && time.Since(p.since) < p.limit():
 		return known, nil
 	case ok && !item.ended:

@@ -44,7 +44,7 @@ func TestJobThatNeverEnds(t *testing.T) {
 	})
 }
 
-// TestFailedJobIsAnError: the cloud gives no reason; what was to be done is done again.
+// TestFailedJobIsAnError: the cloud states no reason; what was to be done is done again.
 func TestFailedJobIsAnError(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -54,7 +54,7 @@ func TestFailedJobIsAnError(t *testing.T) {
 		w.converge("web")
 		events := w.newEvents()
 		if !slices.ContainsFunc(events, func(e string) bool {
-			return strings.Contains(e, "create listener tcp:80") && strings.Contains(e, "failed; the cloud gives no reason")
+			return strings.Contains(e, "create listener tcp:80") && strings.Contains(e, "failed; the cloud did not state a reason")
 		}) {
 			t.Errorf("events %q", events)
 		}

@@ -187,12 +187,12 @@ func (f failedCreations) unless(works bool) failedCreations {
 func (n nlb) withoutCreation(now time.Time) (service.Plan, error) {
 	switch {
 	case !n.presence.Present() && now.Before(n.creations.again):
-		return plan{nlb: n}, &problem.WaitError{Reason: "the cloud could not create the NLB, and gives no reason", For: n.creations.again.Sub(now)}
+		return plan{nlb: n}, &problem.WaitError{Reason: "the cloud could not create the NLB, and did not state a reason", For: n.creations.again.Sub(now)}
 	case !n.presence.Present() || n.lb.Value.Status != alicloud.NLBCreateFailed || n.Reused():
 		return nil, nil
 	}
 	n.creations = n.creations.and(n.ID(), now)
-	n.failures = append(slices.Clone(n.failures), errors.New("the cloud could not create the NLB, and gives no reason; it is deleted, and created again after a time"))
+	n.failures = append(slices.Clone(n.failures), errors.New("the cloud could not create the NLB, and did not state a reason; the manager deletes it, and creates it again later"))
 	return plan{nlb: n, Plan: diff.Deletion(n.model())}, nil
 }
 

@@ -89,7 +89,7 @@ func (n nlb) waitToRemove() error {
 	case n.presence.Present() && n.lb.Value.Status == alicloud.NLBDeleting:
 		return n.waiting("the NLB is being deleted")
 	case len(n.jobs) > 0:
-		return n.waiting("a job of the cloud is under way")
+		return n.waiting("a job of the cloud is still running")
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (n nlb) kept(svc *corev1.Service, params annotation.Params) string {
 	if params.Get(annotation.LoadBalancerID) == lb.ID || hasTag(lb, mark.TagPreserved) || !wantsOwn(params) && !n.isShown(svc, lb, record) {
 		return ""
 	}
-	return fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+	return fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
 		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 
@@ -217,7 +217,7 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 		return n, plan{nlb: n}, nil
 	}
 	if len(n.jobs) > 0 {
-		return n, plan{nlb: n}, n.waiting("a job of the cloud is under way")
+		return n, plan{nlb: n}, n.waiting("a job of the cloud is still running")
 	}
 	known, err := n.readGroups(ctx, svc, params, n.observed, nil)
 	n = n.knowing(known)

@@ -52,7 +52,7 @@ func TestReuseIsRefused(t *testing.T) {
 		w.serve(1, testkit.TCP(80))
 		w.put(newService("other", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.balancer("web").ID)))
 		w.converge("other")
-		mustReport(t, w.newEvents(), "was made by a cloud controller manager")
+		mustReport(t, w.newEvents(), "was created by a cloud controller manager")
 		w.put(newService("third", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, "nlb-none")))
 		w.converge("third")
 		mustReport(t, w.newEvents(), "does not exist; the manager creates no replacement")

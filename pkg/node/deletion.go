@@ -64,7 +64,7 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 		return i.allowDeletion(ctx, node, id)
 	case capped:
 		i.reportCapped(node, id)
-		i.keep(ctx, node, id, keptCapped, "the cap on deletions is reached")
+		i.keep(ctx, node, id, keptCapped, "the limit on deletions is reached")
 	case notDue: // what is the matter was logged when it was tried
 	}
 	return false, nil

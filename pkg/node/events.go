@@ -27,13 +27,13 @@ func (i *Instances) reportMalformed(node *corev1.Node, err error) {
 
 func (i *Instances) reportRegion(node *corev1.Node, err error) {
 	if errors.Is(err, ErrOtherRegion) {
-		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %q names another region than the cluster's, %s; the node is left alone. If it "+
+		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %q names a region other than that of the cluster, %s; the manager ignores the node. If it "+
 			"is wrong, delete the Node and let its kubelet register it again", node.Spec.ProviderID, i.opts.Region)
 	}
 }
 
 func (i *Instances) reportCapped(node *corev1.Node, id string) {
-	i.events.Warnf(node, reasonDeletionDeferred, "Instance %s does not exist any more; the Node stays for now because the cap on deletions "+
+	i.events.Warnf(node, reasonDeletionDeferred, "Instance %s no longer exists; the Node is kept for now, because the limit on deletions "+
 		"(%d nodes in %s) is reached", id, i.opts.Guard.limit(i.ours()), i.opts.Guard.Interval)
 }
 

@@ -236,7 +236,7 @@ func TestTwinHasAnEvent(t *testing.T) {
 			}
 		}
 	}
-	if events := c.emitted(); len(events) != 1 || !strings.Contains(events[0], "InstanceAmbiguous") || !strings.Contains(events[0], "that of node "+owner.Name) {
+	if events := c.emitted(); len(events) != 1 || !strings.Contains(events[0], "InstanceAmbiguous") || !strings.Contains(events[0], "belongs to node "+owner.Name) {
 		t.Errorf("events = %q, want one on the twin that names %s", events, owner.Name)
 	}
 }

@@ -53,6 +53,6 @@ func (i *Instances) reportTwin(node *corev1.Node, instanceID string) {
 	if owner == nil || nodes.ByAge(owner, node) >= 0 {
 		return
 	}
-	i.events.Warnf(node, reasonInstanceAmbiguous, "Instance %s is that of node %s, which is older: this Node is no backend server of load balancers. If the "+
+	i.events.Warnf(node, reasonInstanceAmbiguous, "Instance %s belongs to node %s, which is older, so this Node is not a backend server of load balancers. If the "+
 		"machine was renamed, delete node %s", instanceID, owner.Name, owner.Name)
 }

@@ -123,7 +123,7 @@ func (e *examination) clock(ctx context.Context) {
 	// The header counts whole seconds, and the answer takes its time.
 	skew := theirs.Sub(asked).Round(10 * time.Second)
 	if skew.Abs() > maxSkew {
-		e.add("cloud", "clock", doctor.Wrong, fmt.Sprintf("the cloud's clock is %s from this machine's", skew), "keep the machine's time with NTP (chrony, systemd-timesyncd)")
+		e.add("cloud", "clock", doctor.Wrong, fmt.Sprintf("the cloud's clock is %s from this machine's", skew), "synchronize the clock of the machine with NTP (chrony, systemd-timesyncd)")
 		return
 	}
 	e.add("cloud", "clock", doctor.OK, fmt.Sprintf("within %s of the cloud's", maxSkew), "")
@@ -220,7 +220,7 @@ func (e *examination) officialManager(ctx context.Context) {
 	case official.Holder == "":
 		e.add("cluster", subject, doctor.OK, fmt.Sprintf("nobody holds its Lease %s", lease), "")
 	default:
-		e.add("cluster", subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits for its end",
+		e.add("cluster", subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits until the Lease expires",
 			official.Holder, lease, official.RenewTime.UTC().Format(time.RFC3339)),
 			"stop the official CCM, see docs/how-to/migrate.md, or start this program with --takeover")
 	}

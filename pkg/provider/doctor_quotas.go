@@ -45,7 +45,7 @@ func (e *examination) quotas(ctx context.Context) {
 			detail += "; used up first when the cluster grows"
 		}
 		if i == 0 || quota.Nearly(line.used, limit.Value, false) {
-			fix = "ask for more before it is used up: " + quota.ConsoleURL
+			fix = "request a higher quota before it is used up: " + quota.ConsoleURL
 		}
 		if line.used >= limit.Value && !line.atMost {
 			status, fix = doctor.Wrong, "ask for more: "+quota.ConsoleURL+"; if the account has more already, set Global.quotas in the cloud-config"
@@ -58,13 +58,13 @@ func (e *examination) quotas(ctx context.Context) {
 func (e *examination) readQuotas(ctx context.Context, book *quota.Book) {
 	const subject = "Quota Center"
 	if !e.readsQuotas() {
-		e.add("quotas", subject, doctor.OK, "not read; configured and published values count", "")
+		e.add("quotas", subject, doctor.OK, "not read; configured and published values apply", "")
 		return
 	}
 	for _, product := range []string{alicloud.QuotasOfCLB, alicloud.QuotasOfNLB, alicloud.QuotasOfVPC} {
 		found, err := e.client.ListProductQuotas(ctx, product)
 		if err != nil {
-			e.add("quotas", subject, doctor.Optional, err.Error()+"; configured and published values count", "allow quotas:ListProductQuotas, or set Global.disableQuotaCenter")
+			e.add("quotas", subject, doctor.Optional, err.Error()+"; configured and published values apply", "allow quotas:ListProductQuotas, or set Global.disableQuotaCenter")
 			return
 		}
 		book.Read(service.QuotaReadings(found))

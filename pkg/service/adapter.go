@@ -126,7 +126,7 @@ func shown(done ensured) (*corev1.LoadBalancerStatus, error) {
 	case problem.HasReason(done.problems, problem.ReasonPaused):
 		return nil, api.NewRetryError("the Service is paused", conflictWait)
 	default:
-		return nil, errors.New("no listener of the load balancer runs yet")
+		return nil, errors.New("no listener of the load balancer is running yet")
 	}
 }
 

@@ -25,7 +25,7 @@ func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncEr
 	case problem.HasReason(done.problems, problem.ReasonPaused): // nothing was done
 		return "", known.replaced
 	case known.replaced != "" && known.balancer.ID() != "":
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "%s %s is gone; %s with address %s takes its place",
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "%s %s no longer exists; %s with address %s replaces it",
 			product, known.replaced, known.balancer.ID(), known.balancer.Address())
 		return "", ""
 	case (done.writes > 0 || known.failure != "") && !isUnmet: // an unmet wish has an event of its own

@@ -269,7 +269,7 @@ type Deployment struct {
 // outcome is the error of the deployment. A job of the cloud that is still under way is one that only means "not now".
 func (d Deployment) outcome() error {
 	if d.Err == nil && d.Wait > 0 {
-		return &problem.WaitError{Reason: "a job of the cloud is under way", For: d.Wait}
+		return &problem.WaitError{Reason: "a job of the cloud is still running", For: d.Wait}
 	}
 	return d.Err
 }

@@ -56,7 +56,7 @@ func (h *health) Check(*http.Request) error {
 	defer h.mu.Unlock()
 	for key, since := range h.started {
 		if age := time.Since(since); age > stuckAfter {
-			return fmt.Errorf("Service %s is being worked on for %s: %w", key, age.Round(time.Second), errStuck)
+			return fmt.Errorf("a pass over Service %s has been running for %s: %w", key, age.Round(time.Second), errStuck)
 		}
 	}
 	return nil

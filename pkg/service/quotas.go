@@ -115,7 +115,7 @@ func (w *quotaWatch) report(ctx context.Context, err error) {
 		reason = signature(err)
 	}
 	if reason != "" && reason != w.unread {
-		klog.FromContext(ctx).Info("The Quota Center cannot be read; the quotas of the cloud-config and published ones count. Everything works without it: "+
+		klog.FromContext(ctx).Info("Cannot read the Quota Center; using the quotas of the cloud-config, and the published ones. This read is optional: "+
 			"allow quotas:ListProductQuotas, or set Global.disableQuotaCenter", "reason", err.Error())
 	}
 	w.unread = reason
@@ -178,5 +178,5 @@ func nearlyText(code quota.Code, f figure, limit quota.Limit) string {
 	if limit.Source != quota.Configured {
 		from = fmt.Sprintf(" (%s)", limit.Source)
 	}
-	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used. Ask for a higher quota before it is used up: %s", f.used, limit.Value, from, code, of, quota.ConsoleURL)
+	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used. Request a higher quota before it is used up: %s", f.used, limit.Value, from, code, of, quota.ConsoleURL)
 }

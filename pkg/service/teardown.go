@@ -70,7 +70,7 @@ func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Remov
 	switch {
 	case done.ID == "", done.Kept != "":
 	case done.Preserved:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "%s %s stays with its listeners, as the annotation %s asks",
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "%s %s is kept with its listeners, as the annotation %s requests",
 			product, done.ID, annotation.PreserveOnDelete)
 	case done.Reused:
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Removed this Service's listeners and server groups from %s %s", product, done.ID)

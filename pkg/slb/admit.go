@@ -86,7 +86,7 @@ func errNotReusable(id, reason string) error {
 func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {
 	for _, key := range []string{mark.TagOwner, mark.TagCluster} {
 		if value, ok := lb.Tag(key); ok {
-			return fmt.Sprintf("was made by a controller (tag %s=%s) and serves something else", key, value)
+			return fmt.Sprintf("was created by a controller (tag %s=%s), and serves something else", key, value)
 		}
 	}
 	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {

@@ -141,7 +141,7 @@ func TestManyAddresses(t *testing.T) { //nolint:paralleltest // counts what the 
 	if lookups > 20 {
 		t.Errorf("%d calls looked for network interfaces, want those for 1,000 addresses", lookups)
 	}
-	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "9000 addresses of pods are no backends") {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "9000 addresses of pods are not backends") {
 		t.Errorf("events = %.400s, want one about the addresses", events)
 	}
 }

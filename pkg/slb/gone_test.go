@@ -354,7 +354,7 @@ func TestBrake(t *testing.T) {
 	if n := len(w.lbs()); n != len(names) {
 		t.Errorf("%d CLBs once the VPC could be read, want %d", n, len(names))
 	}
-	if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "miss their CLBs within a minute") }) {
+	if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "lost their CLBs within a minute") }) {
 		t.Errorf("events %q, want one that says what holds", events)
 	}
 }

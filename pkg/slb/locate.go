@@ -220,7 +220,7 @@ func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopt
 	if claim == claimNone {
 		return location{}, &problem.ConfigError{
 			Field: "label " + service.LabelLoadBalancerID,
-			Reason: fmt.Sprintf("CLB %s exists and carries neither the tag %s nor anything of this Service, so that no other CLB is created; restore the tag %s=%s, or remove the label",
+			Reason: fmt.Sprintf("CLB %s exists and carries neither the tag %s nor anything of this Service, so no other CLB is created; restore the tag %s=%s, or remove the label",
 				id, mark.TagOwner, mark.TagOwner, mark.DefaultName(svc.UID)),
 		}
 	}

@@ -121,7 +121,7 @@ func (c clb) kept(svc *corev1.Service) string {
 	if owned || reused || c.asksFor(svc, lb.ID) {
 		return ""
 	}
-	return fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+	return fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
 		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 

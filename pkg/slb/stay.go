@@ -26,7 +26,7 @@ func (c *clb) noteCreation(svc *corev1.Service, done model.Plan, refused, err er
 		Created: c.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})
 	if goesBack {
-		c.loadBalancer.Invalidate("the cloud refuses another CLB")
+		c.loadBalancer.Invalidate("the cloud does not allow another CLB")
 	}
 	return err
 }

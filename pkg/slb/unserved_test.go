@@ -25,7 +25,7 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 		service     func(*world) *corev1.Service
 		repair      func(*corev1.Service)
 	}{
-		{"SCTP", `"SCTP" of port 90 is not accepted; accepted: TCP, UDP; no port can be served, so that no CLB is created`, func(*world) *corev1.Service {
+		{"SCTP", `"SCTP" of port 90 is not accepted; accepted: TCP, UDP; no port can be served, so no CLB is created`, func(*world) *corev1.Service {
 			svc := restricted("192.0.2.0/24")
 			onlySCTP(svc)
 			return svc
@@ -35,7 +35,7 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 			svc.Spec.Ports[0].NodePort = 0
 			return svc
 		}, func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 30080 }},
-		{"SCTP on an existing CLB", "so that the CLB has nothing of the Service", func(w *world) *corev1.Service {
+		{"SCTP on an existing CLB", "so the CLB has no listeners of the Service", func(w *world) *corev1.Service {
 			svc := reusing("web", w.makeCLB().ID, "true")
 			annotate(svc, annotation.AdditionalTags, "a=1")
 			onlySCTP(svc)
@@ -108,7 +108,7 @@ func TestServiceThatLosesItsLastServablePort(t *testing.T) {
 		t.Errorf("CLB %+v, want it without listeners and groups", lb)
 	}
 	warnings := strings.Join(w.newEvents(), "\n")
-	if strings.Count(warnings, "Warning") != 1 || !strings.Contains(warnings, "the CLB keeps its address and has no listener") {
+	if strings.Count(warnings, "Warning") != 1 || !strings.Contains(warnings, "the CLB keeps its address, has no listeners") {
 		t.Errorf("events %q, want one warning that names the CLB", warnings)
 	}
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = served.Spec.Ports })

@@ -56,7 +56,7 @@ func (a *Archive) Missing(name string, err error) {
 // Close adds the list of contents, ends the archive, and returns what is missing in it.
 func (a *Archive) Close() (missing []string, err error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Support bundle of cloud-controller-manager, made %s\n\n%s\n", a.made.UTC().Format(time.RFC3339), strings.Join(a.contents, "\n"))
+	fmt.Fprintf(&text, "Support bundle of cloud-controller-manager, created %s\n\n%s\n", a.made.UTC().Format(time.RFC3339), strings.Join(a.contents, "\n"))
 	text.WriteString("\nAccess keys, tokens and passwords are replaced with " + Redacted + ". Names, addresses and IDs of your resources are not.\n")
 	if len(a.missing) > 0 {
 		text.WriteString("\nMissing:\n" + strings.Join(a.missing, "\n") + "\n")

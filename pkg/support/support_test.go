@@ -62,7 +62,7 @@ func TestArchive(t *testing.T) {
 	}
 	want := map[string]string{
 		"dir/a.txt": "say [redacted]\n", "dir/b.json": "{\n  \"key\": \"[redacted]\"\n}\n",
-		"dir/README.txt": "Support bundle of cloud-controller-manager, made 2026-01-02T03:04:05Z\n\na.txt                        a text\nb.json                       a value\n" +
+		"dir/README.txt": "Support bundle of cloud-controller-manager, created 2026-01-02T03:04:05Z\n\na.txt                        a text\nb.json                       a value\n" +
 			"\nAccess keys, tokens and passwords are replaced with [redacted]. Names, addresses and IDs of your resources are not.\n" +
 			"\nMissing:\nc.json: json: unsupported type: func()\nd: two lines of [redacted]\n",
 	}

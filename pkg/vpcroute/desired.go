@@ -128,8 +128,8 @@ func (d *desired) add(node *corev1.Node, text, instance string, routable bool, c
 	case cidr.Addr().Is6() && !config.routesIPv6():
 		d.report(problem{node: node, reason: reasonIPv6}, "The pod CIDR %s gets no route: --cluster-cidr of this program has no IPv6 range", cidr)
 	case config.isClusterCIDR(cidr):
-		d.report(problem{node: node, reason: reasonInvalidCIDR}, "The pod CIDR %s gets no route: it is the whole cluster CIDR, which would lead the packets for "+
-			"all pods to this node", cidr)
+		d.report(problem{node: node, reason: reasonInvalidCIDR}, "The pod CIDR %s gets no route: it is the whole cluster CIDR, so packets for "+
+			"all pods would go to this node", cidr)
 	case !config.covers(cidr):
 		d.report(problem{node: node, reason: reasonInvalidCIDR, keepCondition: true}, "The pod CIDR %s gets no route: it is not inside the cluster CIDR %v. Set "+
 			"--cluster-cidr of this program and of the kube-controller-manager to the same value", cidr, config.ClusterCIDRs)
@@ -168,7 +168,7 @@ func (d *desired) giveUpIPv6(vpcID string) {
 			delete(d.routes, cidr)
 			d.retained.Insert(cidr)
 			d.report(problem{node: route.node, reason: reasonIPv6}, "The pod CIDR %s gets no route: no vSwitch of %s has IPv6. Enable IPv6 for the VPC and "+
-				"for the nodes' vSwitches, or leave the IPv6 range out of --cluster-cidr", cidr, vpcID)
+				"for the nodes' vSwitches, or remove the IPv6 range from --cluster-cidr", cidr, vpcID)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	}
 	p.Problems = append(p.Problems, game.doubts(ctx)...)
 	if n := len(removals.withheld); n > 0 {
-		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node stay: more than may go at once, or there is no node, and nothing proves that their instances are gone", n))
+		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node are kept: more than can be deleted at once, or there is no node, and nothing proves that their instances are gone", n))
 	}
 	v := view{plans: plans, tableOf: known.tableOf, check: func(string) checkState { return checkOff }}
 	if !w.opts.SkipSourceDestCheck {
@@ -123,7 +123,7 @@ func (g *preview) play() (writes []string, plans []*plan, removals decision) {
 func (g *preview) doubts(ctx context.Context) (lines []string) {
 	for _, t := range g.tables {
 		if quota := g.w.opts.Quota(); nearlyFull(t.custom, quota) {
-			lines = append(lines, fmt.Sprintf("route table %s would hold %d custom entries; its quota is taken to be %d", t.id, t.custom, quota))
+			lines = append(lines, fmt.Sprintf("route table %s would hold %d custom entries; the assumed quota is %d", t.id, t.custom, quota))
 		}
 	}
 	if len(g.d.instances) == 0 {
@@ -199,7 +199,7 @@ func (w *Writer) losers(wanted map[string]conditionFor) (lines []string) {
 			continue
 		}
 		if condition := nodes.Condition(node, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {
-			lines = append(lines, name+": NetworkUnavailable becomes True, so that no further pods are scheduled to the node")
+			lines = append(lines, name+": NetworkUnavailable becomes True, so no further pods are scheduled to the node")
 		}
 	}
 	return lines

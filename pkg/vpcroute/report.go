@@ -86,14 +86,14 @@ func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node) {
 		r.events.Resolve(ofTable(t.id), reasonQuota)
 		return
 	}
-	r.warnOnce(ofTable(t.id), newest, reasonQuota, "Route table %s holds or needs %d custom entries; its quota is taken to be %d. Ask for a higher quota "+
+	r.warnOnce(ofTable(t.id), newest, reasonQuota, "Route table %s holds or needs %d custom entries; the assumed quota is %d. Request a higher quota "+
 		"(vpc_quota_route_entrys_num) before it is used up", t.id, used, r.quota)
 }
 
 // full warns that the cloud called the table full, once for all nodes.
 func (r reporter) full(id string, entries int, node *corev1.Node, err error) {
-	r.warnOnce(ofFullTable(id), node, reasonQuota, "Route table %s is full with %d custom entries, so this node has no route, nor has any other that waits for "+
-		"one. Other nodes get no event about it. Ask for a higher quota (vpc_quota_route_entrys_num) or remove entries: %v", id, entries, err)
+	r.warnOnce(ofFullTable(id), node, reasonQuota, "Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that wait for "+
+		"one. Other nodes get no event about it. Request a higher quota (vpc_quota_route_entrys_num) or remove entries: %v", id, entries, err)
 }
 
 // withheld warns that routes without a node stay.
@@ -103,8 +103,8 @@ func (r reporter) withheld(n int, newest *corev1.Node) {
 		r.events.Resolve(ofCluster, reasonWithheld)
 		return
 	}
-	r.warnOnce(ofCluster, newest, reasonWithheld, "%d routes of this cluster have no node any more: more than may go at once, or all nodes were gone. They stay until "+
-		"their nodes are back, or the cloud shows for a minute that their instances are gone", n)
+	r.warnOnce(ofCluster, newest, reasonWithheld, "%d routes of this cluster no longer have a node: more than can be deleted at once, or all nodes are missing. They are kept until "+
+		"their nodes return, or until the cloud shows for a minute that their instances no longer exist", n)
 }
 
 // paused says what is not done while everything is paused. Nodes that join stay without network meanwhile.

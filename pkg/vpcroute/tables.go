@@ -114,7 +114,7 @@ func (w *Writer) choose(ctx context.Context, d *desired, maxAge time.Duration) (
 	selection, err := w.selection(ctx, d, before, maxAge)
 	switch {
 	case err != nil && len(before.IDs) > 0:
-		klog.FromContext(ctx).Error(err, "Cannot determine which route tables to manage; keeping to those known so far", "tables", before.IDs)
+		klog.FromContext(ctx).Error(err, "Cannot determine which route tables to manage; using those known so far", "tables", before.IDs)
 		return before.Selection, nil
 	case err != nil:
 		return Selection{}, err

@@ -46,7 +46,7 @@ func (r *refused) read(ctx context.Context, jobs owners) {
 		FieldSelector: fields.OneTermEqualSelector("reason", reasonFailedCreate).String(),
 	})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot read events, which say why there are no pods", "namespace", r.config.Namespace, "err", err)
+		klog.FromContext(ctx).V(2).Info("Cannot read the events that state why there are no pods", "namespace", r.config.Namespace, "err", err)
 		return
 	}
 	r.take(list.Items, jobs)

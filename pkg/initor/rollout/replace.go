@@ -36,7 +36,7 @@ func (r *replaced) remove(ctx context.Context, client podDeleter, pods []*corev1
 			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 				return nil, fmt.Errorf("delete pod %s, so that OpenKruise replaces it: %w", pod.Name, err)
 			default:
-				klog.FromContext(ctx).Error(err, "Cannot delete a pod that has failed as a whole; trying again", "pod", pod.Name)
+				klog.FromContext(ctx).Error(err, "Cannot delete a failed pod; trying again", "pod", pod.Name)
 			}
 		}
 		if !r.pods[pod.UID] {

@@ -16,7 +16,7 @@ import (
 var ErrNoOpenKruise = errors.New("OpenKruise is not installed in the cluster")
 
 // errTimeout is the cause of a rollout's end when its time is over.
-var errTimeout = errors.New("the time is over")
+var errTimeout = errors.New("the time limit is reached")
 
 // Options configure a [Rollout].
 type Options struct {

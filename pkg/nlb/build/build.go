@@ -135,7 +135,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	}
 	b.model.Reused, b.model.Override = b.observed.Reused, b.observed.Reused && in.Params.OverridesListeners()
 	if b.model.Reused && !b.model.Override {
-		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners of an existing NLB; with %s: \"true\" it does", annotation.ForceOverrideListeners)
+		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners of an existing NLB; to manage them, set %s: \"true\"", annotation.ForceOverrideListeners)
 	}
 	if vpc := b.observed.LoadBalancer.VPCID; b.model.Reused && vpc != "" && in.Config.VPCID != "" && vpc != in.Config.VPCID &&
 		in.Params.Or(annotation.ServerGroupType, alicloud.NLBInstanceGroup) == alicloud.NLBInstanceGroup {

@@ -44,7 +44,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	b.servers(&group, &set)
 	b.groupSettings(&group, port, l)
 	if !b.in.pods() && port.NodePort == 0 {
-		b.problem(problem.ReasonSkipSyncBackends, "port %d has no node port, so that nodes cannot be its backend servers", port.Port)
+		b.problem(problem.ReasonSkipSyncBackends, "port %d has no node port, so nodes cannot be its backend servers", port.Port)
 		return group, false
 	}
 	return b.join(group, port)
@@ -65,14 +65,14 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 	case have == nil:
 		reason = "does not exist"
 	case !have.Foreign || made(have):
-		reason = "was made by a cloud controller manager"
+		reason = "was created by a cloud controller manager"
 	case have.VPCID != group.VPCID:
 		reason = "is in another VPC"
 	case !strings.EqualFold(have.Type, group.Type):
 		reason = "is of the type " + have.Type
 	}
 	if reason != "" {
-		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d waits: server group %s %s", annotation.VGroupPort, port.Port, id, reason)
+		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: server group %s %s", annotation.VGroupPort, port.Port, id, reason)
 		return group, false
 	}
 	group.Name, group.ID, group.Foreign = id, id, true // several may have one name

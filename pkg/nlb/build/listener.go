@@ -77,7 +77,7 @@ func (b *builder) proxyProtocol(l *model.Listener) {
 func (b *builder) tls(l *model.Listener) {
 	params := b.in.Params
 	if l.CertificateIDs = annotation.ListOf(params, annotation.CertID); len(l.CertificateIDs) == 0 {
-		b.problem(problem.ReasonInvalidAnnotation, "%s: port %s waits: a TCPSSL listener needs %s", annotation.ProtocolPort, l.Ports(), annotation.CertID)
+		b.problem(problem.ReasonInvalidAnnotation, "%s: port %s is not served: a TCPSSL listener needs %s", annotation.ProtocolPort, l.Ports(), annotation.CertID)
 		l.Blocked = problem.ReasonInvalidAnnotation
 	}
 	l.SecurityPolicyID, l.CAEnabled = b.text(annotation.TLSCipherPolicy), b.flag(annotation.CACert)

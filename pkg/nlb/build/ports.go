@@ -19,7 +19,7 @@ func (b *builder) servicePort(suffix annotation.Suffix, item, text string) (core
 	number, err := strconv.Atoi(text)
 	at := slices.IndexFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == number })
 	if err != nil || at < 0 {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect, the Service has no port %s", suffix, item, text)
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect, because the Service has no port %s", suffix, item, text)
 		return corev1.ServicePort{}, false
 	}
 	return b.in.Service.Spec.Ports[at], true
@@ -40,7 +40,7 @@ func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
 	case protocol == alicloud.NLBUDP:
 	case twice && before != protocol:
 		b.unclear.Insert(port.Port)
-		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ProtocolPort, port.Port)
+		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port.Port)
 	default:
 		b.chosen[port.Port] = protocol
 	}

@@ -161,7 +161,7 @@ func (a *Applier) held(step *model.Step) bool {
 	}
 	a.stop(step, nil)
 	a.closed = a.closed || opens(step)
-	a.errs = append(a.errs, &problem.WaitError{Reason: fmt.Sprintf("%s: tried again in some time: %v", describe(step, a.Model.LoadBalancer.ID), err), For: heldFor})
+	a.errs = append(a.errs, &problem.WaitError{Reason: fmt.Sprintf("%s: will be tried again later: %v", describe(step, a.Model.LoadBalancer.ID), err), For: heldFor})
 	return true
 }
 

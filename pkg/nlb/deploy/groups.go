@@ -109,7 +109,7 @@ type leftOutError struct {
 }
 
 func (e *leftOutError) Error() string {
-	return fmt.Sprintf("left out %s, which is tried again in some minutes: %v", problem.Some(e.servers), e.err)
+	return fmt.Sprintf("left out %s, which will be tried again in some minutes: %v", problem.Some(e.servers), e.err)
 }
 
 func (e *leftOutError) Unwrap() error { return e.err }

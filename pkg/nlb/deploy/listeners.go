@@ -66,7 +66,7 @@ func (a *Applier) emptyGroup(step *model.Step) error {
 	if err != nil || next == old || next.Serves() {
 		return err
 	}
-	return &problem.WaitError{Reason: fmt.Sprintf("it stays in server group %s: no server is in %s yet", old.ID, next.ID), For: staysFor}
+	return &problem.WaitError{Reason: fmt.Sprintf("it keeps using server group %s, because %s has no servers yet", old.ID, next.ID), For: staysFor}
 }
 
 // staysFor is when the next pass is that tries to fill an empty group, if nothing else causes one.

@@ -178,7 +178,7 @@ func (d *differ) dropGroup(have *model.Group) {
 		return
 	}
 	if !have.Foreign {
-		d.problem(problem.ReasonSkipSyncBackends, "server group %s of a former port stays: it has servers of others", have.ID)
+		d.problem(problem.ReasonSkipSyncBackends, "server group %s of a former port is kept, because it has servers of others", have.ID)
 	}
 	if len(ours) > 0 {
 		d.step(model.Step{Op: model.OpRemoveServers, Target: target, Before: model.ServersText(ours), Group: have.NLBGroup, Servers: ours, Needs: needs})

@@ -33,7 +33,7 @@ func (d *differ) leave() {
 		return
 	}
 	if d.actual.Reused && !d.desired.Override {
-		d.problem(problem.ReasonListenersLeftAlone, "what the Service had before stays (%s): it does not manage the listeners of its load balancer, so that nothing shows when those serve", leftText(left, strays))
+		d.problem(problem.ReasonListenersLeftAlone, "what the Service used before is kept (%s): the Service does not manage the listeners of its load balancer, so the manager cannot determine when they serve it", leftText(left, strays))
 		return
 	}
 	var serving []string

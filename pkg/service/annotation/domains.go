@@ -24,7 +24,7 @@ func ParseExtensions(text string) ([]alicloud.DomainExtension, error) {
 	for item := range strings.SplitSeq(text, ",") {
 		domain, certificate, _ := strings.Cut(strings.TrimSpace(item), ":")
 		if len(domain) > MaxDomainLen || !wholeMatch(DomainPattern, domain) || !wholeMatch(CertificatePattern, certificate) {
-			return nil, fmt.Errorf("%q is no domain:certificate", item)
+			return nil, fmt.Errorf("%q does not have the form domain:certificate", item)
 		}
 		extensions = append(extensions, alicloud.DomainExtension{Domain: strings.ToLower(domain), CertificateID: certificate})
 	}

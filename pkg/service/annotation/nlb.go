@@ -214,7 +214,7 @@ var nlbRules = slices.Concat(healthCheckRules(), []rule{
 	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
 	groupRule, overflowRule,
 	{without(Weight, has(VGroupPort)), nil, fmt.Sprintf("%s has no effect without %s", Weight, VGroupPort)},
-	{has(Type), nil, fmt.Sprintf("%s is not read: the feature gate %s is off", Type, GateLoadBalancerType)},
+	{has(Type), nil, fmt.Sprintf("%s has no effect, because the feature gate %s is off", Type, GateLoadBalancerType)},
 	preserveRule,
 })
 

@@ -160,9 +160,9 @@ func (f *family) invalidValue(key, text, accepted string) problem.Problem {
 	case f == nlbFamily && key == CertID.Key() && strings.Contains(text, ","):
 		hint = " (a listener has one certificate of its own; " + AdditionalCertIDs.Key() + " takes the others)"
 	case f == clbFamily && (strings.HasPrefix(text, "nlb") || strings.HasPrefix(text, "tcpssl:")):
-		hint = " (that is for an NLB, and this Service has a CLB)"
+		hint = " (this value is for NLBs, and this Service has a CLB)"
 	case f == nlbFamily && (strings.HasPrefix(text, "lb-") || strings.HasPrefix(text, "http")) && !strings.HasPrefix(text, "http_"):
-		hint = " (that is for a CLB, and this Service has an NLB)"
+		hint = " (this value is for CLBs, and this Service has an NLB)"
 	}
 	return problem.Newf(problem.ReasonInvalidAnnotation, "%s: %s is not accepted%s; accepted: %s", key, problem.Value(text), hint, accepted)
 }
@@ -174,7 +174,7 @@ func disagreement(annotations map[string]string, suffix Suffix) []problem.Proble
 	if !hasFirst || !hasSecond || first == second || strings.TrimSpace(first) == "" || strings.TrimSpace(second) == "" {
 		return nil
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s%s: %s has no effect, %s%s: %s counts",
+	return []problem.Problem{problem.Newf(problem.ReasonAnnotationNoEffect, "%s%s: %s has no effect, because %s%s: %s takes precedence",
 		Prefixes[1], string(suffix), problem.Value(second), Prefixes[0], string(suffix), problem.Value(first))}
 }
 
@@ -253,11 +253,11 @@ func (f *family) unknown(key, prefix string, suffix Suffix) []problem.Problem {
 func (f *family) noEffect(key string, instead Suffix) problem.Problem {
 	switch {
 	case f == clbFamily:
-		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only an NLB has that, and this Service has a CLB", key)
+		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only NLBs support it, and this Service has a CLB", key)
 	case instead != "":
-		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only a CLB has that, and this Service has an NLB; see %s", key, instead)
+		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only CLBs support it, and this Service has an NLB; use %s instead", key, instead)
 	}
-	return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only a CLB has that, and this Service has an NLB", key)
+	return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only CLBs support it, and this Service has an NLB", key)
 }
 
 func (f *family) nearest(suffix Suffix) Suffix {

@@ -53,7 +53,7 @@ func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.
 		prefix, err := parseBlock(strings.TrimSpace(text))
 		switch {
 		case err != nil:
-			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is no address block; accepted: for example 192.0.2.0/24", text)}
+			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is not an address block; accepted: blocks such as 192.0.2.0/24", text)}
 		case prefix.Addr().Is6() != (family == FamilyIPv6):
 			foreign = append(foreign, text)
 		case prefix.Bits() == 0:
@@ -70,7 +70,7 @@ func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.
 	case open:
 		return nil, problems
 	case len(blocks) == 0 && len(foreign) > 0:
-		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range is left, and a list without ranges may admit everybody"))
+		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range remains, and an access control list without entries might admit everyone"))
 	}
 	slices.Sort(blocks)
 	return slices.Compact(blocks), problems
@@ -91,7 +91,7 @@ func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Prob
 	for _, text := range SourceRangesOf(svc) {
 		prefix, err := parseBlock(strings.TrimSpace(text))
 		if err != nil {
-			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is no address block; accepted: for example 192.0.2.0/24", text)}
+			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is not an address block; accepted: blocks such as 192.0.2.0/24", text)}
 		}
 		family := familyOf(prefix)
 		if !slices.Contains(families, family) {
@@ -109,7 +109,7 @@ func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Prob
 	case !slices.ContainsFunc(families, func(f string) bool { return !open[f] }):
 		return nil, problems
 	case len(blocks) == 0 && len(foreign) > 0:
-		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range is left, and nobody could connect"))
+		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range remains, so nobody could connect"))
 	}
 	slices.Sort(blocks)
 	return slices.Compact(blocks), problems

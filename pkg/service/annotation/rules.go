@@ -55,7 +55,7 @@ var rules = []rule{
 	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
 	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
 	groupRule, overflowRule,
-	{has(Type), nil, fmt.Sprintf("%s is not read: the feature gate %s is off", Type, GateLoadBalancerType)},
+	{has(Type), nil, fmt.Sprintf("%s has no effect, because the feature gate %s is off", Type, GateLoadBalancerType)},
 	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), nil,
 		fmt.Sprintf("%s: classic has no effect without %s: intranet", NetworkType, AddressType)},
 	preserveRule,
@@ -65,7 +65,7 @@ var rules = []rule{
 
 var preserveRule = rule{func(p Params) bool {
 	return p.Has(PreserveOnDelete) && !slices.Contains(preserveValues, p.Get(PreserveOnDelete))
-}, nil, fmt.Sprintf("%s: every value other than false and off counts as true; write \"true\"", PreserveOnDelete)}
+}, nil, fmt.Sprintf("%s: every value other than false and off means true; use \"true\"", PreserveOnDelete)}
 
 var (
 	groupRule = rule{

@@ -74,7 +74,7 @@ func checkTag(key, value string) error {
 	for _, part := range []string{key, value} {
 		if strings.HasPrefix(part, "aliyun") || strings.HasPrefix(part, "acs:") ||
 			strings.Contains(part, "http://") || strings.Contains(part, "https://") {
-			return fmt.Errorf("tag %q=%q holds text that the cloud keeps for itself", key, value)
+			return fmt.Errorf("tag %q=%q contains text that the cloud reserves", key, value)
 		}
 	}
 	return nil

@@ -141,13 +141,13 @@ func (v Value) Accepts() string {
 		}
 		return text
 	case List:
-		return fmt.Sprintf("a comma-separated list without repetition, for example %s", v.Sample)
+		return fmt.Sprintf("a comma-separated list without duplicates, for example %s", v.Sample)
 	case IPv4:
 		return "an IPv4 address"
 	case DNSName:
-		return "a DNS name in lower case, no address"
+		return "a DNS name in lower case, not an IP address"
 	case Tags:
-		return "key=value,key2=value2 with at most " + strconv.Itoa(MaxTags-OwnTags) + " keys; neither part may start with aliyun or acs: or hold http:// or https://"
+		return "key=value,key2=value2 with at most " + strconv.Itoa(MaxTags-OwnTags) + " keys; neither part may start with aliyun or acs: or contain http:// or https://"
 	case Domains:
 		return fmt.Sprintf("domain:certificate,domain2:certificate2 with at most %d domains, each exact or *.example.com", MaxExtensions)
 	case Selector:

@@ -36,7 +36,7 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 	backends := func(nodes []*Node) []Backend { return slices.Collect(Alike{nodes, port.NodePort, weight}.each) }
 	if short := r.in.Choice.Short; short > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
-			"the Service has %d nodes as backends and should have at least %d: an instance may be a backend %d times, and all others are; raise the quota, use NLBs, or let several Services share a load balancer",
+			"the Service has %d nodes as backends, and needs at least %d: an instance can be a backend %d times, and all other instances have reached this quota; raise the quota, use NLBs, or let several Services share a load balancer",
 			len(ready), len(ready)+short, r.in.Choice.Quota))
 	}
 	terminating, more := r.addVirtual(&set, port, weight)
@@ -150,7 +150,7 @@ func (r *Resolver) missingNodes(counts endpointCounts, set *Set) []problem.Probl
 	var problems []problem.Problem
 	if len(unknown) > 0 {
 		set.Doubt = true
-		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "endpoints are on nodes that are not known: %s", problem.Some(unknown)))
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "endpoints are on unknown nodes: %s", problem.Some(unknown)))
 	}
 	if len(ineligible) > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends,
@@ -158,7 +158,7 @@ func (r *Resolver) missingNodes(counts endpointCounts, set *Set) []problem.Probl
 	}
 	if counts.unplaced > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends,
-			"some endpoints name no node, and get no traffic with externalTrafficPolicy Local"))
+			"some endpoints do not specify a node, and get no traffic with externalTrafficPolicy Local"))
 	}
 	return problems
 }
@@ -181,5 +181,5 @@ func (r *Resolver) twins() []problem.Problem {
 	if len(twins) == 0 {
 		return nil
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends, "nodes have the instance of another node and are no backends: %s", problem.Some(twins))}
+	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends, "nodes are not backends, because older nodes have the same instance: %s", problem.Some(twins))}
 }

@@ -76,7 +76,7 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 	}
 	problems := interfaceProblems(outside, missing)
 	if r.beyond > 0 {
-		problems = append(problems, problem.Newf(problem.ReasonFeatureNotSupported, "%d addresses of pods are no backends: a Service may have %d", r.beyond, MaxPods))
+		problems = append(problems, problem.Newf(problem.ReasonFeatureNotSupported, "%d addresses of pods are not backends: a Service can have at most %d", r.beyond, MaxPods))
 	}
 	return terminating, problems
 }

@@ -98,7 +98,7 @@ func (r *Resolver) fit(set *Set) []problem.Problem {
 	}
 	set.Backends = within(set.Backends, max(most, 0), has)
 	return []problem.Problem{problem.Newf(problem.ReasonQuotaReached,
-		"%d of %d backends of a port get no traffic: the load balancer may have %d in all its groups, of which there are %d of the Service (and %d backends of others); raise the quota, use an NLB, or distribute the pods over several Services",
+		"%d of %d backends of a port get no traffic: the load balancer can have %d in all its groups, the Service has %d groups there, and others have %d backends; raise the quota, use an NLB, or distribute the pods over several Services",
 		all-len(set.Backends), all, room.Quota, room.Groups, room.Others)}
 }
 

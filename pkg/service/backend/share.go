@@ -57,11 +57,11 @@ func CheckPort(port corev1.ServicePort) (found problem.Problem, ok bool) {
 func JoinedGroups(params annotation.Params, ports []corev1.ServicePort) (ids map[int32]string, twice []int32, problems []problem.Problem) {
 	ids, twice = annotation.VGroupsOf(params)
 	for _, port := range twice {
-		problems = append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.VGroupPort, port))
+		problems = append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.VGroupPort, port))
 	}
 	for _, port := range slices.Sorted(maps.Keys(ids)) {
 		if !slices.ContainsFunc(ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
-			problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no port %d", annotation.VGroupPort, ids[port], port, port))
+			problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, because the Service has no port %d", annotation.VGroupPort, ids[port], port, port))
 		}
 	}
 	return ids, twice, problems

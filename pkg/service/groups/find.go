@@ -186,8 +186,8 @@ func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group 
 // was removed from it.
 func (g *Groups[LB]) Kept(group mark.Group, id string, tagged bool, contents string) string {
 	if tagged {
-		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service is on it any more, and somebody else has listeners there", g.Product.Name, id, group)
+		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others", g.Product.Name, id, group)
 	}
-	return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: somebody has removed its tag %s=%s and may use it; if nobody does, delete it",
+	return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
 		g.Product.Name, id, contents, mark.TagGroup, group.Mark())
 }

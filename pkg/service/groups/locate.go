@@ -269,9 +269,9 @@ func refusalOf(place sharing.Place) string {
 	}
 	for port, owner := range place.Taken {
 		if owner.Name.Name == "" {
-			return fmt.Sprintf("has port %d in use by somebody outside of the group", port.Number)
+			return fmt.Sprintf("already uses port %d for a listener that does not belong to the group", port.Number)
 		}
-		return fmt.Sprintf("has port %d in use by Service %s, which %s", port.Number, owner.Name, owner.Because())
+		return fmt.Sprintf("already uses port %d for Service %s, which %s", port.Number, owner.Name, owner.Because())
 	}
 	return ""
 }

@@ -120,9 +120,9 @@ func Maker(text, clusterID string) string {
 	}
 	switch {
 	case !ok && text == "":
-		return "somebody who left no description"
+		return "an unknown owner, without a description"
 	case !ok:
-		return fmt.Sprintf("somebody who described it as %q", text)
+		return fmt.Sprintf("an unknown owner, with the description %q", text)
 	case marked != clusterID:
 		return fmt.Sprintf("Service %s of cluster %s", service, marked)
 	}

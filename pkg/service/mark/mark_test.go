@@ -40,8 +40,8 @@ func TestMaker(t *testing.T) {
 		"k8s/80/web/shop/c1":     "Service shop/web",
 		"k8s/80/web/shop/c2":     "Service shop/web of cluster c2",
 		"k8s.80.TCP.web.shop.c1": "Service shop/web",
-		"by hand":                `somebody who described it as "by hand"`,
-		"":                       "somebody who left no description",
+		"by hand":                `an unknown owner, with the description "by hand"`,
+		"":                       "an unknown owner, without a description",
 	} {
 		if got := mark.Maker(text, "c1"); got != want {
 			t.Errorf("%q was made by %s, want %s", text, got, want)

@@ -146,7 +146,7 @@ func (m *Absences) confirm(ctx context.Context, service types.UID, now time.Time
 	if count == 1 {
 		return fmt.Errorf("the %s of the Service is missing, and no other object can be read either: nothing is created in its place: %w", m.control.product, err)
 	}
-	return fmt.Errorf("%d Services miss their %ss within a minute, and no other object can be read either: nothing is created in their place: %w", count, m.control.product, err)
+	return fmt.Errorf("%d Services lost their %ss within a minute, and no other object can be read either: nothing is created in their place: %w", count, m.control.product, err)
 }
 
 // ownAccount fails if the VPC of the cluster cannot be read.

@@ -60,7 +60,7 @@ func (s *Shared) Refuses(port corev1.ServicePort) (refused bool, problems []prob
 		return false, nil
 	case owner.Name.Name == "":
 		return true, []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
-			"port %d of load balancer group %s is in use by somebody outside of the group; choose another port or group, or set %s: \"true\"",
+			"port %d of load balancer group %s is in use by a listener that does not belong to the group; choose another port or group, or set %s: \"true\"",
 			port.Port, s.Group, annotation.GroupOverflow)}
 	}
 	return true, []problem.Problem{problem.Newf(problem.ReasonListenerConflict,

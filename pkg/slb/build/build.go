@@ -96,7 +96,7 @@ func (b *builder) reuse() {
 	b.model.Reused = true
 	b.model.Override = b.in.Params.OverridesListeners()
 	if !b.model.Override {
-		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners and attributes of an existing CLB, and shows its address while a listener leads to its groups; with %s: \"true\" it manages them", annotation.ForceOverrideListeners)
+		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners and attributes of an existing CLB, and shows its address only while a listener forwards to its vServer groups; to manage them, set %s: \"true\"", annotation.ForceOverrideListeners)
 	}
 }
 
@@ -204,11 +204,11 @@ func (b *builder) unserved() {
 	switch {
 	case len(b.model.Listeners)+len(b.model.Conflicts) > 0:
 	case b.in.Observed == nil:
-		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that no CLB is created")
+		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so no CLB is created")
 	case b.observed.Reused:
-		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so that the CLB has nothing of the Service")
+		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so the CLB has no listeners of the Service")
 	default:
-		b.problem(problem.ReasonFeatureNotSupported, "no port can be served; the CLB keeps its address and has no listener until one can, and goes with the Service")
+		b.problem(problem.ReasonFeatureNotSupported, "no port can be served; the CLB keeps its address, has no listeners until a port can be served, and is deleted with the Service")
 	}
 }
 
@@ -306,6 +306,6 @@ func (in Input) usesInterfaces() bool {
 func (b *builder) report() {
 	names := b.in.Nodes.Unresolved()
 	if len(names) > 0 {
-		b.problem(problem.ReasonSkipSyncBackends, "nodes without provider ID are no backends yet: %s", problem.Some(names))
+		b.problem(problem.ReasonSkipSyncBackends, "nodes without provider ID are not backends yet: %s", problem.Some(names))
 	}
 }

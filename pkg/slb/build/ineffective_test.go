@@ -24,10 +24,10 @@ func TestIneffective(t *testing.T) {
 		}},
 		{"timeout at the interval", map[annotation.Suffix]string{annotation.HealthCheckConnectTimeout: "7", annotation.HealthCheckInterval: "7"}, nil},
 		{"timeout below the interval", map[annotation.Suffix]string{annotation.HealthCheckConnectTimeout: "1"}, []string{
-			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-connect-timeout: 1 s is below service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval: 2 s, so that the cloud waits 2 s",
+			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-connect-timeout: 1 s is below service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval: 2 s, so the cloud waits 2 s",
 		}},
 		{"default below the interval", map[annotation.Suffix]string{annotation.HealthCheckInterval: "9", annotation.ProtocolPort: "http:80"}, []string{
-			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-timeout: 5 s is below service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval: 9 s, so that the cloud waits 9 s",
+			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-timeout: 5 s is below service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval: 9 s, so the cloud waits 9 s",
 		}},
 		{"something invalid", map[annotation.Suffix]string{annotation.HealthCheckFlag: "on", annotation.HealthCheckInterval: "x"}, nil},
 	} {

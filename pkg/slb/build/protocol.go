@@ -24,7 +24,7 @@ func (b *builder) chooseProtocols() {
 		}
 		port := int32(number)
 		if _, twice := b.chosen[port]; twice {
-			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ProtocolPort, port)
+			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port)
 			b.chosenTwice.Insert(port)
 			continue
 		}
@@ -38,7 +38,7 @@ func (b *builder) checkProtocol(number int32, protocol string) {
 	i := slices.IndexFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number })
 	switch {
 	case i < 0:
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, the Service has no port %d", annotation.ProtocolPort, protocol, number, number)
+		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, because the Service has no port %d", annotation.ProtocolPort, protocol, number, number)
 	case !b.declares(number, isUDP(protocol)) && !b.eni():
 		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
 			annotation.ProtocolPort, protocol, number, number, b.in.Service.Spec.Ports[i].Protocol)

@@ -23,7 +23,7 @@ func (b *builder) forwards() {
 			continue
 		}
 		if _, twice := b.forwarding[source]; twice {
-			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is named twice", annotation.ForwardPort, source)
+			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ForwardPort, source)
 			b.forwardedTwice.Insert(source)
 		}
 		b.forwarding[source] = target

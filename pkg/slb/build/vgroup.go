@@ -34,7 +34,7 @@ func (b *builder) join(port int32, group model.Group) (joined model.Group, block
 		return group, false
 	}
 	if !b.observed.ForeignGroups().Has(id) {
-		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d waits: %s is no group of the CLB that others may join", annotation.VGroupPort, port, id)
+		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: %s is not a group of the CLB that Services can join", annotation.VGroupPort, port, id)
 		return group, true
 	}
 	group.Name = id

@@ -65,7 +65,7 @@ func (a *Applier) emptyGroup(step model.Step, from string) error {
 	if slices.ContainsFunc(a.deferred, func(waiting model.Step) bool { return waiting.GroupName == step.GroupName }) {
 		return nil
 	}
-	return remembered{&problem.WaitError{Reason: fmt.Sprintf("it stays in vServer group %s: no backend server is in %s yet", old.Name, next.Name), For: minRefusedFor}}
+	return remembered{&problem.WaitError{Reason: fmt.Sprintf("it keeps using vServer group %s, because %s has no backend servers yet", old.Name, next.Name), For: minRefusedFor}}
 }
 
 // isAsWanted reports whether a listener needs no write.

@@ -96,7 +96,7 @@ func (a *Applier) putBack(ctx context.Context, wanted alicloud.Listener, refused
 	}
 	listener := old.Restored()
 	if err := a.call(ctx, func() error { return a.api.CreateListener(ctx, place.loadBalancerID, listener) }); err != nil {
-		return errors.Join(refused, fmt.Errorf("put listener %s back: %w", old.ListenerKey, err))
+		return errors.Join(refused, fmt.Errorf("restore listener %s: %w", old.ListenerKey, err))
 	}
 	if !alicloud.IsThrottled(refused) { // that has its own time
 		a.memory.replacements.Add(a.replacement(wanted), refused, replacePause, time.Now())

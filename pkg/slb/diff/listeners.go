@@ -142,7 +142,7 @@ func (d *differ) updateListener(want, have *model.Listener) {
 		if !have.Attributes.Same(name, attributes) {
 			note(name, have.Attributes[name], attributes[name])
 			if name == alicloud.AttributeProxyProtocol {
-				d.problem(problem.ReasonAnnotationChanged, "listener %s switches the PROXY protocol: open connections break, and backends must expect the header", have.ListenerKey)
+				d.problem(problem.ReasonAnnotationChanged, "the PROXY protocol of listener %s changes: open connections break, and backends must support the new setting", have.ListenerKey)
 			}
 		}
 	}

@@ -135,7 +135,7 @@ func (d *differ) immutable(want, have *alicloud.LoadBalancer) {
 		{annotation.ResourceGroupID, want.ResourceGroupID, have.ResourceGroupID},
 	} {
 		if field.want != "" && field.have != "" && field.want != field.have {
-			d.problem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s; only a new CLB could have it", field.suffix, field.have, field.want)
+			d.problem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s; only a new CLB can have the new value", field.suffix, field.have, field.want)
 		}
 	}
 }
