@@ -186,7 +186,8 @@ func TestChartReadme(t *testing.T) {
 	}
 }
 
-// TestWorkflowsAreBounded: a workflow has no more rights than it says, and no job runs for ever. actionlint checks the rest.
+// TestWorkflowsAreBounded: a workflow has no more rights than it says, no job runs for ever, and a command that fails in front of a pipe ends its
+// step. actionlint checks the rest.
 func TestWorkflowsAreBounded(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
@@ -196,6 +197,7 @@ func TestWorkflowsAreBounded(t *testing.T) {
 	for _, path := range paths {
 		var workflow struct {
 			Permissions map[string]string
+			Defaults    struct{ Run struct{ Shell string } }
 			Jobs        map[string]struct {
 				Timeout int `json:"timeout-minutes"` //nolint:tagliatelle // GitHub's name for it
 				Steps   []struct{ Run string }
@@ -206,6 +208,10 @@ func TestWorkflowsAreBounded(t *testing.T) {
 		}
 		if len(workflow.Permissions) != 1 || workflow.Permissions["contents"] != "read" {
 			t.Errorf("%s: permissions %v, want to read only, and more in single jobs", path, workflow.Permissions)
+		}
+		// https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-syntax#defaultsrunshell: only when it is named, bash has pipefail.
+		if workflow.Defaults.Run.Shell != "bash" {
+			t.Errorf("%s: the shell is %q, want bash", path, workflow.Defaults.Run.Shell)
 		}
 		for name, job := range workflow.Jobs {
 			if job.Timeout == 0 {

@@ -64,14 +64,43 @@ func TestDocs(t *testing.T) {
 				s.command(block[1])
 				k.sync()
 			}
-			if name == "docs/how-to/migrate.md" { // the page ends where the old manager is there again
-				if diff := cmp.Diff(s.vendor, s.vendorObjects()); diff != "" {
-					t.Errorf("the way back changes the objects of the official CCM (-before +after):\n%s", diff)
-				}
-				s.official().stop(t)
+			if name == migration {
+				s.isBack()
 			}
 		})
 	}
+}
+
+// migration is a page that ends where the old manager is there again.
+const migration = "docs/how-to/migrate.md"
+
+// TestMigrationThatBreaksOff: the way back also leads back from between two steps, when everything of the official CCM is deleted, and nothing is
+// installed in its place.
+func TestMigrationThatBreaksOff(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, migration))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, rest, ok := strings.Cut(string(text), "**5. Install")
+	_, back, backToo := strings.Cut(rest, "\n## Migrate back\n")
+	if !ok || !backToo {
+		t.Fatal("the page has no step 5, or no way back")
+	}
+	s := newSandbox(t, helm4)
+	officialManager(s, nil)
+	for _, block := range commands.FindAllStringSubmatch(there+back, -1) {
+		s.command(block[1])
+	}
+	s.isBack()
+}
+
+// isBack checks that the official CCM is there as before, and lets it do its work.
+func (s *sandbox) isBack() {
+	s.Helper()
+	if diff := cmp.Diff(s.vendor, s.vendorObjects()); diff != "" {
+		s.Errorf("the way back changes the objects of the official CCM (-before +after):\n%s", diff)
+	}
+	s.official().stop(s.T)
 }
 
 // command runs a block with the environment of a reader whose cloud is the emulator.
