@@ -67,7 +67,16 @@ func TestBadSnapshots(t *testing.T) {
 	saved := string(testkit.Must(a.Snapshot())(t))
 	_, before := get(t, "GET", a.url+"/_emulator/state", "")
 	for want, edit := range map[string]func(map[string]any){
-		"entry 0 of []*cloud.VPC is null":     func(s map[string]any) { s["VPCs"] = []any{nil} },
+		"entry 0 of []*cloud.VPC is null": func(s map[string]any) { s["VPCs"] = []any{nil} },
+		`listener 0: protocol \"quic\", accepted: tcp`: func(s map[string]any) {
+			s["LoadBalancers"].([]any)[0].(map[string]any)["Listeners"].([]any)[0].(map[string]any)["Protocol"] = "quic"
+		},
+		`listener l: ProxyProtocolV2 \"x\" is not JSON`: func(s map[string]any) {
+			s["NLBListeners"] = []any{map[string]any{"ID": "l", "ProxyProtocolV2": "x"}}
+		},
+		"a rule of security group g has no policy": func(s map[string]any) {
+			s["SecurityGroups"] = []any{map[string]any{"ID": "g", "Rules": []any{nil}}}
+		},
 		"listener 0 is null":                  func(s map[string]any) { s["LoadBalancers"].([]any)[0].(map[string]any)["Listeners"] = []any{nil} },
 		"backend server of group g is null":   func(s map[string]any) { s["NLBGroups"] = []any{map[string]any{"ID": "g", "Servers": []any{nil}}} },
 		`ID \"vpc-emulator\", which is`:       func(s map[string]any) { s["VPCs"] = append(s["VPCs"].([]any), s["VPCs"].([]any)...) },

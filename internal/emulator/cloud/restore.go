@@ -63,29 +63,41 @@ func (s *Store) accepts(saved *snapshot) error {
 	return saved.complete()
 }
 
-// complete reports what every resource has and one here lacks.
+// complete reports what a resource lacks or has that no answer could show.
 func (s *snapshot) complete() error {
 	primary := map[string]bool{}
-	if s.Interfaces != nil {
-		for eni := range s.Interfaces.All() {
-			primary[eni.InstanceID] = primary[eni.InstanceID] || eni.Type == "Primary"
+	for _, eni := range rows(s.Interfaces) {
+		primary[eni.InstanceID] = primary[eni.InstanceID] || eni.Type == "Primary"
+	}
+	for _, i := range rows(s.Instances) {
+		if !primary[i.ID] {
+			return fmt.Errorf("instance %s has no primary network interface", i.ID)
 		}
 	}
-	if s.Instances != nil {
-		for i := range s.Instances.All() {
-			if !primary[i.ID] {
-				return fmt.Errorf("instance %s has no primary network interface", i.ID)
-			}
+	for _, l := range rows(s.NLBListeners) {
+		if l.ProxyProtocolV2 != "" && !json.Valid([]byte(l.ProxyProtocolV2)) {
+			return fmt.Errorf("listener %s: ProxyProtocolV2 %q is not JSON", l.ID, l.ProxyProtocolV2)
 		}
 	}
-	if s.NLBGroups != nil {
-		for g := range s.NLBGroups.All() {
-			if slices.Contains(g.Servers, nil) {
-				return fmt.Errorf("a backend server of group %s is null", g.ID)
-			}
+	for _, g := range rows(s.SecurityGroups) {
+		if slices.ContainsFunc(g.Rules, func(r SecurityRule) bool { return r.Policy == "" }) {
+			return fmt.Errorf("a rule of security group %s has no policy", g.ID)
+		}
+	}
+	for _, g := range rows(s.NLBGroups) {
+		if slices.Contains(g.Servers, nil) {
+			return fmt.Errorf("a backend server of group %s is null", g.ID)
 		}
 	}
 	return nil
+}
+
+// rows are the resources of a table, which may not be in the snapshot.
+func rows[T Resource](t *Table[T]) []T {
+	if t == nil {
+		return nil
+	}
+	return t.order
 }
 
 // announceAll announces the end of every change that is under way.

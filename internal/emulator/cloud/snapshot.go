@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -153,6 +155,9 @@ func (l *Listeners) UnmarshalJSON(data []byte) error {
 	for n, v := range all {
 		if v == nil {
 			return fmt.Errorf("listener %d is null", n)
+		}
+		if protocols := []string{"tcp", "udp", "http", "https"}; !slices.Contains(protocols, v.Protocol) {
+			return fmt.Errorf("listener %d: protocol %q, accepted: %s", n, v.Protocol, strings.Join(protocols, ", "))
 		}
 		(*l)[v.ListenerKey] = v
 	}
