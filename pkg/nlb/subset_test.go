@@ -63,3 +63,35 @@ func TestNodesBeyondTheQuotaOfAnNLB(t *testing.T) {
 		}
 	}, func(cfg *cloud.Config) { cfg.Quotas.ServersPerNLB = 8 })
 }
+
+// TestAllServersOfAFullNLBLeave: all nodes behind an NLB that has as many servers as its quota lets it leave at once. Others take their place: the servers that
+// are gone do not stay for want of room.
+func TestAllServersOfAFullNLBLeave(t *testing.T) {
+	t.Parallel()
+	for _, nodes := range []int{6, 10} { // fewer and more than the NLB takes are left
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.config.Quotas = quota.NewBook(map[string]int{string(quota.ServersPerNLB): 4})
+				w.restart()
+				for i := range nodes {
+					w.addNodes(fmt.Sprintf("n%d", i))
+				}
+				w.put(newService("web", testkit.TCP(80)))
+				w.converge("web")
+				before := w.serversOf("web")
+				for i := range nodes {
+					if name := fmt.Sprintf("n%d", i); slices.Contains(before, testkit.InstanceOf(name)+":30080=100") {
+						w.deleteNode(name)
+					}
+				}
+				w.steps(30, 5*time.Second, "web")
+				after := w.serversOf("web")
+				both := func(server string) bool { return slices.Contains(before, server) }
+				if len(before) != 4 || len(after) != min(nodes-4, 4) || slices.ContainsFunc(after, both) {
+					t.Errorf("servers %v after %v left", after, before)
+				}
+			}, func(cfg *cloud.Config) { cfg.Quotas.ServersPerNLB = 4 })
+		})
+	}
+}

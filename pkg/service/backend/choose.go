@@ -267,7 +267,11 @@ func (c *chooser) newcomers() []newcomer {
 // add chooses nodes: first those of zones that have too few.
 func (c *chooser) add(n int) {
 	if c.Room.Most > 0 && !c.Room.Swaps {
-		n = min(n, c.Room.Most-c.registered)
+		room := c.Room.Most - c.registered
+		if len(c.chosen) == 0 {
+			room = max(room, 1) // all that it has are gone: without one that takes their place, they would stay rather than leave nothing
+		}
+		n = min(n, room)
 	}
 	if n <= 0 {
 		return
