@@ -37,6 +37,9 @@ type faultRule struct {
 	Hit          int          `json:"hit"`
 }
 
+// Statuses of final answers.
+const minStatus, maxStatus = 200, 599
+
 // rule reads a fault and reports everything that is wrong with it. Without times a rule hits one call, with 0 every one
 // until it is deleted; the status is 400 by default.
 func (f faultRule) rule() (faults.Rule, error) {
@@ -53,9 +56,11 @@ func (f faultRule) rule() (faults.Rule, error) {
 		oneOf("kind", f.Kind, "", api.Read, api.Write), oneOf("drop", f.Drop, "", faults.DropBefore, faults.DropAfter),
 		oneOf("job", f.Job, "", api.JobFails, api.JobHangs),
 		require(f.Action != "", "action: required, a name or *"),
-		require(r.Status >= 100 && r.Status <= 599, "status: outside 100-599"),
-		require(f.After >= 0 && r.Times >= 0 && f.FailItems >= 0, "after, times and failItems cannot be negative"),
-		require(f.Probability >= 0 && f.Probability <= 1, "probability: outside 0-1"),
+		// With a status below 200, the server would answer twice: the second time with a success.
+		require(r.Status >= minStatus && r.Status <= maxStatus, fmt.Sprintf("status: %d, accepted: %d to %d", r.Status, minStatus, maxStatus)),
+		require(f.After >= 0 && r.Times >= 0 && f.FailItems >= 0,
+			fmt.Sprintf("after: %d, times: %d, failItems: %d, accepted: numbers from 0", f.After, r.Times, f.FailItems)),
+		require(f.Probability >= 0 && f.Probability <= 1, fmt.Sprintf("probability: %v, accepted: 0 to 1", f.Probability)),
 	)
 }
 
