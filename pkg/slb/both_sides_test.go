@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,4 +155,20 @@ func TestBusyExtension(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAddressOfAnyIPv6Range: a Service shows the IPv6 address of its CLB, whether that is in the range of the vSwitch or not.
+func TestAddressOfAnyIPv6Range(t *testing.T) {
+	t.Parallel()
+	six := testService("six", 80)
+	annotate(six, annotation.AddressType, "intranet")
+	annotate(six, annotation.IPVersion, "ipv6")
+	onBothSides(t, "network.ipv6-addresses", testService("web", 443), func(w *world) {
+		w.put(six.DeepCopy())
+		w.settles("six")
+		ingress := w.get("six").Status.LoadBalancer.Ingress
+		if len(ingress) != 1 || !strings.Contains(ingress[0].IP, ":") {
+			w.t.Errorf("the status has %v, want an IPv6 address", ingress)
+		}
+	})
 }
