@@ -141,7 +141,7 @@ func clbLeaving(l *lab) {
 	l.serve("tcp", 0, servedPort, echo(nameOf(0)))
 	l.change(b, "Add", 0)
 	l.listen(b, "TCP", 80, P{"HealthCheckSwitch": "off"})
-	c, _ := l.meet(clientAddress, b.address, 80)
+	c, _ := l.meet(clientAddress, b.address)
 	l.change(b, "Remove", 0)
 	l.pause(time.Minute)
 	l.see("network.left-without-drain", repeats(c), again)

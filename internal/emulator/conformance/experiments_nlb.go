@@ -48,7 +48,7 @@ func nlbChecks(l *lab) {
 	l.alter("AddServersToServerGroup", group, 0)
 	listener := l.forward(b, group, "TCP", 80, nil)
 	l.pause(time.Minute)
-	c, greeting := l.meet(clientAddress, b.addresses[0], 80)
+	c, greeting := l.meet(clientAddress, b.addresses[0])
 	_, rest, _ := strings.Cut(greeting, " sees ")
 	seen, _ := netip.ParseAddr(rest) // what is no address is nobody's
 	source, _ := checker.Load().(netip.Addr)
@@ -83,7 +83,7 @@ func nlbProxy(l *lab) {
 	})
 	l.alter("AddServersToServerGroup", group, 0)
 	l.forward(b, group, "TCP", 80, P{"ProxyProtocolEnabled": "true", "ProxyProtocolV2Config": `{"Ppv2VpcIdEnabled":true}`})
-	_, header := l.meet(clientAddress, b.addresses[0], 80)
+	_, header := l.meet(clientAddress, b.addresses[0])
 	l.see("network.nlb-proxy-vpc", header, "VPC: true")
 }
 
@@ -115,7 +115,7 @@ func nlbJobs(l *lab) {
 	l.serve("tcp", 0, servedPort, echo(nameOf(0)))
 	l.alter("AddServersToServerGroup", group, 0)
 	listener := l.forward(b, group, "TCP", 80, nil)
-	c, _ := l.meet(clientAddress, b.addresses[0], 80)
+	c, _ := l.meet(clientAddress, b.addresses[0])
 	job := l.do("nlb", "UpdateListenerAttribute", P{"ListenerId": listener, "IdleTimeout": "100"})
 	l.see("network.nlb-during-jobs", lines(repeats(c), l.greeting(clientAddress, b.addresses[0])), lines(again, nameOf(0)))
 	l.job(job)
@@ -128,7 +128,7 @@ func nlbZoneLeft(l *lab) {
 	l.serve("tcp", 0, servedPort, echo(nameOf(0)))
 	l.alter("AddServersToServerGroup", group, 0)
 	l.forward(b, group, "TCP", 80, nil)
-	c, _ := l.meet(clientAddress, b.addresses[2], 80)
+	c, _ := l.meet(clientAddress, b.addresses[2])
 	p := l.nlbZones("Intranet")
 	delete(p, "AddressType")
 	delete(p, "VpcId")

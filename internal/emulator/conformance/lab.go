@@ -135,9 +135,9 @@ const (
 	silence = "silence"
 )
 
-// meet connects a client and returns what it is told first.
-func (l *lab) meet(client, address string, port int) (net.Conn, string) {
-	c, err := l.network.connect(client, address, port)
+// meet connects a client to the HTTP port and returns what it is told first.
+func (l *lab) meet(client, address string) (net.Conn, string) {
+	c, err := l.network.connect(client, address, httpPort)
 	if err != nil {
 		return nil, refusal
 	}
@@ -145,9 +145,9 @@ func (l *lab) meet(client, address string, port int) (net.Conn, string) {
 	return c, told(c)
 }
 
-// greeting is the name of the backend server that a new connection to the HTTP port reaches, or what the client meets instead.
+// greeting is the name of the backend server that a new connection reaches, or what the client meets instead.
 func (l *lab) greeting(client, address string) string {
-	c, text := l.meet(client, address, httpPort)
+	c, text := l.meet(client, address)
 	if c != nil {
 		_ = c.Close()
 	}
