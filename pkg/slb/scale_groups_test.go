@@ -1,9 +1,11 @@
 package slb
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -47,6 +49,54 @@ func TestScaleOfGroups(t *testing.T) {
 			t.Errorf("a restart wrote %d times", writes)
 		}
 		s.sharedByAll()
+	})
+}
+
+// Services that come at once, on two CLBs with the published quotas.
+const servicesAtOnce, listenersAtOnce, membersAtOnce = 90, 50, 200
+
+// TestGroupAtOnce: a manager finds many Services of a group that have no CLB yet. The first ones leave room for the others from the start: nothing is refused,
+// no backend server leaves again, and all are served in the time that the quota of their writes takes.
+func TestGroupAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleetIn(t, cloud.Limits{}, config.Config{BackendSubset: backend.SubsetAuto})
+		defer func() { f.stop() }()
+		for i := range sharingNodes {
+			f.createFleetNode(nodeName(i))
+		}
+		f.stop()
+		for i := range servicesAtOnce {
+			f.put(born(overflowing(grouped(nameOfSharing(i), "edge", int32(1000+i))), int64(i)))
+		}
+		f.start()
+		began := time.Now()
+		f.rest()
+		last := time.Time{}
+		for _, call := range f.emulator.NewCalls() {
+			if call.Code != "" || call.Action == removeServers {
+				t.Errorf("%s %s: %s", call.Action, call.Parameters["VServerGroupId"], cmp.Or(call.Code, "removes backend servers of a new Service"))
+			}
+			if call.Action == "StartLoadBalancerListener" {
+				last = call.Time
+			}
+		}
+		took, least := last.Sub(began), servicesAtOnce*time.Minute/groupQuota
+		t.Logf("%d Services are served after %s, which their writes take at least: %s", servicesAtOnce, took, least)
+		if float64(took) > 1.1*float64(least) {
+			t.Errorf("%d Services are served after %s, more than 1.1 times the %s that their writes take", servicesAtOnce, took, least)
+		}
+		clbs := f.state()
+		if most := (servicesAtOnce + listenersAtOnce - 1) / listenersAtOnce; len(clbs) != most {
+			t.Errorf("%d CLBs, want %d", len(clbs), most)
+		}
+		for name, lb := range clbs {
+			for group, servers := range lb.Groups {
+				if len(servers) < membersAtOnce/listenersAtOnce {
+					t.Errorf("%s of %s has %d members", group, name, len(servers))
+				}
+			}
+		}
 	})
 }
 

@@ -172,6 +172,11 @@ func (g *Groups[LB]) member(svc *corev1.Service) member { return member{svc, g.P
 // decide returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the attributes of the load
 // balancer there. A Service that had no pass yet takes no port from others: it may never have one.
 func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharing.Place, own, leader member, err error) {
+	return g.decideWith(group, svc, false)
+}
+
+// decideWith is decide, in which Services that had no pass yet count like others where they are coming.
+func (g *Groups[LB]) decideWith(group mark.Group, svc *corev1.Service, coming bool) (place sharing.Place, own, leader member, err error) {
 	all, err := g.Members(group, svc)
 	if err != nil {
 		return sharing.Place{}, member{}, member{}, err
@@ -180,7 +185,7 @@ func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharin
 	members, services := make([]member, len(all)), make([]sharing.Service, len(all))
 	for i := range all {
 		members[i] = g.member(all[i])
-		services[i] = g.asMember(members[i], group, &state, all[i] == svc)
+		services[i] = g.asMember(members[i], group, &state, all[i] == svc, coming)
 		services[i].Bars = func(lb *sharing.LoadBalancer, leader types.UID) bool {
 			return g.barred(members[i], group, members, leader, lb) != nil
 		}
@@ -194,8 +199,9 @@ func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharin
 	return place, own, members[i], nil
 }
 
-// asMember is what counts of a Service for the places in its group. own says that it is the one for which that is decided.
-func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own bool) sharing.Service {
+// asMember is what counts of a Service for the places in its group. own says that it is the one for which that is decided, coming that a first pass over it is
+// expected.
+func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own, coming bool) sharing.Service {
 	one := sharing.Service{
 		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service), Overflow: annotation.Overflows(svc.Service),
 		At: g.On(group, svc.Service), Has: state.On[mark.ServiceName(svc.Service)],
@@ -207,7 +213,7 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 	elsewhere := len(one.Has) == 0
 	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
 	one.Unfit = refused || !g.mayLead(svc, group)
-	if !own && (refused || elsewhere && service.IsPaused(svc.Service) || !service.HasFinalizer(svc.Service, g.Product.Finalizer)) {
+	if !own && (refused || elsewhere && service.IsPaused(svc.Service) || !coming && !service.HasFinalizer(svc.Service, g.Product.Finalizer)) {
 		one.Ports = nil
 	}
 	return one

@@ -8,12 +8,13 @@ import (
 
 // Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it
 // may have without the others, 0 for any number. That remains where it shares none, or the quota is not known, which is 0. The number of listeners counts in
-// powers of two, so that not each Service that comes or goes changes the backend servers of all others.
+// powers of two, so that not each Service that comes or goes changes the backend servers of all others. Services that had no pass yet count, too: of many that
+// come at once, the first ones would fill the load balancer, and the others would wait until those have given backend servers up again, all in their turns.
 func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, most, quota int) int {
 	if group.IsZero() || quota <= 0 {
 		return most
 	}
-	place, _, _, err := g.decide(group, svc)
+	place, _, _, err := g.decideWith(group, svc, true)
 	if err != nil || place.Services < 2 { //nolint:mnd // it is alone
 		return most
 	}
