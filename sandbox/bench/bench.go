@@ -61,6 +61,8 @@ func scenarios() []scenario {
 		{"scale", "scale-fleet", largeFleet("auto", fleetBackends, fleetWrites)},
 		{"scale", "scale-fleet-25", largeFleet("25", fewBackends, fewWrites)},
 		{"scale", "scale-new", createdAtOnce},
+		{"scale", "scale-groups", sharedCLBs},
+		{"scale", "scale-zone", zoneDies},
 	}
 }
 

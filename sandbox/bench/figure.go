@@ -39,9 +39,13 @@ func atMost(operation string, value float64, unit string, goal float64) Figure {
 	return Figure{Operation: operation, Value: value, Unit: unit, Goal: &goal, Bound: AtMost, OK: value <= goal}
 }
 
+func atLeast(operation string, value float64, unit string, goal float64) Figure {
+	return Figure{Operation: operation, Value: value, Unit: unit, Goal: &goal, Bound: AtLeast, OK: value >= goal}
+}
+
 // rateAtLeast is about a rate of calls.
 func rateAtLeast(operation string, value, goal float64) Figure {
-	return Figure{Operation: operation, Value: value, Unit: "calls/s", Goal: &goal, Bound: AtLeast, OK: value >= goal}
+	return atLeast(operation, value, "calls/s", goal)
 }
 
 func withoutGoal(operation string, value float64, unit string) Figure {

@@ -131,13 +131,19 @@ func (e *env) createTogether(ctx context.Context, services []*corev1.Service, fo
 		return nil, err
 	}
 	a := &arrival{addresses: shown, missing: len(services) - shown.count(), took: shown.last(began)}
-	if a.tally, err = e.restedFor(ctx, fleetCalm, ofProduct(productCLB)); err != nil {
+	if a.tally, err = e.calmed(ctx); err != nil {
 		return nil, err
 	}
 	now, err := processorTime(e.manager.pid())
 	a.cpu = now - spent
 	e.say("%d Services: %s", len(services), a.tally)
 	return a, err
+}
+
+// calmed waits until no CLB is written to any more, and counts the calls since begin. A new leader goes on to read for minutes.
+func (e *env) calmed(ctx context.Context) (tally, error) {
+	_, err := e.restedFor(ctx, fleetCalm, writes(ofProduct(productCLB)))
+	return count(e.since(everything), ofProduct(productCLB)), err
 }
 
 // withinTwice waits for something, but no longer than twice a time and a few minutes. What is missing then is a figure, and no error.

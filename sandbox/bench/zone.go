@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	// The proportions are those of 5,000 nodes and 2,000 Services, with as many backend servers for each Service. That many would take an hour, because the rate
+	// limits make a zone that stops take half of it, and Kubernetes several minutes to notice.
+	zoneNodes, zoneServices, zoneBackends = 1500, 600, fleetBackends
+
+	deadZone = "cn-hangzhou-c"
+	// mostRemovals is how many writes take out the dead backend servers of a Service: one, and another one for those Services that the manager writes to
+	// while further nodes of the zone are still found to be dead.
+	mostRemovals = 1.2
+)
+
+// zoneDies measures a fleet of which a third stops at once: all nodes of one of three zones.
+func zoneDies(ctx context.Context, r run) (figures []Figure, err error) {
+	config := publishedConfig(cloud.Limits{LoadBalancers: 10_000})
+	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: "vsw-c", VPCID: config.VSwitches[0].VPCID, Zone: deadZone, CIDR: "10.3.0.0/16"})
+	// The rate limits would refuse the preparation. That the manager observes them is counted instead.
+	e, err := newEnv(ctx, r, envOptions{nodes: zoneNodes, config: config})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	f := newFleet(e, zoneNodes, zoneServices, zoneBackends, "auto")
+	if err = f.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err = f.startCalling(ctx); err != nil {
+		return nil, err
+	}
+	t, err := f.calmed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.say("new leader: %s", t)
+	return f.zoneStops(ctx)
+}
+
+// zoneStops stops the instances of a zone, and waits until the last dead backend server is out.
+func (f fleet) zoneStops(ctx context.Context) ([]Figure, error) {
+	before, err := f.state(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spent, err := processorTime(f.manager.pid())
+	if err != nil {
+		return nil, err
+	}
+	f.begin()
+	dead, err := f.stopZone()
+	if err != nil {
+		return nil, err
+	}
+	s := newStorm(before.members(), dead)
+	f.say("%d instances stop, %d backend servers of %d vServer groups are dead", len(dead), s.left, len(s.members))
+	first, err := f.untilSilent(ctx, len(dead))
+	if err != nil {
+		return nil, err
+	}
+	seen := f.mark
+	err = f.withinTwice(ctx, minutes(len(s.members), changesPerMinute), "no backend server is dead", func(context.Context) (string, error) {
+		for _, call := range f.cloud.Calls(seen) {
+			seen = call.Seq
+			if failed := s.follow(call); failed != nil {
+				return "", failed
+			}
+		}
+		if s.left > 0 {
+			return fmt.Sprintf("%d are", s.left), nil
+		}
+		return "", nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	now, err := processorTime(f.manager.pid())
+	f.say("the zone is out: %s", count(f.since(everything), ofProduct(productCLB)))
+	return append(s.figures(fmt.Sprintf("%s, a zone of %d nodes stops", f.name, len(dead)), first),
+		atMost("calls meanwhile that the published rate limits refuse", float64(beyondLimits(f.since(everything))), "calls", 0),
+		withoutGoal("processor time of the manager meanwhile", (now-spent).Seconds(), "s"),
+	), err
+}
+
+// stopZone stops the instances of the zone, and with them their kubelets. It returns their IDs.
+func (f fleet) stopZone() (map[string]bool, error) {
+	dead := map[string]bool{}
+	for _, instance := range f.cloud.Instances() {
+		if instance.ZoneID != deadZone {
+			continue
+		}
+		if _, err := f.cloud.PutInstance(instance.ID, emulator.InstanceSpec{Status: alicloud.InstanceStopped}); err != nil {
+			return nil, fmt.Errorf("stop instance %s: %w", instance.ID, err)
+		}
+		dead[instance.ID] = true
+	}
+	return dead, nil
+}
+
+// untilSilent waits until Kubernetes shows all nodes of the zone as not ready, and returns when it did so with the first one.
+func (f fleet) untilSilent(ctx context.Context, n int) (time.Time, error) {
+	silent := func(node *corev1.Node) bool {
+		return node.Labels[corev1.LabelTopologyZone] == deadZone && condition(node, corev1.NodeReady) != corev1.ConditionTrue
+	}
+	if err := f.untilNodes(ctx, n, "silent", silent); err != nil {
+		return time.Time{}, err
+	}
+	nodes, err := f.watched.List(labels.Everything())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("list the watched nodes: %w", err)
+	}
+	var since []time.Time
+	for _, node := range slices.DeleteFunc(nodes, func(node *corev1.Node) bool { return !silent(node) }) {
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				since = append(since, c.LastTransitionTime.Time)
+			}
+		}
+	}
+	slices.SortFunc(since, time.Time.Compare)
+	f.say("%d nodes are silent, the last one %s after the first one", n, since[len(since)-1].Sub(since[0]))
+	return since[0], nil
+}
+
+// beyondLimits counts the calls that the published rate limits would have refused.
+func beyondLimits(calls []emulator.Call) int {
+	windows, refused := limits.New(limits.Published), 0
+	for _, call := range calls {
+		if windows.Admit(call.Product, call.Action, call.Kind, call.Time) != nil {
+			refused++
+		}
+	}
+	return refused
+}
+
+// figures are those of the storm. The first node was found to be dead at a time.
+func (s *storm) figures(operation string, first time.Time) []Figure {
+	busiest := 0
+	for _, n := range s.removals {
+		busiest = max(busiest, n)
+	}
+	forced := minutes(busiest, changesPerMinute)
+	delays := s.after(first)
+	for range s.left {
+		delays = append(delays, time.Since(first))
+	}
+	return []Figure{
+		atMost(operation+": dead backend servers that stay", float64(s.left), "servers", 0),
+		atMost(fmt.Sprintf("%s: 99 %% of %d dead backend servers are out, after the first node is found to be dead", operation, len(delays)),
+			quantile(delays, 0.99).Seconds(), "s", overForced*forced.Seconds()),
+		atMost(operation+": writes that take them out, for each Service", float64(busiest)/float64(len(s.members)), "writes", mostRemovals),
+		atMost(operation+": Services without a live backend server at any time", float64(len(s.empty)), "Services", 0),
+	}
+}
