@@ -305,7 +305,7 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 		n.shared.Lost(n.group, n.ID())
 	}
 	if done.Has(model.OpJoin) || done.Has(model.OpCreateListener) || done.Has(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
-		n.shared.WakeOthers(n.group, svc)
+		n.shared.WakeOthers(n.group, svc, fmt.Sprint(n.ID(), n.servedPorts(svc), done.Problems))
 	}
 }
 

@@ -1,6 +1,7 @@
 package nlb
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,6 +84,13 @@ func servedTogether(services ...*corev1.Service) func(*world) {
 	}
 }
 
+// withoutPort takes a port from a Service.
+func withoutPort(number int32) func(*corev1.Service) {
+	return func(svc *corev1.Service) {
+		svc.Spec.Ports = slices.DeleteFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number })
+	}
+}
+
 // groupOperations are those of Services that share NLBs.
 func groupOperations() []operation {
 	change := func(changes ...func(*corev1.Service)) func(*world) {
@@ -99,6 +107,7 @@ func groupOperations() []operation {
 		{"into a group", servedTogether(web(without(annotation.Group)), shop), to("edge"), inGroups(webAndShop), nil},
 		{"out of a group", servedTogether(web(), shop), change(without(annotation.Group)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
 		{"to another group", servedTogether(web(), shop), to("other"), inGroups(webElsewhere), nil},
+		{"to another group, with one port less", servedTogether(web(testkit.TCP(82)), shop), change(with(annotation.Group, "other"), withoutPort(82)), inGroups(webElsewhere), nil},
 		{"to another group, the last one", servedTogether(web(with(annotation.Group, "other")), shop), to("edge"), inGroups(webAndShop), nil},
 		{"to the next NLB of its group", servedTogether(web(with(annotation.GroupOverflow, "true")), grouped("shop", "edge", 0, testkit.TCP(81))), change(testkit.TCP(81)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}}), nil},
 		{"from an existing NLB to a group", func(w *world) {

@@ -97,7 +97,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
 	steps := diff.Diff(desired, n.compared(shared), n.ownerOf(in.Service, n.observed))
-	steps.Steps = n.withoutUnread(steps.Steps)
+	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
 		n.ports, n.refused = in.Service.Spec.Ports, nil
@@ -209,6 +209,15 @@ func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 		needsAccess := s.Op == model.OpLeave || slices.Contains(s.Needs, model.TargetAccess)
 		return n.unread[s.Part()] != nil || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
 	})
+}
+
+// withoutUsed leaves out the deletion of server groups while the Service still leaves an NLB: listeners there use the groups of former ports, too, and stay
+// until clients know the new address. A refusal would fail the pass, after which the other NLB is left.
+func (n nlb) withoutUsed(svc *corev1.Service, steps []model.Step) []model.Step {
+	if len(n.leavingOf(svc)) == 0 {
+		return steps
+	}
+	return slices.DeleteFunc(steps, func(s model.Step) bool { return s.Op == model.OpDeleteGroup })
 }
 
 // plan leads from what is known of an NLB to what is wanted.

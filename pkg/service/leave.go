@@ -36,7 +36,7 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 	if stored := r.storeLeft(ctx, svc, &known); err == nil {
 		err = stored
 	}
-	return known, 0, err
+	return known, atOnce, err // what was in use there may go now
 }
 
 // storeLeft writes to the Service what it still has to leave.

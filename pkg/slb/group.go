@@ -2,6 +2,7 @@ package slb
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
 	})
 	if done.Has(model.OpCreateListener) || done.Has(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
-		c.shared.WakeOthers(c.group, svc)
+		c.shared.WakeOthers(c.group, svc, fmt.Sprint(c.ID(), c.servedPorts(svc), done.Problems))
 	}
 }
 
@@ -102,6 +103,6 @@ func (c *clb) waitsForOthers(svc *corev1.Service, err error) error {
 	if time.Since(c.crowdedSince) >= crowdedFor {
 		return err
 	}
-	c.shared.WakeOthers(c.group, svc)
+	c.shared.WakeOthers(c.group, svc, "crowded")
 	return &problem.WaitError{Reason: "the other Services of load balancer group " + c.group.String() + " give up backend servers", For: crowdedWait}
 }

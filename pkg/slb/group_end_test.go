@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +68,46 @@ func TestLastOneOfAGroup(t *testing.T) {
 		}
 		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}})
 	})
+}
+
+// TestLeftCLBGoesWithTheLastOne: a Service that moved to the next CLB of its group is the last one on the CLB that it leaves, and removes that.
+func TestLeftCLBGoesWithTheLastOne(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := bubbleWorld(t)
+				w.moveGrace = time.Minute
+				w.restart()
+				threeNodes(w)
+				w.putAll(overflowing(grouped("young", "edge", 80)))
+				first := w.onlyCLB()
+				w.put(born(grouped("old", "edge", 80), -1))
+				w.fillGroups()
+				if _, err := w.Reconcile(t.Context(), w.get("old")); err != nil {
+					t.Log(err)
+				}
+				for range 3 {
+					w.drift("young")
+					w.live("young", time.Second)
+				}
+				w.change("old", deleteService)
+				w.live("old", 10*time.Second)
+				w.vanish("old")
+				if restarted {
+					w.restart()
+				}
+				for range 20 {
+					w.live("young", 10*time.Second)
+				}
+				if id := w.onlyCLB(); id == first {
+					t.Errorf("young is on %s, which it was to leave", id)
+				}
+				wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 young"}})
+			})
+		})
+	}
 }
 
 // TestGroupOrphans: a CLB of a group without Services is listed, and what a Service has left on one that others use.

@@ -79,10 +79,10 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if lb == nil {
 		return c.emptied("CLB " + c.former)
 	}
-	c.emptySince = zeroTime
 	if group, in := groupOn(lb); in {
 		return c.refreshInGroup(ctx, svc, group, lb.ID)
 	}
+	c.emptySince = zeroTime
 	if isTagged(lb, svc) {
 		c.presence = presence.Found(lb.ID, false)
 		c.loadBalancer.Set(*lb)

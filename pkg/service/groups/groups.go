@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -267,10 +268,14 @@ func foreignPorts(listeners []Listener, members []*corev1.Service, clusterID str
 	return slices.Collect(maps.Keys(foreign))
 }
 
-// WakeOthers has passes made over the other Services of the group.
-func (g *Groups[LB]) WakeOthers(group mark.Group, svc *corev1.Service) {
+// wakePause is how long a Service does not wake the others again for the same reason. Those may fail or wait for the same as it does, and wake it in turn:
+// without the pause, the passes would follow each other without end.
+const wakePause = 10 * time.Second
+
+// WakeOthers has passes made over the other Services of the group. why says what has changed for them, or what the Service waits for.
+func (g *Groups[LB]) WakeOthers(group mark.Group, svc *corev1.Service, why string) {
 	members, err := g.Members(group, svc)
-	if g.Wake == nil || err != nil {
+	if g.Wake == nil || err != nil || !g.isNews(svc.UID, why, time.Now()) {
 		return
 	}
 	for _, member := range members {
