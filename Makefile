@@ -119,6 +119,7 @@ soak: ## Change 200 Services for 10 minutes under random faults (SOAK_ARGS="-soa
 	$(call need,cc,gcc)
 	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoak$$' ./pkg/slb -soak.real -soak.for=10m -soak.services=200 -soak.pace=200ms $(SOAK_ARGS)
 	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoakOfBothProducts$$' ./pkg/provider -soak.both.for=2h
+	for seed in 1 2 3 4 5 6 7 8; do $(GO) test -count=1 -timeout 10m -v -run '^TestSoakOfGroups$$' ./pkg/provider -soak.groups.for=3m -soak.groups.seed=$$seed || exit 1; done
 
 .PHONY: demo
 demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer (DEMO_OUTPUT=json for one JSON document)

@@ -29,6 +29,7 @@ func onBothSides(t *testing.T, fact string, test func(t *testing.T, w *world)) {
 func TestCreationOfAnyDuration(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "nlb.durations", func(t *testing.T, w *world) {
+		t.Helper()
 		w.serve(2, testkit.TCP(80))
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
@@ -47,6 +48,7 @@ func TestCreationOfAnyDuration(t *testing.T) {
 func TestNodeReplacedAtTheQuota(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "nlb.removing-counts", func(t *testing.T, w *world) {
+		t.Helper()
 		refuses := len(w.account.Settings().Flipped) == 0
 		w.serve(2, testkit.TCP(80), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "90"))
 		w.account.Change(func(s *emulator.Settings) {
@@ -73,7 +75,7 @@ func TestNodeReplacedAtTheQuota(t *testing.T) {
 // creates another one: either way, the Service gets one that is there.
 func TestNewNLBWhateverTheToken(t *testing.T) {
 	t.Parallel()
-	onBothSides(t, "nlb.token-of-deleted", func(t *testing.T, w *world) {
+	onBothSides(t, "nlb.token-of-deleted", func(_ *testing.T, w *world) {
 		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
 		w.change("web", without(annotation.Group))
 		w.live("web", 5*time.Minute)

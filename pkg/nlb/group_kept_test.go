@@ -110,7 +110,7 @@ func TestOverflowGoesWhereItMay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
+			inWorld(t, func(_ *testing.T, w *world) {
 				overflow := with(annotation.GroupOverflow, "true")
 				w.groupWorld(grouped("base", "edge", 0, testkit.TCP(90)), grouped("shop", "edge", 3, testkit.TCP(80), overflow))
 				w.put(grouped("blog", "edge", 2, testkit.TCP(80), overflow)) // whose annotations would decide if shop came to its NLB

@@ -55,6 +55,9 @@ func TestSoakOfGroups(t *testing.T) {
 		s := newGroupSoak(t, seed)
 		defer func() {
 			if t.Failed() {
+				for _, svc := range s.services() {
+					s.say("%s (%s): %s shows %q: %v", svc.Name, productOf(&svc), wishOf(&svc), addressOf(&svc), svc.Status.Conditions)
+				}
 				t.Log(strings.Join(s.log, "\n"))
 			}
 		}()
@@ -194,8 +197,8 @@ type listenerOf struct {
 	running                           bool
 }
 
-// look returns all listeners, and how many load balancers and groups of backend servers there are.
-func (s *groupSoak) look() (listeners []listenerOf, balancers map[string]int, groups int) {
+// cloud returns all listeners, and how many load balancers and groups of backend servers there are.
+func (s *groupSoak) cloud() (listeners []listenerOf, balancers map[string]int, groups int) {
 	s.t.Helper()
 	var state struct {
 		LoadBalancers []struct {
@@ -289,8 +292,9 @@ func addressOf(svc *corev1.Service) string {
 // witness fails for a port that a Service has lost by what happened to others.
 func (s *groupSoak) witness() {
 	s.t.Helper()
-	listeners, _, _ := s.look()
+	// In this order: a status shows an address once that serves, and what it showed before stays for a while.
 	services, now := s.services(), map[string]map[int]bool{}
+	listeners, _, _ := s.cloud()
 	for i := range services {
 		svc := &services[i]
 		now[svc.Name] = map[int]bool{}
@@ -303,7 +307,7 @@ func (s *groupSoak) witness() {
 			continue
 		}
 		for port := range s.served[svc.Name] {
-			if !now[svc.Name][port] && !s.isOlders(services, svc, port) {
+			if !now[svc.Name][port] && asksFor(svc, port) && !s.isOlders(services, svc, port) {
 				s.t.Errorf("%s: %s at %q has lost port %d (%s): %+v", time.Now().Format("15:04:05.0"), svc.Name, addressOf(svc), port, wishOf(svc), listeners)
 			}
 		}
@@ -323,8 +327,12 @@ func (s *groupSoak) isOlders(services []corev1.Service, svc *corev1.Service, por
 	return group != "" && slices.ContainsFunc(services, func(other corev1.Service) bool {
 		return other.Name != svc.Name && productOf(&other) == productOf(svc) && other.Annotations[annotation.Group.Key()] == group &&
 			!svc.CreationTimestamp.Before(&other.CreationTimestamp) &&
-			slices.ContainsFunc(other.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == port })
+			asksFor(&other, port)
 	})
+}
+
+func asksFor(svc *corev1.Service, port int) bool {
+	return slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == port })
 }
 
 func servedAsAsked(svc *corev1.Service, served map[int]bool) bool {
@@ -343,7 +351,7 @@ func find(services []corev1.Service, name string) (*corev1.Service, bool) {
 // compare checks that each Service has what it asks for, as far as no other one of its group has that, and that there is nothing else.
 func (s *groupSoak) compare() {
 	s.t.Helper()
-	listeners, balancers, groups := s.look()
+	listeners, balancers, groups := s.cloud()
 	services := s.services()
 	if groups != len(listeners) {
 		s.t.Errorf("%d groups of backend servers for %d listeners", groups, len(listeners))
@@ -357,7 +365,7 @@ func (s *groupSoak) compare() {
 	has := map[string]int{}
 	for _, l := range listeners {
 		svc, ok := find(services, l.service)
-		if !ok || !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == l.port }) {
+		if !ok || !asksFor(svc, l.port) {
 			s.t.Errorf("nobody wants %+v", l)
 			continue
 		}
