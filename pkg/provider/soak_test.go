@@ -128,7 +128,7 @@ func (b *both) node(name string, there bool) {
 }
 
 // put makes a Service with an NLB or a CLB.
-func (b *both) put(name string, isNLB bool) {
+func (b *both) put(name string, isNLB bool, change ...func(*corev1.Service)) {
 	svc := testkit.Service(name, testkit.TCP(80))
 	if isNLB {
 		testkit.Class(nlb.Class)(svc)
@@ -136,6 +136,9 @@ func (b *both) put(name string, isNLB bool) {
 	}
 	b.made++
 	svc.UID += types.UID(fmt.Sprintf("-%04d", b.made)) // the API server gives no UID twice
+	for _, f := range change {
+		f(svc)
+	}
 	testkit.Must(b.kube.CoreV1().Services(testkit.Namespace).Create(b.t.Context(), svc, metav1.CreateOptions{}))(b.t)
 }
 
