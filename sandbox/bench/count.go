@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -11,31 +12,34 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 )
 
-// tally is a number of calls, in all and by action. Those that the cloud refused are among them.
+// tally is a number of calls, in all and by action. Those that the cloud refused are among them, and counted by the codes of its errors.
 type tally struct {
 	reads, writes, refused int
-	byAction               map[string]int
+	byAction, byCode       map[string]int
 }
 
 func (t tally) calls() int { return t.reads + t.writes }
 
 // String lists the actions, the most frequent first.
 func (t tally) String() string {
-	actions := slices.SortedFunc(maps.Keys(t.byAction), func(a, b string) int {
-		if n := t.byAction[b] - t.byAction[a]; n != 0 {
-			return n
-		}
-		return strings.Compare(a, b)
-	})
-	parts := make([]string, 0, len(actions)+1)
-	for _, action := range actions {
-		parts = append(parts, fmt.Sprintf("%d %s", t.byAction[action], action))
-	}
-	if len(parts) == 0 {
+	if len(t.byAction) == 0 {
 		return "no call"
 	}
+	text := mostFirst(t.byAction)
 	if t.refused > 0 {
-		parts = append(parts, fmt.Sprintf("%d of them refused", t.refused))
+		text += fmt.Sprintf(", %d of them refused (%s)", t.refused, mostFirst(t.byCode))
+	}
+	return text
+}
+
+// mostFirst lists names with their numbers.
+func mostFirst(numbers map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(numbers), func(a, b string) int {
+		return cmp.Or(numbers[b]-numbers[a], strings.Compare(a, b))
+	})
+	parts := make([]string, 0, len(names))
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%d %s", numbers[name], name))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -60,7 +64,7 @@ func orAction(f filter, action string) filter {
 }
 
 func count(calls []emulator.Call, f filter) tally {
-	t := tally{byAction: map[string]int{}}
+	t := tally{byAction: map[string]int{}, byCode: map[string]int{}}
 	for _, call := range calls {
 		if !f(call) {
 			continue
@@ -68,6 +72,7 @@ func count(calls []emulator.Call, f filter) tally {
 		t.byAction[call.Action]++
 		if call.Code != "" {
 			t.refused++
+			t.byCode[call.Code]++
 		}
 		if call.Kind == "write" {
 			t.writes++

@@ -26,9 +26,9 @@ func TestCount(t *testing.T) {
 		text          string
 	}{
 		{"all, refused ones too", everything, 2, 3,
-			"2 CreateLoadBalancer, 1 DescribeInstances, 1 DescribeLoadBalancers, 1 ModifyNetworkInterfaceAttribute, 1 of them refused"},
-		{"one product", ofProduct("slb"), 1, 2, "2 CreateLoadBalancer, 1 DescribeLoadBalancers, 1 of them refused"},
-		{"writes of it", writes(ofProduct("slb")), 0, 2, "2 CreateLoadBalancer, 1 of them refused"},
+			"2 CreateLoadBalancer, 1 DescribeInstances, 1 DescribeLoadBalancers, 1 ModifyNetworkInterfaceAttribute, 1 of them refused (1 Throttling.User)"},
+		{"one product", ofProduct("slb"), 1, 2, "2 CreateLoadBalancer, 1 DescribeLoadBalancers, 1 of them refused (1 Throttling.User)"},
+		{"writes of it", writes(ofProduct("slb")), 0, 2, "2 CreateLoadBalancer, 1 of them refused (1 Throttling.User)"},
 		{"without an action", exceptAction(ofProduct("ecs"), switchCheckOff), 1, 0, "1 DescribeInstances"},
 		{"with an action of another", orAction(ofProduct("ecs"), "DescribeLoadBalancers"), 2, 1,
 			"1 DescribeInstances, 1 DescribeLoadBalancers, 1 ModifyNetworkInterfaceAttribute"},

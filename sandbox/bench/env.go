@@ -102,6 +102,14 @@ func roomyConfig(routeQuota int) *emulator.Config {
 	return config
 }
 
+// publishedConfig is an account with the published quotas but for those that are given, and for that of routes, since each node has one.
+func publishedConfig(raised cloud.Limits) *emulator.Config {
+	config := cloud.DefaultConfig()
+	config.Quotas = raised
+	config.Quotas.RouteEntriesPerTable = 10_000
+	return config
+}
+
 func (e *env) watchNodes(ctx context.Context) {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	factory := informers.NewSharedInformerFactory(e.client, 0)

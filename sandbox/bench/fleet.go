@@ -45,8 +45,7 @@ const (
 // largeFleet measures a cluster with thousands of nodes and Services: a new leader, then nothing, then nodes that join and leave.
 func largeFleet(subset string, backends int, most float64) func(context.Context, run) ([]Figure, error) {
 	return func(ctx context.Context, r run) (figures []Figure, err error) {
-		config := cloud.DefaultConfig()
-		config.Quotas = cloud.Limits{LoadBalancers: 10_000, RouteEntriesPerTable: 10_000}
+		config := publishedConfig(cloud.Limits{LoadBalancers: 10_000})
 		e, err := newEnv(ctx, r, envOptions{nodes: fleetNodes + fleetEvents, audit: true, config: config})
 		if err != nil {
 			return nil, err

@@ -63,14 +63,6 @@ func startedAt(calls []emulator.Call) map[string]time.Time {
 	return started
 }
 
-// publishedConfig is an account with the published quotas but for those that are given, and for that of routes, since each node has one.
-func publishedConfig(raised cloud.Limits) *emulator.Config {
-	config := cloud.DefaultConfig()
-	config.Quotas = raised
-	config.Quotas.RouteEntriesPerTable = 10_000
-	return config
-}
-
 // minutes is how long a rate limit makes n calls of one action take.
 func minutes(n, perMinute int) time.Duration {
 	return time.Duration(n) * time.Minute / time.Duration(perMinute)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
 // Far more Services than CLBs, in an account in which no quota of CLBs is raised. All may share them.
@@ -61,20 +63,32 @@ func (e *env) shareCLBs(ctx context.Context) ([]Figure, error) {
 
 // spreadOfShares compares the CLBs and the nodes.
 func (e *env) spreadOfShares(ctx context.Context) ([]Figure, error) {
-	state, err := e.state(ctx)
+	balancers, err := e.sandbox.Cloud.LoadBalancers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	groups := state.members()
+	groups, running := members(balancers), 0
+	for _, lb := range balancers {
+		running += lb.Running
+	}
 	fewest, most, mean := spread(groups, sharingNodes)
 	e.say("%d vServer groups have %d backend servers at least, a node is in %d at most and in %.1f on average", len(groups), fewest, most, mean)
 	return []Figure{
-		atMost("CLBs of all groups", float64(len(state.LoadBalancers)), "CLBs", mostCLBs),
-		atLeast("running listeners", float64(state.runningListeners()), "listeners", sharingServices),
+		atMost("CLBs of all groups", float64(len(balancers)), "CLBs", mostCLBs),
+		atLeast("running listeners", float64(running), "listeners", sharingServices),
 		atLeast("backend servers of a port, the fewest", float64(fewest), "servers", leastOfPort),
 		// A node is in a whole number of groups.
 		atMost("vServer groups that a node is in, compared with the mean, the most", float64(most)/mean, "", max(overMean, (mean+1)/mean)),
 	}, nil
+}
+
+// members lists the instances in each vServer group.
+func members(balancers []cluster.LoadBalancer) map[string][]string {
+	all := map[string][]string{}
+	for _, lb := range balancers {
+		maps.Copy(all, lb.Groups)
+	}
+	return all
 }
 
 // spread is how many members the smallest group has, in how many groups the busiest of the nodes is, and in how many each is on average.

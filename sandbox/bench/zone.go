@@ -17,9 +17,7 @@ import (
 )
 
 const (
-	// The proportions are those of 5,000 nodes and 2,000 Services, with as many backend servers for each Service. That many would take an hour, because the rate
-	// limits make a zone that stops take half of it, and Kubernetes several minutes to notice.
-	zoneNodes, zoneServices, zoneBackends = 1500, 600, fleetBackends
+	zoneNodes, zoneServices, zoneBackends = fleetNodes, fleetServices, fleetBackends
 
 	deadZone = "cn-hangzhou-c"
 )
@@ -51,7 +49,7 @@ func zoneDies(ctx context.Context, r run) (figures []Figure, err error) {
 
 // zoneStops stops the instances of a zone, and waits until the last dead backend server is out.
 func (f fleet) zoneStops(ctx context.Context) ([]Figure, error) {
-	before, err := f.state(ctx)
+	before, err := f.sandbox.Cloud.LoadBalancers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +62,7 @@ func (f fleet) zoneStops(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newStorm(before.members(), dead)
+	s := newStorm(members(before), dead)
 	f.say("%d instances stop, %d backend servers of %d vServer groups are dead", len(dead), s.left, len(s.members))
 	first, err := f.untilSilent(ctx, len(dead))
 	if err != nil {

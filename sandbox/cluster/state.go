@@ -35,7 +35,9 @@ type loadBalancer struct {
 	LoadBalancerID string `json:"LoadBalancerId"`
 	Address        string
 	AddressType    string
+	Listeners      []struct{ Status string } `json:"listeners"`
 	VServerGroups  []struct {
+		VServerGroupID string `json:"VServerGroupId"`
 		BackendServers []struct {
 			ServerID string `json:"ServerId"`
 		} `json:"backendServers"`
@@ -51,6 +53,10 @@ type RouteEntry struct {
 type LoadBalancer struct {
 	ID, Address, AddressType string
 	Servers                  []string
+	// Groups are the instances of each vServer group, by its ID.
+	Groups map[string][]string
+	// Running is how many of its listeners run.
+	Running int
 }
 
 // CustomRoutes lists the custom entries of all route tables.
@@ -83,11 +89,19 @@ func (c *Cloud) LoadBalancers(ctx context.Context) ([]LoadBalancer, error) {
 	}
 	var balancers []LoadBalancer
 	for _, lb := range state.LoadBalancers {
-		balancer := LoadBalancer{ID: lb.LoadBalancerID, Address: lb.Address, AddressType: lb.AddressType}
-		for _, group := range lb.VServerGroups {
-			for _, backend := range group.BackendServers {
-				balancer.Servers = append(balancer.Servers, backend.ServerID)
+		balancer := LoadBalancer{ID: lb.LoadBalancerID, Address: lb.Address, AddressType: lb.AddressType, Groups: map[string][]string{}}
+		for _, listener := range lb.Listeners {
+			if listener.Status == "running" {
+				balancer.Running++
 			}
+		}
+		for _, group := range lb.VServerGroups {
+			ids := make([]string, len(group.BackendServers))
+			for i, backend := range group.BackendServers {
+				ids[i] = backend.ServerID
+			}
+			balancer.Groups[group.VServerGroupID] = ids
+			balancer.Servers = append(balancer.Servers, ids...)
 		}
 		balancers = append(balancers, balancer)
 	}
