@@ -234,36 +234,6 @@ func (c *chooser) full(node *Node) bool {
 	return c.Crowd.Quota > 0 && after > c.Crowd.Quota || refused && after > most
 }
 
-// newcomer is a node that may become a backend.
-type newcomer struct {
-	*Node
-	load, score float64
-	light       bool
-}
-
-// newcomers returns the nodes that may become backends, the best first: by their score, and those that are backends too often at the end.
-func (c *chooser) newcomers() []newcomer {
-	var found []newcomer
-	for _, node := range c.nodes {
-		if c.has.Has(node.InstanceID) || c.full(node) {
-			continue
-		}
-		found = append(found, newcomer{node, c.load(node), c.score(node), c.load(node)+float64(c.Crowd.Each) <= c.bound})
-	}
-	slices.SortFunc(found, func(a, b newcomer) int {
-		switch {
-		case a.light != b.light && a.light:
-			return -1
-		case a.light != b.light:
-			return 1
-		case !a.light && a.load != b.load:
-			return cmp.Compare(a.load, b.load)
-		}
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.Name, b.Name))
-	})
-	return found
-}
-
 // add chooses nodes: first those of zones that have too few.
 func (c *chooser) add(n int) {
 	if c.Room.Most > 0 && !c.Room.Swaps {
@@ -325,7 +295,8 @@ func (c *chooser) leave(i int) {
 	c.has.Delete(node.InstanceID)
 }
 
-// shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often.
+// shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often. Where the load balancer has
+// no room for both, the other one leaves first, if it is certain that the next choice does not take the same one again.
 func (c *chooser) shift() {
 	part := fraction(string(c.Service), "shift")
 	light, heavy := c.mean*(lightFrom+part*(lightTo-lightFrom)), c.mean*(heavyFrom+part*(heavyTo-heavyFrom))
@@ -334,22 +305,38 @@ func (c *chooser) shift() {
 	if !overloaded && !c.lacksZone() && float64(c.Crowd.Least(c.nodes))+each > light {
 		return
 	}
+	spare := c.Room.HasSpare()
 	for _, node := range c.newcomers() {
-		least := heavy - each
-		switch after := node.load + each; {
-		case c.lacks(node):
-			least = -1
-		case after <= light:
-			least = max(c.mean-each, node.load)
-		case after > c.mean:
+		i := c.replaced(node, light, heavy)
+		if i < 0 || !spare && !c.follows(node, c.chosen[i]) {
 			continue
 		}
-		if i := c.heaviest(node.Zone, least); i >= 0 {
-			c.leave(i)
+		c.leave(i)
+		if spare {
 			c.take(node.Node)
-			return
 		}
+		return
 	}
+}
+
+// replaced returns the index of the chosen node whose place a newcomer may take, -1 for none.
+func (c *chooser) replaced(node newcomer, light, heavy float64) int {
+	each := float64(c.Crowd.Each)
+	least := heavy - each
+	switch after := node.load + each; {
+	case c.lacks(node):
+		least = -1
+	case after <= light:
+		least = max(c.mean-each, node.load)
+	case after > c.mean:
+		return -1
+	}
+	return c.heaviest(node.Zone, least)
+}
+
+// follows reports whether the next choice takes a newcomer, or another one like it, rather than the chosen node that has left for it.
+func (c *chooser) follows(node newcomer, left *Node) bool {
+	return c.lacks(node) || node.light && c.load(left)+float64(c.Crowd.Each) > c.bound
 }
 
 func (c *chooser) lacksZone() bool {

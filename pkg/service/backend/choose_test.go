@@ -2,9 +2,11 @@ package backend
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // BenchmarkChoose is what a node event costs a Service that has 80 of 5,000 nodes, and none that changes.
@@ -28,4 +30,76 @@ func BenchmarkChoose(b *testing.B) {
 		}
 		wish.Service = types.UID("a")
 	}
+}
+
+// TestFullLoadBalancerSettles: where the load balancer has no room for a node that comes beside the one that leaves, the node that comes is refused, and the
+// next choice is about one node less. The choices come to an end all the same, and a zone without a node gets one.
+func TestFullLoadBalancerSettles(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		zones []string
+		// loads are how many times each node is a backend of other Services, and most is how many backends the cloud takes.
+		loads []int
+		most  int
+		want  []string
+	}{
+		{"room", []string{"a", "a", "a"}, []int{12, 10, 0}, 3, []string{"i-00001", "i-00002"}},
+		{"no room", []string{"a", "a", "a"}, []int{12, 10, 0}, 2, []string{"i-00001", "i-00002"}},
+		{"no room, and a zone has too few", []string{"a", "a", "b"}, []int{12, 10, 0}, 2, []string{"i-00001", "i-00002"}},
+		{"no room, and the one that leaves might come back", []string{"a", "a", "a", "a"}, []int{5, 5, 3, 6}, 2, []string{"i-00000", "i-00001"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(0, 0, 0)
+			for i, zone := range test.zones {
+				f.join(i, zone)
+			}
+			for i := range 20 { // which node is the best depends on the Service
+				svc := types.UID(fmt.Sprint("service-", i))
+				has := sets.New("i-00000", "i-00001")
+				if !settles(f, svc, has, test.loads, test.most) {
+					t.Errorf("%s: the choices do not come to an end", svc)
+				}
+				if got := sets.List(has); !slices.Equal(got, test.want) {
+					t.Errorf("%s: the backends are %v, want %v", svc, got, test.want)
+				}
+			}
+		})
+	}
+}
+
+// settles has a Service choose two nodes until it stays with what it has, and reports whether it does.
+func settles(f *fleet, svc types.UID, has sets.Set[string], loads []int, most int) bool {
+	total, load := 0, map[string]int{}
+	for i, n := range loads {
+		total += n
+		load[f.nodes[i].InstanceID] = n
+	}
+	for range 10 {
+		room := RoomOf(most, false, 1, func(yield func(Entry) bool) {
+			for id := range has {
+				if !yield(Entry{Kind: KindInstance, ID: id, Ours: true}) {
+					return
+				}
+			}
+		})
+		chosen := sets.New[string]()
+		for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: svc, Subset: 2, Room: room, Crowd: Crowd{
+			Quota: 50, Units: 60, Each: 1, Total: total, Settled: true,
+			Load: func(id string) int { return load[id] }, Least: func([]*Node) int { return slices.Min(loads) },
+		}}).Nodes {
+			chosen.Insert(node.InstanceID)
+		}
+		if chosen.Equal(has) {
+			return true
+		}
+		for _, id := range sets.List(chosen.Difference(has)) {
+			if has.Len() < most {
+				has.Insert(id)
+			}
+		}
+		has.Delete(sets.List(has.Difference(chosen))...)
+	}
+	return false
 }

@@ -69,6 +69,9 @@ func (r *Room) Instances() sets.Set[string] { return r.present(KindInstance) }
 // Full reports whether the Service has at least so many backends in each of its groups.
 func (r *Room) Full(n int) bool { return r.ours >= n*r.Groups }
 
+// HasSpare reports whether the Service may have one more backend in each of its groups until another one has left, or needs no room for that.
+func (r *Room) HasSpare() bool { return r.Swaps || r.Most == 0 || r.ours <= (r.Most-1)*r.Groups }
+
 // GroupsOf returns how many groups the ports of a Service have: ports with the same key share one.
 func GroupsOf(ports []corev1.ServicePort, key func(corev1.ServicePort) string) int {
 	groups := sets.New[string]()
