@@ -214,11 +214,11 @@ func (n nlb) knowing(known observed) nlb {
 }
 
 // Status implements service.Balancer. The address is a name; it is shown once a listener runs.
-func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
-	return n.stays.Wakes(n.status(params))
+func (n nlb) Status(_ context.Context, svc *corev1.Service, params annotation.Params) service.Shown {
+	return n.stays.Wakes(n.status(svc, params))
 }
 
-func (n nlb) status(params annotation.Params) service.Shown {
+func (n nlb) status(svc *corev1.Service, params annotation.Params) service.Shown {
 	shown := service.Shown{Balancer: n}
 	if access := n.access.Value; access != nil {
 		shown.SecurityGroup = &access.ID
@@ -230,7 +230,7 @@ func (n nlb) status(params annotation.Params) service.Shown {
 	}
 	if n.managesListeners(params) {
 		shown.Ports = n.portStatuses()
-		if !n.runs() {
+		if !n.serves(svc) {
 			return shown
 		}
 	}
@@ -243,8 +243,9 @@ func (n nlb) managesListeners(params annotation.Params) bool {
 	return !n.Reused() || params.OverridesListeners() || n.stays != nil && n.desired != nil && n.desired.Override
 }
 
-// runs reports whether a listener of the Service runs. One that moves has another address until all of them run.
-func (n nlb) runs() bool {
+// serves reports whether the Service is to show the NLB: a listener runs. One that moves shows another address until all of them run, and from then on this
+// one: nobody needs what it has elsewhere.
+func (n nlb) serves(svc *corev1.Service) bool {
 	running := 0
 	for i := range n.listeners.Value {
 		l := &n.listeners.Value[i]
@@ -256,7 +257,10 @@ func (n nlb) runs() bool {
 			running++
 		}
 	}
-	return running > 0 && (len(n.leaving) == 0 || n.desired == nil || running >= len(n.desired.Listeners))
+	if len(n.leaving) == 0 || n.desired == nil {
+		return running > 0
+	}
+	return service.Shows(svc, n.lb.Value.DNSName) || running > 0 && running >= len(n.desired.Listeners)
 }
 
 // configuring is the status of a listener that runs while it is changed.

@@ -228,3 +228,28 @@ func TestMoveServesAllTheTime(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime.
+func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(81)), newService("web", testkit.TCP(80), born(2)))
+		before := w.hostname("web")
+		w.change("web", with(annotation.Group, "edge"))
+		for range 20 {
+			if w.live("web", time.Second); w.hostname("web") != before {
+				break
+			}
+		}
+		if !w.answers("web", before) {
+			t.Fatal("the old NLB is left before the grace is over")
+		}
+		w.put(grouped("first", "edge", 0, testkit.TCP(80)))
+		for range 60 {
+			w.live("first", time.Second)
+			w.live("web", time.Second)
+		}
+		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 first", "tcp:81 shop"}})
+		w.silent("first", "shop", "web")
+	})
+}

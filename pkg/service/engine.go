@@ -111,7 +111,7 @@ type Balancer interface {
 	// Plan compares what is wanted with what is there.
 	Plan(ctx context.Context, in Inputs) (Goal, error)
 	// Status returns what the Service is to show, after [Plan.Deploy].
-	Status(ctx context.Context, params annotation.Params) Shown
+	Status(ctx context.Context, svc *corev1.Service, params annotation.Params) Shown
 
 	// RefreshForRemoval reads what is to be removed, also where it is known: the author of the Service may have taken it over. What the annotations
 	// ask for counts less than what is there: they may be invalid, and deletion must work all the same.

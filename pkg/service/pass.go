@@ -164,7 +164,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)
-	shown := known.balancer.Status(ctx, params)
+	shown := known.balancer.Status(ctx, written, params)
 	known.balancer, done.status, done.ports, done.securityGroup = shown.Balancer, shown.Status, shown.Ports, shown.SecurityGroup
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake}

@@ -76,6 +76,55 @@ func TestGroupMoves(t *testing.T) {
 	}
 }
 
+// TestMoveWaitsForAllPorts: while a port cannot be served at the new place, the Service shows the old one, and serves all ports there.
+func TestMoveWaitsForAllPorts(t *testing.T) {
+	t.Parallel()
+	web := grouped("web", "edge", 80, 443)
+	annotate(web, annotation.ProtocolPort, "http:443")
+	w := groupWorld(t, grouped("shop", "other", 81), web)
+	from := w.address("web")
+	w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+	for range 3 {
+		if err := w.pass("web"); err == nil {
+			t.Fatal("the listener was created")
+		}
+		if shown := w.address("web"); shown != from {
+			t.Fatalf("the status shows %s, where one of two ports is served", shown)
+		}
+	}
+	wantOwners(t, w, map[string][]string{edgeCLB: {"http:443 web", "tcp:80 web"}, "k8s-group-default-other": {"tcp:80 web", "tcp:81 shop"}})
+	w.clearFaults()
+	for range 3 {
+		w.mustPass("web")
+	}
+	wantOwners(t, w, map[string][]string{"k8s-group-default-other": {"http:443 web", "tcp:80 web", "tcp:81 shop"}})
+	w.silent("afterwards", "web", "shop")
+}
+
+// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime.
+func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
+	t.Parallel()
+	w := groupWorld(t, grouped("shop", "edge", 81), testService("web", 80))
+	from := w.address("web")
+	w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "OperationDenied.Test", "status": 400, "times": 100})
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
+	for range 2 {
+		_ = w.pass("web") // it fails to delete the CLB
+	}
+	if w.address("web") == from {
+		t.Fatal("the status shows the old CLB")
+	}
+	w.put(born(grouped("first", "edge", 80), -1))
+	w.clearFaults()
+	for range 3 {
+		w.mustPass("first")
+		w.mustPass("web")
+	}
+	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first", "tcp:81 shop"}})
+	w.silent("afterwards", "first", "shop", "web")
+}
+
 // answers reports whether a CLB with the address has a running listener of the Service.
 func (w *world) answers(name, address string) bool {
 	w.t.Helper()

@@ -207,11 +207,17 @@ func (m *Model) Serves(desired *Model) bool {
 	if m.LoadBalancer.Address == "" || desired == nil {
 		return false
 	}
-	return slices.ContainsFunc(m.Listeners, func(have Listener) bool {
-		want := desired.Listener(have.ListenerKey)
-		return want != nil && want.Description == have.Description &&
-			(have.Status == alicloud.ListenerRunning || have.Status == alicloud.ListenerStarting)
-	})
+	return slices.ContainsFunc(desired.Listeners, m.answersOn)
+}
+
+// ServesAll reports whether the CLB answers on each of the wanted listeners.
+func (m *Model) ServesAll(desired *Model) bool {
+	return m.Serves(desired) && !slices.ContainsFunc(desired.Listeners, func(want Listener) bool { return !m.answersOn(want) })
+}
+
+func (m *Model) answersOn(want Listener) bool {
+	have := m.Listener(want.ListenerKey)
+	return have != nil && want.Description == have.Description && (have.Status == alicloud.ListenerRunning || have.Status == alicloud.ListenerStarting)
 }
 
 // Creatable reports whether a new CLB would have a listener.
