@@ -297,16 +297,32 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 	if n.group.IsZero() {
 		return
 	}
+	ports := n.servedPorts(svc)
 	n.shared.Deployed(n.group, svc, groups.Done{
-		ID: n.ID(), Ports: n.servedPorts(svc), Leaves: n.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
+		ID: n.ID(), Ports: ports, Leaves: n.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
 	})
 	if deleted {
 		n.shared.Lost(n.group, n.ID())
 	}
-	if done.Has(model.OpJoin) || done.Has(model.OpCreateListener) || done.Has(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
-		n.shared.WakeOthers(n.group, svc, fmt.Sprint(n.ID(), n.servedPorts(svc), done.Problems))
+	freed := freedBy(done)
+	switch {
+	case done.Has(model.OpJoin):
+		n.shared.WakeAll(n.group, svc, fmt.Sprint("security groups ", n.lb.Value.SecurityGroups))
+	case done.Has(model.OpCreateListener), len(freed) > 0, problem.HasReason(done.Problems, problem.ReasonListenerConflict):
+		n.shared.WakeConcerned(n.group, svc, n.ID(), freed)
 	}
+}
+
+// freedBy returns the ports of the listeners that a plan deletes.
+func freedBy(done model.Plan) []sharing.Port {
+	var freed []sharing.Port
+	for i := range done.Steps {
+		if step := &done.Steps[i]; step.Op == model.OpDeleteListener {
+			freed = append(freed, portOf(&step.Listener))
+		}
+	}
+	return freed
 }
 
 // noteCreation remembers whether the cloud takes one more NLB, see [groups.Groups.Creation].

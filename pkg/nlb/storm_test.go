@@ -21,6 +21,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 const (
@@ -31,35 +32,49 @@ const (
 	addServers           = "AddServersToServerGroup"
 )
 
-// storm is a controller with Services on NLBs over a cloud with published rate limits, in the time of a synctest bubble.
+// storm is a controller with Services on NLBs, in the time of a synctest bubble.
 type storm struct {
 	*world
 	nodes int
+	stop  func()
 }
 
+// newStorm makes a storm over a cloud with published rate limits.
 func newStorm(t *testing.T) *storm {
 	t.Helper()
-	account := testcloud.New(t, emulator.Options{Config: cloud.DefaultConfig(), Settle: settle, RateLimits: emulator.RateLimitsPublished})
+	return newStormOn(t, emulator.Options{Config: cloud.DefaultConfig(), Settle: settle, RateLimits: emulator.RateLimitsPublished}, nil)
+}
+
+// newStormOn makes a storm over a cloud whose quotas the manager knows as the book has them.
+func newStormOn(t *testing.T, options emulator.Options, quotas *quota.Book) *storm {
+	t.Helper()
 	s := &storm{world: &world{
-		t: t, account: account, kube: testkit.NewClientset(),
-		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: emulatortest.Region},
+		t: t, account: testcloud.New(t, options), kube: testkit.NewClientset(),
+		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: emulatortest.Region, Quotas: quotas},
 	}}
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// start starts a controller that remembers nothing.
+func (s *storm) start() {
+	s.t.Helper()
 	s.factory = informers.NewSharedInformerFactory(s.kube, 0)
-	s.engine = NewEngine(account.Client, s.config, s.factory.Core().V1().Services().Lister()).(*engine) //nolint:forcetypeassert // it is one
-	opts := s.options(account.Client)
+	s.engine = NewEngine(s.account.Client, s.config, s.factory.Core().V1().Services().Lister()).(*engine) //nolint:forcetypeassert // it is one
+	opts := s.options(s.account.Client)
 	opts.Recorder = &record.FakeRecorder{} // nobody reads that many events
 	opts.ResyncPeriod = 24 * time.Hour
-	controller := testkit.Must(service.NewController(opts, service.NewReconciler(opts)))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	s.factory.Start(ctx.Done())
-	done := make(chan struct{})
+	controller := testkit.Must(service.NewController(opts, service.NewReconciler(opts)))(s.t)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	factory, done := s.factory, make(chan struct{})
+	factory.Start(ctx.Done())
 	go func() { controller.Run(ctx); close(done) }()
-	t.Cleanup(func() {
+	s.stop = func() {
 		cancel()
 		<-done
-		s.factory.Shutdown()
-	})
-	return s
+		factory.Shutdown()
+	}
 }
 
 // joins has nodes of a pool join at once.

@@ -307,7 +307,7 @@ func (s *groupSoak) witness() {
 			continue
 		}
 		for port := range s.served[svc.Name] {
-			if !now[svc.Name][port] && asksFor(svc, port) && !s.isOlders(services, svc, port) {
+			if !now[svc.Name][port] && asksFor(svc, port) && !isOlders(services, svc, port) {
 				s.t.Errorf("%s: %s at %q has lost port %d (%s): %+v", time.Now().Format("15:04:05.0"), svc.Name, addressOf(svc), port, wishOf(svc), listeners)
 			}
 		}
@@ -322,12 +322,17 @@ func (s *groupSoak) witness() {
 }
 
 // isOlders reports whether an older Service of its group asks for a port of a Service. Ports are given to the oldest one.
-func (s *groupSoak) isOlders(services []corev1.Service, svc *corev1.Service, port int) bool {
+func isOlders(services []corev1.Service, svc *corev1.Service, port int) bool {
+	return slices.ContainsFunc(othersOfGroup(services, svc), func(other corev1.Service) bool {
+		return !svc.CreationTimestamp.Before(&other.CreationTimestamp) && asksFor(&other, port)
+	})
+}
+
+// othersOfGroup are the other Services of the group that a Service asks for.
+func othersOfGroup(services []corev1.Service, svc *corev1.Service) []corev1.Service {
 	group := svc.Annotations[annotation.Group.Key()]
-	return group != "" && slices.ContainsFunc(services, func(other corev1.Service) bool {
-		return other.Name != svc.Name && productOf(&other) == productOf(svc) && other.Annotations[annotation.Group.Key()] == group &&
-			!svc.CreationTimestamp.Before(&other.CreationTimestamp) &&
-			asksFor(&other, port)
+	return slices.DeleteFunc(slices.Clone(services), func(other corev1.Service) bool {
+		return group == "" || other.Name == svc.Name || productOf(&other) != productOf(svc) || other.Annotations[annotation.Group.Key()] != group
 	})
 }
 
@@ -386,9 +391,7 @@ func (s *groupSoak) compare() {
 
 // competes reports whether a Service may have to go without a port, because another one of its group asks for it.
 func competes(services []corev1.Service, svc *corev1.Service) bool {
-	group := svc.Annotations[annotation.Group.Key()]
-	return group != "" && svc.Annotations[annotation.GroupOverflow.Key()] == "" && slices.ContainsFunc(services, func(other corev1.Service) bool {
-		return other.Name != svc.Name && productOf(&other) == productOf(svc) && other.Annotations[annotation.Group.Key()] == group &&
-			slices.ContainsFunc(other.Spec.Ports, func(p corev1.ServicePort) bool { return slices.Contains(svc.Spec.Ports, p) })
+	return svc.Annotations[annotation.GroupOverflow.Key()] == "" && slices.ContainsFunc(othersOfGroup(services, svc), func(other corev1.Service) bool {
+		return slices.ContainsFunc(other.Spec.Ports, func(p corev1.ServicePort) bool { return slices.Contains(svc.Spec.Ports, p) })
 	})
 }

@@ -2,7 +2,6 @@ package slb
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -76,13 +75,26 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 	if c.group.IsZero() {
 		return
 	}
+	ports := c.servedPorts(svc)
 	c.shared.Deployed(c.group, svc, groups.Done{
-		ID: c.ID(), Ports: c.servedPorts(svc), Leaves: c.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
+		ID: c.ID(), Ports: ports, Leaves: c.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
 	})
-	if done.Has(model.OpCreateListener) || done.Has(model.OpDeleteListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
-		c.shared.WakeOthers(c.group, svc, fmt.Sprint(c.ID(), c.servedPorts(svc), done.Problems))
+	freed := freedBy(done)
+	if done.Has(model.OpCreateListener) || len(freed) > 0 || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
+		c.shared.WakeConcerned(c.group, svc, c.ID(), freed)
 	}
+}
+
+// freedBy returns the ports of the listeners that a plan deletes.
+func freedBy(done model.Plan) []sharing.Port {
+	var freed []sharing.Port
+	for i := range done.Steps {
+		if step := &done.Steps[i]; step.Op == model.OpDeleteListener {
+			freed = append(freed, portOf(step.Listener.ListenerKey))
+		}
+	}
+	return freed
 }
 
 // crowdedFor is how long the Services of a group have to give up backend servers for one that comes, before it is an error.
@@ -103,6 +115,6 @@ func (c *clb) waitsForOthers(svc *corev1.Service, err error) error {
 	if time.Since(c.crowdedSince) >= crowdedFor {
 		return err
 	}
-	c.shared.WakeOthers(c.group, svc, "crowded")
+	c.shared.WakeAll(c.group, svc, "crowded")
 	return &problem.WaitError{Reason: "the other Services of load balancer group " + c.group.String() + " give up backend servers", For: crowdedWait}
 }

@@ -135,14 +135,14 @@ const (
 	silence = "silence"
 )
 
-// meet connects a client to the HTTP port and returns what it is told first.
+// meet connects a client to the HTTP port and returns the first text that it receives.
 func (l *lab) meet(client, address string) (net.Conn, string) {
 	c, err := l.network.connect(client, address, httpPort)
 	if err != nil {
 		return nil, refusal
 	}
 	l.open = append(l.open, c)
-	return c, told(c)
+	return c, receive(c)
 }
 
 // greeting is the name of the backend server that a new connection reaches, or what the client meets instead.
@@ -155,8 +155,8 @@ func (l *lab) greeting(client, address string) string {
 	return name
 }
 
-// told is what a connection says next.
-func told(c net.Conn) string {
+// receive returns the next text on a connection.
+func receive(c net.Conn) string {
 	if c == nil {
 		return refusal
 	}
@@ -184,7 +184,7 @@ func repeats(c net.Conn) string {
 	if _, err := io.WriteString(c, again); err != nil {
 		return refusal
 	}
-	return told(c)
+	return receive(c)
 }
 
 // reply is what matters of an answer to an HTTP request.

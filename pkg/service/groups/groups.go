@@ -3,13 +3,10 @@ package groups
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
@@ -142,99 +139,6 @@ func (g *Groups[LB]) Wanted(svc *corev1.Service, params annotation.Params, is ma
 	return mark.ParseGroup(record.Group)
 }
 
-// Members returns the Services of a group. svc is among them as the pass has it, which the cache may lag behind.
-func (g *Groups[LB]) Members(group mark.Group, svc *corev1.Service) ([]*corev1.Service, error) {
-	all, err := g.Services.List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("list the Services: %w", err)
-	}
-	found := []*corev1.Service{svc}
-	for _, other := range all {
-		if other.UID == svc.UID || mark.ServiceName(other) == mark.ServiceName(svc) || !g.Product.AskedBy(g.Config, other) {
-			continue
-		}
-		if in, ok := g.Asked(other); ok && in.Is(group) {
-			found = append(found, other)
-		}
-	}
-	return found, nil
-}
-
-// member is a Service of a group with its annotations, which are read once for all that is decided about it: a group may have a hundred members, and each
-// pass over one of them decides for all.
-type member struct {
-	*corev1.Service
-
-	params annotation.Params
-}
-
-func (g *Groups[LB]) member(svc *corev1.Service) member { return member{svc, g.ParamsOf(svc)} }
-
-// decide returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the attributes of the load
-// balancer there. A Service that had no pass yet takes no port from others: it may never have one.
-func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharing.Place, own, leader member, err error) {
-	return g.decideWith(group, svc, false)
-}
-
-// decideWith is decide, in which Services that had no pass yet count like others where they are coming.
-func (g *Groups[LB]) decideWith(group mark.Group, svc *corev1.Service, coming bool) (place sharing.Place, own, leader member, err error) {
-	all, err := g.Members(group, svc)
-	if err != nil {
-		return sharing.Place{}, member{}, member{}, err
-	}
-	state := g.Of(group.Mark())
-	members, services := make([]member, len(all)), make([]sharing.Service, len(all))
-	for i := range all {
-		members[i] = g.member(all[i])
-		services[i] = g.asMember(members[i], group, &state, all[i] == svc, coming)
-		services[i].Bars = func(lb *sharing.LoadBalancer, leader types.UID) bool {
-			return g.barred(members[i], group, members, leader, lb) != nil
-		}
-	}
-	own = members[0] // see Members
-	place = sharing.Decide(services, state.For(mark.ServiceName(svc)), g.Cloud.Room(""), svc.UID)
-	i := slices.IndexFunc(members, func(m member) bool { return m.UID == place.Leader })
-	if i < 0 {
-		return place, own, own, nil
-	}
-	return place, own, members[i], nil
-}
-
-// asMember is what counts of a Service for the places in its group. own says that it is the one for which that is decided, coming that a first pass over it is
-// expected.
-func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own, coming bool) sharing.Service {
-	one := sharing.Service{
-		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service), Overflow: annotation.Overflows(svc.Service),
-		At: g.On(group, svc.Service), Has: state.On[mark.ServiceName(svc.Service)],
-	}
-	if record, _ := service.RecordOn(svc.Service); record.Group == group.Mark() {
-		one.Waits = record.LoadBalancerID
-	}
-	one.Stays = g.overflowRefused(svc, group, one.At) != nil
-	elsewhere := len(one.Has) == 0
-	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
-	one.Unfit = refused || !g.mayLead(svc, group)
-	if !own && (refused || elsewhere && service.IsPaused(svc.Service) || !coming && !service.HasFinalizer(svc.Service, g.Product.Finalizer)) {
-		one.Ports = nil
-	}
-	return one
-}
-
-// keptOut reports whether a Service without listeners on the load balancers of the group may have none on any of them, whoever leads.
-func (g *Groups[LB]) keptOut(svc member, group mark.Group, all []sharing.LoadBalancer) bool {
-	public := len(all) > 0 && !slices.ContainsFunc(all, func(lb sharing.LoadBalancer) bool { return !lb.Public })
-	return g.unshared(svc, group, svc, &LoadBalancer{Public: public}) != nil
-}
-
-// mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
-// about another load balancer.
-func (g *Groups[LB]) mayLead(svc member, group mark.Group) bool {
-	if asks, in := g.Asked(svc.Service); !in || !asks.Is(group) {
-		return false
-	}
-	return !svc.params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(svc.params) == nil
-}
-
 // ParamsOf reads the annotations of a Service as far as the policy accepts them.
 func (g *Groups[LB]) ParamsOf(svc *corev1.Service) annotation.Params {
 	params, _ := g.Config.Policy.Restrict(svc.Namespace, g.Cloud.Params(svc))
@@ -266,23 +170,6 @@ func foreignPorts(listeners []Listener, members []*corev1.Service, clusterID str
 		foreign[listener.Port] = true
 	}
 	return slices.Collect(maps.Keys(foreign))
-}
-
-// wakePause is how long a Service does not wake the others again for the same reason. Those may fail or wait for the same as it does, and wake it in turn:
-// without the pause, the passes would follow each other without end.
-const wakePause = 10 * time.Second
-
-// WakeOthers has passes made over the other Services of the group. why says what has changed for them, or what the Service waits for.
-func (g *Groups[LB]) WakeOthers(group mark.Group, svc *corev1.Service, why string) {
-	members, err := g.Members(group, svc)
-	if g.Wake == nil || err != nil || !g.isNews(svc.UID, why, time.Now()) {
-		return
-	}
-	for _, member := range members {
-		if member.UID != svc.UID {
-			g.Wake(mark.ServiceName(member))
-		}
-	}
 }
 
 // Done is what a plan has done to a load balancer of a group.
@@ -335,6 +222,9 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 	}
 	place, own, leader, err := g.decide(group, svc)
 	if err != nil {
+		return nil, err
+	}
+	if err = g.noteStanding(group, svc); err != nil {
 		return nil, err
 	}
 	shared := &sharing.Shared{

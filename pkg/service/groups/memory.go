@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -17,7 +16,10 @@ type Memory struct {
 	mu     sync.Mutex // guards the rest
 	places map[types.UID]string
 	// woke is why a Service has woken the others of its group the last time.
-	woke   map[types.UID]wakeUp
+	woke map[types.UID]wakeUp
+	// standings are those that the Services know of: the last pass over each acted on it, or is to.
+	standings map[types.UID]standing
+
 	byMark map[string]sharing.State
 }
 
@@ -77,30 +79,11 @@ func (m *Memory) At(svc types.UID) (id string, ok bool) {
 	return id, ok
 }
 
-// wakeUp is why and when a Service has woken others.
-type wakeUp struct {
-	why string
-	at  time.Time
-}
-
-// isNews reports whether a Service is to wake others, and notes that it does.
-func (m *Memory) isNews(svc types.UID, why string, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if last, ok := m.woke[svc]; ok && last.why == why && now.Sub(last.at) < wakePause {
-		return false
-	}
-	if m.woke == nil {
-		m.woke = map[types.UID]wakeUp{}
-	}
-	m.woke[svc] = wakeUp{why, now}
-	return true
-}
-
 // Forget drops where a Service is.
 func (m *Memory) Forget(svc types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.places, svc)
 	delete(m.woke, svc)
+	delete(m.standings, svc)
 }

@@ -15,6 +15,17 @@ type Port struct {
 	UDP    bool
 }
 
+// ComparePorts orders ports.
+func ComparePorts(a, b Port) int {
+	if order := cmp.Compare(a.Number, b.Number); order != 0 || a.UDP == b.UDP {
+		return order
+	}
+	if b.UDP {
+		return -1
+	}
+	return 1
+}
+
 // Service is one Service of a group.
 type Service struct {
 	UID     types.UID
@@ -91,6 +102,21 @@ type Place struct {
 // without. A Service that may overflow and has no other place to go to keeps its listeners, also on ports that an older one wants. The first load balancer
 // is the one of the oldest Service.
 func Decide(services []Service, balancers []LoadBalancer, most int, of types.UID) Place {
+	d := decide(services, balancers, most)
+	return d.place(of, d.unused())
+}
+
+// DecideAll returns the places of all Services of a group, see [Decide].
+func DecideAll(services []Service, balancers []LoadBalancer, most int) map[types.UID]Place {
+	d := decide(services, balancers, most)
+	unused, all := d.unused(), map[types.UID]Place{}
+	for i := range services {
+		all[services[i].UID] = d.place(services[i].UID, unused)
+	}
+	return all
+}
+
+func decide(services []Service, balancers []LoadBalancer, most int) *decision {
 	kept := map[types.UID]bool{}
 	for {
 		d := &decision{most: most, kept: kept, places: map[types.UID]Place{}, at: map[types.UID]*balancer{}}
@@ -98,7 +124,7 @@ func Decide(services []Service, balancers []LoadBalancer, most int, of types.UID
 		d.settle()
 		d.overflow()
 		if len(d.stuck) == 0 {
-			return d.place(of)
+			return d
 		}
 		for _, uid := range d.stuck { // an older Service may have a place of its own because of a port of theirs
 			kept[uid] = true
@@ -184,15 +210,22 @@ func (d *decision) here(s *Service) string {
 	return s.At
 }
 
-// place returns the place of a Service.
-func (d *decision) place(of types.UID) Place {
-	place := d.places[of]
+// unused are the load balancers that no Service is to be on, and that nobody has listeners on.
+func (d *decision) unused() []string {
+	var ids []string
 	for _, on := range d.balancers {
 		serves := func(s Service) bool { return len(s.Has[on.ID]) > 0 }
 		if on.ID != "" && len(on.services)+len(on.Foreign) == 0 && !slices.ContainsFunc(d.services, serves) {
-			place.Unused = append(place.Unused, on.ID)
+			ids = append(ids, on.ID)
 		}
 	}
+	return ids
+}
+
+// place returns the place of a Service.
+func (d *decision) place(of types.UID, unused []string) Place {
+	place := d.places[of]
+	place.Unused = unused
 	if on := d.at[of]; on != nil {
 		place.ID, place.Leader, place.Services, place.Listeners = on.ID, on.leader(), len(on.services), on.placed-len(on.Foreign)
 	}

@@ -1,0 +1,142 @@
+package groups
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// Members returns the Services of a group. svc is among them as the pass has it, which the cache may lag behind.
+func (g *Groups[LB]) Members(group mark.Group, svc *corev1.Service) ([]*corev1.Service, error) {
+	all, err := g.Services.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	found := []*corev1.Service{svc}
+	for _, other := range all {
+		if other.UID != svc.UID && mark.ServiceName(other) != mark.ServiceName(svc) && g.isMember(other, group) {
+			found = append(found, other)
+		}
+	}
+	return found, nil
+}
+
+// isMember reports whether a Service asks for a group and may join it.
+func (g *Groups[LB]) isMember(svc *corev1.Service, group mark.Group) bool {
+	if !g.Product.AskedBy(g.Config, svc) {
+		return false
+	}
+	in, ok := g.Asked(svc)
+	return ok && in.Is(group)
+}
+
+// member is a Service of a group with its annotations, which are read once for all that is decided about it: a group may have a hundred members, and each
+// pass over one of them decides for all.
+type member struct {
+	*corev1.Service
+
+	params annotation.Params
+}
+
+func (g *Groups[LB]) member(svc *corev1.Service) member { return member{svc, g.ParamsOf(svc)} }
+
+// roster is the Services of a group, and what counts of each for the places there.
+type roster struct {
+	members   []member
+	services  []sharing.Service
+	balancers []sharing.LoadBalancer
+	// most is how many listeners a new load balancer has room for.
+	most int
+}
+
+// roster returns that of a group, of which svc is the first. own says that it is for the place of that one.
+func (g *Groups[LB]) roster(group mark.Group, svc *corev1.Service, own bool) (roster, error) {
+	all, err := g.Members(group, svc)
+	if err != nil {
+		return roster{}, err
+	}
+	state := g.Of(group.Mark())
+	r := roster{members: make([]member, len(all)), services: make([]sharing.Service, len(all)), balancers: state.LoadBalancers, most: g.Cloud.Room("")}
+	if own {
+		r.balancers = state.For(mark.ServiceName(svc))
+	}
+	for i := range all {
+		r.members[i] = g.member(all[i])
+		r.services[i] = g.asMember(r.members[i], group, &state, own && i == 0)
+		r.services[i].Bars = func(lb *sharing.LoadBalancer, leader types.UID) bool {
+			return g.barred(r.members[i], group, r.members, leader, lb) != nil
+		}
+	}
+	return r, nil
+}
+
+// settled is the roster in which a Service that had no pass yet takes no port from others: it may never have one. svc is the one for whose place it is, nil for none.
+func (g *Groups[LB]) settled(r roster, svc *corev1.Service) roster {
+	r.services = slices.Clone(r.services)
+	for i := range r.members {
+		if r.members[i].Service != svc && !service.HasFinalizer(r.members[i].Service, g.Product.Finalizer) {
+			r.services[i].Ports = nil
+		}
+	}
+	return r
+}
+
+// decide returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the attributes of the load
+// balancer there.
+func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharing.Place, own, leader member, err error) {
+	r, err := g.roster(group, svc, true)
+	if err != nil {
+		return sharing.Place{}, member{}, member{}, err
+	}
+	r = g.settled(r, svc)
+	place, own = sharing.Decide(r.services, r.balancers, r.most, svc.UID), r.members[0]
+	i := slices.IndexFunc(r.members, func(m member) bool { return m.UID == place.Leader })
+	if i < 0 {
+		return place, own, own, nil
+	}
+	return place, own, r.members[i], nil
+}
+
+// asMember is what counts of a Service for the places in its group. own says that it is the one for which that is decided.
+func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own bool) sharing.Service {
+	one := sharing.Service{
+		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service), Overflow: annotation.Overflows(svc.Service),
+		At: g.On(group, svc.Service), Has: state.On[mark.ServiceName(svc.Service)],
+	}
+	if one.At == "" { // one that is on a load balancer does not wait, and Records take time to decode
+		if record, _ := service.RecordOn(svc.Service); record.Group == group.Mark() {
+			one.Waits = record.LoadBalancerID
+		}
+	}
+	one.Stays = g.overflowRefused(svc, group, one.At) != nil
+	elsewhere := len(one.Has) == 0
+	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
+	one.Unfit = refused || !g.mayLead(svc, group)
+	if !own && (refused || elsewhere && service.IsPaused(svc.Service)) {
+		one.Ports = nil
+	}
+	return one
+}
+
+// keptOut reports whether a Service without listeners on the load balancers of the group may have none on any of them, whoever leads.
+func (g *Groups[LB]) keptOut(svc member, group mark.Group, all []sharing.LoadBalancer) bool {
+	public := len(all) > 0 && !slices.ContainsFunc(all, func(lb sharing.LoadBalancer) bool { return !lb.Public })
+	return g.unshared(svc, group, svc, &LoadBalancer{Public: public}) != nil
+}
+
+// mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
+// about another load balancer.
+func (g *Groups[LB]) mayLead(svc member, group mark.Group) bool {
+	if asks, in := g.Asked(svc.Service); !in || !asks.Is(group) {
+		return false
+	}
+	return !svc.params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(svc.params) == nil
+}

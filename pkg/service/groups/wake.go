@@ -1,0 +1,142 @@
+package groups
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
+)
+
+// wakePause is how long a Service does not wake the others again for the same reason. Those may fail or wait for the same as it does, and wake it in turn:
+// without the pause, the passes would follow each other without end.
+const wakePause = 10 * time.Second
+
+// WakeAll has passes made over all other Services of the group. why says what has changed for them, or what the Service waits for.
+func (g *Groups[LB]) WakeAll(group mark.Group, svc *corev1.Service, why string) {
+	members, err := g.Members(group, svc)
+	if g.Wake == nil || err != nil || !g.isNews(svc.UID, why, time.Now()) {
+		return
+	}
+	for _, member := range members {
+		if member.UID != svc.UID {
+			g.Wake(mark.ServiceName(member))
+		}
+	}
+}
+
+// WakeConcerned has passes made over those of the other Services of a group whose standing is another one than they know of, and over those that want one of
+// the ports which a plan for svc has freed on a load balancer. A pass over each of them for each listener that comes or goes would be as many passes as the
+// square of the Services.
+func (g *Groups[LB]) WakeConcerned(group mark.Group, svc *corev1.Service, id string, freed []sharing.Port) {
+	if g.Wake == nil {
+		return
+	}
+	standings, err := g.standings(group, svc)
+	if err != nil {
+		return
+	}
+	for _, of := range standings {
+		isFree := func(port sharing.Port) bool { return slices.Contains(freed, port) }
+		if of.UID != svc.UID && (g.learns(of.UID, of.standing) || of.standing.place == id && slices.ContainsFunc(of.Ports, isFree)) {
+			g.Wake(of.Name)
+		}
+	}
+}
+
+// noteStanding notes that a pass over a Service acts on its standing.
+func (g *Groups[LB]) noteStanding(group mark.Group, svc *corev1.Service) error {
+	standings, err := g.standings(group, svc)
+	for _, of := range standings {
+		if of.UID == svc.UID {
+			g.learns(of.UID, of.standing)
+		}
+	}
+	return err
+}
+
+// standing is what counts of the place of a Service for what it has there. A Service whose standing changes needs a pass.
+type standing struct {
+	place         string
+	leader        types.UID
+	taken, unused string
+	full, kept    bool
+	parts         int
+}
+
+// standingOf is a Service with its standing.
+type standingOf struct {
+	sharing.Service
+
+	standing standing
+}
+
+// standings are those of the Services of a group. svc is one of them, as the pass has it, unless it leaves the group.
+func (g *Groups[LB]) standings(group mark.Group, svc *corev1.Service) ([]standingOf, error) {
+	r, err := g.roster(group, svc, false)
+	if err != nil {
+		return nil, err
+	}
+	if !g.isMember(svc, group) {
+		r.members, r.services = r.members[1:], r.services[1:]
+	}
+	coming := sharing.DecideAll(r.services, r.balancers, r.most)
+	r = g.settled(r, nil)
+	places := sharing.DecideAll(r.services, r.balancers, r.most)
+	all := make([]standingOf, len(r.services))
+	for i, of := range r.services {
+		place, share := places[of.UID], coming[of.UID]
+		all[i] = standingOf{of, standing{
+			place: place.ID, leader: place.Leader, taken: text(place.Taken), unused: strings.Join(place.Unused, " "), full: place.Full, kept: place.Kept,
+			parts: g.parts(&share, share.ID),
+		}}
+	}
+	return all, nil
+}
+
+// text makes ports that are taken comparable.
+func text(taken map[sharing.Port]sharing.Owner) string {
+	var text strings.Builder
+	for _, port := range slices.SortedFunc(maps.Keys(taken), sharing.ComparePorts) {
+		fmt.Fprint(&text, port, taken[port])
+	}
+	return text.String()
+}
+
+// learns notes the standing of a Service as the one that it knows of, and reports whether that is news.
+func (m *Memory) learns(svc types.UID, now standing) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.standings == nil {
+		m.standings = map[types.UID]standing{}
+	}
+	before, known := m.standings[svc]
+	m.standings[svc] = now
+	return !known || before != now
+}
+
+// wakeUp is why and when a Service has woken others.
+type wakeUp struct {
+	why string
+	at  time.Time
+}
+
+// isNews reports whether a Service is to wake others, and notes that it does.
+func (m *Memory) isNews(svc types.UID, why string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last, ok := m.woke[svc]; ok && last.why == why && now.Sub(last.at) < wakePause {
+		return false
+	}
+	if m.woke == nil {
+		m.woke = map[types.UID]wakeUp{}
+	}
+	m.woke[svc] = wakeUp{why, now}
+	return true
+}
