@@ -22,7 +22,7 @@ func (s state) moved(svc *corev1.Service, grace time.Duration) (state, time.Dura
 		s.leaveAt = time.Now().Add(grace)
 	}
 	s.leaving = places
-	return s, max(time.Until(s.leaveAt), atOnce)
+	return s, max(time.Until(s.leaveAt), 2*atOnce) // passes at once would follow each other until the grace is over
 }
 
 // leaveAfterMove removes what the Service has on load balancers that it has left, once its status has shown the new one for a while. It

@@ -28,7 +28,12 @@ func (g Group) DefaultName() string {
 func (g Group) String() string { return g.Namespace + "/" + g.Name }
 
 // Is reports whether both are the same group, also where one of them was read from a mark that was shortened.
-func (g Group) Is(other Group) bool { return g.Mark() == other.Mark() }
+func (g Group) Is(other Group) bool {
+	return g == other || (g.isLong() || other.isLong()) && g.Mark() == other.Mark() // each pass compares many groups, of which hardly any is long
+}
+
+// isLong reports whether the mark is shortened.
+func (g Group) isLong() bool { return len(g.ClusterID)+len(g.Namespace)+len(g.Name)+len("//") > maxTagValue }
 
 // IsZero reports whether it is no group.
 func (g Group) IsZero() bool { return g == Group{} }
