@@ -33,7 +33,9 @@ func (g Group) Is(other Group) bool {
 }
 
 // isLong reports whether the mark is shortened.
-func (g Group) isLong() bool { return len(g.ClusterID)+len(g.Namespace)+len(g.Name)+len("//") > maxTagValue }
+func (g Group) isLong() bool {
+	return len(g.ClusterID)+len(g.Namespace)+len(g.Name)+len("//") > maxTagValue
+}
 
 // IsZero reports whether it is no group.
 func (g Group) IsZero() bool { return g == Group{} }
