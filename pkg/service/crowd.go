@@ -32,6 +32,8 @@ type crowd struct {
 	of    map[string]int
 	// total is the sum of the values of of.
 	total int
+	// attached is what of that counts once for several Services.
+	attached attached
 	// version counts changes of whole and of; least is the result of [crowd.leastOf] at leastAt.
 	version uint64
 	least   int
@@ -54,6 +56,8 @@ type stake struct {
 	whole, proven bool
 	ids           []string
 	each          int
+	// on is the load balancer that the Service shares with others, empty for one of its own.
+	on string
 }
 
 // demand is what the Services of a product want. services is how many there are, bySelector what those want that select their nodes by the same labels, the
@@ -63,22 +67,35 @@ type demand struct {
 	bySelector map[string]wanted
 }
 
-// wanted is how many times a node becomes a backend if each Service gets what it wants: auto by Services that want all nodes, fixed, which counts for all
-// nodes together, by those that want a number of them.
-type wanted struct{ auto, fixed int }
+// wanted is how many times a node becomes a backend if each Service gets what it wants: auto by Services that want all nodes, and by those that want a number
+// of nodes, fixed for each such number.
+type wanted struct {
+	auto  int
+	fixed map[int]int
+}
+
+// times is how many times all of n nodes together become backends of Services that want a number of them: of no more nodes than there are.
+func (w wanted) times(n int) int {
+	times := 0
+	for number, each := range w.fixed {
+		times += min(number, n) * each
+	}
+	return times
+}
 
 // of returns how many times each of n nodes becomes a backend that a Service with these labels selects. Nodes that others select count for those only: which
 // nodes those are is not worth finding out, because the cloud refuses what is too much, and the others keep the nodes that they have.
 func (d demand) of(selector string, n int) int {
 	all := d.bySelector[""]
+	auto, fixed := all.auto, all.times(n)
 	if selector != "" {
 		own := d.bySelector[selector]
-		all.auto, all.fixed = all.auto+own.auto, all.fixed+own.fixed
+		auto, fixed = auto+own.auto, fixed+own.times(n)
 	}
 	if n == 0 {
-		return all.auto
+		return auto
 	}
-	return all.auto + (all.fixed+n-1)/n
+	return auto + (fixed+n-1)/n
 }
 
 // changed has Services counted anew.
@@ -114,11 +131,12 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 		crowd.counted, crowd.countedAt = r.demand(known.engine), generation
 	}
 	crowd.forget(svc.UID)
-	each := product.attachments(svc)
+	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer)
 	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd))
+	found.Attached = func(id string) int { return crowd.timesWithout(on, each, id) }
 	found.Refused = r.opts.Config.Quotas.Refused(product.AttachmentQuota)
 	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: found})
-	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each))
+	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each).sharing(on))
 	if input.UsesAllNodes() {
 		crowd.nodes = len(ready)
 	}
@@ -148,7 +166,7 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	defer r.crowds.mu.Unlock()
 	crowd := r.crowds.crowdOf(engine)
 	crowd.forget(svc.UID)
-	crowd.hold(svc.UID, stakeOf(input, choice, 0, engine.Product().attachments(svc)))
+	crowd.hold(svc.UID, stakeOf(input, choice, 0, engine.Product().attachments(svc)).sharing(sharedOn(engine.Product(), svc, balancer)))
 }
 
 // exhausted notes that the cloud refused to let instances be backends once more.
@@ -160,19 +178,39 @@ func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs [
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
 	for _, id := range instanceIDs {
-		has := crowd.whole + crowd.of[id] - product.attachments(svc) // what was refused is counted already
+		has := crowd.times(id) - product.attachments(svc) // what was refused is counted already
 		r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, max(has, 0))
 	}
 }
 
+// times is how many times an instance is a backend for the quota of the cloud.
+func (c *crowd) times(id string) int { return c.whole + c.of[id] - c.attached.saved(id) }
+
+// timesWithout is the same without what another backend would be on a load balancer where the instance is one already.
+func (c *crowd) timesWithout(loadBalancer string, each int, id string) int {
+	if loadBalancer != "" && c.attached.has(loadBalancer, id) {
+		return c.times(id) - each
+	}
+	return c.times(id)
+}
+
+// sharedOn returns the load balancer on which an instance counts once for all Services that share it, empty for none.
+func sharedOn(product Product, svc *corev1.Service, balancer Balancer) string {
+	if product.AttachedPerGroup || sharedBy(svc) == "" {
+		return ""
+	}
+	return balancer.ID()
+}
+
 // mostAttached returns the instance that is most often a backend, and how many times it is one.
 func (c *crowd) mostAttached() (instanceID string, times int) {
-	for id, n := range c.of {
-		if n > times || n == times && id < instanceID {
+	times = c.times(anyInstance)
+	for id := range c.of {
+		if n := c.times(id); n > times || n == times && id < instanceID {
 			instanceID, times = id, n
 		}
 	}
-	return instanceID, c.whole + times
+	return instanceID, times
 }
 
 // subset returns how many nodes a Service asks for: by the text of its annotation, else by the cloud-config.
@@ -190,10 +228,11 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 	if !limit.Assumed {
 		return limit.Value
 	}
-	proven := 0
+	proven, shared := 0, sets.New[string]()
 	for _, held := range crowd.stakes {
-		if held.proven {
+		if held.proven && (held.on == "" || !shared.Has(held.on)) {
 			proven += held.each
+			shared.Insert(held.on)
 		}
 	}
 	if proven > limit.Value {
@@ -206,7 +245,7 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 func (c *crowd) seen(units, n, each, quota int) backend.Crowd {
 	return backend.Crowd{
 		Quota: quota, Units: units, Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
-		Load: func(id string) int { return c.whole + c.of[id] }, Least: c.leastOf,
+		Load: func(id string) int { return c.whole + c.of[id] - c.attached.saved(id) }, Least: c.leastOf,
 	}
 }
 
@@ -241,15 +280,23 @@ func stakeOf(in backend.Input, choice backend.Choice, n, each int) stake {
 	return stake{ids: ids, each: each}
 }
 
+// sharing returns the stake as one on a load balancer that the Service shares.
+func (s stake) sharing(loadBalancer string) stake {
+	s.on = loadBalancer
+	return s
+}
+
 func (c *crowd) hold(svc types.UID, held stake) {
 	c.stakes[svc] = held
 	c.count(held, held.each)
+	c.attached.count(held, 1)
 }
 
 func (c *crowd) forget(svc types.UID) {
 	if held, ok := c.stakes[svc]; ok {
 		delete(c.stakes, svc)
 		c.count(held, -held.each)
+		c.attached.count(held, -1)
 	}
 }
 
@@ -316,7 +363,10 @@ func (d demand) add(svc *corev1.Service, subset backend.Subset, each int) {
 	selector, _ := annotation.Lookup(svc.Annotations, annotation.BackendLabel)
 	of := d.bySelector[selector]
 	if subset > 0 {
-		of.fixed += int(subset) * each
+		if of.fixed == nil {
+			of.fixed = map[int]int{}
+		}
+		of.fixed[int(subset)] += each
 	} else {
 		of.auto += each
 	}

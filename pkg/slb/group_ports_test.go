@@ -109,3 +109,33 @@ func TestGroupSharesItsQuota(t *testing.T) {
 	}
 	w.silent("afterwards", "web", "shop")
 }
+
+// TestTooManyPortsForAnyCLB: a Service with more ports than a CLB takes gets no CLB, rather than one after the other, and one event says what to do.
+func TestTooManyPortsForAnyCLB(t *testing.T) {
+	t.Parallel()
+	for _, overflow := range []bool{false, true} {
+		w := newWorld(t)
+		threeNodes(w)
+		var ports []int32
+		for i := range 51 {
+			ports = append(ports, int32(1000+i)) //nolint:gosec // a port
+		}
+		svc := grouped("web", "edge", ports...)
+		if overflow {
+			overflowing(svc)
+		}
+		w.put(svc)
+		for range 4 {
+			w.mustPass("web")
+			w.restart()
+		}
+		if clbs := w.state(); len(clbs) > 1 {
+			t.Errorf("overflow %v: %d CLBs", overflow, len(clbs))
+		}
+		events := w.newEvents()
+		if text := strings.Join(events, "\n"); strings.Count(text, problem.ReasonListenerConflict) == 0 || !strings.Contains(text, "distribute the ports over several Services") {
+			t.Errorf("overflow %v: events %s", overflow, text)
+		}
+		w.leavesNothing("web")
+	}
+}

@@ -22,6 +22,8 @@ type Crowd struct {
 	// Total is how many times all nodes are backends of the other Services, Load how many times one is.
 	Total int
 	Load  func(instanceID string) int
+	// Attached is how many times one is a backend of them for the quota, as Load where it is nil: load balancers that Services share count once.
+	Attached func(instanceID string) int
 	// Least returns the least load of nodes.
 	Least func(nodes []*Node) int
 	// Settled says that it is known what every Service has. Before that, nothing is taken from any Service for the sake of others.
@@ -229,7 +231,11 @@ func (c *chooser) lacks(node newcomer) bool {
 
 // full reports whether the cloud would refuse the node.
 func (c *chooser) full(node *Node) bool {
-	after := c.Crowd.Load(node.InstanceID) + c.Crowd.Each
+	attached := c.Crowd.Attached
+	if attached == nil {
+		attached = c.Crowd.Load
+	}
+	after := attached(node.InstanceID) + c.Crowd.Each
 	most, refused := c.Crowd.Refused[node.InstanceID]
 	return c.Crowd.Quota > 0 && after > c.Crowd.Quota || refused && after > most
 }
@@ -348,13 +354,13 @@ func (c *chooser) lacksZone() bool {
 	return false
 }
 
-// heaviest returns the index of the chosen node that makes room for one of a zone: that which is a backend of others most often, and more often than least.
-// It returns -1 for none.
+// heaviest returns the index of the chosen node that makes room for one of a zone: that which is a backend of others most often, and more often than least;
+// of another zone where least is negative, because the zone has too few. It returns -1 for none.
 func (c *chooser) heaviest(zone string, least float64) int {
 	at := -1
 	for i, have := range c.chosen {
 		z := c.zones[have.Zone]
-		if have.Zone != zone && z.chosen <= z.least || c.load(have) <= least {
+		if have.Zone == zone && least < 0 || have.Zone != zone && z.chosen <= z.least || c.load(have) <= least {
 			continue
 		}
 		if at < 0 || c.load(have) > c.load(c.chosen[at]) {

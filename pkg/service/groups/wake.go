@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// wakePause is how long a Service does not wake the others again for the same reason. Those may fail or wait for the same as it does, and wake it in turn:
-// without the pause, the passes would follow each other without end.
+// wakePause is how long a Service does not wake others again for the same reason. Those may fail or wait for the same as it does, and wake it in turn: without
+// the pause, the passes would follow each other without end.
 const wakePause = 10 * time.Second
 
 // WakeAll has passes made over all other Services of the group. why says what has changed for them, or what the Service waits for.
@@ -32,7 +32,7 @@ func (g *Groups[LB]) WakeAll(group mark.Group, svc *corev1.Service, why string) 
 }
 
 // WakeConcerned has passes made over those of the other Services of a group whose standing is another one than they know of, and over those that want one of
-// the ports which a plan for svc has freed on a load balancer. A pass over each of them for each listener that comes or goes would be as many passes as the
+// the ports which a plan for svc was to free on a load balancer. A pass over each of them for each listener that comes or goes would be as many passes as the
 // square of the Services.
 func (g *Groups[LB]) WakeConcerned(group mark.Group, svc *corev1.Service, id string, freed []sharing.Port) {
 	if g.Wake == nil {
@@ -41,6 +41,9 @@ func (g *Groups[LB]) WakeConcerned(group mark.Group, svc *corev1.Service, id str
 	standings, err := g.standings(group, svc)
 	if err != nil {
 		return
+	}
+	if len(freed) > 0 && !g.isNews(svc.UID, fmt.Sprint(id, freed), time.Now()) {
+		freed = nil // the cloud has not deleted the listeners at the last attempt, and may not do so now
 	}
 	for _, of := range standings {
 		isFree := func(port sharing.Port) bool { return slices.Contains(freed, port) }
@@ -67,7 +70,9 @@ type standing struct {
 	leader        types.UID
 	taken, unused string
 	full, kept    bool
-	parts         int
+	// shares and parts say which part of the backend servers the Service may have, see [Groups.Share].
+	shares bool
+	parts  int
 }
 
 // standingOf is a Service with its standing.
@@ -94,7 +99,7 @@ func (g *Groups[LB]) standings(group mark.Group, svc *corev1.Service) ([]standin
 		place, share := places[of.UID], coming[of.UID]
 		all[i] = standingOf{of, standing{
 			place: place.ID, leader: place.Leader, taken: text(place.Taken), unused: strings.Join(place.Unused, " "), full: place.Full, kept: place.Kept,
-			parts: g.parts(&share, share.ID),
+			shares: share.Services > 1, parts: g.parts(&share, share.ID),
 		}}
 	}
 	return all, nil

@@ -73,6 +73,11 @@ func (s *Shared) Full(ports int) []problem.Problem {
 	if s == nil || !s.Place.Full {
 		return nil
 	}
+	if s.Place.TooLarge {
+		return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
+			"no %s has room for the %d ports of the Service, which is in load balancer group %s; distribute the ports over several Services, or raise the quotas",
+			s.Product, ports, s.Group)}
+	}
 	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
 		"the %s of load balancer group %s has no room for the %d ports of the Service; choose another group, set %s: \"true\", or raise the quotas",
 		s.Product, s.Group, ports, annotation.GroupOverflow)}

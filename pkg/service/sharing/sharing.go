@@ -87,6 +87,8 @@ type Place struct {
 	Taken map[Port]Owner
 	// Full says that the load balancer has no room for the Service, which gets no port.
 	Full bool
+	// TooLarge says that no load balancer has room for the Service.
+	TooLarge bool
 	// Kept says that the Service is where it is only because it has no other place to go to.
 	Kept bool
 	// Unused are the load balancers of the group that no Service is to be on, and that nobody has listeners on.
@@ -292,7 +294,7 @@ func (d *decision) fitsAlone(s *Service) bool { return d.most == 0 || len(s.Port
 // join places a Service that is to be on the first load balancer.
 func (d *decision) join(home *balancer, s *Service) {
 	if !home.fits(home.used, s) {
-		d.places[s.UID] = Place{ID: home.ID, Full: true, Taken: home.taken(s), Leader: home.leader()}
+		d.places[s.UID] = Place{ID: home.ID, Full: true, TooLarge: !d.fitsAlone(s), Taken: home.taken(s), Leader: home.leader()}
 		return
 	}
 	home.used += len(s.Ports)
@@ -308,6 +310,10 @@ func (d *decision) overflow() {
 		switch {
 		case at >= 0:
 			on = d.balancers[at]
+		case !d.fitsAlone(s) && is == nil:
+			// No load balancer has room for all its ports. One more would stay empty, and the next choice would open the next one.
+			d.places[s.UID] = Place{Full: true, TooLarge: true}
+			continue
 		case is != nil && (s.Stays || (&balancer{}).bars(s)):
 			d.stuck = append(d.stuck, s.UID)
 			on = is

@@ -247,3 +247,21 @@ func TestPlacesSettle(t *testing.T) {
 		}
 	}
 }
+
+// TestTooManyPorts: a Service with more ports than any load balancer takes gets none, however often that is decided: a new one would have room for it no more
+// than the last one.
+func TestTooManyPorts(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"a 1 80,81,82", "a 1 80,81,82 overflow"} {
+		for _, balancers := range [][]LoadBalancer{nil, {loadBalancer("lb-1 2")}, {loadBalancer("lb-1 2"), loadBalancer("lb-2 2")}} {
+			place := Decide([]Service{service(text), service("b 2 90 overflow")}, balancers, 2, "a")
+			if !place.Full || !place.TooLarge {
+				t.Errorf("%s beside %d load balancers: %+v", text, len(balancers), place)
+			}
+			other := Decide([]Service{service(text), service("b 2 90 overflow")}, balancers, 2, "b")
+			if other.Full || other.TooLarge {
+				t.Errorf("b beside %s: %+v", text, other)
+			}
+		}
+	}
+}
