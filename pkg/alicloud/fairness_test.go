@@ -156,3 +156,34 @@ func TestRemovalBeforeOldAdditions(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// TestRemovalBehindManyTenants: the queues of hundreds of other tenants do not hold up a call that takes out what no longer answers, however long they have
+// waited.
+func TestRemovalBehindManyTenants(t *testing.T) {
+	t.Parallel()
+	const tenants, callsOfEach, longest = 500, 4, 5 * time.Second
+	for _, age := range []time.Duration{10 * time.Second, 45 * time.Second, 5 * time.Minute} {
+		for _, priority := range []Priority{PriorityBackend, PriorityAttribute} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancel(t.Context())
+				defer synctest.Wait()
+				defer end()
+				l := newLimiter(publishedQuotas)
+				for i := range tenants * callsOfEach {
+					go func() {
+						_ = l.wait(WithWaiting(ctx, Waiting{Tenant: strconv.Itoa(i % tenants), Priority: priority, Since: time.Now()}), sharedAction) // canceled at the end
+					}()
+				}
+				synctest.Wait()
+				time.Sleep(age)
+				began := time.Now()
+				if err := l.wait(WithWaiting(ctx, Waiting{Tenant: "neighbor", Priority: PriorityRemoval, Since: began}), sharedAction); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > longest {
+					t.Errorf("behind calls of priority %d that have waited for %s, the removal waits %s", priority, age, took)
+				}
+			})
+		}
+	}
+}

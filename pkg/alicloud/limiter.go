@@ -232,12 +232,16 @@ func (q *actionQueue) admit() {
 
 // turn returns whose turn it is: of the most urgent call of each tenant, the one that has waited longest for its priority. A tenant waits
 // since it was last served, however long its calls have been there: otherwise one with thousands of calls in the queue would hold up all
-// others until the last of them has gone.
+// others until the last of them has gone. Every second place goes to a tenant that has to take out what no longer answers, if there is any: behind the queues
+// of hundreds of others, it would wait for minutes. The other places are for all, so that nobody holds up the others with such calls.
 func (q *actionQueue) turn(now time.Time) int {
 	best, rank, number := 0, time.Time{}, 0
-	seen := map[string]bool{}
+	seen, urgent := map[string]bool{}, map[string]bool{}
+	if q.admitted%urgentShare == 1 {
+		urgent = q.urgent()
+	}
 	for at, w := range q.waiters {
-		if seen[w.Tenant] {
+		if seen[w.Tenant] || len(urgent) > 0 && !urgent[w.Tenant] {
 			continue
 		}
 		seen[w.Tenant] = true
@@ -250,6 +254,20 @@ func (q *actionQueue) turn(now time.Time) int {
 		}
 	}
 	return q.instead(best, now)
+}
+
+// urgentShare is which part of the places goes to tenants that have to take out what no longer answers.
+const urgentShare = 2
+
+// urgent are the tenants that have to take out what no longer answers.
+func (q *actionQueue) urgent() map[string]bool {
+	tenants := map[string]bool{}
+	for _, w := range q.waiters {
+		if w.Priority == PriorityRemoval {
+			tenants[w.Tenant] = true
+		}
+	}
+	return tenants
 }
 
 // agedShare is which part of the places goes to the call of a tenant that has waited longest for its priority, even while something urgent waits: enough to

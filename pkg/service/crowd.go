@@ -245,7 +245,7 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 func (c *crowd) seen(units, n, each, quota int) backend.Crowd {
 	return backend.Crowd{
 		Quota: quota, Units: units, Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
-		Load: func(id string) int { return c.whole + c.of[id] - c.attached.saved(id) }, Least: c.leastOf,
+		Load: func(id string) int { return c.whole + c.of[id] }, Least: c.leastOf,
 	}
 }
 

@@ -42,10 +42,10 @@ func TestSubsetLargerThanTheCluster(t *testing.T) {
 // backend servers as its share of the CLB, and Services beside the group have theirs.
 func TestGroupsAndAttachments(t *testing.T) {
 	t.Parallel()
-	const nodes, attachments, grouping, alone = 3, 4, 12, 3
+	const nodes, attachments, members, grouping, alone, shared = 6, 5, 24, 12, 3, 4
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{
-			BackendSubset: backend.SubsetAuto, Quotas: quota.NewBook(map[string]int{string(quota.CLBsPerInstance): attachments}),
+		f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments, BackendsPerLB: members}, config.Config{
+			BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(members, attachments),
 		})
 		defer func() { f.stop() }()
 		for i := range nodes {
@@ -61,8 +61,12 @@ func TestGroupsAndAttachments(t *testing.T) {
 		groups := 0
 		for name, lb := range f.state() {
 			for group, servers := range lb.Groups {
-				if groups++; len(servers) != nodes {
-					t.Errorf("%s of %s has %d of %d nodes", group, name, len(servers), nodes)
+				want := nodes
+				if len(lb.Groups) > 1 {
+					want = shared
+				}
+				if groups++; len(servers) != want {
+					t.Errorf("%s of %s has %d nodes, want %d", group, name, len(servers), want)
 				}
 			}
 		}

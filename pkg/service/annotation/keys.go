@@ -240,7 +240,7 @@ func InstanceAnnotations() []Row {
 		{Suffix: ResourceGroupID, Scope: ScopeCreation, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Scope: ScopeCreation, Value: idValue("lb")},
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
-		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web"}},
+		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Name, Code: "nm", Reverts: true, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
 		{Suffix: InstanceChargeType, Scope: ScopeCreation, Code: "ic", Reverts: true, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
@@ -268,12 +268,18 @@ func BackendAnnotations() []Row {
 		{Suffix: Weight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}},
 		{Suffix: DefaultWeight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
 		{Suffix: IgnoreWeightUpdate, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
-		{Suffix: BackendSubset, Scope: ScopeBackends, Value: Value{Kind: Pattern, Pattern: `auto|off|[1-9]\d{0,3}`, Sample: "25"}, Default: "auto"},
+		{Suffix: BackendSubset, Scope: ScopeBackends, Value: Value{Kind: Pattern, Pattern: `auto|off|[1-9]\d{0,3}`, Sample: "25", Rule: subsetSizes}, Default: "auto"},
 	}
 }
 
 // groupPattern is the name of a group, with its namespace where that is another one than the Service's.
 const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?`
+
+// What these patterns accept, for readers.
+const (
+	groupNames  = "a name of at most 63 lower-case letters, digits and hyphens that begins and ends with a letter or digit, or namespace/name"
+	subsetSizes = "auto, off, or a number of nodes from 1 to 9999"
+)
 
 func idValue(prefix string) Value {
 	return Value{Kind: Pattern, Pattern: prefix + `-[\w-]+`, Sample: prefix + "-1"}

@@ -46,9 +46,10 @@ type Value struct {
 	Min, Max int
 	Also     string
 	Unit     string
-	// Pattern must match the whole value of a [Pattern] or every element of a [List]; Sample is for readers.
+	// Pattern must match the whole value of a [Pattern] or every element of a [List]; Sample is for readers, and Rule says in words what a [Pattern] accepts.
 	Pattern string
 	Sample  string
+	Rule    string
 }
 
 // Parse returns the value in its normal form, and whether it is accepted.
@@ -153,11 +154,19 @@ func (v Value) Accepts() string {
 	case Selector:
 		return "label=value,label2=value2"
 	default:
-		if v.Sample == "" {
-			return "any text"
-		}
-		return fmt.Sprintf("for example %s", v.Sample)
+		return v.acceptsText()
 	}
+}
+
+// acceptsText says for readers what a [Pattern] accepts.
+func (v Value) acceptsText() string {
+	switch {
+	case v.Sample == "":
+		return "any text"
+	case v.Rule != "":
+		return fmt.Sprintf("%s, for example %s", v.Rule, v.Sample)
+	}
+	return fmt.Sprintf("for example %s", v.Sample)
 }
 
 // patterns are the compiled patterns of the table.
