@@ -138,6 +138,8 @@ type nlb struct {
 	// lost is part of the client token of a new NLB of a group, and leader the Service whose annotations decide on that.
 	lost   string
 	leader types.UID
+	// taken says that the Service does not get all its ports here, because others on the NLB have some.
+	taken bool
 	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
 	unread   map[model.Part]error
 	failures []error
@@ -260,7 +262,7 @@ func (n nlb) serves(svc *corev1.Service) bool {
 	if len(n.leaving) == 0 || n.desired == nil {
 		return running > 0
 	}
-	return service.Shows(svc, n.lb.Value.DNSName) || running > 0 && running >= len(n.desired.Listeners)
+	return service.Shows(svc, n.lb.Value.DNSName) || !n.taken && running > 0 && running >= len(n.desired.Listeners)
 }
 
 // configuring is the status of a listener that runs while it is changed.

@@ -257,6 +257,7 @@ func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 		lb = &n.lb.Value
 	}
 	shared, err := n.shared.Shared(n.group, svc, n.stays, lb, n.hasListener(svc))
+	n.taken = shared.TakesPorts()
 	if shared != nil {
 		n.leader, n.lost = shared.Leader.UID, n.shared.OthersOf(n.group)
 	}

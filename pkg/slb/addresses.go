@@ -56,7 +56,7 @@ func (c clb) serves(svc *corev1.Service, actual *model.Model) bool {
 		return actual.Serves(c.desired)
 	}
 	addresses := append([]string{actual.LoadBalancer.Address}, c.addresses.Value...)
-	return service.Shows(svc, addresses...) || actual.ServesAll(c.desired)
+	return service.Shows(svc, addresses...) || !c.taken && actual.ServesAll(c.desired)
 }
 
 // managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays, the last plan

@@ -133,6 +133,8 @@ type clb struct {
 	// lost is part of the client token of a new CLB, see [deploy.Token], and leader the Service whose annotations decide on that.
 	lost   string
 	leader types.UID
+	// taken says that the Service does not get all its ports here, because others on the CLB have some.
+	taken bool
 	// crowdedSince is since when the CLB of the group has had no room for backend servers because others have not given up some yet.
 	crowdedSince time.Time
 	// unread are the parts that could not be read in this pass.

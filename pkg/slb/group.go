@@ -35,6 +35,7 @@ func (c *clb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 		lb = &c.loadBalancer.Value
 	}
 	shared, err := c.shared.Shared(c.group, svc, c.stays, lb, c.hasListener(svc))
+	c.taken = shared.TakesPorts()
 	if shared != nil {
 		c.leader, c.lost = shared.Leader.UID, c.shared.OthersOf(c.group)
 	}

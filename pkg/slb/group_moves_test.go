@@ -125,6 +125,34 @@ func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 	w.silent("afterwards", "first", "shop", "web")
 }
 
+// TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service shows the old place, which serves all ports.
+func TestMoveMeetsATakenPort(t *testing.T) {
+	t.Parallel()
+	web := grouped("web", "edge", 80, 443)
+	annotate(web, annotation.ProtocolPort, "http:443")
+	w := groupWorld(t, grouped("shop", "other", 81), web)
+	from := w.address("web")
+	w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+	for range 2 {
+		_ = w.pass("web")
+	}
+	if w.address("web") != from {
+		t.Fatal("moved too early")
+	}
+	w.put(born(grouped("first", "other", 443), -1)) // older than web
+	_ = w.pass("first")
+	w.clearFaults()
+	for range 4 {
+		_ = w.pass("first")
+		_ = w.pass("web")
+	}
+	t.Log(w.ownersOf())
+	if shown := w.address("web"); shown != from {
+		t.Errorf("the status shows %s, where one of two ports is served; %s served both", shown, from)
+	}
+}
+
 // answers reports whether a CLB with the address has a running listener of the Service.
 func (w *world) answers(name, address string) bool {
 	w.t.Helper()
