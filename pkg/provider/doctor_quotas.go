@@ -101,8 +101,8 @@ func (e *examination) balancerLines(ctx context.Context, book *quota.Book) []quo
 	return lines
 }
 
-// serviceLines say what the largest Services use: a listener for each port, and with externalTrafficPolicy Local up to one backend server on each node for each
-// port. Where the manager may choose the nodes, it keeps within the quota by itself.
+// serviceLines say what Services use on the fullest load balancers: a listener for each port, and with externalTrafficPolicy Local up to one backend server on
+// each node for each port. Where the manager may choose the nodes, it keeps within the quota by itself.
 func (e *examination) serviceLines(ctx context.Context) []quotaLine {
 	if e.kube == nil {
 		return nil
@@ -112,24 +112,25 @@ func (e *examination) serviceLines(ctx context.Context) []quotaLine {
 		return nil // the checks of the cluster say so
 	}
 	nodes := len(e.nodeList(ctx))
-	most := map[quota.Code]int{}
+	most, ports := map[quota.Code]int{}, map[string]int{}
 	for i := range list.Items {
 		svc := &list.Items[i]
 		listeners, backends, ok := e.quotasOf(svc)
 		if !ok {
 			continue
 		}
-		ports := len(svc.Spec.Ports)
-		most[listeners] = max(most[listeners], ports)
+		on := cmp.Or(svc.Labels[service.LabelLoadBalancerID], string(svc.UID)) // Services may share a load balancer
+		ports[on] += len(svc.Spec.Ports)
+		most[listeners] = max(most[listeners], ports[on])
 		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-			most[backends] = max(most[backends], ports*nodes)
+			most[backends] = max(most[backends], len(svc.Spec.Ports)*nodes)
 		}
 	}
 	var lines []quotaLine
 	for _, line := range []quotaLine{
-		{code: quota.ListenersPerCLB, of: "listeners of the largest Service with a CLB"},
+		{code: quota.ListenersPerCLB, of: "listeners of the CLB that has the most for Services"},
 		{code: quota.BackendsPerCLB, of: "backend servers of a Service with externalTrafficPolicy Local, if it has pods on every node", atMost: true},
-		{code: quota.ListenersPerNLB, of: "listeners of the largest Service with an NLB"},
+		{code: quota.ListenersPerNLB, of: "listeners of the NLB that has the most for Services"},
 		{code: quota.ServersPerNLB, of: "backend servers of a Service with an NLB and externalTrafficPolicy Local, if it has pods on every node", atMost: true},
 	} {
 		if line.used = most[line.code]; line.used > 0 {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -42,6 +44,7 @@ func TestDoctorShowsQuotas(t *testing.T) {
 		"CLBs first":                        {limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
 		"used up":                           {limit: 3, first: quota.CLBs, detail: "3 of 3", center: doctor.OK},
 		"ports first":                       {limit: 60, first: quota.ListenersPerCLB, detail: "4 of 50", center: doctor.OK, empty: true},
+		"ports of a CLB that is shared":     {breaks: sharing, limit: 60, first: quota.ListenersPerCLB, detail: "34 of 50", center: doctor.OK, empty: true},
 		"not counted by the Quota Center":   {breaks: flipUsage, limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
 		"without the permission":            {breaks: without("ListProductQuotas"), limit: 4, first: quota.ListenersPerCLB, detail: "4 of 50", center: doctor.Optional, empty: true},
 		"without it, configured":            {breaks: configured, limit: 4, first: quota.CLBs, detail: "3 of 3 CLBs of the account (100 %; value: configured)", center: doctor.OK},
@@ -68,6 +71,15 @@ func TestDoctorShowsQuotas(t *testing.T) {
 				t.Errorf("wrong: %v", wrongOf(report))
 			}
 		})
+	}
+}
+
+// sharing adds Services that share a CLB.
+func sharing(_ *testing.T, p *patient) {
+	for i := range 17 {
+		svc := testkit.Service(fmt.Sprint("shared-", i), testkit.TCP(int32(80+i), int32(1080+i))) //nolint:gosec // ports
+		svc.Labels = map[string]string{service.LabelLoadBalancerID: "lb-shared"}
+		p.nodes = append(p.nodes, svc)
 	}
 }
 
