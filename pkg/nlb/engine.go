@@ -248,6 +248,15 @@ func (n nlb) managesListeners(params annotation.Params) bool {
 // serves reports whether the Service is to show the NLB: a listener runs. One that moves shows another address until all of them run, and from then on this
 // one: nobody needs what it has elsewhere.
 func (n nlb) serves(svc *corev1.Service) bool {
+	running := n.running()
+	if len(n.leaving) == 0 || n.desired == nil {
+		return running > 0
+	}
+	return service.Shows(svc, n.lb.Value.DNSName) || !n.taken && running > 0 && running >= len(n.desired.Listeners)
+}
+
+// running counts the listeners of the Service that run.
+func (n nlb) running() int {
 	running := 0
 	for i := range n.listeners.Value {
 		l := &n.listeners.Value[i]
@@ -259,10 +268,7 @@ func (n nlb) serves(svc *corev1.Service) bool {
 			running++
 		}
 	}
-	if len(n.leaving) == 0 || n.desired == nil {
-		return running > 0
-	}
-	return service.Shows(svc, n.lb.Value.DNSName) || !n.taken && running > 0 && running >= len(n.desired.Listeners)
+	return running
 }
 
 // configuring is the status of a listener that runs while it is changed.
