@@ -1,7 +1,6 @@
 package slb
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,10 +15,8 @@ func TestSwappedPortsOfAGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
-	var wakes atomic.Int64
-	opts := w.options()
-	waiting := map[string]bool{}
-	opts.Engines[0].(service.Waker).Wakes(func(svc types.NamespacedName) { wakes.Add(1); waiting[svc.Name] = true })
+	opts, waiting := w.options(), map[string]bool{}
+	opts.Engines[0].(service.Waker).Wakes(func(svc types.NamespacedName) { waiting[svc.Name] = true })
 	w.Reconciler = service.NewReconciler(opts)
 	w.putAll(grouped("shop", "edge", 81), grouped("web", "edge", 80))
 	for range 3 {
