@@ -236,7 +236,8 @@ func (q *actionQueue) admit() {
 // of hundreds of others, it would wait for minutes. The other places are for all, so that nobody holds up the others with such calls.
 func (q *actionQueue) turn(now time.Time) int {
 	best, rank, number := 0, time.Time{}, 0
-	seen, urgent := map[string]bool{}, map[string]bool{}
+	seen := map[string]bool{}
+	var urgent map[string]bool // none, so that it is the turn of any
 	if q.admitted%urgentShare == 1 {
 		urgent = q.urgent()
 	}

@@ -38,16 +38,22 @@ type border struct {
 	joined map[string]bool
 }
 
+// newBorder makes one over a cloud with these quotas of listeners and servers of an NLB, and of groups of a server, which the manager knows.
+func newBorder(t *testing.T, listeners, servers, groups int) *border {
+	t.Helper()
+	cfg := cloud.DefaultConfig()
+	cfg.Quotas = cloud.Limits{ListenersPerNLB: listeners, ServersPerNLB: servers, NLBGroupsPerServer: groups}
+	return &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, quota.NewBook(map[string]int{
+		string(quota.ListenersPerNLB): listeners, string(quota.ServersPerNLB): servers, string(quota.GroupsPerServer): groups,
+	}))}
+}
+
 // TestQuotasOfNLBs: Services and nodes come and go, so that the quotas of listeners and of servers of an NLB, and of groups of a server, are crossed up and
 // down. Every Service is served all the time, and in the steady state no member is missing, they are balanced, and nothing is written or refused.
 func TestQuotasOfNLBs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cfg := cloud.DefaultConfig()
-		cfg.Quotas = cloud.Limits{ListenersPerNLB: fewListeners, ServersPerNLB: fewServers, NLBGroupsPerServer: fewGroupsPerServer}
-		b := &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, quota.NewBook(map[string]int{
-			string(quota.ListenersPerNLB): fewListeners, string(quota.ServersPerNLB): fewServers, string(quota.GroupsPerServer): fewGroupsPerServer,
-		}))}
+		b := newBorder(t, fewListeners, fewServers, fewGroupsPerServer)
 		b.joinUpTo(3)
 		b.shareUpTo(2)
 		b.crossed("all nodes fit")
@@ -242,28 +248,19 @@ func TestSecondServiceOfAGroupIsServedSoon(t *testing.T) {
 	t.Parallel()
 	for _, ports := range [][]int32{{80, 81}, {80, 81, 82}, {80, 81, 82, 83, 84}} {
 		synctest.Test(t, func(t *testing.T) {
-			const listeners, servers = 10, 40
-			cfg := cloud.DefaultConfig()
-			cfg.Quotas = cloud.Limits{ListenersPerNLB: listeners, ServersPerNLB: servers, NLBGroupsPerServer: 100}
-			b := &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, quota.NewBook(map[string]int{
-				string(quota.ListenersPerNLB): listeners, string(quota.ServersPerNLB): servers, string(quota.GroupsPerServer): 100,
-			}))}
+			b := newBorder(t, 10, 40, 100)
 			b.joinUpTo(30)
 			b.put(grouped("big", "edge", 1, testkit.TCP(ports...)))
 			b.rest()
-			t.Log("before", b.members())
 			b.put(grouped("small", "edge", 2, testkit.TCP(1000)))
 			began := time.Now()
 			for b.members()["small"] < 1 && time.Since(began) < time.Hour {
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
 			}
-			t.Logf("%d ports: members %v after %s, %s", len(ports), b.members(), time.Since(began), b.hostname("small"))
 			if took := time.Since(began); took > 3*time.Minute {
-				t.Errorf("%d ports: the second Service is not served after %s", len(ports), took)
+				t.Errorf("%d ports: the second Service is not served after %s: members %v", len(ports), took, b.members())
 			}
-			b.rest()
-			t.Log("after", b.members())
 		})
 	}
 }

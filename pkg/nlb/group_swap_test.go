@@ -12,6 +12,22 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
+// countWakes starts a new process that knows its Services, and counts how often one of them wakes another one from then on.
+func (s *storm) countWakes() *atomic.Int64 {
+	s.t.Helper()
+	s.stop()
+	s.start()
+	wakes, wake := &atomic.Int64{}, s.engine.shared.Wake
+	s.engine.shared.Wake = func(svc types.NamespacedName) {
+		if wakes.Add(1) < 1000 { // more would not come to an end, and time stands still meanwhile
+			wake(svc)
+		}
+	}
+	time.Sleep(time.Minute)
+	wakes.Store(0)
+	return wakes
+}
+
 // TestSwappedPortsOfAGroup: two Services of a group swap their ports while the cloud deletes no listener. They do not wake each other without end.
 func TestSwappedPortsOfAGroup(t *testing.T) {
 	t.Parallel()
@@ -28,19 +44,9 @@ func TestSwappedPortsOfAGroup(t *testing.T) {
 				s.put(grouped("shop", "edge", 1, testkit.TCP(83)))
 				s.put(grouped("web", "edge", 2, testkit.TCP(82)))
 				s.rest()
-				s.stop()
-				s.start()
-				var wakes atomic.Int64
-				wake := s.engine.shared.Wake
-				s.engine.shared.Wake = func(svc types.NamespacedName) {
-					if wakes.Add(1) < 1000 { // more would not come to an end, and time stands still meanwhile
-						wake(svc)
-					}
-				}
-				time.Sleep(time.Minute)
+				wakes := s.countWakes()
 				s.account.Fault(fault)
 				s.account.NewCalls()
-				wakes.Store(0)
 				s.change("shop", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 82 })
 				s.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 83 })
 				time.Sleep(10 * time.Second)
@@ -61,17 +67,7 @@ func TestSwappedPortsWhileAJobRuns(t *testing.T) {
 		s.put(grouped("shop", "edge", 1, testkit.TCP(81, 82)))
 		s.put(grouped("web", "edge", 2, testkit.TCP(80)))
 		s.rest()
-		s.stop()
-		s.start()
-		var wakes atomic.Int64
-		wake := s.engine.shared.Wake
-		s.engine.shared.Wake = func(svc types.NamespacedName) {
-			if wakes.Add(1) < 1000 { // more would not come to an end: time stands still meanwhile
-				wake(svc)
-			}
-		}
-		time.Sleep(time.Minute)
-		wakes.Store(0)
+		wakes := s.countWakes()
 		s.change("shop", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1]; svc.Spec.Ports[0].Port = 80 })
 		s.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 82 })
 		time.Sleep(10 * time.Second)

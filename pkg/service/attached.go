@@ -1,5 +1,7 @@
 package service
 
+import corev1 "k8s.io/api/core/v1"
+
 // attached is what Services have on load balancers that they share with others. An instance is behind such a load balancer once, however many of the Services
 // have it as a backend. Its zero value is empty.
 type attached struct {
@@ -57,4 +59,34 @@ func (a *attached) saved(id string) int {
 		return a.again[id]
 	}
 	return a.again[anyInstance] + a.again[id]
+}
+
+// times is how many times an instance is a backend for the quota of the cloud.
+func (c *crowd) times(id string) int { return c.whole + c.of[id] - c.attached.saved(id) }
+
+// timesWithout is the same without what another backend would be on a load balancer where the instance is one already.
+func (c *crowd) timesWithout(loadBalancer string, each int, id string) int {
+	if loadBalancer != "" && c.attached.has(loadBalancer, id) {
+		return c.times(id) - each
+	}
+	return c.times(id)
+}
+
+// sharedOn returns the load balancer on which an instance counts once for all Services that share it, empty for none.
+func sharedOn(product Product, svc *corev1.Service, balancer Balancer) string {
+	if product.AttachedPerGroup || sharedBy(svc) == "" {
+		return ""
+	}
+	return balancer.ID()
+}
+
+// mostAttached returns the instance that is most often a backend, and how many times it is one.
+func (c *crowd) mostAttached() (instanceID string, times int) {
+	times = c.times(anyInstance)
+	for id := range c.of {
+		if n := c.times(id); n > times || n == times && id < instanceID {
+			instanceID, times = id, n
+		}
+	}
+	return instanceID, times
 }

@@ -50,16 +50,6 @@ type crowd struct {
 	woken backend.Crowding
 }
 
-// stake is what one Service has.
-type stake struct {
-	// whole says all nodes, proven that it is known to have them. Otherwise ids are the instances.
-	whole, proven bool
-	ids           []string
-	each          int
-	// on is the load balancer that the Service shares with others, empty for one of its own.
-	on string
-}
-
 // demand is what the Services of a product want. services is how many there are, bySelector what those want that select their nodes by the same labels, the
 // empty text for those that select none.
 type demand struct {
@@ -132,11 +122,10 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	}
 	crowd.forget(svc.UID)
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer)
-	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd))
-	found.Attached = func(id string) int { return crowd.timesWithout(on, each, id) }
+	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd), on)
 	found.Refused = r.opts.Config.Quotas.Refused(product.AttachmentQuota)
 	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: found})
-	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each).sharing(on))
+	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each, on))
 	if input.UsesAllNodes() {
 		crowd.nodes = len(ready)
 	}
@@ -164,9 +153,9 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	choice.Room = balancer.Room(in)
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
-	crowd := r.crowds.crowdOf(engine)
+	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
 	crowd.forget(svc.UID)
-	crowd.hold(svc.UID, stakeOf(input, choice, 0, engine.Product().attachments(svc)).sharing(sharedOn(engine.Product(), svc, balancer)))
+	crowd.hold(svc.UID, stakeOf(input, choice, 0, product.attachments(svc), sharedOn(product, svc, balancer)))
 }
 
 // exhausted notes that the cloud refused to let instances be backends once more.
@@ -181,36 +170,6 @@ func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs [
 		has := crowd.times(id) - product.attachments(svc) // what was refused is counted already
 		r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, max(has, 0))
 	}
-}
-
-// times is how many times an instance is a backend for the quota of the cloud.
-func (c *crowd) times(id string) int { return c.whole + c.of[id] - c.attached.saved(id) }
-
-// timesWithout is the same without what another backend would be on a load balancer where the instance is one already.
-func (c *crowd) timesWithout(loadBalancer string, each int, id string) int {
-	if loadBalancer != "" && c.attached.has(loadBalancer, id) {
-		return c.times(id) - each
-	}
-	return c.times(id)
-}
-
-// sharedOn returns the load balancer on which an instance counts once for all Services that share it, empty for none.
-func sharedOn(product Product, svc *corev1.Service, balancer Balancer) string {
-	if product.AttachedPerGroup || sharedBy(svc) == "" {
-		return ""
-	}
-	return balancer.ID()
-}
-
-// mostAttached returns the instance that is most often a backend, and how many times it is one.
-func (c *crowd) mostAttached() (instanceID string, times int) {
-	times = c.times(anyInstance)
-	for id := range c.of {
-		if n := c.times(id); n > times || n == times && id < instanceID {
-			instanceID, times = id, n
-		}
-	}
-	return instanceID, times
 }
 
 // subset returns how many nodes a Service asks for: by the text of its annotation, else by the cloud-config.
@@ -241,11 +200,11 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 	return limit.Value
 }
 
-// seen returns what the other Services make of n nodes, for one of which each node counts so many times.
-func (c *crowd) seen(units, n, each, quota int) backend.Crowd {
+// seen returns what the other Services make of n nodes, for one of which each node counts so many times, on a load balancer that it shares.
+func (c *crowd) seen(units, n, each, quota int, on string) backend.Crowd {
 	return backend.Crowd{
 		Quota: quota, Units: units, Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
-		Load: func(id string) int { return c.whole + c.of[id] }, Least: c.leastOf,
+		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int { return c.timesWithout(on, each, id) }, Least: c.leastOf,
 	}
 }
 
@@ -263,55 +222,6 @@ func (c *crowd) leastOf(nodes []*backend.Node) int {
 	}
 	c.least, c.leastAt.version, c.leastAt.first, c.leastAt.n = least+c.whole, c.version, &nodes[0], len(nodes)
 	return c.least
-}
-
-// stakeOf returns what a Service has with a choice: what it is to have, and what it has now.
-func stakeOf(in backend.Input, choice backend.Choice, n, each int) stake {
-	ids := choice.InstanceIDs(in)
-	if ids == nil {
-		return stake{whole: true, proven: n > 0 && choice.Room.Full(n), each: each}
-	}
-	all := sets.New(ids...)
-	for id := range choice.Room.Instances() {
-		if !all.Has(id) {
-			ids = append(ids, id)
-		}
-	}
-	return stake{ids: ids, each: each}
-}
-
-// sharing returns the stake as one on a load balancer that the Service shares.
-func (s stake) sharing(loadBalancer string) stake {
-	s.on = loadBalancer
-	return s
-}
-
-func (c *crowd) hold(svc types.UID, held stake) {
-	c.stakes[svc] = held
-	c.count(held, held.each)
-	c.attached.count(held, 1)
-}
-
-func (c *crowd) forget(svc types.UID) {
-	if held, ok := c.stakes[svc]; ok {
-		delete(c.stakes, svc)
-		c.count(held, -held.each)
-		c.attached.count(held, -1)
-	}
-}
-
-func (c *crowd) count(held stake, by int) {
-	c.version++
-	if held.whole {
-		c.whole += by
-		return
-	}
-	for _, id := range held.ids {
-		if c.of[id] += by; c.of[id] == 0 {
-			delete(c.of, id)
-		}
-	}
-	c.total += by * len(held.ids)
 }
 
 // demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID or as a group count once.

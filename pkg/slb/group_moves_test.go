@@ -76,15 +76,23 @@ func TestGroupMoves(t *testing.T) {
 	}
 }
 
+// halfMoved makes a world in which the Service web moves from the group edge to the group other, where the cloud refuses one of its two ports. It returns the
+// address that web shows.
+func halfMoved(t *testing.T) (w *world, from string) {
+	t.Helper()
+	web := grouped("web", "edge", 80, 443)
+	annotate(web, annotation.ProtocolPort, "http:443")
+	w = groupWorld(t, grouped("shop", "other", 81), web)
+	from = w.address("web")
+	w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+	return w, from
+}
+
 // TestMoveWaitsForAllPorts: while a port cannot be served at the new place, the Service shows the old one, and serves all ports there.
 func TestMoveWaitsForAllPorts(t *testing.T) {
 	t.Parallel()
-	web := grouped("web", "edge", 80, 443)
-	annotate(web, annotation.ProtocolPort, "http:443")
-	w := groupWorld(t, grouped("shop", "other", 81), web)
-	from := w.address("web")
-	w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
-	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+	w, from := halfMoved(t)
 	for range 3 {
 		if err := w.pass("web"); err == nil {
 			t.Fatal("the listener was created")
@@ -128,12 +136,7 @@ func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 // TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service shows the old place, which serves all ports.
 func TestMoveMeetsATakenPort(t *testing.T) {
 	t.Parallel()
-	web := grouped("web", "edge", 80, 443)
-	annotate(web, annotation.ProtocolPort, "http:443")
-	w := groupWorld(t, grouped("shop", "other", 81), web)
-	from := w.address("web")
-	w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
-	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+	w, from := halfMoved(t)
 	for range 2 {
 		_ = w.pass("web")
 	}
@@ -147,7 +150,6 @@ func TestMoveMeetsATakenPort(t *testing.T) {
 		_ = w.pass("first")
 		_ = w.pass("web")
 	}
-	t.Log(w.ownersOf())
 	if shown := w.address("web"); shown != from {
 		t.Errorf("the status shows %s, where one of two ports is served; %s served both", shown, from)
 	}

@@ -22,7 +22,7 @@ type Crowd struct {
 	// Total is how many times all nodes are backends of the other Services, Load how many times one is.
 	Total int
 	Load  func(instanceID string) int
-	// Attached is how many times one is a backend of them for the quota, as Load where it is nil: load balancers that Services share count once.
+	// Attached is how many times one is a backend of them for the quota: a load balancer that Services share counts once.
 	Attached func(instanceID string) int
 	// Least returns the least load of nodes.
 	Least func(nodes []*Node) int
@@ -231,11 +231,7 @@ func (c *chooser) lacks(node newcomer) bool {
 
 // full reports whether the cloud would refuse the node.
 func (c *chooser) full(node *Node) bool {
-	attached := c.Crowd.Attached
-	if attached == nil {
-		attached = c.Crowd.Load
-	}
-	after := attached(node.InstanceID) + c.Crowd.Each
+	after := c.Crowd.Attached(node.InstanceID) + c.Crowd.Each
 	most, refused := c.Crowd.Refused[node.InstanceID]
 	return c.Crowd.Quota > 0 && after > c.Crowd.Quota || refused && after > most
 }

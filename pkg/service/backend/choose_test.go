@@ -22,7 +22,7 @@ func BenchmarkChoose(b *testing.B) {
 		}
 	}), Crowd: Crowd{
 		Quota: 50, Units: 2000, Each: 1, Total: 32 * nodes, Settled: true,
-		Load: func(string) int { return 32 }, Least: func([]*Node) int { return 32 },
+		Load: func(string) int { return 32 }, Attached: func(string) int { return 32 }, Least: func([]*Node) int { return 32 },
 	}}
 	for b.Loop() {
 		if choice := Choose(Input{Nodes: set, ControlPlane: ControlPlaneAuto}, wish); len(choice.Nodes) != backends {
@@ -87,7 +87,7 @@ func settles(f *fleet, svc types.UID, has sets.Set[string], loads []int, most in
 		chosen := sets.New[string]()
 		for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: svc, Subset: 2, Room: room, Crowd: Crowd{
 			Quota: 50, Units: 60, Each: 1, Total: total, Settled: true,
-			Load: func(id string) int { return load[id] }, Least: func([]*Node) int { return slices.Min(loads) },
+			Load: func(id string) int { return load[id] }, Attached: func(id string) int { return load[id] }, Least: func([]*Node) int { return slices.Min(loads) },
 		}}).Nodes {
 			chosen.Insert(node.InstanceID)
 		}
@@ -127,7 +127,7 @@ func TestZoneWithTooFewGetsOne(t *testing.T) {
 				})
 				chosen := sets.New[string]()
 				for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: svc, Subset: 4, Room: room, Crowd: Crowd{
-					Quota: 50, Units: 60, Each: 1, Total: 50, Settled: true, Load: func(string) int { return 10 }, Least: func([]*Node) int { return 10 },
+					Quota: 50, Units: 60, Each: 1, Total: 50, Settled: true, Load: func(string) int { return 10 }, Attached: func(string) int { return 10 }, Least: func([]*Node) int { return 10 },
 				}}).Nodes {
 					chosen.Insert(node.InstanceID)
 				}

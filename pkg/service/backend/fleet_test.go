@@ -103,7 +103,7 @@ func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total 
 		Service: svc, Subset: f.subset, Room: room,
 		Crowd: Crowd{
 			Quota: f.quota, Units: units, Each: 1, Total: total, Settled: len(f.has) == len(f.services),
-			Load: func(id string) int { return loads[id] },
+			Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] },
 			Least: func(nodes []*Node) int {
 				least := loads[nodes[0].InstanceID]
 				for _, node := range nodes {

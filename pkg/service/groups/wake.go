@@ -2,7 +2,6 @@ package groups
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -66,8 +65,9 @@ func (g *Groups[LB]) noteStanding(group mark.Group, svc *corev1.Service) error {
 
 // standing is what counts of the place of a Service for what it has there. A Service whose standing changes needs a pass.
 type standing struct {
-	place         string
-	leader        types.UID
+	place  string
+	leader types.UID
+	// taken and unused are those of the place as texts, which can be compared.
 	taken, unused string
 	full, kept    bool
 	// shares and parts say which part of the backend servers the Service may have, see [Groups.Share].
@@ -98,20 +98,11 @@ func (g *Groups[LB]) standings(group mark.Group, svc *corev1.Service) ([]standin
 	for i, of := range r.services {
 		place, share := places[of.UID], coming[of.UID]
 		all[i] = standingOf{of, standing{
-			place: place.ID, leader: place.Leader, taken: text(place.Taken), unused: strings.Join(place.Unused, " "), full: place.Full, kept: place.Kept,
+			place: place.ID, leader: place.Leader, taken: fmt.Sprint(place.Taken), unused: strings.Join(place.Unused, " "), full: place.Full, kept: place.Kept,
 			shares: share.Services > 1, parts: g.parts(&share, share.ID),
 		}}
 	}
 	return all, nil
-}
-
-// text makes ports that are taken comparable.
-func text(taken map[sharing.Port]sharing.Owner) string {
-	var text strings.Builder
-	for _, port := range slices.SortedFunc(maps.Keys(taken), sharing.ComparePorts) {
-		fmt.Fprint(&text, port, taken[port])
-	}
-	return text.String()
 }
 
 // learns notes the standing of a Service as the one that it knows of, and reports whether that is news.

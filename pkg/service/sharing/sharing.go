@@ -15,17 +15,6 @@ type Port struct {
 	UDP    bool
 }
 
-// ComparePorts orders ports.
-func ComparePorts(a, b Port) int {
-	if order := cmp.Compare(a.Number, b.Number); order != 0 || a.UDP == b.UDP {
-		return order
-	}
-	if b.UDP {
-		return -1
-	}
-	return 1
-}
-
 // Service is one Service of a group.
 type Service struct {
 	UID     types.UID
