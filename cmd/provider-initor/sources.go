@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
@@ -65,7 +66,7 @@ func ecsSourceOf(config provider.Config, environment provider.Environment) (*ini
 	}{{"region", config.Region != ""}, {"vpcid", config.VPCID != ""}, {"accessKeyID", source != provider.SourceRole}} {
 		if !needed.known {
 			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address, and deploy/cloud-config.sh "+
-				"writes it; without a cloud-config, only the metadata service is used", needed.field)
+				"writes it; without a cloud-config, only the metadata service is used%s", needed.field, unknownFields(config))
 		}
 	}
 	client, err := alicloud.New(alicloud.Options{
@@ -75,4 +76,12 @@ func ecsSourceOf(config provider.Config, environment provider.Environment) (*ini
 		return nil, err
 	}
 	return initor.NewECSSource(client, config.VPCID)
+}
+
+// unknownFields names the fields of a cloud-config one of which may be the misspelled one that is missed.
+func unknownFields(config provider.Config) string {
+	if len(config.Unknown) == 0 {
+		return ""
+	}
+	return "; unknown fields: " + strings.Join(config.Unknown, ", ")
 }

@@ -26,7 +26,7 @@ var settings = map[string][]string{
 	"images":          {"image.repository=registry.example.com/ccm", "image.tag=v9", "image.pullPolicy=Always", "imagePullSecrets[0].name=pull"},
 	"two families":    {`clusterCIDR=10.244.0.0/16\,fd00:10::/56`},
 	"secret file":     {"cloudConfig.secretName=cloud-config"},
-	"global":          {"cloudConfig.global.region=cn-hangzhou", "cloudConfig.global.disablePublicSLB=true"},
+	"global":          {"cloudConfig.global.region=cn-hangzhou", "cloudConfig.global.disablePublicSLB=true", "cloudConfig.global.quotas.slb_quota_listeners_num=70", "cloudConfig.global.allowedIDs[0].ids={cert-1}"},
 	"global with key": {"cloudConfig.global.region=cn-hangzhou", "credentials.accessKeyID=id", "credentials.accessKeySecret=secret"},
 	"key secret":      {"credentials.secretName=key", "credentials.secretIDKey=id", "credentials.secretSecretKey=secret"},
 	"rrsa":            {"credentials.rrsa.enabled=true", "credentials.rrsa.roleARN=acs:ram::1:role/ccm", "credentials.rrsa.oidcProviderARN=acs:ram::1:oidc-provider/k"},

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode"
 
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
@@ -84,33 +83,34 @@ func (c Config) isEmpty() bool {
 	return err == nil && reflect.DeepEqual(c, empty)
 }
 
-// fileConfig is the file as it is written. Key names are read in any letter case and unknown keys are ignored, as the
-// official CCM does.
+// fileConfig is the file as it is written, below "Global". Names are read in any letter case and unknown ones are ignored, as the official CCM does.
 type fileConfig struct {
-	Global struct {
-		AccessKeyID                    string `json:"accessKeyID"`
-		AccessKeySecret                string `json:"accessKeySecret"`
-		UID                            string `json:"uid"`
-		ClusterID                      string `json:"clusterID"`
-		Region                         string `json:"region"`
-		VPCID                          string `json:"vpcid"`
-		VSwitchID                      string `json:"vswitchid"`
-		ResourceGroupID                string `json:"resourceGroupID"`
-		RouteTableIDs                  string `json:"routeTableIDs"`
-		ServiceBackendType             string `json:"serviceBackendType"`
-		ServiceMaxConcurrentReconciles int    `json:"serviceMaxConcurrentReconciles"`
-		DisablePublicSLB               bool   `json:"disablePublicSLB"`
-		FeatureGates                   string `json:"featureGates"`
-		// The rest is ours.
-		Paused             bool               `json:"paused"`
-		BackendSubset      intstr.IntOrString `json:"backendSubset"`
-		Quotas             map[string]int     `json:"quotas"`
-		DisableQuotaCenter bool               `json:"disableQuotaCenter"`
-		Endpoints          map[string]string  `json:"endpoints"`
-		policy.Policy
+	settings
+	unused unusedFields
+	policy policy.Policy
+}
 
-		unusedFields
-	} `json:"Global"`
+// settings are the fields with an effect, but those of the policy.
+type settings struct {
+	AccessKeyID                    string `json:"accessKeyID"`
+	AccessKeySecret                string `json:"accessKeySecret"`
+	UID                            string `json:"uid"`
+	ClusterID                      string `json:"clusterID"`
+	Region                         string `json:"region"`
+	VPCID                          string `json:"vpcid"`
+	VSwitchID                      string `json:"vswitchid"`
+	ResourceGroupID                string `json:"resourceGroupID"`
+	RouteTableIDs                  string `json:"routeTableIDs"`
+	ServiceBackendType             string `json:"serviceBackendType"`
+	ServiceMaxConcurrentReconciles int    `json:"serviceMaxConcurrentReconciles"`
+	DisablePublicSLB               bool   `json:"disablePublicSLB"`
+	FeatureGates                   string `json:"featureGates"`
+	// The rest is ours.
+	Paused             bool              `json:"paused"`
+	BackendSubset      string            `json:"backendSubset"`
+	Quotas             map[string]int    `json:"quotas"`
+	DisableQuotaCenter bool              `json:"disableQuotaCenter"`
+	Endpoints          map[string]string `json:"endpoints"`
 }
 
 // unusedFields are those of the official CCM that have no effect here. They are read for their types: a file that is wrong
@@ -148,31 +148,36 @@ func ReadConfig(file io.Reader) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("read: %w", err)
 	}
-	raw, err := decodeFile(text)
+	raw, found, err := decodeFile(text)
 	if err != nil {
 		return Config{}, err
 	}
 	config, err := raw.check()
-	config.Unknown = unknownFields(text)
+	config.Unknown = found.unknown
 	if named, ok := file.(interface{ Name() string }); ok {
 		config.Path = named.Name()
 	}
-	return config, err
+	return config, initor.OneLine(found.wrong.err(), err)
 }
 
-// decodeFile says where the text is wrong without quoting it: the line may hold a key.
-func decodeFile(text []byte) (fileConfig, error) {
+// decodeFile says where the text is wrong without quoting it: the line may hold a key. Values of a wrong type are left out of the result.
+func decodeFile(text []byte) (fileConfig, inspection, error) {
 	var raw fileConfig
-	err := yaml.Unmarshal(text, &raw)
-	var wrongType *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &wrongType):
-		field := strings.NewReplacer("unusedFields.", "", "Policy.", "").Replace(wrongType.Field) // the decoder spells out embedded types
-		return raw, fmt.Errorf("%s: is a %s, accepted: a value of type %s", field, wrongType.Value, wrongType.Type)
-	case err != nil:
-		return raw, fmt.Errorf("not valid YAML or JSON%s, accepted: an object with the key \"Global\"", atLine(err))
+	file, found, err := inspect(text)
+	if err == nil && len(found.wrong) > 0 {
+		text, err = json.Marshal(file)
 	}
-	return raw, nil
+	// One by one: the library turns a number into text where text is expected, but not in embedded structs.
+	err = errors.Join(err, decodeGlobal(text, &raw.settings), decodeGlobal(text, &raw.unused), decodeGlobal(text, &raw.policy))
+	if err != nil {
+		return raw, found, fmt.Errorf("not valid YAML or JSON%s, accepted: an object with the key \"Global\"", atLine(err))
+	}
+	return raw, found, nil
+}
+
+// decodeGlobal reads those fields below "Global" that part has.
+func decodeGlobal[T any](text []byte, part *T) error {
+	return yaml.Unmarshal(text, &struct{ Global *T }{part})
 }
 
 var lineNumber = regexp.MustCompile(`line \d+`)
@@ -188,13 +193,16 @@ func atLine(err error) string {
 var regionForm = regexp.MustCompile(`^[a-z]{2,}(-[a-z0-9]+)+$`)
 
 func (f fileConfig) check() (Config, error) {
-	g := f.Global
+	g := f.settings
 	config := Config{
 		ClusterID: strings.TrimSpace(g.ClusterID), Region: strings.TrimSpace(g.Region), VPCID: strings.TrimSpace(g.VPCID),
 		ResourceGroupID: strings.TrimSpace(g.ResourceGroupID), ServiceWorkers: g.ServiceMaxConcurrentReconciles,
 		DisablePublicSLB: g.DisablePublicSLB, RouteTableIDs: splitList(g.RouteTableIDs),
-		Endpoints: g.Endpoints, Unused: g.set(), Policy: g.Policy, Paused: g.Paused, Quotas: g.Quotas,
+		Endpoints: g.Endpoints, Unused: f.unused.set(), Policy: f.policy, Paused: g.Paused, Quotas: g.Quotas,
 		DisableQuotaCenter: g.DisableQuotaCenter,
+	}
+	if config.Policy.LoadBalancerReuse == yamlOff {
+		config.Policy.LoadBalancerReuse = policy.ReuseOff
 	}
 	var problems problemList
 	config.BackendSubset = problems.subset(g.BackendSubset)
@@ -254,6 +262,9 @@ func (p *problemList) backendENI(kind string) bool {
 	return kind == "eni"
 }
 
+// yamlOff is what the word off becomes in YAML without quotes: a boolean.
+const yamlOff = "false"
+
 // decodeKey never shows the value, whether it is good or bad.
 func (p *problemList) decodeKey(field, value string) string {
 	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(value))
@@ -264,14 +275,20 @@ func (p *problemList) decodeKey(field, value string) string {
 	return strings.TrimSpace(string(plain))
 }
 
+// acceptedSubset is what [problemList.subset] accepts.
+const acceptedSubset = `"auto", "off", or a number of nodes from 1 to 9999`
+
 // subset reads a word or a number, with quotes or without.
-func (p *problemList) subset(value intstr.IntOrString) backend.Subset {
-	if value == (intstr.IntOrString{}) {
+func (p *problemList) subset(text string) backend.Subset {
+	switch text {
+	case "":
 		return backend.SubsetAuto
+	case yamlOff:
+		return backend.SubsetOff
 	}
-	subset, ok := backend.ParseSubset(value.String())
+	subset, ok := backend.ParseSubset(text)
 	if !ok {
-		p.addf("Global.backendSubset: %q, accepted: \"auto\", \"off\", or a number of nodes from 1 to 9999", value.String())
+		p.addf("Global.backendSubset: %q, accepted: %s", text, acceptedSubset)
 	}
 	return subset
 }

@@ -82,8 +82,8 @@ func TestDoctorShowsPauses(t *testing.T) {
 func TestDoctorShowsUnknownFields(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	p.config.Unknown = unknownFields([]byte(`{"Global": {"pausd": true}}`))
-	if report := p.examine(t); !strings.Contains(report.String(), "unknown fields have no effect: Global.pausd") {
+	p.config.Unknown = []string{"Global.pausd (did you mean paused?)"}
+	if report := p.examine(t); !strings.Contains(report.String(), "unknown fields have no effect: Global.pausd (did you mean paused?)") {
 		t.Errorf("the report does not name the field:\n%s", report)
 	}
 }

@@ -45,9 +45,9 @@ func RedactConfig(text []byte) (string, error) {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		return "", fmt.Errorf("not valid YAML or JSON%s", atLine(err))
 	}
-	known := knownFields()
+	known := globalFields()
 	for _, name := range secretFields {
-		known[name] = false
+		delete(known, name)
 	}
 	for key, value := range file {
 		global, isObject := value.(map[string]any)
@@ -56,7 +56,7 @@ func RedactConfig(text []byte) (string, error) {
 			continue
 		}
 		for name := range global {
-			if !known[strings.ToLower(name)] {
+			if _, ok := known[strings.ToLower(name)]; !ok {
 				global[name] = support.Redacted
 			}
 		}

@@ -20,6 +20,9 @@ const (
 // SubsetPattern is how a [Subset] is written.
 const SubsetPattern = `auto|off|[1-9]\d{0,3}`
 
+// maxSubset is the largest number that [SubsetPattern] matches.
+const maxSubset = 9999
+
 // ParseSubset reads a [Subset].
 func ParseSubset(text string) (Subset, bool) {
 	switch text {
@@ -29,7 +32,10 @@ func ParseSubset(text string) (Subset, bool) {
 		return SubsetOff, true
 	}
 	n, err := strconv.Atoi(text)
-	return Subset(n), err == nil && n > 0 && n <= 9999
+	if err != nil || n < 1 || n > maxSubset || strconv.Itoa(n) != text { // "+7" and "007" do not match [SubsetPattern]
+		return SubsetAuto, false
+	}
+	return Subset(n), true
 }
 
 // String returns the text that [ParseSubset] reads.
