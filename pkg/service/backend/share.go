@@ -84,5 +84,24 @@ func (in Input) Ineffective() []problem.Problem {
 	if in.Params.Has(annotation.DefaultWeight) && in.Local && !in.Pods {
 		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight))
 	}
+	if mode := in.withoutSubset(); mode != "" {
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect,
+			"%s: %s has no effect with %s: the pods determine the backends", annotation.BackendSubset, in.Params.Get(annotation.BackendSubset), mode))
+	}
 	return problems
+}
+
+// withoutSubset returns what makes a number of nodes useless that an annotation asks for, empty for nothing. The words auto and off always have an effect:
+// they say whether the quota of the load balancer counts.
+func (in Input) withoutSubset() string {
+	subset, ok := ParseSubset(in.Params.Get(annotation.BackendSubset))
+	switch {
+	case !ok || subset == SubsetAuto || subset == SubsetOff:
+		return ""
+	case in.Pods:
+		return annotation.BackendType + ": eni"
+	case in.Local:
+		return "externalTrafficPolicy Local"
+	}
+	return ""
 }

@@ -146,12 +146,31 @@ func TestAnnotationsOfOtherModes(t *testing.T) {
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 			annotate(svc, annotation.DefaultWeight, "50")
 		},
+		"number of nodes with Local": func(svc *corev1.Service) {
+			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+			annotate(svc, annotation.BackendSubset, "25")
+		},
+		"number of nodes with pods": func(svc *corev1.Service) { eni(svc); annotate(svc, annotation.BackendSubset, "25") },
 	} {
 		c := newFixture(80)
 		change(c.svc)
 		c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0])}
 		if _, problems := c.build(); !slices.Equal(reasons(problems), []string{problem.ReasonAnnotationNoEffect}) {
 			t.Errorf("%s: problems %v, want one %s", name, problems, problem.ReasonAnnotationNoEffect)
+		}
+	}
+}
+
+// TestSubsetsWithLocal: the words have an effect with all backends: they say whether the quota of the CLB counts.
+func TestSubsetsWithLocal(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{"auto", "off"} {
+		c := newFixture(80)
+		c.svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		annotate(c.svc, annotation.BackendSubset, word)
+		c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0])}
+		if _, problems := c.build(); len(problems) != 0 {
+			t.Errorf("%s: problems %v, want none", word, problems)
 		}
 	}
 }
