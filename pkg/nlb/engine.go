@@ -138,6 +138,8 @@ type nlb struct {
 	// lost is part of the client token of a new NLB of a group, and leader the Service whose annotations decide on that.
 	lost   string
 	leader types.UID
+	// shows is the id of the NLB that the status of the Service shows, empty where that is not known.
+	shows string
 	// taken says that the Service does not get all its ports here, because others on the NLB have some.
 	taken bool
 	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
@@ -202,7 +204,10 @@ func (n nlb) Recorded(applied service.Record) service.Record {
 
 // placed adds to a Record where the Service is, and was.
 func (n nlb) placed(record service.Record) service.Record {
-	record.Group, record.Leaving = "", n.leaving
+	record.Group, record.Leaving, record.Shows = "", n.leaving, ""
+	if len(n.leaving) > 0 {
+		record.Shows = n.shows
+	}
 	if !n.group.IsZero() {
 		record.Group = n.group.Mark()
 	}
@@ -216,11 +221,11 @@ func (n nlb) knowing(known observed) nlb {
 }
 
 // Status implements service.Balancer. The address is a name; it is shown once a listener runs.
-func (n nlb) Status(_ context.Context, svc *corev1.Service, params annotation.Params) service.Shown {
-	return n.stays.Wakes(n.status(svc, params))
+func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
+	return n.stays.Wakes(n.status(params))
 }
 
-func (n nlb) status(svc *corev1.Service, params annotation.Params) service.Shown {
+func (n nlb) status(params annotation.Params) service.Shown {
 	shown := service.Shown{Balancer: n}
 	if access := n.access.Value; access != nil {
 		shown.SecurityGroup = &access.ID
@@ -232,11 +237,13 @@ func (n nlb) status(svc *corev1.Service, params annotation.Params) service.Shown
 	}
 	if n.managesListeners(params) {
 		shown.Ports = n.portStatuses()
-		if !n.serves(svc) {
+		if !n.serves() {
+			shown.Partly = len(n.jobs) == 0 && n.running() > 0 // while a job runs, the rest may serve soon
 			return shown
 		}
 	}
-	shown.Status = statusOf(&n.lb.Value, params)
+	n.shows = n.ID()
+	shown.Balancer, shown.Status = n, statusOf(&n.lb.Value, params)
 	return shown
 }
 
@@ -245,14 +252,14 @@ func (n nlb) managesListeners(params annotation.Params) bool {
 	return !n.Reused() || params.OverridesListeners() || n.stays != nil && n.desired != nil && n.desired.Override
 }
 
-// serves reports whether the Service is to show the NLB: a listener runs. One that moves shows another address until all of them run, and from then on this
-// one: nobody needs what it has elsewhere.
-func (n nlb) serves(svc *corev1.Service) bool {
+// serves reports whether the Service is to show the NLB: a listener runs. One that moves shows another NLB until all of them run, and from then on this one:
+// nobody needs what it has elsewhere.
+func (n nlb) serves() bool {
 	running := n.running()
 	if len(n.leaving) == 0 || n.desired == nil {
 		return running > 0
 	}
-	return service.Shows(svc, n.lb.Value.DNSName) || !n.taken && running > 0 && running >= len(n.desired.Listeners)
+	return n.shows == n.ID() || !n.taken && running > 0 && running >= len(n.desired.Listeners)
 }
 
 // running counts the listeners of the Service that run.

@@ -229,27 +229,83 @@ func TestMoveServesAllTheTime(t *testing.T) {
 	}
 }
 
-// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime.
+// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime. That it
+// shows the new place is known whatever name it shows, and after a restart.
 func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(81)), newService("web", testkit.TCP(80), born(2)))
-		before := w.hostname("web")
-		w.change("web", with(annotation.Group, "edge"))
-		for range 20 {
-			if w.live("web", time.Second); w.hostname("web") != before {
-				break
-			}
+	for _, named := range []bool{false, true} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("named %v, restarted %v", named, restarted), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					web := newService("web", testkit.TCP(80), born(2))
+					if named {
+						with(annotation.Hostname, "web.example.com")(web)
+					}
+					w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(81)), web)
+					before := w.only(ownNLB)
+					w.change("web", with(annotation.Group, "edge"))
+					for range 20 {
+						if w.live("web", time.Second); w.recordOf("web").Shows == w.only(edgeNLB).ID {
+							break
+						}
+					}
+					if record := w.recordOf("web"); len(record.Leaving) == 0 || !w.answers("web", before.DNSName) {
+						t.Fatalf("the Service is not in the middle of its move: %+v", record)
+					}
+					w.put(grouped("first", "edge", 0, testkit.TCP(80)))
+					if restarted {
+						w.restart()
+					}
+					for range 60 {
+						w.live("first", time.Second)
+						w.live("web", time.Second)
+					}
+					w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 first", "tcp:81 shop"}})
+					w.silent("first", "shop", "web")
+				})
+			})
 		}
-		if !w.answers("web", before) {
-			t.Fatal("the old NLB is left before the grace is over")
-		}
-		w.put(grouped("first", "edge", 0, testkit.TCP(80)))
-		for range 60 {
-			w.live("first", time.Second)
-			w.live("web", time.Second)
-		}
-		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 first", "tcp:81 shop"}})
-		w.silent("first", "shop", "web")
-	})
+	}
+}
+
+// TestMoveFromGoneNLBShowsNewPlace: a Service whose old NLB is gone shows the new one although only one of its two ports is served there, because the cloud
+// refuses the other one or somebody has it: the old name answers nobody.
+func TestMoveFromGoneNLBShowsNewPlace(t *testing.T) {
+	t.Parallel()
+	for name, shop := range map[string]int32{"refused": 81, "taken": 443} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(shop)), newService("web", testkit.TCP(80, 443), born(2)))
+				w.deleteByHand(w.only(ownNLB).ID)
+				w.account.Fault(`{"after":1,"times":0,"action":"CreateListener","code":"OperationDenied.Test","status":400}`)
+				w.change("web", with(annotation.Group, "edge"))
+				for range 12 {
+					_ = w.try("web")
+					time.Sleep(5 * time.Second)
+				}
+				if shown, want := w.hostname("web"), w.only(edgeNLB).DNSName; shown != want || !w.answers("web", want) {
+					t.Errorf("the status shows %s, and the NLB of the group has the name %s", shown, want)
+				}
+				if record := w.recordOf("web"); len(record.Leaving) > 0 {
+					t.Errorf("the Record still says that %v is to be left", record.Leaving)
+				}
+			})
+		})
+	}
+}
+
+// recordOf returns the Record of a Service.
+func (w *world) recordOf(name string) service.Record {
+	record, _ := service.RecordOn(w.get(name))
+	return record
+}
+
+// deleteByHand deletes an NLB as somebody else does.
+func (w *world) deleteByHand(id string) {
+	w.t.Helper()
+	testkit.Check(w.t, w.account.Client.ProtectNLB(w.t.Context(), id, alicloud.NLBProtection{Deletion: new(bool)}))
+	testkit.Must(w.account.Client.DeleteNLB(w.t.Context(), id))(w.t)
+	w.later(5 * time.Second)
 }

@@ -111,7 +111,7 @@ type Balancer interface {
 	// Plan compares what is wanted with what is there.
 	Plan(ctx context.Context, in Inputs) (Goal, error)
 	// Status returns what the Service is to show, after [Plan.Deploy].
-	Status(ctx context.Context, svc *corev1.Service, params annotation.Params) Shown
+	Status(ctx context.Context, params annotation.Params) Shown
 
 	// RefreshForRemoval reads what is to be removed, also where it is known: the author of the Service may have taken it over. What the annotations
 	// ask for counts less than what is there: they may be invalid, and deletion must work all the same.
@@ -279,6 +279,8 @@ type Shown struct {
 	Balancer Balancer
 	// Status is nil while the load balancer does not answer, or nobody knows which addresses to show: then the last one stays.
 	Status *corev1.LoadBalancerStatus
+	// Partly says that Status is nil because only some ports are served here, and the Service goes on to show a load balancer that it leaves.
+	Partly bool
 	// Ports is what every address says about the ports, nil while all are served, or soon may be, or nobody knows.
 	Ports []corev1.PortStatus
 	// SecurityGroup is the id of the security group for the source ranges, empty for none; nil leaves [LabelSecurityGroupID] as it is.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // moved returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for none.
@@ -37,6 +39,46 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 		err = stored
 	}
 	return known, atOnce, err // what was in use there may go now
+}
+
+// show returns what the Service is to show. While only some of its ports are served at its new place, it shows the old one, unless that is gone: an address
+// that answers nobody is worse than one that serves a part.
+func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks) (state, Shown) {
+	shown := known.balancer.Status(ctx, params)
+	known.balancer = shown.Balancer
+	if !shown.Partly {
+		return known, shown
+	}
+	known, wait := r.forgetGone(ctx, svc, params, known, held)
+	shown = known.balancer.Status(ctx, params)
+	if shown.Partly && wait > 0 && (shown.Wake == 0 || wait < shown.Wake) {
+		shown.Wake = wait
+	}
+	known.balancer = shown.Balancer
+	return known, shown
+}
+
+// forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to be read again, 0 for
+// none. A place that cannot be read is there.
+func (r *Reconciler) forgetGone(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks) (state, time.Duration) {
+	mover, ok := known.balancer.(Mover)
+	if !ok {
+		return known, 0
+	}
+	soonest := time.Duration(0)
+	for _, former := range mover.Left(svc) {
+		found, err := r.readLocked(ctx, svc, params, held, former, func(balancer Balancer) (Balancer, error) {
+			return balancer.RefreshForRemoval(ctx, svc, nil)
+		})
+		known.balancer = mover.Leave(found, svc, err == nil && found.ID() == "")
+		if wait, later := waitTime(err); later && (soonest == 0 || wait < soonest) {
+			soonest = wait
+		}
+		if mover, ok = known.balancer.(Mover); !ok {
+			break
+		}
+	}
+	return known, soonest
 }
 
 // storeLeft writes to the Service what it still has to leave.

@@ -160,12 +160,13 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 		r.deployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
 	r.uses.note(svc, known, inputs.Choice.Some)
-	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)
-	shown := known.balancer.Status(ctx, written, params)
-	known.balancer, done.status, done.ports, done.securityGroup = shown.Balancer, shown.Status, shown.Ports, shown.SecurityGroup
+	known, shown := r.show(ctx, written, params, known, held)
+	done.status, done.ports, done.securityGroup = shown.Status, shown.Ports, shown.SecurityGroup
+	deployed.Balancer = known.balancer
+	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake}
 	return known, done, errors.Join(err, gateErr)

@@ -225,7 +225,7 @@ func (k known) Plan(ctx context.Context, in Inputs) (Goal, error) {
 	return Goal{Plan: change{known: k, ports: wanted}, Applied: &Record{}}, k.product.stage(ctx, "Plan", in.Service)
 }
 
-func (k known) Status(context.Context, *corev1.Service, annotation.Params) Shown {
+func (k known) Status(context.Context, annotation.Params) Shown {
 	if k.id == "" || len(k.ports) == 0 {
 		return Shown{Balancer: k}
 	}

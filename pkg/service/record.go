@@ -38,6 +38,8 @@ type Record struct {
 	Group string `json:"group,omitempty"`
 	// Leaving are ids of load balancers, or marks of groups, that the Service has left and on which it may have something.
 	Leaving []string `json:"leaving,omitempty"`
+	// Shows is the id of the load balancer that the Service shows while it leaves others, empty until it shows the one that it moves to.
+	Shows string `json:"shows,omitempty"`
 
 	// KeepEmpty says that the load balancer carries tags of an earlier version, which would count again without the Record.
 	KeepEmpty bool `json:"-"`
@@ -47,6 +49,16 @@ type Record struct {
 func (r Record) Intent() Record {
 	r.Annotations = slices.DeleteFunc(slices.Clone(r.Annotations), func(name string) bool { return name != RecordedSourceRanges })
 	return r
+}
+
+// ShownBy returns the id of the load balancer that a Service shows as far as it says so itself, empty where it does not. Its status cannot say that: it may
+// hold a name that the author of the Service chose, or an address that is not the load balancer's own.
+func ShownBy(svc *corev1.Service) string {
+	record, _ := RecordOn(svc)
+	if len(record.Leaving) == 0 && len(svc.Status.LoadBalancer.Ingress) > 0 {
+		return record.LoadBalancerID
+	}
+	return record.Shows
 }
 
 // IsAbout reports whether the Record is about a load balancer; id is empty for one that is about to be created. A Record that was
@@ -116,7 +128,7 @@ func (r Record) and(other Record) Record {
 	}
 	r.Left = left
 	r.Leaving = slices.Concat(r.Leaving, other.Leaving)
-	r.Group = cmp.Or(other.Group, r.Group)
+	r.Group, r.Shows = cmp.Or(other.Group, r.Group), cmp.Or(other.Shows, r.Shows)
 	return r.Sorted()
 }
 

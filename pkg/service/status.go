@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,13 +41,6 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 		return fmt.Errorf("update the status of the Service: %w", err)
 	}
 	return nil
-}
-
-// Shows reports whether the Service shows one of the addresses, which are IP addresses or names.
-func Shows(svc *corev1.Service, addresses ...string) bool {
-	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool {
-		return slices.Contains(addresses, cmp.Or(ingress.IP, ingress.Hostname))
-	})
 }
 
 // setLabels sets the labels for what the Service has; an empty id is not known, no security group leaves its label as it is.

@@ -19,16 +19,16 @@ import (
 const eipWait = time.Minute
 
 // Status implements service.Balancer.
-func (c clb) Status(ctx context.Context, svc *corev1.Service, params annotation.Params) service.Shown {
-	return c.stays.Wakes(c.status(ctx, svc, params))
+func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
+	return c.stays.Wakes(c.status(ctx, params))
 }
 
-func (c clb) status(ctx context.Context, svc *corev1.Service, params annotation.Params) service.Shown {
+func (c clb) status(ctx context.Context, params annotation.Params) service.Shown {
 	actual := c.model()
 	if actual == nil || params.Refuses(annotation.ScopeStatus) {
 		return service.Shown{Balancer: c}
 	}
-	serves := c.serves(svc, actual)
+	serves := c.serves(actual)
 	manages := c.managesListeners(params)
 	if !manages {
 		serves = leadsHere(c.ports, c.desired, actual)
@@ -38,10 +38,10 @@ func (c clb) status(ctx context.Context, svc *corev1.Service, params annotation.
 		ports = portStatuses(c.ports, c.desired, actual, c.refused)
 	}
 	if !serves {
-		return service.Shown{Balancer: c, Ports: ports}
+		return service.Shown{Balancer: c, Ports: ports, Partly: manages && actual.Serves(c.desired)}
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
-	c.addresses = addresses
+	c.addresses, c.shows = addresses, c.ID()
 	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Ports: ports, Problems: problems}
 	if len(problems) > 0 {
 		shown.Wake = eipWait
@@ -49,14 +49,13 @@ func (c clb) status(ctx context.Context, svc *corev1.Service, params annotation.
 	return shown
 }
 
-// serves reports whether the Service is to show the CLB: it serves a port. One that moves shows another address until all ports are served here, and from then
+// serves reports whether the Service is to show the CLB: it serves a port. One that moves shows another CLB until all ports are served here, and from then
 // on this one: nobody needs what it has elsewhere.
-func (c clb) serves(svc *corev1.Service, actual *model.Model) bool {
+func (c clb) serves(actual *model.Model) bool {
 	if len(c.left) == 0 {
 		return actual.Serves(c.desired)
 	}
-	addresses := append([]string{actual.LoadBalancer.Address}, c.addresses.Value...)
-	return service.Shows(svc, addresses...) || !c.taken && actual.ServesAll(c.desired)
+	return c.shows == c.ID() || !c.taken && actual.ServesAll(c.desired)
 }
 
 // managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays, the last plan

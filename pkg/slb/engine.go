@@ -133,6 +133,8 @@ type clb struct {
 	// lost is part of the client token of a new CLB, see [deploy.Token], and leader the Service whose annotations decide on that.
 	lost   string
 	leader types.UID
+	// shows is the id of the CLB that the status of the Service shows, empty where that is not known.
+	shows string
 	// taken says that the Service does not get all its ports here, because others on the CLB have some.
 	taken bool
 	// crowdedSince is since when the CLB of the group has had no room for backend servers because others have not given up some yet.
@@ -205,7 +207,10 @@ func (c clb) Recorded(applied service.Record) service.Record {
 
 // placed adds to a Record where the Service is, and was.
 func (c clb) placed(record service.Record) service.Record {
-	record.Group, record.Leaving = "", c.left
+	record.Group, record.Leaving, record.Shows = "", c.left, ""
+	if len(c.left) > 0 {
+		record.Shows = c.shows
+	}
 	if !c.group.IsZero() {
 		record.Group = c.group.Mark()
 	}

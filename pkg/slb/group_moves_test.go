@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -78,10 +79,13 @@ func TestGroupMoves(t *testing.T) {
 
 // halfMoved makes a world in which the Service web moves from the group edge to the group other, where the cloud refuses one of its two ports. It returns the
 // address that web shows.
-func halfMoved(t *testing.T) (w *world, from string) {
+func halfMoved(t *testing.T, having ...func(*corev1.Service)) (w *world, from string) {
 	t.Helper()
 	web := grouped("web", "edge", 80, 443)
 	annotate(web, annotation.ProtocolPort, "http:443")
+	for _, have := range having {
+		have(web)
+	}
 	w = groupWorld(t, grouped("shop", "other", 81), web)
 	from = w.address("web")
 	w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
@@ -110,27 +114,140 @@ func TestMoveWaitsForAllPorts(t *testing.T) {
 	w.silent("afterwards", "web", "shop")
 }
 
-// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime.
+// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime. That it
+// shows the new place is known whatever it shows of it, and after a restart.
 func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 	t.Parallel()
-	w := groupWorld(t, grouped("shop", "edge", 81), testService("web", 80))
-	from := w.address("web")
-	w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "OperationDenied.Test", "status": 400, "times": 100})
-	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
-	for range 2 {
-		_ = w.pass("web") // it fails to delete the CLB
+	for name, shows := range map[string]func(*corev1.Service){
+		"the address of the CLB": func(*corev1.Service) {},
+		"a name":                 func(svc *corev1.Service) { annotate(svc, annotation.Hostname, "web.example.com") },
+		"an elastic address":     func(svc *corev1.Service) { annotate(svc, annotation.ExternalIPType, annotation.ExternalEIP) },
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %v", name, restarted), func(t *testing.T) {
+				t.Parallel()
+				web := testService("web", 80)
+				shows(web)
+				w := groupWorld(t, grouped("shop", "edge", 81), web)
+				for _, lb := range w.balancers() {
+					w.bindEIP(lb.ID)
+				}
+				w.drift("web")
+				w.mustPass("web")
+				w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "OperationDenied.Test", "status": 400, "times": 100})
+				w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
+				for range 2 {
+					_ = w.pass("web") // it fails to delete the CLB
+				}
+				if record, _ := service.RecordOn(w.get("web")); record.Shows != w.balancer(edgeCLB).ID || len(record.Leaving) == 0 {
+					t.Fatalf("the Service is not in the middle of its move: %+v", record)
+				}
+				w.put(born(grouped("first", "edge", 80), -1))
+				w.clearFaults()
+				if restarted {
+					w.restart()
+				}
+				for range 4 {
+					_, _ = w.pass("first"), w.pass("web") // after a restart, one of them waits until all Services are known
+				}
+				wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first", "tcp:81 shop"}})
+				w.silent("afterwards", "first", "shop", "web")
+			})
+		}
 	}
-	if w.address("web") == from {
-		t.Fatal("the status shows the old CLB")
+}
+
+// TestMoveWithNameWaitsForAllPorts: a Service that shows the same name before and after its move leaves the old place no sooner than another one, also after a
+// restart in the middle.
+func TestMoveWithNameWaitsForAllPorts(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		w, _ := halfMoved(t, func(svc *corev1.Service) { annotate(svc, annotation.Hostname, "web.example.com") })
+		_ = w.pass("web")
+		if restarted {
+			w.restart()
+		}
+		for range 3 {
+			if err := w.pass("web"); err == nil {
+				t.Fatal("the listener was created")
+			}
+		}
+		wantOwners(t, w, map[string][]string{edgeCLB: {"http:443 web", "tcp:80 web"}, "k8s-group-default-other": {"tcp:80 web", "tcp:81 shop"}})
+		w.clearFaults()
+		for range 3 {
+			w.mustPass("web")
+		}
+		wantOwners(t, w, map[string][]string{"k8s-group-default-other": {"http:443 web", "tcp:80 web", "tcp:81 shop"}})
 	}
-	w.put(born(grouped("first", "edge", 80), -1))
-	w.clearFaults()
-	for range 3 {
-		w.mustPass("first")
-		w.mustPass("web")
+}
+
+// TestMoveFromGoneCLBShowsNewPlace: a Service whose old CLB is gone shows the new one although only one of its two ports is served there, because the cloud
+// refuses the other one or somebody has it: the old address answers nobody.
+func TestMoveFromGoneCLBShowsNewPlace(t *testing.T) {
+	t.Parallel()
+	for name, shop := range map[string]*corev1.Service{"refused": grouped("shop", "edge", 81), "taken": grouped("shop", "edge", 443)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web := testService("web", 80, 443)
+			annotate(web, annotation.ProtocolPort, "http:443")
+			w := groupWorld(t, shop, born(web, 1))
+			w.deleteByHand(w.address("web"))
+			w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
+			for range 4 {
+				_ = w.pass("web")
+			}
+			if shown := w.address("web"); shown != w.address("shop") || !w.answers("web", shown) {
+				t.Errorf("the status shows %s, and the CLB of the group has the address %s", shown, w.address("shop"))
+			}
+			w.clearFaults()
+			w.drift("web")
+			for range 3 {
+				_ = w.pass("web")
+			}
+			if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 || record.Shows != "" {
+				t.Errorf("the Record still says that %v is to be left", record.Leaving)
+			}
+		})
 	}
-	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first", "tcp:81 shop"}})
-	w.silent("afterwards", "first", "shop", "web")
+}
+
+// balancers returns the CLBs of the account.
+func (w *world) balancers() []alicloud.LoadBalancer {
+	w.t.Helper()
+	all, err := w.api.DescribeLoadBalancers(w.t.Context(), queryAll())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// balancer returns the CLB with the name.
+func (w *world) balancer(name string) alicloud.LoadBalancer {
+	w.t.Helper()
+	for _, lb := range w.balancers() {
+		if lb.Name == name {
+			return lb
+		}
+	}
+	w.t.Fatalf("no CLB has the name %s", name)
+	return alicloud.LoadBalancer{}
+}
+
+// deleteByHand deletes the CLB with the address as somebody else does.
+func (w *world) deleteByHand(address string) {
+	w.t.Helper()
+	for _, lb := range w.balancers() {
+		if lb.Address != address {
+			continue
+		}
+		if err := w.api.SetDeleteProtection(w.t.Context(), lb.ID, alicloud.ProtectionOff); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := w.api.DeleteLoadBalancer(w.t.Context(), lb.ID); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service shows the old place, which serves all ports.
@@ -158,11 +275,7 @@ func TestMoveMeetsATakenPort(t *testing.T) {
 // answers reports whether a CLB with the address has a running listener of the Service.
 func (w *world) answers(name, address string) bool {
 	w.t.Helper()
-	all, err := w.api.DescribeLoadBalancers(w.t.Context(), queryAll())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, lb := range all {
+	for _, lb := range w.balancers() {
 		if lb.Address != address {
 			continue
 		}

@@ -41,7 +41,7 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	c.observed = c.regrouped(of, c.observed)
 	if c.presence.IsZero() {
 		record, _ := service.RecordOn(of.Service)
-		c.left = record.Leaving
+		c.left, c.shows = record.Leaving, service.ShownBy(of.Service)
 	}
 	found, err := c.refresh(ctx, of, c.observed, c.charge)
 	if err == nil && found.clb.model() == nil && len(found.unread) > 0 {
