@@ -36,19 +36,21 @@ const (
 type storm struct {
 	*world
 	nodes int
-	stop  func()
+	// resync is how old the state of a load balancer may grow before it is read again.
+	resync time.Duration
+	stop   func()
 }
 
 // newStorm makes a storm over a cloud with published rate limits.
 func newStorm(t *testing.T) *storm {
 	t.Helper()
-	return newStormOn(t, emulator.Options{Config: cloud.DefaultConfig(), Settle: settle, RateLimits: emulator.RateLimitsPublished}, nil)
+	return newStormOn(t, emulator.Options{Config: cloud.DefaultConfig(), Settle: settle, RateLimits: emulator.RateLimitsPublished}, nil, 24*time.Hour)
 }
 
-// newStormOn makes a storm over a cloud whose quotas the manager knows as the book has them.
-func newStormOn(t *testing.T, options emulator.Options, quotas *quota.Book) *storm {
+// newStormOn makes a storm over a cloud whose quotas the manager knows as the book has them, and whose state it reads again after so long.
+func newStormOn(t *testing.T, options emulator.Options, quotas *quota.Book, resync time.Duration) *storm {
 	t.Helper()
-	s := &storm{world: &world{
+	s := &storm{resync: resync, world: &world{
 		t: t, account: testcloud.New(t, options), kube: testkit.NewClientset(),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: emulatortest.Region, Quotas: quotas},
 	}}
@@ -64,7 +66,7 @@ func (s *storm) start() {
 	s.engine = NewEngine(s.account.Client, s.config, s.factory.Core().V1().Services().Lister()).(*engine) //nolint:forcetypeassert // it is one
 	opts := s.options(s.account.Client)
 	opts.Recorder = &record.FakeRecorder{} // nobody reads that many events
-	opts.ResyncPeriod = 24 * time.Hour
+	opts.ResyncPeriod = s.resync
 	controller := testkit.Must(service.NewController(opts, service.NewReconciler(opts)))(s.t)
 	ctx, cancel := context.WithCancel(s.t.Context())
 	factory, done := s.factory, make(chan struct{})
