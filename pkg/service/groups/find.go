@@ -77,7 +77,7 @@ func (g *Groups[LB]) withKnown(ctx context.Context, svc *corev1.Service, group m
 
 // expected returns the ids of the load balancers that a group has as far as this process, or the Record of a Service, knows.
 func (g *Groups[LB]) expected(group mark.Group, svc *corev1.Service) ([]string, error) {
-	members, err := g.Members(group, svc)
+	members, err := g.members(group, svc)
 	if err != nil {
 		return nil, err
 	}
@@ -85,8 +85,8 @@ func (g *Groups[LB]) expected(group mark.Group, svc *corev1.Service) ([]string, 
 	for _, known := range g.Of(group.Mark()).LoadBalancers {
 		ids = append(ids, known.ID)
 	}
-	for _, member := range members {
-		if record, _ := service.RecordOn(member); record.Group == group.Mark() && record.LoadBalancerID != "" {
+	for i := range members {
+		if record := &members[i].record; record.Group == group.Mark() && record.LoadBalancerID != "" {
 			ids = append(ids, record.LoadBalancerID)
 		}
 	}

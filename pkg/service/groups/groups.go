@@ -97,7 +97,8 @@ type Groups[LB any] struct {
 	// Wake has a pass made over a Service; nil where nobody makes any.
 	Wake func(types.NamespacedName)
 
-	moves refusal.Refusals[move]
+	moves    refusal.Refusals[move]
+	readings readings
 }
 
 // On returns the load balancer of the group that a Service is on, empty while it has nothing on any of them.
@@ -242,13 +243,13 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 
 // TagsOfNobody returns those of the tag keys that a Service has set which leaves the group, and that no other Service asks for.
 func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []string) []string {
-	members, err := g.Members(group, svc)
+	members, err := g.members(group, svc)
 	if err != nil {
 		return nil
 	}
-	for _, member := range members {
-		if member.UID != svc.UID {
-			asked := g.Cloud.TagKeys(g.ParamsOf(member))
+	for i := range members {
+		if members[i].UID != svc.UID {
+			asked := g.Cloud.TagKeys(members[i].params)
 			keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(asked, key) })
 		}
 	}

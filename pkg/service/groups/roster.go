@@ -16,37 +16,28 @@ import (
 
 // Members returns the Services of a group. svc is among them as the pass has it, which the cache may lag behind.
 func (g *Groups[LB]) Members(group mark.Group, svc *corev1.Service) ([]*corev1.Service, error) {
+	members, err := g.members(group, svc)
+	found := make([]*corev1.Service, len(members))
+	for i := range members {
+		found[i] = members[i].Service
+	}
+	return found, err
+}
+
+// members is [Groups.Members] with what the Services ask for; svc is the first one.
+func (g *Groups[LB]) members(group mark.Group, svc *corev1.Service) ([]member, error) {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list the Services: %w", err)
 	}
-	found := []*corev1.Service{svc}
-	for _, other := range all {
-		if other.UID != svc.UID && mark.ServiceName(other) != mark.ServiceName(svc) && g.isMember(other, group) {
+	found, name := []member{g.member(svc)}, mark.ServiceName(svc)
+	for _, other := range g.readings.in(group, all, g.memberOfAny) {
+		if other.UID != svc.UID && mark.ServiceName(other.Service) != name {
 			found = append(found, other)
 		}
 	}
 	return found, nil
 }
-
-// isMember reports whether a Service asks for a group and may join it.
-func (g *Groups[LB]) isMember(svc *corev1.Service, group mark.Group) bool {
-	if !g.Product.AskedBy(g.Config, svc) {
-		return false
-	}
-	in, ok := g.Asked(svc)
-	return ok && in.Is(group)
-}
-
-// member is a Service of a group with its annotations, which are read once for all that is decided about it: a group may have a hundred members, and each
-// pass over one of them decides for all.
-type member struct {
-	*corev1.Service
-
-	params annotation.Params
-}
-
-func (g *Groups[LB]) member(svc *corev1.Service) member { return member{svc, g.ParamsOf(svc)} }
 
 // roster is the Services of a group, and what counts of each for the places there.
 type roster struct {
@@ -59,17 +50,16 @@ type roster struct {
 
 // roster returns that of a group, of which svc is the first. own says that it is for the place of that one.
 func (g *Groups[LB]) roster(group mark.Group, svc *corev1.Service, own bool) (roster, error) {
-	all, err := g.Members(group, svc)
+	members, err := g.members(group, svc)
 	if err != nil {
 		return roster{}, err
 	}
 	state := g.Of(group.Mark())
-	r := roster{members: make([]member, len(all)), services: make([]sharing.Service, len(all)), balancers: state.LoadBalancers, most: g.Cloud.Room("")}
+	r := roster{members: members, services: make([]sharing.Service, len(members)), balancers: state.LoadBalancers, most: g.Cloud.Room("")}
 	if own {
 		r.balancers = state.For(mark.ServiceName(svc))
 	}
-	for i := range all {
-		r.members[i] = g.member(all[i])
+	for i := range members {
 		r.services[i] = g.asMember(r.members[i], group, &state, own && i == 0)
 		r.services[i].Bars = func(lb *sharing.LoadBalancer, leader types.UID) bool {
 			return g.barred(r.members[i], group, r.members, leader, lb) != nil
@@ -111,10 +101,8 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service), Overflow: annotation.Overflows(svc.Service),
 		At: g.On(group, svc.Service), Has: state.On[mark.ServiceName(svc.Service)],
 	}
-	if one.At == "" { // one that is on a load balancer does not wait, and Records take time to decode
-		if record, _ := service.RecordOn(svc.Service); record.Group == group.Mark() {
-			one.Waits = record.LoadBalancerID
-		}
+	if one.At == "" && svc.record.Group == group.Mark() { // one that is on a load balancer does not wait
+		one.Waits = svc.record.LoadBalancerID
 	}
 	one.Stays = g.overflowRefused(svc, group, one.At) != nil
 	elsewhere := len(one.Has) == 0
@@ -135,8 +123,5 @@ func (g *Groups[LB]) keptOut(svc member, group mark.Group, all []sharing.LoadBal
 // mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
 // about another load balancer.
 func (g *Groups[LB]) mayLead(svc member, group mark.Group) bool {
-	if asks, in := g.Asked(svc.Service); !in || !asks.Is(group) {
-		return false
-	}
-	return !svc.params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(svc.params) == nil
+	return svc.isIn(group) && !svc.params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(svc.params) == nil
 }

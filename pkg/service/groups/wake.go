@@ -88,7 +88,7 @@ func (g *Groups[LB]) standings(group mark.Group, svc *corev1.Service) ([]standin
 	if err != nil {
 		return nil, err
 	}
-	if !g.isMember(svc, group) {
+	if !r.members[0].isIn(group) {
 		r.members, r.services = r.members[1:], r.services[1:]
 	}
 	coming := sharing.DecideAll(r.services, r.balancers, r.most)
