@@ -68,7 +68,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 		return goal, err
 	}
 	input := c.input(in)
-	input.Shared = shared
+	input.Shared, input.PortRoom = shared, c.portRoom(in)
 	input.Params = reversal(in.Params, in.Applied, actual)
 	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
 	input.Certificates = c.readCertificates(ctx, in.Params)

@@ -40,7 +40,7 @@ func (c clb) Room(in service.Inputs) backend.Room {
 	}
 	limit := c.config.Quotas.Of(quota.BackendsPerCLB, c.ID())
 	usesPods := c.Backends(in).Pods
-	room := backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
+	room := backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(c.portRoom(in).Ports, func(port corev1.ServicePort) string {
 		if usesPods {
 			return backend.TargetPort(port)
 		}

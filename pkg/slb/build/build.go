@@ -54,6 +54,8 @@ type Input struct {
 	Choice backend.Choice
 	// Shared says that the Service shares its CLB with others of a group, nil for any other CLB.
 	Shared *sharing.Shared
+	// PortRoom is which ports the CLB has room for. The zero value refuses none.
+	PortRoom backend.PortRoom
 	// Observed is what the Service has on its CLB, nil where there is no CLB. What cannot change is taken from there, and what an
 	// annotation that is not accepted decides on stays as it is there.
 	Observed *model.Model
@@ -76,7 +78,11 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port)
 	}
-	b.problems = append(b.problems, in.Shared.Full(len(in.Service.Spec.Ports))...)
+	if full := in.Shared.Full(len(in.Service.Spec.Ports)); len(full) > 0 {
+		b.problems = append(b.problems, full...)
+	} else {
+		b.problems = append(b.problems, in.PortRoom.Problems()...)
+	}
 	b.checkForwards()
 	b.certificates()
 	b.unserved()

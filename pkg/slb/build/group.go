@@ -24,9 +24,10 @@ func (b *builder) sharedLoadBalancer() {
 	b.problems = append(b.problems, shared.Differences(own, annotation.InstanceAnnotations())...)
 }
 
-// conflicts reports whether somebody else has the port on the CLB of the group.
+// conflicts reports whether somebody else has the port on the CLB of the group, or the CLB has no room for it.
 func (b *builder) conflicts(port corev1.ServicePort) bool {
 	refused, problems := b.in.Shared.Refuses(port)
+	refused = refused || b.in.PortRoom.Refuses(port)
 	if refused {
 		b.model.Conflicts = append(b.model.Conflicts, alicloud.ListenerKey{Port: int(port.Port), Protocol: b.protocol(port)})
 	}

@@ -43,7 +43,7 @@ type Model struct {
 	// they are. Desired models only.
 	KeepAccess bool
 
-	// Conflicts are the ports of the Service that somebody else has on the CLB of its group. Desired models only.
+	// Conflicts are the ports of the Service that somebody else has on the CLB of its group, or that the CLB has no room for. Desired models only.
 	Conflicts []alicloud.ListenerKey
 
 	// Exact says that small differences of shares count, too, see [Group.Counted]. Desired models only.
