@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -206,4 +207,14 @@ func acceptedAs(of reflect.Type) string {
 		return "an object with " + strings.Join(namesOf(fieldsOf(of)), " and ")
 	}
 	return "text"
+}
+
+// suggestion returns the known name that a misspelled one is probably meant to be, to follow that name. Empty if none is similar.
+func suggestion(name string, known []string) string {
+	for _, candidate := range known {
+		if annotation.Near(strings.ToLower(name), strings.ToLower(candidate)) {
+			return " (did you mean " + candidate + "?)"
+		}
+	}
+	return ""
 }

@@ -20,7 +20,7 @@ func (f *family) miswritten(key string) (meant string, compared bool) {
 	lower := strings.ToLower(strings.TrimSpace(key))
 	for _, whole := range []string{BackendType, Paused} {
 		compared = compared || alike(lower, whole)
-		if near(lower, whole) {
+		if Near(lower, whole) {
 			return whole, compared
 		}
 	}
@@ -44,8 +44,8 @@ func (f *family) miswritten(key string) (meant string, compared bool) {
 	return "", compared
 }
 
-// near reports whether one text is the other one with a slip or two.
-func near(a, b string) bool { return alike(a, b) && editDistance(a, b) <= maxSlips }
+// Near reports whether one text is the other one with a slip or two.
+func Near(a, b string) bool { return alike(a, b) && editDistance(a, b) <= maxSlips }
 
 // alike reports whether two texts are about as long, so that it takes a comparison to know whether they are near.
 func alike(a, b string) bool { return abs(len(a)-len(b)) <= maxSlips }

@@ -271,7 +271,7 @@ func (f *family) nearest(suffix Suffix) Suffix {
 		return meant
 	}
 	for _, row := range f.rows {
-		if near(string(suffix), string(row.Suffix)) {
+		if Near(string(suffix), string(row.Suffix)) {
 			return row.Suffix
 		}
 	}
