@@ -35,16 +35,18 @@ func (e *examination) quotas(ctx context.Context) {
 	lines := slices.Concat(e.balancerLines(ctx, book), e.serviceLines(ctx),
 		[]quotaLine{{code: quota.RouteEntries, of: "custom entries of the fullest route table", used: e.routeEntries}})
 	lines = slices.DeleteFunc(lines, func(line quotaLine) bool { return line.used == 0 })
-	share := func(line quotaLine) float64 { return float64(line.used) / float64(max(book.Limit(line.code).Value, 1)) }
+	share := func(line quotaLine) float64 {
+		return float64(line.used) / float64(max(book.Limit(line.code).Bound(line.used), 1))
+	}
 	slices.SortStableFunc(lines, func(a, b quotaLine) int { return cmp.Compare(share(b), share(a)) })
 	for i, line := range lines {
 		limit := book.Limit(line.code)
 		status, fix := doctor.OK, ""
-		detail := fmt.Sprintf("%d of %d %s (%.0f %%; value: %s)", line.used, limit.Value, line.of, 100*share(line), limit.Source)
+		detail := fmt.Sprintf("%d of %d %s (%.0f %%; value: %s)", line.used, limit.Value, line.of, 100*float64(line.used)/float64(max(limit.Value, 1)), limit.Origin())
 		if i == 0 {
 			detail += "; used up first when the cluster grows"
 		}
-		if i == 0 || quota.Nearly(line.used, limit.Value, false) {
+		if i == 0 || quota.Nearly(line.used, limit.Bound(line.used), false) {
 			fix = "request a higher quota before it is used up: " + quota.ConsoleURL
 		}
 		if line.used >= limit.Value && !line.atMost {

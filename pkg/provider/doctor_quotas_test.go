@@ -46,9 +46,9 @@ func TestDoctorShowsQuotas(t *testing.T) {
 		"ports first":                       {limit: 60, first: quota.ListenersPerCLB, detail: "4 of 50", center: doctor.OK, empty: true},
 		"ports of a CLB that is shared":     {breaks: sharing, limit: 60, first: quota.ListenersPerCLB, detail: "34 of 50", center: doctor.OK, empty: true},
 		"not counted by the Quota Center":   {breaks: flipUsage, limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
-		"without the permission":            {breaks: without("ListProductQuotas"), limit: 4, first: quota.ListenersPerCLB, detail: "4 of 50", center: doctor.Optional, empty: true},
+		"without the permission":            {breaks: without("ListProductQuotas"), limit: 4, first: quota.CLBs, detail: "3 of 60 CLBs of the account (5 %; value: published, 30 on the international site)", center: doctor.Optional, empty: true},
 		"without it, configured":            {breaks: configured, limit: 4, first: quota.CLBs, detail: "3 of 3 CLBs of the account (100 %; value: configured)", center: doctor.OK},
-		"an endpoint that is not the cloud": {breaks: func(_ *testing.T, p *patient) { p.env.Endpoints["quotas"] = "" }, limit: 4, first: quota.ListenersPerCLB, detail: "4 of 50", center: doctor.OK, empty: true},
+		"an endpoint that is not the cloud": {breaks: func(_ *testing.T, p *patient) { p.env.Endpoints["quotas"] = "" }, limit: 4, first: quota.CLBs, detail: "3 of 60", center: doctor.OK, empty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ var (
 		"Usage of a quota of the cloud, by its code in the Quota Center. For a quota of each load balancer or instance, that of the one that uses the most. "+
 			"Includes the usage of others in the account if the Quota Center reports it.", "quota")
 	quotaLimit = instruments.NewGaugeVec(quotaSubsystem, "limit",
-		"Value of a quota of the cloud, by its code in the Quota Center: configured, from the Quota Center, or published.", "quota")
+		"Value of a quota of the cloud, by its code in the Quota Center: configured, from the Quota Center, or published for the China site; on the international site, the published number of CLBs is 30.", "quota")
 	quotaNearlyUsedUp = instruments.NewGaugeVec(quotaSubsystem, "nearly_used_up",
 		"Whether a quota is nearly used up: 1 from a usage of 80% until it is below 70%, otherwise 0. Always 0 for quotas that the manager never exceeds, because it uses only some of the nodes as backends.", "quota")
 

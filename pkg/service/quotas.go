@@ -155,7 +155,7 @@ func (w *quotaWatch) showOne(code quota.Code, f figure) {
 		w.nearly = map[quota.Code]bool{}
 	}
 	before := w.nearly[code]
-	nearly := !f.kept && quota.Nearly(f.used, limit.Value, before)
+	nearly := !f.kept && quota.Nearly(f.used, limit.Bound(f.used), before)
 	w.nearly[code] = nearly
 	quotaUsed.WithLabelValues(string(code)).Set(float64(f.used))
 	quotaLimit.WithLabelValues(string(code)).Set(float64(limit.Value))
@@ -174,9 +174,12 @@ func nearlyText(code quota.Code, f figure, limit quota.Limit) string {
 	if f.of != "" {
 		of = f.of
 	}
-	from := ""
+	from, known := "", ""
 	if limit.Source != quota.Configured {
-		from = fmt.Sprintf(" (%s)", limit.Source)
+		from = fmt.Sprintf(" (%s)", limit.Origin())
 	}
-	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used. Request a higher quota before it is used up: %s", f.used, limit.Value, from, code, of, quota.ConsoleURL)
+	if limit.Abroad > 0 {
+		known = "; if the account has more, allow quotas:ListProductQuotas, or set Global.quotas in the cloud-config"
+	}
+	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used. Request a higher quota before it is used up: %s%s", f.used, limit.Value, from, code, of, quota.ConsoleURL, known)
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -105,6 +108,37 @@ func TestQuotaNearlyReached(t *testing.T) {
 		time.Sleep(quotaPeriod)
 		check("raised", 0, 8, 20, 0)
 	})
+}
+
+// TestQuotaOfEitherSite: where only the published number of CLBs is known, the Warning comes in time for an account of the international site, and says how to tell
+// the manager of a larger number. It ends once the account has more than that site gives.
+func TestQuotaOfEitherSite(t *testing.T) {
+	t.Parallel()
+	recorder := record.NewFakeRecorder(10)
+	w := &quotaWatch{Reconciler: &Reconciler{opts: Options{Config: config.Config{Quotas: quota.NewBook(nil)}}, events: events.New(recorder, 0)}}
+	for _, step := range []struct {
+		used int
+		want []string
+	}{
+		{23, nil},
+		{24, []string{"24 of the 60 (published, 30 on the international site) of the quota slb_quota_instances_num", "set Global.quotas in the cloud-config"}},
+		{31, nil},
+		{48, []string{"48 of the 60"}},
+	} {
+		w.showOne(quota.CLBs, figure{used: step.used, on: testkit.Service("web")})
+		text := ""
+		if len(recorder.Events) > 0 {
+			text = <-recorder.Events
+		}
+		if (text != "") != (step.want != nil) {
+			t.Errorf("%d used: event %q", step.used, text)
+		}
+		for _, want := range step.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%d used: event %q, want %q", step.used, text, want)
+			}
+		}
+	}
 }
 
 // TestQuotaCenterRefuses: without the permission nothing is different, and nobody hears of it but the log. It is tried once an hour.

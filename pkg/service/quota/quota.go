@@ -47,6 +47,9 @@ var published = map[Code]int{
 	CLBs: 60, ACLs: 200, NLBs: 60, NLBGroups: 3000, ListenersPerNLB: 50, RouteEntries: 200,
 }
 
+// publishedAbroad are the values that differ for accounts of the international site. Both sites have the same regions, so that only the account knows its site.
+var publishedAbroad = map[Code]int{CLBs: 30}
+
 // Source is where the value of a quota comes from.
 type Source string
 
@@ -66,6 +69,24 @@ type Limit struct {
 	// Assumed says that the owner of the cluster has not said so. The cloud then shows that the value is larger by having more than that: nothing is taken
 	// away because of it.
 	Assumed bool
+	// Abroad is the published value for accounts of the international site, 0 where it is the same or the value is known.
+	Abroad int
+}
+
+// Bound returns the value that must not be exceeded by an account that uses so much: the lower one, until the account proves that it has more.
+func (l Limit) Bound(used int) int {
+	if l.Abroad > 0 && used <= l.Abroad {
+		return l.Abroad
+	}
+	return l.Value
+}
+
+// Origin says where the value comes from, and what else it may be.
+func (l Limit) Origin() string {
+	if l.Abroad > 0 {
+		return fmt.Sprintf("%s, %d on the international site", l.Source, l.Abroad)
+	}
+	return string(l.Source)
 }
 
 // Reading is what the Quota Center shows of a quota.
@@ -139,10 +160,14 @@ func (b *Book) Used(code Code) (used int, known bool) {
 	return 0, false
 }
 
+func publishedLimit(code Code) Limit {
+	return Limit{Value: published[code], Source: Published, Assumed: true, Abroad: publishedAbroad[code]}
+}
+
 // Limit returns the value of a quota.
 func (b *Book) Limit(code Code) Limit {
 	if b == nil {
-		return Limit{Value: published[code], Source: Published, Assumed: true}
+		return publishedLimit(code)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,7 +181,7 @@ func (b *Book) limitLocked(code Code) Limit {
 	if reading, ok := b.read[code]; ok && reading.Value > 0 {
 		return Limit{Value: reading.Value, Source: Center, Assumed: true}
 	}
-	return Limit{Value: published[code], Source: Published, Assumed: true}
+	return publishedLimit(code)
 }
 
 // Of returns the value of a quota for one resource: what a refusal has shown of it, where nothing else is known.
@@ -168,7 +193,7 @@ func (b *Book) Of(code Code, id string) Limit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if found, ok := b.learned[subject{code, id}]; ok && time.Now().Before(found.until) {
-		limit.Value, limit.Source = found.value, Refusal
+		limit.Value, limit.Source, limit.Abroad = found.value, Refusal, 0
 	}
 	return limit
 }

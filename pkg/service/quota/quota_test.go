@@ -20,13 +20,13 @@ func TestWhichValueCounts(t *testing.T) {
 	for name, test := range map[string]struct {
 		got, want Limit
 	}{
-		"configured":                  {b.Of(ListenersPerCLB, "lb-1"), Limit{70, Configured, false}},
-		"a refusal":                   {b.Of(BackendsPerCLB, "lb-1"), Limit{300, Refusal, true}},
-		"the Quota Center":            {b.Of(BackendsPerCLB, "lb-2"), Limit{400, Center, true}},
-		"no value of the Center":      {b.Limit(CLBs), Limit{60, Published, true}},
-		"published":                   {b.Limit(CLBsPerInstance), Limit{50, Published, true}},
-		"without a book":              {(*Book)(nil).Of(CLBsPerInstance, "i-1"), Limit{50, Published, true}},
-		"refused, of another product": {b.Of(GroupsPerServer, "i-1"), Limit{200, Published, true}},
+		"configured":                  {b.Of(ListenersPerCLB, "lb-1"), Limit{Value: 70, Source: Configured}},
+		"a refusal":                   {b.Of(BackendsPerCLB, "lb-1"), Limit{Value: 300, Source: Refusal, Assumed: true}},
+		"the Quota Center":            {b.Of(BackendsPerCLB, "lb-2"), Limit{Value: 400, Source: Center, Assumed: true}},
+		"no value of the Center":      {b.Limit(CLBs), Limit{Value: 60, Source: Published, Assumed: true, Abroad: 30}},
+		"published":                   {b.Limit(CLBsPerInstance), Limit{Value: 50, Source: Published, Assumed: true}},
+		"without a book":              {(*Book)(nil).Of(CLBsPerInstance, "i-1"), Limit{Value: 50, Source: Published, Assumed: true}},
+		"refused, of another product": {b.Of(GroupsPerServer, "i-1"), Limit{Value: 200, Source: Published, Assumed: true}},
 	} {
 		if d := cmp.Diff(test.want, test.got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -69,6 +69,28 @@ func TestRaisedQuota(t *testing.T) {
 			t.Errorf("used %d, %v", used, known)
 		}
 	})
+}
+
+// TestQuotaOfTheOtherSite: nothing tells the manager to which site an account belongs, so that the lower published value counts until more is used, or known.
+func TestQuotaOfTheOtherSite(t *testing.T) {
+	t.Parallel()
+	b := NewBook(nil)
+	for used, want := range map[int]int{0: 30, 30: 30, 31: 60} {
+		if got := b.Limit(CLBs).Bound(used); got != want {
+			t.Errorf("%d used: bound %d, want %d", used, got, want)
+		}
+	}
+	if got := b.Limit(CLBs).Origin(); got != "published, 30 on the international site" {
+		t.Errorf("origin %q", got)
+	}
+	b.Read(map[Code]Reading{CLBs: {Value: 60}})
+	for name, limit := range map[string]Limit{
+		"the Quota Center": b.Limit(CLBs), "configured": NewBook(map[string]int{string(CLBs): 60}).Limit(CLBs), "published": NewBook(nil).Limit(NLBs),
+	} {
+		if limit.Bound(1) != 60 || limit.Origin() != name {
+			t.Errorf("%s: bound %d of %s, want 60", name, limit.Bound(1), limit.Origin())
+		}
+	}
 }
 
 func TestNearly(t *testing.T) {
