@@ -16,7 +16,9 @@ type member struct {
 	*corev1.Service
 
 	params annotation.Params
-	record service.Record
+	// fingerprint is that of the params.
+	fingerprint string
+	record      service.Record
 	// asks is the group that the Service asks for and may join, zero for none, or where it is another product's.
 	asks mark.Group
 }
@@ -24,7 +26,8 @@ type member struct {
 // member reads a Service.
 func (g *Groups[LB]) member(svc *corev1.Service) member {
 	record, _ := service.RecordOn(svc)
-	return member{Service: svc, params: g.ParamsOf(svc), record: record, asks: g.asks(svc)}
+	params := g.ParamsOf(svc)
+	return member{Service: svc, params: params, fingerprint: params.Fingerprint(), record: record, asks: g.asks(svc)}
 }
 
 // memberOfAny reads a Service that may ask for a group. The annotations of one that asks for none are not parsed.

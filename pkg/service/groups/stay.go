@@ -47,7 +47,7 @@ var errCreationBlocked = errors.New("an annotation on which a new load balancer 
 
 // moveOf names the move of a Service to a group, or to a load balancer of its own where the group is zero.
 func moveOf(svc member, to mark.Group) move {
-	named := move{service: svc.UID, asks: svc.params.Fingerprint()}
+	named := move{service: svc.UID, asks: svc.fingerprint}
 	if !to.IsZero() {
 		named.to = to.Mark()
 	}
