@@ -224,14 +224,16 @@ func (c *crowd) leastOf(nodes []*backend.Node) int {
 	return c.least
 }
 
-// demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID or as a group count once.
+// demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once, those of a group as many times as
+// it has load balancers.
 func (r *Reconciler) demand(engine Engine) demand {
 	found := demand{bySelector: map[string]wanted{}}
 	services, err := r.opts.Services.Lister().List(labels.Everything())
 	if err != nil {
 		return found // the lister reads memory; it has no way to fail
 	}
-	product, shared := engine.Product(), sets.New[string]()
+	product := engine.Product()
+	shared := sharedDemand{listeners: r.opts.Config.Quotas.Limit(product.ListenerQuota).Value, ports: map[string]int{}}
 	for _, svc := range services {
 		if !r.opts.wants(svc) || r.opts.engineOf(svc) != engine {
 			continue
@@ -240,16 +242,45 @@ func (r *Reconciler) demand(engine Engine) demand {
 		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal || r.onPods(svc) {
 			continue
 		}
+		each := product.attachments(svc)
 		if key := sharedBy(svc); key != "" && !product.AttachedPerGroup {
-			if shared.Has(key) {
-				continue
-			}
-			shared.Insert(key)
+			each *= shared.add(key, svc)
+		}
+		if each == 0 {
+			continue
 		}
 		text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)
-		found.add(svc, r.subset(text), product.attachments(svc))
+		found.add(svc, r.subset(text), each)
 	}
 	return found
+}
+
+// sharedDemand counts the load balancers that Services share. listeners is how many one of them may have, 0 for any number; ports are those of the Services that
+// may overflow, by what they share.
+type sharedDemand struct {
+	listeners int
+	ports     map[string]int
+}
+
+// add returns how many load balancers more there are because of a Service: at least as many as their listeners need.
+func (d sharedDemand) add(key string, svc *corev1.Service) int {
+	ports, known := d.ports[key]
+	before := 0
+	if known {
+		before = d.balancers(ports)
+	}
+	if annotation.Overflows(svc) {
+		ports += len(svc.Spec.Ports)
+	}
+	d.ports[key] = ports
+	return d.balancers(ports) - before
+}
+
+func (d sharedDemand) balancers(ports int) int {
+	if d.listeners <= 0 {
+		return 1
+	}
+	return max((ports+d.listeners-1)/d.listeners, 1)
 }
 
 // sharedBy names the load balancer that a Service may share with others, "" for one of its own.

@@ -58,8 +58,8 @@ type Product struct {
 	Finalizer string
 	// MetricType is the value of the label type in the official CCM's metrics.
 	MetricType string
-	// BalancerQuota is how many load balancers of the product the account may have, BackendQuota how many backends one of them.
-	BalancerQuota, BackendQuota quota.Code
+	// BalancerQuota is how many load balancers of the product the account may have, BackendQuota how many backends one of them, ListenerQuota how many listeners.
+	BalancerQuota, BackendQuota, ListenerQuota quota.Code
 	// QuotaProduct is how the Quota Center calls the product.
 	QuotaProduct string
 	// AttachmentQuota is how many times an instance may be a backend. It counts load balancers, or groups with AttachedPerGroup.

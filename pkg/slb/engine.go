@@ -47,7 +47,7 @@ var _ service.Engine = (*engine)(nil)
 // Product is CLB. Services without a class have one.
 var Product = service.Product{
 	Name: "CLB", Class: Class, Classless: true, Finalizer: Finalizer, MetricType: "CLBType", AttachmentQuota: quota.CLBsPerInstance,
-	BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, QuotaProduct: alicloud.QuotasOfCLB,
+	BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, ListenerQuota: quota.ListenersPerCLB, QuotaProduct: alicloud.QuotasOfCLB,
 }
 
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
