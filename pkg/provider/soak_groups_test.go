@@ -307,7 +307,7 @@ func (s *groupSoak) witness() {
 			continue
 		}
 		for port := range s.served[svc.Name] {
-			if !now[svc.Name][port] && asksFor(svc, port) && !isOlders(services, svc, port) {
+			if !now[svc.Name][port] && asksFor(svc, port) && !isOlders(services, svc, port, groupsAt(listeners, addressOf(svc))...) {
 				s.t.Errorf("%s: %s at %q has lost port %d (%s): %+v", time.Now().Format("15:04:05.0"), svc.Name, addressOf(svc), port, wishOf(svc), listeners)
 			}
 		}
@@ -321,18 +321,31 @@ func (s *groupSoak) witness() {
 	}
 }
 
-// isOlders reports whether an older Service of its group asks for a port of a Service. Ports are given to the oldest one.
-func isOlders(services []corev1.Service, svc *corev1.Service, port int) bool {
-	return slices.ContainsFunc(othersOfGroup(services, svc), func(other corev1.Service) bool {
+// isOlders reports whether an older Service asks for a port of a Service, in its group or in one of those whose load balancer it is on. Ports are given to the
+// oldest one, also if the other one only stays there because it cannot move.
+func isOlders(services []corev1.Service, svc *corev1.Service, port int, groups ...string) bool {
+	groups = append(groups, svc.Annotations[annotation.Group.Key()])
+	return slices.ContainsFunc(othersOfGroup(services, svc, groups...), func(other corev1.Service) bool {
 		return !svc.CreationTimestamp.Before(&other.CreationTimestamp) && asksFor(&other, port)
 	})
 }
 
-// othersOfGroup are the other Services of the group that a Service asks for.
-func othersOfGroup(services []corev1.Service, svc *corev1.Service) []corev1.Service {
-	group := svc.Annotations[annotation.Group.Key()]
+// groupsAt are the names of the groups whose load balancer has the address.
+func groupsAt(listeners []listenerOf, address string) []string {
+	var names []string
+	for _, l := range listeners {
+		if group, ok := mark.ParseGroup(l.group); ok && l.address == address {
+			names = append(names, group.Name)
+		}
+	}
+	return names
+}
+
+// othersOfGroup are the other Services that ask for one of the groups.
+func othersOfGroup(services []corev1.Service, svc *corev1.Service, groups ...string) []corev1.Service {
 	return slices.DeleteFunc(slices.Clone(services), func(other corev1.Service) bool {
-		return group == "" || other.Name == svc.Name || productOf(&other) != productOf(svc) || other.Annotations[annotation.Group.Key()] != group
+		group := other.Annotations[annotation.Group.Key()]
+		return group == "" || other.Name == svc.Name || productOf(&other) != productOf(svc) || !slices.Contains(groups, group)
 	})
 }
 
@@ -391,7 +404,7 @@ func (s *groupSoak) compare() {
 
 // competes reports whether a Service may have to go without a port, because another one of its group asks for it.
 func competes(services []corev1.Service, svc *corev1.Service) bool {
-	return svc.Annotations[annotation.GroupOverflow.Key()] == "" && slices.ContainsFunc(othersOfGroup(services, svc), func(other corev1.Service) bool {
+	return svc.Annotations[annotation.GroupOverflow.Key()] == "" && slices.ContainsFunc(othersOfGroup(services, svc, svc.Annotations[annotation.Group.Key()]), func(other corev1.Service) bool {
 		return slices.ContainsFunc(other.Spec.Ports, func(p corev1.ServicePort) bool { return slices.Contains(svc.Spec.Ports, p) })
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -137,5 +138,27 @@ func TestTooManyPortsForAnyCLB(t *testing.T) {
 			t.Errorf("overflow %v: events %s", overflow, text)
 		}
 		w.leavesNothing("web")
+	}
+}
+
+// TestServiceThatStaysElsewhereTakesNoPort: a Service that asks for a group, and stays where it is because it would not get all its ports there, takes no port
+// from a younger Service of the group: nobody would serve it.
+func TestServiceThatStaysElsewhereTakesNoPort(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		w := groupWorld(t, born(grouped("first", "other", 80), 1), born(grouped("comes", "edge", 80, 83), 2), born(grouped("young", "other", 83), 3))
+		from := w.address("comes")
+		w.change("comes", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+		if restarted {
+			w.restart()
+		}
+		for range 4 {
+			_, _, _ = w.pass("comes"), w.pass("young"), w.pass("first")
+		}
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 comes", "tcp:83 comes"}, "k8s-group-default-other": {"tcp:80 first", "tcp:83 young"}})
+		if w.address("comes") != from {
+			t.Errorf("the Service shows %s, want %s", w.address("comes"), from)
+		}
+		w.silent("afterwards", "comes", "young", "first")
 	}
 }

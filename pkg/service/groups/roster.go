@@ -104,6 +104,7 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 	if one.At == "" && svc.record.Group == group.Mark() { // one that is on a load balancer does not wait
 		one.Waits = svc.record.LoadBalancerID
 	}
+	one.Elsewhere = one.At == "" && len(svc.Status.LoadBalancer.Ingress) > 0
 	one.Stays = g.overflowRefused(svc, group, one.At) != nil
 	elsewhere := len(one.Has) == 0
 	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)

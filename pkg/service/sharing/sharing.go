@@ -31,6 +31,8 @@ type Service struct {
 	Has Listed
 	// Stays says that no new load balancer can be created for the Service. Rather than that, it stays where it is.
 	Stays bool
+	// Elsewhere says that the Service is served outside of the group, and stays there unless it gets all its ports.
+	Elsewhere bool
 	// Bars reports whether the Service may have no listener on a load balancer whose attributes are those of the leader, nil for a new one. Where it has
 	// listeners already, it is not asked. A nil function bars nothing.
 	Bars func(lb *LoadBalancer, leader types.UID) bool
@@ -284,6 +286,10 @@ func (d *decision) fitsAlone(s *Service) bool { return d.most == 0 || len(s.Port
 func (d *decision) join(home *balancer, s *Service) {
 	if !home.fits(home.used, s) {
 		d.places[s.UID] = Place{ID: home.ID, Full: true, TooLarge: !d.fitsAlone(s), Taken: home.taken(s), Leader: home.leader()}
+		return
+	}
+	if s.Elsewhere && home.takes(s) { // its other ports stay those of the Services that have them: nobody else would serve there
+		d.places[s.UID] = Place{ID: home.ID, Taken: home.taken(s), Leader: home.leader()}
 		return
 	}
 	home.used += len(s.Ports)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays". It serves where it
+// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays elsewhere". It serves where it
 // is if the text says so, "serves", or elsewhere, "serves=lb-2", and "bars=lb-2,new" are load balancers on which it may have no listener. "waits=lb-1" is where it waits for a port.
 func service(text string) Service {
 	fields := strings.Fields(text)
@@ -21,6 +21,7 @@ func service(text string) Service {
 	s := Service{
 		UID: types.UID(fields[0]), Name: types.NamespacedName{Namespace: "ns", Name: fields[0]}, Created: time.Unix(int64(age), 0),
 		Overflow: strings.Contains(text, "overflow"), Unfit: strings.Contains(text, "unfit"), Stays: strings.Contains(text, "stays"),
+		Elsewhere: strings.Contains(text, "elsewhere"),
 	}
 	for item := range strings.SplitSeq(fields[2], ",") {
 		port := Port{UDP: strings.HasSuffix(item, "u")}
@@ -156,6 +157,10 @@ func TestDecide(t *testing.T) {
 			[]string{"lb-1 led by a", "lb-2 led by c", "lb-2 led by c"}},
 		{"an empty one is used", []string{"a 1 80"}, []string{"lb-1 50"}, []string{"lb-1 led by a"}},
 		{"one that is gone", []string{"a 1 80 lb-9"}, []string{"lb-1 50"}, []string{"lb-1 led by a"}},
+		{"who is elsewhere, and does not get all ports", []string{"a 1 80 lb-1 serves", "b 2 80,81 elsewhere", "c 3 81 lb-1 serves"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a", "lb-1 led by a, 80 of a", "lb-1 led by a"}},
+		{"who is elsewhere, and gets all ports", []string{"a 1 80 lb-1 serves", "b 2 53,81 elsewhere", "c 3 81 lb-1 serves"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a", "lb-1 led by a", "lb-1 led by a, 81 of b"}},
 		{"who may not lead", []string{"a 1 80 unfit", "b 2 81"}, nil, []string{"new led by b", "new led by b"}},
 		{"nobody may lead", []string{"a 1 80 unfit"}, nil, []string{"new"}},
 	} {
