@@ -138,8 +138,6 @@ type nlb struct {
 	// lost is part of the client token of a new NLB of a group, and leader the Service whose annotations decide on that.
 	lost   string
 	leader types.UID
-	// shows is the id of the NLB that the status of the Service shows, empty where that is not known.
-	shows string
 	// taken says that the Service does not get all its ports here, because others on the NLB have some.
 	taken bool
 	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
@@ -206,7 +204,7 @@ func (n nlb) Recorded(applied service.Record) service.Record {
 func (n nlb) placed(record service.Record) service.Record {
 	record.Group, record.Leaving, record.Shows = "", n.leaving, ""
 	if len(n.leaving) > 0 {
-		record.Shows = n.shows
+		record.Shows = n.showing
 	}
 	if !n.group.IsZero() {
 		record.Group = n.group.Mark()
@@ -242,7 +240,7 @@ func (n nlb) status(params annotation.Params) service.Shown {
 			return shown
 		}
 	}
-	n.shows = n.ID()
+	n.showing = n.ID()
 	shown.Balancer, shown.Status = n, statusOf(&n.lb.Value, params)
 	return shown
 }
@@ -259,7 +257,7 @@ func (n nlb) serves() bool {
 	if len(n.leaving) == 0 || n.desired == nil {
 		return running > 0
 	}
-	return n.shows == n.ID() || !n.taken && running > 0 && running >= len(n.desired.Listeners)
+	return n.showing == n.ID() || !n.taken && running > 0 && running >= len(n.desired.Listeners)
 }
 
 // running counts the listeners of the Service that run.

@@ -142,7 +142,7 @@ func groupOn(lb *alicloud.NLB) (mark.Group, bool) {
 
 // place is what is known of where the Service is.
 func (o observed) place() groups.Known {
-	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}
+	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.leaving)
 }
 
 // regrouped puts in doubt which NLB the Service is on where its group, or other Services of that, have changed.

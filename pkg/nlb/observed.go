@@ -39,6 +39,8 @@ type observed struct {
 	// leaving are ids of NLBs and marks of groups that the Service has left, and on which it may have something. formers is what is known of them.
 	leaving []string
 	formers map[string]observed
+	// showing is the id of the NLB that the status of the Service shows, empty where that is not known.
+	showing string
 	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the NLB that it is on
 	// until there is another one for it, empty for none.
 	stays *groups.Staying

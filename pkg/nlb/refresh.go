@@ -34,7 +34,7 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	settled, failures := n.settle(of.Service, n.observed)
 	if settled.presence.IsZero() && settled.leaving == nil {
 		record, _ := service.RecordOn(of.Service)
-		settled.leaving, n.shows = record.Leaving, service.ShownBy(of.Service)
+		settled.leaving, settled.showing = record.Leaving, service.ShownBy(of.Service)
 	}
 	known := n.regrouped(of, settled.outdated(of))
 	_, grouped := n.shared.Wanted(of.Service, of.Params, known.group)

@@ -41,7 +41,7 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 		return service.Shown{Balancer: c, Ports: ports, Partly: manages && actual.Serves(c.desired)}
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
-	c.addresses, c.shows = addresses, c.ID()
+	c.addresses, c.showing = addresses, c.ID()
 	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Ports: ports, Problems: problems}
 	if len(problems) > 0 {
 		shown.Wake = eipWait
@@ -55,7 +55,7 @@ func (c clb) serves(actual *model.Model) bool {
 	if len(c.left) == 0 {
 		return actual.Serves(c.desired)
 	}
-	return c.shows == c.ID() || !c.taken && actual.ServesAll(c.desired)
+	return c.showing == c.ID() || !c.taken && actual.ServesAll(c.desired)
 }
 
 // managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays, the last plan

@@ -133,8 +133,6 @@ type clb struct {
 	// lost is part of the client token of a new CLB, see [deploy.Token], and leader the Service whose annotations decide on that.
 	lost   string
 	leader types.UID
-	// shows is the id of the CLB that the status of the Service shows, empty where that is not known.
-	shows string
 	// taken says that the Service does not get all its ports here, because others on the CLB have some.
 	taken bool
 	// crowdedSince is since when the CLB of the group has had no room for backend servers because others have not given up some yet.
@@ -209,7 +207,7 @@ func (c clb) Recorded(applied service.Record) service.Record {
 func (c clb) placed(record service.Record) service.Record {
 	record.Group, record.Leaving, record.Shows = "", c.left, ""
 	if len(c.left) > 0 {
-		record.Shows = c.shows
+		record.Shows = c.showing
 	}
 	if !c.group.IsZero() {
 		record.Group = c.group.Mark()

@@ -98,7 +98,7 @@ func groupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
 
 // place is what is known of where the Service is.
 func (o observed) place() groups.Known {
-	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}
+	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.left)
 }
 
 // regrouped puts in doubt which CLB the Service is on where its group, or other Services of that, have changed.

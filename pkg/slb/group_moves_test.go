@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -250,25 +251,78 @@ func (w *world) deleteByHand(address string) {
 	}
 }
 
-// TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service shows the old place, which serves all ports.
+// TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service goes back to the old one, which serves all ports
+// and follows edits and nodes, and leaves nothing at the new one. It moves once the port is free.
 func TestMoveMeetsATakenPort(t *testing.T) {
 	t.Parallel()
-	w, from := halfMoved(t)
-	for range 2 {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			w, from := halfMoved(t)
+			for range 2 {
+				_ = w.pass("web")
+			}
+			if w.address("web") != from {
+				t.Fatal("moved too early")
+			}
+			w.put(born(grouped("first", "other", 443), -1)) // older than web
+			_ = w.pass("first")
+			w.clearFaults()
+			if restarted {
+				w.restart()
+			}
+			w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0] = testkit.Port(8080, corev1.ProtocolTCP) })
+			w.addNode("later")
+			for range 4 {
+				_, _ = w.pass("first"), w.pass("web")
+			}
+			if shown := w.address("web"); shown != from {
+				t.Errorf("the status shows %s, where one of two ports is served; %s served both", shown, from)
+			}
+			wantOwners(t, w, map[string][]string{edgeCLB: {"http:443 web", "tcp:8080 web"}, "k8s-group-default-other": {"tcp:443 first", "tcp:81 shop"}})
+			for port, backends := range w.backendsOf("web") {
+				if len(backends) != 4 {
+					t.Errorf("port %s has the backend servers %v, want those of 4 nodes", port, backends)
+				}
+			}
+			w.change("first", deleteService)
+			w.mustPass("first")
+			w.vanish("first")
+			for range 4 {
+				w.mustPass("web")
+				w.mustPass("shop")
+			}
+			wantOwners(t, w, map[string][]string{"k8s-group-default-other": {"http:443 web", "tcp:8080 web", "tcp:81 shop"}})
+			w.silent("afterwards", "web", "shop")
+		})
+	}
+}
+
+// TestMoveIsTurnedBack: a Service that asks for its old group again, before it shows another place, is on the CLB of that as if it had never left, also if
+// somebody there has the port that it asks for by now.
+func TestMoveIsTurnedBack(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		w, from := halfMoved(t)
 		_ = w.pass("web")
-	}
-	if w.address("web") != from {
-		t.Fatal("moved too early")
-	}
-	w.put(born(grouped("first", "other", 443), -1)) // older than web
-	_ = w.pass("first")
-	w.clearFaults()
-	for range 4 {
-		_ = w.pass("first")
-		_ = w.pass("web")
-	}
-	if shown := w.address("web"); shown != from {
-		t.Errorf("the status shows %s, where one of two ports is served; %s served both", shown, from)
+		w.put(born(grouped("first", "edge", 81), -1))
+		w.mustPass("first")
+		w.change("web", func(svc *corev1.Service) {
+			annotate(svc, annotation.Group, "edge")
+			svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP)
+		})
+		w.clearFaults()
+		if restarted {
+			w.restart()
+		}
+		for range 4 {
+			_ = w.pass("web")
+		}
+		if shown := w.address("web"); shown != from {
+			t.Errorf("the status shows %s, want %s", shown, from)
+		}
+		wantOwners(t, w, map[string][]string{edgeCLB: {"http:443 web", "tcp:81 first"}, "k8s-group-default-other": {"tcp:81 shop"}})
+		w.silent("afterwards", "web", "first", "shop")
 	}
 }
 

@@ -27,6 +27,8 @@ type observed struct {
 	group mark.Group
 	// left are ids of CLBs and marks of groups that the Service has left, and on which it may have something.
 	left []string
+	// showing is the id of the CLB that the status of the Service shows, empty where that is not known.
+	showing string
 	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the CLB that it is on
 	// until there is another one for it, empty for none.
 	stays *groups.Staying
@@ -168,9 +170,9 @@ func (o observed) deployed(d deployment) observed {
 	o.access.Value, o.comparisons = d.model.Access, 0
 	switch {
 	case d.lost != "" && o.presence.Reused():
-		return observed{access: o.access, left: o.left}
+		return observed{access: o.access, left: o.left, showing: o.showing}
 	case d.lost != "":
-		return observed{presence: o.presence.AfterLoss(d.lost), access: o.access, left: o.left, group: o.group}
+		return observed{presence: o.presence.AfterLoss(d.lost), access: o.access, left: o.left, showing: o.showing, group: o.group}
 	}
 	if d.model.LoadBalancer.ID == "" { // none was created, unless the answer is missing
 		if d.doubts[model.PartLoadBalancer] != "" {

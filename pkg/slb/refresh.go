@@ -41,7 +41,7 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	c.observed = c.regrouped(of, c.observed)
 	if c.presence.IsZero() {
 		record, _ := service.RecordOn(of.Service)
-		c.left, c.shows = record.Leaving, service.ShownBy(of.Service)
+		c.left, c.showing = record.Leaving, service.ShownBy(of.Service)
 	}
 	found, err := c.refresh(ctx, of, c.observed, c.charge)
 	if err == nil && found.clb.model() == nil && len(found.unread) > 0 {
@@ -132,7 +132,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	found.some, found.whole = true, true
 	found.charge.Correct(&location.lb, time.Now())
 	if location.lb.ID != clb.loadBalancer.Value.ID {
-		*clb = observed{access: clb.access, left: clb.left}
+		*clb = observed{access: clb.access, left: clb.left, showing: clb.showing}
 		clb.access.Invalidate("the Service is on another CLB")
 	}
 	clb.presence, clb.group, clb.stays, clb.from = location.presence, location.group, location.stays, location.from

@@ -22,6 +22,16 @@ type Known struct {
 	// Group is that of a load balancer that the Service shares, zero for any other one.
 	Group mark.Group
 	Stays *Staying
+	// Shows is the load balancer that the Service leaves and still shows, because it moves and is not served elsewhere yet, empty for none.
+	Shows string
+}
+
+// Showing returns what is known with the load balancer that the Service shows, if that is one of those that it leaves.
+func (k Known) Showing(id string, leaves []string) Known {
+	if id != k.Presence.ID() && slices.Contains(leaves, id) {
+		k.Shows = id
+	}
+	return k
 }
 
 // Location is the load balancer that a Service is on, if it is present.
@@ -62,7 +72,7 @@ func (g *Groups[LB]) Doubts(svc *corev1.Service, params annotation.Params, known
 // movesIn reports whether the place of a Service in its group has changed, or why it is there. An unreadable group changes nothing.
 func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known) bool {
 	place, _, _, err := g.decide(group, svc)
-	return err == nil && (place.ID != known.Presence.ID() || place.Kept)
+	return err == nil && (place.ID != known.Presence.ID() || place.Kept || known.Shows != "" && place.Lacks())
 }
 
 // Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its ports.
@@ -94,9 +104,13 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	there, from := g.in(found, place.ID), ""
 	if former.Presence.Present() {
 		from = g.id(&former.LB)
-		if former.Stays = g.staysOutside(own, group, place, leader, there, from); former.Stays != nil {
+		former.Stays = g.staysOutside(own, group, place, leader, there, from)
+		if former.Stays != nil && g.in(found, known.Shows) == nil { // one that turns back before it shows another place has never left the group
 			return former, nil
 		}
+	}
+	if back, err := g.goesBack(ctx, svc, group, known, place, found); err != nil || back.Presence.Present() {
+		return back, err
 	}
 	leaves := former.Leaves
 	if at != "" && at != place.ID {
@@ -116,6 +130,24 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 		}
 	}
 	return here, nil
+}
+
+// goesBack returns the load balancer outside of the group that a Service shows in the middle of its move, if it lacks ports in the group by now. There it has
+// all of them, and follows its nodes and edits; where it leaves only, nothing is changed. Its presence is zero where the Service goes on with its move.
+func (g *Groups[LB]) goesBack(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, place sharing.Place, found []LB) (Location[LB], error) {
+	if known.Shows == "" || !place.Lacks() || g.in(found, known.Shows) != nil {
+		return Location[LB]{}, nil
+	}
+	back, _, err := g.outside(ctx, svc, group, known, known.Shows, nil)
+	if err != nil || !back.Presence.Present() {
+		return Location[LB]{}, err
+	}
+	back.Stays, back.Leaves = g.stayingWithoutPorts(known.Shows, group, place), append(back.Leaves, group.Mark())
+	if at := g.On(group, svc); at != "" {
+		back.Leaves = append(back.Leaves, at)
+	}
+	g.Put(svc.UID, known.Shows)
+	return back, nil
 }
 
 func (g *Groups[LB]) view(lb *LB) *LoadBalancer {

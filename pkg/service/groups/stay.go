@@ -134,7 +134,7 @@ func (g *Groups[LB]) overflowRefused(svc member, group mark.Group, at string) er
 // staysOutside returns why a Service stays on the load balancer with the id, and does not move to its place in a group. there is the load balancer of that
 // place, nil for a new one.
 func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Place, leader member, there *LB, id string) *Staying {
-	if place.Full || len(place.Taken) > 0 {
+	if place.Lacks() {
 		return g.stayingWithoutPorts(id, group, place)
 	}
 	if err := g.refusedInGroup(svc, group, leader, there); err != nil {

@@ -69,7 +69,7 @@ func (s *Shared) Refuses(port corev1.ServicePort) (refused bool, problems []prob
 }
 
 // TakesPorts reports whether others have ports of the Service, or there is no room for it; a Service that shares nothing has all its ports.
-func (s *Shared) TakesPorts() bool { return s != nil && (s.Place.Full || len(s.Place.Taken) > 0) }
+func (s *Shared) TakesPorts() bool { return s != nil && s.Place.Lacks() }
 
 // Full reports that the load balancer has no room for the ports of the Service.
 func (s *Shared) Full(ports int) []problem.Problem {

@@ -88,6 +88,9 @@ type Place struct {
 	Services, Listeners int
 }
 
+// Lacks reports whether the Service does not get all its ports.
+func (p *Place) Lacks() bool { return p.Full || len(p.Taken) > 0 }
+
 // Decide returns the place of one of the Services of a group, on one of its load balancers. New ones have room for most listeners.
 //
 // A Service stays on the load balancer that it is on. A port belongs to the oldest Service that wants it there. Where a port is taken, or
