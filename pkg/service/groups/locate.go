@@ -105,12 +105,9 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	if former.Presence.Present() {
 		from = g.id(&former.LB)
 		former.Stays = g.staysOutside(own, group, place, leader, there, from)
-		if former.Stays != nil && g.in(found, known.Shows) == nil { // one that turns back before it shows another place has never left the group
-			return former, nil
-		}
 	}
-	if back, err := g.goesBack(ctx, svc, group, known, place, found); err != nil || back.Presence.Present() {
-		return back, err
+	if outside, err := g.stays(ctx, svc, group, known, former, found, place); err != nil || outside.Presence.Present() {
+		return outside, err
 	}
 	leaves := former.Leaves
 	if at != "" && at != place.ID {
@@ -124,18 +121,26 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 		}
 	}
 	here := g.seen(svc, group, place, there, leaves)
-	if place.Kept {
-		if refused := g.keptBy(own, group, at); refused != nil {
-			here.Stays = g.StayingRefused(g.id(there), group, refused)
-		}
-	}
+	here.Stays = g.staysKept(own, group, place, at)
 	return here, nil
+}
+
+// stays returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its presence is zero where the
+// Service moves to its place in the group, or is there.
+func (g *Groups[LB]) stays(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, place sharing.Place) (Location[LB], error) {
+	switch {
+	case g.in(found, known.Shows) != nil: // it turns back before it shows another place, so that it has never left the group
+		return Location[LB]{}, nil
+	case former.Stays != nil:
+		return former, nil
+	}
+	return g.goesBack(ctx, svc, group, known, place)
 }
 
 // goesBack returns the load balancer outside of the group that a Service shows in the middle of its move, if it lacks ports in the group by now. There it has
 // all of them, and follows its nodes and edits; where it leaves only, nothing is changed. Its presence is zero where the Service goes on with its move.
-func (g *Groups[LB]) goesBack(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, place sharing.Place, found []LB) (Location[LB], error) {
-	if known.Shows == "" || !place.Lacks() || g.in(found, known.Shows) != nil {
+func (g *Groups[LB]) goesBack(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, place sharing.Place) (Location[LB], error) {
+	if known.Shows == "" || !place.Lacks() {
 		return Location[LB]{}, nil
 	}
 	back, _, err := g.outside(ctx, svc, group, known, known.Shows, nil)

@@ -115,6 +115,17 @@ func (g *Groups[LB]) refusedInGroup(svc member, group mark.Group, leader member,
 	return g.moveRefused(svc, group)
 }
 
+// staysKept returns why a Service stays at its place in its group although others have a claim to it, nil where it does not.
+func (g *Groups[LB]) staysKept(svc member, group mark.Group, place sharing.Place, at string) *Staying {
+	if !place.Kept {
+		return nil
+	}
+	if refused := g.keptBy(svc, group, at); refused != nil {
+		return g.StayingRefused(place.ID, group, refused)
+	}
+	return nil
+}
+
 // keptBy returns why a Service keeps its place in its group although others have a claim to it.
 func (g *Groups[LB]) keptBy(svc member, group mark.Group, at string) error {
 	if err := g.overflowRefused(svc, group, at); err != nil {
