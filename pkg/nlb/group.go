@@ -130,8 +130,8 @@ func (groupCloud) TagKeys(params annotation.Params) []string {
 }
 
 // Room implements groups.Cloud.
-func (c groupCloud) Room(id string) int {
-	return groups.RoomFor(c.config.Quotas.Of(quota.ListenersPerNLB, id).Value, c.config.Quotas.Limit(quota.ServersPerNLB).Value)
+func (c groupCloud) Room(id string) (most, stay int) {
+	return groups.RoomFor(c.config.Quotas.Of(quota.ListenersPerNLB, id).Value, c.config.Quotas.Limit(quota.ServersPerNLB).Value), 0
 }
 
 // groupOn returns the group whose Services share an NLB, false for none.

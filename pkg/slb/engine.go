@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -40,6 +41,8 @@ type engine struct {
 	shared       *groups.Groups[alicloud.LoadBalancer]
 	// answers is what calls of all Services have shown.
 	answers deploy.Memory
+	// full are the CLBs of groups that the cloud refused more backend servers, by id.
+	full refusal.Refusals[string]
 }
 
 var _ service.Engine = (*engine)(nil)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,10 +17,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// roomOf is how many listeners a CLB has room for.
-func (e *engine) roomOf(id string) int {
-	listeners, backends := e.config.Quotas.Of(quota.ListenersPerCLB, id).Value, e.config.Quotas.Limit(quota.BackendsPerCLB).Value
-	return groups.RoomFor(listeners, backends)
+// roomOf is how many listeners a CLB has room for. What a refusal teaches moves no Service to another CLB as long as each listener can have a backend server.
+func (e *engine) roomOf(id string) (most, stay int) {
+	listeners, backends := e.config.Quotas.Of(quota.ListenersPerCLB, id).Value, e.config.Quotas.Of(quota.BackendsPerCLB, id)
+	if backends.Source == quota.Refusal {
+		stay = min(listeners, backends.Value)
+	}
+	return groups.RoomFor(listeners, backends.Value), stay
 }
 
 func portOf(listener alicloud.ListenerKey) sharing.Port {
@@ -36,6 +38,7 @@ func (c *clb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 	}
 	shared, err := c.shared.Shared(c.group, svc, c.stays, lb, c.hasListener(svc))
 	c.taken = shared.TakesPorts()
+	c.hold(svc)
 	if shared != nil {
 		c.leader, c.lost = shared.Leader.UID, c.shared.OthersOf(c.group)
 	}
@@ -81,6 +84,7 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 		ID: c.ID(), Ports: ports, Leaves: c.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
 	})
+	c.hold(svc)
 	freed := freedBy(done)
 	if done.Has(model.OpCreateListener) || len(freed) > 0 || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
 		c.shared.WakeConcerned(c.group, svc, c.ID(), freed)
@@ -96,26 +100,4 @@ func freedBy(done model.Plan) []sharing.Port {
 		}
 	}
 	return freed
-}
-
-// crowdedFor is how long the Services of a group have to give up backend servers for one that comes, before it is an error.
-const crowdedFor = time.Minute
-
-// crowdedWait is how soon the Service that comes tries again.
-const crowdedWait = 2 * time.Second
-
-// waitsForOthers turns the refusal of backend servers into a wait while others on the CLB may be about to give up some.
-func (c *clb) waitsForOthers(svc *corev1.Service, err error) error {
-	if c.group.IsZero() || !deploy.IsOverQuota(err) {
-		c.crowdedSince = time.Time{}
-		return err
-	}
-	if c.crowdedSince.IsZero() {
-		c.crowdedSince = time.Now()
-	}
-	if time.Since(c.crowdedSince) >= crowdedFor {
-		return err
-	}
-	c.shared.WakeAll(c.group, svc, "crowded")
-	return &problem.WaitError{Reason: "the other Services of load balancer group " + c.group.String() + " give up backend servers", For: crowdedWait}
 }

@@ -88,7 +88,7 @@ func (groupCloud) TagKeys(params annotation.Params) []string {
 }
 
 // Room implements groups.Cloud.
-func (c groupCloud) Room(id string) int { return c.roomOf(id) }
+func (c groupCloud) Room(id string) (most, stay int) { return c.roomOf(id) }
 
 // groupOn returns the group whose Services share a CLB, false for none.
 func groupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {

@@ -35,6 +35,7 @@ func (p plan) Steps() []service.Step {
 func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deployment {
 	p.clb.desired = p.desired
 	if p.Empty() {
+		p.clb.waitsNoMore(svc)
 		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb)}
 	}
 	observed := p.clb.model()
@@ -42,8 +43,10 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		observed = &model.Model{Access: p.clb.access.Value}
 	}
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return p.clb.token(svc, lb) })
+	if most, known := p.clb.mostServers(svc); known {
+		applier.Limit(most)
+	}
 	err := applier.Run(ctx, p.Plan)
-	p.clb.learn(observed, err)
 	if applier.NotCreated != nil && p.clb.from != "" {
 		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
 	}
@@ -56,6 +59,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		after.charge = applier.Charge
 	}
 	after.noteInGroup(svc, p.Plan)
+	after.learn(err)
 	err = after.noteCreation(svc, p.Plan, applier.NotCreated, after.waitsForOthers(svc, err))
 	return service.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -48,21 +49,45 @@ func (c clb) Room(in service.Inputs) backend.Room {
 	}), entries)
 	room.Swaps = true
 	room.Most = c.shared.Share(c.group, in.Service, c.ID(), room.Most, limit.Value)
+	if !c.group.IsZero() && room.Most > 0 && limit.Source == quota.Refusal && !c.shared.IsNeeded(c.ID(), in.Service.UID, room.Most) {
+		_, most := c.sizes()
+		room.Most = max(room.Most, most) // nobody needs what the Service has beyond its share
+	}
 	return room
 }
 
+// sizes returns how many backend servers the smallest and the largest vServer group of the Service have.
+func (c clb) sizes() (least, most int) {
+	for i := range c.groups.Value {
+		n := len(c.groups.Value[i].Backends)
+		if most = max(most, n); i == 0 || n < least {
+			least = n
+		}
+	}
+	return least, most
+}
+
 // learn notes how many backend servers a CLB has where the cloud refused one more.
-func (c clb) learn(actual *model.Model, err error) {
-	if !deploy.IsOverQuota(err) || !c.group.IsZero() { // what others have on it is not known
+func (c clb) learn(err error) {
+	if !deploy.IsOverQuota(err) || c.ID() == "" {
 		return
 	}
-	total := 0
-	for i := range actual.Groups {
-		total += len(actual.Groups[i].Backends)
+	total, all := serversOf(c.groups.Value), true
+	if !c.group.IsZero() {
+		total, all = c.shared.Servers(c.group, c.ID())
+		c.full.Add(c.ID(), &fullError{total}, fullPause, time.Now())
 	}
-	if total > 0 {
-		c.config.Quotas.Learn(quota.BackendsPerCLB, actual.LoadBalancer.ID, total)
+	if all && total > 0 { // a new process does not know yet what others have
+		c.config.Quotas.Learn(quota.BackendsPerCLB, c.ID(), total)
 	}
+}
+
+func serversOf(groups []model.Group) int {
+	servers := 0
+	for i := range groups {
+		servers += len(groups[i].Backends)
+	}
+	return servers
 }
 
 func entryOf(server *alicloud.Backend, ours bool) backend.Entry {

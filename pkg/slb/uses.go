@@ -8,11 +8,7 @@ func (c clb) Uses() []quota.Use {
 	if actual == nil || c.ID() == "" {
 		return nil
 	}
-	servers := 0
-	for i := range actual.Groups {
-		servers += len(actual.Groups[i].Backends)
-	}
-	uses := []quota.Use{{Code: quota.ListenersPerCLB, Used: len(actual.Listeners)}, {Code: quota.BackendsPerCLB, Used: servers}}
+	uses := []quota.Use{{Code: quota.ListenersPerCLB, Used: len(actual.Listeners)}, {Code: quota.BackendsPerCLB, Used: serversOf(actual.Groups)}}
 	if actual.Access != nil {
 		uses = append(uses, quota.Use{Code: quota.ACLs, Used: 1})
 	}

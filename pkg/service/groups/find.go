@@ -113,7 +113,7 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	for i, id := range ids {
 		view := g.view(&found[i])
 		balancers = append(balancers, sharing.LoadBalancer{
-			ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Most: g.Cloud.Room(id), Public: view.Public, SecurityGroups: view.SecurityGroups,
+			ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Public: view.Public, SecurityGroups: view.SecurityGroups,
 		})
 		for _, listener := range listeners[id] {
 			if name := listener.Service; name.Name != "" && listener.ClusterID == group.ClusterID {

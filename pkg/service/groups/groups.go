@@ -44,8 +44,9 @@ type Cloud[LB any] interface {
 	Params(svc *corev1.Service) annotation.Params
 	// TagKeys are those of the tags that annotations ask for.
 	TagKeys(params annotation.Params) []string
-	// Room is how many listeners a load balancer has room for; the id of a new one is empty.
-	Room(id string) int
+	// Room is how many listeners a load balancer has room for, and how many of those that are there stay where they are more than that; the id of a new one
+	// is empty.
+	Room(id string) (most, stay int)
 }
 
 // LoadBalancer is a load balancer as far as groups are concerned.
@@ -196,7 +197,7 @@ func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) 
 		known.MaybeCreated = known.MaybeCreated || done.ID == "" && done.MaybeCreated
 		known.NoteListeners(mark.ServiceName(svc), done.ID, done.Ports)
 		if done.ID != "" && !known.Has(done.ID) {
-			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: done.ID, Most: g.Cloud.Room(done.ID)})
+			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: done.ID})
 		}
 	})
 }
@@ -279,5 +280,6 @@ func (g *Groups[LB]) Lost(group mark.Group, id string) {
 			known.NoteListeners(name, id, nil)
 		}
 	})
+	g.lost(id)
 	g.Missing.Forget(types.UID(group.Mark()))
 }

@@ -19,6 +19,7 @@ type Memory struct {
 	woke map[types.UID]wakeUp
 	// standings are those that the Services know of: the last pass over each acted on it, or is to.
 	standings map[types.UID]standing
+	servers   servers
 
 	byMark map[string]sharing.State
 }
@@ -86,4 +87,5 @@ func (m *Memory) Forget(svc types.UID) {
 	delete(m.places, svc)
 	delete(m.woke, svc)
 	delete(m.standings, svc)
+	delete(m.servers.waiting, svc)
 }

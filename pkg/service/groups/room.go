@@ -37,7 +37,8 @@ func (g *Groups[LB]) parts(place *sharing.Place, id string) int {
 	for parts < place.Listeners {
 		parts *= 2
 	}
-	return min(parts, max(g.Cloud.Room(id), place.Listeners))
+	most, _ := g.Cloud.Room(id)
+	return min(parts, max(most, place.Listeners))
 }
 
 // LeastPerPort is how many backend servers each port of a Service has room for on a load balancer that it shares.

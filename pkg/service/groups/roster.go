@@ -55,9 +55,13 @@ func (g *Groups[LB]) roster(group mark.Group, svc *corev1.Service, own bool) (ro
 		return roster{}, err
 	}
 	state := g.Of(group.Mark())
-	r := roster{members: members, services: make([]sharing.Service, len(members)), balancers: state.LoadBalancers, most: g.Cloud.Room("")}
+	r := roster{members: members, services: make([]sharing.Service, len(members)), balancers: slices.Clone(state.LoadBalancers)}
 	if own {
 		r.balancers = state.For(mark.ServiceName(svc))
+	}
+	r.most, _ = g.Cloud.Room("")
+	for i := range r.balancers {
+		r.balancers[i].Most, r.balancers[i].Stay = g.Cloud.Room(r.balancers[i].ID)
 	}
 	for i := range members {
 		r.services[i] = g.asMember(r.members[i], group, &state, own && i == 0)

@@ -47,6 +47,8 @@ type LoadBalancer struct {
 	Foreign []Port
 	// Most is how many listeners it has room for, 0 for any number.
 	Most int
+	// Stay is how many listeners of Services that are on it stay where they are more than Most.
+	Stay int
 	// Public says that it faces the internet, and SecurityGroups are those that it is in.
 	Public         bool
 	SecurityGroups []string
@@ -170,6 +172,11 @@ func (d *decision) prepare(services []Service, balancers []LoadBalancer) {
 		if on := d.of(d.services[i].At); on != nil {
 			on.used += len(d.services[i].Ports)
 			d.first(on) // that of the oldest one in the end
+		}
+	}
+	for _, on := range d.balancers {
+		if on.Most > 0 {
+			on.Most = max(on.Most, min(on.used, on.Stay))
 		}
 	}
 	for i := range d.services {

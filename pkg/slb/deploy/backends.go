@@ -54,11 +54,29 @@ func (a *Applier) setBackends(ctx context.Context, step model.Step) error {
 func (a *Applier) add(ctx context.Context, group *model.Group, backends []alicloud.Backend) error {
 	add := a.adding(ctx, group)
 	backends = a.allowed(add, group.Lacks(backends))
-	err := a.inParts(add, backends)
-	if IsOverQuota(err) && (a.late || len(group.Backends) == 0) {
-		return a.fill(add, backends, err)
+	fitting := a.fitting(backends)
+	err := a.inParts(add, fitting)
+	switch {
+	case IsOverQuota(err) && (a.late || len(group.Backends) == 0):
+		return a.fill(add, fitting, err)
+	case err == nil && len(fitting) < len(backends):
+		return a.crowded
 	}
 	return err
+}
+
+// fitting returns those of the backend servers that the CLB has room for, as far as that is known.
+func (a *Applier) fitting(backends []alicloud.Backend) []alicloud.Backend {
+	return backends[:min(max(a.most-a.servers(), 0), len(backends))]
+}
+
+// servers is how many backend servers all groups of the Service have together.
+func (a *Applier) servers() int {
+	servers := 0
+	for i := range a.model.Groups {
+		servers += len(a.model.Groups[i].Backends)
+	}
+	return servers
 }
 
 func (a *Applier) adding(ctx context.Context, group *model.Group) backendCall {
@@ -67,14 +85,22 @@ func (a *Applier) adding(ctx context.Context, group *model.Group) backendCall {
 	}, group.Put}
 }
 
-// fill adds as many backend servers as the CLB has room for, and returns the refusal of the others.
+// fill adds as many backend servers as the CLB has room for, and returns the refusal of the others. Until the plan has removed some, no further one is tried.
 func (a *Applier) fill(add backendCall, backends []alicloud.Backend, refusal error) error {
-	for size := len(a.part(backends)) / 2; size > 0; size /= 2 {
+	least, most := 0, len(a.part(backends)) // so many fit, and so many do not
+	for most-least > 1 {
+		size := (most - least) / 2 //nolint:mnd // a binary search
 		rest := slices.DeleteFunc(add.group.Lacks(backends), func(b alicloud.Backend) bool { return a.refusedBefore(add, b) != nil })
-		if err := a.isolate(add, rest[:min(size, len(rest))]); err != nil && !IsOverQuota(err) {
+		switch err := a.isolate(add, rest[:min(size, len(rest))]); {
+		case err == nil:
+			least += size
+		case IsOverQuota(err):
+			most = least + size
+		default:
 			return err
 		}
 	}
+	a.most, a.crowded = a.servers(), refusal
 	return refusal
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"k8s.io/klog/v2"
@@ -36,6 +37,9 @@ type Applier struct {
 	// last accepted one.
 	left          []refusedServer
 	refusedInARow int
+	// most is how many backend servers the Service can have in all its groups together, see [Applier.Limit], and crowded why no more.
+	most    int
+	crowded error
 	// targets are what the plan is to do, and short the operations whose quotas it has used up, see [shortage].
 	targets map[model.Op]uint64
 	short   map[model.Op]error
@@ -64,10 +68,13 @@ type Applier struct {
 // its creation.
 func New(api Writer, memory *Memory, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
 	return &Applier{
-		api: api, memory: memory, model: observed, token: token,
+		api: api, memory: memory, model: observed, token: token, most: math.MaxInt, crowded: ErrCrowded,
 		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, Doubts: map[model.Part]string{},
 	}
 }
+
+// Limit has no call made for more backend servers in all groups together: the CLB has no room for them. What is left out fails with [ErrCrowded].
+func (a *Applier) Limit(most int) { a.most = most }
 
 // Run carries out the plan as far as possible: a failed step stops those that build on it and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
@@ -128,7 +135,7 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 	a.refusedInARow = 0
 	err := a.do(ctx, step)
 	a.noteQuota(step, err)
-	if step.Op == model.OpAddBackends && IsOverQuota(err) && !a.late {
+	if step.Op == model.OpAddBackends && LacksRoom(err) && !a.late {
 		a.left, a.deferred = nil, append(a.deferred, step)
 		return
 	}
@@ -177,7 +184,7 @@ func (a *Applier) fail(step model.Step, err error) {
 		a.Interrupted = true
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true
-	case errors.As(err, &remembered{}):
+	case errors.As(err, &remembered{}), errors.Is(err, ErrCrowded):
 		// No call was made.
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.

@@ -11,7 +11,7 @@ import (
 // createGroup creates the group with as many first backend servers as a call takes. The others follow in a step of their own: where
 // that waits for room or fails, the group is there all the same, and listeners can use it.
 func (a *Applier) createGroup(ctx context.Context, step model.Step) error {
-	first := a.part(step.New)
+	first := a.fitting(a.part(step.New))
 	id, err := a.createGroupWith(ctx, step.GroupName, first)
 	switch {
 	case a.tooMany(first, err):

@@ -1,0 +1,118 @@
+package slb
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+)
+
+// TestNewcomersWaitForRoom: Services join a group one after the other, faster than the others can give up backend servers under the rate limits. Each one waits for
+// room without a call that the cloud would refuse, and has backend servers soon after there is some. A new process may try once: it does not know what the others have.
+func TestNewcomersWaitForRoom(t *testing.T) {
+	t.Parallel()
+	for name, restart := range map[string]bool{"one process": false, "a new process": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const nodes, services = 50, 45
+				f := newFleetIn(t, cloud.Limits{}, config.Config{BackendSubset: backend.SubsetAuto})
+				defer func() { f.stop() }()
+				for i := range nodes {
+					f.createFleetNode(nodeName(i))
+				}
+				for i := range services {
+					if restart && i == services/2 {
+						f.stop()
+						f.start()
+					}
+					f.put(born(overflowing(grouped(nameOfSharing(i), "edge", int32(1000+i))), int64(i))) //nolint:gosec // a port
+					time.Sleep(500 * time.Millisecond)
+					synctest.Wait()
+				}
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				refused, _ := f.refused()
+				if most := map[bool]int{true: callsToLearn}[restart]; refused > most {
+					t.Errorf("%d calls were refused, want %d at most", refused, most)
+				}
+				members := f.members()
+				for group, n := range members {
+					if n != membersAtOnce/listenersAtOnce {
+						t.Errorf("%s has %d backend servers", group, n)
+					}
+				}
+				if len(members) != services {
+					t.Errorf("%d vServer groups, want %d", len(members), services)
+				}
+			})
+		})
+	}
+}
+
+// TestOthersFillTheCLBOfAGroup: backend servers that no Service of the group has fill its CLB. Where the quota is only assumed, the Services share what is left. Where
+// it is configured, the one that gets nothing tries now and then, and is served soon after there is room.
+func TestOthersFillTheCLBOfAGroup(t *testing.T) {
+	t.Parallel()
+	const nodes, members = 5, 20
+	// The pauses between attempts are one minute, two, four, and then eight: nine in an hour, each of which finds out how many of five backend servers fit.
+	const attempts, callsOfAnAttempt = 9, 4
+	for _, test := range []struct {
+		name                   string
+		book                   *quota.Book
+		refused, first, second int
+	}{
+		{"assumed", quota.NewBook(nil), callsOfAnAttempt, 2, 2},
+		{"configured", quota.NewBook(map[string]int{string(quota.BackendsPerCLB): members}), attempts * callsOfAnAttempt, nodes, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleetIn(t, cloud.Limits{BackendsPerLB: members}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: test.book})
+				defer func() { f.stop() }()
+				for i := range nodes {
+					f.createFleetNode(nodeName(i))
+				}
+				after := func(wait time.Duration) (first, second int) {
+					time.Sleep(wait)
+					synctest.Wait()
+					return len(f.backendsOf("first")["30080"]), len(f.backendsOf("second")["30081"])
+				}
+				f.put(born(grouped("first", "edge", 80), 0))
+				after(time.Minute)
+				byHand := f.fillCLB(nodes, members-nodes)
+				f.refused()
+				f.put(born(grouped("second", "edge", 81), 1))
+				first, second := after(59 * time.Minute)
+				if refused, _ := f.refused(); refused > test.refused || first != test.first || second != test.second {
+					t.Errorf("%d and %d backend servers, want %d and %d; %d calls were refused, want %d at most", first, second, test.first, test.second, refused, test.refused)
+				}
+				if err := f.api.DeleteVServerGroup(t.Context(), byHand); err != nil {
+					t.Fatal(err)
+				}
+				if first, second = after(11 * time.Minute); first < test.first || second < 2 {
+					t.Errorf("with room again: %d and %d backend servers", first, second)
+				}
+			})
+		})
+	}
+}
+
+// fillCLB puts a vServer group with so many backend servers, which somebody has made by hand of the nodes, on the only CLB. It returns its id.
+func (f *fleet) fillCLB(nodes, servers int) string {
+	f.t.Helper()
+	members := make([]alicloud.Backend, servers)
+	for i := range members {
+		members[i] = alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-" + nodeName(i%nodes), Port: 40000 + i}, Weight: 100}
+	}
+	id, err := f.api.CreateVServerGroup(f.t.Context(), f.onlyCLB(), "by hand", members)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return id
+}
