@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -113,6 +114,36 @@ func TestAssumedQuotaOfListeners(t *testing.T) {
 	w.mustPass("web")
 	if n := len(w.backendsOf("web")); n != 53 {
 		t.Errorf("%d ports are served, want 53", n)
+	}
+}
+
+// TestUnknownQuotaOfListeners: where only the published quota of listeners is known, the account may have a higher one. The manager tries, and what is
+// refused teaches it.
+func TestUnknownQuotaOfListeners(t *testing.T) {
+	t.Parallel()
+	for _, takes := range []int{50, 60} {
+		w := newWorldWith(t, cloud.Limits{ListenersPerLB: takes})
+		w.config.Quotas = quota.NewBook(nil)
+		w.restart()
+		threeNodes(w)
+		w.put(testService("web", portsFrom(80, 55)...))
+		for range 3 {
+			_ = w.pass("web")
+		}
+		served := 0
+		for _, listeners := range w.ownersOf() {
+			served += len(listeners)
+		}
+		if want := min(takes, 55); served != want {
+			t.Errorf("%d listeners for 55 ports on a CLB that takes %d", served, takes)
+		}
+		failed := refused(w.calls())
+		if most := max(55-takes, 0); len(failed) > min(most, 1) {
+			t.Errorf("a CLB that takes %d listeners: refused calls %v, want one", takes, failed)
+		}
+		if limit := w.config.Quotas.Of(quota.ListenersPerCLB, w.get("web").Labels[service.LabelLoadBalancerID]); takes == 50 && limit.Source != quota.Refusal {
+			t.Errorf("the refusal taught nothing: %+v", limit)
+		}
 	}
 }
 

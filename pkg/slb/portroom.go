@@ -26,6 +26,9 @@ func (c clb) portRoom(in service.Inputs) backend.PortRoom {
 		listeners = actual.Listeners
 	}
 	limit := c.config.Quotas.Of(quota.ListenersPerCLB, c.ID())
+	if limit.Source == quota.Published {
+		return backend.PortRoom{Ports: ports} // the account may have a higher quota; a refusal shows whether it has
+	}
 	on := backend.Listeners{All: len(listeners), Quota: limit.Value, Code: string(quota.ListenersPerCLB), Assumed: limit.Assumed}
 	if c.group.IsZero() { // the room of those who share a CLB is decided together, and those who leave may still have listeners
 		for i := range listeners {
