@@ -112,8 +112,9 @@ func (r Record) Sorted() Record {
 	return r
 }
 
-// and returns what either Record holds.
+// and returns what either Record holds. One that is about no load balancer yet is about that of the other.
 func (r Record) and(other Record) Record {
+	r.LoadBalancerID = cmp.Or(r.LoadBalancerID, other.LoadBalancerID)
 	r.Annotations = slices.Concat(r.Annotations, other.Annotations)
 	r.TagKeys = slices.Concat(r.TagKeys, other.TagKeys)
 	r.Domains = slices.Concat(r.Domains, other.Domains)

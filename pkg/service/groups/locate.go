@@ -114,6 +114,9 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 		leaves, from = append(leaves, at), at
 	}
 	leaves = append(leaves, place.Unused...) // a Service was about to move there, and no longer is
+	if began := own.record.LoadBalancerID; own.record.Group == group.Mark() && began != place.ID && g.in(found, began) != nil {
+		leaves = append(leaves, began) // a process before this one may have created groups for backend servers there, and no listener yet
+	}
 	if there == nil || lost != "" {
 		decided, err := g.absent(ctx, of, group, known, lost, len(found) > 0)
 		if err != nil || there == nil {
