@@ -25,9 +25,9 @@ func (c clb) portRoom(in service.Inputs) backend.PortRoom {
 	if actual := c.model(); actual != nil {
 		listeners = actual.Listeners
 	}
-	limit := c.config.Quotas.Of(quota.ListenersPerCLB, c.ID())
+	limit := c.config.Quotas.Limit(quota.ListenersPerCLB)
 	if limit.Source == quota.Published {
-		return backend.PortRoom{Ports: ports} // the account may have a higher quota; a refusal shows whether it has
+		return backend.PortRoom{Ports: ports} // the account may have a higher one, and after a refusal, creations pause
 	}
 	on := backend.Listeners{All: len(listeners), Quota: limit.Value, Code: string(quota.ListenersPerCLB), Assumed: limit.Assumed}
 	if c.group.IsZero() { // the room of those who share a CLB is decided together, and those who leave may still have listeners

@@ -67,20 +67,11 @@ func (c clb) sizes() (least, most int) {
 	return least, most
 }
 
-// learn notes how many listeners or backend servers a CLB has where the cloud refused one more.
+// learn notes how many backend servers a CLB has where the cloud refused one more.
 func (c clb) learn(err error) {
-	if c.ID() == "" {
+	if !deploy.IsOverQuota(err) || c.ID() == "" {
 		return
 	}
-	if actual := c.model(); actual != nil && deploy.LacksListeners(err) {
-		c.config.Quotas.Learn(quota.ListenersPerCLB, c.ID(), len(actual.Listeners))
-	}
-	if deploy.IsOverQuota(err) {
-		c.learnServers()
-	}
-}
-
-func (c clb) learnServers() {
 	total, all := serversOf(c.groups.Value), true
 	if !c.group.IsZero() {
 		total, all = c.shared.Servers(c.group, c.ID())

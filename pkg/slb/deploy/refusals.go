@@ -59,12 +59,6 @@ func IsOverQuota(err error) bool {
 	return alicloud.HasCode(err, "InstanceBackendServerNumberOverLimit")
 }
 
-// LacksListeners reports whether a call was refused because the CLB has as many listeners as it may have.
-// Source: https://www.alibabacloud.com/help/en/slb/api-createloadbalancertcplistener.
-func LacksListeners(err error) bool {
-	return alicloud.HasCode(err, "ListenerNumberOverLimit", "VipTooManyListeners")
-}
-
 // ErrCrowded says that backend servers were left out because other Services have as many as the CLB takes, see [Applier.Limit].
 var ErrCrowded = errors.New("other Services have all the backend servers that the CLB can have; if they give up none, request a higher quota of them in the Quota Center")
 
