@@ -2,49 +2,83 @@ package service
 
 import corev1 "k8s.io/api/core/v1"
 
-// attached is what Services have on load balancers that they share with others. An instance is behind such a load balancer once, however many of the Services
-// have it as a backend. Its zero value is empty.
+// attached is how many times instances are backends for the quota of the cloud. An instance is behind a load balancer once, however many of the Services that share
+// it have the instance. Its zero value is empty.
 type attached struct {
-	// on counts the Services that have an instance, by load balancers; of those that have all nodes, by [anyInstance].
+	// of is how many times an instance is one; [anyInstance] is how many times each one is, beside that.
+	of map[string]int
+	// on counts the Services that have an instance, by load balancers that several of them share; of those that have all nodes, by [anyInstance].
 	on map[string]map[string]int
-	// again is how many times fewer an instance is behind load balancers than it is a backend of Services.
-	again map[string]int
 }
 
 // anyInstance stands for each instance of the cluster.
 const anyInstance = ""
 
-// count notes that a Service has its backends, by 1, or has them no more, by -1.
-func (a *attached) count(held stake, by int) {
-	if held.on == "" {
+// add notes that a Service has an instance as a backend so many times, by 1, or has it no more, by -1. on is the load balancer that the Service shares, empty for one
+// of its own.
+func (a *attached) add(on, id string, each, by int) {
+	if a.of == nil {
+		a.of, a.on = map[string]int{}, map[string]map[string]int{}
+	}
+	if on == "" {
+		a.change(id, by*each)
 		return
 	}
-	if a.on == nil {
-		a.on, a.again = map[string]map[string]int{}, map[string]int{}
-	}
-	services := a.on[held.on]
+	services := a.on[on]
 	if services == nil {
 		services = map[string]int{}
-		a.on[held.on] = services
+		a.on[on] = services
 	}
-	ids := held.ids
-	if held.whole {
-		ids = []string{anyInstance}
+	before := services[id]
+	if services[id] += by; services[id] == 0 {
+		delete(services, id)
 	}
-	for _, id := range ids {
-		if before := services[id]; before+min(by, 0) > 0 { // another Service has it, too
-			a.again[id] += by * held.each
-		}
-		if services[id] += by; services[id] == 0 {
-			delete(services, id)
-		}
-		if a.again[id] == 0 {
-			delete(a.again, id)
-		}
+	if before+min(by, 0) == 0 { // no other Service has it
+		a.changeOn(services, id, by*each)
 	}
 	if len(services) == 0 {
-		delete(a.on, held.on)
+		delete(a.on, on)
 	}
+}
+
+// changeOn counts an instance that came to a load balancer, or left it. Where a Service has all nodes, those of the others are among them.
+func (a *attached) changeOn(services map[string]int, id string, n int) {
+	switch {
+	case id == anyInstance:
+		for other := range services {
+			if other != anyInstance {
+				a.change(other, -n)
+			}
+		}
+	case services[anyInstance] > 0:
+		return
+	}
+	a.change(id, n)
+}
+
+func (a *attached) change(id string, n int) {
+	if a.of[id] += n; a.of[id] == 0 {
+		delete(a.of, id)
+	}
+}
+
+// times is how many times an instance is a backend.
+func (a *attached) times(id string) int {
+	if id == anyInstance {
+		return a.of[id]
+	}
+	return a.of[anyInstance] + a.of[id]
+}
+
+// most returns the instance that is most often a backend, and how many times it is one.
+func (a *attached) most() (instanceID string, times int) {
+	times = a.times(anyInstance)
+	for id := range a.of {
+		if n := a.times(id); n > times || n == times && id < instanceID {
+			instanceID, times = id, n
+		}
+	}
+	return instanceID, times
 }
 
 // has reports whether a Service has the instance on a load balancer.
@@ -53,23 +87,12 @@ func (a *attached) has(loadBalancer, id string) bool {
 	return services[id]+services[anyInstance] > 0
 }
 
-// saved is how many times fewer the instance is behind load balancers than it is a backend of Services.
-func (a *attached) saved(id string) int {
-	if id == anyInstance {
-		return a.again[id]
+// without is how many times an instance is a backend, without what another one would be on a load balancer where the instance is one already.
+func (a *attached) without(loadBalancer string, each int, id string) int {
+	if loadBalancer != "" && a.has(loadBalancer, id) {
+		return a.times(id) - each
 	}
-	return a.again[anyInstance] + a.again[id]
-}
-
-// times is how many times an instance is a backend for the quota of the cloud.
-func (c *crowd) times(id string) int { return c.whole + c.of[id] - c.attached.saved(id) }
-
-// timesWithout is the same without what another backend would be on a load balancer where the instance is one already.
-func (c *crowd) timesWithout(loadBalancer string, each int, id string) int {
-	if loadBalancer != "" && c.attached.has(loadBalancer, id) {
-		return c.times(id) - each
-	}
-	return c.times(id)
+	return a.times(id)
 }
 
 // sharedOn returns the load balancer on which an instance counts once for all Services that share it, empty for none.
@@ -78,15 +101,4 @@ func sharedOn(product Product, svc *corev1.Service, balancer Balancer) string {
 		return ""
 	}
 	return balancer.ID()
-}
-
-// mostAttached returns the instance that is most often a backend, and how many times it is one.
-func (c *crowd) mostAttached() (instanceID string, times int) {
-	times = c.times(anyInstance)
-	for id := range c.of {
-		if n := c.times(id); n > times || n == times && id < instanceID {
-			instanceID, times = id, n
-		}
-	}
-	return instanceID, times
 }

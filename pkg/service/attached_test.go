@@ -33,17 +33,25 @@ func TestInstancesOfSharedLoadBalancersCountOnce(t *testing.T) {
 		{"the third one changes", "4", new(some("lb-1", "b")), 4, 3, 1},
 		{"without the second one", "3", nil, 3, 3, 1},
 		{"without the third one", "4", nil, 3, 2, 1},
+		{"one where others will have all nodes", "2", new(some("lb-3", "a")), 4, 2, 1},
+		{"all nodes beside it", "6", new(all("lb-3")), 4, 3, 2},
+		{"all nodes again beside it", "7", new(all("lb-3")), 4, 3, 2},
+		{"another one beside all nodes", "3", new(some("lb-3", "a", "b")), 4, 3, 2},
+		{"without one of two with all nodes beside others", "6", nil, 4, 3, 2},
+		{"without the first one beside all nodes", "2", nil, 4, 3, 2},
+		{"without all nodes beside another one", "7", nil, 4, 3, 1},
+		{"without the other one", "3", nil, 3, 2, 1},
 	} {
 		c.forget(step.svc)
 		if step.has != nil {
 			c.hold(step.svc, *step.has)
 		}
-		if a, b, other := c.times("a"), c.times("b"), c.times(anyInstance); a != step.a || b != step.b || other != step.other {
+		if a, b, other := c.attached.times("a"), c.attached.times("b"), c.attached.times(anyInstance); a != step.a || b != step.b || other != step.other {
 			t.Errorf("%s: a counts %d times, b %d and others %d; want %d, %d and %d", step.name, a, b, other, step.a, step.b, step.other)
 		}
 	}
 	c.hold("9", some("lb-1", "a"))
-	if with, without := c.timesWithout("lb-1", 1, "a"), c.timesWithout("lb-2", 1, "b"); with != c.times("a")-1 || without != c.times("b") {
+	if with, without := c.attached.without("lb-1", 1, "a"), c.attached.without("lb-2", 1, "b"); with != c.attached.times("a")-1 || without != c.attached.times("b") {
 		t.Errorf("a counts %d times without lb-1, and b %d without lb-2", with, without)
 	}
 }

@@ -167,7 +167,7 @@ func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs [
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
 	for _, id := range instanceIDs {
-		has := crowd.times(id) - product.attachments(svc) // what was refused is counted already
+		has := crowd.attached.times(id) - product.attachments(svc) // what was refused is counted already
 		r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, max(has, 0))
 	}
 }
@@ -204,7 +204,7 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 func (c *crowd) seen(units, n, each, quota int, on string) backend.Crowd {
 	return backend.Crowd{
 		Quota: quota, Units: units, Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
-		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int { return c.timesWithout(on, each, id) }, Least: c.leastOf,
+		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int { return c.attached.without(on, each, id) }, Least: c.leastOf,
 	}
 }
 

@@ -141,7 +141,7 @@ func (w *quotaWatch) addAttachments(found map[quota.Code]figure, engine Engine) 
 	if crowd == nil {
 		return
 	}
-	id, times := crowd.mostAttached()
+	id, times := crowd.attached.most()
 	chooses := len(crowd.counted.bySelector) > 0 && w.opts.Config.BackendSubset != backend.SubsetOff
 	found[engine.Product().AttachmentQuota] = figure{used: times, of: id, kept: chooses, on: found[engine.Product().BalancerQuota].on}
 }

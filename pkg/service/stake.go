@@ -34,28 +34,28 @@ func stakeOf(in backend.Input, choice backend.Choice, n, each int, on string) st
 
 func (c *crowd) hold(svc types.UID, held stake) {
 	c.stakes[svc] = held
-	c.count(held, held.each)
-	c.attached.count(held, 1)
+	c.count(held, 1)
 }
 
 func (c *crowd) forget(svc types.UID) {
 	if held, ok := c.stakes[svc]; ok {
 		delete(c.stakes, svc)
-		c.count(held, -held.each)
-		c.attached.count(held, -1)
+		c.count(held, -1)
 	}
 }
 
 func (c *crowd) count(held stake, by int) {
 	c.version++
 	if held.whole {
-		c.whole += by
+		c.whole += by * held.each
+		c.attached.add(held.on, anyInstance, held.each, by)
 		return
 	}
 	for _, id := range held.ids {
-		if c.of[id] += by; c.of[id] == 0 {
+		if c.of[id] += by * held.each; c.of[id] == 0 {
 			delete(c.of, id)
 		}
+		c.attached.add(held.on, id, held.each, by)
 	}
-	c.total += by * len(held.ids)
+	c.total += by * held.each * len(held.ids)
 }

@@ -2,8 +2,11 @@ package slb
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -79,4 +82,56 @@ func TestGroupsAndAttachments(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAllNodesAndSomeInGroups: an instance is behind the CLB of a group once, also where one Service of the group has all nodes and another one a number of them.
+// The quota is just enough for the groups, so that every Service has what it asks for.
+func TestAllNodesAndSomeInGroups(t *testing.T) {
+	t.Parallel()
+	const nodes, groups = 3, 6
+	for name, someFirst := range map[string]bool{"all nodes first": false, "some nodes first": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := smallWorld(t, 50, groups)
+			for i := range nodes {
+				w.addNode(nodeName(i))
+			}
+			want := map[string]int{}
+			var names []string
+			for i := range groups {
+				all, some := grouped(fmt.Sprint("all", i), fmt.Sprint("group", i), 80), grouped(fmt.Sprint("some", i), fmt.Sprint("group", i), 81)
+				annotate(some, annotation.BackendSubset, "1")
+				want[all.Name], want[some.Name] = nodes, 1
+				pair := []*corev1.Service{all, some}
+				if someFirst {
+					slices.Reverse(pair)
+				}
+				for k, svc := range pair {
+					w.put(born(svc, int64(len(pair)*i+k)))
+					names = append(names, svc.Name)
+				}
+			}
+			for range 2 {
+				for _, name := range names {
+					w.mustPass(name)
+				}
+			}
+			for _, name := range names {
+				for port, ids := range w.backendsOf(name) {
+					if len(ids) != want[name] {
+						t.Errorf("%s has %v behind %s, want %d", name, ids, port, want[name])
+					}
+				}
+				if len(w.backendsOf(name)) != 1 {
+					t.Errorf("%s has vServer groups %v", name, w.backendsOf(name))
+				}
+			}
+			if calls := refused(w.calls()); len(calls) > 0 {
+				t.Errorf("refused: %v", calls)
+			}
+			w.silent("a pass more", names...)
+			w.restart()
+			w.silent("a new process", names...)
+		})
+	}
 }
