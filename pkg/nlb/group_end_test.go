@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -65,7 +66,7 @@ func TestGroupStaysAsExistingNLB(t *testing.T) {
 	})
 }
 
-// TestNLBOfAGroupIsKept: the NLB stays while somebody else has listeners on it, or has removed the tag of the group.
+// TestNLBOfAGroupIsKept: the NLB stays while somebody else has listeners on it, or has removed the tag of the group. No command deletes it.
 func TestNLBOfAGroupIsKept(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*testing.T, *world, string){
@@ -98,6 +99,12 @@ func TestNLBOfAGroupIsKept(t *testing.T) {
 				}
 				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerKept) && name == "tag removed" {
 					t.Errorf("events %s, want %s", events, problem.ReasonLoadBalancerKept)
+				}
+				w.vanish("web")
+				for _, orphan := range w.orphans(w.census()) {
+					if orphan.Kind == service.OrphanLoadBalancer {
+						t.Errorf("the NLB is an orphan: %v, deleted by %q", orphan, orphan.Delete)
+					}
 				}
 			})
 		})

@@ -17,7 +17,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// orphansOfGroups returns NLBs of groups without Services, and what is left of Services on the others.
+// orphansOfGroups returns NLBs of groups without Services, and what is left of Services on the others. An NLB with listeners of anybody else is none: the
+// manager keeps it when the last Service of the group goes, and the command that deletes it would end the traffic of these listeners.
 func (e *engine) orphansOfGroups(ctx context.Context, services []*corev1.Service, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
 	candidates, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagGroup})
 	if err != nil {
@@ -30,10 +31,14 @@ func (e *engine) orphansOfGroups(ctx context.Context, services []*corev1.Service
 		if !ok || !clusterIDs.Has(group.ClusterID) {
 			continue
 		}
-		here := onNLB(services, candidate.ID, group)
-		if len(here) > 0 {
-			left, unread := e.leftListeners(ctx, candidate.ID, here, clusterIDs)
-			orphans, errs = append(orphans, left...), append(errs, unread)
+		found, unread := e.listenersOf(ctx, []string{candidate.ID})
+		if unread != nil {
+			errs = append(errs, unread)
+			continue
+		}
+		here, listeners := onNLB(services, candidate.ID, group), found[candidate.ID]
+		if left := leftListeners(listeners, here, clusterIDs); len(here) > 0 || len(left) < len(listeners) {
+			orphans = append(orphans, left...)
 			continue
 		}
 		candidate.ClusterID, candidate.Reason = group.ClusterID, fmt.Sprintf("no Service is in load balancer group %s", group)
@@ -54,23 +59,19 @@ func onNLB(services []*corev1.Service, id string, group mark.Group) []types.Name
 }
 
 // leftListeners returns the listeners of Services of the cluster that are not here.
-func (e *engine) leftListeners(ctx context.Context, id string, here []types.NamespacedName, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
-	found, err := e.listenersOf(ctx, []string{id})
-	if err != nil {
-		return nil, err
-	}
+func leftListeners(listeners []model.Listener, here []types.NamespacedName, clusterIDs sets.Set[string]) []service.Orphan {
 	var orphans []service.Orphan
-	for i := range found[id] {
-		listener := &found[id][i]
+	for i := range listeners {
+		listener := &listeners[i]
 		text := model.Text(listener.Description)
 		name, clusterID, ok := mark.ParseNLB(text)
 		if !ok || !clusterIDs.Has(clusterID) || slices.Contains(here, name) {
 			continue
 		}
 		orphans = append(orphans, service.Orphan{
-			Kind: service.OrphanListener, ID: listener.ID, Name: text, In: id, ClusterID: clusterID, Reason: fmt.Sprintf("Service %s is not on this NLB", name),
+			Kind: service.OrphanListener, ID: listener.ID, Name: text, In: listener.LoadBalancerID, ClusterID: clusterID, Reason: fmt.Sprintf("Service %s is not on this NLB", name),
 			Delete: []string{"aliyun nlb DeleteListener --ListenerId " + listener.ID},
 		})
 	}
-	return orphans, nil
+	return orphans
 }

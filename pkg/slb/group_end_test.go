@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -107,25 +106,6 @@ func TestLeftCLBGoesWithTheLastOne(t *testing.T) {
 				wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 young"}})
 			})
 		})
-	}
-}
-
-// TestGroupOrphans: a CLB of a group without Services is listed, and what a Service has left on one that others use.
-func TestGroupOrphans(t *testing.T) {
-	t.Parallel()
-	w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81), grouped("blog", "alone", 80))
-	if found := w.orphans(); len(found) > 0 {
-		t.Errorf("orphans of Services that are there: %v", found)
-	}
-	w.vanish("shop")
-	w.vanish("blog")
-	want := []string{
-		"listener tcp:81 (k8s/81/shop/default/c1) in lb: Service default/shop does not exist",
-		"load balancer lb (k8s-group-default-alone): no Service is in load balancer group default/alone",
-		"vServer group rsp (k8s/30081/shop/default/c1) in lb: Service default/shop does not exist",
-	}
-	if diff := cmp.Diff(want, w.orphans()); diff != "" {
-		t.Errorf("orphans (-want +got):\n%s", diff)
 	}
 }
 

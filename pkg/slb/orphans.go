@@ -74,31 +74,6 @@ func (e *engine) orphansOnShared(ctx context.Context, census *census) error {
 	return errors.Join(errs...)
 }
 
-// orphansOfGroups adds CLBs of groups without Services, and what is left of Services on the others.
-func (e *engine) orphansOfGroups(ctx context.Context, census *census) error {
-	balancers, err := e.taggedCLBs(ctx, mark.TagGroup)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i := range balancers {
-		lb := &balancers[i]
-		group, ok := groupOn(lb)
-		if !ok || !census.clusterIDs.Has(group.ClusterID) {
-			continue
-		}
-		if census.groups[lb.ID] = group; census.uses(lb.ID) {
-			errs = append(errs, e.orphansOn(ctx, lb, census))
-			continue
-		}
-		census.found = append(census.found, service.Orphan{
-			Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, ClusterID: group.ClusterID, Delete: deleteCLB(lb),
-			Reason: fmt.Sprintf("no Service is in load balancer group %s", group),
-		})
-	}
-	return errors.Join(errs...)
-}
-
 func (e *engine) taggedCLBs(ctx context.Context, key string) ([]alicloud.LoadBalancer, error) {
 	balancers, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: key}})
 	if err != nil {
@@ -233,23 +208,27 @@ func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
 
 // marked adds something on an existing CLB whose mark names a Service, unless the Service owns it.
 func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
+	if orphan.ClusterID, orphan.Reason = c.left(text, loadBalancerID); orphan.Reason != "" {
+		c.found = append(c.found, orphan)
+	}
+}
+
+// left returns why the Service that a mark names does not own what carries it, and the cluster. It returns no reason for a mark of another cluster, or none.
+func (c *census) left(text, loadBalancerID string) (clusterID, reason string) {
 	name, clusterID, ok := mark.Parse(text)
 	if !ok || !c.clusterIDs.Has(clusterID) {
-		return
+		return clusterID, ""
 	}
-	orphan.ClusterID = clusterID
 	svc := c.byName[name]
 	switch {
 	case svc == nil:
-		orphan.Reason = fmt.Sprintf("Service %s does not exist", name)
+		reason = fmt.Sprintf("Service %s does not exist", name)
 	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
-		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", name)
+		reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", name)
 	case !groups.MayBeOn(svc, loadBalancerID, c.groups[loadBalancerID]):
-		orphan.Reason = fmt.Sprintf("Service %s is on another CLB", name)
-	default:
-		return
+		reason = fmt.Sprintf("Service %s is on another CLB", name)
 	}
-	c.found = append(c.found, orphan)
+	return clusterID, reason
 }
 
 // uses reports whether a Service may be on the CLB that wants one, or has one.

@@ -1,0 +1,65 @@
+package slb
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+)
+
+// TestGroupOrphans: a CLB of a group without Services is listed, and what a Service has left on one that others use.
+func TestGroupOrphans(t *testing.T) {
+	t.Parallel()
+	w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81), grouped("blog", "alone", 80))
+	if found := w.orphans(); len(found) > 0 {
+		t.Errorf("orphans of Services that are there: %v", found)
+	}
+	w.vanish("shop")
+	w.vanish("blog")
+	want := []string{
+		"listener tcp:81 (k8s/81/shop/default/c1) in lb: Service default/shop does not exist",
+		"load balancer lb (k8s-group-default-alone): no Service is in load balancer group default/alone",
+		"vServer group rsp (k8s/30081/shop/default/c1) in lb: Service default/shop does not exist",
+	}
+	if diff := cmp.Diff(want, w.orphans()); diff != "" {
+		t.Errorf("orphans (-want +got):\n%s", diff)
+	}
+}
+
+// TestKeptCLBOfAGroupIsNoOrphan: no command deletes a CLB that the manager keeps because somebody else has a listener on it, only what is left of
+// Services. Once that listener is gone, the CLB is an orphan. Where nobody can tell, it is none.
+func TestKeptCLBOfAGroupIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	for name, description := range map[string]string{"by hand": "by hand", "another cluster": "k8s/9000/shop/default/c2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
+			id := w.onlyCLB()
+			w.makeListener(id, 9000, description)
+			w.vanish("shop")
+			w.change("web", deleteService)
+			for range 3 {
+				w.mustPass("web")
+			}
+			w.vanish("web")
+			left := []string{
+				"listener tcp:81 (k8s/81/shop/default/c1) in lb: Service default/shop does not exist",
+				"vServer group rsp (k8s/30081/shop/default/c1) in lb: Service default/shop does not exist",
+			}
+			if diff := cmp.Diff(left, w.orphans()); diff != "" {
+				t.Errorf("orphans beside the listener of somebody else (-want +got):\n%s", diff)
+			}
+			w.deleteListener(id, 9000)
+			want := []string{"load balancer lb (k8s-group-default-edge): no Service is in load balancer group default/edge"}
+			if diff := cmp.Diff(want, w.orphans()); diff != "" {
+				t.Errorf("orphans without the listener (-want +got):\n%s", diff)
+			}
+			w.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "code": "Forbidden.RAM", "status": 403})
+			if found, unread := w.Orphans(t.Context(), service.OrphanQuery{}); len(found.Orphans) > 0 || len(unread) == 0 || !alicloud.IsForbidden(unread[0]) {
+				t.Errorf("orphans %v, unread %v; want only the error of the call", found.Orphans, unread)
+			}
+		})
+	}
+}
