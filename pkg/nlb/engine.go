@@ -254,10 +254,14 @@ func (n nlb) managesListeners(params annotation.Params) bool {
 // nobody needs what it has elsewhere.
 func (n nlb) serves() bool {
 	running := n.running()
-	if len(n.leaving) == 0 || n.desired == nil {
-		return running > 0
+	switch {
+	case n.desired == nil:
+	case groups.ShowsFormer(n.showing, n.leaving, n.ID()):
+		return !n.taken && running > 0 && running >= len(n.desired.Listeners)
+	case len(n.leaving) > 0 && n.showing == n.ID():
+		return true
 	}
-	return n.showing == n.ID() || !n.taken && running > 0 && running >= len(n.desired.Listeners)
+	return running > 0
 }
 
 // running counts the listeners of the Service that run.

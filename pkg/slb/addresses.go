@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -52,10 +53,13 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 // serves reports whether the Service is to show the CLB: it serves a port. One that moves shows another CLB until all ports are served here, and from then
 // on this one: nobody needs what it has elsewhere.
 func (c clb) serves(actual *model.Model) bool {
-	if len(c.left) == 0 {
-		return actual.Serves(c.desired)
+	switch {
+	case groups.ShowsFormer(c.showing, c.left, c.ID()):
+		return !c.taken && actual.ServesAll(c.desired)
+	case len(c.left) > 0 && c.showing == c.ID():
+		return true
 	}
-	return c.showing == c.ID() || !c.taken && actual.ServesAll(c.desired)
+	return actual.Serves(c.desired)
 }
 
 // managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays, the last plan

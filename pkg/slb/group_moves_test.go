@@ -363,3 +363,35 @@ func TestHalfAMoveIsTornDown(t *testing.T) {
 		})
 	}
 }
+
+// TestMoveFromGoneCLBWithAnotherOne: a Service changes its mind in the middle of a move, so that it leaves two places, and the one that it shows is deleted by
+// hand. It shows the new one, which serves a port.
+func TestMoveFromGoneCLBWithAnotherOne(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			web := testService("web", 80, 443)
+			annotate(web, annotation.ProtocolPort, "http:443")
+			w := groupWorld(t, grouped("shop", "edge", 81), grouped("mail", "other", 82), born(web, 1))
+			from := w.address("web")
+			w.fault(map[string]any{"action": "CreateLoadBalancerHTTPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
+			for _, group := range []string{"edge", "other"} {
+				w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, group) })
+				for range 2 {
+					_ = w.pass("web")
+				}
+			}
+			w.deleteByHand(from)
+			if restarted {
+				w.restart()
+			}
+			for range 8 {
+				_ = w.pass("web")
+			}
+			if shown := w.address("web"); shown != w.address("mail") {
+				t.Errorf("the status shows %s, which answers nobody; %s serves a port", shown, w.address("mail"))
+			}
+		})
+	}
+}

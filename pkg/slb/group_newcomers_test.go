@@ -1,11 +1,13 @@
 package slb
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -115,4 +117,47 @@ func (f *fleet) fillCLB(nodes, servers int) string {
 		f.t.Fatal(err)
 	}
 	return id
+}
+
+// TestNewcomersGetWhatIsLeft: a Service is deleted, and the answer to the call that deletes its vServer group is lost, or somebody deletes it by hand. Those
+// that come then get the backend servers that it had.
+func TestNewcomersGetWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, byHand := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			const nodes, members = 6, 12
+			f := newFleetIn(t, cloud.Limits{BackendsPerLB: members}, config.Config{
+				BackendSubset: backend.SubsetAuto, Quotas: quota.NewBook(map[string]int{string(quota.BackendsPerCLB): members}),
+			})
+			defer func() { f.stop() }()
+			for i := range nodes {
+				f.createFleetNode(nodeName(i))
+			}
+			f.put(born(grouped("a", "edge", 80), 0))
+			f.put(born(grouped("b", "edge", 81), 1))
+			f.rest()
+			if byHand {
+				clb := f.onlyCLB()
+				f.deleteListener(clb, 81)
+				for _, group := range testkit.Must(f.api.DescribeVServerGroups(t.Context(), clb))(t) {
+					if strings.Contains(group.Name, "/b/") {
+						testkit.Check(t, f.api.DeleteVServerGroup(t.Context(), group.ID))
+					}
+				}
+			} else {
+				f.fault(map[string]any{"action": "DeleteVServerGroup", "drop": "after", "times": 1})
+			}
+			f.change("b", deleteService)
+			f.rest()
+			f.put(born(grouped("c", "edge", 82), 2))
+			f.put(born(grouped("d", "edge", 83), 3))
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			for name, port := range map[string]string{"c": "30082", "d": "30083"} {
+				if n := len(f.backendsOf(name)[port]); n < members/4 {
+					t.Errorf("by hand %v: Service %s has %d backend servers after 30 seconds, want %d", byHand, name, n, members/4)
+				}
+			}
+		})
+	}
 }

@@ -59,6 +59,7 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	c.formerEmpty[from.former] = from.emptySince
 	if gone {
 		delete(c.formerEmpty, from.former)
+		c.shared.Release(svc.UID, from.former, c.ID())
 		c.left = slices.DeleteFunc(slices.Clone(c.left), func(place string) bool { return place == from.former })
 		if c.group.IsZero() {
 			c.shared.Forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete

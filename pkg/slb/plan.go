@@ -36,6 +36,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	p.clb.desired = p.desired
 	if p.Empty() {
 		p.clb.waitsNoMore(svc)
+		p.clb.hold(svc)
 		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb)}
 	}
 	observed := p.clb.model()

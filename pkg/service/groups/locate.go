@@ -325,6 +325,12 @@ func LeftBefore(svc *corev1.Service, now mark.Group, leaves []string) []string {
 	return append(leaves, record.Group)
 }
 
+// ShowsFormer reports whether a Service shows a load balancer that it leaves for the one with the id. It is true where that is not known, and false once nothing
+// of the Service is left on the one that it shows: that one may be gone while the Service still leaves others.
+func ShowsFormer(shown string, leaving []string, id string) bool {
+	return len(leaving) > 0 && shown != id && (shown == "" || slices.Contains(leaving, shown))
+}
+
 // Leaving returns what a Service leaves: what it has left before, and further places. It is not about the load balancer with the id, which the Service is
 // on, nor about the group of that, zero for none.
 func Leaving(left, places []string, id string, group mark.Group) []string {

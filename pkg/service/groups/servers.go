@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,7 @@ import (
 // servers are what the Services have on the load balancers of groups, as far as this process knows, and who waits for room there.
 type servers struct {
 	// byID are those of each Service by load balancers.
-	byID map[string]map[types.NamespacedName]Held
+	byID map[string]map[types.NamespacedName]holding
 	// freed is when a Service has last given up some of a load balancer.
 	freed map[string]time.Time
 	// waiting are the Services that have fewer than they may have, because others have not given up theirs yet.
@@ -21,6 +22,13 @@ type servers struct {
 
 // Held is what a Service has on a load balancer: backend servers in all its groups together, and listeners.
 type Held struct{ Servers, Listeners int }
+
+// holding is what the Service with the UID has.
+type holding struct {
+	Held
+
+	uid types.UID
+}
 
 // waiting is a Service that waits for room on a load balancer, and how many backend servers the port has that has fewest.
 type waiting struct {
@@ -31,31 +39,74 @@ type waiting struct {
 
 // Hold notes what a Service has on a load balancer of a group. Where it has fewer backend servers than before, those that wait for room there get a pass.
 func (g *Groups[LB]) Hold(svc *corev1.Service, id string, now Held) {
-	if !g.hold(mark.ServiceName(svc), id, now) || g.Wake == nil {
+	if g.hold(svc, id, now) {
+		g.wakeWaiting(id, svc.UID)
+	}
+}
+
+// Release notes that a Service has nothing any more at a place that it has left: on a load balancer, by its id, or on those of a group, by its mark. is the id
+// of the load balancer where the Service is, empty for none.
+func (g *Groups[LB]) Release(svc types.UID, place, is string) {
+	state := g.Of(place)
+	for _, id := range g.release(svc, func(id string) bool { return id != is && (id == place || state.Has(id)) }) {
+		g.wakeWaiting(id, svc)
+	}
+}
+
+// Forget drops what is known of a Service that is gone.
+func (g *Groups[LB]) Forget(svc types.UID) {
+	g.Memory.Forget(svc)
+	for _, id := range g.release(svc, func(string) bool { return true }) {
+		g.wakeWaiting(id, svc)
+	}
+}
+
+func (g *Groups[LB]) wakeWaiting(id string, except types.UID) {
+	if g.Wake == nil {
 		return
 	}
-	for _, name := range g.waitingOn(id, svc.UID) {
+	for _, name := range g.waitingOn(id, except) {
 		g.Wake(name)
 	}
 }
 
-// hold reports whether the Service has fewer backend servers than before.
-func (m *Memory) hold(svc types.NamespacedName, id string, now Held) bool {
+// release drops what a Service has on some load balancers, and returns those where it had anything.
+func (m *Memory) release(svc types.UID, on func(id string) bool) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var released []string
+	for id, all := range m.servers.byID {
+		if !on(id) {
+			continue
+		}
+		before := len(all)
+		maps.DeleteFunc(all, func(_ types.NamespacedName, held holding) bool { return held.uid == svc })
+		if len(all) < before {
+			m.servers.freed[id] = time.Now()
+			released = append(released, id)
+		}
+	}
+	return released
+}
+
+// hold reports whether the Service has fewer backend servers than before.
+func (m *Memory) hold(svc *corev1.Service, id string, now Held) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := mark.ServiceName(svc)
 	s := &m.servers
 	if s.byID == nil {
-		s.byID, s.freed = map[string]map[types.NamespacedName]Held{}, map[string]time.Time{}
+		s.byID, s.freed = map[string]map[types.NamespacedName]holding{}, map[string]time.Time{}
 	}
 	if s.byID[id] == nil {
-		s.byID[id] = map[types.NamespacedName]Held{}
+		s.byID[id] = map[types.NamespacedName]holding{}
 	}
-	fewer := now.Servers < s.byID[id][svc].Servers
+	fewer := now.Servers < s.byID[id][name].Servers
 	if fewer {
 		s.freed[id] = time.Now()
 	}
-	if s.byID[id][svc] = now; now == (Held{}) {
-		delete(s.byID[id], svc)
+	if s.byID[id][name] = (holding{now, svc.UID}); now == (Held{}) {
+		delete(s.byID[id], name)
 	}
 	return fewer
 }
