@@ -9,7 +9,7 @@ import (
 // TestInstancesOfSharedLoadBalancersCountOnce: an instance is behind a load balancer once, however many of the Services that share it have the instance.
 func TestInstancesOfSharedLoadBalancersCountOnce(t *testing.T) {
 	t.Parallel()
-	c := &crowd{stakes: map[types.UID]stake{}, of: map[string]int{}}
+	c := newCrowd()
 	some := func(on string, ids ...string) stake { return stake{ids: ids, each: 1, on: on} }
 	all := func(on string) stake { return stake{whole: true, each: 1, on: on} }
 	for _, step := range []struct {

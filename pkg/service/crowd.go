@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -32,8 +31,9 @@ type crowd struct {
 	of    map[string]int
 	// total is the sum of the values of of.
 	total int
-	// attached is what of that counts once for several Services.
-	attached attached
+	// attached is the same for the quota of the cloud. proven is what of it the cloud is known to have accepted, and proofs are from which Services that is known.
+	attached, proven attached
+	proofs           map[types.UID]proof
 	// version counts changes of whole and of; least is the result of [crowd.leastOf] at leastAt.
 	version uint64
 	least   int
@@ -98,10 +98,14 @@ func (c *crowds) crowdOf(engine Engine) *crowd {
 	}
 	known := c.byEngine[engine]
 	if known == nil {
-		known = &crowd{stakes: map[types.UID]stake{}, of: map[string]int{}}
+		known = newCrowd()
 		c.byEngine[engine] = known
 	}
 	return known
+}
+
+func newCrowd() *crowd {
+	return &crowd{stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}}
 }
 
 // choose chooses the backends of a Service, and notes which nodes they are. It reports whether other Services may have to choose anew.
@@ -122,10 +126,11 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	}
 	crowd.forget(svc.UID)
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer)
+	crowd.know(svc.UID, room, each, on)
 	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd), on)
 	found.Refused = r.opts.Config.Quotas.Refused(product.AttachmentQuota)
 	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: found})
-	crowd.hold(svc.UID, stakeOf(input, choice, len(ready), each, on))
+	crowd.hold(svc.UID, stakeOf(input, choice, each, on))
 	if input.UsesAllNodes() {
 		crowd.nodes = len(ready)
 	}
@@ -154,8 +159,10 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
+	each, on := product.attachments(svc), sharedOn(product, svc, balancer)
 	crowd.forget(svc.UID)
-	crowd.hold(svc.UID, stakeOf(input, choice, 0, product.attachments(svc), sharedOn(product, svc, balancer)))
+	crowd.know(svc.UID, choice.Room, each, on)
+	crowd.hold(svc.UID, stakeOf(input, choice, each, on))
 }
 
 // exhausted notes that the cloud refused to let instances be backends once more.
@@ -180,21 +187,14 @@ func (r *Reconciler) subset(text string) backend.Subset {
 	return r.opts.Config.BackendSubset
 }
 
-// quotaOf returns how many times an instance may be a backend of a product, 0 for any number. A quota that is only assumed is larger if more Services have
-// all nodes.
+// quotaOf returns how many times an instance may be a backend of a product, 0 for any number. A quota that is only assumed is larger if an instance is one more
+// times than that.
 func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 	limit := r.opts.Config.Quotas.Limit(product.AttachmentQuota)
 	if !limit.Assumed {
 		return limit.Value
 	}
-	proven, shared := 0, sets.New[string]()
-	for _, held := range crowd.stakes {
-		if held.proven && (held.on == "" || !shared.Has(held.on)) {
-			proven += held.each
-			shared.Insert(held.on)
-		}
-	}
-	if proven > limit.Value {
+	if _, proven := crowd.proven.most(); proven > limit.Value {
 		return 0
 	}
 	return limit.Value

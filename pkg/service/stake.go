@@ -9,19 +9,25 @@ import (
 
 // stake is what one Service has.
 type stake struct {
-	// whole says all nodes, proven that it is known to have them. Otherwise ids are the instances.
-	whole, proven bool
-	ids           []string
-	each          int
+	// whole says all nodes. Otherwise ids are the instances.
+	whole bool
+	ids   []string
+	each  int
 	// on is the load balancer that the Service shares with others, empty for one of its own.
 	on string
 }
 
+// proof is the instances that one Service is known to have, with how many times each of them is a backend.
+type proof struct {
+	of map[string]int
+	on string
+}
+
 // stakeOf returns what a Service has with a choice: what it is to have, and what it has now. on is the load balancer that it shares, empty for one of its own.
-func stakeOf(in backend.Input, choice backend.Choice, n, each int, on string) stake {
+func stakeOf(in backend.Input, choice backend.Choice, each int, on string) stake {
 	ids := choice.InstanceIDs(in)
 	if ids == nil {
-		return stake{whole: true, proven: n > 0 && choice.Room.Full(n), each: each, on: on}
+		return stake{whole: true, each: each, on: on}
 	}
 	all := sets.New(ids...)
 	for id := range choice.Room.Instances() {
@@ -41,6 +47,23 @@ func (c *crowd) forget(svc types.UID) {
 	if held, ok := c.stakes[svc]; ok {
 		delete(c.stakes, svc)
 		c.count(held, -1)
+	}
+	if had, ok := c.proofs[svc]; ok {
+		delete(c.proofs, svc)
+		c.prove(had, -1)
+	}
+}
+
+// know notes what a Service has in the cloud. An instance counts each times at most, also where more groups of the load balancer have it.
+func (c *crowd) know(svc types.UID, room backend.Room, each int, on string) {
+	found := proof{of: room.Times(each), on: on}
+	c.proofs[svc] = found
+	c.prove(found, 1)
+}
+
+func (c *crowd) prove(of proof, by int) {
+	for id, times := range of.of {
+		c.proven.add(of.on, id, times, by)
 	}
 }
 

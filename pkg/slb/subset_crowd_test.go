@@ -3,6 +3,7 @@ package slb
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -132,6 +133,69 @@ func TestAllNodesAndSomeInGroups(t *testing.T) {
 			w.silent("a pass more", names...)
 			w.restart()
 			w.silent("a new process", names...)
+		})
+	}
+}
+
+// TestUnknownLargerQuotaTakesNothingAway: all Services have all nodes, because the account has a larger quota than the manager knows of. What the instances are already
+// proves that, also to a new process, and while one more node has just joined. No Service loses a backend server.
+func TestUnknownLargerQuotaTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	const nodes, assumed, services = 4, 5, 6 // one Service more than the assumed quota allows
+	for _, test := range []struct {
+		name    string
+		restart bool
+		change  func(*world)
+		nodes   int
+	}{
+		{"nothing happens", true, func(*world) {}, nodes},
+		{"a node joins", false, func(w *world) { w.addNode("late") }, nodes + 1},
+		{"a node leaves", false, func(w *world) { w.deleteNode(nodeName(0)) }, nodes - 1},
+		{"a node joined before the restart", true, func(w *world) { w.addNode("late") }, nodes + 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldWith(t, cloud.Limits{LBsPerInstance: 100})
+			reads := func(value int) {
+				w.config.Quotas = quota.NewBook(nil)
+				w.config.Quotas.Read(map[quota.Code]quota.Reading{quota.CLBsPerInstance: {Value: value}})
+				w.restart()
+			}
+			reads(100)
+			var names []string
+			all := func() {
+				w.cacheServices(names...)
+				for range 2 { // what every Service has is known after the first round
+					for _, name := range names {
+						w.mustPass(name)
+					}
+				}
+			}
+			for i := range nodes {
+				w.addNode(nodeName(i))
+			}
+			for i := range services {
+				names = append(names, nameOfSharing(i))
+				w.put(testService(names[i], 80))
+			}
+			all()
+			reads(assumed)
+			if !test.restart {
+				all()
+			}
+			w.calls()
+			test.change(w)
+			all()
+			for _, name := range names {
+				if has := w.backendsOf(name)["30080"]; len(has) != test.nodes {
+					t.Errorf("%s has %v, want %d", name, has, test.nodes)
+				}
+			}
+			for _, call := range w.calls() {
+				if strings.Contains(call, "Remove") && test.nodes >= nodes {
+					t.Errorf("called %s", call)
+				}
+			}
 		})
 	}
 }

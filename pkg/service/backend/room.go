@@ -66,8 +66,19 @@ func (r *Room) present(kind Kind) sets.Set[string] {
 // Instances are the instances that the Service has as backends.
 func (r *Room) Instances() sets.Set[string] { return r.present(KindInstance) }
 
-// Full reports whether the Service has at least so many backends in each of its groups.
-func (r *Room) Full(n int) bool { return r.ours >= n*r.Groups }
+// Times returns in how many groups the Service has each of its instances, at most so many.
+func (r *Room) Times(most int) map[string]int {
+	found := map[string]int{}
+	if r.entries == nil {
+		return found
+	}
+	for entry := range r.entries {
+		if entry.Ours && entry.Kind == KindInstance {
+			found[entry.ID] = min(found[entry.ID]+1, most)
+		}
+	}
+	return found
+}
 
 // HasSpare reports whether the Service may have one more backend in each of its groups until another one has left, or needs no room for that.
 func (r *Room) HasSpare() bool { return r.Swaps || r.Most == 0 || r.ours <= (r.Most-1)*r.Groups }
