@@ -19,7 +19,8 @@ import (
 
 // orphansOfGroups returns NLBs of groups without Services, and what is left of Services on the others. An NLB with listeners of anybody else is none: the
 // manager keeps it when the last Service of the group goes, and the command that deletes it would end the traffic of these listeners.
-func (e *engine) orphansOfGroups(ctx context.Context, services []*corev1.Service, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
+// Where a Service has left something on purpose, it returns nothing unless the query asks for that: nobody can tell that apart from what else is left.
+func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
 	candidates, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagGroup})
 	if err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (e *engine) orphansOfGroups(ctx context.Context, services []*corev1.Service
 	var errs []error
 	for _, candidate := range candidates {
 		group, ok := mark.ParseGroup(candidate.tag(mark.TagGroup))
-		if !ok || !clusterIDs.Has(group.ClusterID) {
+		if !ok || !clusterIDs.Has(group.ClusterID) || candidate.tag(mark.TagPreserved) != "" && !query.Preserved {
 			continue
 		}
 		found, unread := e.listenersOf(ctx, []string{candidate.ID})
@@ -36,7 +37,7 @@ func (e *engine) orphansOfGroups(ctx context.Context, services []*corev1.Service
 			errs = append(errs, unread)
 			continue
 		}
-		here, listeners := onNLB(services, candidate.ID, group), found[candidate.ID]
+		here, listeners := onNLB(query.Services, candidate.ID, group), found[candidate.ID]
 		if left := leftListeners(listeners, here, clusterIDs); len(here) > 0 || len(left) < len(listeners) {
 			orphans = append(orphans, left...)
 			continue

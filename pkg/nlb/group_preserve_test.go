@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -36,6 +37,36 @@ func TestPreservedNLBOfAGroupIsOutOfIt(t *testing.T) {
 					t.Errorf("the NLB that was to stay is deleted with a later Service of the group")
 				}
 				t.Log(w.ownersOf())
+			})
+		})
+	}
+}
+
+// TestPreservedInAnNLBGroupIsNoOrphan: what a Service leaves on purpose on the NLB of a group is found with the flag only, also when the last Service goes.
+func TestPreservedInAnNLBGroupIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	for name, lastPreserves := range map[string]string{"the first": "false", "both": "true"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.groupWorld(
+					grouped("web", "edge", 1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true")),
+					grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.PreserveOnDelete, lastPreserves)),
+				)
+				for _, step := range []struct{ deleted, kind, reason string }{
+					{"web", service.OrphanListener, "Service default/web is not on this NLB"},
+					{"shop", service.OrphanLoadBalancer, "no Service is in load balancer group default/edge"},
+				} {
+					w.delete(step.deleted)
+					if found := w.orphans(w.census()); len(found) > 0 {
+						t.Errorf("without %s: what was preserved is an orphan: %v", step.deleted, found)
+					}
+					query := w.census()
+					query.Preserved = true
+					if found := w.orphans(query); len(found) != 1 || found[0].Kind != step.kind || found[0].Reason != step.reason {
+						t.Errorf("without %s, with the flag: %v, want only a %s: %s", step.deleted, found, step.kind, step.reason)
+					}
+				}
 			})
 		})
 	}

@@ -160,7 +160,11 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	case removal.Preserved && last:
 		removal.Plan = n.removes(untag, diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
 	case removal.Preserved:
-		removal.Reused, removal.Plan = true, n.removes(untag, model.Plan{})
+		var left model.Plan
+		if tagged {
+			left = diff.PreservingInGroup(actual, mark.Preserved(svc, n.config.ClusterID))
+		}
+		removal.Reused, removal.Plan = true, n.removes(untag, left)
 	case last:
 		removal.Plan = n.removes(untag, diff.Deletion(actual))
 	default:

@@ -31,7 +31,7 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 	}
 	var shared []service.Orphan
 	if err == nil { // else this search would fail, too
-		shared, err = e.orphansOfGroups(ctx, query.Services, clusterIDs)
+		shared, err = e.orphansOfGroups(ctx, query, clusterIDs)
 		errs = append(errs, err)
 	}
 	orphans := e.unowned(slices.DeleteFunc(owned, func(candidate tagged) bool { return !clusterIDs.Has(candidate.tag(mark.TagCluster)) }), services)

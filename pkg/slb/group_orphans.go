@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// orphansOfGroups adds CLBs of groups without Services, and what is left of Services on the others.
-func (e *engine) orphansOfGroups(ctx context.Context, census *census) error {
+// orphansOfGroups adds CLBs of groups without Services, and what is left of Services on the others. Where a Service has left something on purpose, it adds
+// nothing unless the query asks for that: nobody can tell that apart from what else is left.
+func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery, census *census) error {
 	balancers, err := e.taggedCLBs(ctx, mark.TagGroup)
 	if err != nil {
 		return err
@@ -19,7 +21,10 @@ func (e *engine) orphansOfGroups(ctx context.Context, census *census) error {
 	var errs []error
 	for i := range balancers {
 		lb := &balancers[i]
-		if group, ok := groupOn(lb); ok && census.clusterIDs.Has(group.ClusterID) {
+		if _, preserved := lb.Tag(mark.TagPreserved); preserved && !query.Preserved {
+			continue
+		}
+		if group, ok := census.groupOn(lb); ok {
 			census.groups[lb.ID] = group
 			errs = append(errs, e.orphansOfGroup(ctx, lb, census))
 		}
@@ -55,4 +60,10 @@ func (e *engine) usedInGroup(ctx context.Context, lb *alicloud.LoadBalancer, cen
 		_, reason := census.left(l.Description, lb.ID)
 		return reason == ""
 	}), nil
+}
+
+// groupOn returns the group of the cluster that shares the CLB.
+func (c *census) groupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
+	group, ok := groupOn(lb)
+	return group, ok && c.clusterIDs.Has(group.ClusterID)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // TestGroupOrphans: a CLB of a group without Services is listed, and what a Service has left on one that others use.
@@ -59,6 +61,48 @@ func TestKeptCLBOfAGroupIsNoOrphan(t *testing.T) {
 			w.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "code": "Forbidden.RAM", "status": 403})
 			if found, unread := w.Orphans(t.Context(), service.OrphanQuery{}); len(found.Orphans) > 0 || len(unread) == 0 || !alicloud.IsForbidden(unread[0]) {
 				t.Errorf("orphans %v, unread %v; want only the error of the call", found.Orphans, unread)
+			}
+		})
+	}
+}
+
+// TestPreservedInAGroupIsNoOrphan: what a Service leaves on purpose on the CLB of a group is found with the flag only, also when the last Service goes,
+// and when somebody has used the CLB as an existing one.
+func TestPreservedInAGroupIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	for name, lastPreserves := range map[string]string{"the first": "false", "both": "true"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web, shop := grouped("web", "edge", 80), grouped("shop", "edge", 81)
+			annotate(web, annotation.PreserveOnDelete, "true")
+			annotate(shop, annotation.PreserveOnDelete, lastPreserves)
+			w := groupWorld(t, web, shop)
+			id := w.onlyCLB()
+			w.must(w.api.TagLoadBalancer(t.Context(), id, []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}))
+			for _, step := range []struct {
+				deleted string
+				want    []string
+			}{
+				{"web", []string{
+					"listener tcp:80 (k8s/80/web/default/c1) in lb: Service default/web does not exist",
+					"vServer group rsp (k8s/30080/web/default/c1) in lb: Service default/web does not exist",
+				}},
+				{"shop", []string{"load balancer lb (k8s-group-default-edge): no Service is in load balancer group default/edge"}},
+			} {
+				w.change(step.deleted, deleteService)
+				for range 3 {
+					w.mustPass(step.deleted)
+				}
+				w.vanish(step.deleted)
+				if found := w.orphans(); found != nil {
+					t.Errorf("without %s: what was preserved is an orphan: %q", step.deleted, found)
+				}
+				if diff := cmp.Diff(step.want, w.orphans(service.OrphanQuery{Preserved: true})); diff != "" {
+					t.Errorf("without %s, with the flag (-want +got):\n%s", step.deleted, diff)
+				}
+			}
+			if value := tagsOf(w.lb(id))[mark.TagPreserved]; value != "c1/default/web" {
+				t.Errorf("the CLB has the tag %s=%q", mark.TagPreserved, value)
 			}
 		})
 	}

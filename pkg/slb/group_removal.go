@@ -168,6 +168,9 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
 	case removal.Preserved:
 		removal.Reused = true
+		if tagged {
+			removal.Plan = plan{clb: c, Plan: diff.PreservingInGroup(actual, mark.Preserved(svc, c.config.ClusterID))}
+		}
 	case last:
 		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
 	default:

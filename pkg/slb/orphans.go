@@ -21,7 +21,7 @@ import (
 // groups and backend servers. What carries the mark of another cluster, or none, is left out.
 func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
 	census := newCensus(query, e.config.ClusterID)
-	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, census), e.orphansOfGroups(ctx, census)}
+	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, census), e.orphansOfGroups(ctx, query, census)}
 	if query.Preserved {
 		kept, err := e.taggedCLBs(ctx, mark.TagPreserved)
 		for i := range kept {
@@ -69,7 +69,9 @@ func (e *engine) orphansOnShared(ctx context.Context, census *census) error {
 	}
 	var errs []error
 	for i := range shared {
-		errs = append(errs, e.orphansOn(ctx, &shared[i], census))
+		if _, grouped := census.groupOn(&shared[i]); !grouped { // see orphansOfGroups
+			errs = append(errs, e.orphansOn(ctx, &shared[i], census))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -124,19 +124,43 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 		})
 	}
 	if value, _ := lb.Tag(mark.TagPreserved); value != preserved {
-		tags := []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}
-		d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
+		d.tagPreserved(preserved)
 	}
-	keys := []string{mark.TagOwner, mark.TagCluster, mark.TagGroup}
-	var groups []string // once the load balancer has no owner, nothing leads to them
-	for i := range actual.Groups {
-		if group := &actual.Groups[i]; !group.Foreign && slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
-			groups = append(groups, model.TargetGroup(group.ID))
-			d.step(model.Step{Op: model.OpUntagGroup, Target: model.TargetGroup(group.ID), Before: group.Name, Group: group.NLBGroup, IDs: keys})
-		}
-	}
+	keys := ownership()
+	groups := d.untagGroups(keys) // once the load balancer has no owner, nothing leads to them
 	if slices.ContainsFunc(lb.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
 		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, IDs: keys, Needs: groups})
 	}
 	return d.plan
+}
+
+// PreservingInGroup returns the plan that leaves what a Service has on the load balancer of a group, where others stay, to the author of the Service. The
+// load balancer notes it; one Service is enough.
+func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
+	d := &differ{actual: actual}
+	if _, noted := actual.LoadBalancer.Tag(mark.TagPreserved); !noted {
+		d.tagPreserved(preserved)
+	}
+	d.untagGroups(ownership())
+	return d.plan
+}
+
+// ownership are the keys of the tags that bind something to this program.
+func ownership() []string { return []string{mark.TagOwner, mark.TagCluster, mark.TagGroup} }
+
+func (d *differ) tagPreserved(preserved string) {
+	tags := []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}
+	d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
+}
+
+// untagGroups removes tags from the server groups of the Service, and returns the targets of these steps.
+func (d *differ) untagGroups(keys []string) []string {
+	var targets []string
+	for i := range d.actual.Groups {
+		if group := &d.actual.Groups[i]; !group.Foreign && slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
+			targets = append(targets, model.TargetGroup(group.ID))
+			d.step(model.Step{Op: model.OpUntagGroup, Target: model.TargetGroup(group.ID), Before: group.Name, Group: group.NLBGroup, IDs: keys})
+		}
+	}
+	return targets
 }

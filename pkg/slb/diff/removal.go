@@ -38,11 +38,8 @@ func unprotect(actual *model.Model) []model.Step {
 // Preserving changes nothing that carries traffic. preserved is the value of [mark.TagPreserved].
 func Preserving(actual *model.Model, preserved string) model.Plan {
 	plan := model.Plan{Steps: unprotect(actual)}
-	if value, _ := actual.LoadBalancer.Tag(mark.TagPreserved); value != preserved && len(actual.LoadBalancer.Tags) < annotation.MaxTags {
-		plan.Steps = append(plan.Steps, model.Step{
-			Op: model.OpTag, Target: model.TargetLoadBalancer, After: mark.TagPreserved + "=" + preserved,
-			LoadBalancer: alicloud.LoadBalancer{Tags: []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}},
-		})
+	if value, _ := actual.LoadBalancer.Tag(mark.TagPreserved); value != preserved {
+		plan.Steps = append(plan.Steps, tagPreserved(actual, preserved)...)
 	}
 	if actual.LoadBalancer.ModificationProtection != alicloud.NonProtection {
 		plan.Steps = append(plan.Steps, model.Step{
@@ -59,4 +56,23 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 		})
 	}
 	return plan
+}
+
+// PreservingInGroup only notes on the CLB of a group that a Service has left something there on purpose. One Service is enough.
+func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
+	if _, noted := actual.LoadBalancer.Tag(mark.TagPreserved); noted {
+		return model.Plan{}
+	}
+	return model.Plan{Steps: tagPreserved(actual, preserved)}
+}
+
+// tagPreserved is the step that sets [mark.TagPreserved], none where the CLB cannot have another tag.
+func tagPreserved(actual *model.Model, preserved string) []model.Step {
+	if len(actual.LoadBalancer.Tags) >= annotation.MaxTags {
+		return nil
+	}
+	return []model.Step{{
+		Op: model.OpTag, Target: model.TargetLoadBalancer, After: mark.TagPreserved + "=" + preserved,
+		LoadBalancer: alicloud.LoadBalancer{Tags: []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}},
+	}}
 }
