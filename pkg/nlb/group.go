@@ -202,7 +202,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 	if of.Params.Has(annotation.LoadBalancerID) {
 		found, err := e.locateAsked(ctx, svc, own, "", of.Params.Get(annotation.LoadBalancerID), of.Adopted)
 		found.leaves = leaves
-		return found, err
+		return e.orStays(ctx, of, found, err)
 	}
 	lb, err := e.ownedBy(ctx, svc, own, "")
 	if err != nil || lb != nil {
@@ -218,36 +218,6 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 	found, err := e.absent(ctx, svc, own, lastID, lastID != "" || own.presence.MaybeCreated() || of.Adopted && len(record.Leaving) > 0)
 	found.leaves, found.from = leaves, leaves[0]
 	return found, err
-}
-
-// stayInGroup returns the NLB of the group that a Service has left, while it cannot get one of its own.
-func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, id string) (location, error) {
-	refused := e.shared.OwnRefused(svc)
-	if refused == nil {
-		return location{}, nil
-	}
-	lb, err := e.get(ctx, id)
-	if err != nil || lb == nil {
-		return location{}, err
-	}
-	group, in := groupOn(lb)
-	if !in {
-		return location{}, nil
-	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
-}
-
-// stayOnExisting returns the existing NLB that a Service is to leave for one of its own, while it cannot get that.
-func (e *engine) stayOnExisting(ctx context.Context, svc *corev1.Service, id string) (location, error) {
-	refused := e.shared.OwnRefused(svc)
-	if refused == nil {
-		return location{}, nil
-	}
-	existing, err := e.locateByID(ctx, svc, id, true)
-	if existing.presence.Present() {
-		existing.stays = e.shared.StayingOnExisting(id, refused)
-	}
-	return existing, err
 }
 
 // sharedWith returns what it means for the Service that it shares its NLB, nil where it does not.
@@ -286,11 +256,6 @@ func (n *nlb) servedPorts(svc *corev1.Service) []sharing.Port {
 func (n *nlb) hasOthersListener(svc *corev1.Service) bool {
 	owner := n.ownerOf(svc, n.observed)
 	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return !owner.OwnsNLB(model.Text(l.Description)) })
-}
-
-// stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].
-func (n *nlb) stayingParams(svc *corev1.Service, params annotation.Params) annotation.Params {
-	return n.stays.Params(params, n.presence, n.hasListener(svc))
 }
 
 // noteInGroup notes what a plan has done to an NLB of a group, and has passes made over the Services that may have waited for it.

@@ -50,7 +50,10 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	actual := c.model()
 	in.Params = c.stayingParams(in.Service, in.Params)
 	c = c.serving(in.Service.Spec.Ports)
-	goal := service.Goal{Plan: plan{clb: c}, Problems: placement(actual, in.Params)}
+	goal := service.Goal{Plan: plan{clb: c}}
+	if c.group.IsZero() {
+		goal.Problems = placement(actual, in.Params)
+	}
 	shared, err := c.sharedWith(in.Service)
 	if err != nil {
 		return goal, err

@@ -52,10 +52,7 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		return current, err
 	}
 	if asked != "" {
-		lb, failure := e.named(ctx, asked)
-		found := e.seen(svc, lb, true)
-		found.leaves = current.leaves
-		return found, failure
+		return e.locateAsked(ctx, svc, params, asked, current.leaves)
 	}
 	missed := mayHaveHad(svc, known, lastID, adopted)
 	if len(current.leaves) > 0 { // what the Service shows is that of its group

@@ -1,14 +1,20 @@
 package slb
 
 import (
+	"context"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
 // stayingParams are the annotations of a Service as if they named the existing CLB on which it stays, see [groups.Staying.Params].
@@ -17,6 +23,54 @@ func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) 
 		owner, _, ok := mark.Parse(l.Description)
 		return ok && owner == mark.ServiceName(svc)
 	}))
+}
+
+// locateAsked returns the CLB that the annotation names. leaves is what a Service that was in a group leaves for it: the CLB of that, and the group. While the
+// Service may not use the one that is named, it stays in its group: elsewhere nothing would follow its nodes.
+func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params annotation.Params, asked string, leaves []string) (location, error) {
+	lb, err := e.named(ctx, asked)
+	if err == nil && len(leaves) > 0 {
+		err = e.admitWhole(ctx, svc, params, lb)
+	}
+	if refused, ok := errors.AsType[*problem.ConfigError](err); ok && len(leaves) > 0 {
+		if stays, failure := e.stayUnlessReusable(ctx, svc, leaves[0], asked, refused); failure != nil || stays.presence.Present() {
+			return stays, failure
+		}
+	}
+	found := e.seen(svc, lb, true)
+	found.leaves = leaves
+	return found, err
+}
+
+// admitWhole fails if the Service may not use an existing CLB, whose listeners and groups it reads.
+func (e *engine) admitWhole(ctx context.Context, svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
+	if err := e.admit(svc, params, lb); err != nil {
+		return err
+	}
+	actual, err := observe.All(ctx, e.api, *lb, mark.ServiceName(svc), true)
+	if err != nil {
+		return err
+	}
+	var clb observed
+	clb.setObserved(actual)
+	return e.admitContents(svc, &clb)
+}
+
+// stayUnlessReusable returns the CLB of a group with the id, if the Service is on it. A label alone does not prove that: whoever can edit Services can also
+// set it.
+func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
+	lb, err := e.read(ctx, id)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	group, in := groupOn(lb)
+	if !in {
+		return location{}, nil
+	}
+	if on, err := e.marksOn(ctx, svc, lb); err != nil || !on {
+		return location{}, err
+	}
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
 }
 
 // noteCreation remembers whether the cloud takes one more CLB, see [groups.Groups.Creation].

@@ -84,7 +84,10 @@ func (g *Groups[LB]) creationRefused(svc member, to mark.Group, decides member) 
 func (g *Groups[LB]) mayMove(svc *corev1.Service, to mark.Group, known Known) bool {
 	if to.IsZero() {
 		own := g.member(svc)
-		return known.Group.IsZero() && !known.Presence.Reused() || own.params.Has(annotation.LoadBalancerID) || g.creationRefused(own, to, own) == nil
+		if own.params.Has(annotation.LoadBalancerID) {
+			return g.moveRefused(own, to) == nil
+		}
+		return known.Group.IsZero() && !known.Presence.Reused() || g.creationRefused(own, to, own) == nil
 	}
 	place, own, leader, err := g.decide(to, svc)
 	switch {
@@ -193,23 +196,29 @@ func (g *Groups[LB]) stayingWithoutPorts(id string, to mark.Group, place sharing
 
 // StayingRefused says that a Service stays because the move was refused.
 func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *Staying {
-	return g.stayingRefused(id, to, annotation.Group, err)
+	target := "a " + g.Product.Name + " of its own"
+	if !to.IsZero() {
+		target = "load balancer group " + to.String()
+	}
+	return g.stayingRefused(id, to, target, fmt.Sprint("restore the annotation ", annotation.Group), err)
 }
 
 // StayingOnExisting says that a Service stays on an existing load balancer that its annotation names no more, because it gets none of its own.
 func (g *Groups[LB]) StayingOnExisting(id string, err error) *Staying {
-	return g.stayingRefused(id, mark.Group{}, annotation.LoadBalancerID, err)
+	return g.stayingRefused(id, mark.Group{}, "a "+g.Product.Name+" of its own", fmt.Sprint("restore the annotation ", annotation.LoadBalancerID), err)
 }
 
-func (g *Groups[LB]) stayingRefused(id string, to mark.Group, restore annotation.Suffix, err error) *Staying {
-	target, name := "a "+g.Product.Name+" of its own", g.Product.Name
-	if !to.IsZero() {
-		target = "load balancer group " + to.String()
-	}
+// StayingUnlessReusable says that a Service stays in its group because it may not use the existing load balancer that its annotation names. The move is not
+// tried again for some minutes, unless the annotations change.
+func (g *Groups[LB]) StayingUnlessReusable(svc *corev1.Service, id, asked string, err error) *Staying {
+	g.noteRefused(moveOf(g.member(svc), mark.Group{}), err)
+	return g.stayingRefused(id, mark.Group{}, g.Product.Name+" "+asked, fmt.Sprint("correct the annotation ", annotation.LoadBalancerID), err)
+}
+
+func (g *Groups[LB]) stayingRefused(id string, to mark.Group, target, remedy string, err error) *Staying {
 	return &Staying{to: to, problem: problem.Newf(problem.ReasonMoveRefused,
-		"the Service stays on %s %s, which serves it as before, because it cannot move to %s: %s; remove the cause, or restore the annotation %s; "+
-			"the manager tries the move again every few minutes",
-		name, id, target, alicloud.Lasting(err), restore)}
+		"the Service stays on %s %s, which serves it as before, because it cannot move to %s: %s; remove the cause, or %s; the manager tries the move again every few minutes",
+		g.Product.Name, id, target, alicloud.Lasting(err), remedy)}
 }
 
 // Params are the annotations of a Service as if they named the existing load balancer on which it stays. Without that, it would give up there what it has.

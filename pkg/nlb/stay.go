@@ -1,0 +1,81 @@
+package nlb
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// stayInGroup returns the NLB of the group that a Service has left, while it cannot get one of its own.
+func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, id string) (location, error) {
+	refused := e.shared.OwnRefused(svc)
+	if refused == nil {
+		return location{}, nil
+	}
+	lb, err := e.get(ctx, id)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	group, in := groupOn(lb)
+	if !in {
+		return location{}, nil
+	}
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
+}
+
+// orStays keeps a Service in the group that it leaves while it may not use the load balancer that its annotation names: elsewhere nothing would follow its nodes.
+func (e *engine) orStays(ctx context.Context, of service.Request, asked location, err error) (location, error) {
+	refused, ok := errors.AsType[*problem.ConfigError](err)
+	if !ok {
+		return asked, err
+	}
+	stays, failure := e.stayUnlessReusable(ctx, of, asked.leaves[0], refused)
+	if failure != nil || stays.presence.Present() {
+		stays.askedMissing = asked.askedMissing
+		return stays, failure
+	}
+	return asked, err
+}
+
+// stayUnlessReusable returns the NLB of a group with the id, if the Service is on it. A Record alone does not prove that: it is written before the listeners.
+func (e *engine) stayUnlessReusable(ctx context.Context, of service.Request, id string, refused error) (location, error) {
+	lb, err := e.get(ctx, id)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	group, in := groupOn(lb)
+	if !in {
+		return location{}, nil
+	}
+	listeners, err := e.api.ListNLBListeners(ctx, []string{lb.ID})
+	if err != nil || !e.wasOn(of.Service, lb, listeners) {
+		return location{}, err
+	}
+	asked := of.Params.Get(annotation.LoadBalancerID)
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingUnlessReusable(of.Service, lb.ID, asked, refused)}, nil
+}
+
+// stayOnExisting returns the existing NLB that a Service is to leave for one of its own, while it cannot get that.
+func (e *engine) stayOnExisting(ctx context.Context, svc *corev1.Service, id string) (location, error) {
+	refused := e.shared.OwnRefused(svc)
+	if refused == nil {
+		return location{}, nil
+	}
+	existing, err := e.locateByID(ctx, svc, id, true)
+	if existing.presence.Present() {
+		existing.stays = e.shared.StayingOnExisting(id, refused)
+	}
+	return existing, err
+}
+
+// stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].
+func (n *nlb) stayingParams(svc *corev1.Service, params annotation.Params) annotation.Params {
+	return n.stays.Params(params, n.presence, n.hasListener(svc))
+}
