@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,6 +20,8 @@ import (
 const (
 	// quotaPeriod is how often the quotas of the account are read. People raise them, and that takes hours.
 	quotaPeriod = time.Hour
+	// quotaRetry is how soon they are read again after that failed. The pause doubles with each failure, up to the hour.
+	quotaRetry = time.Minute
 	// usePeriod is how often what is used of them is summed up, without any call.
 	usePeriod = time.Minute
 	// quotaStart is how long the first pass waits at most for the quotas of the account. Until they are read, published values count.
@@ -35,6 +38,8 @@ type quotaWatch struct {
 	*Reconciler
 	// unread is why the quotas could not be read the last time, empty when they were.
 	unread string
+	// retry is how soon they are read again after that failed, 0 for no sooner than otherwise.
+	retry time.Duration
 	// nearly are the quotas that are nearly used up.
 	nearly map[quota.Code]bool
 }
@@ -55,7 +60,7 @@ func (w *quotaWatch) watch(ctx context.Context, started chan<- struct{}, changed
 			return
 		case <-tick.C:
 		}
-		if time.Since(readAt) >= quotaPeriod {
+		if time.Since(readAt) >= cmp.Or(w.retry, quotaPeriod) {
 			readAt = time.Now()
 			if w.read(ctx) {
 				changed()
@@ -82,7 +87,19 @@ func (w *quotaWatch) read(ctx context.Context) (changed bool) {
 	}
 	changed = w.opts.Config.Quotas.Read(found)
 	w.report(ctx, failure)
+	w.retry = retryAfter(failure, w.retry)
 	return changed
+}
+
+// retryAfter returns how soon to read again. A cloud that was throttling, or could not be reached, may answer soon; people who have to allow it need longer.
+func retryAfter(failure error, before time.Duration) time.Duration {
+	switch {
+	case failure == nil || alicloud.IsForbidden(failure):
+		return 0
+	case before == 0:
+		return quotaRetry
+	}
+	return min(before+before, quotaPeriod)
 }
 
 // QuotaReadings returns what the Quota Center shows by the codes of the quotas.

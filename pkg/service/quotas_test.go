@@ -24,9 +24,9 @@ import (
 // quotaCenter shows the quota of listeners of a product, or refuses.
 type quotaCenter struct {
 	product *product
-	err     error
 
 	mu    sync.Mutex // guards the rest
+	err   error
 	value int
 	asked []string
 }
@@ -36,6 +36,13 @@ func (c *quotaCenter) raise(value int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.value = value
+}
+
+// fails has it answer with an error from now on, nil for none.
+func (c *quotaCenter) fails(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
 }
 
 // reads is how many times somebody asked.
@@ -158,6 +165,33 @@ func TestQuotaCenterRefuses(t *testing.T) {
 			if event[:len(corev1.EventTypeWarning)] == corev1.EventTypeWarning {
 				t.Errorf("event %s", event)
 			}
+		}
+	})
+}
+
+// TestQuotaCenterIsThrottled: a read that failed is repeated after minutes, not an hour, but more and more seldom. What was read before counts meanwhile.
+func TestQuotaCenterIsThrottled(t *testing.T) {
+	t.Parallel()
+	throttled := &alicloud.Error{Action: "ListProductQuotas", Code: "Throttling.User", Status: 400}
+	center := &quotaCenter{product: newProduct("throttled"), value: 20, err: throttled}
+	inQuotaFrame(t, center, func(t *testing.T, f *frame) {
+		check := func(step string) {
+			t.Helper()
+			if got := valueOf(t, quotaLimit.WithLabelValues(string(center.product.listeners()))); got != 20 {
+				t.Errorf("%s: the limit is %v, want 20", step, got)
+			}
+		}
+		f.put(testkit.Service("web", testkit.Class(center.product.class()), testkit.TCP(80)))
+		center.fails(nil)
+		time.Sleep(2 * quotaRetry)
+		check("after one failure")
+		center.fails(throttled)
+		before := center.reads()
+		time.Sleep(24*time.Hour + 2*usePeriod)
+		check("after a day of failures")
+		const retriesInTheFirstHour = 6 // after 1, 2, 4, 8, 16 and 32 minutes
+		if n := center.reads() - before; n < 24 || n > 24+retriesInTheFirstHour {
+			t.Errorf("asked %d times in a day, want once an hour, and %d times more in the first one", n, retriesInTheFirstHour)
 		}
 	})
 }
