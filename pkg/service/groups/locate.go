@@ -113,10 +113,7 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	if at != "" && at != place.ID {
 		leaves, from = append(leaves, at), at
 	}
-	leaves = append(leaves, place.Unused...) // a Service was about to move there, and no longer is
-	if began := own.record.LoadBalancerID; own.record.Group == group.Mark() && began != place.ID && g.in(found, began) != nil {
-		leaves = append(leaves, began) // a process before this one may have created groups for backend servers there, and no listener yet
-	}
+	leaves = append(leaves, g.begunElsewhere(own, group, place, found)...)
 	if there == nil || lost != "" {
 		decided, err := g.absent(ctx, of, group, known, lost, len(found) > 0)
 		if err != nil || there == nil {
@@ -126,6 +123,15 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	here := g.seen(svc, group, place, there, leaves)
 	here.Stays = g.staysKept(own, group, place, at)
 	return here, nil
+}
+
+// begunElsewhere returns the load balancers of a group where a Service was about to be, and no longer is: those where it has listeners already, and the one that its Record
+// names, because a process before this one may have created groups for backend servers there.
+func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.Place, found []LB) []string {
+	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.in(found, id) != nil {
+		return append(slices.Clone(place.Unused), id)
+	}
+	return place.Unused
 }
 
 // stays returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its presence is zero where the
