@@ -125,8 +125,8 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	return here, nil
 }
 
-// begunElsewhere returns the load balancers of a group where a Service was about to be, and no longer is: those where it has listeners already, and the one that its Record
-// names, because a process before this one may have created groups for backend servers there.
+// begunElsewhere returns the load balancers of a group where a Service was about to be, and no longer is: those where it has listeners already, and the one that
+// its Record names, because a process before this one may have created groups for backend servers there.
 func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.Place, found []LB) []string {
 	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.in(found, id) != nil {
 		return append(slices.Clone(place.Unused), id)
@@ -331,8 +331,8 @@ func LeftBefore(svc *corev1.Service, now mark.Group, leaves []string) []string {
 	return append(leaves, record.Group)
 }
 
-// ShowsFormer reports whether a Service shows a load balancer that it leaves for the one with the id. It is true where that is not known, and false once nothing
-// of the Service is left on the one that it shows: that one may be gone while the Service still leaves others.
+// ShowsFormer reports whether a Service shows a load balancer that it leaves for the one with the id. It is true where that is not known, and false once
+// nothing of the Service is left on the one that it shows: that one may be gone while the Service still leaves others.
 func ShowsFormer(shown string, leaving []string, id string) bool {
 	return len(leaving) > 0 && shown != id && (shown == "" || slices.Contains(leaving, shown))
 }
