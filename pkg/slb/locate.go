@@ -199,6 +199,10 @@ func (e *engine) claimed(ctx context.Context, svc *corev1.Service, id string, ha
 		return nil, false, err
 	}
 	claim, err := e.claimOf(ctx, svc, lb)
+	if err == nil && claim == claimGroup { // one that the Service uses by its id, without being in the group
+		marked, failure := e.marksOn(ctx, svc, lb)
+		return lb, marked, failure
+	}
 	return lb, claim == claimOwn || claim == claimReused || claim == claimMarks || had && claim == claimNone, err
 }
 
