@@ -116,31 +116,31 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		clb.groupsUnlisted, found.whole, found.some, found.together = true, true, true, true
 		return nil
 	}
-	location, err := e.locate(ctx, of, *clb)
+	at, err := e.locate(ctx, of, *clb)
 	if err != nil {
-		if !location.presence.IsZero() {
-			clb.presence, clb.group = location.presence, location.group
-			*clb = clb.leaving(location.leaves)
+		if !at.presence.IsZero() {
+			clb.presence, clb.group = at.presence, at.group
+			*clb = clb.leaving(at.leaves)
 		}
 		return err
 	}
-	if location.presence.Reused() {
-		if err := e.admit(of.Service, of.Params, &location.lb); err != nil {
+	if at.presence.Reused() {
+		if err := e.admit(of.Service, of.Params, &at.lb); err != nil {
 			return err
 		}
 	}
 	found.some, found.whole = true, true
-	found.charge.Correct(&location.lb, time.Now())
-	if location.lb.ID != clb.loadBalancer.Value.ID {
+	found.charge.Correct(&at.lb, time.Now())
+	if at.lb.ID != clb.loadBalancer.Value.ID {
 		*clb = observed{access: clb.access, left: clb.left, showing: clb.showing}
 		clb.access.Invalidate("the Service is on another CLB")
 	}
-	clb.presence, clb.group, clb.stays, clb.from = location.presence, location.group, location.stays, location.from
-	clb.loadBalancer.Set(location.lb)
+	clb.presence, clb.group, clb.stays, clb.from = at.presence, at.group, at.stays, at.from
+	clb.loadBalancer.Set(at.lb)
 	if clb.stays == nil {
-		*clb = clb.leaving(groups.LeftBefore(of.Service, location.group, location.leaves))
+		*clb = clb.leaving(groups.LeftBefore(of.Service, at.group, at.leaves))
 	} else {
-		*clb = clb.leaving(location.leaves) // without this place, which a move that was begun has noted as one to leave
+		*clb = clb.leaving(at.leaves) // without this place, which a move that was begun has noted as one to leave
 	}
 	clb.addresses = service.Part[[]string]{}
 	return nil

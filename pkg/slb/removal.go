@@ -32,18 +32,18 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	if known, err := c.confirmForRemoval(ctx, svc); known || err != nil {
 		return c, err
 	}
-	location, err := c.locateForRemoval(ctx, svc, c.observed)
+	at, err := c.locateForRemoval(ctx, svc, c.observed)
 	if err != nil {
-		if !location.presence.IsZero() {
-			c.presence = location.presence
+		if !at.presence.IsZero() {
+			c.presence = at.presence
 		}
 		return c, err
 	}
-	found := c.with(observed{presence: location.presence, access: service.Part[*alicloud.AccessList]{Value: c.access.Value}})
+	found := c.with(observed{presence: at.presence, access: service.Part[*alicloud.AccessList]{Value: c.access.Value}})
 	if found.model() == nil {
 		return found, nil
 	}
-	found.loadBalancer.Set(location.lb)
+	found.loadBalancer.Set(at.lb)
 	if found.Reused() {
 		return found.readForRemoval(ctx, svc)
 	}
