@@ -169,22 +169,28 @@ func TestAPIServersIDKeepsServiceInItsGroup(t *testing.T) {
 	wantOwners(t, w, owners)
 }
 
-// TestRefusedIDAndForgedLabel: a Service with the label of a group's CLB, as anybody can write it, gets nothing there when it names a CLB that it may not use.
-func TestRefusedIDAndForgedLabel(t *testing.T) {
+// TestForgedLabelOfAGroup: a Service with the label of a group's CLB, as anybody can write it, gets nothing there when it names a CLB that it may not use, and
+// when it can have no CLB of its own.
+func TestForgedLabelOfAGroup(t *testing.T) {
 	t.Parallel()
-	w := groupWorld(t, grouped("shop", "edge", 81))
-	want := w.ownersOf()
-	guest := claiming(w.balancer(edgeCLB).ID)
-	annotate(guest, annotation.LoadBalancerID, "lb-typo")
-	w.put(guest)
-	for range 3 {
-		_ = w.pass("web")
-	}
-	wantOwners(t, w, want)
-	if status := w.get("web").Status.LoadBalancer; len(status.Ingress) > 0 {
-		t.Errorf("the status shows %v", status.Ingress)
-	}
-	if record, _ := service.RecordOn(w.get("web")); record.Group != "" {
-		t.Errorf("the Record has the group %s", record.Group)
+	for name, asks := range map[string]annotation.Suffix{"lb-typo": annotation.LoadBalancerID, "nonsense": annotation.Spec} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("shop", "edge", 81))
+			want := w.ownersOf()
+			guest := claiming(w.balancer(edgeCLB).ID)
+			annotate(guest, asks, name)
+			w.put(guest)
+			for range 3 {
+				_ = w.pass("web")
+			}
+			wantOwners(t, w, want)
+			if status := w.get("web").Status.LoadBalancer; len(status.Ingress) > 0 {
+				t.Errorf("the status shows %v", status.Ingress)
+			}
+			if record, _ := service.RecordOn(w.get("web")); record.Group != "" {
+				t.Errorf("the Record has the group %s", record.Group)
+			}
+		})
 	}
 }

@@ -54,40 +54,52 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 	if asked != "" {
 		return e.locateAsked(ctx, svc, params, asked, current.leaves)
 	}
-	missed := mayHaveHad(svc, known, lastID, adopted)
-	if len(current.leaves) > 0 { // what the Service shows is that of its group
-		record, _ := service.RecordOn(svc)
-		known, lastID, missed = observed{presence: known.ownPresence()}, "", known.maybeCreated(false) || adopted && len(record.Leaving) > 0
-	}
-	if stays, failure := e.stayInFormerGroup(ctx, svc, current.leaves); failure != nil || stays.presence.Present() {
-		return stays, failure
-	}
-	decided, err := e.absent(ctx, svc, known, lastID, missed)
-	decided.leaves = current.leaves
 	if len(current.leaves) > 0 {
-		decided.from = current.leaves[0]
+		return e.locateAfterGroup(ctx, svc, known, current.leaves, adopted)
+	}
+	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
+}
+
+// locateAfterGroup returns the CLB of its own that a Service gets which leaves the CLB of a group, or that CLB while it cannot get one. What the Service
+// shows is that of its group, and says nothing about one of its own.
+func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, known observed, leaves []string, adopted bool) (location, error) {
+	from, err := e.formerInGroup(ctx, svc, known, leaves)
+	if err != nil {
+		return location{}, err
+	}
+	if from != nil {
+		if refused := e.shared.OwnRefused(svc); refused != nil {
+			group, _ := groupOn(from)
+			return location{presence: presence.Found(from.ID, false), lb: *from, group: group, stays: e.shared.StayingRefused(from.ID, mark.Group{}, refused)}, nil
+		}
+	}
+	record, _ := service.RecordOn(svc)
+	decided, err := e.absent(ctx, svc, observed{presence: known.ownPresence()}, "", known.maybeCreated(false) || adopted && len(record.Leaving) > 0)
+	if decided.leaves = leaves; from != nil {
+		decided.from = from.ID
 	}
 	return decided, err
 }
 
-// stayInFormerGroup returns the CLB of the group that a Service has left, while it cannot get one of its own.
-func (e *engine) stayInFormerGroup(ctx context.Context, svc *corev1.Service, leaves []string) (location, error) {
-	if len(leaves) == 0 {
-		return location{}, nil
-	}
-	refused := e.shared.OwnRefused(svc)
-	if refused == nil {
-		return location{}, nil
-	}
+// formerInGroup returns the CLB of a group on which a Service was, nil where it is gone, or where only its label says so: whoever can edit Services can also
+// set that, and would get listeners on a CLB of others.
+func (e *engine) formerInGroup(ctx context.Context, svc *corev1.Service, known observed, leaves []string) (*alicloud.LoadBalancer, error) {
 	lb, err := e.read(ctx, leaves[0])
 	if err != nil || lb == nil {
-		return location{}, err
+		return nil, err
 	}
 	group, in := groupOn(lb)
 	if !in {
-		return location{}, nil
+		return nil, nil
 	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
+	record, _ := service.RecordOn(svc)
+	if known.presence.ID() == lb.ID || record.Group == group.Mark() {
+		return lb, nil
+	}
+	if marked, err := e.marksOn(ctx, svc, lb); err != nil || !marked {
+		return nil, err
+	}
+	return lb, nil
 }
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one
