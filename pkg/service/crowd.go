@@ -124,7 +124,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	if !c.followed.Load() || crowd.countedAt != generation || crowd.counted.services == 0 {
 		crowd.counted, crowd.countedAt = r.demand(known.engine), generation
 	}
-	crowd.forget(svc.UID)
+	crowd.giveUp(svc.UID)
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer)
 	crowd.know(svc.UID, room, each, on)
 	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd), on)
@@ -160,7 +160,7 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
 	each, on := product.attachments(svc), sharedOn(product, svc, balancer)
-	crowd.forget(svc.UID)
+	crowd.giveUp(svc.UID)
 	crowd.know(svc.UID, choice.Room, each, on)
 	crowd.hold(svc.UID, stakeOf(input, choice, each, on))
 }

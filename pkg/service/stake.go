@@ -17,10 +17,11 @@ type stake struct {
 	on string
 }
 
-// proof is the instances that one Service is known to have, with how many times each of them is a backend.
+// proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
 type proof struct {
-	of map[string]int
-	on string
+	of   map[string]int
+	each int
+	on   string
 }
 
 // stakeOf returns what a Service has with a choice: what it is to have, and what it has now. on is the load balancer that it shares, empty for one of its own.
@@ -43,27 +44,38 @@ func (c *crowd) hold(svc types.UID, held stake) {
 	c.count(held, 1)
 }
 
-func (c *crowd) forget(svc types.UID) {
+// giveUp drops what a Service has, because it chooses anew. What it is known to have in the cloud stays.
+func (c *crowd) giveUp(svc types.UID) {
 	if held, ok := c.stakes[svc]; ok {
 		delete(c.stakes, svc)
 		c.count(held, -1)
 	}
+}
+
+// forget drops all that is known of a Service.
+func (c *crowd) forget(svc types.UID) {
+	c.giveUp(svc)
 	if had, ok := c.proofs[svc]; ok {
 		delete(c.proofs, svc)
 		c.prove(had, -1)
 	}
 }
 
-// know notes what a Service has in the cloud. An instance counts each times at most, also where more groups of the load balancer have it.
+// know notes what a Service has in the cloud. Most passes change nothing, and allocate nothing here.
 func (c *crowd) know(svc types.UID, room backend.Room, each int, on string) {
-	found := proof{of: room.Times(each), on: on}
+	had, ok := c.proofs[svc]
+	if ok && had.each == each && had.on == on && room.Has(had.of) {
+		return
+	}
+	c.prove(had, -1)
+	found := proof{room.Times(), each, on}
 	c.proofs[svc] = found
 	c.prove(found, 1)
 }
 
 func (c *crowd) prove(of proof, by int) {
-	for id, times := range of.of {
-		c.proven.add(of.on, id, times, by)
+	for id, groups := range of.of {
+		c.proven.add(of.on, id, min(groups, of.each), by)
 	}
 }
 

@@ -66,18 +66,39 @@ func (r *Room) present(kind Kind) sets.Set[string] {
 // Instances are the instances that the Service has as backends.
 func (r *Room) Instances() sets.Set[string] { return r.present(KindInstance) }
 
-// Times returns in how many groups the Service has each of its instances, at most so many.
-func (r *Room) Times(most int) map[string]int {
+// Times returns in how many groups the Service has each of its instances.
+func (r *Room) Times() map[string]int {
 	found := map[string]int{}
-	if r.entries == nil {
-		return found
-	}
-	for entry := range r.entries {
-		if entry.Ours && entry.Kind == KindInstance {
-			found[entry.ID] = min(found[entry.ID]+1, most)
-		}
+	for entry := range r.instances {
+		found[entry.ID]++
 	}
 	return found
+}
+
+// Has reports whether the Service has those instances, as many times together, that [Room.Times] has returned before. It allocates nothing.
+func (r *Room) Has(times map[string]int) bool {
+	left := 0
+	for _, n := range times {
+		left += n
+	}
+	for entry := range r.instances {
+		if left--; times[entry.ID] == 0 {
+			return false
+		}
+	}
+	return left == 0
+}
+
+// instances iterates over the instances that the Service has, once for each group.
+func (r *Room) instances(yield func(Entry) bool) {
+	if r.entries == nil {
+		return
+	}
+	for entry := range r.entries {
+		if entry.Ours && entry.Kind == KindInstance && !yield(entry) {
+			return
+		}
+	}
 }
 
 // HasSpare reports whether the Service may have one more backend in each of its groups until another one has left, or needs no room for that.
