@@ -236,7 +236,7 @@ func (n nlb) status(params annotation.Params) service.Shown {
 	if n.managesListeners(params) {
 		shown.Ports = n.portStatuses()
 		if !n.serves() {
-			shown.Partly = len(n.jobs) == 0 && n.running() > 0 // while a job runs, the rest may serve soon
+			shown.Elsewhere = len(n.jobs) == 0 && len(n.leaving) > 0 // while a job runs, the rest may serve soon
 			return shown
 		}
 	}

@@ -309,3 +309,31 @@ func (w *world) deleteByHand(id string) {
 	testkit.Must(w.account.Client.DeleteNLB(w.t.Context(), id))(w.t)
 	w.later(5 * time.Second)
 }
+
+// TestNothingIsKeptForAGoneNLB: the NLB of a Service is deleted while an older Service has its port in the group that it is to join. It is served nowhere then,
+// and the server group of a port that it has no more goes all the same.
+func TestNothingIsKeptForAGoneNLB(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(80)), newService("web", testkit.TCP(80, 443), born(2)))
+				w.deleteByHand(w.only(ownNLB).ID)
+				w.change("web", with(annotation.Group, "edge"), withoutPort(443))
+				for i := range 24 {
+					if _ = w.try("web"); restarted && i == 0 {
+						w.restart()
+					}
+					time.Sleep(10 * time.Second)
+				}
+				if record := w.recordOf("web"); len(record.Leaving) > 0 {
+					t.Errorf("the Record still says that %v is to be left", record.Leaving)
+				}
+				if groups := w.groups("web"); len(groups) > 1 {
+					t.Errorf("%d server groups for a Service with one port: %+v", len(groups), groups)
+				}
+			})
+		})
+	}
+}

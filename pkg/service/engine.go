@@ -279,8 +279,8 @@ type Shown struct {
 	Balancer Balancer
 	// Status is nil while the load balancer does not answer, or nobody knows which addresses to show: then the last one stays.
 	Status *corev1.LoadBalancerStatus
-	// Partly says that Status is nil because only some ports are served here, and the Service goes on to show a load balancer that it leaves.
-	Partly bool
+	// Elsewhere says that Status is nil because not all ports are served here, and the Service goes on to show a load balancer that it leaves.
+	Elsewhere bool
 	// Ports is what every address says about the ports, nil while all are served, or soon may be, or nobody knows.
 	Ports []corev1.PortStatus
 	// SecurityGroup is the id of the security group for the source ranges, empty for none; nil leaves [LabelSecurityGroupID] as it is.

@@ -41,17 +41,18 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 	return known, atOnce, err // what was in use there may go now
 }
 
-// show returns what the Service is to show. While only some of its ports are served at its new place, it shows the old one, unless that is gone: an address
-// that answers nobody is worse than one that serves a part.
+// show returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless that is gone: an address
+// that answers nobody is worse than one that serves a part. A Service that is served nowhere would otherwise never leave what is gone, and keep what it needs
+// for that.
 func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks) (state, Shown) {
 	shown := known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
-	if !shown.Partly {
+	if !shown.Elsewhere {
 		return known, shown
 	}
 	known, wait := r.forgetGone(ctx, svc, params, known, held)
 	shown = known.balancer.Status(ctx, params)
-	if shown.Partly && wait > 0 && (shown.Wake == 0 || wait < shown.Wake) {
+	if shown.Elsewhere && wait > 0 && (shown.Wake == 0 || wait < shown.Wake) {
 		shown.Wake = wait
 	}
 	known.balancer = shown.Balancer

@@ -39,7 +39,7 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 		ports = portStatuses(c.ports, c.desired, actual, c.refused)
 	}
 	if !serves {
-		return service.Shown{Balancer: c, Ports: ports, Partly: manages && actual.Serves(c.desired)}
+		return service.Shown{Balancer: c, Ports: ports, Elsewhere: manages && len(c.left) > 0}
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
 	c.addresses, c.showing = addresses, c.ID()

@@ -395,3 +395,25 @@ func TestMoveFromGoneCLBWithAnotherOne(t *testing.T) {
 		})
 	}
 }
+
+// TestGoneCLBIsLeftWithoutPorts: the CLB of a Service is deleted while another Service has its port in the group that it is to join. It is served nowhere then,
+// and no longer says that it leaves the CLB that is gone.
+func TestGoneCLBIsLeftWithoutPorts(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("shop", "edge", 80), born(testService("web", 80), 1))
+			w.deleteByHand(w.address("web"))
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
+			for i := range 8 {
+				if _ = w.pass("web"); restarted && i == 0 {
+					w.restart()
+				}
+			}
+			if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 || record.Group == "" {
+				t.Errorf("the Service is not in its group, or has something to leave: %+v", record)
+			}
+		})
+	}
+}
