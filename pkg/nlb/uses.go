@@ -2,20 +2,18 @@ package nlb
 
 import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 
-// Uses implements service.Balancer.
+// Uses implements service.Balancer. The listeners are those of the NLB, the server groups those that the Service knows.
 func (n nlb) Uses() []quota.Use {
-	actual := n.model()
-	if actual == nil || n.ID() == "" {
+	if n.ID() == "" {
 		return nil
 	}
-	servers, groups := 0, 0
-	for i := range actual.Groups {
-		servers += len(actual.Groups[i].Servers)
-		if !actual.Groups[i].Foreign {
-			groups++
+	groups, own := n.groups.Value, 0
+	uses := make([]quota.Use, 0, len(groups)+2) //nolint:mnd // the listeners and the groups of its own
+	for i := range groups {
+		uses = append(uses, quota.Use{Code: quota.ServersPerNLB, Used: len(groups[i].Servers), Part: groups[i].ID})
+		if !groups[i].Foreign {
+			own++
 		}
 	}
-	return []quota.Use{
-		{Code: quota.ListenersPerNLB, Used: len(actual.Listeners)}, {Code: quota.ServersPerNLB, Used: servers}, {Code: quota.NLBGroups, Used: groups},
-	}
+	return append(uses, quota.Use{Code: quota.ListenersPerNLB, Used: len(n.listeners.Value)}, quota.Use{Code: quota.NLBGroups, Used: own})
 }

@@ -14,6 +14,17 @@ type attached struct {
 // anyInstance stands for each instance of the cluster.
 const anyInstance = ""
 
+// count notes that a Service has its backends, by 1, or has them no more, by -1.
+func (a *attached) count(held stake, by int) {
+	if held.whole {
+		a.add(held.on, anyInstance, held.each, by)
+		return
+	}
+	for _, id := range held.ids {
+		a.add(held.on, id, held.each, by)
+	}
+}
+
 // add notes that a Service has an instance as a backend so many times, by 1, or has it no more, by -1. on is the load balancer that the Service shares, empty for one
 // of its own.
 func (a *attached) add(on, id string, each, by int) {

@@ -159,7 +159,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	if len(goal.Plan.Steps()) > 0 {
 		r.deployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
-	r.uses.note(svc, known, inputs.Choice.Some)
+	r.uses.note(svc, known, inputs.Choice.Firm)
 
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -24,6 +23,8 @@ const (
 	quotaRetry = time.Minute
 	// usePeriod is how often what is used of them is summed up, without any call.
 	usePeriod = time.Minute
+	// quotaAgain is how soon they are read again once Services use another number of what the Quota Center counts: what it said of that is outdated.
+	quotaAgain = 10 * time.Minute
 	// quotaStart is how long the first pass waits at most for the quotas of the account. Until they are read, published values count.
 	quotaStart = 3 * time.Second
 )
@@ -40,8 +41,13 @@ type quotaWatch struct {
 	unread string
 	// retry is how soon they are read again after that failed, 0 for no sooner than otherwise.
 	retry time.Duration
-	// nearly are the quotas that are nearly used up.
-	nearly map[quota.Code]bool
+	// nearly are the quotas that are nearly used up, with whether there was an event about it; shown are those that were shown.
+	nearly map[quotaSubject]bool
+	shown  map[quota.Code]bool
+	// readAt is when the quotas were read.
+	readAt time.Time
+	// own is how much the Services were last seen to use of the quotas of the account, ownRead the same when those were read.
+	own, ownRead map[quota.Code]int
 }
 
 // watch works until ctx is done. It closes started once the quotas were read, or could not be, and calls changed when other values count than before.
@@ -51,7 +57,6 @@ func (w *quotaWatch) watch(ctx context.Context, started chan<- struct{}, changed
 	if early { // a pass may have begun with other values
 		changed()
 	}
-	readAt := time.Now()
 	tick := time.NewTicker(usePeriod)
 	defer tick.Stop()
 	for {
@@ -60,11 +65,12 @@ func (w *quotaWatch) watch(ctx context.Context, started chan<- struct{}, changed
 			return
 		case <-tick.C:
 		}
-		if time.Since(readAt) >= cmp.Or(w.retry, quotaPeriod) {
-			readAt = time.Now()
-			if w.read(ctx) {
-				changed()
-			}
+		w.show()
+		if time.Since(w.readAt) < w.pause() {
+			continue
+		}
+		if w.read(ctx) {
+			changed()
 		}
 		w.show()
 	}
@@ -72,6 +78,7 @@ func (w *quotaWatch) watch(ctx context.Context, started chan<- struct{}, changed
 
 // read reads the quotas of the products. Everything works without them: a refusal is one line in the log, until it changes.
 func (w *quotaWatch) read(ctx context.Context) (changed bool) {
+	w.readAt, w.ownRead = time.Now(), w.own
 	if w.opts.Quotas == nil || w.opts.Config.Quotas == nil {
 		return false
 	}
@@ -89,6 +96,19 @@ func (w *quotaWatch) read(ctx context.Context) (changed bool) {
 	w.report(ctx, failure)
 	w.retry = retryAfter(failure, w.retry)
 	return changed
+}
+
+// pause returns how long nothing is read again.
+func (w *quotaWatch) pause() time.Duration {
+	if w.retry > 0 {
+		return w.retry
+	}
+	for code, used := range w.own {
+		if _, counted := w.opts.Config.Quotas.Used(code); counted && w.unread == "" && used != w.ownRead[code] {
+			return quotaAgain
+		}
+	}
+	return quotaPeriod
 }
 
 // retryAfter returns how soon to read again. A cloud that was throttling, or could not be reached, may answer soon; people who have to allow it need longer.
@@ -144,59 +164,95 @@ func (w *quotaWatch) show() {
 	for _, engine := range w.opts.Engines {
 		w.addAttachments(found, engine)
 	}
-	delete(found, "") // a product without quotas
-	for code, f := range found {
-		w.showOne(code, f)
+	maps.DeleteFunc(found, func(of quotaSubject, _ figure) bool { return of.code == "" }) // a product without quotas
+	w.own = map[quota.Code]int{}
+	for _, code := range quota.OfAccount() {
+		w.own[code] = found[quotaSubject{code: code}].used
 	}
+	w.showAll(found)
 }
 
-// addAttachments adds how many times one instance is a backend. The manager keeps within that quota wherever it may choose the nodes.
-func (w *quotaWatch) addAttachments(found map[quota.Code]figure, engine Engine) {
+// addAttachments adds how many times one instance is a backend. There is one figure for all instances: with each node that comes or goes, another one is it most often.
+func (w *quotaWatch) addAttachments(found map[quotaSubject]figure, engine Engine) {
 	w.crowds.mu.Lock()
 	defer w.crowds.mu.Unlock()
 	crowd := w.crowds.byEngine[engine]
 	if crowd == nil {
 		return
 	}
-	id, times := crowd.attached.most()
-	chooses := len(crowd.counted.bySelector) > 0 && w.opts.Config.BackendSubset != backend.SubsetOff
-	found[engine.Product().AttachmentQuota] = figure{used: times, of: id, kept: chooses, on: found[engine.Product().BalancerQuota].on}
+	_, used := crowd.attached.most()
+	product := engine.Product()
+	id, firm := crowd.firm().most()
+	found[quotaSubject{code: product.AttachmentQuota}] = figure{
+		used: used, firm: firm, of: cmp.Or(id, "each instance"), on: found[quotaSubject{code: product.BalancerQuota}].on,
+	}
 }
 
-func (w *quotaWatch) showOne(code quota.Code, f figure) {
-	limit := w.opts.Config.Quotas.Limit(code)
+// showAll shows each quota with the one that uses most of it, and which ones are nearly used up.
+func (w *quotaWatch) showAll(found map[quotaSubject]figure) {
+	used, full, nearly := map[quota.Code]int{}, map[quota.Code]int{}, map[quotaSubject]bool{}
+	for code := range w.shown { // the last one that used it may be gone
+		used[code] = w.withOthers(code, figure{}).used
+	}
+	for of, f := range found {
+		f = w.withOthers(of.code, f)
+		used[of.code] = max(used[of.code], f.used)
+		limit := w.opts.Config.Quotas.Limit(of.code)
+		warned, before := w.nearly[of]
+		if quota.Nearly(f.firm, limit.Bound(f.firm), before) {
+			nearly[of] = warned || w.warn(of, f, limit)
+			full[of.code]++
+		}
+	}
+	for of := range w.nearly {
+		if _, still := nearly[of]; !still {
+			w.events.Resolve(of.subject(), problem.ReasonQuotaNearlyReached)
+		}
+	}
+	w.nearly, w.shown = nearly, map[quota.Code]bool{}
+	for code, n := range used {
+		w.shown[code] = true
+		quotaUsed.WithLabelValues(string(code)).Set(float64(n))
+		quotaLimit.WithLabelValues(string(code)).Set(float64(w.opts.Config.Quotas.Limit(code).Value))
+		quotaNearlyUsedUp.WithLabelValues(string(code)).Set(float64(min(full[code], 1)))
+	}
+}
+
+// withOthers returns the figure with what others use of a quota of the account.
+func (w *quotaWatch) withOthers(code quota.Code, f figure) figure {
 	if used, known := w.opts.Config.Quotas.Used(code); known && code.OfAccount() {
-		f.used = max(f.used, used) // others of the account use it, too
+		f.used, f.firm = max(f.used, used), max(f.firm, used)
 	}
-	if w.nearly == nil {
-		w.nearly = map[quota.Code]bool{}
+	return f
+}
+
+// warn emits the event. It reports whether there is a Service to show it with.
+func (w *quotaWatch) warn(of quotaSubject, f figure, limit quota.Limit) bool {
+	if f.on == nil {
+		return false
 	}
-	before := w.nearly[code]
-	nearly := !f.kept && quota.Nearly(f.used, limit.Bound(f.used), before)
-	w.nearly[code] = nearly
-	quotaUsed.WithLabelValues(string(code)).Set(float64(f.used))
-	quotaLimit.WithLabelValues(string(code)).Set(float64(limit.Value))
-	quotaNearlyUsedUp.WithLabelValues(string(code)).Set(map[bool]float64{true: 1}[nearly])
-	about := events.Subject{Name: "quota " + string(code)}
-	switch {
-	case !nearly:
-		w.events.Resolve(about, problem.ReasonQuotaNearlyReached)
-	case !before && f.on != nil:
-		w.events.Emit(about, events.Event{Object: f.on, Type: corev1.EventTypeWarning, Reason: problem.ReasonQuotaNearlyReached, Message: nearlyText(code, f, limit)})
-	}
+	w.events.Emit(of.subject(), events.Event{
+		Object: f.on, Type: corev1.EventTypeWarning, Reason: problem.ReasonQuotaNearlyReached, Message: nearlyText(of.code, f, limit),
+	})
+	return true
+}
+
+func (s quotaSubject) subject() events.Subject {
+	return events.Subject{Name: "quota " + string(s.code) + " " + s.id}
 }
 
 func nearlyText(code quota.Code, f figure, limit quota.Limit) string {
-	of := "the account"
-	if f.of != "" {
-		of = f.of
-	}
-	from, known := "", ""
+	of := cmp.Or(f.of, "the account")
+	from, known, others := "", "", ""
 	if limit.Source != quota.Configured {
 		from = fmt.Sprintf(" (%s)", limit.Origin())
 	}
 	if limit.Abroad > 0 {
 		known = "; if the account has more, allow quotas:ListProductQuotas, or set Global.quotas in the cloud-config"
 	}
-	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used. Request a higher quota before it is used up: %s%s", f.used, limit.Value, from, code, of, quota.ConsoleURL, known)
+	if f.firm < f.used {
+		others = ", not counting Services for which the manager chooses the nodes"
+	}
+	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used%s. Request a higher quota before it is used up: %s%s",
+		f.firm, limit.Value, from, code, of, others, quota.ConsoleURL, known)
 }

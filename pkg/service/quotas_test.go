@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
@@ -121,8 +123,7 @@ func TestQuotaNearlyReached(t *testing.T) {
 // the manager of a larger number. It ends once the account has more than that site gives.
 func TestQuotaOfEitherSite(t *testing.T) {
 	t.Parallel()
-	recorder := record.NewFakeRecorder(10)
-	w := &quotaWatch{Reconciler: &Reconciler{opts: Options{Config: config.Config{Quotas: quota.NewBook(nil)}}, events: events.New(recorder, 0)}}
+	w, recorder := newQuotaWatch()
 	for _, step := range []struct {
 		used int
 		want []string
@@ -132,7 +133,7 @@ func TestQuotaOfEitherSite(t *testing.T) {
 		{31, nil},
 		{48, []string{"48 of the 60"}},
 	} {
-		w.showOne(quota.CLBs, figure{used: step.used, on: testkit.Service("web")})
+		w.showAll(map[quotaSubject]figure{{code: quota.CLBs}: {used: step.used, firm: step.used, on: testkit.Service("web")}})
 		text := ""
 		if len(recorder.Events) > 0 {
 			text = <-recorder.Events
@@ -223,38 +224,217 @@ func (silentCenter) ListProductQuotas(ctx context.Context, _ string) ([]alicloud
 	return nil, ctx.Err()
 }
 
-// TestFigures: of a quota of the account all load balancers count, each once, and of others the one that uses most. Where the manager keeps within a quota
-// by itself, another one counts more.
+// newQuotaWatch returns one that knows published values, and shows what a test says.
+func newQuotaWatch() (*quotaWatch, *record.FakeRecorder) {
+	recorder := record.NewFakeRecorder(10)
+	registerMetrics()
+	return &quotaWatch{Reconciler: &Reconciler{opts: Options{Config: config.Config{Quotas: quota.NewBook(nil)}}, events: events.New(recorder, 0)}}, recorder
+}
+
+// emitted empties the recorder and returns what it received.
+func emitted(recorder *record.FakeRecorder) []string {
+	var all []string
+	for len(recorder.Events) > 0 {
+		all = append(all, <-recorder.Events)
+	}
+	return all
+}
+
+// TestFigures: of a quota of the account all load balancers count, each once, and what each Service has for itself. On a shared load balancer, what its Services know
+// of it adds up, and what several of them know counts once, in any order.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	p := &quotaProduct{product: newProduct("figures")}
 	u := &uses{}
-	put := func(name, id string, reused, kept bool, of ...quota.Use) {
-		u.note(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: id, reused: reused}, of: of}}, kept)
+	put := func(name, id string, firm bool, of ...quota.Use) {
+		u.note(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: id}, of: of}}, firm)
 	}
-	put("a", "lb-1", false, true, quota.Use{Code: quota.BackendsPerCLB, Used: 200}, quota.Use{Code: quota.ACLs, Used: 1})
-	put("b", "lb-2", false, false, quota.Use{Code: quota.BackendsPerCLB, Used: 20}, quota.Use{Code: quota.ACLs, Used: 1})
-	put("c", "lb-3", true, false, quota.Use{Code: quota.BackendsPerCLB, Used: 30})
-	put("d", "lb-3", true, false, quota.Use{Code: quota.BackendsPerCLB, Used: 30})
-	put("e", "", false, false)
-	for code, want := range map[quota.Code]figure{quota.CLBs: {used: 3}, quota.ACLs: {used: 2}, quota.BackendsPerCLB: {used: 30, of: "lb-3"}} {
-		got := u.figures()[code]
-		if got.used != want.used || got.of != want.of || got.kept || got.on == nil {
-			t.Errorf("%s: %+v, want %+v", code, got, want)
+	backends := func(group string, n int) quota.Use {
+		return quota.Use{Code: quota.BackendsPerCLB, Used: n, Part: group}
+	}
+	listeners := func(n int) quota.Use { return quota.Use{Code: quota.ListenersPerCLB, Used: n} }
+	list := quota.Use{Code: quota.ACLs, Used: 1}
+	put("a", "lb-1", false, backends("rsp-1", 200), list)
+	put("b", "lb-2", true, backends("rsp-2", 20), backends("rsp-3", 21), list)
+	put("c", "lb-3", true, backends("rsp-4", 30), backends("rsp-foreign", 7), listeners(4), list)
+	put("d", "lb-3", false, backends("rsp-5", 31), backends("rsp-foreign", 8), listeners(5), list) // a listener is new since the pass over c
+	put("e", "", false)
+	for of, want := range map[quotaSubject]figure{
+		{code: quota.CLBs}:              {used: 3, firm: 3},
+		{code: quota.ACLs}:              {used: 4, firm: 4},
+		{quota.BackendsPerCLB, "lb-1"}:  {used: 200, of: "lb-1"},
+		{quota.BackendsPerCLB, "lb-2"}:  {used: 41, firm: 41, of: "lb-2"},
+		{quota.BackendsPerCLB, "lb-3"}:  {used: 69, firm: 37, of: "lb-3"},
+		{quota.ListenersPerCLB, "lb-3"}: {used: 5, firm: 5, of: "lb-3"},
+	} {
+		got := u.figures()[of]
+		if got.used != want.used || got.firm != want.firm || got.of != want.of || got.on == nil {
+			t.Errorf("%+v: %+v, want %+v", of, got, want)
 		}
 	}
 	u.drop(mark.ServiceName(testkit.Service("c")))
 	u.drop(mark.ServiceName(testkit.Service("d")))
-	if got := u.figures()[quota.CLBs].used; got != 2 {
+	if got := u.figures()[quotaSubject{code: quota.CLBs}].used; got != 2 {
 		t.Errorf("%d CLBs after a Service has gone", got)
 	}
+}
+
+// TestWarningForEachLoadBalancer: a quota that is nearly used up on one load balancer hides no other one. The metric shows the one that uses most, and falls with it.
+func TestWarningForEachLoadBalancer(t *testing.T) {
+	t.Parallel()
+	const code = "quota_of_each" // other tests do not touch its metrics
+	w, recorder := newQuotaWatch()
+	w.opts.Config.Quotas = quota.NewBook(map[string]int{code: 50})
+	for _, step := range []struct {
+		lb1, lb2     int
+		warnings     []string
+		used, nearly float64
+	}{
+		{45, 30, []string{"45 of the 50"}, 45, 1},
+		{45, 49, []string{"49 of the 50"}, 49, 1},
+		{36, 49, nil, 49, 1},
+		{45, 0, nil, 45, 1},
+		{34, 41, []string{"41 of the 50"}, 41, 1},
+		{0, 0, nil, 0, 0},
+	} {
+		found := map[quotaSubject]figure{}
+		for id, used := range map[string]int{"lb-1": step.lb1, "lb-2": step.lb2} {
+			if used > 0 { // else it is gone
+				found[quotaSubject{code, id}] = figure{used: used, firm: used, of: id, on: testkit.Service("web")}
+			}
+		}
+		w.showAll(found)
+		warnings := emitted(recorder)
+		if len(warnings) != len(step.warnings) || len(warnings) > 0 && !strings.Contains(warnings[0], step.warnings[0]) {
+			t.Errorf("%+v: warnings %q", step, warnings)
+		}
+		if used, nearly := valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaNearlyUsedUp.WithLabelValues(code)); used != step.used || nearly != step.nearly {
+			t.Errorf("%+v: used %v, nearly used up %v", step, used, nearly)
+		}
+	}
+}
+
+// TestWarningOfAttachments: an instance that Services have without a choice is nearly as many times a backend as it can be. Services that give it up when the quota
+// is used up do not hide that, and do not count.
+func TestWarningOfAttachments(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		firm, chosen int
+		want         string
+	}{
+		"without a choice":   {firm: 49, want: "49 of the 50 (published) of the quota slb_quota_backendserver_attached_num of i-1 are used. "},
+		"one with a choice":  {firm: 49, chosen: 1, want: "49 of the 50"},
+		"some with a choice": {firm: 40, chosen: 9, want: "40 of the 50 (published) of the quota slb_quota_backendserver_attached_num of i-1 are used, not counting Services for which"},
+		"most with a choice": {firm: 39, chosen: 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &quotaProduct{product: newProduct("attachments")}
+			w, recorder := newQuotaWatch()
+			w.opts.Engines = []Engine{p}
+			w.uses.note(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
+			crowd := w.crowds.crowdOf(p)
+			for i := range test.firm + test.chosen {
+				crowd.hold(types.UID(fmt.Sprint(i)), stake{ids: []string{"i-1"}, each: 1, firm: i < test.firm})
+			}
+			w.show()
+			w.show()
+			warnings := emitted(recorder)
+			if test.want == "" && len(warnings) > 0 || test.want != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], test.want)) {
+				t.Errorf("warnings %q, want one with %q", warnings, test.want)
+			}
+		})
+	}
+}
+
+// TestReadsAgainAfterChange: once Services use less of a quota of the account than when it was read, what the Quota Center shows is read again within minutes. Nothing
+// is read again without a change, and not sooner where it shows no use.
+func TestReadsAgainAfterChange(t *testing.T) {
+	t.Parallel()
+	for name, counted := range map[string]bool{"counted": true, "not counted": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				center := &usageCenter{}
+				w, _ := newQuotaWatch()
+				p := &quotaProduct{product: newProduct("again")}
+				w.opts.Engines, w.opts.Quotas = []Engine{p}, center
+				put := func(name string) {
+					w.uses.note(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-" + name}}}, false)
+				}
+				put("web")
+				put("shop")
+				center.show(7, counted)
+				ctx, stop := context.WithCancel(t.Context())
+				go w.watch(ctx, make(chan struct{}), func() {})
+				check := func(step string, reads int) {
+					t.Helper()
+					synctest.Wait()
+					if used, known := w.opts.Config.Quotas.Used(quota.CLBs); known != counted || known && used != center.shown() || center.reads() != reads {
+						t.Errorf("%s: %d used (%v), %d reads, want %d reads", step, used, known, center.reads(), reads)
+					}
+				}
+				time.Sleep(2*quotaPeriod + usePeriod/2)
+				reads := 3 // at the start, then once an hour; the first hour begins once the Services are known
+				check("two hours", reads)
+				w.uses.drop(mark.ServiceName(testkit.Service("shop")))
+				center.show(6, counted)
+				time.Sleep(quotaAgain + 2*usePeriod)
+				if counted {
+					reads++
+				}
+				check("after a change", reads)
+				stop()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// usageCenter shows how many CLBs the account has.
+type usageCenter struct {
+	mu    sync.Mutex // guards the rest
+	used  *int
+	asked int
+}
+
+func (c *usageCenter) show(used int, counted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used = nil; counted {
+		c.used = &used
+	}
+}
+
+func (c *usageCenter) shown() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return *c.used
+}
+
+func (c *usageCenter) reads() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
+}
+
+func (c *usageCenter) ListProductQuotas(_ context.Context, name string) ([]alicloud.ProductQuota, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name != alicloud.QuotasOfCLB {
+		return nil, nil
+	}
+	c.asked++
+	return []alicloud.ProductQuota{{Code: string(quota.CLBs), Total: 60, Used: c.used}}, nil
 }
 
 // quotaProduct is a product with the quotas of CLBs.
 type quotaProduct struct{ *product }
 
 func (p *quotaProduct) Product() Product {
-	return Product{Name: "A", BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB}
+	return Product{
+		Name: "A", BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, AttachmentQuota: quota.CLBsPerInstance, QuotaProduct: alicloud.QuotasOfCLB,
+	}
 }
 
 // usedBalancer uses quotas.

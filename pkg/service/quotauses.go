@@ -16,23 +16,23 @@ type uses struct {
 	bySvc map[types.NamespacedName]share
 }
 
-// share is what the load balancer of one Service uses.
+// share is what the load balancer of one Service uses, as far as the Service knows it.
 type share struct {
 	service *corev1.Service
 	engine  Engine
 	id      string
 	of      []quota.Use
-	// reused says that the load balancer is an existing one, kept that the Service has some of the nodes, as many as the quotas allow.
-	reused, kept bool
+	// firm says that nobody chooses the backends of the Service: it does not give any up.
+	firm bool
 }
 
 // note takes note of what a Service uses. The Service is as the cache or the API server gave it: nobody changes it.
-func (u *uses) note(svc *corev1.Service, known state, kept bool) {
+func (u *uses) note(svc *corev1.Service, known state, firm bool) {
 	if known.balancer.ID() == "" {
 		u.drop(mark.ServiceName(svc))
 		return
 	}
-	held := share{svc, known.engine, known.balancer.ID(), known.balancer.Uses(), known.balancer.Reused(), kept}
+	held := share{svc, known.engine, known.balancer.ID(), known.balancer.Uses(), firm}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.bySvc == nil {
@@ -47,59 +47,74 @@ func (u *uses) drop(key types.NamespacedName) {
 	delete(u.bySvc, key)
 }
 
-// figure is how much of a quota is used. Of a quota of each load balancer, or of each instance, it is that of the one that uses most.
+// quotaSubject is a quota of a load balancer, by its id, or of the account, with an empty id.
+type quotaSubject struct {
+	code quota.Code
+	id   string
+}
+
+// figure is how much of a quota is used.
 type figure struct {
 	used int
-	// of is the id of that one, empty for a quota of the account.
+	// firm is how much of that the manager cannot give up: it keeps within a quota by itself where it chooses the nodes.
+	firm int
+	// of is whose quota it is, empty for one of the account.
 	of string
-	// kept says that the manager keeps within the quota by itself.
-	kept bool
-	// on is the Service that is shown with an event about it.
+	// on is the Service that is shown with an event about it: the newest one uses the quota up.
 	on *corev1.Service
 }
 
 // figures returns how much is used of each quota.
-func (u *uses) figures() map[quota.Code]figure {
+func (u *uses) figures() map[quotaSubject]figure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	found, counted := map[quota.Code]figure{}, map[string]bool{}
+	found, balancers := map[quotaSubject]figure{}, map[string]bool{}
+	used, firm := parts{}, parts{}
 	for _, held := range u.bySvc {
-		first := !counted[held.id] // several Services may share it
-		counted[held.id] = true
-		if first {
-			found[held.engine.Product().BalancerQuota] = found[held.engine.Product().BalancerQuota].add(1, held.service)
+		product := held.engine.Product()
+		if !balancers[held.id] { // several Services may share it
+			balancers[held.id] = true
+			found[quotaSubject{code: product.BalancerQuota}] = found[quotaSubject{code: product.BalancerQuota}].add(1, 1, held.service)
 		}
 		for _, use := range held.of {
-			switch {
-			case !use.Code.OfAccount():
-				kept := held.kept && use.Code == held.engine.Product().BackendQuota
-				found[use.Code] = found[use.Code].most(figure{use.Used, held.id, kept, held.service})
-			case first || !held.reused:
-				found[use.Code] = found[use.Code].add(use.Used, held.service)
+			if use.Code.OfAccount() { // each Service has its own
+				found[quotaSubject{code: use.Code}] = found[quotaSubject{code: use.Code}].add(use.Used, use.Used, held.service)
+				continue
 			}
+			of, more := quotaSubject{use.Code, held.id}, 0
+			if held.firm || use.Code != product.BackendQuota {
+				more = firm.add(part{of, use.Part}, use.Used)
+			}
+			now := found[of].add(used.add(part{of, use.Part}, use.Used), more, held.service)
+			now.of = held.id
+			found[of] = now
 		}
 	}
 	return found
 }
 
-// add returns the figure with so many more. An event is shown with the newest Service: it is what uses the quota up.
-func (f figure) add(n int, svc *corev1.Service) figure {
-	f.used += n
+// add returns the figure with so many more.
+func (f figure) add(used, firm int, svc *corev1.Service) figure {
+	f.used, f.firm = f.used+used, f.firm+firm
 	if f.on == nil || ByAge(svc, f.on) > 0 {
 		f.on = svc
 	}
 	return f
 }
 
-// most returns the larger one. One within which the manager keeps by itself counts less.
-func (f figure) most(other figure) figure {
-	switch {
-	case f.on == nil, f.kept && !other.kept:
-		return other
-	case other.kept && !f.kept:
-		return f
-	case other.used > f.used, other.used == f.used && other.of < f.of:
-		return other
-	}
-	return f
+// part is a part of what a load balancer uses.
+type part struct {
+	quotaSubject
+
+	name string
+}
+
+// parts are how much each of them uses. Several Services may know the same one, some of them as it was a while ago.
+type parts map[part]int
+
+// add returns how much more is used because of a part.
+func (p parts) add(of part, used int) int {
+	more := max(used-p[of], 0)
+	p[of] += more
+	return more
 }

@@ -15,6 +15,8 @@ type stake struct {
 	each  int
 	// on is the load balancer that the Service shares with others, empty for one of its own.
 	on string
+	// firm says that nobody chooses which nodes the Service has: it does not give any up.
+	firm bool
 }
 
 // proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
@@ -28,7 +30,7 @@ type proof struct {
 func stakeOf(in backend.Input, choice backend.Choice, each int, on string) stake {
 	ids := choice.InstanceIDs(in)
 	if ids == nil {
-		return stake{whole: true, each: each, on: on}
+		return stake{whole: true, each: each, on: on, firm: choice.Firm}
 	}
 	all := sets.New(ids...)
 	for id := range choice.Room.Instances() {
@@ -36,7 +38,7 @@ func stakeOf(in backend.Input, choice backend.Choice, each int, on string) stake
 			ids = append(ids, id)
 		}
 	}
-	return stake{ids: ids, each: each, on: on}
+	return stake{ids: ids, each: each, on: on, firm: choice.Firm}
 }
 
 func (c *crowd) hold(svc types.UID, held stake) {
@@ -81,16 +83,26 @@ func (c *crowd) prove(of proof, by int) {
 
 func (c *crowd) count(held stake, by int) {
 	c.version++
+	c.attached.count(held, by)
 	if held.whole {
 		c.whole += by * held.each
-		c.attached.add(held.on, anyInstance, held.each, by)
 		return
 	}
 	for _, id := range held.ids {
 		if c.of[id] += by * held.each; c.of[id] == 0 {
 			delete(c.of, id)
 		}
-		c.attached.add(held.on, id, held.each, by)
 	}
 	c.total += by * held.each * len(held.ids)
+}
+
+// firm is how many times instances are backends of Services that do not give any up.
+func (c *crowd) firm() *attached {
+	firm := &attached{}
+	for _, held := range c.stakes {
+		if held.firm {
+			firm.count(held, 1)
+		}
+	}
+	return firm
 }

@@ -81,6 +81,8 @@ type Choice struct {
 	Short int
 	// Quota is how many times the cloud lets an instance be a backend.
 	Quota int
+	// Firm says that the quota has no say in which nodes are backends.
+	Firm bool
 }
 
 // InstanceIDs returns the instances that may be backends by a choice, nil for those of all nodes of the cluster that may be backends at all.
@@ -118,6 +120,7 @@ func Choose(in Input, wish Wish) Choice {
 		choice.Room.Most = 0
 	}
 	if in.Pods || in.Local || wish.Subset == SubsetOff {
+		choice.Firm = true
 		return choice
 	}
 	all := in.candidates()

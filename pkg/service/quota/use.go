@@ -6,10 +6,16 @@ import "slices"
 type Use struct {
 	Code Code
 	Used int
+	// Part is what of a load balancer it is about, where a Service does not know all of it: parts of several Services add up, and each counts once. It is empty for
+	// all of the load balancer.
+	Part string
 }
 
 // ofAccount are the quotas that all load balancers share. The others are quotas of each load balancer or instance.
 var ofAccount = []Code{CLBs, ACLs, NLBs, NLBGroups}
+
+// OfAccount returns the quotas that all load balancers of the account share.
+func OfAccount() []Code { return slices.Clone(ofAccount) }
 
 // OfAccount reports whether the quota is one of the account, and not one of each load balancer or instance.
 func (c Code) OfAccount() bool { return slices.Contains(ofAccount, c) }
