@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -82,7 +83,11 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	if err != nil {
 		return Location[LB]{}, err
 	}
-	former, found, err := g.formerOf(ctx, svc, group, known, beforeOf(svc, known), found)
+	own, err := g.ownUnrecorded(ctx, of, known)
+	if err != nil {
+		return Location[LB]{}, err
+	}
+	former, found, err := g.formerOf(ctx, svc, group, known, cmp.Or(beforeOf(svc, known), firstOf(own)), found)
 	if err != nil {
 		return Location[LB]{}, err
 	}
@@ -90,7 +95,42 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	if err = g.readListeners(ctx, svc, group, found); err != nil {
 		return Location[LB]{}, err
 	}
-	return g.place(ctx, of, group, known, former, found, lost)
+	at, err := g.place(ctx, of, group, known, former, found, lost)
+	at.Leaves = append(at.Leaves, own...)
+	return at, err
+}
+
+// ownUnrecorded returns the load balancers of the Service's own of which nothing on it may say anything: a process before this one may have created one before it
+// ended, or the answer to the creation was lost, and then the Service was put into a group. A Record that says that the Service leaves nothing, and is in a group,
+// says that it has none. Without this, nobody would ever delete them.
+func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, known Known) ([]string, error) {
+	record, _ := service.RecordOn(of.Service)
+	begun := of.Adopted && known.Presence.IsZero() && (record.Group == "" || len(record.Leaving) > 0)
+	if !begun && (!known.Presence.MaybeCreated() || !known.Group.IsZero()) {
+		return nil, nil
+	}
+	owner := mark.DefaultName(of.Service.UID)
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
+	found, err := g.Cloud.FindByTag(ctx, tag)
+	if found = g.tagged(found, tag); err == nil && len(found) == 0 { // the index of tags lags
+		found, err = g.Cloud.FindByName(ctx, owner)
+		found = g.tagged(found, tag)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
+	}
+	var ids []string
+	for i := range found {
+		ids = append(ids, g.id(&found[i]))
+	}
+	return ids, nil
+}
+
+func firstOf(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
 }
 
 // place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see [Groups.lostIn].
