@@ -13,6 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
@@ -103,8 +105,16 @@ func (e *examination) balancerLines(ctx context.Context, book *quota.Book) []quo
 	return lines
 }
 
-// serviceLines say what Services use on the fullest load balancers: a listener for each port, and with externalTrafficPolicy Local up to one backend server on
-// each node for each port. Where the manager may choose the nodes, it keeps within the quota by itself.
+// serviceUses are what Services use of the quotas of load balancers and instances, as far as the manager does not choose their nodes: where it does, it keeps
+// within the quotas by itself. Services may share a load balancer, so that the keys are load balancers, by their ids or else by the UIDs of their Services.
+type serviceUses struct {
+	ports, servers map[string]int
+	// most is how much the load balancer, or the instance, uses that uses most.
+	most map[quota.Code]int
+}
+
+// serviceLines say what Services use on the fullest load balancers, and of instances: a listener for each port, and up to one backend server on each node for each
+// port.
 func (e *examination) serviceLines(ctx context.Context) []quotaLine {
 	if e.kube == nil {
 		return nil
@@ -114,43 +124,69 @@ func (e *examination) serviceLines(ctx context.Context) []quotaLine {
 		return nil // the checks of the cluster say so
 	}
 	nodes := len(e.nodeList(ctx))
-	most, ports := map[quota.Code]int{}, map[string]int{}
+	uses := serviceUses{ports: map[string]int{}, servers: map[string]int{}, most: map[quota.Code]int{}}
 	for i := range list.Items {
 		svc := &list.Items[i]
-		listeners, backends, ok := e.quotasOf(svc)
-		if !ok {
-			continue
-		}
-		on := cmp.Or(svc.Labels[service.LabelLoadBalancerID], string(svc.UID)) // Services may share a load balancer
-		ports[on] += len(svc.Spec.Ports)
-		most[listeners] = max(most[listeners], ports[on])
-		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-			most[backends] = max(most[backends], len(svc.Spec.Ports)*nodes)
+		if product, ok := e.productOf(svc); ok {
+			uses.add(svc, product, nodes, e.choosesNodes(svc))
 		}
 	}
-	var lines []quotaLine
-	for _, line := range []quotaLine{
+	const unchosen = "for Services that use no subset of the nodes; with externalTrafficPolicy Local, if they have pods on every node"
+	lines := []quotaLine{
 		{code: quota.ListenersPerCLB, of: "listeners of the CLB that has the most for Services"},
-		{code: quota.BackendsPerCLB, of: "backend servers of a Service with externalTrafficPolicy Local, if it has pods on every node", atMost: true},
+		{code: quota.BackendsPerCLB, of: "backend servers of the CLB that has the most " + unchosen, atMost: true},
+		{code: quota.CLBsPerInstance, of: "CLBs that a node is behind " + unchosen, atMost: true},
 		{code: quota.ListenersPerNLB, of: "listeners of the NLB that has the most for Services"},
-		{code: quota.ServersPerNLB, of: "backend servers of a Service with an NLB and externalTrafficPolicy Local, if it has pods on every node", atMost: true},
-	} {
-		if line.used = most[line.code]; line.used > 0 {
-			lines = append(lines, line)
-		}
+		{code: quota.ServersPerNLB, of: "backend servers of the NLB that has the most " + unchosen, atMost: true},
+		{code: quota.GroupsPerServer, of: "server groups of NLBs that a node is in " + unchosen, atMost: true},
+	}
+	for i := range lines {
+		lines[i].used = uses.most[lines[i].code]
 	}
 	return lines
 }
 
-// quotasOf returns the quotas that count the listeners and the backend servers of a Service, false for one that is not the manager's.
-func (e *examination) quotasOf(svc *corev1.Service) (listeners, backends quota.Code, ok bool) {
-	gates := config.Config{TypeAnnotation: e.config.TypeAnnotation}
+// add counts a Service. chosen says that the manager chooses its nodes.
+func (u *serviceUses) add(svc *corev1.Service, product service.Product, nodes int, chosen bool) {
+	on, ports := cmp.Or(svc.Labels[service.LabelLoadBalancerID], string(svc.UID)), len(svc.Spec.Ports)
+	u.ports[on] += ports
+	u.most[product.ListenerQuota] = max(u.most[product.ListenerQuota], u.ports[on])
+	if chosen {
+		return
+	}
+	servers, counted := u.servers[on]
+	switch {
+	case product.AttachedPerGroup:
+		u.most[product.AttachmentQuota] += ports
+	case !counted:
+		u.most[product.AttachmentQuota]++
+	}
+	u.servers[on] = servers + ports*nodes
+	u.most[product.BackendQuota] = max(u.most[product.BackendQuota], u.servers[on])
+}
+
+// choosesNodes reports whether the manager chooses which nodes are backends of a Service, or whether these are no nodes.
+func (e *examination) choosesNodes(svc *corev1.Service) bool {
+	if kind, _ := annotation.BackendTypeOf(svc.Annotations); backend.OnPods(annotation.Params{BackendType: kind}, e.config.BackendENI || e.env.BackendENI, false, nil) {
+		return true
+	}
+	if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+		return false
+	}
+	text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)
+	if subset, ok := backend.ParseSubset(text); ok {
+		return subset != backend.SubsetOff
+	}
+	return e.config.BackendSubset != backend.SubsetOff
+}
+
+// productOf returns the product of the load balancer of a Service, false for one that is not the manager's.
+func (e *examination) productOf(svc *corev1.Service) (product service.Product, ok bool) {
 	switch {
 	case svc.Spec.Type != corev1.ServiceTypeLoadBalancer:
-		return "", "", false
-	case nlb.Product.AskedBy(gates, svc):
-		return quota.ListenersPerNLB, quota.ServersPerNLB, !e.settings.WithoutNLB
-	default:
-		return quota.ListenersPerCLB, quota.BackendsPerCLB, !e.settings.WithoutCLB && slb.Product.Wants(svc)
+		return service.Product{}, false
+	case nlb.Product.AskedBy(config.Config{TypeAnnotation: e.config.TypeAnnotation}, svc):
+		return nlb.Product, !e.settings.WithoutNLB
 	}
+	return slb.Product, !e.settings.WithoutCLB && slb.Product.Wants(svc)
 }

@@ -6,11 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -69,6 +74,63 @@ func TestDoctorShowsQuotas(t *testing.T) {
 			}
 			if report.Empty() != test.empty {
 				t.Errorf("wrong: %v", wrongOf(report))
+			}
+		})
+	}
+}
+
+// TestDoctorCountsNodesThatNobodyChooses: where the pods, or a setting, decide which nodes are backend servers, they count: on each CLB together, and for each node.
+func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
+	t.Parallel()
+	local := func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }
+	with := func(suffix annotation.Suffix, value string) func(*corev1.Service) {
+		return testkit.Annotation(suffix.Key(), value)
+	}
+	for name, test := range map[string]struct {
+		services, balancers, nodes int
+		change                     func(*corev1.Service)
+		nlb                        bool
+		off                        bool // in the cloud-config
+		want                       map[quota.Code]string
+	}{
+		"Local, on one CLB":        {10, 1, 19, local, false, false, map[quota.Code]string{quota.BackendsPerCLB: "190 of 200", quota.CLBsPerInstance: "1 of 50"}},
+		"Local, on many":           {48, 48, 1, local, false, false, map[quota.Code]string{quota.BackendsPerCLB: "1 of 200", quota.CLBsPerInstance: "48 of 50"}},
+		"no subsets":               {48, 48, 2, with(annotation.BackendSubset, "off"), false, false, map[quota.Code]string{quota.BackendsPerCLB: "2 of 200", quota.CLBsPerInstance: "48 of 50"}},
+		"no subsets by default":    {48, 24, 2, nil, false, true, map[quota.Code]string{quota.BackendsPerCLB: "4 of 200", quota.CLBsPerInstance: "24 of 50"}},
+		"subsets":                  {48, 48, 2, nil, false, false, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
+		"subsets by an annotation": {48, 48, 2, with(annotation.BackendSubset, "auto"), false, true, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
+		"pods":                     {48, 48, 2, with(annotation.BackendType, "eni"), false, true, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
+		"Local, on one NLB":        {10, 1, 19, local, true, false, map[quota.Code]string{quota.ServersPerNLB: "190 of 400", quota.GroupsPerServer: "10 of 200", quota.CLBsPerInstance: ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			for i := range test.nodes - 1 { // beside the one that it has
+				p.server.Put(fmt.Sprint("i-x", i), fmt.Sprintf(`{"PrivateIpAddress": "10.1.8.%d"}`, i+1))
+				p.nodes = append(p.nodes, patientNode(fmt.Sprint("x", i), fmt.Sprint("cn-hangzhou.i-x", i), fmt.Sprintf("10.244.%d.0/24", i+1)))
+			}
+			if test.off {
+				p.config.BackendSubset = backend.SubsetOff
+			}
+			for i := range test.services {
+				svc := testkit.Service(fmt.Sprint("web-", i), testkit.TCP(int32(80+i))) //nolint:gosec // ports
+				svc.Labels = map[string]string{service.LabelLoadBalancerID: fmt.Sprint("lb-", i%test.balancers)}
+				if test.nlb {
+					svc.Spec.LoadBalancerClass = new(nlb.Class)
+				}
+				if test.change != nil {
+					test.change(svc)
+				}
+				p.nodes = append(p.nodes, svc)
+			}
+			got := map[quota.Code]string{}
+			for _, check := range quotaChecks(p.examine(t)) {
+				got[quota.Code(check.Subject)] = check.Detail
+			}
+			for code, want := range test.want {
+				if !strings.HasPrefix(got[code], want) || want == "" && got[code] != "" {
+					t.Errorf("%s: %q, want %q", code, got[code], want)
+				}
 			}
 		})
 	}
