@@ -1,6 +1,7 @@
 package nlb
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -184,4 +185,47 @@ func TestRangesComeLater(t *testing.T) {
 		w.silent("web", "shop")
 		w.leavesNothing("web", "shop")
 	})
+}
+
+// TestNLBOfAGroupGoesWithItsGuest: the last Service of a group goes while another one names the NLB by its ID. An event says that the NLB stays, and it goes with
+// that Service.
+func TestNLBOfAGroupGoesWithItsGuest(t *testing.T) {
+	t.Parallel()
+	for _, moves := range []bool{false, true} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("moves %v, restarted %v", moves, restarted), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+					id := w.only(edgeNLB).ID
+					w.groupWorld(newService("guest", testkit.TCP(81), born(2), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
+					if moves {
+						w.change("web", without(annotation.Group))
+						w.tries(12, "web")
+					} else {
+						w.remove("web")
+						w.tries(2, "web")
+					}
+					if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/guest") {
+						t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
+					}
+					if !moves {
+						w.vanish("web")
+					}
+					if restarted {
+						w.restart()
+					}
+					w.tries(2, "guest")
+					if listeners := w.ownersOf()[edgeNLB]; !slices.Equal(listeners, []string{"tcp:81 guest"}) {
+						t.Fatalf("the NLB of the group has the listeners %v", listeners)
+					}
+					w.delete("guest")
+					if moves {
+						w.delete("web")
+					}
+					w.leavesNothing()
+				})
+			})
+		}
+	}
 }

@@ -146,6 +146,23 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	return n, n.hasListener(svc), nil
 }
 
+// lastOfGroup reads the NLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it, it is returned as that of
+// the group, and goes with the Service: otherwise nobody would delete it.
+func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) {
+	group, in := groupOn(&n.lb.Value)
+	if !n.Reused() || !in || group.ClusterID != n.config.ClusterID {
+		return n, nil
+	}
+	used, err := n.shared.UsedByOthers(svc, group, n.ID())
+	if err != nil || used {
+		return n, err
+	}
+	if found, _, err := n.readInGroup(ctx, svc, group, &n.lb.Value); err != nil || !found.hasOthersListener(svc) {
+		return found, err
+	}
+	return n, nil
+}
+
 // planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep it.
 func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual, owner := n.model(), n.ownerOf(svc, n.observed)
@@ -171,11 +188,9 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Reused = true
 		record := loadRecord(applied, svc, n.observed)
 		removal.Plan = n.removes(untag, diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
-		if !used {
-			removal.Kept = n.shared.Kept(n.group, n.ID(), tagged, "listeners and server groups")
-		}
+		removal.Kept, err = n.shared.Kept(svc, n.group, n.ID(), tagged, "listeners and server groups")
 	}
-	return removal, nil
+	return removal, err
 }
 
 // absenceOf is whom an absence is about: a Service, or all of a group.

@@ -66,7 +66,10 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 		}
 		return n, err
 	}
-	return n.knowing(n.at(at)).awaitingCreation(svc, nil)
+	if n, err = n.knowing(n.at(at)).awaitingCreation(svc, nil); err != nil {
+		return n, err
+	}
+	return n.lastOfGroup(ctx, svc)
 }
 
 // awaitingCreation returns an error while the NLB is being created.
@@ -174,7 +177,9 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case removal.Reused && removal.Preserved:
 		removal.Plan = n.removes(untag, model.Plan{})
 	case removal.Reused:
-		removal.Kept = n.kept(svc, params)
+		if n.former == "" { // one that the Service moves away from may be anybody's
+			removal.Kept = n.kept(svc, params)
+		}
 		keys, err := n.removableTags(svc, n.ID(), loadRecord(applied, svc, n.observed).TagKeys)
 		if err != nil {
 			return removal, err

@@ -133,6 +133,7 @@ func (r *Reconciler) leaveOne(ctx context.Context, svc *corev1.Service, left sta
 			return left, false, err
 		}
 		if removal.Preserved || len(removal.Plan.Steps()) == 0 {
+			r.emitKept(ctx, svc, removal)
 			return left, true, nil
 		}
 		former.Removed(removal)

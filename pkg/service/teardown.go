@@ -46,12 +46,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		r.emitFailure(svc, problem.ReasonCleanFailed, known.failure, err)
 		return 0, err
 	}
-	if done.Kept != "" { // nobody hears of it once the Service is gone
-		klog.FromContext(ctx).Info("The load balancer of a deleted Service stays", "lb", done.ID, "reason", done.Kept)
-		r.events.Emit(events.Of(svc), events.Event{
-			Object: svc, Type: corev1.EventTypeWarning, Reason: problem.ReasonLoadBalancerKept, Message: done.Kept, Outcome: done.Kept,
-		})
-	}
+	r.emitKept(ctx, svc, done)
 	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { release(svc, known.engine.Product(), r.opts.foreign(svc)) }); err != nil {
 		err = fmt.Errorf("remove the finalizer: %w", err)
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)
@@ -64,6 +59,17 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	r.events.Retain(events.Of(svc))
 	r.emitRemoved(svc, known.engine.Product().Name, done)
 	return 0, nil
+}
+
+// emitKept reports that a load balancer stays that a Service has left, or that is gone: nobody else hears of it.
+func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Removal) {
+	if done.Kept == "" {
+		return
+	}
+	klog.FromContext(ctx).Info("A load balancer stays that its last Service does not use any more", "lb", done.ID, "reason", done.Kept)
+	r.events.Emit(events.Of(svc), events.Event{
+		Object: svc, Type: corev1.EventTypeWarning, Reason: problem.ReasonLoadBalancerKept, Message: done.Kept, Outcome: done.Kept,
+	})
 }
 
 func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Removal) {

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -40,15 +41,6 @@ func TestLastOneOfAGroup(t *testing.T) {
 		w.drift("shop")
 		w.mustPass("shop")
 		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 shop"}})
-	})
-	t.Run("a Service that names it by id", func(t *testing.T) {
-		t.Parallel()
-		w := groupWorld(t, grouped("web", "edge", 80))
-		w.put(reusing("shop", w.onlyCLB(), "true", 81))
-		w.mustPass("shop")
-		w.change("web", deleteService)
-		w.mustPass("web")
-		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}})
 	})
 	t.Run("an answer without listeners", func(t *testing.T) {
 		t.Parallel()
@@ -277,5 +269,91 @@ func TestServiceOnCLBOfAGroupByID(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestCLBOfAGroupGoesWithItsGuest: the last Service of a group goes while another one names the CLB by its ID. An event says that the CLB stays, and it goes with
+// that Service.
+func TestCLBOfAGroupGoesWithItsGuest(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(*world){
+		"deleted": func(w *world) { w.change("web", deleteService) },
+		"moves": func(w *world) {
+			w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) })
+		},
+	}
+	for end, last := range ends {
+		for _, force := range []string{"true", "false"} {
+			for _, restarted := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, force %s, restarted %v", end, force, restarted), func(t *testing.T) {
+					t.Parallel()
+					w := groupWorld(t, grouped("web", "edge", 80))
+					w.put(reusing("guest", w.onlyCLB(), force, 81))
+					w.mustPass("guest")
+					last(w)
+					for range 3 {
+						_ = w.pass("web")
+					}
+					if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/guest") {
+						t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
+					}
+					if end == "deleted" {
+						w.vanish("web")
+					}
+					if restarted {
+						w.restart()
+					}
+					if _, there := w.ownersOf()[edgeCLB]; !there {
+						t.Fatal("the CLB is deleted, and a Service uses it")
+					}
+					w.change("guest", deleteService)
+					for range 3 {
+						_ = w.pass("guest")
+					}
+					if _, there := w.ownersOf()[edgeCLB]; there || len(w.get("guest").Finalizers) > 0 {
+						t.Errorf("load balancers %v, finalizers %v", w.ownersOf(), w.get("guest").Finalizers)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestGuestOfAGroupLeavesTheCLB: a Service that names the CLB of a group by its ID goes. The CLB stays while somebody else uses it, has a listener there, or if it
+// is another cluster's.
+func TestGuestOfAGroupLeavesTheCLB(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(w *world, id string){
+		"a Service of the group": func(w *world, _ string) { w.put(born(grouped("shop", "edge", 80), 9)); w.mustPass("shop") },
+		"another guest":          func(w *world, id string) { w.put(reusing("shop", id, "true", 82)); w.mustPass("shop") },
+		"a listener by hand":     func(w *world, id string) { w.makeListener(id, 9000, "by hand") },
+		"of another cluster": func(w *world, id string) {
+			tag := alicloud.Tag{Key: mark.TagGroup, Value: "c2/default/edge"}
+			if err := w.api.TagLoadBalancer(w.t.Context(), id, []alicloud.Tag{tag}); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("web", "edge", 80))
+			id := w.onlyCLB()
+			w.put(reusing("guest", id, "true", 81))
+			w.mustPass("guest")
+			w.change("web", deleteService)
+			w.mustPass("web")
+			w.vanish("web")
+			prepare(w, id)
+			w.drift("guest")
+			w.mustPass("guest")
+			w.change("guest", deleteService)
+			for range 3 {
+				_ = w.pass("guest")
+			}
+			left, there := w.ownersOf()[edgeCLB]
+			if !there || slices.Contains(left, "tcp:81 guest") || len(w.get("guest").Finalizers) > 0 {
+				t.Errorf("load balancers %v, finalizers %v", w.ownersOf(), w.get("guest").Finalizers)
+			}
+		})
 	}
 }

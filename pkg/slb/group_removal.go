@@ -154,6 +154,27 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	return c, has, nil
 }
 
+// lastOfGroup reads the CLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it, it is returned as that of
+// the group, and goes with the Service: otherwise nobody would delete it.
+func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, last bool, err error) {
+	group, in := groupOn(&c.loadBalancer.Value)
+	if !in || group.ClusterID != c.config.ClusterID {
+		return c, false, nil
+	}
+	used, err := c.shared.UsedByOthers(svc, group, c.ID())
+	if err != nil || used {
+		return c, false, err
+	}
+	lb, err := c.read(ctx, c.ID())
+	if err != nil || lb == nil {
+		return c, false, err
+	}
+	if found, _, err = c.readInGroup(ctx, svc, group, lb); err != nil || !found.hasOthersListener(svc) {
+		return found, true, err
+	}
+	return c, false, nil
+}
+
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual := c.model()
@@ -178,11 +199,9 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		record, _ := loadRecord(applied, svc, actual)
 		nothing := &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}
 		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), c.group.ClusterID)}
-		if !used {
-			removal.Kept = c.shared.Kept(c.group, c.ID(), tagged, "listeners and vServer groups")
-		}
+		removal.Kept, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
 	}
-	return removal, nil
+	return removal, err
 }
 
 // leftGroup notes that a Service is no longer on the CLB of a group.

@@ -30,6 +30,9 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		c.group = mark.Group{} // it never was, or the CLB is gone
 	}
 	if known, err := c.confirmForRemoval(ctx, svc); known || err != nil {
+		if err == nil && c.Reused() {
+			return c.reusedForRemoval(ctx, svc)
+		}
 		return c, err
 	}
 	at, err := c.locateForRemoval(ctx, svc, c.observed)
@@ -45,12 +48,23 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	}
 	found.loadBalancer.Set(at.lb)
 	if found.Reused() {
-		return found.readForRemoval(ctx, svc)
+		return found.reusedForRemoval(ctx, svc)
 	}
 	params, _ := annotation.Parse(svc.Annotations)
 	record, _ := loadRecord(applied, svc, found.model())
 	found.access, _, err = c.refreshAccess(ctx, svc, params, found.observed, record)
 	return found, err
+}
+
+// reusedForRemoval reads an existing CLB, unless it is known.
+func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+	if found, last, err := c.lastOfGroup(ctx, svc); last || err != nil {
+		return c.withAccess(ctx, svc, found, err)
+	}
+	if c.trusted() {
+		return c, nil
+	}
+	return c.readForRemoval(ctx, svc)
 }
 
 // readForRemoval reads everything on an existing CLB: only what carries marks of the Service is removed.
@@ -95,7 +109,9 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case actual.Reused && removal.Preserved:
 		return removal, nil
 	case actual.Reused:
-		removal.Kept = c.kept(svc)
+		if c.former == "" { // one that the Service moves away from may be anybody's
+			removal.Kept = c.kept(svc)
+		}
 		clusterID, proven := c.markedOn(svc, nil)
 		if !proven {
 			return removal, nil // what is there may be another cluster's

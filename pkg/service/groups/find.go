@@ -132,18 +132,36 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 // UsedByOthers reports whether another Service is on a load balancer of a group, or is to be. Only one that has the finalizer counts, because only that
 // gets a pass of its own before it goes, or one that names the load balancer. It fails while the cache may lack Services.
 func (g *Groups[LB]) UsedByOthers(svc *corev1.Service, group mark.Group, id string) (bool, error) {
+	others, err := g.others(svc, group, id)
+	return len(others) > 0, err
+}
+
+// others returns the Services that [Groups.UsedByOthers] is about.
+func (g *Groups[LB]) others(svc *corev1.Service, group mark.Group, id string) ([]*corev1.Service, error) {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
-		return false, fmt.Errorf("list the Services: %w", err)
+		return nil, fmt.Errorf("list the Services: %w", err)
 	}
 	if !slices.ContainsFunc(all, func(s *corev1.Service) bool { return s.UID == svc.UID }) {
-		return false, &problem.WaitError{Reason: "the Services of the cluster are not in the cache yet", For: g.Missing.Over}
+		return nil, &problem.WaitError{Reason: "the Services of the cluster are not in the cache yet", For: g.Missing.Over}
 	}
-	return slices.ContainsFunc(all, func(other *corev1.Service) bool { return other.UID != svc.UID && g.uses(other, group, id) }), nil
+	var others []*corev1.Service
+	for _, other := range all {
+		if other.UID != svc.UID && g.uses(other, group, id) {
+			others = append(others, other)
+		}
+	}
+	return others, nil
+}
+
+// names reports whether the annotation of a Service names the load balancer with the id.
+func names(svc *corev1.Service, id string) bool {
+	named, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)
+	return ok && strings.TrimSpace(named) == id
 }
 
 func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool {
-	if named, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); ok && strings.TrimSpace(named) == id {
+	if names(svc, id) {
 		return true
 	}
 	if !service.HasFinalizer(svc, g.Product.Finalizer) {
@@ -182,12 +200,28 @@ func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group 
 	return found, false, nil // the id is that of one that the Service was to leave
 }
 
-// Kept says why a load balancer of a group stays that no other Service uses. tagged says that it has the tag of the group, and contents what of the Service
-// was removed from it.
-func (g *Groups[LB]) Kept(group mark.Group, id string, tagged bool, contents string) string {
-	if tagged {
-		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others", g.Product.Name, id, group)
+// Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it. tagged says that it has the tag of the
+// group, and contents what of the Service was removed from it.
+func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagged bool, contents string) (string, error) {
+	others, err := g.others(svc, group, id)
+	if err != nil {
+		return "", err
 	}
-	return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
-		g.Product.Name, id, contents, mark.TagGroup, group.Mark())
+	var guests []string
+	for _, other := range others {
+		if _, in := g.Asked(other); in || !names(other, id) {
+			return "", nil
+		}
+		guests = append(guests, mark.ServiceName(other).String())
+	}
+	switch {
+	case !tagged:
+		return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
+			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), nil
+	case len(guests) > 0:
+		slices.Sort(guests)
+		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but the annotation %s of other Services names it (%s); the manager deletes it with the last of them",
+			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(guests)), nil
+	}
+	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others", g.Product.Name, id, group), nil
 }
