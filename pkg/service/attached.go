@@ -1,6 +1,10 @@
 package service
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
 
 // attached is how many times instances are backends for the quota of the cloud. An instance is behind a load balancer once, however many of the Services that share
 // it have the instance. Its zero value is empty.
@@ -107,8 +111,8 @@ func (a *attached) without(loadBalancer string, each int, id string) int {
 }
 
 // sharedOn returns the load balancer on which an instance counts once for all Services that share it, empty for none.
-func sharedOn(product Product, svc *corev1.Service, balancer Balancer) string {
-	if product.AttachedPerGroup || sharedBy(svc) == "" {
+func sharedOn(product Product, svc *corev1.Service, balancer Balancer, params annotation.Params) string {
+	if product.AttachedPerGroup || balancer.SharedID(svc, params) == "" {
 		return ""
 	}
 	return balancer.ID()

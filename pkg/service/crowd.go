@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -50,44 +49,6 @@ type crowd struct {
 	woken backend.Crowding
 }
 
-// demand is what the Services of a product want. services is how many there are, bySelector what those want that select their nodes by the same labels, the
-// empty text for those that select none.
-type demand struct {
-	services   int
-	bySelector map[string]wanted
-}
-
-// wanted is how many times a node becomes a backend if each Service gets what it wants: auto by Services that want all nodes, and by those that want a number
-// of nodes, fixed for each such number.
-type wanted struct {
-	auto  int
-	fixed map[int]int
-}
-
-// times is how many times all of n nodes together become backends of Services that want a number of them: of no more nodes than there are.
-func (w wanted) times(n int) int {
-	times := 0
-	for number, each := range w.fixed {
-		times += min(number, n) * each
-	}
-	return times
-}
-
-// of returns how many times each of n nodes becomes a backend that a Service with these labels selects. Nodes that others select count for those only: which
-// nodes those are is not worth finding out, because the cloud refuses what is too much, and the others keep the nodes that they have.
-func (d demand) of(selector string, n int) int {
-	all := d.bySelector[""]
-	auto, fixed := all.auto, all.times(n)
-	if selector != "" {
-		own := d.bySelector[selector]
-		auto, fixed = auto+own.auto, fixed+own.times(n)
-	}
-	if n == 0 {
-		return auto
-	}
-	return auto + (fixed+n-1)/n
-}
-
 // changed has Services counted anew.
 func (c *crowds) changed() { c.generation.Add(1) }
 
@@ -125,7 +86,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 		crowd.counted, crowd.countedAt = r.demand(known.engine), generation
 	}
 	crowd.giveUp(svc.UID)
-	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer)
+	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	crowd.know(svc.UID, room, each, on)
 	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd), on)
 	found.Refused = r.opts.Config.Quotas.Refused(product.AttachmentQuota)
@@ -159,7 +120,7 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
-	each, on := product.attachments(svc), sharedOn(product, svc, balancer)
+	each, on := product.attachments(svc), sharedOn(product, svc, balancer, in.Params)
 	crowd.giveUp(svc.UID)
 	crowd.know(svc.UID, choice.Room, each, on)
 	crowd.hold(svc.UID, stakeOf(input, choice, each, on))
@@ -222,96 +183,6 @@ func (c *crowd) leastOf(nodes []*backend.Node) int {
 	}
 	c.least, c.leastAt.version, c.leastAt.first, c.leastAt.n = least+c.whole, c.version, &nodes[0], len(nodes)
 	return c.least
-}
-
-// demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once, those of a group as many times as
-// it has load balancers.
-func (r *Reconciler) demand(engine Engine) demand {
-	found := demand{bySelector: map[string]wanted{}}
-	services, err := r.opts.Services.Lister().List(labels.Everything())
-	if err != nil {
-		return found // the lister reads memory; it has no way to fail
-	}
-	product := engine.Product()
-	shared := sharedDemand{listeners: r.opts.Config.Quotas.Limit(product.ListenerQuota).Value, ports: map[string]int{}}
-	for _, svc := range services {
-		if !r.opts.wants(svc) || r.opts.engineOf(svc) != engine {
-			continue
-		}
-		found.services++
-		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal || r.onPods(svc) {
-			continue
-		}
-		each := product.attachments(svc)
-		if key := sharedBy(svc); key != "" && !product.AttachedPerGroup {
-			each *= shared.add(key, svc)
-		}
-		if each == 0 {
-			continue
-		}
-		text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)
-		found.add(svc, r.subset(text), each)
-	}
-	return found
-}
-
-// sharedDemand counts the load balancers that Services share. listeners is how many one of them may have, 0 for any number; ports are those of the Services that
-// may overflow, by what they share.
-type sharedDemand struct {
-	listeners int
-	ports     map[string]int
-}
-
-// add returns how many load balancers more there are because of a Service: at least as many as their listeners need.
-func (d sharedDemand) add(key string, svc *corev1.Service) int {
-	ports, known := d.ports[key]
-	before := 0
-	if known {
-		before = d.balancers(ports)
-	}
-	if annotation.Overflows(svc) {
-		ports += len(svc.Spec.Ports)
-	}
-	d.ports[key] = ports
-	return d.balancers(ports) - before
-}
-
-func (d sharedDemand) balancers(ports int) int {
-	if d.listeners <= 0 {
-		return 1
-	}
-	return max((ports+d.listeners-1)/d.listeners, 1)
-}
-
-// sharedBy names the load balancer that a Service may share with others, "" for one of its own.
-func sharedBy(svc *corev1.Service) string {
-	if id, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); ok {
-		return id
-	}
-	if namespace, name, ok := annotation.GroupOf(svc); ok {
-		return "group " + namespace + "/" + name
-	}
-	return ""
-}
-
-// onPods reports whether the annotation or the cloud-config makes addresses of pods the backends of a Service that nobody has parsed.
-func (r *Reconciler) onPods(svc *corev1.Service) bool {
-	kind, _ := annotation.BackendTypeOf(svc.Annotations)
-	return backend.OnPods(annotation.Params{BackendType: kind}, r.opts.Config.DefaultBackendENI, false, nil)
-}
-
-func (d demand) add(svc *corev1.Service, subset backend.Subset, each int) {
-	selector, _ := annotation.Lookup(svc.Annotations, annotation.BackendLabel)
-	of := d.bySelector[selector]
-	if subset > 0 {
-		if of.fixed == nil {
-			of.fixed = map[int]int{}
-		}
-		of.fixed[int(subset)] += each
-	} else {
-		of.auto += each
-	}
-	d.bySelector[selector] = of
 }
 
 // leaveCrowd has the other Services take what a Service had that is gone.
