@@ -33,7 +33,7 @@ func subset(n int) func(*corev1.Service) {
 	return testkit.Annotation(annotation.BackendSubset.Key(), fmt.Sprint(n))
 }
 
-func labeled(selector string) func(*corev1.Service) {
+func byLabel(selector string) func(*corev1.Service) {
 	return testkit.Annotation(annotation.BackendLabel.Key(), selector)
 }
 
@@ -63,10 +63,10 @@ func TestDemandOfSharedLoadBalancers(t *testing.T) {
 		{"some nodes", 4, []*corev1.Service{inGroup(1, subset(2)), inGroup(1, subset(3))}, "", 1},
 		{"some, all", 4, []*corev1.Service{inGroup(1, subset(1)), inGroup(1), inGroup(1, subset(2))}, "", 1},
 		{"half, all, by ID", 4, byID, "", 10},
-		{"some, labels", 4, []*corev1.Service{inGroup(1, subset(1)), inGroup(1, labeled("a=1"))}, "a=1", 2},
-		{"other labels", 4, []*corev1.Service{inGroup(1, labeled("b=1")), inGroup(1, labeled("a=1"))}, "a=1", 1},
-		{"labels, for those without", 4, []*corev1.Service{inGroup(1, labeled("b=1")), inGroup(1, labeled("a=1"))}, "", 0},
-		{"labels, all", 4, []*corev1.Service{inGroup(1, labeled("a=1")), inGroup(1)}, "a=1", 1},
+		{"some, labels", 4, []*corev1.Service{inGroup(1, subset(1)), inGroup(1, byLabel("a=1"))}, "a=1", 2},
+		{"other labels", 4, []*corev1.Service{inGroup(1, byLabel("b=1")), inGroup(1, byLabel("a=1"))}, "a=1", 1},
+		{"labels, for those without", 4, []*corev1.Service{inGroup(1, byLabel("b=1")), inGroup(1, byLabel("a=1"))}, "", 0},
+		{"labels, all", 4, []*corev1.Service{inGroup(1, byLabel("a=1")), inGroup(1)}, "a=1", 1},
 		{"some of two load balancers", 4, []*corev1.Service{inGroup(3, overflowing, subset(10)), inGroup(3, overflowing, subset(10))}, "", 2},
 		{"more than there are", 4, []*corev1.Service{inGroup(1, subset(9)), inGroup(1, subset(9)), inGroup(1, subset(9))}, "", 1},
 	} {
