@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -103,6 +104,44 @@ func TestPreservedInAGroupIsNoOrphan(t *testing.T) {
 			}
 			if value := tagsOf(w.lb(id))[mark.TagPreserved]; value != "c1/default/web" {
 				t.Errorf("the CLB has the tag %s=%q", mark.TagPreserved, value)
+			}
+		})
+	}
+}
+
+// TestReusedTagOnCLBOfAGroup: the CLB of a group has the tag that the official CCM sets on CLBs which it uses. What a Service has there is no orphan, also while
+// nothing on the Service names the CLB yet, and what is left of one is listed once.
+func TestReusedTagOnCLBOfAGroup(t *testing.T) {
+	t.Parallel()
+	for name, stage := range map[string]struct {
+		change func(w *world)
+		want   []string
+	}{
+		"a new Service": {func(w *world) {
+			w.put(born(grouped("blog", "edge", 82), 5))
+			w.transport.limit = w.transport.writes + 2
+			_ = w.pass("blog")
+		}, nil},
+		"a Service that moves in": {func(w *world) {
+			w.put(born(testService("blog", 82), 5))
+			w.mustPass("blog")
+			w.change("blog", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
+			w.transport.limit = w.transport.writes + 2
+			_ = w.pass("blog")
+		}, nil},
+		"a Service is gone": {func(w *world) { w.vanish("shop") }, []string{
+			"listener tcp:81 (k8s/81/shop/default/c1) in lb: Service default/shop does not exist",
+			"vServer group rsp (k8s/30081/shop/default/c1) in lb: Service default/shop does not exist",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
+			w.must(w.api.TagLoadBalancer(t.Context(), w.onlyCLB(), []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}))
+			stage.change(w)
+			w.restart()
+			if diff := cmp.Diff(stage.want, w.orphans()); diff != "" {
+				t.Errorf("orphans (-want +got):\n%s", diff)
 			}
 		})
 	}
