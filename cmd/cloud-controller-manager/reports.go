@@ -19,7 +19,8 @@ func reporters() []reporter {
 			use:   "plan",
 			short: "Print what the manager would write to the cloud, and write nothing",
 			long: "plan takes the flags of the manager, reads the cluster and the cloud, and prints what the manager would write for each Service and\n" +
-				"route. The exit code is 0 if it would write nothing, 2 if it would write something, and 1 on an error.",
+				"route until nothing is left to do. Steps that wait for something say so.\n" +
+				"The exit code is 0 if it would write nothing, 2 if it would write something, and 1 on an error.",
 			make: fromCluster((*provider.Cloud).Plan),
 		},
 		{

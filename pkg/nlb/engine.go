@@ -50,6 +50,8 @@ type engine struct {
 	missing  *presence.Absences
 	shared   *groups.Groups[alicloud.NLB]
 	preloads service.Preloads[preload] // by the value of the owner tag
+	// dry says that nothing is written, see [service.Engine.DryRun].
+	dry bool
 }
 
 var _ service.Engine = (*engine)(nil)
@@ -64,6 +66,10 @@ var Product = service.Product{
 
 // NewEngine returns the engine for NLBs. Services are those of the cluster.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
+	return newEngine(api, config, services)
+}
+
+func newEngine(api API, config config.Config, services corelisters.ServiceLister) *engine {
 	e := &engine{
 		api: api, config: config, services: services, awaits: awaits{api: api},
 		missing: presence.NewAbsences(Product.Name, api.GetNLB, api, config.VPCID),
@@ -87,6 +93,13 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) { e.awaits.wake, e.share
 
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return nlb{engine: e} }
+
+// DryRun implements service.Engine.
+func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
+	dry := newEngine(&dryCloud{API: e.api}, e.config, services)
+	dry.dry, dry.missing.Over, dry.missing.DryRun = true, e.missing.Over, true
+	return dry
+}
 
 // Forget implements service.Engine.
 func (e *engine) Forget(svc types.UID) {

@@ -251,7 +251,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		return service.Deployment{Balancer: after, Registered: after.registered(), Wait: wait, Err: failures}
 	}
 	applier := &deploy.Applier{
-		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc),
+		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc), DryRun: n.dry,
 		Token: func(lb alicloud.NLB) string { return n.token(svc, lb) },
 	}
 	err := applier.Run(ctx, p.Plan)
@@ -321,11 +321,17 @@ func (n nlb) after(svc *corev1.Service, carried model.Plan, applier *deploy.Appl
 		n.missing.Forget(n.absenceOf(svc)) // it proves nothing any more
 	}
 	known := n.deployed(deployment{
-		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted, lost: applier.Lost, refused: applier.Refused,
+		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted && !n.dry, lost: applier.Lost, refused: applier.Refused,
 		leaves: slices.ContainsFunc(carried.Steps, func(s model.Step) bool { return s.Of != "" }),
 	})
-	if applier.Created {
+	switch {
+	case applier.Created:
 		known = n.awaitCreation(svc, known)
+	case n.dry && known.id() != n.id():
+		known.lb.Invalidate("it was created: its name is not known yet")
+	case applier.Deleted && n.dry:
+		known.presence = known.presence.AfterDeletion()
+		known.lb.Invalidate("it was deleted")
 	}
 	return n.knowing(known)
 }

@@ -78,22 +78,22 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	if err != nil {
 		return plan, fmt.Errorf("list Services: %w", err)
 	}
-	slices.SortFunc(services, func(a, b *corev1.Service) int { return cmp.Compare(nameOf(a), nameOf(b)) })
-	for _, svc := range services {
-		preview, previewErr := c.engines.services.Preview(ctx, svc)
-		if previewErr != nil && ctx.Err() != nil {
-			return plan, fmt.Errorf("plan Service %s: %w", nameOf(svc), previewErr)
-		}
-		if previewErr != nil { // one that cannot be planned hides no other
-			unplanned := servicePlanOf(svc, nil, preview.Problems)
-			unplanned.Error = previewErr.Error()
+	previews, err := c.engines.services.PreviewAll(ctx, services)
+	if err != nil {
+		return plan, fmt.Errorf("plan the Services: %w", err)
+	}
+	for i := range previews {
+		preview := &previews[i]
+		switch {
+		case preview.Err != nil: // one that cannot be planned hides no other
+			unplanned := servicePlanOf(preview.Service, nil, preview.Problems)
+			unplanned.Error = preview.Err.Error()
 			plan.Services = append(plan.Services, unplanned)
-			continue
-		}
-		if steps := preview.Plan.Steps(); len(steps)+len(preview.Problems) > 0 {
-			plan.Services = append(plan.Services, servicePlanOf(svc, steps, preview.Problems))
+		case len(preview.Steps)+len(preview.Problems) > 0:
+			plan.Services = append(plan.Services, servicePlanOf(preview.Service, preview.Steps, preview.Problems))
 		}
 	}
+	slices.SortFunc(plan.Services, func(a, b ServicePlan) int { return cmp.Compare(a.Service, b.Service) })
 	if len(c.settings.ClusterCIDRs) == 0 {
 		return plan, nil
 	}

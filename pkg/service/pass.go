@@ -149,8 +149,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	}
 	known.record, done.service = &intent, written
 
-	observePlan(known.engine.Product(), goal.Plan)
-	deployed := goal.Plan.Deploy(ctx, svc)
+	deployed := r.deploy(ctx, svc, known.engine.Product(), goal.Plan)
 	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.outcome(), unread, inputs.unread)
 	done.writes = deployed.Writes

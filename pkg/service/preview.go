@@ -3,56 +3,104 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// Preview returns what a pass over the Service would write, and writes nothing. It reads the cloud as a program does that has just
-// started.
-func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, error) {
-	if !r.opts.needsReconcile(svc) {
-		return Goal{Plan: nothing{}}, nil
-	}
-	engine := r.opts.engineOf(svc)
-	switch {
-	case r.opts.wants(svc) && !r.opts.changesProduct(svc):
-		goal, err := r.preview(ctx, svc, state{uid: svc.UID, engine: engine, balancer: engine.Start()})
-		goal.Problems = problem.ByReason(goal.Problems)
-		return goal, err
-	case r.opts.handedOver(svc):
-		return Goal{Plan: nothing{}, Problems: []problem.Problem{handOverProblem(svc, engine.Product())}}, nil
-	case r.opts.hasFinalizer(svc):
-		balancer, err := engine.Start().RefreshForRemoval(ctx, svc, nil)
-		if err != nil || balancer.ID() == "" {
-			return Goal{Plan: nothing{}}, err
-		}
-		removal, err := balancer.PlanRemoval(svc, nil)
-		return Goal{Plan: removal.Plan}, err
-	}
-	return Goal{Plan: nothing{}}, nil
+// Preview is what passes over a Service would write.
+type Preview struct {
+	Service *corev1.Service
+	// Plans are those of all passes until nothing is left to do, and Steps what they do.
+	Plans []Plan
+	Steps []Step
+	// Problems are what the events of the Service would say after the passes that write something, and after the last one.
+	Problems []problem.Problem
+	// Err is why the Service cannot be planned; then more may be to do than Steps.
+	Err error
+
+	// lasting are those of the problems that a pass had which wrote something.
+	lasting []problem.Problem
+	// unmade are the steps of the last pass if it could not carry out all of them: the next one begins with those that are left.
+	unmade []Step
 }
 
-// preview makes the stages of [Reconciler.ensure] up to the plan.
-func (r *Reconciler) preview(ctx context.Context, svc *corev1.Service, known state) (Goal, error) {
-	params, problems := r.read(known.engine, svc)
-	if err := checkBounds(svc); err != nil {
-		return Goal{Plan: nothing{}, Problems: problems}, err
-	}
-	found, err := known.balancer.Refresh(ctx, known.request(svc, params, known.has(svc)))
+// maxPreviewPasses is how many passes over each Service are planned. Few need a second one: what one Service frees, another one gets.
+const maxPreviewPasses = 5
+
+// PreviewAll returns what passes over the Services would write, and writes nothing. Each is planned as if what is planned for those before it was written. It
+// reads the cloud as a program does that has just started, and changes nothing that this program knows.
+func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service) ([]Preview, error) {
+	run, err := r.dryRun(services)
 	if err != nil {
-		return Goal{Plan: nothing{}, Problems: problems}, err
+		return nil, err
 	}
-	if err = known.engine.Refuse(params); err != nil && found.Balancer.ID() == "" {
-		return Goal{Plan: nothing{}, Problems: problems}, err
+	previews := make([]Preview, 0, len(services))
+	for _, svc := range slices.SortedFunc(slices.Values(services), byAge) {
+		previews = append(previews, Preview{Service: svc})
 	}
-	known = known.refreshed(found, r.opts.ResyncPeriod)
-	inputs, goal, err := r.decide(ctx, svc, params, known)
-	if err == nil && r.readGates(ctx, svc, inputs.cache.gates, len(inputs.cache.gates.pods), func(string) bool { return true }) == atOnce {
-		known.cache = inputs.cache
-		_, goal, err = r.decide(ctx, svc, params, known)
+	for pass := range maxPreviewPasses {
+		more := false
+		for i := range previews {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			more = run.preview(ctx, &previews[i], pass == 0) || more
+		}
+		if !more {
+			break
+		}
 	}
-	goal.Problems = append(problems, goal.Problems...)
-	return goal, errors.Join(err, inputs.unread)
+	return previews, nil
+}
+
+// Preview returns what passes over the Service would write, if nothing was written for others, see [Reconciler.PreviewAll].
+func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, error) {
+	previews, err := r.PreviewAll(ctx, []*corev1.Service{svc})
+	if err != nil {
+		return Goal{Plan: nothing{}}, err
+	}
+	return Goal{Plan: foreseen(previews[0].Steps), Problems: previews[0].Problems}, previews[0].Err
+}
+
+// preview makes one more pass over a Service. It reports whether that would write anything.
+func (d *dryRun) preview(ctx context.Context, p *Preview, first bool) bool {
+	svc, found, err := d.services.GetByKey(mark.ServiceName(p.Service).String())
+	now, ok := svc.(*corev1.Service)
+	if err != nil || !found || !ok || now.UID != p.Service.UID {
+		return false // its deletion is planned
+	}
+	all, problems, err := d.pass(ctx, now)
+	if waits := errors.As(err, new(*problem.WaitError)); waits && !first && p.Err == nil {
+		err = nil // the manager would wait, too, for what no dry run can bring about
+	}
+	steps := slices.DeleteFunc(slices.Clone(all), func(step Step) bool { return slices.Contains(p.unmade, step) })
+	p.Plans, p.Steps, p.Err, p.unmade = append(p.Plans, d.plans...), append(p.Steps, steps...), err, nil
+	p.note(problems, len(steps) > 0)
+	if d.failed {
+		p.unmade = all
+	}
+	return len(steps) > 0
+}
+
+// note notes what the events would say after one more pass.
+func (p *Preview) note(problems []problem.Problem, writes bool) {
+	all := slices.Concat(p.lasting, problems)
+	if p.Problems = problem.ByReason(all); writes {
+		p.lasting = all
+	}
+}
+
+// foreseen is a plan that was carried out in a dry run.
+type foreseen []Step
+
+// Steps implements Plan.
+func (f foreseen) Steps() []Step { return f }
+
+// Deploy implements Plan.
+func (foreseen) Deploy(ctx context.Context, svc *corev1.Service) Deployment {
+	return nothing{}.Deploy(ctx, svc)
 }

@@ -226,7 +226,7 @@ func TestOneProductWithoutClassless(t *testing.T) {
 	})
 }
 
-// TestPreviewOfAClassChange: what a pass over a Service writes whose class has changed is first the removal by the product that has it.
+// TestPreviewOfAClassChange: passes over a Service whose class has changed first remove it by the product that has it, then make it by the other one.
 func TestPreviewOfAClassChange(t *testing.T) {
 	t.Parallel()
 	clb, nlb := newProduct("clb"), newProduct("nlb")
@@ -236,7 +236,10 @@ func TestPreviewOfAClassChange(t *testing.T) {
 		svc.Finalizers = []string{nlb.finalizer()}
 	}))
 	testkit.Check(t, err)
-	if len(goal.Plan.Steps()) != 1 || len(clb.since()) != 0 || len(nlb.since()) == 0 {
-		t.Errorf("steps %v, want the one that removes the Service from nlb-1, after a read of the NLB alone", goal.Plan.Steps())
+	if len(goal.Plan.Steps()) != 2 || len(writesOf(nlb.dry.since())) == 0 || len(writesOf(clb.dry.since())) == 0 {
+		t.Errorf("steps %v, want the one that removes the Service from nlb-1, and the one that makes its CLB", goal.Plan.Steps())
+	}
+	if len(nlb.since())+len(clb.since()) > 0 {
+		t.Error("the cloud was called")
 	}
 }

@@ -133,8 +133,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	if err != nil {
 		return known, removal, err
 	}
-	observePlan(known.engine.Product(), removal.Plan)
-	deployed := removal.Plan.Deploy(ctx, svc)
+	deployed := r.deploy(ctx, svc, known.engine.Product(), removal.Plan)
 	r.doubtOthers(svc, held, deployed)
 	return known.deployed(deployed), removal, deployed.outcome()
 }
@@ -146,7 +145,6 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 	if err != nil || len(plan.Steps()) == 0 {
 		return known, err
 	}
-	observePlan(known.engine.Product(), plan)
-	deployed := plan.Deploy(ctx, svc)
+	deployed := r.deploy(ctx, svc, known.engine.Product(), plan)
 	return known.deployed(deployed), deployed.outcome()
 }

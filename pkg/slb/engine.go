@@ -56,6 +56,10 @@ var Product = service.Product{
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
 func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
 	registerMetrics()
+	return newEngine(api, config, services)
+}
+
+func newEngine(api API, config config.Config, services corelisters.ServiceLister) *engine {
 	e := &engine{
 		api: api, config: config, services: services, missing: presence.NewAbsences(Product.Name, api.DescribeLoadBalancer, api, config.VPCID),
 	}
@@ -75,6 +79,13 @@ func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Probl
 
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return clb{engine: e} }
+
+// DryRun implements service.Engine.
+func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
+	dry := newEngine(&dryCloud{API: e.api}, e.config, services)
+	dry.missing.Over, dry.missing.DryRun = e.missing.Over, true
+	return dry
+}
 
 // Forget implements service.Engine.
 func (e *engine) Forget(svc types.UID) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
@@ -147,27 +148,31 @@ func (g goldenWorld) chapter(text *strings.Builder, withModel bool) {
 	for _, key := range slices.Sorted(maps.Keys(svc.Annotations)) {
 		fmt.Fprintf(&body, "%s: %s\n", key, svc.Annotations[key])
 	}
-	desired, plan, err := g.wanted(g.t.Context(), svc)
+	preview, desired := g.wanted(g.t.Context(), svc)
 	if withModel && desired != nil {
 		fmt.Fprintf(&body, "\nmodel:\n%s", indented(modelText(desired)))
 	}
-	fmt.Fprintf(&body, "\nplan:\n%s", indented(cmp.Or(plan.String(), "nothing")))
-	for _, found := range plan.Problems {
+	fmt.Fprintf(&body, "\nplan:\n%s", indented(cmp.Or(strings.Join(linesOf(preview.Steps), "\n"), "nothing")))
+	for _, found := range preview.Problems {
 		fmt.Fprintf(&body, "\n%s %s: %s\n", problem.EventType(found.Reason), found.Reason, found.Message)
 	}
-	if err != nil {
-		fmt.Fprintf(&body, "\nfails: %v\n", err)
+	if preview.Err != nil {
+		fmt.Fprintf(&body, "\nfails: %v\n", preview.Err)
 	}
 	text.WriteString(g.names.scrub(body.String()))
 	g.carryOut()
 }
 
-// wanted is what a program that has just started would do.
-func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (*model.Model, model.Plan, error) {
-	goal, err := g.Preview(ctx, svc)
-	wanted, _ := goal.Plan.(plan) // else nothing is planned
-	wanted.Problems = goal.Problems
-	return wanted.desired, wanted.Plan, err
+// wanted is what a program that has just started would do, and what it would want first.
+func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (service.Preview, *model.Model) {
+	previews, err := g.PreviewAll(ctx, []*corev1.Service{svc})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for _, planned := range previews[0].Plans {
+		return previews[0], planned.(plan).desired //nolint:forcetypeassert // it is one
+	}
+	return previews[0], nil
 }
 
 // carryOut makes passes until nothing is written any more: the second one writes nothing.

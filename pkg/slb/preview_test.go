@@ -54,9 +54,11 @@ func TestStepsHaveAJSONForm(t *testing.T) {
 }
 
 // stepLines returns the steps of a plan, one line each.
-func stepLines(plan service.Plan) []string {
+func stepLines(plan service.Plan) []string { return linesOf(plan.Steps()) }
+
+func linesOf(steps []service.Step) []string {
 	var lines []string
-	for _, step := range plan.Steps() {
+	for _, step := range steps {
 		lines = append(lines, step.String())
 	}
 	return lines

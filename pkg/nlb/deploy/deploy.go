@@ -41,6 +41,8 @@ type Applier struct {
 	Busy func(target string) bool
 	// Memory is what calls of all Services have shown.
 	Memory *Memory
+	// DryRun says that nothing is written for real, so that nothing takes time.
+	DryRun bool
 	// Held returns why work waits whose jobs failed, nil for other work.
 	Held func(Work) error
 

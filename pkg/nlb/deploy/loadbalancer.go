@@ -20,7 +20,10 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 		id, err := a.API.CreateNLB(ctx, lb, a.Token(lb))
 		if err == nil {
 			lb.ID, lb.Status = id, alicloud.NLBProvisioning
-			a.Model.LoadBalancer, a.Created = lb, true
+			if a.DryRun {
+				lb.Status = alicloud.NLBActive
+			}
+			a.Model.LoadBalancer, a.Created = lb, !a.DryRun
 		}
 		return err
 	})

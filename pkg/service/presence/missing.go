@@ -25,7 +25,7 @@ func (m *Absences) Confirm(known Missing, missing bool, what string) (Missing, e
 // Empty is an error until nothing was found for some seconds, because one answer proves nothing, and then no more until something is. since is since when
 // nothing was found, zero while something was; what names it.
 func (m *Absences) Empty(since time.Time, what string) (time.Time, error) {
-	if !since.IsZero() && time.Since(since) >= m.Over {
+	if m.DryRun || !since.IsZero() && time.Since(since) >= m.Over {
 		return since, nil
 	}
 	if since.IsZero() {
