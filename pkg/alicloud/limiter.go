@@ -41,7 +41,7 @@ var (
 )
 
 // unknownQuotas are the first guesses for actions whose quota is only shown on the account's own quota page:
-// https://www.alibabacloud.com/help/doc-detail/437902.htm. They begin high, and the first throttled call lowers them.
+// https://www.alibabacloud.com/help/doc-detail/437902.htm. They are high: what the cloud lets through shows how much of that is ours.
 var unknownQuotas = map[string]quota{
 	"ModifyNetworkInterfaceAttribute": {1200, time.Minute},
 }
@@ -50,8 +50,9 @@ var unknownQuotas = map[string]quota{
 type limiter struct {
 	quotas map[string]quota
 
-	mu     sync.Mutex // guards queues and their content
+	mu     sync.Mutex // guards the rest
 	queues map[string]*actionQueue
+	random func() float64 // from 0 to 1
 }
 
 // actionQueue holds the calls of one action that wait for its quota, the most urgent one first.
@@ -84,7 +85,7 @@ type waiter struct {
 }
 
 func newLimiter(quotas map[string]quota) *limiter {
-	return &limiter{quotas: quotas, queues: map[string]*actionQueue{}}
+	return &limiter{quotas: quotas, queues: map[string]*actionQueue{}, random: rand.Float64}
 }
 
 func (l *limiter) quota(action string) quota {
@@ -326,17 +327,13 @@ func (l *limiter) throttled(action string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queueLocked(action)
-	q.refused(now, rand.N(q.reopenJitter()))
-	_, unknown := unknownQuotas[action]
-	switch {
-	case now.Truncate(q.quota.window).Equal(q.opened.Truncate(q.quota.window)):
+	q.refused(now, time.Duration(l.random()*float64(q.reopenJitter())))
+	if now.Truncate(q.quota.window).Equal(q.opened.Truncate(q.quota.window)) {
 		q.suspect(now)
-	case unknown:
-		q.learn(now)
-	default:
-		q.prove()
-		q.lower(now)
+		return
 	}
+	q.prove()
+	q.lower(now, l.random())
 }
 
 // suspect notes what is ours of the quota if others use it, too. That the window in which the action was called for the first time is used up does not prove
@@ -344,24 +341,14 @@ func (l *limiter) throttled(action string) {
 func (q *actionQueue) suspect(now time.Time) {
 	if q.suspected == 0 {
 		ours := q.windowQuota
-		ours.lower(now)
+		ours.lower(now, 0)
 		q.suspected = ours.share
 	}
 }
 
-// prove takes the suspicion for true once a later window is used up, too. Meanwhile the others had less than their share.
+// prove takes the suspicion for true once a later window is used up, too.
 func (q *actionQueue) prove() {
 	if q.suspected > 0 {
-		q.share, q.sharedAt, q.suspected = q.suspected*mostLowered, q.opened.Truncate(q.quota.window), 0
+		q.share, q.sharedAt, q.suspected = q.suspected, q.opened.Truncate(q.quota.window), 0
 	}
-}
-
-// leastQuota is the smallest quota that is learned: other callers may have used up the window, which this client cannot know.
-const leastQuota = 30
-
-// learn takes the number of calls that the cloud admitted in this window for the quota of an action whose quota is not
-// published. A smaller quota stays until this process ends, because each attempt with more costs a closed minute.
-func (q *actionQueue) learn(now time.Time) {
-	current := q.at(now)
-	q.quota.calls = min(q.quota.calls, max(leastQuota, current.used-1))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -199,8 +200,8 @@ func TestLimiterLearnsUnknownQuota(t *testing.T) {
 	}{
 		{quota: 5000, within: time.Minute, refused: 0},
 		{quota: 600, within: 3 * time.Minute, refused: 2},
-		{quota: 200, within: 7 * time.Minute, refused: 2},
-		{quota: 90, within: 17 * time.Minute, refused: 2},
+		{quota: 200, within: 6 * time.Minute, refused: 4},
+		{quota: 90, within: 13 * time.Minute, refused: 12}, // of more than a thousand calls
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLimiter(publishedQuotas)
@@ -226,12 +227,41 @@ func TestLimiterLearnsUnknownQuota(t *testing.T) {
 	}
 }
 
+// TestUnknownQuotaIsNotLearnedForever: what others leave while they have a burst of calls is not taken for the quota of an action whose quota is not published.
+func TestUnknownQuotaIsNotLearnedForever(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const action, left = "ModifyNetworkInterfaceAttribute", 40
+		l := newLimiter(publishedQuotas)
+		inMinute := func(most int) (calls int) {
+			for window := time.Now().Truncate(time.Minute); calls < most; calls++ {
+				if err := l.wait(t.Context(), action); err != nil {
+					t.Fatal(err)
+				}
+				if !time.Now().Truncate(time.Minute).Equal(window) {
+					break
+				}
+			}
+			return calls
+		}
+		for range 4 {
+			inMinute(left)
+			l.throttled(action)
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+		}
+		time.Sleep(5 * time.Minute)
+		if calls, want := inMinute(math.MaxInt), unknownQuotas[action].calls*9/10; calls < want {
+			t.Errorf("five minutes after the last refusal %d calls per minute, want %d", calls, want)
+		}
+	})
+}
+
 // TestClockSetBackDoesNotKeepActionClosed: a throttled action opens again after its window, also when the clock is set back meanwhile.
 func TestClockSetBackDoesNotKeepActionClosed(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 12, 0, 20, 0, time.UTC)
 	q := windowQuota{quota: writeQuota}
-	q.lower(now)
+	q.lower(now, 0)
 	q.refused(now, maxReopenJitter)
 	if wait := q.next(now).Sub(now); wait != 40*time.Second+maxReopenJitter {
 		t.Fatalf("after throttling the action waits %s, want until the next minute", wait)

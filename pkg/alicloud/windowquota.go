@@ -1,6 +1,9 @@
 package alicloud
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // windowQuota says when an action may be called. It counts calls in the cloud's own fixed windows, because only then can a
 // long queue use the whole quota: a third of it may go at once, the rest is spread evenly over the window, so that an urgent
@@ -15,23 +18,30 @@ type windowQuota struct {
 	// closedUntil is the end of the time in which the cloud is known to refuse the action.
 	closedUntil time.Time
 	// share is how many calls of the quota are ours in the window that begins at sharedAt, where others of the account use it, too. It grows from there.
-	share    float64
-	sharedAt time.Time
+	// proven is how many of them were ours before others had a burst of calls.
+	share, proven float64
+	sharedAt      time.Time
+	// phase, from 0 to 1, is another one in each manager, so that none of them always tries first for what is left in a window.
+	phase float64
 }
 
 const (
 	// clockGuard is how far the clocks of this machine and of the cloud may be apart, the travel time of a call included. A
 	// call that close to the end of a minute counts in both minutes.
 	clockGuard = time.Second
-	// What is ours of a quota that others of the account use, too, is found as TCP finds it: throttling lowers it by a factor, and each window without
-	// adds a constant, so that callers who throttle one another come to equal shares. The factor follows what the cloud let through: that was ours in this
-	// window. One window proves little, so that it is at least half, and some of it is left to whoever comes next.
-	mostLowered, leastLowered = 0.5, 0.9
-	// growth is what a window adds, as a part of the quota. With so little, a shared quota is used up only in the last seconds of its window, and whatever is
-	// urgent waits for no longer than these.
+	// What is ours of a quota that others of the account use, too, is found as TCP finds it: throttling lowers it by a factor, and each window without adds the
+	// same to everybody's, so that callers who throttle one another come to equal shares. Ours is what the cloud let through in the window, less the part for
+	// whoever comes next. One window proves little, so that it is at least half of what it was.
+	mostLowered, leastLowered = 0.5, 0.85
+	// growth is what the first window without throttling adds, as a part of the quota. Each further one adds twice as much as the one before, so that five
+	// windows bring back all of it when the others have left.
 	growth = 1.0 / 45
-	// leastShare is the smallest share, as a part of the quota: somebody else may use up each window in its first second.
-	leastShare = 0.1
+	// trial is the part at the end of the window in which we try for what has been added. If that is too much, the action is closed only until the window ends,
+	// and nothing urgent waits for long.
+	trial = 1.0 / 20
+	// leastShare is the smallest share, as a part of the quota, and in calls: somebody else may use up each window in its first second, and a quota that is
+	// only guessed may be far smaller.
+	leastShare, leastCalls = 0.1, 30
 	// maxReopenJitter spreads the callers of one account over the first seconds of the new window. Without it, every cluster
 	// of the account calls at the same moment and throttles the others again.
 	maxReopenJitter = 3 * time.Second
@@ -79,15 +89,18 @@ func (q *windowQuota) at(now time.Time) windowQuota {
 // slot is how long after the start of the window the next call in it may be made.
 func (q *windowQuota) slot(now time.Time) time.Duration {
 	allowance := q.allowance(now)
-	burst := max(1, allowance/3)
-	if q.shares(now) {
-		burst = 1
+	span := float64(q.quota.window - 2*q.guard())
+	if !q.shares(now) {
+		burst := max(1, allowance/3)
+		return time.Duration(span * float64(max(0, q.used-burst+1)) / float64(allowance-burst+1))
 	}
-	if q.used < burst {
-		return 0
+	proven, _ := q.shareAt(now)
+	even := max(1, min(allowance, int(proven+q.phase)))
+	tried := float64(q.quota.window) * trial
+	if q.used < even {
+		return time.Duration((span - tried) * float64(q.used) / float64(even))
 	}
-	span := q.quota.window - 2*q.guard()
-	return span * time.Duration(q.used-burst+1) / time.Duration(allowance-burst+1)
+	return time.Duration(span - tried + tried*(float64(q.used-even)+q.phase)/float64(max(1, allowance-even)))
 }
 
 // allowance is the number of calls per window. A window of a second is too short to be hit exactly: a third stays unused.
@@ -96,7 +109,8 @@ func (q *windowQuota) allowance(now time.Time) int {
 	if q.quota.window < time.Minute {
 		most = q.quota.calls * 2 / 3
 	}
-	return max(1, min(most, int(q.shareAt(now))))
+	_, share := q.shareAt(now)
+	return max(1, min(most, int(share+q.phase)))
 }
 
 func (q *windowQuota) guard() time.Duration {
@@ -122,31 +136,48 @@ func (q *windowQuota) closed(now time.Time) bool {
 	return within(now, q.closedUntil, q.quota.window+q.reopenJitter())
 }
 
-// shareAt returns how many calls of the quota are ours at a time. After the clock was set back, nothing is known of it.
-func (q *windowQuota) shareAt(now time.Time) float64 {
+// shareAt returns how many calls of the quota are ours at a time, and how many of them were so before we tried for more. A window without throttling ends a
+// burst of others' calls. After the clock was set back, nothing is known of the share.
+func (q *windowQuota) shareAt(now time.Time) (proven, share float64) {
 	all := float64(q.quota.calls)
 	elapsed := now.Truncate(q.quota.window).Sub(q.sharedAt)
 	if q.share == 0 || elapsed < 0 {
-		return all
+		return all, all
 	}
-	windows := float64(elapsed / q.quota.window)
-	return min(all, q.share+windows*growth*all)
+	windows := elapsed / q.quota.window
+	proven = q.share
+	if windows > 1 {
+		proven = max(q.share, q.proven)
+	}
+	return proven, min(all, proven+growth*all*(math.Exp2(float64(windows))-1))
 }
 
 // shares reports whether others of the account use the quota, too.
-func (q *windowQuota) shares(now time.Time) bool { return q.shareAt(now) < float64(q.quota.calls) }
+func (q *windowQuota) shares(now time.Time) bool {
+	_, share := q.shareAt(now)
+	return share < float64(q.quota.calls)
+}
 
-// lower makes our share of the quota smaller, because the cloud refused a call in this window: once, however many it refused.
-func (q *windowQuota) lower(now time.Time) {
+// lower makes our share of the quota smaller, because the cloud refused a call in this window: once, however many it refused. If less than half of the share
+// went through, others had a burst of calls, which says nothing about the time after it.
+func (q *windowQuota) lower(now time.Time, phase float64) {
 	window := now.Truncate(q.quota.window)
 	if q.share != 0 && q.sharedAt.Equal(window) {
 		return
 	}
-	current := q.at(now)
-	share := q.shareAt(now)
+	all, current := float64(q.quota.calls), q.at(now)
+	if q.proven == 0 || !q.shares(now) {
+		q.proven = leastLowered * all
+	}
+	_, share := q.shareAt(now)
 	through := float64(max(current.used-1, 0))
-	share = min(max(through*leastLowered, share*mostLowered), share*leastLowered)
-	q.share, q.sharedAt = max(share, float64(q.quota.calls)*leastShare), window
+	if through < share*mostLowered {
+		share *= mostLowered
+	} else {
+		q.proven = leastLowered * min(through, share)
+		share = q.proven
+	}
+	q.share, q.sharedAt, q.phase = max(share, min(leastShare*all, leastCalls)), window, phase
 }
 
 // within reports whether end is in the future and no further away than longest.
