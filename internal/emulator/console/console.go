@@ -89,7 +89,8 @@ func (c *Console) index(w http.ResponseWriter, r *http.Request) {
 
 // sections are the parts of the page that are replaced when they change, in the order of the page.
 var sections = []string{
-	"summary", "services", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows", "calls",
+	"summary", "services", "shared", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows",
+	"calls",
 }
 
 // render makes the sections of a view.

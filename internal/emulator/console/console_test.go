@@ -88,7 +88,7 @@ func TestEventsCarryOnlyWhatChanged(t *testing.T) {
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for _, want := range []string{
-		"summary", "services", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows", "calls",
+		"summary", "services", "shared", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows", "calls",
 	} {
 		if name, _ := next(t, lines); name != want {
 			t.Fatalf("event %s, want %s", name, want)

@@ -15,8 +15,10 @@ import (
 // cloud controller managers give to listeners, groups and backend servers.
 type service struct {
 	Name, Cluster, Product, Balancer, Address string
-	Ports                                     []servicePort
-	Backends, Bad                             int
+	// Group is the load balancer group, NAMESPACE/NAME, "" on a load balancer of no group.
+	Group         string
+	Ports         []servicePort
+	Backends, Bad int
 }
 
 type servicePort struct{ Ports, Protocol, Status, Restriction string }
@@ -67,34 +69,63 @@ func ownersIn(tags cloud.Tags, texts []string) []owner {
 	return slices.Collect(maps.Keys(found))
 }
 
-// held is one owner on one load balancer, and how to copy what it has there.
-type held struct {
-	owner    owner
-	balancer string
-	words    []string
-	copied   func() service
+// balancer is a load balancer with the owners of what is on it, and how to copy what each of them has there.
+type balancer struct {
+	product, id, address, name string
+	// group is the tag of its load balancer group, CLUSTER/NAMESPACE/NAME.
+	group  string
+	owners []owner
+	// foreign are the listeners whose names are not those of a Service.
+	foreign func() []servicePort
+	copied  func(owner) service
+}
+
+func (b *balancer) words() []string { return []string{b.id, b.address, b.name} }
+
+// service copies what an owner has.
+func (b *balancer) service(of owner) service {
+	line := b.copied(of)
+	line.Product, line.Balancer, line.Address = b.product, b.id, b.address
+	_, line.Group, _ = strings.Cut(b.group, "/")
+	line.Name, line.Cluster = of.String(), of.cluster
+	return line
 }
 
 // services copies the Services that match, by name, and counts the backend servers of the shown ones that failed their checks.
-func (c *Console) services(query string, now time.Time) (list[service], int) {
-	all := slices.Concat(c.heldByCLBs(now), c.heldByNLBs(now))
-	slices.SortFunc(all, func(a, b held) int {
-		return cmp.Or(cmp.Compare(a.owner.String(), b.owner.String()), cmp.Compare(a.owner.cluster, b.owner.cluster), cmp.Compare(a.balancer, b.balancer))
-	})
+func (c *Console) services(balancers []*balancer, query string) (list[service], int) {
+	type held struct {
+		owner owner
+		*balancer
+	}
+	var all []held
+	for _, b := range balancers {
+		for _, o := range b.owners {
+			all = append(all, held{o, b})
+		}
+	}
+	slices.SortFunc(all, func(a, b held) int { return cmp.Or(compareOwners(a.owner, b.owner), cmp.Compare(a.id, b.id)) })
 	found, bad := filtered[service]{query: query}, 0
 	for _, one := range all {
 		found.offer(func() service {
-			line := one.copied()
-			line.Name, line.Cluster, line.Balancer = one.owner.String(), one.owner.cluster, one.balancer
+			line := one.service(one.owner)
 			bad += line.Bad
 			return line
-		}, append(one.words, one.owner.String(), one.balancer)...)
+		}, append(one.words(), one.owner.String(), one.group)...)
 	}
 	return found.list, bad
 }
 
-func (c *Console) heldByCLBs(now time.Time) []held {
-	var all []held
+func compareOwners(a, b owner) int {
+	return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.cluster, b.cluster))
+}
+
+// balancers are all load balancers.
+func (c *Console) balancers(now time.Time) []*balancer {
+	return slices.Concat(c.clbs(now), c.nlbs(now))
+}
+
+func (c *Console) clbs(now time.Time) []*balancer {
+	var all []*balancer
 	for lb := range c.options.Store.LoadBalancers.All() {
 		var texts []string
 		for _, l := range lb.Listeners {
@@ -106,9 +137,11 @@ func (c *Console) heldByCLBs(now time.Time) []held {
 				texts = append(texts, b.Description)
 			}
 		}
-		for _, o := range ownersIn(lb.Tags, texts) {
-			all = append(all, held{owner: o, balancer: lb.ID, words: []string{lb.Address, lb.Name}, copied: func() service { return c.onCLB(lb, o, now) }})
-		}
+		all = append(all, &balancer{
+			product: "CLB", id: lb.ID, address: lb.Address, name: lb.Name, group: groupIn(lb.Tags), owners: ownersIn(lb.Tags, texts),
+			foreign: func() []servicePort { return foreignOnCLB(lb, now) },
+			copied:  func(o owner) service { return c.onCLB(lb, o, now) },
+		})
 	}
 	return all
 }
@@ -125,14 +158,10 @@ func (c *Console) groupsOf(lb *cloud.LoadBalancer) []*cloud.ServerGroup {
 
 // onCLB is what a Service has on a CLB: its listeners, and the backend servers in its groups, or its own in a group of somebody else.
 func (c *Console) onCLB(lb *cloud.LoadBalancer, of owner, now time.Time) service {
-	line := service{Product: "CLB", Address: lb.Address}
+	line := service{}
 	for _, l := range lb.SortedListeners() {
 		if o, ok := ownerIn(l.Description); ok && o == of {
-			restriction := ""
-			if l.Attributes["AclStatus"] == "on" {
-				restriction = l.Attributes["AclType"] + " list " + l.Attributes["AclId"]
-			}
-			line.Ports = append(line.Ports, servicePort{fmt.Sprint(l.Port), l.Protocol, l.Phase.At(now), restriction})
+			line.Ports = append(line.Ports, portOfCLB(l, now))
 		}
 	}
 	for _, g := range c.groupsOf(lb) {
@@ -146,6 +175,23 @@ func (c *Console) onCLB(lb *cloud.LoadBalancer, of owner, now time.Time) service
 	return line
 }
 
+func portOfCLB(l *cloud.Listener, now time.Time) servicePort {
+	restriction := ""
+	if l.Attributes["AclStatus"] == "on" {
+		restriction = l.Attributes["AclType"] + " list " + l.Attributes["AclId"]
+	}
+	return servicePort{fmt.Sprint(l.Port), l.Protocol, l.Phase.At(now), restriction}
+}
+
+func foreignOnCLB(lb *cloud.LoadBalancer, now time.Time) (ports []servicePort) {
+	for _, l := range lb.SortedListeners() {
+		if _, ok := ownerIn(l.Description); !ok {
+			ports = append(ports, portOfCLB(l, now))
+		}
+	}
+	return ports
+}
+
 // count adds a backend server, which is bad if one of its checks has the status.
 func (s *service) count(b backend, bad string) {
 	s.Backends++
@@ -154,27 +200,42 @@ func (s *service) count(b backend, bad string) {
 	}
 }
 
-func (c *Console) heldByNLBs(now time.Time) []held {
-	var all []held
+func (c *Console) nlbs(now time.Time) []*balancer {
+	var all []*balancer
 	for lb := range c.options.Store.NLBs.All() {
 		var texts []string
 		for _, l := range c.options.Store.NLBListenersOf(lb.ID, now) {
 			texts = append(texts, l.Description)
 		}
-		for _, o := range ownersIn(lb.Tags, texts) {
-			all = append(all, held{owner: o, balancer: lb.ID, words: []string{lb.DNSName, lb.Name}, copied: func() service { return c.onNLB(lb, o, now) }})
-		}
+		all = append(all, &balancer{
+			product: "NLB", id: lb.ID, address: lb.DNSName, name: lb.Name, group: groupIn(lb.Tags), owners: ownersIn(lb.Tags, texts),
+			foreign: func() []servicePort { return c.foreignOnNLB(lb, now) },
+			copied:  func(o owner) service { return c.onNLB(lb, o, now) },
+		})
 	}
 	return all
 }
 
+func (c *Console) foreignOnNLB(lb *cloud.NLB, now time.Time) (ports []servicePort) {
+	for _, l := range c.options.Store.NLBListenersOf(lb.ID, now) {
+		if _, ok := ownerIn(l.Description); !ok {
+			ports = append(ports, portOfNLB(l, now))
+		}
+	}
+	return ports
+}
+
+func portOfNLB(l *cloud.NLBListener, now time.Time) servicePort {
+	return servicePort{portsOf(l), l.Protocol, l.Phase.At(now), ""}
+}
+
 func (c *Console) onNLB(lb *cloud.NLB, of owner, now time.Time) service {
-	line, seen := service{Product: "NLB", Address: lb.DNSName}, map[string]bool{}
+	line, seen := service{}, map[string]bool{}
 	for _, l := range c.options.Store.NLBListenersOf(lb.ID, now) {
 		if o, ok := ownerIn(l.Description); !ok || o != of {
 			continue
 		}
-		line.Ports = append(line.Ports, servicePort{portsOf(l), l.Protocol, l.Phase.At(now), ""})
+		line.Ports = append(line.Ports, portOfNLB(l, now))
 		g, ok := c.options.Store.NLBGroups.Get(l.GroupID)
 		if !ok || seen[g.ID] {
 			continue

@@ -92,7 +92,7 @@ func TestServices(t *testing.T) {
 }
 
 // nlbOf makes an NLB with one listener of this description and one backend server.
-func (s *scene) nlbOf(description string) {
+func (s *scene) nlbOf(description string) (id string) {
 	s.t.Helper()
 	const nlb = "2022-04-30"
 	var lb struct{ LoadbalancerId string }   //nolint:revive // wire name
@@ -107,6 +107,86 @@ func (s *scene) nlbOf(description string) {
 	})
 	s.call(nlb, "CreateListener", map[string]string{
 		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": group.ServerGroupId, "ListenerPort": "8443", "ListenerProtocol": "TCP", "ListenerDescription": description,
+	})
+	return lb.LoadbalancerId
+}
+
+// TestSharedLoadBalancers: the page shows which Services share a load balancer, in a group or by its ID, and which ports each of them has. What nobody
+// shares is not there. The filter finds a group by its name, and by those of its Services.
+func TestSharedLoadBalancers(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.put("i-worker1", emulator.InstanceSpec{VSwitchID: "vsw-a"})
+	if empty, _ := s.fetch("/console/"); section(t, empty, "shared") != "No shared load balancers yet." {
+		t.Errorf("without anything: %q", section(t, empty, "shared"))
+	}
+	s.clbOf("shop", "alone", "c1")
+	s.sharedCLB("c1/shop/edge", "k8s/80/web/shop/c1", "k8s/443/web/shop/c1", "k8s/8080/api/shop/c1", "by hand")
+	s.sharedCLB("c1/shop/edge", "k8s/80/blog/shop/c1")
+	s.sharedCLB("", "k8s/80/first/team/c1", "k8s/81/second/team/c2")
+	s.sharedCLB("c1/shop/young")
+	s.sharedNLB("c1/shop/edge", "k8s.8443.TCP.api.shop.c1", "k8s.8444.TCP.web.shop.c1")
+	address := regexp.MustCompile(`\b(\d+\.){3}\d+\b|\S+\.nlb\.aliyuncsslb\.com`)
+	const head = " Service Ports Backend servers "
+	page, _ := s.fetch("/console/")
+	want := "No group CLB lb ADDRESS 2 Services, 2 listeners" + head + "team/first c1 80 tcp stopped 1 team/second c2 81 tcp stopped 1 " +
+		"Group shop/edge c1 CLB lb ADDRESS 2 Services, 3 listeners" + head + "shop/api c1 8080 tcp stopped 1 shop/web c1 80 tcp stopped 443 tcp stopped 2 " +
+		"not of a Service 81 tcp stopped " +
+		"Group shop/edge c1 CLB lb ADDRESS 1 Services, 1 listeners" + head + "shop/blog c1 80 tcp stopped 1 " +
+		"Group shop/edge c1 NLB nlb ADDRESS 2 Services, 2 listeners" + head + "shop/api c1 8443 TCP Running 1 shop/web c1 8444 TCP Running 1 " +
+		"Group shop/young c1 CLB lb ADDRESS 0 Services, 0 listeners" + strings.TrimSuffix(head, " ")
+	if diff := cmp.Diff(want, address.ReplaceAllString(section(t, page, "shared"), "ADDRESS")); diff != "" {
+		t.Errorf("shared load balancers (-want +got):\n%s", diff)
+	}
+	if text := section(t, page, "services"); strings.Count(text, "group shop/edge") != 5 || strings.Contains(text, "young") {
+		t.Errorf("Services of the group: %q", text)
+	}
+	for query, want := range map[string]int{"shop%2Fedge": 3, "shop%2Fblog": 1, "team%2Fsecond": 1, "shop%2Falone": 0} {
+		found, _ := s.fetch("/console/?q=" + query)
+		if got := strings.Count(section(t, found, "shared"), " listeners "); got != want {
+			t.Errorf("%s: %d shared load balancers, want %d: %q", query, got, want, section(t, found, "shared"))
+		}
+	}
+}
+
+// sharedCLB makes a CLB of a group with a listener and a vServer group for each mark, on the port in it.
+func (s *scene) sharedCLB(group string, marks ...string) {
+	s.t.Helper()
+	const slb = "2014-05-15"
+	var lb struct{ LoadBalancerId string } //nolint:revive // wire name
+	tags := map[string]string{}
+	if group != "" {
+		tags = map[string]string{"Tag.1.Key": "alicloud-ccm/load-balancer-group", "Tag.1.Value": group}
+	}
+	s.decode(&lb, s.call(slb, "CreateLoadBalancer", tags))
+	for _, mark := range marks {
+		port := "81" // of a listener that somebody made by hand
+		if parts := strings.Split(mark, "/"); len(parts) > 1 {
+			port = parts[1]
+		}
+		var made struct{ VServerGroupId string } //nolint:revive // wire name
+		s.decode(&made, s.call(slb, "CreateVServerGroup", map[string]string{
+			"LoadBalancerId": lb.LoadBalancerId, "VServerGroupName": mark, "BackendServers": `[{"ServerId":"i-worker1","Port":30080,"Weight":100}]`,
+		}))
+		s.call(slb, "CreateLoadBalancerTCPListener", map[string]string{
+			"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": port, "VServerGroupId": made.VServerGroupId, "Bandwidth": "-1", "Description": mark,
+		})
+	}
+}
+
+// sharedNLB makes an NLB of a group with two listeners.
+func (s *scene) sharedNLB(group, first, second string) {
+	s.t.Helper()
+	const nlb = "2022-04-30"
+	id := s.nlbOf(first)
+	s.call(nlb, "TagResources", map[string]string{"ResourceType": "loadbalancer", "ResourceId.1": id, "Tag.1.Key": "alicloud-ccm/load-balancer-group", "Tag.1.Value": group})
+	var made struct{ ServerGroupId string } //nolint:revive // wire name
+	s.decode(&made, s.call(nlb, "CreateServerGroup", map[string]string{"ServerGroupName": second, "VpcId": "vpc-emulator", "HealthCheckConfig.HealthCheckEnabled": "false"}))
+	s.call(nlb, "AddServersToServerGroup", map[string]string{
+		"ServerGroupId": made.ServerGroupId, "Servers.1.ServerId": "i-worker1", "Servers.1.ServerType": "Ecs", "Servers.1.Port": "81",
+	})
+	s.call(nlb, "CreateListener", map[string]string{
+		"LoadBalancerId": id, "ServerGroupId": made.ServerGroupId, "ListenerPort": "8444", "ListenerProtocol": "TCP", "ListenerDescription": second,
 	})
 }
 

@@ -23,6 +23,7 @@ type view struct {
 	// Only is which calls are shown: writes, errors, or all ("").
 	Only           string
 	Services       list[service]
+	Shared         list[sharedBalancer]
 	LoadBalancers  list[loadBalancer]
 	NLBs           list[networkLoadBalancer]
 	UnusedGroups   list[nlbGroup]
@@ -89,7 +90,9 @@ func (c *Console) view(parameters url.Values, now time.Time) view {
 	lower := strings.ToLower(query)
 	var failing, unhealthy, bad, entries, off, instances, lbs, nlbs, busy int
 	s.View(func() {
-		v.Services, bad = c.services(lower, now)
+		balancers := c.balancers(now)
+		v.Services, bad = c.services(balancers, lower)
+		v.Shared = c.shared(balancers, lower)
 		v.LoadBalancers, failing = c.loadBalancers(lower, now)
 		v.NLBs, unhealthy = c.networkLoadBalancers(lower, now)
 		v.UnusedGroups = c.unusedGroups(lower, now)
