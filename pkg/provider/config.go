@@ -215,7 +215,7 @@ func (f fileConfig) check() (Config, error) {
 		problems.addf("Global.accessKeyID and Global.accessKeySecret: only one is set, accepted: both or neither")
 	}
 	if g.UID != "" {
-		problems.addf("Global.uid: %q, accepted: nothing; keys from a token service are not supported", g.UID)
+		problems.addf("Global.uid: the value (not shown), accepted: nothing; keys from a token service are not supported")
 	}
 	if config.Region != "" && !regionForm.MatchString(config.Region) {
 		problems.addf("Global.region: %q, accepted: a region id such as \"cn-hangzhou\"", config.Region)

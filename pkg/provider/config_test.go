@@ -133,7 +133,7 @@ func TestReadConfigRefuses(t *testing.T) {
 		"route table":     {`{"Global": {"routeTableIDs": "vtb-1,rtb-2"}}`, []string{`Global.routeTableIDs: "rtb-2"`}},
 		"cluster id":      {`{"Global": {"clusterID": "a/b"}}`, []string{`Global.clusterID: "a/b"`}},
 		"backend type":    {`{"Global": {"serviceBackendType": "pod"}}`, []string{`Global.serviceBackendType: "pod"`, `"ecs" or "eni"`}},
-		"token service":   {`{"Global": {"uid": "123"}}`, []string{"Global.uid"}},
+		"token service":   {`{"Global": {"uid": "123"}}`, []string{"Global.uid: the value (not shown)"}},
 		"feature gates":   {`{"Global": {"featureGates": "IPv6DualStack"}}`, []string{`Global.featureGates: "IPv6DualStack"`, "accepted: "}},
 		"endpoint":        {`{"Global": {"endpoints": {"slb": "a b"}}}`, []string{`Global.endpoints.slb: "a b"`, "host:port"}},
 		"endpoint of":     {`{"Global": {"endpoints": {"ros": "a"}}}`, []string{`Global.endpoints.ros`, "slb, nlb, vpc, ecs"}},

@@ -44,9 +44,11 @@ type crowd struct {
 	// counted are the Services, at countedAt.
 	counted   demand
 	countedAt uint64
-	// nodes is how many nodes there are, woken for what the Services were last woken, once it was known what every Service has.
-	nodes int
-	woken backend.Crowding
+	// nodes is how many nodes there are, woken for what the Services were last woken, once it was known what every Service has. before is for what the last one chose
+	// until then, and differs says that they did not all choose for the same: what some of them had in the cloud has proven a larger quota.
+	nodes         int
+	woken, before backend.Crowding
+	differs       bool
 }
 
 // changed has Services counted anew.
@@ -100,12 +102,14 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 
 // crowdingChanged reports whether how much of the nodes each Service may have has changed since the Services were last woken for that.
 func (r *Reconciler) crowdingChanged(product Product, crowd *crowd) bool {
+	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Units: crowd.counted.of("", crowd.nodes)}.Crowding()
+	crowd.differs = crowd.differs || len(crowd.stakes) > 1 && now != crowd.before
+	crowd.before = now
 	if len(crowd.stakes) < crowd.counted.services {
 		return false // the last one of them reports it
 	}
-	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Units: crowd.counted.of("", crowd.nodes)}.Crowding()
-	changed := now != crowd.woken
-	crowd.woken = now
+	changed := now != crowd.woken || crowd.differs
+	crowd.woken, crowd.differs = now, false
 	return changed
 }
 

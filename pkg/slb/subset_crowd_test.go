@@ -199,3 +199,37 @@ func TestUnknownLargerQuotaTakesNothingAway(t *testing.T) {
 		})
 	}
 }
+
+// TestLargerQuotaIsProvenLate: after a restart, the first Services choose before it is known that the account has a larger quota than is assumed. Once it is, they get
+// the node that has joined meanwhile, too, without any other event.
+func TestLargerQuotaIsProvenLate(t *testing.T) {
+	t.Parallel()
+	const nodes, assumed, services = 4, 5, 8
+	synctest.Test(t, func(t *testing.T) {
+		reads := func(value int) config.Config {
+			book := quota.NewBook(nil)
+			book.Read(map[quota.Code]quota.Reading{quota.CLBsPerInstance: {Value: value}})
+			return config.Config{BackendSubset: backend.SubsetAuto, Quotas: book}
+		}
+		f := newFleetIn(t, cloud.Limits{LBsPerInstance: 100}, reads(100))
+		defer func() { f.stop() }()
+		for i := range nodes {
+			f.createFleetNode(nodeName(i))
+		}
+		for i := range services {
+			f.put(testService(nameOfSharing(i), 80))
+		}
+		f.rest()
+		f.stop()
+		f.config.Quotas = reads(assumed).Quotas
+		f.createFleetNode("late")
+		f.api = processClient(t, f.emulator)
+		f.start()
+		f.rest()
+		for i := range services {
+			if has := f.backendsOf(nameOfSharing(i))["30080"]; len(has) != nodes+1 {
+				t.Errorf("%s has %v, want %d", nameOfSharing(i), has, nodes+1)
+			}
+		}
+	})
+}
