@@ -2,6 +2,7 @@ package nlb
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,6 +67,32 @@ func TestPreservedInAnNLBGroupIsNoOrphan(t *testing.T) {
 					if found := w.orphans(query); len(found) != 1 || found[0].Kind != step.kind || found[0].Reason != step.reason {
 						t.Errorf("without %s, with the flag: %v, want only a %s: %s", step.deleted, found, step.kind, step.reason)
 					}
+				}
+			})
+		})
+	}
+}
+
+// TestPreservedOnExistingNLBIsNoOrphan: what a Service leaves on purpose on an existing NLB is its author's.
+func TestPreservedOnExistingNLBIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	for _, force := range []string{"true", "false"} {
+		t.Run("force "+force, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				id := w.existing("mine")
+				w.groupWorld(newService("web", testkit.TCP(80), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, force), with(annotation.PreserveOnDelete, "true")))
+				before := w.listeners(id)
+				w.delete("web")
+				for _, preserved := range []bool{false, true} {
+					query := w.census()
+					query.Preserved = preserved
+					if found := w.orphans(query); len(found) > 0 {
+						t.Errorf("with the flag %v: %v", preserved, found)
+					}
+				}
+				if after := w.listeners(id); !slices.Equal(after, before) {
+					t.Errorf("listeners %v, want %v", after, before)
 				}
 			})
 		})

@@ -175,7 +175,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case !n.group.IsZero():
 		return n.planGroupRemoval(svc, applied, removal)
 	case removal.Reused && removal.Preserved:
-		removal.Plan = n.removes(untag, model.Plan{})
+		removal.Plan = n.removes(untag, diff.PreservingOnExisting(actual))
 	case removal.Reused:
 		if n.former == "" { // one that the Service moves away from may be anybody's
 			removal.Kept = n.kept(svc, params)

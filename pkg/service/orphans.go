@@ -32,12 +32,13 @@ type OrphanQuery struct {
 	Services []*corev1.Service
 	// ClusterIDs are the IDs that this cluster has or may have had. Those on load balancers of its Services are found.
 	ClusterIDs []string
-	// Preserved has load balancers listed, too, that stayed because an annotation asked for that, and what stayed for that reason on those of groups.
+	// Preserved has load balancers listed, too, that stayed because an annotation asked for that, and what stayed for that reason on those of groups and on
+	// existing CLBs.
 	Preserved bool
 }
 
 // Kept returns a load balancer as an orphan, if an annotation asked that it stay when its Service went, and no Service uses it. Its tags
-// name the cluster; clusterIDs are those that count. orphan says what it is. One of a group is none: other Services of the group may use it.
+// name the cluster; clusterIDs are those that count. orphan says what it is. One of a group is none, and no CLB that existed before: others may use it.
 func (q OrphanQuery) Kept(orphan Orphan, tags []alicloud.Tag, clusterIDs sets.Set[string]) (Orphan, bool) {
 	on := map[string]string{}
 	for _, tag := range tags {
@@ -46,7 +47,8 @@ func (q OrphanQuery) Kept(orphan Orphan, tags []alicloud.Tag, clusterIDs sets.Se
 	clusterID, name := mark.ParsePreserved(on[mark.TagPreserved])
 	_, owned := on[mark.TagOwner]
 	_, grouped := on[mark.TagGroup]
-	if owned || grouped || !clusterIDs.Has(clusterID) || slices.ContainsFunc(q.Services, func(svc *corev1.Service) bool { return Names(svc, orphan.ID) }) {
+	_, existed := on[mark.TagReused]
+	if owned || grouped || existed || !clusterIDs.Has(clusterID) || slices.ContainsFunc(q.Services, func(svc *corev1.Service) bool { return Names(svc, orphan.ID) }) {
 		return orphan, false
 	}
 	orphan.ClusterID, orphan.Reason = clusterID, fmt.Sprintf("Service %s left it with the annotation %s", name, annotation.PreserveOnDelete)

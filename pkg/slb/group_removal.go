@@ -190,7 +190,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	case removal.Preserved:
 		removal.Reused = true
 		if tagged {
-			removal.Plan = plan{clb: c, Plan: diff.PreservingInGroup(actual, mark.Preserved(svc, c.config.ClusterID))}
+			removal.Plan = plan{clb: c, Plan: diff.PreservingOnShared(actual, mark.Preserved(svc, c.config.ClusterID))}
 		}
 	case last:
 		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}

@@ -21,7 +21,7 @@ import (
 // groups and backend servers. What carries the mark of another cluster, or none, is left out.
 func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
 	census := newCensus(query, e.config.ClusterID)
-	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, census), e.orphansOfGroups(ctx, query, census)}
+	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, query, census), e.orphansOfGroups(ctx, query, census)}
 	if query.Preserved {
 		kept, err := e.taggedCLBs(ctx, mark.TagPreserved)
 		for i := range kept {
@@ -62,14 +62,17 @@ func (e *engine) orphanLists(ctx context.Context, census *census) error {
 	return nil
 }
 
-func (e *engine) orphansOnShared(ctx context.Context, census *census) error {
+// orphansOnShared adds what is left of Services on existing CLBs. Where a Service has left something on purpose, it adds nothing unless the query asks for that.
+func (e *engine) orphansOnShared(ctx context.Context, query service.OrphanQuery, census *census) error {
 	shared, err := e.taggedCLBs(ctx, mark.TagReused)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for i := range shared {
-		if _, grouped := census.groupOn(&shared[i]); !grouped { // see orphansOfGroups
+		_, grouped := census.groupOn(&shared[i]) // see orphansOfGroups
+		_, preserved := shared[i].Tag(mark.TagPreserved)
+		if !grouped && (!preserved || query.Preserved) {
 			errs = append(errs, e.orphansOn(ctx, &shared[i], census))
 		}
 	}

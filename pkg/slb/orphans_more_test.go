@@ -44,6 +44,32 @@ func TestPreservedIsFound(t *testing.T) {
 	}
 }
 
+// TestPreservedOnExistingCLBIsNoOrphan: what a Service leaves on purpose on an existing CLB is found with the flag only, and no command deletes the CLB itself.
+func TestPreservedOnExistingCLBIsNoOrphan(t *testing.T) {
+	t.Parallel()
+	const listener, group = "listener tcp:80 (k8s/80/web/default/c1) in lb: Service default/web does not exist", "vServer group rsp (k8s/30080/web/default/c1) in lb: Service default/web does not exist"
+	for force, want := range map[string][]string{"true": {listener, group}, "false": {group}} {
+		t.Run("force "+force, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			web := reusing("web", w.makeCLB().ID, force, 80)
+			annotate(web, annotation.PreserveOnDelete, "true")
+			w.put(web)
+			w.converge("web")
+			w.change("web", deleteService)
+			w.mustPass("web")
+			w.vanish("web")
+			if found := w.orphans(); found != nil {
+				t.Errorf("what was preserved is an orphan: %q", found)
+			}
+			if diff := cmp.Diff(want, w.orphans(service.OrphanQuery{Preserved: true})); diff != "" {
+				t.Errorf("with the flag (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func tagsOf(lb alicloud.LoadBalancer) map[string]string {
 	tags := map[string]string{}
 	for _, tag := range lb.Tags {

@@ -107,7 +107,9 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case !c.group.IsZero():
 		return c.planGroupRemoval(svc, applied, removal)
 	case actual.Reused && removal.Preserved:
-		return removal, nil
+		if _, searched := actual.LoadBalancer.Tag(mark.TagReused); searched { // for orphans, without which nothing needs the note
+			removal.Plan = plan{clb: c, Plan: diff.PreservingOnShared(actual, mark.Preserved(svc, c.config.ClusterID))}
+		}
 	case actual.Reused:
 		if c.former == "" { // one that the Service moves away from may be anybody's
 			removal.Kept = c.kept(svc)

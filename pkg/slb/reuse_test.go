@@ -299,7 +299,7 @@ func TestPreservedOnDelete(t *testing.T) {
 }
 
 // TestPreservedKinds: whatever kind of Service goes, by deletion or by its type, nothing that carries traffic changes: listeners,
-// groups, backend servers, the list of the source ranges, and all of an existing CLB.
+// groups, backend servers, the list of the source ranges, and all of an existing CLB but a tag.
 func TestPreservedKinds(t *testing.T) {
 	t.Parallel()
 	made := func(f func() *corev1.Service) func(*world) *corev1.Service {
@@ -338,6 +338,8 @@ func TestPreservedKinds(t *testing.T) {
 						// What binds a CLB of ours to us may go, and nothing else.
 						was.Tags, was.DeleteProtection, was.Protection, was.Reason = is.Tags, is.DeleteProtection, is.Protection, is.Reason
 						before[name] = was
+					} else {
+						was.Tags[mark.TagPreserved] = "c1/default/web" // for orphans
 					}
 				}
 				if diff := cmp.Diff(before, after); diff != "" || len(w.get("web").Finalizers) != 0 {

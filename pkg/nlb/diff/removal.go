@@ -145,6 +145,14 @@ func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
 	return d.plan
 }
 
+// PreservingOnExisting returns the plan that leaves what a Service has on an existing load balancer to the author of the Service: nothing there is bound to this
+// program but the server groups.
+func PreservingOnExisting(actual *model.Model) model.Plan {
+	d := &differ{actual: actual}
+	d.untagGroups(ownership())
+	return d.plan
+}
+
 // ownership are the keys of the tags that bind something to this program.
 func ownership() []string { return []string{mark.TagOwner, mark.TagCluster, mark.TagGroup} }
 

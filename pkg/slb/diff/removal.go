@@ -58,8 +58,8 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 	return plan
 }
 
-// PreservingInGroup only notes on the CLB of a group that a Service has left something there on purpose. One Service is enough.
-func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
+// PreservingOnShared only notes on a CLB that others may use that a Service has left something there on purpose. One Service is enough.
+func PreservingOnShared(actual *model.Model, preserved string) model.Plan {
 	if _, noted := actual.LoadBalancer.Tag(mark.TagPreserved); noted {
 		return model.Plan{}
 	}
