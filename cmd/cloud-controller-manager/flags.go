@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
@@ -132,18 +132,12 @@ func (f *ownFlags) check() error {
 	return f.checkBatches()
 }
 
-// tenantPolicy reads --policy. A field that does not exist is an error: a rule with a typing mistake would restrict nothing.
+// tenantPolicy reads --policy.
 func (f *ownFlags) tenantPolicy() (policy.Policy, error) {
-	var given policy.Policy
 	if f.policy == "" {
-		return given, nil
+		return policy.Policy{}, nil
 	}
-	decoder := json.NewDecoder(strings.NewReader(f.policy))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(&given)
-	if err == nil {
-		err = given.Check()
-	}
+	given, err := provider.ParsePolicy(f.policy)
 	if err != nil {
 		return given, fmt.Errorf("--policy: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

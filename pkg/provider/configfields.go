@@ -91,16 +91,19 @@ func (i *inspection) object(place string, fields map[string]reflect.StructField,
 		field, known := fields[strings.ToLower(name)]
 		if !known {
 			name = problem.Cut(name, maxFieldName)
-			i.unknown = append(i.unknown, place+"."+name+suggestion(name, namesOf(fields)))
+			i.unknown = append(i.unknown, below(place, name)+suggestion(name, namesOf(fields)))
 			continue
 		}
-		if !i.value(place+"."+jsonName(field), field.Type, object[name]) {
+		if !i.value(below(place, jsonName(field)), field.Type, object[name]) {
 			fits = false
 			delete(object, name)
 		}
 	}
 	return fits
 }
+
+// below returns the place of a field in an object, whose own place is empty where it is the whole text.
+func below(place, name string) string { return strings.TrimPrefix(place+"."+name, ".") }
 
 func namesOf(fields map[string]reflect.StructField) []string {
 	var names []string
