@@ -52,7 +52,11 @@ func (c groupCloud) Read(ctx context.Context, id string) (*alicloud.NLB, error) 
 }
 
 // Listeners implements groups.Cloud. A listener on a range of ports counts with its first one: nobody knows which of the others are in use.
-func (c groupCloud) Listeners(ctx context.Context, ids ...string) (map[string][]groups.Listener, error) {
+func (c groupCloud) Listeners(ctx context.Context, balancers []alicloud.NLB) (map[string][]groups.Listener, error) {
+	ids := make([]string, len(balancers))
+	for i := range balancers {
+		ids[i] = balancers[i].ID
+	}
 	found, err := c.listenersOf(ctx, ids)
 	all := map[string][]groups.Listener{}
 	for id, listeners := range found {

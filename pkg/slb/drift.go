@@ -35,10 +35,10 @@ func someComparisons() int { return driftCycle/2 + rand.N(driftCycle) }
 // known: where it says false, everything of the CLB is to be read on its own, be it because something differs, could not be read, or is not part
 // of the comparison.
 func (e *engine) unchanged(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) bool {
-	if known.comparisons == 0 || known.model() == nil || !known.trusted() || known.asksForGroups(of.Params) {
+	if known.model() == nil || !known.trusted() || known.asksForGroups(of.Params) {
 		return false
 	}
-	read, ok := e.readTogether(ctx, of, known.presence.ID())
+	read, ok := e.readTogether(ctx, of, known)
 	if !ok {
 		return false
 	}
@@ -54,26 +54,54 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 }
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
-func (e *engine) readTogether(ctx context.Context, of service.Request, id string) (preload, bool) {
-	if read, ok := e.readings.Take(id); ok {
+func (e *engine) readTogether(ctx context.Context, of service.Request, known observed) (preload, bool) {
+	if read, ok := e.reading(known); ok {
 		return read, true
 	}
-	ids := e.comparedWith(id, of)
 	at := time.Now()
-	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{IDs: ids})
-	if err != nil {
+	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{IDs: e.comparedWith(known.presence.ID(), of)})
+	if err != nil || len(all) == 0 {
 		return preload{}, false
+	}
+	if _, err = e.readListeners(ctx, all, at); err != nil {
+		return preload{}, false
+	}
+	return e.reading(known)
+}
+
+// reading returns what was read of a CLB a short time ago. For the next Service on it, it stays.
+func (e *engine) reading(known observed) (preload, bool) {
+	if known.mayBeShared() {
+		return e.readings.Fresh(known.presence.ID(), driftWindow)
+	}
+	return e.readings.Take(known.presence.ID())
+}
+
+// hasReading reports whether [engine.reading] would return something.
+func (e *engine) hasReading(known observed) bool {
+	if known.mayBeShared() {
+		_, ok := e.readings.Fresh(known.presence.ID(), driftWindow)
+		return ok
+	}
+	return e.readings.Has(known.presence.ID())
+}
+
+// readListeners reads the listeners of up to ten CLBs that were read at a time, for all Services on them.
+func (e *engine) readListeners(ctx context.Context, balancers []alicloud.LoadBalancer, at time.Time) (map[string]preload, error) {
+	ids := make([]string, len(balancers))
+	for i := range balancers {
+		ids[i] = balancers[i].ID
 	}
 	listeners, err := e.api.DescribeListeners(ctx, ids...)
 	if err != nil {
-		return preload{}, false
+		return nil, err
 	}
-	read := make(map[string]preload, len(all))
-	for _, lb := range all {
+	read := make(map[string]preload, len(balancers))
+	for _, lb := range balancers {
 		read[lb.ID] = preload{lb: lb, listeners: listeners[lb.ID]}
 	}
 	e.readings.Add(read, at)
-	return e.readings.Take(id)
+	return read, nil
 }
 
 // comparedWith returns the id of a CLB, and those of others that are compared soon.
@@ -84,7 +112,7 @@ func (e *engine) comparedWith(id string, of service.Request) []string {
 	}
 	for _, balancer := range of.DueSoon(driftWindow) {
 		other, ok := balancer.(clb)
-		if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.readings.Has(other.ID()) {
+		if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.hasReading(other.observed) {
 			ids = append(ids, other.ID())
 		}
 	}

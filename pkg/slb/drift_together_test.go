@@ -47,18 +47,19 @@ func (w *timedWorld) pass(name string) {
 	w.due[name] = time.Now().Add(wait)
 }
 
-// start begins with a process that remembers nothing and reads all CLBs together.
-func (w *timedWorld) start() {
+// start begins with a process that remembers nothing and reads all CLBs together. It returns its calls.
+func (w *timedWorld) start() []string {
 	w.t.Helper()
 	w.Reconciler = service.NewReconciler(w.options())
 	w.cacheServices(slices.Collect(maps.Keys(w.due))...)
 	if err := w.Preload(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+	w.calls()
 	for name := range w.due {
 		w.pass(name)
 	}
-	w.calls()
+	return w.calls()
 }
 
 // forward lets time go by, with a pass over each Service when it is due, and returns the actions per minute.

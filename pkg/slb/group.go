@@ -83,6 +83,7 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 	c.shared.Deployed(c.group, svc, groups.Done{
 		ID: c.ID(), Ports: ports, Leaves: c.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
+		OnlyBackends: done.OnlyBackends(),
 	})
 	c.hold(svc)
 	freed := freedBy(done)

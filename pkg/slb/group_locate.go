@@ -3,6 +3,7 @@ package slb
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -41,17 +42,18 @@ func (c groupCloud) Read(ctx context.Context, id string) (*alicloud.LoadBalancer
 }
 
 // Listeners implements groups.Cloud.
-func (c groupCloud) Listeners(ctx context.Context, ids ...string) (map[string][]groups.Listener, error) {
+func (c groupCloud) Listeners(ctx context.Context, balancers []alicloud.LoadBalancer) (map[string][]groups.Listener, error) {
 	all := map[string][]groups.Listener{}
-	for chunk := range slices.Chunk(ids, listenersPerCall) {
-		found, err := c.api.DescribeListeners(ctx, chunk...)
+	for chunk := range slices.Chunk(balancers, listenersPerCall) {
+		read, err := c.readListeners(ctx, chunk, time.Now())
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range chunk {
-			for i := range found[id] {
-				listener := groups.Listener{Port: portOf(found[id][i].ListenerKey)}
-				listener.Service, listener.ClusterID, _ = mark.Parse(found[id][i].Description)
+		for id := range read {
+			for i := range read[id].listeners {
+				found := &read[id].listeners[i]
+				listener := groups.Listener{Port: portOf(found.ListenerKey)}
+				listener.Service, listener.ClusterID, _ = mark.Parse(found.Description)
 				all[id] = append(all[id], listener)
 			}
 		}

@@ -74,6 +74,9 @@ func (o observed) ownPresence() presence.Presence {
 	return o.presence
 }
 
+// mayBeShared reports whether other Services may have listeners on the CLB.
+func (o observed) mayBeShared() bool { return !o.group.IsZero() || o.presence.Reused() }
+
 // leaving returns what is known when the Service leaves load balancers and groups for the CLB that it is on now.
 func (o observed) leaving(places []string) observed {
 	lb := &o.loadBalancer.Value

@@ -48,6 +48,9 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		applier.Limit(most)
 	}
 	err := applier.Run(ctx, p.Plan)
+	if !p.OnlyBackends() {
+		p.clb.readings.Drop(p.clb.ID())
+	}
 	if applier.NotCreated != nil && p.clb.from != "" {
 		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
 	}

@@ -65,9 +65,12 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 // refresh re-reads those parts of the CLB that are in doubt or due for drift detection.
 func (e *engine) refresh(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
 	found := refreshed{clb: known, charge: charge, unread: map[model.Part]error{}}
-	if of.DriftDue && !of.Unsettled && e.unchanged(ctx, of, known, charge) {
-		found.clb, found.whole, found.some = known.compared(), true, true
-		return found, e.refreshFewHave(ctx, of, &found)
+	if of.DriftDue && !of.Unsettled && known.comparisons > 0 {
+		if e.unchanged(ctx, of, known, charge) {
+			found.clb, found.whole, found.some = known.compared(), true, true
+			return found, e.refreshFewHave(ctx, of, &found)
+		}
+		of.Unsettled = true // what was read for others is older than what differs
 	}
 	found.clb = known.outdated(of)
 	err := e.refreshLoadBalancer(ctx, of, &found)
@@ -143,7 +146,25 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		*clb = clb.leaving(at.leaves) // without this place, which a move that was begun has noted as one to leave
 	}
 	clb.addresses = service.Part[[]string]{}
+	if of.Applied == nil && !clb.group.IsZero() {
+		e.observeTogether(ctx, of, found)
+	}
 	return nil
+}
+
+// observeTogether completes the first read of a CLB of a group with the listeners that were read for all its Services. Where they lack one of the Service, which
+// proves nothing, or the read of a group fails, the Service reads all on its own.
+func (e *engine) observeTogether(ctx context.Context, of service.Request, found *refreshed) {
+	clb := &found.clb
+	read, ok := e.readings.Fresh(clb.presence.ID(), driftWindow)
+	if _, complete := groupsInUse(observe.New(read.lb, read.listeners), of.Service); !ok || !complete || len(clb.left) > 0 {
+		return
+	}
+	if model, err := read.observe(ctx, e.api, of.Service); err == nil {
+		clb.listeners.Set(model.Listeners)
+		clb.groups.Set(model.Groups)
+		clb.groupsUnlisted, found.together = true, true
+	}
 }
 
 // refreshContents reads the listeners and groups of the CLB.

@@ -100,18 +100,15 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	if err != nil {
 		return err
 	}
-	ids := make([]string, len(found))
-	for i := range found {
-		ids[i] = g.id(&found[i])
-	}
-	listeners, err := g.Cloud.Listeners(ctx, ids...)
+	listeners, err := g.Cloud.Listeners(ctx, found)
 	if err != nil {
 		return fmt.Errorf("read the listeners of the %ss of load balancer group %s: %w", g.Product.Name, group, err)
 	}
 	var balancers []sharing.LoadBalancer
 	on := map[types.NamespacedName]sharing.Listed{}
-	for i, id := range ids {
+	for i := range found {
 		view := g.view(&found[i])
+		id := view.ID
 		balancers = append(balancers, sharing.LoadBalancer{
 			ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Public: view.Public, SecurityGroups: view.SecurityGroups,
 		})

@@ -30,7 +30,7 @@ type Cloud[LB any] interface {
 	// Read returns a load balancer by its id, nil where it does not exist.
 	Read(ctx context.Context, id string) (*LB, error)
 	// Listeners returns the listeners of load balancers by the ids of those.
-	Listeners(ctx context.Context, ids ...string) (map[string][]Listener, error)
+	Listeners(ctx context.Context, balancers []LB) (map[string][]Listener, error)
 	// Shown returns the load balancer that the Service shows other than by its id, nil where nothing on it is the Service's.
 	Shown(ctx context.Context, svc *corev1.Service, known presence.Presence) (*LB, error)
 	// Claims reports whether something on a load balancer without an owner and a group is the Service's, and whether it is one that exists without the
@@ -100,6 +100,7 @@ type Groups[LB any] struct {
 
 	moves    refusal.Refusals[move]
 	readings readings
+	searches searches[LB]
 }
 
 // On returns the load balancer of the group that a Service is on, empty while it has nothing on any of them.
@@ -185,12 +186,17 @@ type Done struct {
 	// Ports are those on which the Service has listeners on it, and Leaves says that the Service is to have none.
 	Ports  []sharing.Port
 	Leaves bool
+	// OnlyBackends says that no more was changed than backend servers.
+	OnlyBackends bool
 }
 
 // Deployed notes what a plan for a Service has done.
 func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) {
 	if len(done.Ports) > 0 && !done.Leaves {
 		g.Put(svc.UID, done.ID)
+	}
+	if !done.OnlyBackends {
+		g.searches.drop(group)
 	}
 	g.Note(group.Mark(), func(known *sharing.State) {
 		known.NoteProtection(done.ID, done.Removes, done.Protected)
@@ -280,6 +286,7 @@ func (g *Groups[LB]) Lost(group mark.Group, id string) {
 			known.NoteListeners(name, id, nil)
 		}
 	})
+	g.searches.drop(group)
 	g.lost(id)
 	g.Missing.Forget(types.UID(group.Mark()))
 }

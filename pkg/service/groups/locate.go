@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -79,11 +80,15 @@ func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known)
 // Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its ports.
 func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.Group, known Known) (Location[LB], error) {
 	svc := of.Service
-	found, missing, err := g.Balancers(ctx, group, svc)
+	own, err := g.ownUnrecorded(ctx, of, known)
 	if err != nil {
 		return Location[LB]{}, err
 	}
-	own, err := g.ownUnrecorded(ctx, of, known)
+	if found, ok := g.foundByOthers(of, group, known); ok && len(own) == 0 {
+		return g.place(ctx, of, group, known, Location[LB]{}, found, "")
+	}
+	asked := time.Now()
+	found, missing, err := g.Balancers(ctx, group, svc)
 	if err != nil {
 		return Location[LB]{}, err
 	}
@@ -94,6 +99,11 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	lost := g.lostIn(svc, group, known, former, found, missing)
 	if err = g.readListeners(ctx, svc, group, found); err != nil {
 		return Location[LB]{}, err
+	}
+	if lost == "" && len(missing) == 0 {
+		g.searches.add(group, svc.UID, found, asked)
+	} else {
+		g.searches.drop(group)
 	}
 	at, err := g.place(ctx, of, group, known, former, found, lost)
 	at.Leaves = append(at.Leaves, own...)

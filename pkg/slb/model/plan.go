@@ -166,6 +166,13 @@ func (p Plan) Has(op Op) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op == op })
 }
 
+// OnlyBackends reports whether a plan changes nothing but backend servers of groups that are there.
+func (p Plan) OnlyBackends() bool {
+	return !slices.ContainsFunc(p.Steps, func(s Step) bool {
+		return s.Op != OpAddBackends && s.Op != OpReplaceBackends && s.Op != OpSetBackends && s.Op != OpRemoveBackends
+	})
+}
+
 // Empty reports whether carrying out the plan writes nothing.
 func (p Plan) Empty() bool { return len(p.Steps) == 0 }
 
