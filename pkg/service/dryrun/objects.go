@@ -11,7 +11,7 @@ type Objects[T any] struct {
 	mu      sync.Mutex // guards the rest
 	created []*object[T]
 	edits   map[string][]func(*T)
-	deleted map[string]bool
+	deleted map[string]bool // also those with the id of one that was created afterwards
 }
 
 // object is one that is not in the cloud.
@@ -20,11 +20,10 @@ type object[T any] struct {
 	value T
 }
 
-// Create adds an object.
+// Create adds an object, perhaps in place of one that was deleted.
 func (o *Objects[T]) Create(id string, value T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.deleted, id)
 	o.created = append(o.created, &object[T]{id, value})
 }
 
