@@ -185,7 +185,7 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestPlotsAreFresh' -update
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./pkg/nlb -run TestNLBAnnotationsPageIsFresh -update
-	$(GO) test ./pkg/service/backend -run TestPlotsAreFresh -update
+	$(GO) test ./pkg/service/backend -run 'TestPlotsAreFresh|TestTablesAreFresh' -update
 	cd hack/monitoring && $(STATIC) $(GO) test -run TestDashboardPictureIsFresh . -update
 	$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run 'TestPageIsFresh|TestFactsPageIsFresh' -update

@@ -8,11 +8,23 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestQuotasOnThePage: docs/explanation/scale.md lists every quota that the cloud-config accepts, with its published value.
+// TestQuotasOnThePage: docs/explanation/scale.md lists every quota that the cloud-config accepts, with its published value, and states for each limit how far
+// an account goes with it. pkg/service/backend computes the figures of that table.
 func TestQuotasOnThePage(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{}
-	for line := range strings.Lines(pages(t)["docs/explanation/scale.md"]) {
+	page := pages(t)["docs/explanation/scale.md"]
+	_, far, _ := strings.Cut(page, "<!-- generated:how-far -->")
+	_, limits, _ := strings.Cut(page, "\n| --- |")
+	limits, _, _ = strings.Cut(limits, "\n\n")
+	for row := range strings.SplitSeq(limits, "\n| ") {
+		limit, _, _ := strings.Cut(row, " |")
+		limit, _, _ = strings.Cut(limit, ", ")
+		if !strings.HasPrefix(row, " ---") && !strings.Contains(far, "\n| "+limit+" | ") {
+			t.Errorf("the page does not say how far an account goes with the limit %q", limit)
+		}
+	}
+	for line := range strings.Lines(page) {
 		if cells := strings.Split(line, "|"); len(cells) > 4 {
 			values[strings.TrimSpace(cells[3])] = strings.ReplaceAll(strings.TrimSpace(cells[2]), ",", "")
 		}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
@@ -205,7 +206,8 @@ func (f fleet) steady(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	compared := count(f.since(everything), ofProduct(productCLB)).reads
+	calls := f.since(everything)
+	compared := count(calls, ofProduct(productCLB)).reads
 	gets, err := f.nodeReads(still.begin)
 	if err != nil {
 		return nil, err
@@ -219,12 +221,15 @@ func (f fleet) steady(ctx context.Context) ([]Figure, error) {
 		atMost(operation+": writes", float64(still.writes), "writes", 0), atMost(operation+": live GETs of Nodes at the API server", float64(gets), "GETs", 0),
 		atMost(operation+": LISTs of Nodes at the API server", float64(lists), "LISTs", 0),
 		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/float64(f.services), "reads", fleetReads),
+		f.refusedByLimits(operation, calls),
 	), nil
 }
 
 // nodeEvents counts the writes for nodes that join and leave one after the other.
 func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 	joined, left, refused := 0, 0, 0
+	f.begin()
+	began := f.mark
 	for i := range fleetEvents {
 		t, err := f.event(ctx, "a node joins", func(ctx context.Context) error {
 			if err := f.addMachines(1, false); err != nil {
@@ -246,7 +251,13 @@ func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 		atMost(fmt.Sprintf("%s: a node joins, mean of %d", f.name, fleetEvents), float64(joined)/fleetEvents, "writes", most),
 		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), float64(left)/fleetEvents, "writes", most),
 		atMost(f.name+": calls that the cloud refuses meanwhile", float64(refused), "calls", 0),
+		f.refusedByLimits(f.name+": nodes join and leave", f.cloud.Calls(began)),
 	}, nil
+}
+
+// refusedByLimits counts the calls that the published rate limits would refuse. The cloud of the scenario does not, because the preparation exceeds them.
+func (f fleet) refusedByLimits(operation string, calls []emulator.Call) Figure {
+	return atMost(operation+": calls that the published rate limits refuse", float64(beyondLimits(calls)), "calls", 0)
 }
 
 // removeMachine releases an instance and deletes its Node.

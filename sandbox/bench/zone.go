@@ -83,7 +83,7 @@ func (f fleet) zoneStops(ctx context.Context) ([]Figure, error) {
 	now, err := processorTime(f.manager.pid())
 	f.say("the zone is out: %s", count(f.since(everything), ofProduct(productCLB)))
 	return append(s.figures(fmt.Sprintf("%s, a zone of %d nodes stops", f.name, len(dead)), first),
-		atMost("calls meanwhile that the published rate limits refuse", float64(beyondLimits(f.since(everything))), "calls", 0),
+		f.refusedByLimits("meanwhile", f.since(everything)),
 		withoutGoal("processor time of the manager meanwhile", (now-spent).Seconds(), "s"),
 	), err
 }
@@ -145,7 +145,7 @@ func (s *storm) figures(operation string, first time.Time) []Figure {
 	for _, n := range s.removals {
 		busiest = max(busiest, n)
 	}
-	forced := minutes(busiest, changesPerMinute)
+	forced := minutes(len(s.members), changesPerMinute) // one write for each Service takes all its dead ones out
 	delays := s.after(first)
 	for range s.left {
 		delays = append(delays, time.Since(first))
