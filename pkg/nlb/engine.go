@@ -209,7 +209,7 @@ func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 
 // Recorded implements service.Balancer.
 func (n nlb) Recorded(applied service.Record) service.Record {
-	applied.LoadBalancerID, applied.Left = n.ID(), n.left.tags
+	applied.LoadBalancerID, applied.Left = n.ID(), n.leftTags
 	return n.placed(applied)
 }
 
@@ -254,7 +254,7 @@ func (n nlb) status(params annotation.Params) service.Shown {
 		}
 	}
 	n.showing = n.ID()
-	shown.Balancer, shown.Status = n, statusOf(&n.lb.Value, params)
+	shown.Balancer, shown.Status, shown.KeepsLeft = n, statusOf(&n.lb.Value, params), n.keepsLeft()
 	return shown
 }
 

@@ -18,6 +18,7 @@ var (
 	newGroups  = "yes; with new server groups"
 	newOnes    = "yes; the listener is re-created, which ends its connections"
 	zonesMay   = "zones may be added and removed, two stay; vSwitch, address and EIP of a zone are fixed"
+	moves      = "yes; the Service gets the name of another NLB, and serves there before it leaves the other one"
 	addressMay = "yes; the name stays, the addresses change"
 )
 
@@ -27,7 +28,7 @@ var explanations = annotationpage.Explanations{
 	annotation.IPVersion:              {Meaning: "Whether the NLB has an IPv6 address in each zone, in addition to the IPv4 address. The vSwitches need IPv6.", Change: fixed, Other: "ipv4"},
 	annotation.IPv6AddressType:        {Meaning: "Whether the IPv6 addresses can be reached from the internet. The VPC needs an IPv6 gateway.", Other: "intranet", With: withDual},
 	annotation.ResourceGroupID:        {Meaning: "The resource group of the NLB, its server groups and its security group. Defaults to the one in the cloud-config.", Change: fixed, Other: "rg-2"},
-	annotation.LoadBalancerID:         {Meaning: "An existing NLB to use. The manager never deletes it, and manages its listeners only with force-override-listeners.", Other: "nlb-2"},
+	annotation.LoadBalancerID:         {Meaning: "An existing NLB to use. The manager never deletes it, and manages its listeners only with force-override-listeners.", Change: moves, Other: "nlb-2"},
 	annotation.ForceOverrideListeners: {Meaning: "Whether the manager manages the listeners of the Service's ports on an existing NLB. It takes over unmarked listeners, and never those of other Services.", Other: "false", With: withID},
 	annotation.Name:                   {Meaning: "The name of the NLB, 2 to 128 characters, the first of them a letter.", Other: "shop"},
 	annotation.CrossZoneEnabled:       {Meaning: "Whether each zone sends connections to the backend servers of all zones.", Other: "on"},
@@ -59,7 +60,7 @@ var explanations = annotationpage.Explanations{
 
 	annotation.Group: {
 		Meaning: "The name of a group of Services that share NLBs, which the manager creates and deletes; for a group of another namespace, namespace/name. The oldest Service determines the attributes of an NLB.",
-		Change:  "yes; the Service gets the name of another NLB, and serves there before it leaves the other one", Other: "shop",
+		Change:  moves, Other: "shop",
 	},
 	annotation.GroupOverflow: {
 		Meaning: "Whether the Service uses another NLB of its group if its ports are taken or the NLB has no room for it.", With: map[annotation.Suffix]string{annotation.Group: "web"},

@@ -168,13 +168,7 @@ func (e *engine) regrouped(of service.Request, known observed) observed {
 // locateInGroup finds the NLB of the group that the Service is to be on.
 func (e *engine) locateInGroup(ctx context.Context, of service.Request, group mark.Group, known observed) (location, error) {
 	at, err := e.shared.Locate(ctx, of, group, known.place())
-	found := location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From, missed: true}
-	if known.presence.Reused() && !at.Presence.Reused() && at.Presence.ID() != known.presence.ID() {
-		left := known.left // its tags there are removed
-		left.formerID = known.presence.ID()
-		found.left = &left
-	}
-	return found, err
+	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From, missed: true}, err
 }
 
 // leavesGroup returns what a Service leaves that is in no group any more: the NLB of one, and the group, whose mark alone is known after a restart.
@@ -183,12 +177,18 @@ func leavesGroup(svc *corev1.Service, known observed) []string {
 	switch {
 	case !known.group.IsZero():
 		return withoutEmpty(known.presence.ID(), known.group.Mark())
-	case !known.presence.Present() && known.from != "" && len(known.leaving) > 0:
+	case !known.presence.Present() && known.from != "" && slices.ContainsFunc(known.leaving, isGroup):
 		return append([]string{known.from}, known.leaving...)
 	case known.presence.IsZero() && record.Group != "":
 		return withoutEmpty(record.LoadBalancerID, record.Group)
 	}
 	return nil
+}
+
+// isGroup reports whether a place that a Service leaves is a group, and no load balancer.
+func isGroup(place string) bool {
+	_, is := mark.ParseGroup(place)
+	return is
 }
 
 func withoutEmpty(texts ...string) []string {
@@ -205,7 +205,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 	}
 	if of.Params.Has(annotation.LoadBalancerID) {
 		found, err := e.locateAsked(ctx, svc, own, "", of.Params.Get(annotation.LoadBalancerID), of.Adopted)
-		found.leaves = leaves
+		found.leaves = append(leaves, found.leaves...)
 		return e.orStays(ctx, of, found, err)
 	}
 	lb, err := e.ownedBy(ctx, svc, own, "")
@@ -214,7 +214,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 		found.leaves = leaves
 		return found, err
 	}
-	if stays, failure := e.stayInGroup(ctx, svc, leaves[0]); failure != nil || stays.presence.Present() {
+	if stays, failure := e.stayBefore(ctx, svc, leaves[0]); failure != nil || stays.presence.Present() {
 		return stays, failure
 	}
 	record, _ := service.RecordOn(svc)
@@ -305,23 +305,4 @@ func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err er
 		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud does not allow another NLB"})
 	}
 	return err
-}
-
-// moved returns what is known after the load balancer was located, and what the Service leaves for it.
-func (o observed) moved(svc *corev1.Service, at location) observed {
-	o = o.at(at)
-	if at.stays != nil {
-		return o.leavingFor(at.leaves) // without this place, which a move that was begun has noted as one to leave
-	}
-	return o.leavingFor(groups.LeftBefore(svc, at.group, at.leaves))
-}
-
-// leavingFor returns what is known when the Service leaves load balancers and groups for the one that it is on now.
-func (o observed) leavingFor(places []string) observed {
-	group := o.group
-	if o.presence.Present() && group.IsZero() {
-		group, _ = groupOn(&o.lb.Value)
-	}
-	o.leaving = groups.Leaving(o.leaving, places, o.id(), group)
-	return o
 }

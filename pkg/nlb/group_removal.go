@@ -28,7 +28,9 @@ var errNotInGroup = errors.New("no NLB of the group has anything of the Service"
 func (n nlb) Left(svc *corev1.Service) []service.Balancer {
 	var left []service.Balancer
 	for _, place := range n.leavingOf(svc) {
-		left = append(left, nlb{engine: n.engine, former: place, observed: n.formers[place]})
+		former := nlb{engine: n.engine, former: place, observed: n.formers[place]}
+		former.leftTags = n.leftTags
+		left = append(left, former)
 	}
 	return left
 }
@@ -37,7 +39,7 @@ func (n nlb) Left(svc *corev1.Service) []service.Balancer {
 func (n nlb) leavingOf(svc *corev1.Service) []string {
 	if n.presence.IsZero() && n.leaving == nil {
 		record, _ := service.RecordOn(svc)
-		return record.Leaving
+		return leavingIn(record)
 	}
 	return n.leaving
 }
@@ -55,6 +57,8 @@ func (n nlb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	if gone {
 		delete(formers, from.former)
 		n.leaving = slices.DeleteFunc(n.leaving, func(place string) bool { return place == from.former })
+		n.leftTags = maps.Clone(n.leftTags)
+		delete(n.leftTags, from.former)
 		if n.group.IsZero() {
 			n.shared.Forget(svc.UID) // or it would count as one that uses the NLB, which the last Service of the group has to delete
 		}
@@ -172,22 +176,21 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	}
 	_, tagged := groupOn(&n.lb.Value)
 	last := tagged && !used && !n.hasOthersListener(svc)
-	untag := diff.UntagLeft(actual)
 	switch {
 	case removal.Preserved && last:
-		removal.Plan = n.removes(untag, diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
+		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
 	case removal.Preserved:
 		var left model.Plan
 		if tagged {
 			left = diff.PreservingInGroup(actual, mark.Preserved(svc, n.config.ClusterID))
 		}
-		removal.Reused, removal.Plan = true, n.removes(untag, left)
+		removal.Reused, removal.Plan = true, n.removes(left)
 	case last:
-		removal.Plan = n.removes(untag, diff.Deletion(actual))
+		removal.Plan = n.removes(diff.Deletion(actual))
 	default:
 		removal.Reused = true
 		record := loadRecord(applied, svc, n.observed)
-		removal.Plan = n.removes(untag, diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
+		removal.Plan = n.removes(diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
 		removal.Kept, err = n.shared.Kept(svc, n.group, n.ID(), tagged, "listeners and server groups")
 	}
 	return removal, err

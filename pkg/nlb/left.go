@@ -10,103 +10,114 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// refreshLeft reads the load balancer of the Service's own that it has left, and finds its tags on an existing one that it has left.
-func (e *engine) refreshLeft(ctx context.Context, of service.Request, found *refreshed) (err error) {
-	if found.nlb.left, err = e.readLeft(ctx, of.Service, found.nlb); err != nil {
-		return err
-	}
-	last, formerID := lastRecord(of.Applied, of.Service), found.nlb.left.formerID
-	found.nlb.left.tags, err = e.leftTags(of.Service, last, found.nlb, formerID != "" && last.LoadBalancerID == formerID)
-	return err
+// leavingIn returns what a Record says that the Service has left. Versions before this one noted only tags of what a Service left by its annotation.
+func leavingIn(record service.Record) []string {
+	return slices.AppendSeq(slices.Clone(record.Leaving), maps.Keys(record.Left))
 }
 
-// readLeft reads the load balancer of the Service's own that it has left. It is forgotten once it is gone or no longer the Service's, and
-// while it is being deleted nothing is to be done about it.
-func (e *engine) readLeft(ctx context.Context, svc *corev1.Service, known observed) (departure, error) {
-	left := known.left
-	if left.trusted() {
-		return left, nil
+// moved returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the Service.
+func (o observed) moved(svc *corev1.Service, last service.Record, at location) observed {
+	was := o.presence
+	o = o.at(at)
+	if at.stays != nil {
+		return o.leavingFor(last, at.leaves) // without this place, which a move that was begun has noted as one to leave
 	}
-	lb, err := e.api.GetNLB(ctx, left.ownID)
-	owner := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
-	switch {
-	case alicloud.IsNotFound(err):
-		left.own = service.Part[*alicloud.NLB]{}
-		if left.missing, err = e.missing.Confirm(left.missing, true, "the NLB that the Service has left was not found"); err != nil {
-			return left, nil //nolint:nilerr // one answer proves nothing; until the next one it stays in doubt
+	places := groups.LeftBefore(svc, at.group, at.leaves)
+	if at.group.IsZero() && at.presence.Present() {
+		if was.Present() {
+			places = append(places, was.ID())
 		}
-	case err != nil:
-		return left, fmt.Errorf("read NLB %s, which the Service has left: %w", left.ownID, err)
-	case lb.Status == alicloud.NLBDeleting:
-		left.own, left.missing = service.Part[*alicloud.NLB]{}, presence.Missing{}
-		return left, nil
-	case observe.Tagged(lb.Tags, owner) && known.id() != left.ownID:
-		left.missing = presence.Missing{}
-		left.own.Set(&lb)
-		return left, nil
+		// A process before this one may have begun a move to the load balancer that the Record names.
+		if written, _ := service.RecordOn(svc); at.presence.Reused() || slices.Contains(written.Leaving, o.id()) {
+			places = append(places, written.LoadBalancerID)
+		}
 	}
-	return left.withoutOwn(), nil
+	return o.leavingFor(last, withoutEmpty(places...))
 }
 
-// withoutOwn forgets the load balancer of the Service's own.
-func (d departure) withoutOwn() departure {
-	d.ownID, d.own, d.missing = "", service.Part[*alicloud.NLB]{}, presence.Missing{}
-	return d
+// leavingFor returns what is known when the Service leaves load balancers and groups for the one that it is on now. last is its last Record, and says which tags
+// it has on the load balancer that it is about.
+func (o observed) leavingFor(last service.Record, places []string) observed {
+	group := o.group
+	if o.presence.Present() && group.IsZero() {
+		group, _ = groupOn(&o.lb.Value)
+	}
+	o.leaving = groups.Leaving(o.leaving, places, o.id(), group)
+	tags := maps.Clone(o.leftTags)
+	if id := last.LoadBalancerID; len(last.TagKeys) > 0 && slices.Contains(places, id) {
+		if tags == nil {
+			tags = map[string][]string{}
+		}
+		tags[id] = last.TagKeys
+	}
+	maps.DeleteFunc(tags, func(id string, _ []string) bool { return !slices.Contains(o.leaving, id) })
+	o.leftTags = tags
+	return o
 }
 
-// leftTags returns which tags the Service has on existing load balancers that it has left. A Record says so until they are removed: from the first
-// write on it is about the other load balancer. left says that the one that it is about may be one that the Service has left.
-func (e *engine) leftTags(svc *corev1.Service, last service.Record, known observed, left bool) (map[string][]string, error) {
-	written := map[string][]string{}
-	maps.Copy(written, last.Left)
-	if id := last.LoadBalancerID; left && id != "" {
-		written[id] = slices.Concat(written[id], last.TagKeys)
+// withStrays returns what is known after a search for load balancers that the Service has left although its Record does not say so: those on which listeners of
+// its own lead to its server groups, or that its label names. The Record may be lost, or of a version that did not note where a Service moved.
+func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
+	if params, _ := e.Params(svc); params.Preserves() {
+		return known, nil // they may be on one that the author of the Service wanted to keep
 	}
-	delete(written, known.id())
-	delete(written, known.left.ownID) // it is deleted
-	tags := map[string][]string{}
-	for id, keys := range written {
-		removable, err := e.removableTags(svc, id, keys)
-		if err != nil {
-			return known.left.tags, err
-		}
-		if len(removable) > 0 {
-			tags[id] = removable
-		}
+	ids := known.users()
+	if known.presence.Present() {
+		ids = append(ids, svc.Labels[service.LabelLoadBalancerID])
 	}
-	return tags, nil
-}
-
-// readStrays reads the listeners of the Service on load balancers that it has left: those of its server groups, which may serve several.
-func (e *engine) readStrays(ctx context.Context, svc *corev1.Service, known observed, groups []model.Group) ([]model.Listener, error) {
-	ids := []string{known.left.formerID}
-	for i := range groups {
-		if !groups[i].Foreign {
-			ids = append(ids, groups[i].LoadBalancers...)
-		}
-	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || id == known.id() || slices.Contains(known.leaving, id) })
 	slices.Sort(ids)
-	ids = slices.DeleteFunc(slices.Compact(ids), func(id string) bool {
-		return id == "" || id == known.left.ownID || id == known.id() || slices.Contains(known.leaving, id)
-	})
 	owner := e.ownerOf(svc, known)
-	var strays []model.Listener
-	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {
+	for chunk := range slices.Chunk(slices.Compact(ids), alicloud.MaxNLBQuery) {
 		found, err := e.api.ListNLBListeners(ctx, chunk)
 		if err != nil && !alicloud.IsNotFound(err) {
-			return nil, fmt.Errorf("read the listeners of load balancers that the Service has left: %w", err)
+			return known, fmt.Errorf("read the listeners of load balancers that the Service has left: %w", err)
 		}
 		for i := range found {
 			if owner.OwnsNLB(model.Text(found[i].Description)) && found[i].Status != alicloud.NLBListenerDeleting {
-				strays = append(strays, model.Listener{NLBListener: found[i]})
+				known = known.leavingFor(service.Record{}, []string{found[i].LoadBalancerID})
 			}
 		}
 	}
-	return strays, nil
+	return known, nil
+}
+
+// users are the ids of the load balancers with listeners that lead to server groups of the Service's own.
+func (o observed) users() []string {
+	var ids []string
+	for i := range o.groups.Value {
+		if group := &o.groups.Value[i]; !group.Foreign {
+			ids = append(ids, group.LoadBalancers...)
+		}
+	}
+	return ids
+}
+
+// servedElsewhere are the load balancers that the Service has left, and that serve it.
+func (n nlb) servedElsewhere() []string {
+	users := n.users()
+	return slices.DeleteFunc(slices.Clone(n.leaving), func(id string) bool { return !slices.Contains(users, id) })
+}
+
+// keepsLeft reports whether the Service stays on what it has left for now: nobody can tell whether the existing load balancer that it shows serves it, because it
+// does not manage the listeners there, or they do not run yet.
+func (n nlb) keepsLeft() bool {
+	managed := n.desired != nil && n.desired.Override && n.running() >= len(n.desired.Listeners)
+	return n.Reused() && !managed && len(n.servedElsewhere()) > 0
+}
+
+// leftAlone reports what the Service keeps because it does not manage the listeners of the existing load balancer that it is on.
+func (n nlb) leftAlone(desired *model.Model) []problem.Problem {
+	kept := n.servedElsewhere()
+	if !desired.Reused || desired.Override || len(kept) == 0 {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonListenersLeftAlone,
+		"what the Service used before is kept (%s): the Service does not manage the listeners of its load balancer, so the manager cannot determine when they serve it",
+		problem.Some(kept))}
 }

@@ -23,8 +23,6 @@ import (
 type location struct {
 	presence presence.Presence
 	lb       alicloud.NLB
-	// left is what the Service has left for it, nil for what is known of that.
-	left *departure
 	// refusal is why the Service may not use the load balancer that its annotation names, so that it stays on this one.
 	refusal *problem.ConfigError
 	// askedMissing says since when the load balancer that the annotation names is missing.
@@ -73,12 +71,11 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 	if !leaves {
 		return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || adopted && known.presence.Unknown())
 	}
-	if existing, failure := e.stayOnExisting(ctx, svc, lastID); failure != nil || existing.presence.Present() {
+	if existing, failure := e.stayBefore(ctx, svc, lastID); failure != nil || existing.presence.Present() {
 		return existing, failure
 	}
 	gone, err := e.absent(ctx, svc, known, lastID, known.presence.MaybeCreated())
-	left := known.left
-	left.formerID, gone.left, gone.from = lastID, &left, lastID
+	gone.leaves, gone.from = []string{lastID}, lastID
 	return gone, err
 }
 
@@ -150,19 +147,14 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 	}
 	lb, missing, err := e.reusable(ctx, svc, asked, known.askedMissing)
 	if err != nil {
-		stays, refused := e.stay(ctx, svc, own, lastID, asked, err)
+		stays, refused := e.stay(ctx, svc, own, known, lastID, asked, err)
 		stays.askedMissing = missing
 		return stays, refused
 	}
-	left := known.left
-	if own != nil {
-		left = left.withoutOwn()
-		left.ownID = own.ID
-	} else if left.formerID = ""; lastID != asked {
-		left.formerID = lastID
-	}
 	moved := e.seen(svc, lb, true)
-	moved.left = &left
+	if own != nil {
+		moved.leaves = []string{own.ID}
+	}
 	return moved, nil
 }
 
@@ -174,25 +166,43 @@ func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known obser
 	return nil, nil
 }
 
-// stay keeps the Service on what it is on, its own or another existing load balancer, where it may not use the one that it asks for.
-func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, lastID, asked string, err error) (location, error) {
+// stay keeps the Service on what it is on, its own or another load balancer, where it may not use the one that it asks for. One that it has begun to leave serves
+// it until it is elsewhere.
+func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, known observed, lastID, asked string, err error) (location, error) {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	if !ok {
 		return location{}, err
 	}
-	reused := own == nil
-	if reused && lastID != "" && lastID != asked {
-		// The label gives nothing to the Service either: whoever can edit Services can also set it.
-		if own, _ = e.get(ctx, lastID); own != nil && (hasTag(own, mark.TagOwner) || e.admit(ctx, svc, own) != nil) {
-			own = nil
+	others := []string{lastID}
+	if !slices.ContainsFunc(known.leaving, isGroup) { // what it shares with a group, it does not have by id
+		others = append(others, known.leaving...)
+	}
+	stays := e.seen(svc, own, false)
+	for _, id := range others {
+		if !stays.presence.Present() && id != asked {
+			stays = e.usable(ctx, svc, id)
 		}
 	}
-	if own == nil {
+	if !stays.presence.Present() {
 		return location{}, err
 	}
-	stays := e.seen(svc, own, reused)
 	stays.refusal = refused
 	return stays, nil
+}
+
+// usable is the location of a load balancer that the Service may be on: one of its own, or an existing one. The label gives nothing to the Service: whoever can
+// edit Services can also set it.
+func (e *engine) usable(ctx context.Context, svc *corev1.Service, id string) location {
+	lb, err := e.get(ctx, id)
+	switch {
+	case err != nil || lb == nil:
+		return location{}
+	case observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}):
+		return e.seen(svc, lb, false)
+	case hasTag(lb, mark.TagOwner) || e.admit(ctx, svc, lb) != nil:
+		return location{}
+	}
+	return e.seen(svc, lb, true)
 }
 
 // seen is the location of a load balancer that an answer showed, and none for nil.

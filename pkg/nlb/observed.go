@@ -33,12 +33,13 @@ type observed struct {
 	joinedGroups string
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
 	access service.Part[*model.Access]
-	left   departure
 	// group is that of an NLB that the Service shares, zero for any other one.
 	group mark.Group
 	// leaving are ids of NLBs and marks of groups that the Service has left, and on which it may have something. formers is what is known of them.
 	leaving []string
 	formers map[string]observed
+	// leftTags are keys of the Service's tags on those of them that it has not made, by the id of those.
+	leftTags map[string][]string
 	// showing is the id of the NLB that the status of the Service shows, empty where that is not known.
 	showing string
 	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the NLB that it is on
@@ -58,24 +59,6 @@ type observed struct {
 	refused map[string]bool
 }
 
-// departure is what a Service may still have on load balancers that it has left.
-type departure struct {
-	// ownID is the load balancer of the Service's own that it has left for an existing one, empty for none; own is what is known of it, nil
-	// where nothing is to be done about it. missing says whether it is missing.
-	ownID   string
-	own     service.Part[*alicloud.NLB]
-	missing presence.Missing
-	// formerID is an existing load balancer that it has left.
-	formerID string
-	// tags are keys of its tags on existing load balancers that it has left, by the id of those; nil where nothing is known.
-	tags map[string][]string
-	// strays are its listeners on both. They are read with the groups, which know where they serve.
-	strays []model.Listener
-}
-
-// trusted reports whether nothing of it needs reading.
-func (d departure) trusted() bool { return d.ownID == "" || d.own.Trusted() }
-
 // id is that of the load balancer, empty where none is known.
 func (o observed) id() string {
 	if !o.presence.Present() {
@@ -86,7 +69,7 @@ func (o observed) id() string {
 
 // model returns what is known as one model; without a load balancer there may be groups.
 func (o observed) model() *model.Model {
-	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value, Left: o.left.own.Value, Strays: o.left.strays, LeftTags: o.left.tags}
+	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value}
 	if o.presence.Present() {
 		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.presence.Reused()
 	}
@@ -111,7 +94,7 @@ func (o observed) trusted() bool {
 	if o.presence.Gone() {
 		return o.groups.Trusted()
 	}
-	return o.presence.Present() && o.left.trusted() && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
+	return o.presence.Present() && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
 // invalidate has everything read again.
@@ -126,7 +109,6 @@ func (o observed) invalidateParts(reasons map[model.Part]string) observed {
 		switch part {
 		case model.PartLoadBalancer:
 			o.lb.Invalidate(reason)
-			o.left.own.Invalidate(reason)
 			o.presence = o.presence.Doubted()
 		case model.PartListeners:
 			o.listeners.Invalidate(reason)
@@ -187,9 +169,6 @@ func (o observed) busyGroup(id string) bool {
 
 // at returns what is known after the load balancer was located.
 func (o observed) at(found location) observed {
-	if found.left != nil {
-		o.left = *found.left
-	}
 	o.refusal, o.group, o.stays, o.from = found.refusal, found.group, found.stays, found.from
 	switch {
 	case found.presence.Present():
@@ -208,9 +187,6 @@ func (o observed) at(found location) observed {
 // deployed returns what is known after a plan was carried out.
 func (o observed) deployed(d deployment) observed {
 	o = o.with(d.model)
-	if d.leaves {
-		o.left.own.Invalidate("its deletion was asked for")
-	}
 	o = o.invalidateParts(d.doubts)
 	if d.doubts[model.PartLoadBalancer] != "" && d.model.LoadBalancer.ID == "" {
 		o.presence = o.presence.AfterUnansweredCreation()
@@ -229,7 +205,7 @@ func (o observed) deployed(d deployment) observed {
 
 // with takes over a model after a plan was carried out.
 func (o observed) with(m *model.Model) observed {
-	o.groups.Value, o.access.Value, o.left.strays, o.left.tags = m.Groups, m.Access, m.Strays, m.LeftTags
+	o.groups.Value, o.access.Value = m.Groups, m.Access
 	if m.Access != nil && !o.access.Known() {
 		o.access.Set(m.Access)
 	}

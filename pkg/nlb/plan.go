@@ -24,7 +24,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
@@ -74,7 +73,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		return goal, err
 	}
 	record := n.recordFor(in, shared)
-	record.Left = n.left.tags
+	record.Left = n.leftTags
 	input := n.input(in)
 	input.Shared = shared
 	input.Params = n.reverting(in)
@@ -92,11 +91,11 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if err != nil {
 		return goal, err
 	}
-	problems = slices.Concat(problems, kept, conflicts)
+	problems = slices.Concat(problems, kept, conflicts, n.leftAlone(desired))
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
-	steps := diff.Diff(desired, n.compared(shared), n.ownerOf(in.Service, n.observed))
+	steps := diff.Diff(desired, n.compared(desired), n.ownerOf(in.Service, n.observed))
 	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
@@ -258,7 +257,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	if applier.NotCreated != nil && n.from != "" {
 		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
 	}
-	n, wait := p.reread(n.after(svc, p.Plan, applier), svc)
+	n, wait := p.reread(n.after(svc, applier), svc)
 	if applier.Lost != "" {
 		err = n.missing.Unproven(applier.Lost)
 	}
@@ -303,9 +302,8 @@ type deployment struct {
 	doubts map[model.Part]string
 	// jobs are those that were started.
 	jobs []deploy.Started
-	// leaves says that the deletion of a load balancer was asked for that the Service has left, deleted that the deletion of the one that it is on
-	// was accepted.
-	leaves, deleted bool
+	// deleted says that the deletion of the load balancer was accepted.
+	deleted bool
 	// lost is the id of a load balancer that a call said does not exist.
 	lost string
 	// refused are the targets that the cloud refuses to create.
@@ -313,7 +311,7 @@ type deployment struct {
 }
 
 // after returns the NLB after a plan, and waits for the jobs that it started.
-func (n nlb) after(svc *corev1.Service, carried model.Plan, applier *deploy.Applier) nlb {
+func (n nlb) after(svc *corev1.Service, applier *deploy.Applier) nlb {
 	for _, started := range applier.Jobs {
 		n.awaits.job(started.Job, mark.ServiceName(svc))
 	}
@@ -322,7 +320,6 @@ func (n nlb) after(svc *corev1.Service, carried model.Plan, applier *deploy.Appl
 	}
 	known := n.deployed(deployment{
 		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted && !n.dry, lost: applier.Lost, refused: applier.Refused,
-		leaves: slices.ContainsFunc(carried.Steps, func(s model.Step) bool { return s.Of != "" }),
 	})
 	switch {
 	case applier.Created:
@@ -339,8 +336,6 @@ func (n nlb) after(svc *corev1.Service, carried model.Plan, applier *deploy.Appl
 // wait is how long until what is under way is looked after again, 0 for nothing: the end of a job wakes the Service before.
 func (n nlb) wait() time.Duration {
 	switch {
-	case len(n.jobs) == 0 && !n.left.trusted():
-		return presence.GoneOver // it was missing once, or is being deleted
 	case len(n.jobs) == 0:
 		return 0
 	case n.awaits.wake == nil:
@@ -387,10 +382,10 @@ func (n nlb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record
 	return record.Keeping(in.Applied, in.Params)
 }
 
-// compared returns the NLB as it is. While the Service leaves one of its own for that of a group, the security group of its source ranges is in use there.
-func (n nlb) compared(shared *sharing.Shared) *model.Model {
+// compared returns the NLB as it is. While the Service leaves another one, the security group of its source ranges is in use there.
+func (n nlb) compared(desired *model.Model) *model.Model {
 	actual := n.model()
-	if shared != nil && len(n.leaving) > 0 {
+	if desired.Access == nil && len(n.leaving) > 0 {
 		actual.Access = nil
 	}
 	return actual

@@ -61,10 +61,10 @@ func isOfBalancer(row annotation.Row) bool {
 // loadRecord returns what was applied to the load balancer.
 func loadRecord(remembered *service.Record, svc *corev1.Service, known observed) service.Record {
 	record, ok := service.LoadRecord(remembered, svc, known.id(), known.presence.Reused())
-	if !ok { // the Service may be back on a load balancer before its tags there were removed
-		record.TagKeys = lastRecord(remembered, svc).Left[known.id()]
+	if !ok { // the Service leaves the load balancer, or is back on it before its tags there were removed
+		record.TagKeys = slices.Concat(known.leftTags[known.id()], lastRecord(remembered, svc).Left[known.id()])
 	}
-	record.LoadBalancerID, record.Left = cmp.Or(record.LoadBalancerID, known.id()), known.left.tags
+	record.LoadBalancerID, record.Left = cmp.Or(record.LoadBalancerID, known.id()), known.leftTags
 	return record
 }
 

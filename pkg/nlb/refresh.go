@@ -34,7 +34,7 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	settled, failures := n.settle(of.Service, n.observed)
 	if settled.presence.IsZero() && settled.leaving == nil {
 		record, _ := service.RecordOn(of.Service)
-		settled.leaving, settled.showing = record.Leaving, service.ShownBy(of.Service)
+		settled.leaving, settled.leftTags, settled.showing = leavingIn(record), record.Left, service.ShownBy(of.Service)
 	}
 	known := n.regrouped(of, settled.outdated(of))
 	_, grouped := n.shared.Wanted(of.Service, of.Params, known.group)
@@ -68,9 +68,6 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 	if err := e.refreshGroups(ctx, of, &found); err != nil {
 		return found, err
 	}
-	if err := e.refreshLeft(ctx, of, &found); err != nil {
-		return found, err
-	}
 	record := loadRecord(of.Applied, of.Service, found.nlb)
 	e.refreshAccess(ctx, of.Service, record, &found)
 	found.record = &record
@@ -79,23 +76,23 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 
 // refreshLoadBalancer finds the NLB, without a call where all were read together a while ago.
 func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, found *refreshed) error {
-	nlb := &found.nlb
+	nlb, last := &found.nlb, lastRecord(of.Applied, of.Service)
 	if nlb.presence.Gone() || nlb.lb.Trusted() {
 		return nil
 	}
 	_, grouped := e.shared.Wanted(of.Service, of.Params, nlb.group)
 	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && nlb.presence.Unknown() && !grouped && leavesGroup(of.Service, *nlb) == nil {
-		*nlb, found.listed = nlb.preloaded(of, e.seen(of.Service, &pre.lb, false), pre), pre.groups
+		*nlb, found.listed = nlb.preloaded(of, last, e.seen(of.Service, &pre.lb, false), pre), pre.groups
 	} else {
 		at, err := e.locate(ctx, of, *nlb)
 		if nlb.askedMissing = at.askedMissing; err != nil {
 			if !at.presence.IsZero() {
 				nlb.presence, nlb.group, nlb.from = at.presence, at.group, at.from
-				*nlb = nlb.leavingFor(at.leaves)
+				*nlb = nlb.leavingFor(last, at.leaves)
 			}
 			return err
 		}
-		*nlb = nlb.moved(of.Service, at)
+		*nlb = nlb.moved(of.Service, last, at)
 	}
 	if nlb.presence.Present() && nlb.lb.Value.Status == alicloud.NLBProvisioning {
 		*nlb = e.awaitCreation(of.Service, *nlb)
@@ -160,19 +157,19 @@ func (e *engine) readGroups(ctx context.Context, svc *corev1.Service, params ann
 	if known.groupsMissing, err = e.missing.Confirm(known.groupsMissing, len(missing) > 0, fmt.Sprintf("server groups %v not found", missing)); err != nil {
 		return known, err
 	}
-	strays, err := e.readStrays(ctx, svc, known, groups)
-	if err != nil {
-		return known, err
-	}
 	known.deletingGroups = nil
 	for i := range own {
 		if own[i].Status == alicloud.NLBGroupDeleting {
 			known.deletingGroups = append(known.deletingGroups, own[i].ID)
 		}
 	}
-	known.groups.Set(groups)
-	known.left.strays, known.joinedGroups = strays, params.Get(annotation.VGroupPort)
-	return known, nil
+	after := known
+	after.groups.Set(groups)
+	after.joinedGroups = params.Get(annotation.VGroupPort)
+	if after, err = e.withStrays(ctx, svc, after); err != nil {
+		return known, err
+	}
+	return after, nil
 }
 
 // ownerOf is whom the marks of a Service name.

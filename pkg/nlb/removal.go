@@ -20,9 +20,8 @@ import (
 )
 
 // RefreshForRemoval implements service.Balancer.
-func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
+func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *service.Record) (service.Balancer, error) {
 	known, failures := n.settle(svc, n.observed)
-	known.left = known.left.withoutOwn() // the search by tag finds it
 	n = n.knowing(known)
 	n.unread, n.failures = nil, nil
 	if failure := errors.Join(failures...); failure != nil {
@@ -39,11 +38,18 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		return n, err
 	}
 	known, err = n.readForRemoval(ctx, svc, n.observed)
-	if err == nil && known.left.tags == nil {
-		// Where the Service moved when the process before this one ended, its label still names the load balancer that it was on.
-		known.left.tags, err = n.leftTags(svc, lastRecord(applied, svc), known, known.presence.Present())
+	if n = n.knowing(known); err == nil {
+		err = n.leaveFirst()
 	}
-	return n.knowing(known), err
+	return n, err
+}
+
+// leaveFirst is an error while the Service has listeners on other load balancers, which are left before this one is removed. All that were known of have been.
+func (n nlb) leaveFirst() error {
+	if len(n.leaving) == 0 {
+		return nil
+	}
+	return &problem.WaitError{Reason: "the Service has listeners on other load balancers, too: " + problem.Some(n.leaving), For: soonPoll}
 }
 
 // foundForRemoval finds the load balancer, unless it is known to be deleted: somebody may have taken it over since it was read. It returns an error
@@ -134,6 +140,9 @@ func (n nlb) waiting(reason string) error {
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := e.Params(svc)
 	lastID, asked := lastIDOf(svc, known), params.Get(annotation.LoadBalancerID)
+	if record, _ := service.RecordOn(svc); slices.Contains(record.Leaving, lastID) {
+		lastID = record.LoadBalancerID // that of the label has been left
+	}
 	if known.presence.WasReleased() && asked == "" {
 		return e.absent(ctx, svc, known, known.presence.ID(), false)
 	}
@@ -165,17 +174,18 @@ func (e *engine) existing(ctx context.Context, ids ...string) (*alicloud.NLB, er
 }
 
 // PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
-// carries our mark. One that the author of the Service wants to keep only loses what binds it to us.
+// carries our mark. One that the author of the Service wants to keep only loses what binds it to us. From an existing one that the Service leaves for another one,
+// everything goes: the ports are free then.
 func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
 	params, _ := n.Params(svc)
 	actual := n.model()
-	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: params.Preserves(), Status: statusOf(&n.lb.Value, params)}
-	untag := diff.UntagLeft(actual)
+	preserved := params.Preserves() && (n.former == "" || !n.Reused())
+	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: preserved, Status: statusOf(&n.lb.Value, params)}
 	switch {
 	case !n.group.IsZero():
 		return n.planGroupRemoval(svc, applied, removal)
 	case removal.Reused && removal.Preserved:
-		removal.Plan = n.removes(untag, diff.PreservingOnExisting(actual))
+		removal.Plan = n.removes(diff.PreservingOnExisting(actual))
 	case removal.Reused:
 		if n.former == "" { // one that the Service moves away from may be anybody's
 			removal.Kept = n.kept(svc, params)
@@ -184,11 +194,11 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		if err != nil {
 			return removal, err
 		}
-		removal.Plan = n.removes(untag, diff.Leaving(actual, n.ownerOf(svc, n.observed), keys))
+		removal.Plan = n.removes(diff.Leaving(actual, n.ownerOf(svc, n.observed), keys))
 	case removal.Preserved:
-		removal.Plan = n.removes(untag, diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
+		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
 	default:
-		removal.Plan = n.removes(untag, diff.Deletion(actual))
+		removal.Plan = n.removes(diff.Deletion(actual))
 	}
 	return removal, nil
 }
@@ -203,16 +213,12 @@ func (n nlb) kept(svc *corev1.Service, params annotation.Params) string {
 		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 
-// removes returns a plan that removes tags from load balancers that the Service has left, then what is on that of the Service.
-func (n nlb) removes(untag []model.Step, removal model.Plan) service.Plan {
-	removal.Steps = slices.Concat(untag, removal.Steps)
-	return plan{nlb: n, Plan: removal}
-}
+func (n nlb) removes(removal model.Plan) service.Plan { return plan{nlb: n, Plan: removal} }
 
 // Removed implements service.Balancer. Groups and the security group outlive the load balancer.
 func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
 	n.presence = n.presence.AfterRelease("")
-	return n, !removal.Preserved && (len(n.groups.Value)+len(n.left.tags) > 0 || n.access.Value != nil)
+	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
 }
 
 // PlanLeftovers implements service.Balancer.
@@ -229,6 +235,9 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	if err != nil && !n.groups.Known() {
 		return n, plan{nlb: n}, err
 	}
+	if err = n.leaveFirst(); err != nil {
+		return n, plan{nlb: n}, err
+	}
 	record, _ := service.RecordOn(svc)
 	if mayHaveAccess(svc, record) || n.access.Value != nil {
 		known, err := n.searchAccess(ctx, svc, n.observed)
@@ -236,6 +245,6 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 			return n, plan{nlb: n}, err
 		}
 	}
-	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value, Strays: n.left.strays, LeftTags: n.left.tags}
+	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value}
 	return n, plan{nlb: n, Plan: diff.Leftovers(leftovers, n.ownerOf(svc, n.observed))}, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// stayInGroup returns the NLB of the group that a Service has left, while it cannot get one of its own.
-func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, id string) (location, error) {
+// stayBefore returns the NLB of a group, or the existing one, that a Service is to leave for one of its own, while it cannot get that.
+func (e *engine) stayBefore(ctx context.Context, svc *corev1.Service, id string) (location, error) {
 	refused := e.shared.OwnRefused(svc)
 	if refused == nil {
 		return location{}, nil
@@ -23,11 +23,15 @@ func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, id string
 	if err != nil || lb == nil {
 		return location{}, err
 	}
-	group, in := groupOn(lb)
-	if !in {
-		return location{}, nil
+	if group, in := groupOn(lb); in {
+		return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
 	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
+	if reason := e.refusedByPolicy(svc, lb); reason != "" {
+		return location{}, errNotReusable(lb.ID, reason)
+	}
+	existing := e.seen(svc, lb, true)
+	existing.stays = e.shared.StayingOnExisting(id, refused)
+	return existing, nil
 }
 
 // orStays keeps a Service in the group that it leaves while it may not use the load balancer that its annotation names: elsewhere nothing would follow its nodes.
@@ -60,19 +64,6 @@ func (e *engine) stayUnlessReusable(ctx context.Context, of service.Request, id 
 	}
 	asked := of.Params.Get(annotation.LoadBalancerID)
 	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingUnlessReusable(of.Service, lb.ID, asked, refused)}, nil
-}
-
-// stayOnExisting returns the existing NLB that a Service is to leave for one of its own, while it cannot get that.
-func (e *engine) stayOnExisting(ctx context.Context, svc *corev1.Service, id string) (location, error) {
-	refused := e.shared.OwnRefused(svc)
-	if refused == nil {
-		return location{}, nil
-	}
-	existing, err := e.locateByID(ctx, svc, id, true)
-	if existing.presence.Present() {
-		existing.stays = e.shared.StayingOnExisting(id, refused)
-	}
-	return existing, err
 }
 
 // stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].

@@ -287,6 +287,8 @@ type Shown struct {
 	Status *corev1.LoadBalancerStatus
 	// Elsewhere says that Status is nil because not all ports are served here, and the Service goes on to show a load balancer that it leaves.
 	Elsewhere bool
+	// KeepsLeft says that nobody can tell whether what Status shows serves the Service, so that it does not leave what it was on before.
+	KeepsLeft bool
 	// Ports is what every address says about the ports, nil while all are served, or soon may be, or nobody knows.
 	Ports []corev1.PortStatus
 	// SecurityGroup is the id of the security group for the source ranges, empty for none; nil leaves [LabelSecurityGroupID] as it is.

@@ -72,7 +72,8 @@ func (r *Reconciler) follow(ctx context.Context, svc *corev1.Service, known stat
 	if done.registered != nil {
 		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
 	}
-	if syncErr != nil || done.status == nil || known.pausedBy != "" { // what is shown while it is paused is what it may be about to leave
+	// What is shown while it is paused is what it may be about to leave.
+	if syncErr != nil || done.status == nil || done.keepsLeft || known.pausedBy != "" {
 		return known, 0, false, syncErr
 	}
 	known, leaves, err := r.leaveAfterMove(alicloud.WithReason(ctx, causeMove), done.service, known, held)
@@ -102,6 +103,8 @@ type ensured struct {
 	securityGroup *string
 	// registered reports whether the address of a pod gets traffic, see [Deployment]. It is nil before anything was deployed.
 	registered func(address string) bool
+	// keepsLeft is [Shown.KeepsLeft].
+	keepsLeft bool
 	// unmade counts the steps that were not carried out, because the Service is paused.
 	unmade int
 	// wakes are times after which the Service is due for another pass; 0 is none.
@@ -163,7 +166,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)
 	known, shown := r.show(ctx, written, params, known, held)
-	done.status, done.ports, done.securityGroup = shown.Status, shown.Ports, shown.SecurityGroup
+	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
 	deployed.Balancer = known.balancer
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)

@@ -55,8 +55,8 @@ func (r Record) Intent() Record {
 // hold a name that the author of the Service chose, or an address that is not the load balancer's own.
 func ShownBy(svc *corev1.Service) string {
 	record, _ := RecordOn(svc)
-	if len(record.Leaving) == 0 && len(svc.Status.LoadBalancer.Ingress) > 0 {
-		return record.LoadBalancerID
+	if id := record.LoadBalancerID; len(record.Leaving) == 0 && len(svc.Status.LoadBalancer.Ingress) > 0 && svc.Labels[LabelLoadBalancerID] == id {
+		return id // the label is written with the status: without it, the Record may be about a load balancer that the Service was about to move to
 	}
 	return record.Shows
 }

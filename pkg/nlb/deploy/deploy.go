@@ -251,7 +251,7 @@ func (a *Applier) fail(step *model.Step, err error) {
 func (a *Applier) doubt(step *model.Step, err error) {
 	a.Doubts[step.Part()] = string(step.Op) + " failed"
 	a.Uncertain = a.Uncertain || alicloud.IsAmbiguous(err)
-	if step.Of == "" && alicloud.IsNLBNotFound(err) {
+	if alicloud.IsNLBNotFound(err) {
 		a.Lost = a.Model.LoadBalancer.ID
 	}
 }

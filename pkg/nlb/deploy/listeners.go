@@ -139,8 +139,7 @@ func (a *Applier) deleteListener(ctx context.Context, step *model.Step) (aliclou
 		job, err = "", nil
 	}
 	if err == nil {
-		gone := func(l model.Listener) bool { return l.ID == step.Listener.ID }
-		a.Model.Listeners, a.Model.Strays = slices.DeleteFunc(a.Model.Listeners, gone), slices.DeleteFunc(a.Model.Strays, gone)
+		a.Model.Listeners = slices.DeleteFunc(a.Model.Listeners, func(l model.Listener) bool { return l.ID == step.Listener.ID })
 	}
 	return job, err
 }

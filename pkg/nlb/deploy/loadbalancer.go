@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -30,9 +29,9 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 }
 
 // deleteLoadBalancer: that there is no such load balancer is one answer, which proves nothing; the next pass asks in two ways.
-func (a *Applier) deleteLoadBalancer(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLB(ctx, cmp.Or(step.Of, a.Model.LoadBalancer.ID)) })
-	if err == nil && step.Of == "" {
+func (a *Applier) deleteLoadBalancer(ctx context.Context, _ *model.Step) (alicloud.Job, error) {
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLB(ctx, a.Model.LoadBalancer.ID) })
+	if err == nil {
 		a.Deleted, a.Model.LoadBalancer.Status = true, alicloud.NLBDeleting
 	}
 	return job, err
@@ -157,9 +156,6 @@ func (a *Applier) detach(ctx context.Context, step *model.Step) (alicloud.Job, e
 
 func (a *Applier) setProtection(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb, want := &a.Model.LoadBalancer, step.Want
-	if step.Of != "" {
-		lb = &alicloud.NLB{ID: step.Of}
-	}
 	err := a.call(func() error {
 		return a.API.ProtectNLB(ctx, lb.ID, alicloud.NLBProtection{Deletion: want.DeleteProtection, Modification: want.Modification, Reason: step.LoadBalancer.ModificationProtectionReason})
 	})
@@ -186,25 +182,12 @@ func (a *Applier) tag(ctx context.Context, step *model.Step) (alicloud.Job, erro
 }
 
 func (a *Applier) untag(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	if step.Of != "" {
-		return "", a.untagLeft(ctx, step)
-	}
 	lb := &a.Model.LoadBalancer
 	err := a.call(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{lb.ID}, step.IDs) })
 	if err == nil {
 		lb.Tags = withoutTags(lb.Tags, step.IDs)
 	}
 	return "", err
-}
-
-// untagLeft takes the tags as gone with a load balancer that does not exist.
-func (a *Applier) untagLeft(ctx context.Context, step *model.Step) error {
-	err := a.call(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{step.Of}, step.IDs) })
-	if err != nil && !alicloud.IsNotFound(err) {
-		return err
-	}
-	delete(a.Model.LeftTags, step.Of)
-	return nil
 }
 
 func withoutTags(tags []alicloud.Tag, keys []string) []alicloud.Tag {

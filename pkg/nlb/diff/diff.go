@@ -36,7 +36,6 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	d.emptyGroups()
 	d.changeLoadBalancer()
 	d.updateGroups()
-	d.leave()
 	return d.plan
 }
 

@@ -193,13 +193,5 @@ func (d *differ) usersOf(have *model.Group) []string {
 			users = append(users, model.TargetListener(d.actual.Listeners[i].Key()))
 		}
 	}
-	for _, id := range have.LoadBalancers { // also one that the Service has left
-		users = append(users, model.TargetLeft(id))
-	}
-	for i := range d.actual.Strays {
-		if stray := &d.actual.Strays[i]; model.Text(stray.ServerGroupID) == have.ID {
-			users = append(users, model.TargetLeft(stray.ID))
-		}
-	}
 	return users
 }

@@ -1,94 +1,27 @@
 package diff
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Deletion returns the plan that deletes a load balancer of ours. Its listeners go with it.
 func Deletion(actual *model.Model) model.Plan {
-	return model.Plan{Steps: deletionOf(&actual.LoadBalancer, model.TargetLoadBalancer, "")}
-}
-
-func deletionOf(lb *alicloud.NLB, target, of string) []model.Step {
-	var steps []model.Step
+	lb, steps := &actual.LoadBalancer, []model.Step(nil)
 	if lb.DeletionProtection {
-		steps = append(steps, model.Step{Op: model.OpSetProtection, Target: target, Of: of, Before: "deletion=on", After: "deletion=off", Want: model.Want{DeleteProtection: new(false)}})
+		steps = append(steps, model.Step{
+			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, Before: "deletion=on", After: "deletion=off", Want: model.Want{DeleteProtection: new(false)},
+		})
 	}
-	return append(steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: target, Of: of, Before: lb.Name})
-}
-
-// leave removes what the Service has on load balancers that it has left, once it has all its listeners on the other one. Without
-// listeners of its own there, nobody can tell when that takes over.
-func (d *differ) leave() {
-	d.plan.Steps = append(d.plan.Steps, UntagLeft(d.actual)...)
-	left, strays := d.actual.Left, d.actual.Strays
-	if left == nil && len(strays) == 0 || d.inDoubt() {
-		return
-	}
-	if d.actual.Reused && !d.desired.Override {
-		d.problem(problem.ReasonListenersLeftAlone, "what the Service used before is kept (%s): the Service does not manage the listeners of its load balancer, so the manager cannot determine when they serve it", leftText(left, strays))
-		return
-	}
-	var serving []string
-	for i := range d.desired.Listeners {
-		want := &d.desired.Listeners[i]
-		have := d.actual.Listener(want.Key())
-		if have == nil || have.Protocol != want.Protocol || !d.owner.OwnsNLB(model.Text(have.Description)) { // the port may be another's
-			return
-		}
-		serving = append(serving, model.TargetListener(want.Key()))
-	}
-	at := len(d.plan.Steps)
-	d.deleteStrays(strays)
-	if left != nil {
-		d.plan.Steps = append(d.plan.Steps, deletionOf(left, model.TargetLeft(left.ID), left.ID)...)
-	}
-	for i := range d.plan.Steps[at:] {
-		d.plan.Steps[at+i].Needs = serving // a listener whose job is under way may still fail
-	}
-}
-
-// UntagLeft returns the steps that remove the tags of the Service from existing load balancers that it has left.
-func UntagLeft(actual *model.Model) []model.Step {
-	var steps []model.Step
-	for _, id := range slices.Sorted(maps.Keys(actual.LeftTags)) {
-		keys := actual.LeftTags[id]
-		steps = append(steps, model.Step{Op: model.OpUntag, Target: model.TargetLeft(id), Of: id, Before: strings.Join(keys, " ") + " on " + id, IDs: keys})
-	}
-	return steps
-}
-
-// deleteStrays deletes listeners on other load balancers than that of the Service.
-func (d *differ) deleteStrays(strays []model.Listener) {
-	for i := range strays {
-		stray := &strays[i]
-		d.step(model.Step{Op: model.OpDeleteListener, Target: model.TargetLeft(stray.ID), Of: stray.LoadBalancerID, Before: stray.Protocol + " on " + stray.LoadBalancerID, Listener: *stray})
-	}
-}
-
-func leftText(left *alicloud.NLB, strays []model.Listener) string {
-	var ids []string
-	if left != nil {
-		ids = append(ids, left.ID)
-	}
-	for i := range strays {
-		ids = append(ids, "listener "+strays[i].ID+" on "+strays[i].LoadBalancerID)
-	}
-	return problem.Some(ids)
+	return model.Plan{Steps: append(steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: lb.Name})}
 }
 
 // Leftovers returns the plan that deletes the groups and the security group of a Service, which outlive the load balancer.
 func Leftovers(actual *model.Model, owner mark.Owner) model.Plan {
 	d := &differ{actual: actual, owner: owner, desired: &model.Model{}}
-	d.plan.Steps = append(d.plan.Steps, UntagLeft(actual)...)
-	d.deleteStrays(actual.Strays)
 	for i := range actual.Groups {
 		d.dropGroup(&actual.Groups[i])
 	}
@@ -104,7 +37,6 @@ func Leaving(actual *model.Model, owner mark.Owner, removeTags []string) model.P
 	for _, listener := range d.unwanted() {
 		d.deleteListener(listener)
 	}
-	d.deleteStrays(actual.Strays)
 	d.tag(&actual.LoadBalancer, &model.Want{RemoveTags: removeTags})
 	for i := range actual.Groups {
 		d.dropGroup(&actual.Groups[i])

@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -27,12 +26,6 @@ type Model struct {
 	Listeners []Listener
 	// Access is the security group for the source ranges of the Service, nil for none.
 	Access *Access
-	// Left is the load balancer of the Service's own that it has left for an existing one, nil for none. Strays are its listeners on any
-	// other load balancer that it has left.
-	Left   *alicloud.NLB
-	Strays []Listener
-	// LeftTags are keys of tags of the Service on existing load balancers that it has left, by the id of those.
-	LeftTags map[string][]string
 	// HoldCreation keeps a load balancer from being created.
 	HoldCreation bool
 	// HoldListeners keeps listeners from being created, replaced and deleted.
@@ -243,7 +236,7 @@ func (m *Model) Clone() *Model {
 		return nil
 	}
 	c := *m
-	c.Groups, c.Listeners, c.Strays, c.LeftTags = slices.Clone(m.Groups), slices.Clone(m.Listeners), slices.Clone(m.Strays), maps.Clone(m.LeftTags)
+	c.Groups, c.Listeners = slices.Clone(m.Groups), slices.Clone(m.Listeners)
 	for i := range c.Groups {
 		c.Groups[i].Servers = slices.Clone(c.Groups[i].Servers)
 	}

@@ -55,9 +55,6 @@ const (
 	TargetAccess       = "sg"
 )
 
-// TargetLeft is the target of steps on a load balancer that the Service has left, or on a listener there.
-func TargetLeft(id string) string { return "left:" + id }
-
 // TargetGroup is the target of steps on a server group. One of a port goes by its name, because it has no id before it is created; one
 // that no port has any more goes by its id.
 func TargetGroup(name string) string { return "group:" + name }
@@ -81,8 +78,6 @@ type Step struct {
 	Awaits    bool
 	Meanwhile []Step
 
-	// Of is the load balancer that the step is on, empty for that of the Service.
-	Of string
 	// What the step writes.
 	LoadBalancer alicloud.NLB
 	Want         Want
@@ -101,9 +96,6 @@ type Step struct {
 
 // Locks are the targets that take no other write while the step's job is under way: a listener's jobs lock its load balancer.
 func (s *Step) Locks() []string {
-	if s.Of != "" {
-		return []string{s.Target, TargetLeft(s.Of)}
-	}
 	switch s.Op {
 	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener, OpAddCertificates, OpRemoveCertificates:
 		return []string{s.Target, TargetLoadBalancer}
@@ -137,9 +129,9 @@ type Plan struct {
 	Leaving bool
 }
 
-// Has reports whether an operation is among the steps on the load balancer of the Service itself.
+// Has reports whether an operation is among the steps.
 func (p Plan) Has(op Op) bool {
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op == op && s.Of == "" })
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Op == op })
 }
 
 // Empty reports whether the plan writes nothing.
