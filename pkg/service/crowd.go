@@ -33,6 +33,7 @@ type crowd struct {
 	// attached is the same for the quota of the cloud. proven is what of it the cloud is known to have accepted, and proofs are from which Services that is known.
 	attached, proven attached
 	proofs           map[types.UID]proof
+	locals           locals
 	// version counts changes of whole and of; least is the result of [crowd.leastOf] at leastAt.
 	version uint64
 	least   int
@@ -87,13 +88,14 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	if !c.followed.Load() || crowd.countedAt != generation || crowd.counted.services == 0 {
 		crowd.counted, crowd.countedAt = r.demand(known.engine), generation
 	}
+	refused := crowd.stakes[svc.UID].refused
 	crowd.giveUp(svc.UID)
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	crowd.know(svc.UID, room, each, on)
-	found := crowd.seen(crowd.counted.of(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd), on)
+	found := crowd.seen(crowd.units(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd), on)
 	found.Refused = r.opts.Config.Quotas.Refused(product.AttachmentQuota)
 	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: found})
-	crowd.hold(svc.UID, stakeOf(input, choice, each, on))
+	crowd.hold(svc.UID, stakeOf(input, choice, each, on, refused))
 	if input.UsesAllNodes() {
 		crowd.nodes = len(ready)
 	}
@@ -102,7 +104,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 
 // crowdingChanged reports whether how much of the nodes each Service may have has changed since the Services were last woken for that.
 func (r *Reconciler) crowdingChanged(product Product, crowd *crowd) bool {
-	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Units: crowd.counted.of("", crowd.nodes)}.Crowding()
+	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Units: crowd.units("", crowd.nodes)}.Crowding()
 	crowd.differs = crowd.differs || len(crowd.stakes) > 1 && now != crowd.before
 	crowd.before = now
 	if len(crowd.stakes) < crowd.counted.services {
@@ -125,19 +127,21 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
 	each, on := product.attachments(svc), sharedOn(product, svc, balancer, in.Params)
+	refused := crowd.stakes[svc.UID].refused
 	crowd.giveUp(svc.UID)
 	crowd.know(svc.UID, choice.Room, each, on)
-	crowd.hold(svc.UID, stakeOf(input, choice, each, on))
+	crowd.hold(svc.UID, stakeOf(input, choice, each, on, refused))
 }
 
-// exhausted notes that the cloud refused to let instances be backends once more.
+// exhausted notes which instances the cloud refused to let be backends once more in a pass of a Service.
 func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs []string) {
-	if len(instanceIDs) == 0 {
-		return
-	}
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
+	if held := crowd.stakes[svc.UID]; held.local && len(held.refused)+len(instanceIDs) > 0 {
+		crowd.giveUp(svc.UID)
+		crowd.hold(svc.UID, held.withoutRefused().withRefused(instanceIDs))
+	}
 	for _, id := range instanceIDs {
 		has := crowd.attached.times(id) - product.attachments(svc) // what was refused is counted already
 		r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, max(has, 0))
@@ -163,6 +167,16 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 		return 0
 	}
 	return limit.Value
+}
+
+// units is how many times each of n nodes becomes a backend that a Service with these labels selects. Before it is known what every Service has, one
+// whose pods determine the backends may have all nodes: a Service that has some nodes does not take others that it would have to give back.
+func (c *crowd) units(selector string, n int) int {
+	units := c.counted.of(selector, n, c.locals.among(n, c.nodes))
+	if len(c.stakes)+1 >= c.counted.services {
+		return units
+	}
+	return units + max(c.counted.local-c.locals.services, 0)
 }
 
 // seen returns what the other Services make of n nodes, for one of which each node counts so many times, on a load balancer that it shares.

@@ -14,7 +14,9 @@ import (
 // demand is what the Services of a product want. services is how many there are, bySelector what those want that select their nodes by the same labels, the
 // empty text for those that select none.
 type demand struct {
-	services   int
+	services int
+	// local is how many times a node becomes a backend of Services whose pods determine the backends if each of them has it.
+	local      int
 	bySelector map[string]wanted
 }
 
@@ -36,7 +38,8 @@ func (w wanted) times(n int) int {
 
 // of returns how many times each of n nodes becomes a backend that a Service with these labels selects. Nodes that others select count for those only: which
 // nodes those are is not worth finding out, because the cloud refuses what is too much, and the others keep the nodes that they have.
-func (d demand) of(selector string, n int) int {
+// locals is how many times the nodes together are backends of Services whose pods determine the backends.
+func (d demand) of(selector string, n, locals int) int {
 	all := d.bySelector[""]
 	auto, fixed := all.auto, all.times(n)
 	if selector != "" {
@@ -46,7 +49,7 @@ func (d demand) of(selector string, n int) int {
 	if n == 0 {
 		return auto
 	}
-	return auto + (fixed+n-1)/n
+	return auto + (fixed+locals+n-1)/n
 }
 
 // demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once, those of a group as many times as
@@ -64,7 +67,11 @@ func (r *Reconciler) demand(engine Engine) demand {
 			continue
 		}
 		found.services++
-		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal || r.onPods(svc) {
+		if r.onPods(svc) {
+			continue
+		}
+		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
+			found.local += product.attachments(svc)
 			continue
 		}
 		text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)

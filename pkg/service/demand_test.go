@@ -71,7 +71,7 @@ func TestDemandOfSharedLoadBalancers(t *testing.T) {
 		{"more than there are", 4, []*corev1.Service{inGroup(1, subset(9)), inGroup(1, subset(9)), inGroup(1, subset(9))}, "", 1},
 	} {
 		for range 20 { // the cache lists Services in any order
-			if n := demandOf(t, test.listeners, test.services).of(test.selector, 10); n != test.want {
+			if n := demandOf(t, test.listeners, test.services).of(test.selector, 10, 0); n != test.want {
 				t.Errorf("%s: each node becomes a backend %d times, want %d", test.name, n, test.want)
 				break
 			}
@@ -128,7 +128,7 @@ func TestDemandCountsStayingServiceWhereItIs(t *testing.T) {
 		"it has moved":            {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, on("lb-other", false), named)}, 2},
 		"it has no load balancer": {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, named)}, 2},
 	} {
-		if n := demandOf(t, 0, test.services).of("", 10); n != test.want {
+		if n := demandOf(t, 0, test.services).of("", 10, 0); n != test.want {
 			t.Errorf("%s: each node becomes a backend %d times, want %d", name, n, test.want)
 		}
 	}

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -17,6 +19,9 @@ type stake struct {
 	on string
 	// firm says that nobody chooses which nodes the Service has: it does not give any up.
 	firm bool
+	// local says that pods determine which nodes the Service has, refused are those of them that the cloud did not let become backends the last time.
+	local   bool
+	refused []string
 }
 
 // proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
@@ -27,7 +32,8 @@ type proof struct {
 }
 
 // stakeOf returns what a Service has with a choice: what it is to have, and what it has now. on is the load balancer that it shares, empty for one of its own.
-func stakeOf(in backend.Input, choice backend.Choice, each int, on string) stake {
+// What the cloud refused to a Service whose pods determine the backends counts as well: others have to leave it.
+func stakeOf(in backend.Input, choice backend.Choice, each int, on string, refused []string) stake {
 	ids := choice.InstanceIDs(in)
 	if ids == nil {
 		return stake{whole: true, each: each, on: on, firm: choice.Firm}
@@ -38,7 +44,28 @@ func stakeOf(in backend.Input, choice backend.Choice, each int, on string) stake
 			ids = append(ids, id)
 		}
 	}
-	return stake{ids: ids, each: each, on: on, firm: choice.Firm}
+	held := stake{ids: ids, each: each, on: on, firm: choice.Firm}
+	if in.Local && !in.Pods {
+		held.local = true
+		return held.withRefused(refused)
+	}
+	return held
+}
+
+// withRefused returns what a Service has with further instances that the cloud refused.
+func (s stake) withRefused(ids []string) stake {
+	for _, id := range ids {
+		if !slices.Contains(s.ids, id) {
+			s.ids, s.refused = append(s.ids, id), append(s.refused, id)
+		}
+	}
+	return s
+}
+
+// withoutRefused returns what the Service has of that.
+func (s stake) withoutRefused() stake {
+	s.ids, s.refused = s.ids[:len(s.ids)-len(s.refused):len(s.ids)-len(s.refused)], nil
+	return s
 }
 
 func (c *crowd) hold(svc types.UID, held stake) {
@@ -84,6 +111,7 @@ func (c *crowd) prove(of proof, by int) {
 func (c *crowd) count(held stake, by int) {
 	c.version++
 	c.attached.count(held, by)
+	c.locals.count(held, by)
 	if held.whole {
 		c.whole += by * held.each
 		return
