@@ -73,13 +73,61 @@ func TestLocalBesideCluster(t *testing.T) {
 	}
 }
 
-// putLocal creates a Service with externalTrafficPolicy Local that has a pod on each of so many nodes.
+// TestLocalOnFewNodesBesideCluster: everything fits, because the pods of 4 Services with Local are on 2 nodes each. A new process, which does not know that at
+// first, takes no node from those with Cluster.
+func TestLocalOnFewNodesBesideCluster(t *testing.T) {
+	t.Parallel()
+	const nodes, attachments, locals, clusters = 20, 10, 4, 8
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{
+			BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments),
+		})
+		defer func() { f.stop() }()
+		for i := range nodes {
+			f.createFleetNode(nodeName(i))
+		}
+		for i := range locals {
+			f.putLocalOn(fmt.Sprint("local", i), 2*i, 2*i+1)
+		}
+		for i := range clusters {
+			f.put(testService(fmt.Sprint("web", i), 80))
+		}
+		time.Sleep(time.Hour)
+		f.rest()
+		for i := range clusters {
+			if n := len(f.backendsOf(fmt.Sprint("web", i))["30080"]); n != nodes {
+				t.Errorf("web%d has %d of %d nodes", i, n, nodes)
+			}
+		}
+		f.emulator.NewCalls()
+		f.replaceProcess()
+		time.Sleep(time.Hour)
+		f.rest()
+		for _, call := range f.emulator.NewCalls() {
+			if !strings.HasPrefix(call.Action, "Describe") {
+				t.Errorf("%s %s", call.Action, call.Code)
+			}
+		}
+	})
+}
+
+// putLocal creates a Service with externalTrafficPolicy Local that has a pod on each of the first so many nodes.
 func (f *fleet) putLocal(name string, nodes int) {
+	f.t.Helper()
+	var on []int
+	for i := range nodes {
+		on = append(on, i)
+	}
+	f.putLocalOn(name, on...)
+}
+
+// putLocalOn creates a Service with externalTrafficPolicy Local that has a pod on each of the nodes.
+func (f *fleet) putLocalOn(name string, on ...int) {
 	f.t.Helper()
 	svc := testService(name, 80)
 	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	var endpoints []string
-	for i := range nodes {
+	for _, i := range on {
 		endpoints = append(endpoints, fmt.Sprintf("10.244.%d.2@%s", i, nodeName(i)))
 	}
 	slice := testSlice(svc.Spec.Ports[0], endpoints...)
