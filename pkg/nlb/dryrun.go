@@ -12,9 +12,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/dryrun"
 )
 
-// dryCloud is the cloud as it would be after writes that a dry run has planned. It reads the cloud and writes nothing. Its jobs have ended when they begin.
+// dryCloud is the cloud as it would be after writes that a dry run has planned. It can read the cloud only, so that no write that it lacks reaches that. Its
+// jobs have ended when they begin.
 type dryCloud struct {
-	API
+	reader
 
 	balancers      dryrun.Objects[alicloud.NLB]
 	listeners      dryrun.Objects[alicloud.NLBListener]
@@ -51,7 +52,7 @@ func matches(id, name string, tags []alicloud.Tag, ids, names []string, tag *ali
 
 // ListNLBs implements observe.Reader.
 func (d *dryCloud) ListNLBs(ctx context.Context, query alicloud.NLBQuery) ([]alicloud.NLB, error) {
-	found, err := d.API.ListNLBs(ctx, query)
+	found, err := d.reader.ListNLBs(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +63,13 @@ func (d *dryCloud) ListNLBs(ctx context.Context, query alicloud.NLBQuery) ([]ali
 
 // GetNLB implements observe.Reader.
 func (d *dryCloud) GetNLB(ctx context.Context, id string) (alicloud.NLB, error) {
-	return d.balancers.Get(id, func() (alicloud.NLB, error) { return d.API.GetNLB(ctx, id) }, errDeleted("loadBalancer"))
+	return d.balancers.Get(id, func() (alicloud.NLB, error) { return d.reader.GetNLB(ctx, id) }, errDeleted("loadBalancer"))
 }
 
 // ListNLBListeners implements observe.Reader.
 func (d *dryCloud) ListNLBListeners(ctx context.Context, loadBalancers []string) (found []alicloud.NLBListener, err error) {
 	if existing := d.balancers.InCloud(loadBalancers); len(existing) > 0 {
-		if found, err = d.API.ListNLBListeners(ctx, existing); err != nil {
+		if found, err = d.reader.ListNLBListeners(ctx, existing); err != nil {
 			return nil, err
 		}
 	}
@@ -79,12 +80,12 @@ func (d *dryCloud) ListNLBListeners(ctx context.Context, loadBalancers []string)
 
 // AdditionalCertificates implements observe.Reader.
 func (d *dryCloud) AdditionalCertificates(ctx context.Context, listener string) ([]string, error) {
-	return d.certificates.Get(listener, func() ([]string, error) { return d.API.AdditionalCertificates(ctx, listener) }, errDeleted("listener"))
+	return d.certificates.Get(listener, func() ([]string, error) { return d.reader.AdditionalCertificates(ctx, listener) }, errDeleted("listener"))
 }
 
 // ListNLBGroups implements observe.Reader.
 func (d *dryCloud) ListNLBGroups(ctx context.Context, query alicloud.NLBGroupQuery) ([]alicloud.NLBGroup, error) {
-	found, err := d.API.ListNLBGroups(ctx, query)
+	found, err := d.reader.ListNLBGroups(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +96,12 @@ func (d *dryCloud) ListNLBGroups(ctx context.Context, query alicloud.NLBGroupQue
 
 // ListNLBServers implements observe.Reader.
 func (d *dryCloud) ListNLBServers(ctx context.Context, group string) ([]alicloud.NLBServer, error) {
-	return d.servers.Get(group, func() ([]alicloud.NLBServer, error) { return d.API.ListNLBServers(ctx, group) }, errDeleted("serverGroup"))
+	return d.servers.Get(group, func() ([]alicloud.NLBServer, error) { return d.reader.ListNLBServers(ctx, group) }, errDeleted("serverGroup"))
 }
 
 // DescribeSecurityGroups implements observe.Reader.
 func (d *dryCloud) DescribeSecurityGroups(ctx context.Context, tag alicloud.Tag) ([]alicloud.SecurityGroup, error) {
-	found, err := d.API.DescribeSecurityGroups(ctx, tag)
+	found, err := d.reader.DescribeSecurityGroups(ctx, tag)
 	if err != nil {
 		return nil, err
 	}
@@ -111,5 +112,5 @@ func (d *dryCloud) DescribeSecurityGroups(ctx context.Context, tag alicloud.Tag)
 
 // SecurityRules implements observe.Reader.
 func (d *dryCloud) SecurityRules(ctx context.Context, id string) ([]alicloud.SecurityRule, error) {
-	return d.rules.Get(id, func() ([]alicloud.SecurityRule, error) { return d.API.SecurityRules(ctx, id) }, errDeleted("securityGroup"))
+	return d.rules.Get(id, func() ([]alicloud.SecurityRule, error) { return d.reader.SecurityRules(ctx, id) }, errDeleted("securityGroup"))
 }

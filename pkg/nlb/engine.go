@@ -33,8 +33,13 @@ const (
 
 // API is what the engine takes of the cloud client.
 type API interface {
-	observe.Reader
+	reader
 	deploy.Writer
+}
+
+// reader is the part that changes nothing.
+type reader interface {
+	observe.Reader
 	NLBJobs(ctx context.Context, jobs []alicloud.Job) (map[alicloud.Job]alicloud.JobStatus, error)
 	NLBJob(ctx context.Context, job alicloud.Job) (alicloud.JobStatus, error)
 	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
@@ -96,7 +101,7 @@ func (e *engine) Start() service.Balancer { return nlb{engine: e} }
 
 // DryRun implements service.Engine.
 func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
-	dry := newEngine(&dryCloud{API: e.api}, e.config, services)
+	dry := newEngine(&dryCloud{reader: e.api}, e.config, services)
 	dry.dry, dry.missing.Over, dry.missing.DryRun = true, e.missing.Over, true
 	return dry
 }

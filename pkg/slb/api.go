@@ -8,8 +8,14 @@ import (
 
 // API is the part of the cloud that this package calls; *alicloud.Client has it.
 type API interface {
-	observe.Reader
+	reader
 	deploy.Writer
+}
+
+// reader is the part that changes nothing.
+type reader interface {
+	observe.Reader
+	BackendsPerCall() int
 }
 
 var _ API = (*alicloud.Client)(nil)

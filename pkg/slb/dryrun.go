@@ -12,9 +12,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// dryCloud is the cloud as it would be after writes that a dry run has planned. It reads the cloud and writes nothing.
+// dryCloud is the cloud as it would be after writes that a dry run has planned. It can read the cloud only, so that no write that it lacks reaches that.
 type dryCloud struct {
-	API
+	reader
 
 	balancers   dryrun.Objects[alicloud.LoadBalancer]
 	listeners   dryrun.Objects[placed[alicloud.Listener]]
@@ -46,7 +46,7 @@ func listenerID(on string, key alicloud.ListenerKey) string { return on + " " + 
 
 // DescribeLoadBalancers implements observe.Reader.
 func (d *dryCloud) DescribeLoadBalancers(ctx context.Context, query alicloud.LoadBalancerQuery) ([]alicloud.LoadBalancer, error) {
-	found, err := d.API.DescribeLoadBalancers(ctx, query)
+	found, err := d.reader.DescribeLoadBalancers(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func isTaggedWith(lb *alicloud.LoadBalancer, tag *alicloud.Tag) bool {
 
 // DescribeLoadBalancer implements observe.Reader.
 func (d *dryCloud) DescribeLoadBalancer(ctx context.Context, id string) (alicloud.LoadBalancer, error) {
-	read := func() (alicloud.LoadBalancer, error) { return d.API.DescribeLoadBalancer(ctx, id) }
+	read := func() (alicloud.LoadBalancer, error) { return d.reader.DescribeLoadBalancer(ctx, id) }
 	return d.balancers.Get(id, read, errDeleted(model.CodeLoadBalancerGone))
 }
 
@@ -74,7 +74,7 @@ func (d *dryCloud) DescribeListeners(ctx context.Context, loadBalancerIDs ...str
 	found := map[string][]alicloud.Listener{}
 	if existing := d.balancers.InCloud(loadBalancerIDs); len(existing) > 0 {
 		var err error
-		if found, err = d.API.DescribeListeners(ctx, existing...); err != nil {
+		if found, err = d.reader.DescribeListeners(ctx, existing...); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +100,7 @@ func (d *dryCloud) listenersOn(id string, answer []alicloud.Listener) []alicloud
 // DescribeVServerGroups implements observe.Reader.
 func (d *dryCloud) DescribeVServerGroups(ctx context.Context, loadBalancerID string) (found []alicloud.VServerGroup, err error) {
 	if !d.balancers.IsCreated(loadBalancerID) {
-		if found, err = d.API.DescribeVServerGroups(ctx, loadBalancerID); err != nil {
+		if found, err = d.reader.DescribeVServerGroups(ctx, loadBalancerID); err != nil {
 			return nil, err
 		}
 	}
@@ -109,13 +109,13 @@ func (d *dryCloud) DescribeVServerGroups(ctx context.Context, loadBalancerID str
 
 // DescribeVServerGroup implements observe.Reader.
 func (d *dryCloud) DescribeVServerGroup(ctx context.Context, id string) (alicloud.VServerGroup, error) {
-	read := func() (alicloud.VServerGroup, error) { return d.API.DescribeVServerGroup(ctx, id) }
+	read := func() (alicloud.VServerGroup, error) { return d.reader.DescribeVServerGroup(ctx, id) }
 	return d.groups.Get(id, read, errDeleted("ResourceNotFound.VServerGroup"))
 }
 
 // DescribeAccessLists implements observe.Reader.
 func (d *dryCloud) DescribeAccessLists(ctx context.Context, tag alicloud.Tag) ([]alicloud.AccessList, error) {
-	found, err := d.API.DescribeAccessLists(ctx, tag)
+	found, err := d.reader.DescribeAccessLists(ctx, tag)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (d *dryCloud) DescribeAccessLists(ctx context.Context, tag alicloud.Tag) ([
 
 // DescribeAccessList implements observe.Reader.
 func (d *dryCloud) DescribeAccessList(ctx context.Context, id string) (alicloud.AccessList, error) {
-	read := func() (alicloud.AccessList, error) { return d.API.DescribeAccessList(ctx, id) }
+	read := func() (alicloud.AccessList, error) { return d.reader.DescribeAccessList(ctx, id) }
 	return d.accessLists.Get(id, read, errDeleted("AclNotExist"))
 }
 
@@ -134,7 +134,7 @@ func (d *dryCloud) DescribeDomainExtensions(ctx context.Context, loadBalancerID 
 	if d.balancers.IsCreated(loadBalancerID) || d.listeners.IsCreated(listenerID(loadBalancerID, key)) {
 		return nil, nil
 	}
-	return d.API.DescribeDomainExtensions(ctx, loadBalancerID, port)
+	return d.reader.DescribeDomainExtensions(ctx, loadBalancerID, port)
 }
 
 // DescribeEIPs implements observe.Reader.
@@ -142,5 +142,5 @@ func (d *dryCloud) DescribeEIPs(ctx context.Context, kind, id string) ([]aliclou
 	if d.balancers.IsCreated(id) {
 		return nil, nil
 	}
-	return d.API.DescribeEIPs(ctx, kind, id)
+	return d.reader.DescribeEIPs(ctx, kind, id)
 }

@@ -82,7 +82,7 @@ func (e *engine) Start() service.Balancer { return clb{engine: e} }
 
 // DryRun implements service.Engine.
 func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
-	dry := newEngine(&dryCloud{API: e.api}, e.config, services)
+	dry := newEngine(&dryCloud{reader: e.api}, e.config, services)
 	dry.missing.Over, dry.missing.DryRun = e.missing.Over, true
 	return dry
 }
