@@ -107,17 +107,8 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		return nil
 	}
 	clb := &found.clb
-	_, grouped := e.shared.Wanted(of.Service, of.Params, clb.group)
-	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && clb.model() == nil && !grouped {
-		model, err := pre.observe(ctx, e.api, of.Service)
-		if err != nil {
-			return err
-		}
-		found.charge.Correct(&model.LoadBalancer, time.Now())
-		clb.setObserved(model)
-		clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), service.Part[struct{}]{}, service.Part[*alicloud.AccessList]{}, service.Part[[]string]{}
-		clb.groupsUnlisted, found.whole, found.some, found.together = true, true, true, true
-		return nil
+	if preloaded, err := e.takePreload(ctx, of, found); preloaded || err != nil {
+		return err
 	}
 	at, err := e.locate(ctx, of, *clb)
 	if err != nil {
@@ -146,16 +137,36 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		*clb = clb.leaving(at.leaves) // without this place, which a move that was begun has noted as one to leave
 	}
 	clb.addresses = service.Part[[]string]{}
-	if of.Applied == nil && !clb.group.IsZero() {
-		e.observeTogether(ctx, of, found)
-	}
+	e.observeTogether(ctx, of, found)
 	return nil
+}
+
+// takePreload takes over the CLB of the Service's own that was read with those of all other Services. It reports whether there is one.
+func (e *engine) takePreload(ctx context.Context, of service.Request, found *refreshed) (bool, error) {
+	clb := &found.clb
+	_, grouped := e.shared.Wanted(of.Service, of.Params, clb.group)
+	pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID))
+	if !ok || clb.model() != nil || grouped {
+		return false, nil
+	}
+	model, err := pre.observe(ctx, e.api, of.Service)
+	if err != nil {
+		return false, err
+	}
+	found.charge.Correct(&model.LoadBalancer, time.Now())
+	clb.setObserved(model)
+	clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), service.Part[struct{}]{}, service.Part[*alicloud.AccessList]{}, service.Part[[]string]{}
+	clb.groupsUnlisted, found.whole, found.some, found.together = true, true, true, true
+	return true, nil
 }
 
 // observeTogether completes the first read of a CLB of a group with the listeners that were read for all its Services. Where they lack one of the Service, which
 // proves nothing, or the read of a group fails, the Service reads all on its own.
 func (e *engine) observeTogether(ctx context.Context, of service.Request, found *refreshed) {
 	clb := &found.clb
+	if of.Applied != nil || clb.group.IsZero() {
+		return
+	}
 	read, ok := e.readings.Fresh(clb.presence.ID(), driftWindow)
 	if _, complete := groupsInUse(observe.New(read.lb, read.listeners), of.Service); !ok || !complete || len(clb.left) > 0 {
 		return
