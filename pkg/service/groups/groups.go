@@ -100,7 +100,7 @@ type Groups[LB any] struct {
 
 	moves    refusal.Refusals[move]
 	readings readings
-	searches searches[LB]
+	searches service.Preloads[search[LB]] // by the marks of the groups
 }
 
 // On returns the load balancer of the group that a Service is on, empty while it has nothing on any of them.
@@ -196,7 +196,7 @@ func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) 
 		g.Put(svc.UID, done.ID)
 	}
 	if !done.OnlyBackends {
-		g.searches.drop(group)
+		g.dropSearch(group)
 	}
 	g.Note(group.Mark(), func(known *sharing.State) {
 		known.NoteProtection(done.ID, done.Removes, done.Protected)
@@ -286,7 +286,7 @@ func (g *Groups[LB]) Lost(group mark.Group, id string) {
 			known.NoteListeners(name, id, nil)
 		}
 	})
-	g.searches.drop(group)
+	g.dropSearch(group)
 	g.lost(id)
 	g.Missing.Forget(types.UID(group.Mark()))
 }

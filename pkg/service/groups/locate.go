@@ -92,7 +92,7 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	if err != nil {
 		return Location[LB]{}, err
 	}
-	former, found, err := g.formerOf(ctx, svc, group, known, cmp.Or(beforeOf(svc, known), firstOf(own)), found)
+	former, found, err := g.formerOf(ctx, svc, group, known, cmp.Or(slices.Concat([]string{beforeOf(svc, known)}, own)...), found)
 	if err != nil {
 		return Location[LB]{}, err
 	}
@@ -101,9 +101,9 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 		return Location[LB]{}, err
 	}
 	if lost == "" && len(missing) == 0 {
-		g.searches.add(group, svc.UID, found, asked)
+		g.shareSearch(group, svc.UID, found, asked)
 	} else {
-		g.searches.drop(group)
+		g.dropSearch(group)
 	}
 	at, err := g.place(ctx, of, group, known, former, found, lost)
 	at.Leaves = append(at.Leaves, own...)
@@ -134,13 +134,6 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 		ids = append(ids, g.id(&found[i]))
 	}
 	return ids, nil
-}
-
-func firstOf(ids []string) string {
-	if len(ids) == 0 {
-		return ""
-	}
-	return ids[0]
 }
 
 // place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see [Groups.lostIn].
