@@ -2,10 +2,8 @@ package nlb
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
@@ -25,16 +23,7 @@ type dryCloud struct {
 	securityGroups dryrun.Objects[alicloud.SecurityGroup]
 	rules          dryrun.Objects[[]alicloud.SecurityRule] // by security group
 
-	mu   sync.Mutex // guards made
-	made int
-}
-
-// newID returns the id of something that the cloud does not have, as texts show it.
-func (d *dryCloud) newID(kind string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.made++
-	return fmt.Sprintf("new-%s-%d", kind, d.made)
+	ids dryrun.IDs
 }
 
 // errDeleted is what the cloud says of something that was deleted.

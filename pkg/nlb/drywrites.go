@@ -16,7 +16,7 @@ func (d *dryCloud) edit(id string, change func(*alicloud.NLB)) (alicloud.Job, er
 
 // CreateNLB implements deploy.Writer.
 func (d *dryCloud) CreateNLB(_ context.Context, lb alicloud.NLB, _ string) (string, error) {
-	lb.ID, lb.Status = d.newID("nlb"), alicloud.NLBActive
+	lb.ID, lb.Status = d.ids.New("nlb"), alicloud.NLBActive
 	lb.DNSName = lb.ID + ".example.com"
 	d.balancers.Create(lb.ID, lb)
 	return lb.ID, nil
@@ -110,7 +110,7 @@ func (d *dryCloud) DetachBandwidthPackage(_ context.Context, id, _ string) (alic
 
 // CreateNLBGroup implements deploy.Writer.
 func (d *dryCloud) CreateNLBGroup(_ context.Context, g alicloud.NLBGroup, _ string) (string, alicloud.Job, error) {
-	g.ID, g.Status, g.ServerCount = d.newID("group"), alicloud.NLBGroupAvailable, 0
+	g.ID, g.Status, g.ServerCount = d.ids.New("group"), alicloud.NLBGroupAvailable, 0
 	d.groups.Create(g.ID, g)
 	d.servers.Create(g.ID, nil)
 	return g.ID, "", nil
@@ -161,7 +161,7 @@ func (d *dryCloud) change(group string, remove, add []alicloud.NLBServer) (alicl
 
 // CreateNLBListener implements deploy.Writer.
 func (d *dryCloud) CreateNLBListener(_ context.Context, l alicloud.NLBListener, _ string) (string, alicloud.Job, error) {
-	l.ID, l.Status = d.newID("listener"), alicloud.NLBListenerRunning
+	l.ID, l.Status = d.ids.New("listener"), alicloud.NLBListenerRunning
 	d.listeners.Create(l.ID, l)
 	d.certificates.Create(l.ID, nil)
 	if l.ServerGroupID != nil {
@@ -209,7 +209,7 @@ func (d *dryCloud) RemoveCertificates(_ context.Context, listener string, ids []
 
 // CreateSecurityGroup implements deploy.Writer.
 func (d *dryCloud) CreateSecurityGroup(_ context.Context, g alicloud.SecurityGroup, _ string) (string, error) {
-	g.ID = d.newID("sg")
+	g.ID = d.ids.New("sg")
 	d.securityGroups.Create(g.ID, g)
 	d.rules.Create(g.ID, nil)
 	return g.ID, nil

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -232,9 +231,4 @@ func (r *Reconciler) deploy(ctx context.Context, svc *corev1.Service, product Pr
 	}
 	observePlan(product, plan)
 	return plan.Deploy(ctx, svc)
-}
-
-// byAge has the passes over older Services come first, which have precedence over others of their group.
-func byAge(a, b *corev1.Service) int {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(mark.ServiceName(a).String(), mark.ServiceName(b).String()))
 }

@@ -39,7 +39,7 @@ func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service)
 		return nil, err
 	}
 	previews := make([]Preview, 0, len(services))
-	for _, svc := range slices.SortedFunc(slices.Values(services), byAge) {
+	for _, svc := range slices.SortedFunc(slices.Values(services), ByAge) {
 		previews = append(previews, Preview{Service: svc})
 	}
 	for pass := range maxPreviewPasses {

@@ -2,10 +2,8 @@ package slb
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/dryrun"
@@ -21,22 +19,13 @@ type dryCloud struct {
 	groups      dryrun.Objects[alicloud.VServerGroup]
 	accessLists dryrun.Objects[alicloud.AccessList]
 
-	mu   sync.Mutex // guards made
-	made int
+	ids dryrun.IDs
 }
 
 // placed is something on the CLB with the id.
 type placed[T any] struct {
 	on    string
 	value T
-}
-
-// newID returns the id of something that the cloud does not have, as texts show it.
-func (d *dryCloud) newID(kind string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.made++
-	return fmt.Sprintf("new-%s-%d", kind, d.made)
 }
 
 // errDeleted is what the cloud says of something that was deleted.

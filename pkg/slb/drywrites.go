@@ -12,7 +12,7 @@ const dryAddress = "192.0.2.1"
 
 // CreateLoadBalancer implements deploy.Writer.
 func (d *dryCloud) CreateLoadBalancer(_ context.Context, lb alicloud.LoadBalancer, _ string) (alicloud.LoadBalancer, error) {
-	lb.ID, lb.Status = d.newID("clb"), "active"
+	lb.ID, lb.Status = d.ids.New("clb"), "active"
 	if lb.Address == "" {
 		lb.Address = dryAddress
 	}
@@ -119,7 +119,7 @@ func (d *dryCloud) DeleteListener(_ context.Context, loadBalancerID string, key 
 
 // CreateDomainExtension implements deploy.Writer.
 func (d *dryCloud) CreateDomainExtension(context.Context, string, int, alicloud.DomainExtension) (string, error) {
-	return d.newID("extension"), nil
+	return d.ids.New("extension"), nil
 }
 
 // SetDomainExtension implements deploy.Writer.
@@ -130,7 +130,7 @@ func (d *dryCloud) DeleteDomainExtension(context.Context, string) error { return
 
 // CreateAccessList implements deploy.Writer.
 func (d *dryCloud) CreateAccessList(_ context.Context, list alicloud.AccessList) (string, error) {
-	list.ID, list.Entries = d.newID("acl"), nil
+	list.ID, list.Entries = d.ids.New("acl"), nil
 	d.accessLists.Create(list.ID, list)
 	return list.ID, nil
 }
@@ -157,7 +157,7 @@ func (d *dryCloud) DeleteAccessList(_ context.Context, id string) error {
 
 // CreateVServerGroup implements deploy.Writer.
 func (d *dryCloud) CreateVServerGroup(_ context.Context, loadBalancerID, name string, backends []alicloud.Backend) (string, error) {
-	group := alicloud.VServerGroup{ID: d.newID("group"), Name: name, LoadBalancerID: loadBalancerID, Backends: slices.Clone(backends)}
+	group := alicloud.VServerGroup{ID: d.ids.New("group"), Name: name, LoadBalancerID: loadBalancerID, Backends: slices.Clone(backends)}
 	d.groups.Create(group.ID, group)
 	return group.ID, nil
 }

@@ -2,9 +2,17 @@
 package dryrun
 
 import (
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
+
+// IDs are those of objects that the cloud does not have, as texts show them. The zero value has given none.
+type IDs struct{ made atomic.Int64 }
+
+// New returns another one.
+func (i *IDs) New(kind string) string { return fmt.Sprintf("new-%s-%d", kind, i.made.Add(1)) }
 
 // Objects are the objects of one kind in the cloud, with changes that only a dry run sees. The zero value has none.
 type Objects[T any] struct {
