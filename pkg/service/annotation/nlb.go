@@ -59,7 +59,7 @@ const (
 
 // nlbFamily is the table of all annotations that act on an NLB.
 // Source of values and defaults: https://www.alibabacloud.com/help/en/ack/serverless-kubernetes/user-guide/add-annotations-to-the-yaml-file-of-a-service-to-configure-nlb-instances.
-var nlbFamily = newFamily("NLB", slices.Concat(nlbInstanceRows(), nlbBackendRows()), nlbListenerRows(), nlbRules, elsewhereOfNLB())
+var nlbFamily = newFamily("NLB", slices.Concat(nlbInstance, nlbBackendRows()), nlbListenerRows(), nlbRules, elsewhereOfNLB())
 
 // NLBTable is the table of all annotations that act on an NLB.
 func NLBTable() []Row { return nlbFamily.rows }
@@ -77,7 +77,10 @@ func OfNLB(svc *corev1.Service) (Params, []problem.Problem) {
 }
 
 // NLBInstanceAnnotations are those that concern an NLB itself.
-func NLBInstanceAnnotations() []Row { return nlbInstanceRows() }
+func NLBInstanceAnnotations() []Row { return nlbInstance }
+
+// nlbInstance is built once: every pass over a Service with an NLB reads it many times.
+var nlbInstance = nlbInstanceRows()
 
 // NLBListenerTable are those of [NLBTable] that decide on listeners.
 func NLBListenerTable() []Row { return nlbFamily.listeners }
@@ -175,7 +178,7 @@ func nlbBackendRows() []Row {
 // elsewhereOfNLB are the annotations that only a CLB has, with the one that an NLB has in its place.
 func elsewhereOfNLB() map[Suffix]Suffix {
 	found := map[Suffix]Suffix{}
-	own := suffixesOf(slices.Concat(nlbInstanceRows(), nlbBackendRows(), nlbListenerRows()))
+	own := suffixesOf(slices.Concat(nlbInstance, nlbBackendRows(), nlbListenerRows()))
 	for _, row := range clbRows {
 		if !own[row.Suffix] {
 			found[row.Suffix] = ""
