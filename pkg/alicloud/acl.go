@@ -1,6 +1,9 @@
 package alicloud
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // MaxAccessListEntries is how many entries one call that changes an access control list takes, and the largest page of
 // both reads.
@@ -16,7 +19,15 @@ type AccessList struct {
 	ResourceGroupID string
 	// Entries are CIDR blocks, nil where only the list itself was read.
 	Entries []string
-	Tags    []Tag
+	// UsedBy are the listeners that use the list, nil where only the list itself was read.
+	UsedBy []ACLUser
+	Tags   []Tag
+}
+
+// ACLUser is a listener that uses an access control list.
+type ACLUser struct {
+	LoadBalancerID string
+	Listener       ListenerKey
 }
 
 // DescribeAccessLists returns the lists that have the tag, without their entries. The tag's value may be empty, then any
@@ -70,6 +81,7 @@ func (c *Client) DescribeAccessList(ctx context.Context, id string) (AccessList,
 			return page[string]{}, out.unusable("DescribeAccessControlListAttribute", "asked for %q, got %q", id, out.AclId)
 		}
 		list = out.list()
+		list.UsedBy = out.usedBy()
 		var entries []string
 		for _, entry := range out.AclEntrys.AclEntry {
 			entries = append(entries, entry.AclEntryIP)
@@ -85,6 +97,22 @@ type describeAccessListResponse struct {
 	answeredList
 	TotalAclEntry *int
 	AclEntrys     struct{ AclEntry []struct{ AclEntryIP string } }
+
+	RelatedListeners struct {
+		RelatedListener []struct {
+			LoadBalancerId, Protocol string
+			ListenerPort             int
+		}
+	}
+}
+
+// usedBy returns the listeners that use the list. Every page names all of them.
+func (r *describeAccessListResponse) usedBy() []ACLUser {
+	var users []ACLUser
+	for _, wire := range r.RelatedListeners.RelatedListener {
+		users = append(users, ACLUser{wire.LoadBalancerId, ListenerKey{Protocol: strings.ToLower(wire.Protocol), Port: wire.ListenerPort}})
+	}
+	return users
 }
 
 // CreateAccessList makes an empty list with the name, family, resource group and tags of list and returns its id. The

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,7 @@ import (
 // groups and backend servers. What carries the mark of another cluster, or none, is left out.
 func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
 	census := newCensus(query, e.config.ClusterID)
-	errs := []error{e.orphanCLBs(ctx, census), e.orphanLists(ctx, census), e.orphansOnShared(ctx, query, census), e.orphansOfGroups(ctx, query, census)}
+	errs := []error{e.orphanCLBs(ctx, census), e.orphansOnShared(ctx, query, census), e.orphansOfGroups(ctx, query, census)}
 	if query.Preserved {
 		kept, err := e.taggedCLBs(ctx, mark.TagPreserved)
 		for i := range kept {
@@ -32,6 +33,7 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 		}
 		errs = append(errs, err)
 	}
+	errs = append(errs, e.orphanLists(ctx, census))
 	return service.Census{Orphans: census.found, ClusterIDs: sets.List(census.clusterIDs)}, errors.Join(errs...)
 }
 
@@ -51,15 +53,39 @@ func (e *engine) orphanCLBs(ctx context.Context, census *census) error {
 	return nil
 }
 
+// orphanLists adds access control lists. One that a listener uses which is no orphan itself is none: it belongs to what its Service has left on purpose, or to what
+// somebody else uses. All other orphans are known.
 func (e *engine) orphanLists(ctx context.Context, census *census) error {
 	lists, err := e.api.DescribeAccessLists(ctx, alicloud.Tag{Key: mark.TagOwner})
 	if err != nil {
 		return fmt.Errorf("read all access control lists with the tag %s: %w", mark.TagOwner, err)
 	}
+	var errs []error
+	others := len(census.found)
 	for _, list := range lists {
 		census.tagged(service.Orphan{Kind: service.OrphanAccessList, ID: list.ID, Name: list.Name, Delete: []string{cli("DeleteAccessControlList", "AclId", list.ID)}}, list.Tags)
 	}
-	return nil
+	candidates := slices.Clone(census.found[others:])
+	census.found = census.found[:others]
+	for _, candidate := range candidates {
+		used, err := e.usesList(ctx, candidate.ID, census)
+		if errs = append(errs, err); !used && err == nil {
+			census.found = append(census.found, candidate)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// usesList reports whether a listener uses an access control list that is no orphan itself.
+func (e *engine) usesList(ctx context.Context, id string, census *census) (bool, error) {
+	list, err := e.api.DescribeAccessList(ctx, id)
+	switch {
+	case alicloud.IsNotFound(err):
+		return true, nil // went between the two reads
+	case err != nil:
+		return false, fmt.Errorf("read which listeners use the access control list %s: %w", id, err)
+	}
+	return slices.ContainsFunc(list.UsedBy, func(user alicloud.ACLUser) bool { return !census.hasFound(user) }), nil
 }
 
 // orphansOnShared adds what is left of Services on existing CLBs. Where a Service has left something on purpose, it adds nothing unless the query asks for that.
@@ -234,6 +260,14 @@ func (c *census) left(text, loadBalancerID string) (clusterID, reason string) {
 		reason = fmt.Sprintf("Service %s is on another CLB", name)
 	}
 	return clusterID, reason
+}
+
+// hasFound reports whether a listener, or its CLB, is an orphan.
+func (c *census) hasFound(user alicloud.ACLUser) bool {
+	return slices.ContainsFunc(c.found, func(o service.Orphan) bool {
+		return o.Kind == service.OrphanLoadBalancer && o.ID == user.LoadBalancerID ||
+			o.Kind == service.OrphanListener && o.In == user.LoadBalancerID && o.ID == user.Listener.String()
+	})
 }
 
 // uses reports whether a Service may be on the CLB that wants one, or has one.
