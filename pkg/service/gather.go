@@ -37,6 +37,10 @@ type gathered struct {
 // rate limits leave.
 const crowdedWait = 5 * time.Second
 
+// balanceWait is when the next backend of a Service may change its place, where the load balancer has no room for all of them: one does in each pass, until a
+// pass writes nothing.
+const balanceWait = 5 * time.Second
+
 // gather reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes what
 // earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
 func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gathered, error) {

@@ -255,6 +255,9 @@ func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Durati
 	case problem.HasReason(done.problems, problem.ReasonSkipSyncBackends):
 		wait = min(known.skipped.wait(), wait)
 	}
+	if done.writes > 0 && problem.HasReason(done.problems, problem.ReasonQuotaReached) {
+		wait = min(balanceWait, wait)
+	}
 	for _, sooner := range done.wakes {
 		if sooner > 0 {
 			wait = min(sooner, wait)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/record"
@@ -137,12 +138,12 @@ func (f *fleet) writes(actions ...string) []emulator.Call {
 	return found
 }
 
-func (f *fleet) createFleetNode(name string) {
+func (f *fleet) createFleetNode(name string, change ...func(*corev1.Node)) {
 	f.t.Helper()
 	if _, err := f.emulator.PutInstance("i-"+name, emulator.InstanceSpec{}); err != nil {
 		f.t.Fatal(err)
 	}
-	if _, err := f.kube.CoreV1().Nodes().Create(f.t.Context(), testNode(name), metav1.CreateOptions{}); err != nil {
+	if _, err := f.kube.CoreV1().Nodes().Create(f.t.Context(), testNode(name, change...), metav1.CreateOptions{}); err != nil {
 		f.t.Fatal(err)
 	}
 }

@@ -2,12 +2,15 @@ package slb
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -73,6 +76,108 @@ func TestLocalBesideCluster(t *testing.T) {
 	}
 }
 
+// TestPlacesOfALaterZone: the pods of one zone fill a CLB, then most pods run in another zone. Nothing else happens: within minutes that zone gets its share, by
+// one call for each place, of which each leaves the CLB full. A restart in the middle changes nothing, and in the end nothing is written.
+func TestPlacesOfALaterZone(t *testing.T) {
+	t.Parallel()
+	const places, nodes = 12, 24
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarts ", restarts), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleetIn(t, cloud.Limits{BackendsPerLB: places}, config.Config{Quotas: smallQuotas(places, 50)})
+				defer func() { f.stop() }()
+				pods := map[int]int{}
+				for i := range nodes {
+					f.createFleetNode(nodeName(i), labeled(corev1.LabelTopologyZone, fmt.Sprint("zone-", i*2/nodes)))
+					if i < nodes/2 {
+						pods[i] = 1
+					}
+				}
+				svc := testService("web", 80)
+				svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+				f.setPods(svc, pods)
+				f.put(svc)
+				f.rest()
+				f.emulator.NewCalls()
+				for i := nodes / 2; i < nodes; i++ {
+					pods[i] = 3
+				}
+				f.setPods(svc, pods)
+				if restarts {
+					time.Sleep(12 * time.Second)
+					f.replaceProcess()
+				}
+				time.Sleep(3 * time.Minute)
+				zones := map[bool]int{}
+				for _, id := range f.backendsOf("web")["30080"] {
+					zones[id >= "i-"+nodeName(nodes/2)]++
+				}
+				if want := map[bool]int{false: places / 2, true: places / 2}; !maps.Equal(zones, want) {
+					t.Errorf("backend servers in the later zone and not: %v, want %v", zones, want)
+				}
+				f.checkWrites(places/2, "ModifyVServerGroupBackendServers")
+				f.replaceProcess()
+				time.Sleep(time.Hour)
+				f.checkWrites(0, "")
+			})
+		})
+	}
+}
+
+// checkWrites checks that there were so many writes, all of one action.
+func (f *fleet) checkWrites(want int, action string) {
+	f.t.Helper()
+	n := 0
+	for _, call := range f.emulator.NewCalls() {
+		if strings.HasPrefix(call.Action, "Describe") && call.Code == "" {
+			continue
+		}
+		if n++; call.Action != action || call.Code != "" {
+			f.t.Errorf("%s %s", call.Action, call.Code)
+		}
+	}
+	if n != want {
+		f.t.Errorf("%d writes, want %d", n, want)
+	}
+}
+
+// TestPlaceOfAPodThatIsNotReady: of a CLB that is full of servers, one whose pod is no longer ready gives its place to another one in the same pass, whatever
+// zones and numbers of pods say.
+func TestPlaceOfAPodThatIsNotReady(t *testing.T) {
+	t.Parallel()
+	w := smallWorld(t, 3, 50)
+	svc := testService("web", 80)
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	var endpoints []string
+	for i := range 5 {
+		name := fmt.Sprint("n", i)
+		w.addNode(name, labeled(corev1.LabelTopologyZone, "zone-0"))
+		for n := range 5 - i { // the first nodes have the most pods
+			endpoints = append(endpoints, fmt.Sprintf("10.244.%d.%d@%s", i, n, name))
+		}
+	}
+	w.putSlice(testSlice(svc.Spec.Ports[0], endpoints...))
+	w.put(svc)
+	w.mustPass("web")
+	w.calls()
+	for i, endpoint := range endpoints {
+		if strings.HasSuffix(endpoint, "@n0") {
+			endpoints[i] = "?" + endpoint
+		}
+	}
+	slice := testSlice(svc.Spec.Ports[0], endpoints...)
+	slice.Name = "web-" + strings.ReplaceAll(strings.Join(endpoints, "-"), "?", "") // the same slice
+	w.putSlice(slice)
+	w.mustPass("web")
+	if have, want := w.backendsOf("web")["30080"], []string{"i-n1", "i-n2", "i-n3"}; !slices.Equal(have, want) {
+		t.Errorf("backend servers %v, want %v", have, want)
+	}
+	if writes := writesOf(w.calls()); !slices.Equal(writes, []string{"ModifyVServerGroupBackendServers"}) {
+		t.Errorf("writes %v, want one", writes)
+	}
+}
+
 // TestLocalOnFewNodesBesideCluster: everything fits, because the pods of 4 Services with Local are on 2 nodes each. A new process, which does not know that at
 // first, takes no node from those with Cluster.
 func TestLocalOnFewNodesBesideCluster(t *testing.T) {
@@ -126,12 +231,35 @@ func (f *fleet) putLocalOn(name string, on ...int) {
 	f.t.Helper()
 	svc := testService(name, 80)
 	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-	var endpoints []string
+	f.setPods(svc, podsOn(on...))
+	f.put(svc)
+}
+
+// podsOn is one pod on each of the nodes.
+func podsOn(on ...int) map[int]int {
+	pods := map[int]int{}
 	for _, i := range on {
-		endpoints = append(endpoints, fmt.Sprintf("10.244.%d.2@%s", i, nodeName(i)))
+		pods[i] = 1
+	}
+	return pods
+}
+
+// setPods has so many pods of a Service run on each node.
+func (f *fleet) setPods(svc *corev1.Service, pods map[int]int) {
+	f.t.Helper()
+	var endpoints []string
+	for _, i := range slices.Sorted(maps.Keys(pods)) {
+		for n := range pods[i] {
+			endpoints = append(endpoints, fmt.Sprintf("10.244.%d.%d@%s", i, n+2, nodeName(i)))
+		}
 	}
 	slice := testSlice(svc.Spec.Ports[0], endpoints...)
-	slice.Name, slice.Labels = name, map[string]string{"kubernetes.io/service-name": name}
-	testkit.Must(f.kube.DiscoveryV1().EndpointSlices(testNamespace).Create(f.t.Context(), slice, metav1.CreateOptions{}))(f.t)
-	f.put(svc)
+	slice.Name, slice.Labels = svc.Name, map[string]string{"kubernetes.io/service-name": svc.Name}
+	slicesOf := f.kube.DiscoveryV1().EndpointSlices(testNamespace)
+	if _, err := slicesOf.Update(f.t.Context(), slice, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
+		_, err = slicesOf.Create(f.t.Context(), slice, metav1.CreateOptions{})
+		testkit.Check(f.t, err)
+	} else {
+		testkit.Check(f.t, err)
+	}
 }

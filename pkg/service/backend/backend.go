@@ -61,6 +61,8 @@ type Set struct {
 	// Counted says that the weights are numbers of endpoints. A small difference in a backend's share of the traffic is no reason to
 	// write its weight.
 	Counted bool
+	// Balances says that of the backends that the Service has one leaves that works, for the sake of another one, and no others leave.
+	Balances bool
 }
 
 // Alike are nodes that take traffic at the same port with the same weight. Most Services have all nodes of the cluster: they share one

@@ -233,7 +233,7 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	b.problems = append(b.problems, problems...)
 	return model.Group{
 		Name: mark, Backends: b.servers(&set, mark), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
-		Counted: set.Counted, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+		Counted: set.Counted, Balances: set.Balances, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}, true
 }
 

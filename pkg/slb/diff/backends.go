@@ -13,6 +13,8 @@ type backendChange struct {
 	setBefore        []alicloud.Backend
 	// serves says that a backend server stays that takes traffic: then the others may leave before new ones come.
 	serves bool
+	// balances is [model.Group.Balances].
+	balances bool
 }
 
 // groupChange is the difference of one group.
@@ -42,7 +44,11 @@ func (d *differ) backendSteps(f func(name, id string, change backendChange)) {
 // One call that swaps backend servers is better than a removal and an addition, and needs no room under the quota of backend servers per CLB.
 func (d *differ) clearBackends(name, id string, change backendChange) {
 	pairs := min(len(change.add), len(change.remove))
-	d.backends(model.OpReplaceBackends, name, id, change.remove[:pairs], change.add[:pairs])
+	if pairs > 0 {
+		step := d.backendStep(model.OpReplaceBackends, name, id, change.remove[:pairs], change.add[:pairs])
+		step.Balances = change.balances
+		d.step(step)
+	}
 	if change.serves {
 		d.backends(model.OpRemoveBackends, name, id, change.remove[pairs:], nil)
 	}
@@ -82,7 +88,7 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 	}
 	present := finder{backends: have.Backends}
 	keep := make([]bool, len(have.Backends))
-	var change backendChange
+	change := backendChange{balances: want.Balances}
 	for i := range want.Backends {
 		server := &want.Backends[i]
 		at := present.find(&server.BackendKey)

@@ -209,6 +209,20 @@ func TestDiff(t *testing.T) {
 	}
 }
 
+// TestUrgencyOfReplacements: it is urgent that a backend server is replaced, unless it still works.
+func TestUrgencyOfReplacements(t *testing.T) {
+	t.Parallel()
+	for _, balances := range []bool{false, true} {
+		desired := newFixture(80).build()
+		actual := reality(desired)
+		actual.Groups[0].Backends[1].ServerID = "i-z"
+		desired.Groups[0].Balances = balances
+		if plan := diff.Diff(desired, actual, webName, "c1"); len(plan.Steps) != 1 || plan.Steps[0].Balances != balances {
+			t.Errorf("Balances %v: %v", balances, plan.Steps)
+		}
+	}
+}
+
 func TestDiffOfNothing(t *testing.T) {
 	t.Parallel()
 	desired := newFixture(80).build()

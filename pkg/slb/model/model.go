@@ -105,6 +105,8 @@ type Group struct {
 	// Counted says that the weights are numbers of endpoints: they are written only where shares of the traffic differ enough.
 	// Desired models only.
 	Counted bool
+	// Balances says that the only backend server that leaves still works. Desired models only.
+	Balances bool
 	// KeepWeights leaves the weights of backend servers that are in the group as they are.
 	KeepWeights bool
 }

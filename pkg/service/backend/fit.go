@@ -1,0 +1,192 @@
+package backend
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// fit leaves backends out that the load balancer has no room for, see [places]. Where pods decide which nodes are backends nothing else can be done, and the
+// user has to know.
+func (r *Resolver) fit(set *Set) []problem.Problem {
+	room := &r.in.Choice.Room
+	all, there := len(set.Backends), 0
+	if !room.Swaps {
+		there = room.registered()
+	}
+	if room.Most == 0 || all == 0 || set.Len()+len(set.Draining)+there <= room.Most {
+		return nil
+	}
+	has := room.holder()
+	most := room.Most - len(set.Alike.nodes)
+	for i := range set.Draining {
+		if has(&set.Draining[i]) {
+			most--
+		}
+	}
+	most = max(most, 0)
+	r.place(set, most, has)
+	if all <= most {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonQuotaReached,
+		"%d of %d backends of a port get no traffic: the load balancer can have %d in all its groups, the Service has %d groups there, and others have %d backends; raise the quota, use an NLB, or distribute the pods over several Services",
+		all-most, all, room.Quota, room.Groups, room.Others)}
+}
+
+// holder returns what says of a backend whether the Service has it.
+func (r *Room) holder() func(*Backend) bool {
+	instances, pods := r.present(KindInstance), r.present(KindInterface)
+	return func(b *Backend) bool {
+		if b.Kind == KindInstance {
+			return instances.Has(b.ID)
+		}
+		return pods.Has(b.IP)
+	}
+}
+
+// place leaves all backends out of a set but so many.
+func (r *Resolver) place(set *Set, most int, has func(*Backend) bool) {
+	room, p := &r.in.Choice.Room, newPlaces(set.Backends, has)
+	most = min(most, len(set.Backends))
+	free := room.Most - room.registered()
+	switch {
+	case p.total > most:
+		p.shrink(most)
+	case p.total < most && room.Swaps:
+		p.grow(most)
+	case p.total < most: // what is gone leaves first; without one that takes its place it would stay
+		p.grow(min(most, max(p.total+free, 1)))
+	case most < len(set.Backends) && free >= 0 && !set.Doubt: // nothing else leaves
+		set.Balances = p.move(room.Swaps)
+	}
+	set.Backends = p.backends()
+}
+
+// A backend takes the place of another one only where that makes a difference. Otherwise both would change places with each pod that comes or goes.
+const (
+	// apart is how many more places a zone has than the one to which it gives one.
+	apart = 2
+	// heavierTimes divided by heavierOf is how many times as many pods a backend has as the one of its zone whose place it takes, heavierBy how many more.
+	heavierTimes, heavierOf, heavierBy = 3, 2, 2
+)
+
+// ranked is a backend with its index among all.
+type ranked struct {
+	at  int
+	has bool
+	*Backend
+}
+
+// places are which backends get one of the places on a load balancer that has not enough of them: those that it has stay, others come by their weight, from
+// the zone that has the fewest.
+type places struct {
+	names []string
+	// zones are the backends of each zone, those first that it has, and of these and of the others those with more weight. The first kept of them have a place.
+	zones map[string][]ranked
+	kept  map[string]int
+	total int
+}
+
+func newPlaces(backends []Backend, has func(*Backend) bool) *places {
+	p := &places{zones: map[string][]ranked{}, kept: map[string]int{}}
+	for i := range backends {
+		b := ranked{i, has(&backends[i]), &backends[i]}
+		p.zones[b.Zone] = append(p.zones[b.Zone], b)
+		if b.has {
+			p.kept[b.Zone]++
+			p.total++
+		}
+	}
+	for _, of := range p.zones {
+		slices.SortFunc(of, func(a, b ranked) int {
+			switch {
+			case a.has && !b.has:
+				return -1
+			case b.has && !a.has:
+				return 1
+			}
+			return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.at, b.at))
+		})
+	}
+	p.names = slices.Sorted(maps.Keys(p.zones))
+	return p
+}
+
+// backends returns those with a place, in their order.
+func (p *places) backends() []Backend {
+	stay := make([]ranked, 0, p.total)
+	for name, of := range p.zones {
+		stay = append(stay, of[:p.kept[name]]...)
+	}
+	slices.SortFunc(stay, func(a, b ranked) int { return cmp.Compare(a.at, b.at) })
+	fitting := make([]Backend, 0, len(stay))
+	for _, b := range stay {
+		fitting = append(fitting, *b.Backend)
+	}
+	return fitting
+}
+
+func (p *places) fewest(a, b string) int { return cmp.Compare(p.kept[a], p.kept[b]) }
+
+// largest returns the zone with the most places.
+func (p *places) largest() string { return slices.MaxFunc(p.names, p.fewest) }
+
+// open returns the zone with the fewest places of those in which a backend has none.
+func (p *places) open() string {
+	open := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return p.kept[name] == len(p.zones[name]) })
+	return slices.MinFunc(open, p.fewest)
+}
+
+// shrink takes places away until there are no more than so many.
+func (p *places) shrink(most int) {
+	for ; p.total > most; p.total-- {
+		p.kept[p.largest()]--
+	}
+}
+
+// grow gives places away until there are so many. There are more backends than that.
+func (p *places) grow(most int) {
+	for ; p.total < most; p.total++ {
+		p.kept[p.open()]++
+	}
+}
+
+// move has one backend give its place to another one: to one of a zone that has fewer places by at least two, else to one of its zone with many more pods. It
+// reports whether it has found one. Each move brings zones, or in each zone the weights, closer to what they would be if all backends were new, so that
+// moves come to an end. Where the product does not replace backends in one call, only the one leaves: [places.grow] does not give the place back to it.
+func (p *places) move(swaps bool) bool {
+	from, to := p.largest(), p.open()
+	if p.kept[from] < p.kept[to]+apart {
+		zone, ok := p.outweighed()
+		if !ok || !swaps && p.total == 1 {
+			return false
+		}
+		of, last := p.zones[zone], p.kept[zone]-1
+		of[last], of[last+1] = of[last+1], of[last]
+		from, to = zone, zone
+	}
+	p.kept[from]--
+	if swaps {
+		p.kept[to]++
+	}
+	return true
+}
+
+// outweighed returns the zone in which a backend without a place has many more pods than one with a place, the one where the difference is largest.
+func (p *places) outweighed() (zone string, ok bool) {
+	most := heavierBy - 1
+	for _, name := range p.names {
+		of, kept := p.zones[name], p.kept[name]
+		if kept == 0 || kept == len(of) {
+			continue
+		}
+		light, heavy := of[kept-1].Weight, of[kept].Weight
+		if more := heavy - light; more > most && heavy*heavierOf >= light*heavierTimes {
+			zone, ok, most = name, true, more
+		}
+	}
+	return zone, ok
+}

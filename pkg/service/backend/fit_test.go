@@ -1,0 +1,185 @@
+package backend
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// fullBalancer is a load balancer with one group, whose quota the pods of a Service with externalTrafficPolicy Local exceed.
+type fullBalancer struct {
+	t     *testing.T
+	quota int
+	swaps bool
+	has   sets.Set[string]
+	// left is how many backends the last pass took out.
+	left int
+}
+
+// pass makes one pass, which adds first, except where the product replaces backends in one call. It reports whether it changed anything.
+func (f *fullBalancer) pass(backends []Backend) bool {
+	f.t.Helper()
+	room := RoomOf(f.quota, false, 1, func(yield func(Entry) bool) {
+		for id := range f.has {
+			if !yield(Entry{KindInstance, id, true}) {
+				return
+			}
+		}
+	})
+	room.Swaps = f.swaps
+	r := &Resolver{in: Input{Choice: Choice{Room: room}}}
+	set := Set{Backends: slices.Clone(backends)}
+	r.fit(&set)
+	after := sets.New[string]()
+	for i := range set.Backends {
+		after.Insert(set.Backends[i].ID)
+	}
+	added, removed := after.Difference(f.has), f.has.Difference(after)
+	f.left = len(removed)
+	if !f.swaps && len(f.has)+len(added) > f.quota && len(after) > 1 {
+		f.t.Fatalf("%d backends come where %d of %d are", len(added), len(f.has), f.quota)
+	}
+	if set.Balances && (len(removed) != 1 || f.swaps != (len(added) == 1)) {
+		f.t.Fatalf("a pass for balance adds %v and takes out %v", added, removed)
+	}
+	f.has = after
+	return len(added)+len(removed) > 0
+}
+
+// zones returns how many backends of each zone there are.
+func (f *fullBalancer) zones(backends []Backend) map[string]int {
+	found := map[string]int{}
+	for i := range backends {
+		if f.has.Has(backends[i].ID) {
+			found[backends[i].Zone]++
+		}
+	}
+	return found
+}
+
+func inZone(zone string, from, to, weight int) []Backend {
+	var backends []Backend
+	for i := from; i < to; i++ {
+		backends = append(backends, Backend{Kind: KindInstance, ID: fmt.Sprintf("%s%02d", zone, i), Zone: zone, Weight: weight})
+	}
+	return backends
+}
+
+// TestPlacesOfZones: the pods of one zone fill the load balancer, and those of another zone come later. It gets its share of the places, one in each pass.
+func TestPlacesOfZones(t *testing.T) {
+	t.Parallel()
+	for _, swaps := range []bool{true, false} {
+		t.Run(fmt.Sprint("swaps ", swaps), func(t *testing.T) {
+			t.Parallel()
+			f := &fullBalancer{t: t, quota: 6, swaps: swaps, has: sets.New[string]()}
+			backends := inZone("a", 0, 10, 1)
+			f.pass(backends)
+			backends = append(backends, inZone("b", 0, 10, 100)...)
+			passes := 0
+			for f.pass(backends) {
+				if passes++; f.left > 1 || len(f.has) < 5 {
+					t.Fatalf("pass %d: %d backends leave, %v are there", passes, f.left, sets.List(f.has))
+				}
+			}
+			if got, want := f.zones(backends), map[string]int{"a": 3, "b": 3}; !maps.Equal(got, want) || passes > 6 {
+				t.Errorf("after %d passes: %v, want %v", passes, got, want)
+			}
+		})
+	}
+}
+
+// TestPlacesByWeight: a backend takes the place of another one of its zone if it has many more pods, and not for one pod more.
+func TestPlacesByWeight(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		light, heavy int
+		moves        bool
+	}{{1, 1, false}, {1, 2, false}, {1, 3, true}, {2, 3, false}, {2, 4, true}, {3, 4, false}, {5, 7, false}, {6, 9, true}, {100, 50, false}} {
+		for _, swaps := range []bool{true, false} {
+			f := &fullBalancer{t: t, quota: 2, swaps: swaps, has: sets.New("a00", "a01")}
+			backends := slices.Concat(inZone("a", 0, 1, 1000), inZone("a", 1, 2, test.light), inZone("a", 2, 3, test.heavy))
+			for range 4 {
+				f.pass(backends)
+			}
+			if f.has.Has("a02") != test.moves || len(f.has) != 2 || !f.has.Has("a00") {
+				t.Errorf("%d beside %d pods, swaps %v: %v", test.heavy, test.light, swaps, sets.List(f.has))
+			}
+		}
+	}
+}
+
+// TestOnlyPlaceStays: the only place of a Service changes hands in one call or not at all: without one, the Service would have no backend in between.
+func TestOnlyPlaceStays(t *testing.T) {
+	t.Parallel()
+	for _, swaps := range []bool{true, false} {
+		f := &fullBalancer{t: t, quota: 1, swaps: swaps, has: sets.New("a00")}
+		backends := slices.Concat(inZone("a", 0, 1, 1), inZone("a", 1, 2, 9))
+		for range 3 {
+			if f.pass(backends); len(f.has) != 1 || f.has.Has("a01") != swaps {
+				t.Errorf("swaps %v: %v", swaps, sets.List(f.has))
+			}
+		}
+	}
+}
+
+// TestPlacesComeToRest: whatever pods there are and whichever of them have a place: dead ones give theirs up at once, never more than one other changes
+// hands in a pass, and in the end, which comes soon, no zone has two places less than it could have.
+func TestPlacesComeToRest(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 15)) //nolint:gosec // stories that repeat
+		var backends []Backend
+		for i := range 1 + random.IntN(4) {
+			backends = append(backends, inZone(string(rune('a'+i)), 0, 1+random.IntN(12), 1+random.IntN(8))...)
+		}
+		f := &fullBalancer{t: t, quota: 1 + random.IntN(len(backends)), swaps: seed%2 == 0, has: sets.New[string]()}
+		for _, i := range random.Perm(len(backends))[:f.quota] {
+			f.has.Insert(backends[i].ID)
+			if backends[i].Weight += random.IntN(8); random.IntN(3) == 0 {
+				f.has.Delete(backends[i].ID)
+				f.has.Insert("dead" + backends[i].ID)
+			}
+		}
+		dead := f.dead()
+		for passes := 0; f.pass(backends); passes++ {
+			if f.dead() > 0 || f.left > max(dead, 1) || passes > 6*len(backends) {
+				t.Fatalf("seed %d, pass %d: %d leave, %v are there", seed, passes, f.left, sets.List(f.has))
+			}
+			dead = 0
+		}
+		if len(f.has) != min(f.quota, len(backends)) {
+			t.Errorf("seed %d: %d of %d places are taken", seed, len(f.has), f.quota)
+		}
+		f.checkZones(seed, backends)
+	}
+}
+
+func (f *fullBalancer) dead() int {
+	n := 0
+	for id := range f.has {
+		if strings.HasPrefix(id, "dead") {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fullBalancer) checkZones(seed uint64, backends []Backend) {
+	f.t.Helper()
+	have, all := f.zones(backends), map[string]int{}
+	for i := range backends {
+		all[backends[i].Zone]++
+	}
+	for zone, n := range all {
+		for other := range all {
+			if have[zone] < n && have[other] >= have[zone]+2 {
+				f.t.Errorf("seed %d: zone %s has %d of %d, zone %s %d", seed, zone, have[zone], n, other, have[other])
+			}
+		}
+	}
+}
