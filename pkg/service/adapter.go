@@ -176,6 +176,7 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) (err error
 	if known, _, err = r.remove(ctx, svc, known, held); err != nil {
 		return err
 	}
+	known.engine.Released(svc.UID)
 	change := Record{}.store()
 	if product := known.engine.Product(); known.has(svc) {
 		change = func(svc *corev1.Service) { unmark(svc, product) } // the official CCM served this Service before; the stock controller does not know its finalizer

@@ -29,6 +29,8 @@ type Engine interface {
 	Refuse(params annotation.Params) error
 	// Intent returns what the first pass over a Service is about to write, see [Record].
 	Intent(svc *corev1.Service, params annotation.Params) Record
+	// Released notes that nothing of a Service is left in the cloud. The cache may show the Service as it was for a while.
+	Released(service types.UID)
 	// Forget drops what is known of a Service that is gone.
 	Forget(service types.UID)
 	// Preload reads the load balancers of many Services together; what it misses, [Balancer.Refresh] reads.

@@ -152,6 +152,8 @@ func (p *product) Orphans(_ context.Context, query OrphanQuery) (Census, error) 
 	return p.orphans(query)
 }
 
+func (*product) Released(types.UID) {}
+
 func (p *product) Forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -47,6 +47,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		return 0, err
 	}
 	r.emitKept(ctx, svc, done)
+	known.engine.Released(svc.UID)
 	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { release(svc, known.engine.Product(), r.opts.foreign(svc)) }); err != nil {
 		err = fmt.Errorf("remove the finalizer: %w", err)
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)

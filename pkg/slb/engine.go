@@ -87,6 +87,9 @@ func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
 	return dry
 }
 
+// Released implements service.Engine.
+func (e *engine) Released(svc types.UID) { e.shared.Removed(svc) }
+
 // Forget implements service.Engine.
 func (e *engine) Forget(svc types.UID) {
 	e.missing.Forget(svc)

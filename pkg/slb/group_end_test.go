@@ -242,33 +242,25 @@ func TestProtectionOfAGroup(t *testing.T) {
 	}
 }
 
-// TestServiceOnCLBOfAGroupByID: a Service that is on the CLB of a group by its ID, and in no group, leaves nothing there, and the others what they have.
+// TestServiceOnCLBOfAGroupByID: a Service that is on the CLB of a group by its ID, and in no group, leaves nothing there, and the others what they have. Where
+// there are no others, the CLB goes with it, see TestCLBOfAGroupGoesWithItsGuest.
 func TestServiceOnCLBOfAGroupByID(t *testing.T) {
 	t.Parallel()
-	for _, others := range []bool{true, false} {
-		for when, then := range knownOrNot() {
-			t.Run(fmt.Sprintf("%s, others %v", when, others), func(t *testing.T) {
-				t.Parallel()
-				w := groupWorld(t, grouped("shop", "edge", 81))
-				w.put(born(reusing("web", w.balancer(edgeCLB).ID, "true", 80), 9))
-				w.mustPass("web")
-				wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
-				want := []string{"tcp:81 shop"}
-				if !others {
-					w.change("shop", deleteService)
-					w.mustPass("shop")
-					w.vanish("shop")
-					want = []string{}
-				}
-				then(w)
-				w.change("web", deleteService)
-				w.mustPass("web")
-				wantOwners(t, w, map[string][]string{edgeCLB: want})
-				if groups := w.state()[edgeCLB].Groups; len(groups) != len(want) || len(w.get("web").Finalizers) > 0 {
-					t.Errorf("vServer groups %v, finalizers %v", groups, w.get("web").Finalizers)
-				}
-			})
-		}
+	for when, then := range knownOrNot() {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("shop", "edge", 81))
+			w.put(born(reusing("web", w.balancer(edgeCLB).ID, "true", 80), 9))
+			w.mustPass("web")
+			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
+			then(w)
+			w.change("web", deleteService)
+			w.mustPass("web")
+			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}})
+			if groups := w.state()[edgeCLB].Groups; len(groups) != 1 || len(w.get("web").Finalizers) > 0 {
+				t.Errorf("vServer groups %v, finalizers %v", groups, w.get("web").Finalizers)
+			}
+		})
 	}
 }
 

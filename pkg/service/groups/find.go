@@ -144,11 +144,16 @@ func (g *Groups[LB]) others(svc *corev1.Service, group mark.Group, id string) ([
 	}
 	var others []*corev1.Service
 	for _, other := range all {
-		if other.UID != svc.UID && g.uses(other, group, id) {
+		if other.UID != svc.UID && !g.hasGone(other) && g.uses(other, group, id) {
 			others = append(others, other)
 		}
 	}
 	return others, nil
+}
+
+// hasGone reports whether a Service that no longer asks for a load balancer has nothing in the cloud any more, whatever the cache says of its finalizer.
+func (g *Groups[LB]) hasGone(svc *corev1.Service) bool {
+	return g.isRemoved(svc.UID) && !g.Product.AskedBy(g.Config, svc)
 }
 
 // names reports whether the annotation of a Service names the load balancer with the id.

@@ -19,7 +19,9 @@ type Memory struct {
 	woke map[types.UID]wakeUp
 	// standings are those that the Services know of: the last pass over each acted on it, or is to.
 	standings map[types.UID]standing
-	servers   servers
+	// removed are the Services of which this process has removed everything from the cloud.
+	removed map[types.UID]bool
+	servers servers
 
 	byMark map[string]sharing.State
 }
@@ -51,6 +53,7 @@ func (m *Memory) Put(svc types.UID, id string) {
 		m.places = map[types.UID]string{}
 	}
 	m.places[svc] = id
+	delete(m.removed, svc)
 }
 
 // In returns the load balancer of the group with the mark that a Service is on, empty while it has nothing on any of them. In the middle of a move it may
@@ -80,6 +83,23 @@ func (m *Memory) At(svc types.UID) (id string, ok bool) {
 	return id, ok
 }
 
+// Removed notes that nothing of a Service is left in the cloud. The cache may show the Service with its finalizer for a while: of the last two Services of a group
+// that go at once, each would leave the load balancer to the other one, and nobody would delete it.
+func (m *Memory) Removed(svc types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.removed == nil {
+		m.removed = map[types.UID]bool{}
+	}
+	m.removed[svc] = true
+}
+
+func (m *Memory) isRemoved(svc types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.removed[svc]
+}
+
 // Forget drops where a Service is.
 func (m *Memory) Forget(svc types.UID) {
 	m.mu.Lock()
@@ -87,5 +107,6 @@ func (m *Memory) Forget(svc types.UID) {
 	delete(m.places, svc)
 	delete(m.woke, svc)
 	delete(m.standings, svc)
+	delete(m.removed, svc)
 	delete(m.servers.waiting, svc)
 }

@@ -42,3 +42,18 @@ func TestWhereAServiceIs(t *testing.T) {
 		t.Errorf("after it was forgotten, it is on %s", id)
 	}
 }
+
+// TestRemovedServiceIsPutAgain: a Service of which everything was removed counts again once it is on a load balancer.
+func TestRemovedServiceIsPutAgain(t *testing.T) {
+	t.Parallel()
+	const svc = types.UID("a")
+	var memory Memory
+	for what, then := range map[string]func(){"put": func() { memory.Put(svc, "lb-1") }, "forgotten": func() { memory.Forget(svc) }} {
+		if memory.Removed(svc); !memory.isRemoved(svc) {
+			t.Error("nothing is known of the removal")
+		}
+		if then(); memory.isRemoved(svc) {
+			t.Errorf("%s: still removed", what)
+		}
+	}
+}
