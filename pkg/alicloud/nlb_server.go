@@ -15,8 +15,9 @@ const (
 
 // Statuses of a backend server of NLB. One that is being added is not in its group yet, and one that is being removed may still be.
 const (
-	NLBServerAdding   = "Adding"
-	NLBServerRemoving = "Removing"
+	NLBServerAdding    = "Adding"
+	NLBServerAvailable = "Available"
+	NLBServerRemoving  = "Removing"
 )
 
 // Numbers of backend servers in one call: the API's page says 200, its older pages and the official CCM 40.

@@ -55,6 +55,9 @@ type engine struct {
 	missing  *presence.Absences
 	shared   *groups.Groups[alicloud.NLB]
 	preloads service.Preloads[preload] // by the value of the owner tag
+	readings service.Preloads[preload] // by id, for drift detection
+	// allGroups are the server groups of the cluster by the value of the owner tag, for drift detection.
+	allGroups service.Listing[map[string][]alicloud.NLBGroup]
 	// dry says that nothing is written, see [service.Engine.DryRun].
 	dry bool
 }

@@ -142,11 +142,8 @@ func (o observed) created(p pending, succeeded bool) observed {
 	return o
 }
 
-// outdated puts in doubt what the request says is to be read.
-func (o observed) outdated(of service.Request) observed {
-	if of.DriftDue && len(o.jobs) == 0 {
-		o = o.invalidate("due for drift detection")
-	}
+// rejoined puts the server groups in doubt where the annotation names others.
+func (o observed) rejoined(of service.Request) observed {
 	if o.presence.WasReused() && o.groups.Known() && of.Params.Get(annotation.VGroupPort) != o.joinedGroups {
 		o.groups.Invalidate("an annotation names other server groups")
 	}

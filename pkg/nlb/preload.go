@@ -119,7 +119,7 @@ func used(listeners []model.Listener, groups []alicloud.NLBGroup) bool {
 // preloaded returns what is known after the NLB was read together with others. Additional certificates were not.
 func (o observed) preloaded(of service.Request, last service.Record, found location, pre preload) observed {
 	o = o.moved(of.Service, last, found)
-	if !of.Params.Has(annotation.AdditionalCertIDs) && !mayHaveCertificates(of.Service) {
+	if !mayHaveCertificates(of) {
 		o.listeners.Set(pre.listeners)
 	}
 	return o

@@ -32,11 +32,7 @@ type refreshed struct {
 // Refresh implements service.Balancer.
 func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
 	settled, failures := n.settle(of.Service, n.observed)
-	if settled.presence.IsZero() && settled.leaving == nil {
-		record, _ := service.RecordOn(of.Service)
-		settled.leaving, settled.leftTags, settled.showing = leavingIn(record), record.Left, service.ShownBy(of.Service)
-	}
-	known := n.regrouped(of, settled.outdated(of))
+	known, compared := n.due(ctx, of, settled.begun(of.Service))
 	_, grouped := n.shared.Wanted(of.Service, of.Params, known.group)
 	together := !grouped && known.presence.Unknown() && n.preloads.Has(mark.DefaultName(of.Service.UID))
 	found, err := n.refresh(ctx, of, known)
@@ -47,13 +43,23 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	after := n.knowing(found.nlb)
 	after.unread, after.failures = found.unread, failures
 	result := service.Refreshed{
-		Balancer: after, Applied: found.record, Whole: found.record != nil && !known.trusted() && of.DriftDue && unread == nil, Some: !known.trusted(),
+		Balancer: after, Applied: found.record, Whole: found.record != nil && (compared || !known.trusted() && of.DriftDue) && unread == nil,
+		Some:     compared || !known.trusted(),
 		Together: together, Unread: unread,
 	}
 	if !known.presence.Gone() {
 		result.Vanished = found.nlb.presence.Vanished()
 	}
 	return result, err
+}
+
+// begun returns what is known when a process sees a Service for the first time: what the Service itself says.
+func (o observed) begun(svc *corev1.Service) observed {
+	if o.presence.IsZero() && o.leaving == nil {
+		record, _ := service.RecordOn(svc)
+		o.leaving, o.leftTags, o.showing = leavingIn(record), record.Left, service.ShownBy(svc)
+	}
+	return o
 }
 
 // refresh re-reads those parts of the NLB that are in doubt.
@@ -107,8 +113,7 @@ func (e *engine) refreshListeners(ctx context.Context, of service.Request, found
 	if !nlb.presence.Present() || nlb.listeners.Trusted() {
 		return nil
 	}
-	certificates := of.Params.Has(annotation.AdditionalCertIDs) || of.Applied != nil && len(of.Applied.Certificates) > 0 || mayHaveCertificates(of.Service)
-	listeners, err := observe.Listeners(ctx, e.api, nlb.id(), certificates)
+	listeners, err := observe.Listeners(ctx, e.api, nlb.id(), mayHaveCertificates(of))
 	if err != nil {
 		return found.keep(model.PartListeners, nlb.listeners.Known(), err)
 	}
@@ -237,8 +242,8 @@ func mayHaveAccess(svc *corev1.Service, record service.Record) bool {
 	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges) || svc.Labels[service.LabelSecurityGroupID] != ""
 }
 
-// mayHaveCertificates reports whether earlier passes added certificates to listeners.
-func mayHaveCertificates(svc *corev1.Service) bool {
-	record, _ := service.RecordOn(svc)
-	return len(record.Certificates) > 0
+// mayHaveCertificates reports whether the TCPSSL listeners of a Service have additional certificates, or are to have some.
+func mayHaveCertificates(of service.Request) bool {
+	record, _ := service.RecordOn(of.Service)
+	return of.Params.Has(annotation.AdditionalCertIDs) || of.Applied != nil && len(of.Applied.Certificates) > 0 || len(record.Certificates) > 0
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,6 +154,21 @@ type Request struct {
 	DueSoon func(within time.Duration) []Balancer
 	// Applied is what this process knows to be applied, nil before the first pass.
 	Applied *Record
+}
+
+// Together returns the id of a load balancer that is read for drift detection, and up to most ids with those of others that become due within a time. idOf returns
+// the id of such a one, empty where it is not to be read together with others.
+func (r Request) Together(id string, most int, within time.Duration, idOf func(Balancer) string) []string {
+	ids := []string{id}
+	if r.DueSoon == nil {
+		return ids
+	}
+	for _, balancer := range r.DueSoon(within) {
+		if other := idOf(balancer); len(ids) < most && other != "" && !slices.Contains(ids, other) {
+			ids = append(ids, other)
+		}
+	}
+	return ids
 }
 
 // Refreshed is what [Balancer.Refresh] found.

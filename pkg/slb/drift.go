@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -106,17 +105,12 @@ func (e *engine) readListeners(ctx context.Context, balancers []alicloud.LoadBal
 
 // comparedWith returns the id of a CLB, and those of others that are compared soon.
 func (e *engine) comparedWith(id string, of service.Request) []string {
-	ids := []string{id}
-	if of.DueSoon == nil {
-		return ids
-	}
-	for _, balancer := range of.DueSoon(driftWindow) {
-		other, ok := balancer.(clb)
-		if ok && len(ids) < listenersPerCall && other.ID() != "" && other.comparisons > 0 && !slices.Contains(ids, other.ID()) && !e.hasReading(other.observed) {
-			ids = append(ids, other.ID())
+	return of.Together(id, listenersPerCall, driftWindow, func(balancer service.Balancer) string {
+		if other, ok := balancer.(clb); ok && other.comparisons > 0 && !e.hasReading(other.observed) {
+			return other.ID()
 		}
-	}
-	return ids
+		return ""
+	})
 }
 
 // sameGroups reports whether a list of the groups of a CLB shows those of the Service that are known, and no others: a process that ended in the

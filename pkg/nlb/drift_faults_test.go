@@ -1,0 +1,132 @@
+package nlb
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// TestSharedReadsThatProveNothing: what Services read together is empty, lacks some of them, fails, or comes late. Nothing is written, and what somebody changed in
+// the meantime is repaired all the same.
+func TestSharedReadsThatProveNothing(t *testing.T) {
+	t.Parallel()
+	for _, list := range []struct{ action, empty string }{
+		{"ListLoadBalancers", `{\"LoadBalancers\":[],\"TotalCount\":0}`},
+		{"ListListeners", `{\"Listeners\":[],\"TotalCount\":0}`},
+		{"ListServerGroups", `{\"ServerGroups\":[],\"TotalCount\":0}`},
+	} {
+		for fault, rule := range map[string]string{
+			"empty": `"body":"` + list.empty + `"`, "partial": `"stale":"40m"`, "fails": `"code":"ServiceUnavailable","status":503`, "late": `"latency":"5m"`,
+			"no answer": `"drop":"after"`,
+		} {
+			t.Run(list.action+" "+fault, func(t *testing.T) {
+				t.Parallel()
+				inQuietWorld(t, owners(6, 80), func(t *testing.T, w *quietWorld) {
+					w.add(newService("young", testkit.TCP(80), managed)) // the only one that a stale list lacks
+					fault := fmt.Sprintf(`{"times":1,"action":%q,%s}`, list.action, rule)
+					w.account.Fault(fault)
+					if found := wrote(w.forward(longest)); len(found) > 0 {
+						t.Errorf("writes %v", found)
+					}
+					if hits := w.account.FaultHits(); hits != 1 {
+						t.Errorf("%d calls went wrong, want 1", hits)
+					}
+					w.spoil("young", func(s spoiled) error {
+						return job(w.account.Client.RemoveNLBServers(t.Context(), s.group.ID, s.servers[:1]))
+					})
+					w.account.Fault(fault)
+					if found, want := wrote(w.forward(longest)), map[string]int{"AddServersToServerGroup": 1}; !maps.Equal(found, want) {
+						t.Errorf("writes %v, want %v", found, want)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestSharedReadsBeforeAWrite: what was read of an NLB before its Service changed it differs from what is known, and is no drift.
+func TestSharedReadsBeforeAWrite(t *testing.T) {
+	t.Parallel()
+	for kind, services := range map[string][]*corev1.Service{"own": owners(8, 80), "group": sharers(8)} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			inQuietWorld(t, services, func(t *testing.T, w *quietWorld) {
+				for i := range 4 {
+					w.pass(w.next()) // it reads those of others, too
+					w.calls()
+					for name := range w.due {
+						w.change(name, with(annotation.PreserveClientIP, []string{"off", "on"}[i%2]), with(annotation.ProxyProtocol, []string{"on", "off"}[i%2]))
+						w.fillServices()
+						w.converge(name)
+					}
+					if found := writes(w.calls()); len(found) < len(services) {
+						t.Fatalf("writes %v, want a change of each Service", found)
+					}
+					if found := wrote(w.forward(longest)); len(found) > 0 {
+						t.Errorf("afterwards it writes %v", found)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestDriftFindsWhatIsGone: an NLB that somebody deleted is missing in what is read together, and one takes its place.
+func TestDriftFindsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	inQuietWorld(t, owners(6, 80), func(t *testing.T, w *quietWorld) {
+		gone := w.balancer("web-3").ID
+		testkit.Check(t, w.account.Client.ProtectNLB(t.Context(), gone, alicloud.NLBProtection{Deletion: new(false)}))
+		testkit.Must(w.account.Client.DeleteNLB(t.Context(), gone))(t)
+		w.later(30 * settle)
+		w.forward(longest + jobLimit)
+		if now := w.balancer("web-3").ID; now == gone || len(w.listeners(now)) != 1 {
+			t.Errorf("NLB %s, want another one with a listener", now)
+		}
+		if all := testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t); len(all) != len(w.due) {
+			t.Errorf("%d NLBs, want %d", len(all), len(w.due))
+		}
+	})
+}
+
+// TestDriftOfWhatFewServicesHave: additional certificates, the security group of source ranges and server groups of others are not among what Services read
+// together, or are not found by the tag of the cluster.
+func TestDriftOfWhatFewServicesHave(t *testing.T) {
+	t.Parallel()
+	inQuietWorld(t, owners(4, 80), func(t *testing.T, w *quietWorld) {
+		w.addNodes("x")
+		w.deleteNode("x")
+		api, group := w.account.Client, w.groupByHand("shop")
+		w.add(
+			newService("tls", testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2")),
+			newService("ranges", testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }),
+			newService("joined", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")),
+				with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80"), with(annotation.Weight, "60")),
+		)
+		testkit.Check(t, api.UntagNLB(t.Context(), alicloud.NLBTagGroup, []string{w.groups("web-1")[0].ID}, []string{w.groups("web-1")[0].Tags[0].Key}))
+		if found := wrote(w.forward(2 * longest)); len(found) > 0 {
+			t.Fatalf("writes %v", found)
+		}
+		w.spoil("tls", func(s spoiled) error {
+			return job(api.RemoveCertificates(t.Context(), s.listener.ID, []string{"cert-2"}))
+		})
+		id := w.get("ranges").Labels[service.LabelSecurityGroupID]
+		testkit.Check(t, api.RemoveSecurityRules(t.Context(), id, testkit.Must(api.SecurityRules(t.Context(), id))(t)[:1]))
+		servers := testkit.Must(api.ListNLBServers(t.Context(), group))(t)
+		servers = slices.DeleteFunc(servers, func(s alicloud.NLBServer) bool { return s.Description == "by hand" })
+		testkit.Must(api.RemoveNLBServers(t.Context(), group, servers[:1]))(t)
+		w.later(5 * settle)
+		want := map[string]int{"AssociateAdditionalCertificatesWithListener": 1, "AuthorizeSecurityGroup": 1, "AddServersToServerGroup": 1}
+		if found := wrote(w.forward(longest)); !maps.Equal(found, want) {
+			t.Errorf("writes %v, want %v", found, want)
+		}
+	})
+}
