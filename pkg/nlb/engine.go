@@ -97,7 +97,9 @@ func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Probl
 }
 
 // Wakes implements service.Waker: a pass that waits for a job ends, and the Service has another one when the job has ended.
-func (e *engine) Wakes(wake func(types.NamespacedName)) { e.awaits.wake, e.shared.Wake = wake, wake }
+func (e *engine) Wakes(wake func(types.NamespacedName)) {
+	e.awaits.wake, e.shared.Wake, e.memory.Creations.Wake = wake, wake, wake
+}
 
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return nlb{engine: e} }
@@ -110,12 +112,16 @@ func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
 }
 
 // Released implements service.Engine.
-func (e *engine) Released(svc types.UID) { e.shared.Removed(svc) }
+func (e *engine) Released(svc types.UID) {
+	e.memory.Creations.Leave(svc)
+	e.shared.Removed(svc)
+}
 
 // Forget implements service.Engine.
 func (e *engine) Forget(svc types.UID) {
 	e.missing.Forget(svc)
 	e.memory.Forget(svc)
+	e.memory.Creations.Leave(svc)
 	e.shared.Forget(svc)
 }
 

@@ -122,6 +122,7 @@ func (e *engine) succeeded(svc *corev1.Service, known observed, p pending, found
 	case p.loadBalancer && found == nil:
 		known.presence = known.presence.AfterDeletion() // one answer without it: the pass searches for it
 		known.lb.Invalidate("it was deleted")
+		e.memory.Creations.Freed()
 	case p.loadBalancer:
 		if known.lb.Value.ID == found.ID {
 			known.lb.Set(*found)

@@ -25,6 +25,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
@@ -244,6 +245,9 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	n := p.nlb
 	n.desired = p.desired
 	failures := errors.Join(n.failures...)
+	if !p.Has(model.OpCreateLoadBalancer) {
+		n.memory.Creations.Leave(svc.UID)
+	}
 	n.failures = nil
 	if p.Empty() {
 		after, wait := p.reread(n, svc)
@@ -252,6 +256,10 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	applier := &deploy.Applier{
 		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc), DryRun: n.dry,
 		Token: func(lb alicloud.NLB) string { return n.token(svc, lb) },
+		Turn: func(create func() error) error {
+			who := refusal.Creator{UID: svc.UID, Name: mark.ServiceName(svc)}
+			return n.memory.Creations.Create(who, n.config.Quotas.Limit(Product.BalancerQuota).Value, create)
+		},
 	}
 	err := applier.Run(ctx, p.Plan)
 	if applier.NotCreated != nil && n.from != "" {

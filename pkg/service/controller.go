@@ -160,7 +160,9 @@ func (c *Controller) handle(ctx context.Context, key types.NamespacedName) {
 	case next > 0:
 		c.queue.AddAfter(key, next)
 	}
-	c.queue.Forget(key)
+	if !c.reconciler.isFailing(key) { // a pass that only waits is no success: between two refusals, one may read what is there
+		c.queue.Forget(key)
+	}
 }
 
 func (c *Controller) pass(ctx context.Context, key types.NamespacedName) (time.Duration, error) {

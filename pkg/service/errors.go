@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,14 @@ func waitTime(err error) (time.Duration, bool) {
 		return longest, true
 	}
 	return minBusyWait + rand.N(maxBusyWait-minBusyWait), true
+}
+
+// anyWaits reports whether a part of an error says that the cloud is not ready for the call.
+func anyWaits(err error) bool {
+	return slices.ContainsFunc(leaves(err), func(leaf error) bool {
+		_, later := waitTime(leaf)
+		return later
+	})
 }
 
 // leaves returns the errors that were joined.

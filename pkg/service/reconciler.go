@@ -89,6 +89,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 	}
 }
 
+// isFailing reports whether the last attempt for a Service failed.
+func (r *Reconciler) isFailing(key types.NamespacedName) bool { return r.states.isFailing(key) }
+
 // Forget drops what is known of a Service that is gone.
 func (r *Reconciler) Forget(key types.NamespacedName) {
 	uid := r.states.drop(key)

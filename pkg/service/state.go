@@ -219,6 +219,8 @@ func (s state) deployed(done Deployment) state {
 		s.backoff.busy, s.removal.reclaimed = 0, ""
 	case done.Progress:
 		s.backoff.busy = 0 // a large change takes many calls, and each may find the CLB busy once
+	case !anyWaits(done.Err):
+		s.backoff.busy = 0 // a refusal is another answer
 	default:
 		if s.backoff.busy++; s.backoff.busy%maxBusyInRow == 0 {
 			s.balancer = s.balancer.Invalidate("the cloud keeps answering that it is busy")
@@ -267,6 +269,14 @@ func (s *states) of(svc *corev1.Service) state {
 		return known
 	}
 	return state{uid: svc.UID}
+}
+
+// isFailing reports whether the last attempt for a Service failed. A pass that only waits is no attempt.
+func (s *states) isFailing(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.byKey[key]
+	return ok && known.failure != ""
 }
 
 // commit replaces the state of a Service. The caller holds the lock of the Service.

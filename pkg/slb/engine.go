@@ -88,18 +88,24 @@ func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
 }
 
 // Released implements service.Engine.
-func (e *engine) Released(svc types.UID) { e.shared.Removed(svc) }
+func (e *engine) Released(svc types.UID) {
+	e.answers.Creations.Leave(svc)
+	e.shared.Removed(svc)
+}
 
 // Forget implements service.Engine.
 func (e *engine) Forget(svc types.UID) {
 	e.missing.Forget(svc)
+	e.answers.Creations.Leave(svc)
 	e.shared.Forget(svc)
 }
 
 var _ service.Waker = (*engine)(nil)
 
 // Wakes implements service.Waker.
-func (e *engine) Wakes(wake func(types.NamespacedName)) { e.shared.Wake = wake }
+func (e *engine) Wakes(wake func(types.NamespacedName)) {
+	e.shared.Wake, e.answers.Creations.Wake = wake, wake
+}
 
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {

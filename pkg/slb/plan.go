@@ -8,6 +8,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -34,6 +36,9 @@ func (p plan) Steps() []service.Step {
 // Deploy implements service.Plan.
 func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deployment {
 	p.clb.desired = p.desired
+	if !p.Has(model.OpCreateLoadBalancer) {
+		p.clb.answers.Creations.Leave(svc.UID)
+	}
 	if p.Empty() {
 		p.clb.waitsNoMore(svc)
 		p.clb.hold(svc)
@@ -46,6 +51,9 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return p.clb.token(svc, lb) })
 	if most, known := p.clb.mostServers(svc); known {
 		applier.Limit(most)
+	}
+	applier.Turn = func(create func() error) error {
+		return p.clb.answers.Creations.Create(creator(svc), p.clb.config.Quotas.Limit(Product.BalancerQuota).Value, create)
 	}
 	err := applier.Run(ctx, p.Plan)
 	if !p.OnlyBackends() {
@@ -70,6 +78,11 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Exhausted: applier.Exhausted,
 		Registered: p.registered(after), Err: err,
 	}
+}
+
+// creator is the Service as one that needs a CLB.
+func creator(svc *corev1.Service) refusal.Creator {
+	return refusal.Creator{UID: svc.UID, Name: mark.ServiceName(svc)}
 }
 
 // shared returns the ids of the groups on an existing CLB whose backend servers the plan changes.

@@ -41,6 +41,8 @@ type Applier struct {
 	Busy func(target string) bool
 	// Memory is what calls of all Services have shown.
 	Memory *Memory
+	// Turn makes the call that creates an NLB when it is the Service's turn, see [refusal.Creations].
+	Turn func(create func() error) error
 	// DryRun says that nothing is written for real, so that nothing takes time.
 	DryRun bool
 	// Held returns why work waits whose jobs failed, nil for other work.
@@ -232,7 +234,7 @@ func (a *Applier) fail(step *model.Step, err error) {
 	case errors.As(err, new(*leftOutError)):
 		a.RefusedServer = true
 		delete(a.failed, step.Target)
-	case errors.As(err, new(*problem.WaitError)):
+	case errors.As(err, new(*problem.WaitError)), refusal.IsHeld(err):
 		// No call was made.
 	case errors.As(wrapped, new(*problem.RefusedError)):
 		a.doubt(step, err)

@@ -15,7 +15,7 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 	if a.Model.Access != nil && len(step.Needs) > 0 {
 		lb.SecurityGroups = append(slices.Clone(lb.SecurityGroups), a.Model.Access.ID)
 	}
-	return "", a.call(func() error {
+	create := func() error {
 		id, err := a.API.CreateNLB(ctx, lb, a.Token(lb))
 		if err == nil {
 			lb.ID, lb.Status = id, alicloud.NLBProvisioning
@@ -25,7 +25,8 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 			a.Model.LoadBalancer, a.Created = lb, !a.DryRun
 		}
 		return err
-	})
+	}
+	return "", a.Turn(func() error { return a.call(create) })
 }
 
 // deleteLoadBalancer: that there is no such load balancer is one answer, which proves nothing; the next pass asks in two ways.

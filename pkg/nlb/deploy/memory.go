@@ -13,6 +13,8 @@ var serverPause = refusal.Pause{First: 5 * time.Minute, Least: 5 * time.Minute, 
 
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
 type Memory struct {
+	// Creations has Services take turns while the quota of NLBs is used up.
+	Creations refusal.Creations
 	// noTCPSSL says that the cloud takes no server groups of TCPSSL.
 	noTCPSSL atomic.Bool
 	servers  refusal.Refusals[serverOf]

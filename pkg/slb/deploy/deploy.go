@@ -45,6 +45,8 @@ type Applier struct {
 	short   map[model.Op]error
 	memory  *Memory
 	errs    []error
+	// Turn makes the call that creates a CLB when it is the Service's turn, see [refusal.Creations]. nil makes it at once.
+	Turn func(create func() error) error
 	// Writes counts the calls, Progress says that the cloud accepted one.
 	Writes   int
 	Progress bool
@@ -184,7 +186,7 @@ func (a *Applier) fail(step model.Step, err error) {
 		a.Interrupted = true
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true
-	case errors.As(err, &remembered{}), errors.Is(err, ErrCrowded):
+	case errors.As(err, &remembered{}), errors.Is(err, ErrCrowded), refusal.IsHeld(err):
 		// No call was made.
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
@@ -218,8 +220,16 @@ func (a *Applier) describe(step model.Step) string {
 	return text
 }
 
-// createLoadBalancer tries the vSwitches in turn: one without free addresses is no reason to fail while another has some.
 func (a *Applier) createLoadBalancer(ctx context.Context, step model.Step) error {
+	create := func() error { return a.createInOneOf(ctx, step) }
+	if a.Turn != nil {
+		return a.Turn(create)
+	}
+	return create()
+}
+
+// createInOneOf tries the vSwitches in turn: one without free addresses is no reason to fail while another has some.
+func (a *Applier) createInOneOf(ctx context.Context, step model.Step) error {
 	lb := step.LoadBalancer
 	candidates := step.VSwitchIDs
 	if lb.AddressType != alicloud.AddressIntranet {
@@ -253,5 +263,6 @@ func (a *Applier) deleteLoadBalancer(ctx context.Context, _ model.Step) error {
 		return err
 	}
 	a.memory.forget(id)
+	a.memory.Creations.Freed()
 	return nil
 }

@@ -67,6 +67,8 @@ func LacksRoom(err error) bool { return IsOverQuota(err) || errors.Is(err, ErrCr
 
 // Memory is what the answers to earlier calls have shown. The zero value is empty; several goroutines may use it.
 type Memory struct {
+	// Creations has Services take turns while the quota of CLBs is used up.
+	Creations    refusal.Creations
 	servers      refusal.Refusals[change]
 	replacements refusal.Refusals[replacement]
 	shortages    refusal.Refusals[shortage]
