@@ -94,7 +94,7 @@ func (c *Creations) begin(svc Creator, limit int) error {
 	if limit > c.limit {
 		c.limit, c.next = limit, now
 	}
-	if c.Wake == nil && c.freeLocked(now) {
+	if c.Wake == nil && c.freeLocked(now) || len(c.line) == 1 { // one that waits alone tries with each pass, as after any other refusal
 		c.holder, c.tries = svc.UID, false
 	} else {
 		c.callLocked(now)
@@ -203,7 +203,7 @@ func (c *Creations) scheduleLocked(now time.Time) {
 		c.timer.Stop()
 		c.timer = nil
 	}
-	if c.refused == nil || c.Wake == nil {
+	if c.refused == nil || c.Wake == nil || c.holder == "" && len(c.line) == 1 {
 		return
 	}
 	due := c.next
