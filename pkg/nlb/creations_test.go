@@ -93,3 +93,24 @@ func (s *storm) fewRefused() {
 		s.t.Errorf("%d creations were refused in an hour, want 1 to %d", refused, mostRefused)
 	}
 }
+
+// TestRefusedNLBIsAskedForLessOften: after each refusal, a pass reads whether there is an NLB. Attempts are two minutes apart in the end all the same.
+func TestRefusedNLBIsAskedForLessOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStorm(t)
+		s.joins("a", 1)
+		s.account.Fault(`{"action":"CreateLoadBalancer","code":"Forbidden.RAM","status":403,"times":0}`)
+		s.put(newService("web", testkit.TCP(80)))
+		time.Sleep(10 * time.Minute)
+		s.account.NewCalls()
+		time.Sleep(time.Hour)
+		s.fewRefused()
+		s.account.ClearFaults()
+		time.Sleep(2*time.Minute + 30*time.Second)
+		synctest.Wait()
+		if svc := s.get("web"); len(svc.Status.LoadBalancer.Ingress) == 0 {
+			t.Errorf("status %+v, want an address", svc.Status)
+		}
+	})
+}
