@@ -1,8 +1,10 @@
 package service
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +24,9 @@ type crowds struct {
 	byEngine map[Engine]*crowd
 }
 
+// justLeft is for how long a refused call may have been made before a Service left an instance.
+const justLeft = 30 * time.Second
+
 // crowd is the Services of one product. It can be rebuilt from the Services and the cloud.
 type crowd struct {
 	stakes map[types.UID]stake
@@ -34,6 +39,11 @@ type crowd struct {
 	attached, proven attached
 	proofs           map[types.UID]proof
 	locals           locals
+	lack             lack
+	// gaveUpAt is when Services last gave up a node that others lacked.
+	gaveUpAt map[types.UID]time.Time
+	// leftAt is when a Service last left an instance.
+	leftAt map[string]time.Time
 	// version counts changes of whole and of; least is the result of [crowd.leastOf] at leastAt.
 	version uint64
 	least   int
@@ -50,6 +60,8 @@ type crowd struct {
 	nodes         int
 	woken, before backend.Crowding
 	differs       bool
+	// waits says that a Service waits until it is known what every Service has.
+	waits bool
 }
 
 // changed has Services counted anew.
@@ -69,37 +81,52 @@ func (c *crowds) crowdOf(engine Engine) *crowd {
 }
 
 func newCrowd() *crowd {
-	return &crowd{stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}}
+	return &crowd{stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}, gaveUpAt: map[types.UID]time.Time{}, leftAt: map[string]time.Time{}}
 }
 
-// choose chooses the backends of a Service, and notes which nodes they are. It reports whether other Services may have to choose anew.
-func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, others bool) {
-	input, room := known.balancer.Backends(in), known.balancer.Room(in)
+// choose chooses the backends of a Service, and notes which nodes they are. It returns the other Services that may have to choose anew.
+func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, wakes []types.NamespacedName) {
+	input, room, selector := known.balancer.Backends(in), known.balancer.Room(in), in.Params.Get(annotation.BackendLabel)
 	product := known.engine.Product()
-	ready := []*backend.Node(nil)
+	ready := 0
 	if !input.Pods {
-		ready = input.Ready()
+		ready = len(input.Ready())
 	}
-	c := &r.crowds
-	generation := c.generation.Load()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	crowd := c.crowdOf(known.engine)
-	if !c.followed.Load() || crowd.countedAt != generation || crowd.counted.services == 0 {
-		crowd.counted, crowd.countedAt = r.demand(known.engine), generation
-	}
-	refused := crowd.stakes[svc.UID].refused
+	r.crowds.mu.Lock()
+	defer r.crowds.mu.Unlock()
+	crowd := r.countedCrowd(known.engine)
+	before := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
-	crowd.know(svc.UID, room, each, on)
-	found := crowd.seen(crowd.units(in.Params.Get(annotation.BackendLabel), len(ready)), len(ready), each, r.quotaOf(product, crowd), on)
-	found.Refused = r.opts.Config.Quotas.Refused(product.AttachmentQuota)
-	choice = backend.Choose(input, backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: found})
-	crowd.hold(svc.UID, stakeOf(input, choice, each, on, refused))
-	if input.UsesAllNodes() {
-		crowd.nodes = len(ready)
+	r.know(product, crowd, svc.UID, room, each, on)
+	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, ready, each, on)}
+	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
+	choice = backend.Choose(input, wish)
+	if choice.GivesUp {
+		crowd.gaveUpAt[svc.UID] = time.Now()
 	}
-	return choice, r.crowdingChanged(product, crowd)
+	after := stakeOf(svc, input, choice, each, on)
+	crowd.hold(svc.UID, after)
+	if input.UsesAllNodes() {
+		crowd.nodes = ready
+	}
+	if !wish.Crowd.Settled {
+		crowd.waits = crowd.waits || choice.Waits || len(choice.Lacking) > 0
+	}
+	if r.crowdingChanged(product, crowd) || wish.Crowd.Settled && after.many && !before.many {
+		return choice, r.states.others(svc.UID)
+	}
+	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
+}
+
+// countedCrowd returns the Services of a product, counted as they are now. The caller holds the lock.
+func (r *Reconciler) countedCrowd(engine Engine) *crowd {
+	c := &r.crowds
+	generation, found := c.generation.Load(), c.crowdOf(engine)
+	if !c.followed.Load() || found.countedAt != generation || found.counted.services == 0 {
+		found.counted, found.countedAt = r.demand(engine), generation
+	}
+	return found
 }
 
 // crowdingChanged reports whether how much of the nodes each Service may have has changed since the Services were last woken for that.
@@ -110,15 +137,20 @@ func (r *Reconciler) crowdingChanged(product Product, crowd *crowd) bool {
 	if len(crowd.stakes) < crowd.counted.services {
 		return false // the last one of them reports it
 	}
-	changed := now != crowd.woken || crowd.differs
-	crowd.woken, crowd.differs = now, false
+	changed := now != crowd.woken || crowd.differs || crowd.waits
+	crowd.woken, crowd.differs, crowd.waits = now, false, false
 	return changed
 }
 
-// deployed notes what a Service has after its plan: what it gave up, another one can have.
+// deployed notes what a Service has after its plan. If it has given nodes up, those that lack some choose anew.
 func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) {
-	if !in.Choice.Some && svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
-		return
+	r.wakeAll(r.freed(svc, balancer, in, engine))
+}
+
+// freed notes what a Service has after its plan. If it has given nodes up, it returns the Services that lack some.
+func (r *Reconciler) freed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) []types.NamespacedName {
+	if engine.Product().Jobs || !in.Choice.Some && svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
+		return nil
 	}
 	input := balancer.Backends(in)
 	choice := in.Choice
@@ -127,25 +159,43 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
 	each, on := product.attachments(svc), sharedOn(product, svc, balancer, in.Params)
-	refused := crowd.stakes[svc.UID].refused
+	before := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
-	crowd.know(svc.UID, choice.Room, each, on)
-	crowd.hold(svc.UID, stakeOf(input, choice, each, on, refused))
+	r.know(product, crowd, svc.UID, choice.Room, each, on)
+	after := stakeOf(svc, input, choice, each, on)
+	crowd.hold(svc.UID, after)
+	return crowd.freed(before, after)
 }
 
-// exhausted notes which instances the cloud refused to let be backends once more in a pass of a Service.
+// know notes what a Service has in the cloud. Where that is more than was known when the cloud refused more, the quota is larger: calls of other Services were under way.
+func (r *Reconciler) know(product Product, crowd *crowd, svc types.UID, room backend.Room, each int, on string) {
+	if !crowd.know(svc, room, each, on) {
+		return
+	}
+	for id := range crowd.proofs[svc].of {
+		r.opts.Config.Quotas.Raise(product.AttachmentQuota, id, crowd.proven.times(id))
+	}
+}
+
+// exhausted notes which instances the cloud refused to let be backends once more in a pass of a Service: as many times as they are backends of the others at most.
+// Calls of others may still be under way, or be refused as well: then each further refusal shows less. An instance that another Service has just left shows nothing:
+// the cloud may have answered before.
 func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs []string) {
+	if len(instanceIDs) == 0 {
+		return
+	}
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
-	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
-	if held := crowd.stakes[svc.UID]; held.local && len(held.refused)+len(instanceIDs) > 0 {
-		crowd.giveUp(svc.UID)
-		crowd.hold(svc.UID, held.withoutRefused().withRefused(instanceIDs))
-	}
+	crowd := r.crowds.crowdOf(engine)
+	held := crowd.stakes[svc.UID]
+	crowd.giveUp(svc.UID)
 	for _, id := range instanceIDs {
-		has := crowd.attached.times(id) - product.attachments(svc) // what was refused is counted already
-		r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, max(has, 0))
+		if time.Since(crowd.leftAt[id]) > justLeft {
+			r.opts.Config.Quotas.Learn(engine.Product().AttachmentQuota, id, crowd.attached.times(id))
+		}
 	}
+	maps.DeleteFunc(crowd.leftAt, func(_ string, at time.Time) bool { return time.Since(at) > justLeft })
+	crowd.hold(svc.UID, held.without(instanceIDs))
 }
 
 // subset returns how many nodes a Service asks for: by the text of its annotation, else by the cloud-config.
@@ -179,11 +229,15 @@ func (c *crowd) units(selector string, n int) int {
 	return units + max(c.counted.local-c.locals.services, 0)
 }
 
-// seen returns what the other Services make of n nodes, for one of which each node counts so many times, on a load balancer that it shares.
-func (c *crowd) seen(units, n, each, quota int, on string) backend.Crowd {
+// seen returns what the other Services make of n nodes that a Service selects, for which each node counts so many times, on a load balancer that it shares.
+func (r *Reconciler) seen(product Product, c *crowd, selector string, n, each int, on string) backend.Crowd {
+	quotas, most := r.opts.Config.Quotas, r.quotaOf(product, c)
+	refused := quotas.Refused(product.AttachmentQuota)
 	return backend.Crowd{
-		Quota: quota, Units: units, Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
+		Quota: most, Assumed: quotas.Limit(product.AttachmentQuota).Assumed, Refused: refused, Sure: len(refused) == 0 && (most == 0 || c.counted.most() <= most),
+		Units: c.units(selector, n), Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
 		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int { return c.attached.without(on, each, id) }, Least: c.leastOf,
+		Lack: c.lacked(on),
 	}
 }
 
@@ -206,7 +260,7 @@ func (c *crowd) leastOf(nodes []*backend.Node) int {
 // leaveCrowd has the other Services take what a Service had that is gone.
 func (r *Reconciler) leaveCrowd(uid types.UID) {
 	if r.leaves(uid) {
-		r.wakeCrowd(uid)
+		r.wakeAll(r.states.others(uid))
 	}
 }
 
@@ -226,16 +280,17 @@ func (r *Reconciler) leaves(uid types.UID) (others bool) {
 			crowd.counted, crowd.countedAt = r.demand(engine), generation
 			others = r.crowdingChanged(engine.Product(), crowd) || others
 		}
+		others = others || crowd.lack.misses > 0
 	}
 	return others
 }
 
-// wakeCrowd has all other Services of a product choose anew.
-func (r *Reconciler) wakeCrowd(except types.UID) {
+// wakeAll has Services choose anew.
+func (r *Reconciler) wakeAll(services []types.NamespacedName) {
 	if r.wake == nil {
 		return
 	}
-	for _, key := range r.states.others(except) {
+	for _, key := range services {
 		r.wake(key)
 	}
 }

@@ -52,6 +52,18 @@ func (d demand) of(selector string, n, locals int) int {
 	return auto + (fixed+locals+n-1)/n
 }
 
+// most is how many times an instance becomes a backend at most, whichever nodes the Services choose.
+func (d demand) most() int {
+	most := d.local
+	for _, of := range d.bySelector {
+		most += of.auto
+		for _, each := range of.fixed {
+			most += each
+		}
+	}
+	return most
+}
+
 // demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once, those of a group as many times as
 // it has load balancers.
 func (r *Reconciler) demand(engine Engine) demand {

@@ -72,6 +72,8 @@ type Product struct {
 	// AttachmentQuota is how many times an instance may be a backend. It counts load balancers, or groups with AttachedPerGroup.
 	AttachmentQuota  quota.Code
 	AttachedPerGroup bool
+	// Jobs says that calls begin jobs of the cloud: a backend that one removes still counts for the quota until the job has ended, which wakes the Service.
+	Jobs bool
 	// AddressNote is what users have to know of an address of the product; it stands in the event about the first one. Empty for nothing.
 	AddressNote string
 }

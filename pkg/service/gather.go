@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -37,6 +38,12 @@ type gathered struct {
 // rate limits leave.
 const crowdedWait = 5 * time.Second
 
+// fewWait is the same where the Service has most of what it needs. Those that give up a node for it wake it.
+const fewWait = time.Minute
+
+// giveUpWait is how long a Service that has given up a node for another one gives up no further one: others that have it do so meanwhile.
+const giveUpWait = 30 * time.Second
+
 // balanceWait is when the next backend of a Service may change its place, where the load balancer has no room for all of them: one does in each pass, until a
 // pass writes nothing.
 const balanceWait = 5 * time.Second
@@ -63,14 +70,24 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 		return found, found.unread // a new load balancer would have no backend server
 	}
 	found.cache.gates.place(found.Interfaces, found.Waiting)
-	var others bool
-	if found.Choice, others = r.choose(in.Service, known, found.Inputs); others {
-		r.wakeCrowd(in.Service.UID)
-	}
-	if found.Choice.Short > 0 {
-		found.crowdedWait = crowdedWait
-	}
+	var wakes []types.NamespacedName
+	found.Choice, wakes = r.choose(in.Service, known, found.Inputs)
+	r.wakeAll(wakes)
+	found.crowdedWait = waitOf(found.Choice)
 	return found, nil
+}
+
+// waitOf returns when a Service chooses its nodes again without any event, 0 for not.
+func waitOf(choice backend.Choice) time.Duration {
+	switch {
+	case choice.LacksMany:
+		return crowdedWait
+	case choice.GivesUp, choice.Rests:
+		return giveUpWait
+	case len(choice.Lacking) > 0:
+		return fewWait
+	}
+	return 0
 }
 
 // findInterfaces finds the network interfaces of pods, where they are backends by those.

@@ -1,7 +1,7 @@
 package service
 
-// locals is how many times instances are backends of Services that have those on which their pods run. Nobody chooses them, so that the other Services
-// have what these leave. Its zero value is empty.
+// locals is how many times instances are backends of Services that have those on which their pods run, or would be if they could. Nobody chooses them, so that
+// the other Services have what these leave. Its zero value is empty.
 type locals struct {
 	// times is how many times all instances together are one, services how many times one would be if each of the Services had it.
 	times, services int
@@ -30,7 +30,7 @@ func (l *locals) count(held stake, by int) {
 	}
 	if held.on == "" {
 		if held.local {
-			l.times += by * held.each * len(held.ids)
+			l.times += by * held.each * (len(held.ids) + len(held.lacking))
 		}
 		return
 	}
@@ -55,11 +55,8 @@ func (s *sharedLocals) count(held stake, by int) {
 		s.choose += by
 		return
 	}
-	for _, id := range held.ids {
-		if s.of[id] += by; s.of[id] == 0 {
-			delete(s.of, id)
-		}
-	}
+	add(s.of, held.ids, by)
+	add(s.of, held.lacking, by)
 }
 
 // among returns how many times n of all nodes are one together, on average.

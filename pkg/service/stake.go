@@ -2,15 +2,19 @@ package service
 
 import (
 	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // stake is what one Service has.
 type stake struct {
+	service types.NamespacedName
 	// whole says all nodes. Otherwise ids are the instances.
 	whole bool
 	ids   []string
@@ -19,9 +23,12 @@ type stake struct {
 	on string
 	// firm says that nobody chooses which nodes the Service has: it does not give any up.
 	firm bool
-	// local says that pods determine which nodes the Service has, refused are those of them that the cloud did not let become backends the last time.
-	local   bool
-	refused []string
+	// local says that pods determine which nodes the Service has.
+	local bool
+	// leaving are those of the instances that the Service has given up and still has, lacking others that it needs and cannot have. many says that it has fewer than half
+	// of what it needs, misses that it would have more nodes if it could, and spares that it has more than it needs.
+	leaving, lacking     []string
+	many, misses, spares bool
 }
 
 // proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
@@ -32,39 +39,28 @@ type proof struct {
 }
 
 // stakeOf returns what a Service has with a choice: what it is to have, and what it has now. on is the load balancer that it shares, empty for one of its own.
-// What the cloud refused to a Service whose pods determine the backends counts as well: others have to leave it.
-func stakeOf(in backend.Input, choice backend.Choice, each int, on string, refused []string) stake {
-	ids := choice.InstanceIDs(in)
-	if ids == nil {
-		return stake{whole: true, each: each, on: on, firm: choice.Firm}
+func stakeOf(svc *corev1.Service, in backend.Input, choice backend.Choice, each int, on string) stake {
+	held := stake{
+		service: mark.ServiceName(svc), each: each, on: on, firm: choice.Firm, local: in.Local && !in.Pods, lacking: choice.Lacking, many: choice.LacksMany, misses: choice.Misses,
+		spares: choice.Spares,
 	}
-	all := sets.New(ids...)
+	if held.ids = choice.InstanceIDs(in); held.ids == nil {
+		held.whole = true
+		return held
+	}
+	all := sets.New(held.ids...)
 	for id := range choice.Room.Instances() {
 		if !all.Has(id) {
-			ids = append(ids, id)
+			held.ids = append(held.ids, id)
+			held.leaving = append(held.leaving, id)
 		}
-	}
-	held := stake{ids: ids, each: each, on: on, firm: choice.Firm}
-	if in.Local && !in.Pods {
-		held.local = true
-		return held.withRefused(refused)
 	}
 	return held
 }
 
-// withRefused returns what a Service has with further instances that the cloud refused.
-func (s stake) withRefused(ids []string) stake {
-	for _, id := range ids {
-		if !slices.Contains(s.ids, id) {
-			s.ids, s.refused = append(s.ids, id), append(s.refused, id)
-		}
-	}
-	return s
-}
-
-// withoutRefused returns what the Service has of that.
-func (s stake) withoutRefused() stake {
-	s.ids, s.refused = s.ids[:len(s.ids)-len(s.refused):len(s.ids)-len(s.refused)], nil
+// without returns what a Service has if it does not get some instances.
+func (s stake) without(ids []string) stake {
+	s.ids = slices.DeleteFunc(slices.Clone(s.ids), func(id string) bool { return slices.Contains(ids, id) })
 	return s
 }
 
@@ -84,22 +80,35 @@ func (c *crowd) giveUp(svc types.UID) {
 // forget drops all that is known of a Service.
 func (c *crowd) forget(svc types.UID) {
 	c.giveUp(svc)
+	delete(c.gaveUpAt, svc)
 	if had, ok := c.proofs[svc]; ok {
 		delete(c.proofs, svc)
 		c.prove(had, -1)
+		c.leave(had, nil)
 	}
 }
 
-// know notes what a Service has in the cloud. Most passes change nothing, and allocate nothing here.
-func (c *crowd) know(svc types.UID, room backend.Room, each int, on string) {
+// know notes what a Service has in the cloud, and reports whether that has changed. Most passes change nothing, and allocate nothing here.
+func (c *crowd) know(svc types.UID, room backend.Room, each int, on string) bool {
 	had, ok := c.proofs[svc]
 	if ok && had.each == each && had.on == on && room.Has(had.of) {
-		return
+		return false
 	}
 	c.prove(had, -1)
 	found := proof{room.Times(), each, on}
 	c.proofs[svc] = found
 	c.prove(found, 1)
+	c.leave(had, found.of)
+	return true
+}
+
+// leave notes which instances a Service no longer has.
+func (c *crowd) leave(had proof, has map[string]int) {
+	for id := range had.of {
+		if has[id] == 0 {
+			c.leftAt[id] = time.Now()
+		}
+	}
 }
 
 func (c *crowd) prove(of proof, by int) {
@@ -112,6 +121,7 @@ func (c *crowd) count(held stake, by int) {
 	c.version++
 	c.attached.count(held, by)
 	c.locals.count(held, by)
+	c.lack.count(held, by)
 	if held.whole {
 		c.whole += by * held.each
 		return

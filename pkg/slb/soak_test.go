@@ -24,6 +24,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // What `make soak` makes longer. Real time takes as long as it says; otherwise the time is a synctest bubble's, which is
@@ -39,8 +40,9 @@ var (
 const (
 	// soakResync makes drift passes part of the churn.
 	soakResync = 30 * time.Second
-	// soakPatience is how long the end state may take: a quota of 60 or 90 calls a minute for what is left to do.
-	soakPatience = 30 * time.Minute
+	// soakPatience is how long the end state may take: a refusal because of a quota counts for an hour, and the rest are 60 or 90 calls a minute for what is left
+	// to do.
+	soakPatience = 75 * time.Minute
 )
 
 // TestSoak churns Services, nodes, the program itself and the cloud under random faults. All along, no CLB is lost or doubled, no
@@ -134,7 +136,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	s := &soak{
 		world: &world{
 			t: t, emulator: soakCloud(t, seed), kube: testkit.NewClientset(),
-			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}, Quotas: smallQuotas(200, 10_000)},
+			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a", "vsw-b"}, Quotas: soakBook()},
 		},
 		random: rand.New(rand.NewPCG(seed, 0)), nodes: map[string]*corev1.Node{}, witness: newWitness(),
 	}
@@ -152,6 +154,7 @@ func (s *soak) start() {
 	s.t.Helper()
 	s.api = processClient(s.t, s.emulator)
 	s.factory = informers.NewSharedInformerFactory(s.kube, 0)
+	s.config.Quotas = soakBook()
 	opts := s.options()
 	opts.Engines = []service.Engine{NewEngine(s.api, s.config, s.factory.Core().V1().Services().Lister())}
 	opts.Recorder, opts.ResyncPeriod = &record.FakeRecorder{}, soakResync
@@ -292,11 +295,15 @@ func (s *soak) dismiss(name string) {
 	}
 }
 
+// soakBook is what a new process knows of the quotas.
+func soakBook() *quota.Book { return smallQuotas(soakQuotas.BackendsPerLB, soakQuotas.LBsPerInstance) }
+
 // desired returns what a program makes of the Services and nodes as they are now in a cloud that is empty.
 func (s *soak) desired() map[string]cloudLB {
 	s.t.Helper()
 	e := processCloud(s.t)
 	fresh := &world{t: s.t, emulator: e, api: processClient(s.t, e), kube: testkit.NewClientset(), config: s.config, transport: &mortal{}}
+	fresh.config.Quotas = soakBook() // which no refusal has taught
 	fresh.factory = informers.NewSharedInformerFactory(fresh.kube, 0)
 	opts := fresh.options()
 	opts.Recorder = &record.FakeRecorder{}

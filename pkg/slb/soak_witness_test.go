@@ -203,11 +203,28 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 		if !marked {
 			continue
 		}
+		if len(servers) == 1 && s.makesRoom(server.Description) {
+			continue
+		}
 		nodePort, _ := strconv.Atoi(strings.Split(server.Description, "/")[1]) //nolint:errcheck // a number in the mark of a group
 		if s.witness.wants(name.Name, nodePort-30000, call.Time) && settledSince(s.witness.readyAt[server.ServerId], call.Time) {
 			wrong(server.ServerId + " of " + server.Description)
 		}
 	}
+}
+
+// makesRoom reports whether the group with the mark may give up a server for another Service that lacks it: an instance was at its quota, which counts for an hour, and
+// others are left.
+func (s *soak) makesRoom(group string) bool {
+	if s.witness.hits[phaseInstanceQuota] == 0 {
+		return false
+	}
+	for _, lb := range s.state() {
+		if left, ok := lb.Groups[group]; ok {
+			return len(left) > 0
+		}
+	}
+	return false
 }
 
 // serviceOn returns the Service whose CLB has the id, as of the last survey.

@@ -28,6 +28,12 @@ type Crowd struct {
 	Least func(nodes []*Node) int
 	// Settled says that it is known what every Service has. Before that, nothing is taken from any Service for the sake of others.
 	Settled bool
+	// Sure says that no instance becomes a backend too many times, whichever nodes the Services choose.
+	Sure bool
+	// Assumed says that the cloud may let instances be backends more than Quota times.
+	Assumed bool
+	// Lack is what other Services lack.
+	Lack Lack
 }
 
 // fits reports whether every Service may have all nodes.
@@ -74,11 +80,21 @@ const (
 // Choice is which backends a Service has where there are quotas.
 type Choice struct {
 	Room Room
-	// Some says that not all nodes are backends of a Service with externalTrafficPolicy Cluster, but Nodes, which are sorted by name. Short is how many more there
-	// would be if the cloud let further nodes become backends as many times.
+	// Some says that not all nodes are backends of a Service with externalTrafficPolicy Cluster, but Nodes, which are sorted by name. With Local, Nodes are those of
+	// its pods that may be backends.
 	Some  bool
 	Nodes []*Node
-	Short int
+	// Lacking are instances that the Service needs, and that the cloud does not let become backends once more. LacksMany says that it has fewer than half of what it
+	// needs, Misses that it would have more nodes if it could.
+	Lacking           []string
+	LacksMany, Misses bool
+	// Spares says that it has more nodes than it needs.
+	Spares bool
+	// Without are instances that a Service with externalTrafficPolicy Local leaves out for that reason.
+	Without sets.Set[string]
+	// GivesUp says that it gives up a node that another Service lacks, Rests that it may have to give up one later, Waits that it takes no further node until it is
+	// known what every Service has.
+	GivesUp, Rests, Waits bool
 	// Quota is how many times the cloud lets an instance be a backend.
 	Quota int
 	// Firm says that the quota has no say in which nodes are backends.
@@ -89,11 +105,12 @@ type Choice struct {
 func (c Choice) InstanceIDs(in Input) []string {
 	nodes := c.Nodes
 	switch {
-	case in.Pods || in.Local:
+	case in.Pods:
 		return []string{}
-	case !c.Some && in.selector() == nil:
+	case in.Local || c.Some:
+	case in.selector() == nil:
 		return nil
-	case !c.Some:
+	default:
 		nodes = in.candidates().ready
 	}
 	ids := make([]string, 0, len(nodes))
@@ -109,41 +126,55 @@ func (in Input) UsesAllNodes() bool { return !in.Pods && in.selector() == nil }
 // Ready returns the nodes that may be backends and take traffic, by name.
 func (in Input) Ready() []*Node { return in.candidates().ready }
 
-// Choose returns those of the nodes that are backends of a Service with externalTrafficPolicy Cluster.
+// Choose returns those of the nodes that are backends of a Service. With externalTrafficPolicy Local these are the nodes of its pods.
 //
-// A node that is a backend stays one. Those that come are chosen by their hash with the Service, weighted by how many times they can still become
-// backends; each zone has some, and nodes that are backends much more often than others come last. The choice depends on nothing that a restart
-// forgets.
+// With Cluster, a node that is a backend stays one. Those that come are chosen by their hash with the Service, weighted by how many times they can still become
+// backends; each zone has some, and nodes that are backends much more often than others come last. A node that the cloud would refuse is left out. The choice
+// depends on nothing that a restart forgets.
 func Choose(in Input, wish Wish) Choice {
-	choice := Choice{Room: wish.Room, Quota: wish.Crowd.Quota}
+	room := wish.Room
 	if wish.Subset == SubsetOff {
-		choice.Room.Most = 0
+		room.Most = 0
 	}
-	if in.Pods || in.Local || wish.Subset == SubsetOff {
-		choice.Firm = true
-		return choice
+	firm := Choice{Room: room, Quota: wish.Crowd.Quota, Firm: true}
+	switch {
+	case in.Pods:
+		return firm
+	case in.Local:
+		return in.chooseLocal(wish, firm)
+	case wish.Subset == SubsetOff:
+		return firm
 	}
-	all := in.candidates()
-	if len(all.ready) == 0 {
-		return choice
+	choice := firm
+	choice.Firm = false
+	if all := in.candidates(); len(all.ready) > 0 {
+		return in.chooseNodes(wish, all, choice)
 	}
+	return choice
+}
+
+// chooseNodes chooses the nodes of a Service with externalTrafficPolicy Cluster.
+func (in Input) chooseNodes(wish Wish, all *candidates, choice Choice) Choice {
 	leaving := draining(all, &wish.Room)
 	most := len(all.ready)
 	if wish.Room.Most > 0 {
 		most = max(wish.Room.Most-leaving, 1)
 	}
 	span := spanOf(wish.Subset, len(all.ready), most, wish.Crowd, fraction(string(wish.Service)))
-	if span.low >= len(all.ready) {
+	if span.low >= len(all.ready) && wish.Crowd.Sure {
+		choice.Spares = true
 		return choice
 	}
 	c := newChooser(in.Nodes, all, wish, span)
 	c.lost -= leaving
-	c.choose(span)
-	if len(c.chosen) == len(all.ready) {
-		return choice
+	c.choose()
+	choice.Lacking, choice.LacksMany, choice.Misses = c.lacking, len(c.lacking) > 0 && 2*len(c.chosen) < span.least, len(c.chosen) < span.low
+	choice.Spares = len(c.chosen) > span.least
+	choice.GivesUp, choice.Rests, choice.Waits = c.givesUp, c.rests, c.waits
+	if len(c.chosen) < len(all.ready) {
+		slices.SortFunc(c.chosen, byName)
+		choice.Some, choice.Nodes = true, c.chosen
 	}
-	slices.SortFunc(c.chosen, byName)
-	choice.Some, choice.Nodes, choice.Short = true, c.chosen, c.short
 	return choice
 }
 
@@ -174,9 +205,13 @@ type chooser struct {
 	has    sets.Set[string]
 	// registered is how many backends there are, lost how many of them are nodes no more.
 	registered, lost int
-	// short is how many nodes there should be beside those that can become backends.
-	short int
-	zones map[string]zone
+	span             span
+	// lacking are the instances that are needed and cannot become backends, needy says that those that others lack may be taken.
+	lacking        []string
+	needy          bool
+	givesUp, rests bool
+	waits          bool
+	zones          map[string]zone
 	// mean is how many times the nodes are a backend on average, bound how many times one should be at most, zoneBound the same where a zone has too few.
 	mean, bound, zoneBound float64
 }
@@ -185,7 +220,7 @@ type chooser struct {
 type zone struct{ nodes, chosen, least int }
 
 func newChooser(of *NodeSet, all *candidates, wish Wish, span span) *chooser {
-	c := &chooser{Wish: wish, nodes: all.ready, has: sets.New[string](), zones: make(map[string]zone, len(all.zones))}
+	c := &chooser{Wish: wish, nodes: all.ready, has: sets.New[string](), span: span, zones: make(map[string]zone, len(all.zones))}
 	for name, nodes := range all.zones {
 		c.zones[name] = zone{nodes: nodes}
 	}
@@ -207,20 +242,44 @@ func newChooser(of *NodeSet, all *candidates, wish Wish, span span) *chooser {
 	return c
 }
 
-// choose makes as few changes as possible. Where the number of nodes is right, at most one changes its place, for a node of a zone that has too few, or
-// one that is hardly ever a backend.
-func (c *chooser) choose(span span) {
+// choose makes as few changes as possible. Where the number of nodes is right, at most one changes its place: one that another Service lacks leaves, or one
+// comes for the sake of a zone that has too few, or because it is hardly ever a backend.
+func (c *chooser) choose() {
 	have := len(c.chosen)
-	switch wanted := span.wants(have); {
+	wanted := c.wants(have)
+	c.needy, c.waits = have < c.span.least, have < wanted && c.mayBeRefused(have)
+	switch {
+	case c.waits:
+		return
 	case have < wanted:
-		c.add(min(wanted+min(c.lost, span.high-wanted), span.high) - have)
-	case have > wanted && (c.Crowd.Settled || have > c.Room.Most && c.Room.Most > 0 || c.Subset != SubsetAuto):
+		c.add(min(wanted+min(c.lost, c.span.high-wanted), c.span.high) - have)
+	case have > wanted:
 		c.drop(have - wanted)
 	case c.lost > 0:
-		c.add(min(have+c.lost, span.high) - have)
-	case have == wanted && c.Crowd.Settled:
+		c.add(min(have+c.lost, c.span.high) - have)
+	}
+	if !c.Crowd.Settled || len(c.chosen) != have {
+		return
+	}
+	if c.givesUp = c.giveUp(); !c.givesUp && have >= wanted && c.lost <= 0 {
 		c.shift()
 	}
+}
+
+// wants returns how many nodes the Service is to have. One that has more than its share keeps them until another one lacks many.
+func (c *chooser) wants(have int) int {
+	wanted := c.span.wants(have)
+	fits, needed := c.Room.Most == 0 || have <= c.Room.Most, c.Crowd.Settled && c.Crowd.Lack.Many
+	if have > wanted && c.Subset == SubsetAuto && fits && !needed {
+		return have
+	}
+	return wanted
+}
+
+// mayBeRefused reports whether a further node may be one that the cloud refuses, because it is not known what every Service has. Without it, the Service has some all
+// the same.
+func (c *chooser) mayBeRefused(have int) bool {
+	return !c.Crowd.Settled && !c.Crowd.Sure && have > 0 && (c.lost <= 0 || c.Subset == SubsetAuto && c.Crowd.fits())
 }
 
 // load is how many times a node is a backend of other Services.
@@ -230,13 +289,6 @@ func (c *chooser) load(node *Node) float64 { return float64(c.Crowd.Load(node.In
 func (c *chooser) lacks(node newcomer) bool {
 	z := c.zones[node.Zone]
 	return z.chosen < z.least && node.load+float64(c.Crowd.Each) <= c.zoneBound
-}
-
-// full reports whether the cloud would refuse the node.
-func (c *chooser) full(node *Node) bool {
-	after := c.Crowd.Attached(node.InstanceID) + c.Crowd.Each
-	most, refused := c.Crowd.Refused[node.InstanceID]
-	return c.Crowd.Quota > 0 && after > c.Crowd.Quota || refused && after > most
 }
 
 // add chooses nodes: first those of zones that have too few.
@@ -263,7 +315,7 @@ func (c *chooser) add(n int) {
 	for _, node := range best[:min(n, len(best))] {
 		c.take(node.Node)
 	}
-	c.short = max(n-len(best), 0)
+	c.claim(min(n-len(best), c.span.least-len(c.chosen)))
 }
 
 func (c *chooser) take(node *Node) {
@@ -281,7 +333,7 @@ func (c *chooser) drop(n int) {
 		scores[node.InstanceID] = c.score(node)
 	}
 	slices.SortFunc(c.chosen, func(a, b *Node) int { // the best first
-		return cmp.Or(cmp.Compare(c.load(a), c.load(b)), cmp.Compare(scores[b.InstanceID], scores[a.InstanceID]), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(c.lackedFirst(a), c.lackedFirst(b)), cmp.Compare(c.load(a), c.load(b)), cmp.Compare(scores[b.InstanceID], scores[a.InstanceID]), cmp.Compare(a.Name, b.Name))
 	})
 	for i := len(c.chosen) - 1; i >= 0 && n > 0; i-- {
 		if z := c.zones[c.chosen[i].Zone]; z.chosen > z.least {

@@ -16,13 +16,16 @@ type fleet struct {
 	nodes    []Node
 	services []types.UID
 	has      map[types.UID]sets.Set[string]
+	// lacks is what Services need and cannot have, many are those of them that lack more than half.
+	lacks map[types.UID][]string
+	many  sets.Set[types.UID]
 	// most is how many backends a load balancer may have, quota how many times an instance may be a backend, 0 for any number.
 	most, quota int
 	subset      Subset
 }
 
 func newFleet(nodes, zones, services int) *fleet {
-	f := &fleet{has: map[types.UID]sets.Set[string]{}}
+	f := &fleet{has: map[types.UID]sets.Set[string]{}, lacks: map[types.UID][]string{}, many: sets.New[types.UID]()}
 	for i := range nodes {
 		f.join(i, fmt.Sprintf("zone-%d", i%zones))
 	}
@@ -99,11 +102,14 @@ func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total 
 		}
 	})
 	room.Swaps = true
+	delete(f.lacks, svc)
+	f.many.Delete(svc)
 	choice := Choose(in, Wish{
 		Service: svc, Subset: f.subset, Room: room,
 		Crowd: Crowd{
 			Quota: f.quota, Units: units, Each: 1, Total: total, Settled: len(f.has) == len(f.services),
-			Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] },
+			Sure: f.quota == 0 || len(f.services) <= f.quota,
+			Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] }, Lack: f.lack(),
 			Least: func(nodes []*Node) int {
 				least := loads[nodes[0].InstanceID]
 				for _, node := range nodes {
@@ -113,6 +119,9 @@ func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total 
 			},
 		},
 	})
+	if f.lacks[svc] = choice.Lacking; choice.LacksMany {
+		f.many.Insert(svc)
+	}
 	chosen := sets.New[string]()
 	nodes := choice.Nodes
 	if !choice.Some {
@@ -122,6 +131,19 @@ func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total 
 		chosen.Insert(node.InstanceID)
 	}
 	return chosen
+}
+
+// lack is what Services need and cannot have.
+func (f *fleet) lack() Lack {
+	times := map[string]int{}
+	for _, lacking := range f.lacks {
+		for _, id := range lacking {
+			times[id]++
+		}
+	}
+	return Lack{
+		Times: func(id string) int { return times[id] }, Leaving: func(string) int { return 0 }, Stays: func(string) bool { return false }, Many: f.many.Len() > 0,
+	}
 }
 
 // settle has the Services choose until nothing changes.

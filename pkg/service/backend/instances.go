@@ -34,7 +34,7 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 		problems = r.unselected()
 	}
 	backends := func(nodes []*Node) []Backend { return slices.Collect(Alike{nodes, port.NodePort, weight}.each) }
-	if short := r.in.Choice.Short; short > 0 {
+	if short := len(r.in.Choice.Lacking); short > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
 			"the Service has %d nodes as backends, and needs at least %d: an instance can be a backend %d times, and all other instances have reached this quota; raise the quota, use NLBs, or let several Services share a load balancer",
 			len(ready), len(ready)+short, r.in.Choice.Quota))
@@ -63,12 +63,15 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 	}
 	counts := r.count(port)
 	var leaving, terminating []Backend
+	var full []string
 	mostReady, mostTerminating := highest(counts.ready), highest(counts.terminating)
 	for _, node := range r.nodes.all {
 		ready := counts.ready[node.Name]
 		switch {
 		case ready > 0 && node.leaves(r.in.cordonedLeave()):
 			leaving = append(leaving, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
+		case ready > 0 && r.in.Choice.Without.Has(node.InstanceID):
+			full = append(full, node.Name)
 		case ready > 0:
 			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
 		case counts.terminating[node.Name] > 0:
@@ -81,6 +84,11 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 		r.doubtUnresolved(&set)
 	}
 	problems := slices.Concat(r.missingNodes(counts, &set), r.twins())
+	if len(full) > 0 {
+		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
+			"endpoints on %d of %d nodes get no traffic with externalTrafficPolicy Local, because the cloud does not let these instances become backends of more load balancers: %s; raise the quota, use NLBs, or let several Services share a load balancer",
+			len(full), len(full)+set.Len(), problem.Some(full)))
+	}
 	pods, more := r.addVirtual(&set, port, 1)
 	set.drain(leaving, append(terminating, pods...))
 	return set, append(problems, more...)

@@ -14,9 +14,14 @@ type newcomer struct {
 
 // newcomers returns the nodes that may become backends, the best first: by their score, and those that are backends too often at the end.
 func (c *chooser) newcomers() []newcomer {
+	return c.ranked(func(node *Node) bool { return !c.full(node) })
+}
+
+// ranked returns the nodes that are not chosen and may be, the best first.
+func (c *chooser) ranked(may func(*Node) bool) []newcomer {
 	var found []newcomer
 	for _, node := range c.nodes {
-		if c.has.Has(node.InstanceID) || c.full(node) {
+		if c.has.Has(node.InstanceID) || !may(node) {
 			continue
 		}
 		found = append(found, newcomer{node, c.load(node), c.score(node), c.load(node)+float64(c.Crowd.Each) <= c.bound})

@@ -55,16 +55,17 @@ const (
 	lowShare, firstShare, highShare = 0.6, 0.75, 0.9
 )
 
-// span is how many nodes a Service may have: a new one gets first, one with fewer than low or more than high gets as many as that.
-type span struct{ low, first, high int }
+// span is how many nodes a Service may have: a new one gets first, one with fewer than low or more than high gets as many as that. One with fewer than least
+// lacks nodes that others have to give up.
+type span struct{ least, low, first, high int }
 
 // exactly is the span of one number.
-func exactly(n int) span { return span{n, n, n} }
+func exactly(n int) span { return span{n, n, n, n} }
 
 // limited returns the span with at most so many nodes.
 func (s span) limited(most int) span {
-	most = max(most, 1)
-	return span{min(max(s.low, 1), most), min(max(s.first, 1), most), min(max(s.high, 1), most)}
+	within := func(n int) int { return min(max(n, 1), max(most, 1)) }
+	return span{within(s.least), within(s.low), within(s.first), within(s.high)}
 }
 
 // wants returns how many nodes a Service with n of them is to have.
@@ -79,17 +80,24 @@ func (s span) wants(n int) int {
 // what all Services together may have changes with every node, and each Service follows at another time.
 func spanOf(subset Subset, n, most int, crowd Crowd, fraction float64) span {
 	most = min(most, n)
-	switch {
-	case subset == SubsetOff:
+	if subset == SubsetOff {
 		return exactly(n)
-	case subset != SubsetAuto:
-		return exactly(int(subset)).limited(most)
-	case crowd.fits():
-		return exactly(most).limited(most)
 	}
-	share := float64(crowd.Quota) * float64(n) / float64(stepAbove(crowd.Quota, crowd.Units))
+	share := float64(most)
+	if !crowd.fits() {
+		share = float64(crowd.Quota) * float64(n) / float64(stepAbove(crowd.Quota, crowd.Units))
+	}
 	part := func(of float64) int { return int(math.Floor(of*share + fraction)) }
-	return span{part(lowShare), part(firstShare), part(highShare)}.limited(most)
+	found := span{part(lowShare), part(lowShare), part(firstShare), part(highShare)}
+	switch {
+	case subset != SubsetAuto:
+		if found = exactly(int(subset)); !crowd.fits() {
+			found.least = min(part(lowShare), found.least)
+		}
+	case crowd.fits(): // a node may be full all the same: some have more of the Services than others
+		found.low, found.first, found.high = most, most, most
+	}
+	return found.limited(most)
 }
 
 // stepAbove returns the first of the steps that begin with a quota, each a quarter larger than the one before, that is not below units. The number of

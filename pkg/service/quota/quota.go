@@ -213,6 +213,19 @@ func (b *Book) Learn(code Code, id string, has int) {
 	b.learned[subject{code, id}] = lesson{has, now.Add(lessonTime)}
 }
 
+// Raise notes that a resource has more than it had, as far as was known, when the cloud refused more.
+func (b *Book) Raise(code Code, id string, has int) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if found, ok := b.learned[subject{code, id}]; ok && has > found.value {
+		found.value = has
+		b.learned[subject{code, id}] = found
+	}
+}
+
 // Refused returns for a quota of each resource how much those may have that the cloud refused more, nil for none.
 func (b *Book) Refused(code Code) map[string]int {
 	if b == nil {

@@ -1,0 +1,85 @@
+package nlb
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// TestSomeNodesBesideAllNodes: a server can be in 10 server groups. 12 Services with 5 of 20 nodes, 3 with two ports each that would have all nodes, and one with Local
+// on each node just fit on average, but not on each node. Whichever come first, nothing is refused, each is served, and in the end nothing is written.
+func TestSomeNodesBesideAllNodes(t *testing.T) {
+	t.Parallel()
+	const nodes, times, numbered, number, whole = 20, 10, 12, 5, 3
+	some := func(b *border) {
+		for i := range numbered {
+			b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))
+		}
+	}
+	all := func(b *border) {
+		for i := range whole {
+			b.put(newService(fmt.Sprint("all", i), testkit.TCP(80, 81)))
+		}
+	}
+	local := func(b *border) { b.putLocal("local", nodes) }
+	for name, order := range map[string][]func(*border){"some first": {some, local, all}, "all first": {all, some, local}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBorder(t, 50, 400, times)
+				b.joinUpTo(nodes)
+				for _, create := range order {
+					create(b)
+					b.rest()
+				}
+				b.unrefused()
+				for rounds := 0; len(b.writes()) > 0; rounds++ {
+					if rounds == 3 {
+						t.Fatal("the manager does not stop to write")
+					}
+				}
+				members := b.members()
+				for i := range numbered {
+					b.wantMembers(members, fmt.Sprint("some", i), number)
+				}
+				for i := range whole {
+					b.wantMembers(members, fmt.Sprint("all", i), nodes*6/10)
+				}
+				b.wantMembers(members, "local", nodes)
+				b.stop()
+				b.start()
+				if writes := b.writes(); len(writes) > 0 {
+					t.Errorf("a restart writes %v", writes)
+				}
+			})
+		})
+	}
+}
+
+func (b *border) wantMembers(members map[string]int, name string, least int) {
+	b.t.Helper()
+	if members[name] < least {
+		b.t.Errorf("%s has %d members, want %d", name, members[name], least)
+	}
+}
+
+// putLocal creates a Service with externalTrafficPolicy Local that has a pod on each of the first nodes.
+func (b *border) putLocal(name string, nodes int) {
+	b.t.Helper()
+	var endpoints []string
+	for i := range nodes {
+		endpoints = append(endpoints, fmt.Sprintf("10.244.%d.2@n%d", i, i))
+	}
+	slice := slice1(endpoints...)
+	slice.Name, slice.Labels = name+"-1", map[string]string{"kubernetes.io/service-name": name}
+	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(b.t.Context(), slice, metav1.CreateOptions{}))(b.t)
+	b.put(newService(name, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }))
+	time.Sleep(time.Second)
+}

@@ -1,0 +1,102 @@
+package service
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+)
+
+// lack is which instances Services need that are backends as many times as the cloud lets them be. Its zero value is empty.
+type lack struct {
+	// times is how many times more an instance would be a backend, leaving how many times it is one that its Service has given up.
+	times, leaving map[string]int
+	// services lack something, many of them lack more than half of what they need, and some would have more nodes if they could.
+	services, many, misses int
+}
+
+// count notes what a Service lacks and gives up, by 1, or does no more, by -1.
+func (l *lack) count(held stake, by int) {
+	if l.times == nil {
+		l.times, l.leaving = map[string]int{}, map[string]int{}
+	}
+	add(l.times, held.lacking, by*held.each)
+	add(l.leaving, held.leaving, by*held.each)
+	l.services += by * min(len(held.lacking), 1)
+	if held.many {
+		l.many += by
+	}
+	if held.misses {
+		l.misses += by
+	}
+}
+
+func add(times map[string]int, ids []string, n int) {
+	for _, id := range ids {
+		if times[id] += n; times[id] == 0 {
+			delete(times, id)
+		}
+	}
+}
+
+// concerned returns the Services that may have to choose anew because of what a Service has and lacks now, and before.
+func (c *crowd) concerned(before, after stake, settled bool) []types.NamespacedName {
+	if settled && len(after.lacking) > 0 {
+		return c.givers(after.lacking)
+	}
+	return c.freed(before, after)
+}
+
+// freed returns the Services that lack something, if a Service no longer has all of what it gave up.
+func (c *crowd) freed(before, after stake) []types.NamespacedName {
+	if c.lack.services == 0 || len(after.leaving) >= len(before.leaving) {
+		return nil
+	}
+	var found []types.NamespacedName
+	for _, held := range c.stakes {
+		if len(held.lacking) > 0 {
+			found = append(found, held.service)
+		}
+	}
+	return found
+}
+
+// lacked returns what a Service has to know of what the others lack. on is the load balancer that it shares, empty for one of its own.
+func (c *crowd) lacked(on string) backend.Lack {
+	if c.lack.services == 0 {
+		return backend.Lack{Spared: c.spared}
+	}
+	return backend.Lack{
+		Spared:  c.spared,
+		Times:   func(id string) int { return c.lack.times[id] },
+		Leaving: func(id string) int { return c.lack.leaving[id] },
+		Stays:   func(id string) bool { return on != "" && c.attached.has(on, id) },
+		Many:    c.lack.many > 0,
+	}
+}
+
+// spared returns what says of an instance whether a Service that has it can spare it.
+func (c *crowd) spared() func(instanceID string) bool {
+	all, spared := false, sets.New[string]()
+	for _, held := range c.stakes {
+		if held.spares {
+			all = all || held.whole
+			spared.Insert(held.ids...)
+		}
+	}
+	return func(id string) bool { return all || spared.Has(id) }
+}
+
+// givers returns the Services that have an instance of those that another one lacks, and can spare it.
+func (c *crowd) givers(lacking []string) []types.NamespacedName {
+	lacked := sets.New(lacking...)
+	var found []types.NamespacedName
+	for _, held := range c.stakes {
+		if held.spares && (held.whole || slices.ContainsFunc(held.ids, lacked.Has)) {
+			found = append(found, held.service)
+		}
+	}
+	return found
+}
