@@ -43,6 +43,7 @@ type manager struct {
 // newManager prepares a manager, and starts none.
 func newManager(t *testing.T) *manager {
 	t.Helper()
+	leavesNothing(t)
 	manifest, err := deploy.Files.ReadFile("ccm.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -256,9 +257,46 @@ func backends(ctx context.Context, vip string) ([]string, error) {
 	return servers, nil
 }
 
+// leavesNothing lets a test fail that ends with a load balancer that was not there before: the Service it was for is gone, and somebody pays for it. A test
+// calls it before it starts a manager or applies a Service.
+func leavesNothing(t *testing.T) {
+	t.Helper()
+	before := loadBalancers(t)
+	t.Cleanup(func() {
+		left := loadBalancers(t)
+		maps.DeleteFunc(left, func(id, _ string) bool { return before[id] != "" })
+		if len(left) > 0 {
+			t.Errorf("load balancers that the test leaves, with their names: %v", left)
+		}
+	})
+}
+
+// loadBalancers are the names of all load balancers by their ids.
+func loadBalancers(t *testing.T) map[string]string {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	client, found := cloudClient(t), map[string]string{}
+	clbs, err := client.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lb := range clbs {
+		found[lb.ID] = lb.Name
+	}
+	nlbs, err := client.ListNLBs(ctx, alicloud.NLBQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lb := range nlbs {
+		found[lb.ID] = lb.Name
+	}
+	return found
+}
+
 // manifestOfUsers installs the manager as users do, until the test ends: ConfigMap, roles and DaemonSet on nodes labeled master.
 func manifestOfUsers(t *testing.T) {
 	t.Helper()
+	leavesNothing(t)
 	for i := range nodeCount {
 		kubectl(t, "", "label", "node", nodeName(i+1), "--overwrite", "node-role.kubernetes.io/master=")
 		t.Cleanup(func() { kubectl(t, "", "label", "node", nodeName(i+1), "node-role.kubernetes.io/master-") })
