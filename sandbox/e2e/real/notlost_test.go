@@ -96,13 +96,18 @@ func (s *story) nothingLost(t *testing.T) {
 	s.watch.report(t)
 }
 
-// replaced kills the manager, and starts another one that sees no instance.
+// replaced kills the manager, and starts another one that sees no instance, and then one that sees them again. The second one does not see the load
+// balancer either and makes another one in that cloud: it must end before its calls lead to the own cloud, which would have two of them.
 func (s *story) replaced(t *testing.T) {
 	s.kill(t)
 	s.lead(t, s.denied)
 	s.start(t)
 	s.asks(t, 5)
 	goOn(spell)
+	s.kill(t)
+	s.lead(t, sandbox.url)
+	s.start(t)
+	s.asks(t, 5)
 }
 
 // newStory starts the manager and waits until the pods reach each other over its routes.
