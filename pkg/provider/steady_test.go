@@ -1,182 +1,95 @@
 package provider
 
 import (
-	"context"
-	"fmt"
-	"net/netip"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes/fake"
-	nodecontroller "k8s.io/cloud-provider/controllers/node"
-	"k8s.io/cloud-provider/controllers/nodelifecycle"
-	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// The pace of the stock controllers by default, and what the steady state may cost.
+// What a new process and the steady state may cost.
 const (
-	addressPeriod  = 5 * time.Minute
-	monitorPeriod  = 5 * time.Second
-	steadyNodes    = 1000
-	steadyPeriod   = 5 * time.Minute
-	steadyMaxCalls = 10
+	// steadyReady is after what time a new process serves a change, and steadySpare how many reads it may make beside one for the backend servers of each
+	// Service and those in pages: after a change, it reads a CLB several times, because calls of the process before may still arrive.
+	steadyReady = 20 * time.Second
+	steadySpare = 30
+	// steadyWindow is the shortest drift period. A Service may cost steadyReads reads in it, or steadyFirstReads in the first one of a process, which also
+	// lists vServer groups. No minute may have more than steadyPeak times its share.
+	steadyWindow     = 10 * time.Minute
+	steadyReads      = 1.2
+	steadyFirstReads = 1.3
+	steadyPeak       = 3
+	// steadyNodeCalls are for nodes, routes and quotas.
+	steadyNodeCalls = 20
 )
 
-// TestSteadyState lets the stock node controllers and ours run for an hour, in a bubble, over a thousand nodes that have
-// all they need, and counts the calls to the cloud in every five minutes of it. Nobody writes a Node, which two controllers
-// that do not agree would do over and over, and nobody reads a single one.
+// TestSteadyState has a new process take over a cluster of a thousand nodes and 400 Services, in a bubble, with all controllers, those of Kubernetes and ours.
+// It serves a change of a Service within seconds, writes nothing else, and reads little. Then nothing changes for an hour: there are no writes, no object of
+// the API server is read, and drift is detected with few reads, evenly spread.
 func TestSteadyState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := steadyCloud(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		running, kube := startControllers(ctx, t, server)
-		defer running.Wait()
-		defer cancel()
+		s := newSteadyCluster(t)
+		s.start()
+		s.settle()
+		s.stop()
 
-		time.Sleep(2 * time.Minute) // a start reads everything
-		for window := range 12 {
-			before := server.Last()
-			kube.ClearActions()
-			time.Sleep(steadyPeriod)
-			for _, action := range kube.Actions() {
-				if action.GetResource().Resource == "nodes" {
-					t.Errorf("in the steady state the API server is asked to %s %v", action.GetVerb(), action.GetResource())
-				}
-			}
-			actions := map[string]int{}
-			for _, call := range server.Calls(before) {
-				actions[call.Action]++
-				if call.Kind == "write" || call.Code != "" {
-					t.Errorf("in the steady state: %s %s", call.Action, call.Code)
-				}
-			}
-			if n := server.Count(before); n > steadyMaxCalls || n == 0 {
-				t.Errorf("window %d: %d calls, want 1 to %d: %v", window, n, steadyMaxCalls, actions)
-			}
-			t.Logf("window %d: %v", window, actions)
+		s.takeOver()
+		for window := range 6 {
+			s.steady(window)
 		}
+		s.stop()
 	})
 }
 
-// steadyCloud has a thousand instances, and the route of each.
-func steadyCloud(t *testing.T) *emulatortest.Cloud {
-	t.Helper()
-	config := cloud.DefaultConfig()
-	config.Quotas.RouteEntriesPerTable = 2 * steadyNodes
-	server := emulatortest.New(t, emulator.Options{Config: config})
-	client := steadyClient(t, server)
-	var routes []alicloud.NewRoute
-	for i := range steadyNodes {
-		if _, err := server.PutInstance(steadyInstance(i), emulator.InstanceSpec{PrivateIP: steadyAddress(i)}); err != nil {
-			t.Fatal(err)
-		}
-		routes = append(routes, alicloud.NewRoute{TableID: emulatortest.SystemTable, CIDR: steadyCIDR(i), InstanceID: steadyInstance(i)})
-		if len(routes) == alicloud.MaxRouteEntriesPerCall {
-			if _, err := client.CreateRouteEntries(t.Context(), routes); err != nil {
-				t.Fatal(err)
-			}
-			routes = nil
-		}
+// takeOver checks what a new process does with a cluster in which a Service has just changed.
+func (s *steadyCluster) takeOver() {
+	s.t.Helper()
+	before, began := s.server.Last(), time.Now()
+	s.start()
+	changed, write := s.changeService()
+	synctest.Wait() // a start lists everything
+	s.kube.ClearActions()
+	time.Sleep(2 * steadyReady)
+	s.unasked(changed)
+
+	counted := s.count(before)
+	s.t.Logf("a new process: %v", counted.actions)
+	if len(counted.writes) != 1 || counted.writes[0].Action != write {
+		s.t.Errorf("a new process makes these calls, want %s once, and no other write: %v", write, counted.actions)
+	} else if took := counted.writes[0].Time.Sub(began); took > steadyReady {
+		s.t.Errorf("a new process serves a change after %s, want %s at most", took, steadyReady)
+	} else {
+		s.t.Logf("a new process serves a change after %s", took)
 	}
-	return server
-}
-
-func steadyInstance(i int) string { return fmt.Sprintf("i-%d", i) }
-
-func steadyAddress(i int) string { return fmt.Sprintf("10.1.%d.%d", i/200, i%200+10) }
-
-func steadyCIDR(i int) string { return fmt.Sprintf("10.%d.%d.0/24", 128+i/256, i%256) }
-
-func steadyClient(t *testing.T, server *emulatortest.Cloud) *alicloud.Client {
-	t.Helper()
-	client, err := alicloud.New(alicloud.Options{
-		Region:      emulatortest.Region,
-		Credentials: alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret},
-		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", NLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test", Quotas: "emulator.test"},
-		Transport:   server.Transport(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
-// steadyNode is Ready, initialized and routed.
-func steadyNode(i int) *corev1.Node {
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("node-%d", i), UID: types.UID(fmt.Sprintf("uid-%d", i)), ResourceVersion: "1",
-			CreationTimestamp: metav1.NewTime(time.Now().Add(-time.Hour)),
-		},
-		Spec: corev1.NodeSpec{
-			ProviderID: emulatortest.Region + "." + steadyInstance(i), PodCIDR: steadyCIDR(i), PodCIDRs: []string{steadyCIDR(i)},
-		},
-		Status: corev1.NodeStatus{
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: steadyAddress(i)}},
-			Conditions: []corev1.NodeCondition{
-				{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
-				{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "RouteCreated"},
-			},
-		},
+	pages := steadyServices/100 + steadyServices/10 // of CLBs, and of listeners of ten CLBs
+	if n, most := len(counted.reads), steadyServices+pages+steadySpare; n > most || n < steadyServices {
+		s.t.Errorf("a new process makes %d reads of CLBs, want %d to %d", n, steadyServices, most)
 	}
 }
 
-// startControllers wires the provider as it is and runs all controllers that deal with nodes.
-func startControllers(ctx context.Context, t *testing.T, server *emulatortest.Cloud) (*sync.WaitGroup, *fake.Clientset) {
-	t.Helper()
-	kube := fake.NewClientset()
-	for i := range steadyNodes {
-		if err := kube.Tracker().Add(steadyNode(i)); err != nil {
-			t.Fatal(err)
-		}
+// steady checks a window in which nothing changes.
+func (s *steadyCluster) steady(window int) {
+	s.t.Helper()
+	before := s.server.Last()
+	time.Sleep(steadyWindow)
+	s.unasked("")
+	counted := s.count(before)
+	for _, call := range counted.writes {
+		s.t.Errorf("window %d: %s", window, call.Action)
 	}
-	c := New(keys, Environment{})
-	c.Configure(Settings{
-		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}, RoutePeriod: 5 * time.Minute, NodeMonitorPeriod: monitorPeriod,
-	})
-	c.client, c.place, c.clusterID = steadyClient(t, server), place{vpcID: emulatortest.VPC}, "c1"
-	c.kube, c.ctx, c.endpointSlices = kube, ctx, true
-	factory := informers.NewSharedInformerFactory(kube, 0)
-	c.SetInformers(factory)
-	nodes := factory.Core().V1().Nodes()
-	initializer, err := nodecontroller.NewCloudNodeController(nodes, kube, c, addressPeriod, 10, 10)
-	if err != nil {
-		t.Fatal(err)
+	each, most := float64(len(counted.reads))/steadyServices, steadyReads
+	if window == 0 {
+		most = steadyFirstReads
 	}
-	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(LifecycleNodes(nodes), kube, c, monitorPeriod, 10)
-	if err != nil {
-		t.Fatal(err)
+	busiest, mean := counted.busiest(), float64(len(counted.reads))/steadyWindow.Minutes()
+	s.t.Logf("window %d: %.2f reads per Service, at most %d in a minute: %v", window, each, busiest, counted.actions)
+	if each > most || each == 0 {
+		s.t.Errorf("window %d: %.2f reads per Service, want some, and %.1f at most", window, each, most)
 	}
-	routes, err := c.RouteController()
-	if err != nil {
-		t.Fatal(err)
+	if float64(busiest) > steadyPeak*mean {
+		s.t.Errorf("window %d: %d reads in a minute, %.1f on average", window, busiest, mean)
 	}
-	ours, err := c.NodeController(addressPeriod)
-	if err != nil {
-		t.Fatal(err)
+	if counted.others > steadyNodeCalls || counted.others == 0 {
+		s.t.Errorf("window %d: %d calls for nodes and routes, want 1 to %d", window, counted.others, steadyNodeCalls)
 	}
-	running := &sync.WaitGroup{}
-	metrics := controllersmetrics.NewControllerManagerMetrics("test")
-	factory.Start(ctx.Done())
-	running.Go(func() { initializer.RunWithContext(ctx, metrics) })
-	running.Go(func() { lifecycle.Run(ctx, metrics) })
-	running.Go(func() { routes.Run(ctx) })
-	running.Go(func() { ours.Run(ctx) })
-	running.Go(func() {
-		<-ctx.Done()
-		factory.Shutdown()
-	})
-	return running, kube
 }
