@@ -63,6 +63,56 @@ func TestSomeNodesBesideAllNodes(t *testing.T) {
 	}
 }
 
+// TestSeveralPortsBesideOne: a server can be in 5 server groups, and all are full. Services with three ports come last: each of them needs three times the room of a
+// Service with one port on the same servers. The others give up the same servers until there is room, and take none of them back. All are served, and in the end
+// nothing is written.
+func TestSeveralPortsBesideOne(t *testing.T) {
+	t.Parallel()
+	const nodes, times, numbered, whole, local, ports = 16, 5, 8, 6, 3, 2
+	synctest.Test(t, func(t *testing.T) {
+		b := newBorder(t, 50, 400, times)
+		b.joinUpTo(nodes)
+		for i := range whole {
+			b.put(newService(fmt.Sprint("all", i), testkit.TCP(80)))
+		}
+		time.Sleep(20 * time.Second)
+		for i := range numbered {
+			b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, "5")))
+		}
+		time.Sleep(7 * time.Second)
+		b.stop()
+		b.start()
+		for i := range local {
+			b.putLocal(fmt.Sprint("local", i), nodes/2)
+		}
+		for i := range ports {
+			b.put(newService(fmt.Sprint("ports", i), testkit.TCP(80, 81, 82)))
+		}
+		time.Sleep(time.Hour)
+		for rounds := 0; len(b.writes()) > 0; rounds++ {
+			if rounds == 3 {
+				t.Fatal("the manager does not stop to write")
+			}
+		}
+		members := b.members()
+		for i := range ports {
+			b.wantMembers(members, fmt.Sprint("ports", i), 1)
+		}
+		for i := range whole {
+			b.wantMembers(members, fmt.Sprint("all", i), 1)
+		}
+		b.unrefusedLater()
+	})
+}
+
+// unrefusedLater checks that nothing is refused in the steady state.
+func (b *border) unrefusedLater() {
+	b.t.Helper()
+	b.account.NewCalls()
+	time.Sleep(2 * time.Hour)
+	b.unrefused()
+}
+
 func (b *border) wantMembers(members map[string]int, name string, least int) {
 	b.t.Helper()
 	if members[name] < least {

@@ -77,16 +77,19 @@ func (c *crowd) lacked(on string) backend.Lack {
 	}
 }
 
-// spared returns what says of an instance whether a Service that has it can spare it.
-func (c *crowd) spared() func(instanceID string) bool {
-	all, spared := false, sets.New[string]()
+// spared returns what says of an instance how many times the Services that have it can spare it.
+func (c *crowd) spared() func(instanceID string) int {
+	all, spared := 0, map[string]int{}
 	for _, held := range c.stakes {
-		if held.spares {
-			all = all || held.whole
-			spared.Insert(held.ids...)
+		switch {
+		case !held.spares:
+		case held.whole:
+			all += held.each
+		default:
+			add(spared, held.ids, held.each)
 		}
 	}
-	return func(id string) bool { return all || spared.Has(id) }
+	return func(id string) int { return all + spared[id] }
 }
 
 // givers returns the Services that have an instance of those that another one lacks, and can spare it.

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -14,8 +15,8 @@ import (
 type Lack struct {
 	// Times is how many times more an instance would become a backend, Leaving how many times it is one that a Service has given up and that has not left yet.
 	Times, Leaving func(instanceID string) int
-	// Spared returns what says of an instance whether another Service that has it can spare it.
-	Spared func() func(instanceID string) bool
+	// Spared returns what says of an instance how many times other Services that have it can spare it.
+	Spared func() func(instanceID string) int
 	// Stays reports whether an instance remains behind the load balancer of the Service without the Service, because another one on it has the instance, too.
 	Stays func(instanceID string) bool
 	// Many says that a Service has fewer than half of the nodes that it needs.
@@ -61,27 +62,36 @@ func (c *chooser) full(node *Node) bool {
 	return free < c.Crowd.Each
 }
 
-// claim notes n nodes that the Service needs although they are full: those first that others can spare.
+// claim notes n nodes that the Service needs although they are full: those first that others can spare as many times as the Service needs, of these the ones with the
+// fewest times left to wait for, so that the others give up the same nodes until one is free. A node of which others can spare too little comes last: what they give up
+// would help nobody, and they would take it back.
 func (c *chooser) claim(n int) {
 	if n <= 0 {
 		return
 	}
 	full := c.ranked(c.full)
 	if c.Crowd.Lack.Spared != nil {
-		spared := c.Crowd.Lack.Spared()
-		slices.SortStableFunc(full, func(a, b newcomer) int {
-			switch of, other := spared(a.InstanceID), spared(b.InstanceID); {
-			case of == other:
-				return 0
-			case of:
-				return -1
-			}
-			return 1
-		})
+		ranks, spared := make(map[string]int, len(full)), c.Crowd.Lack.Spared()
+		for _, node := range full {
+			ranks[node.InstanceID] = c.claimRank(node.InstanceID, spared(node.InstanceID))
+		}
+		slices.SortStableFunc(full, func(a, b newcomer) int { return cmp.Compare(ranks[a.InstanceID], ranks[b.InstanceID]) })
 	}
 	for _, node := range full[:min(n, len(full))] {
 		c.lacking = append(c.lacking, node.InstanceID)
 	}
+}
+
+// claimRank orders nodes that are full, of which others can spare one so many times. The first one is the smallest.
+func (c *chooser) claimRank(id string, spared int) int {
+	missing := c.Crowd.Each - max(c.Crowd.free(id, true), 0)
+	switch {
+	case spared >= missing:
+		return missing
+	case spared == 0:
+		return c.Crowd.Each + 1
+	}
+	return c.Crowd.Each + 2
 }
 
 // giveUp lets the node leave that others lack most, if the Service has more nodes than it needs, or another node that nobody lacks can take its place. A group that
