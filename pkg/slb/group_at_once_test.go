@@ -111,4 +111,23 @@ func TestServiceOfAGroupComesBack(t *testing.T) {
 		w.lagging("web", 3)
 		wantOwners(t, w, map[string][]string{})
 	})
+	t.Run("by the ID, and goes again", func(t *testing.T) {
+		t.Parallel()
+		w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
+		w.change("web", asClusterIP)
+		w.mustPass("web")
+		w.change("web", func(svc *corev1.Service) {
+			asLoadBalancer(svc)
+			delete(svc.Annotations, key(annotation.Group))
+			annotate(svc, annotation.LoadBalancerID, w.onlyCLB())
+			annotate(svc, annotation.ForceOverrideListeners, "true")
+		})
+		w.mustPass("web")
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
+		w.change("web", asClusterIP)
+		w.change("shop", deleteService)
+		w.fillGroups()
+		w.lagging("shop", 3)
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web"}})
+	})
 }
