@@ -273,7 +273,8 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	err = n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
-		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Registered: n.registered(), Wait: wait, Err: errors.Join(err, failures),
+		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Suspected: n.suspected(applier.Exhausted), Registered: n.registered(),
+		Wait: wait, Err: errors.Join(err, failures),
 	}
 	if applier.Waits && done.Wait == 0 {
 		done.Wait = soonPoll

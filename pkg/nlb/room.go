@@ -60,3 +60,21 @@ func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool)
 	}
 	return backend.Entry{Kind: backend.KindInterface, ID: server.IP, Ours: ours}
 }
+
+// suspected returns those of the refused instances that may be backend servers as many times as they may be. The code of the refusal is the same when the NLB or one
+// of its groups has too many servers. Nobody has these quotas lowered, so an NLB that is known to have less than half of its servers is not the cause.
+// Without that, Services go on to ask for instances that the cloud refuses, and none makes room for another one.
+func (n nlb) suspected(refused []string) []string {
+	actual := n.model()
+	if len(refused) == 0 || actual == nil {
+		return nil
+	}
+	servers := 0
+	for i := range actual.Groups {
+		servers += len(actual.Groups[i].Servers)
+	}
+	if limit := n.config.Quotas.Limit(quota.ServersPerNLB); limit.Value > 0 && servers >= limit.Value/2 {
+		return nil
+	}
+	return refused
+}

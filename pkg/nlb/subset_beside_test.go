@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -132,4 +133,53 @@ func (b *border) putLocal(name string, nodes int) {
 	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(b.t.Context(), slice, metav1.CreateOptions{}))(b.t)
 	b.put(newService(name, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }))
 	time.Sleep(time.Second)
+}
+
+// TestFewerGroupsPerServerThanKnown: a server can be in fewer server groups than the manager believes, and the cloud says only that a quota is used up. Services
+// learn from that which servers are full: those with a choice make room, all are served, Local Services on all nodes with pods, and then hardly anything is refused, and nothing is written.
+func TestFewerGroupsPerServerThanKnown(t *testing.T) {
+	t.Parallel()
+	const nodes, real, believed = 16, 8, 10
+	synctest.Test(t, func(t *testing.T) {
+		b := newBorder(t, 50, 400, believed)
+		b.account.Change(func(s *emulator.Settings) { s.Quotas.NLBGroupsPerServer = real })
+		b.joinUpTo(nodes)
+		for i := range 5 {
+			b.put(newService(fmt.Sprint("all", i), testkit.TCP(80)))
+		}
+		time.Sleep(20 * time.Second)
+		for i := range 8 {
+			b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, "5")))
+		}
+		time.Sleep(7 * time.Second)
+		b.stop()
+		b.start()
+		for i := range 2 {
+			b.putLocal(fmt.Sprint("local", i), nodes/2)
+		}
+		time.Sleep(time.Hour)
+		b.account.NewCalls()
+		time.Sleep(2 * time.Hour)
+		refused, written := 0, 0
+		for _, call := range b.account.NewCalls() {
+			switch {
+			case call.Code != "":
+				refused++
+			case !isRead(call.Action):
+				written++
+			}
+		}
+		if refused > 30 || written > 0 { // a Service tries now and then whether there is room
+			t.Errorf("in two hours at rest, %d calls are refused and %d write", refused, written)
+		}
+		members := b.members()
+		for i := range 2 {
+			b.wantMembers(members, fmt.Sprint("local", i), nodes/2)
+		}
+		for _, name := range []string{"all0", "all1", "all2", "all3", "all4", "some0", "some7"} {
+			if members[name] == 0 {
+				t.Errorf("%s is not served", name)
+			}
+		}
+	})
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -179,9 +180,10 @@ func (r *Reconciler) know(product Product, crowd *crowd, svc types.UID, room bac
 
 // exhausted notes which instances the cloud refused to let be backends once more in a pass of a Service: as many times as they are backends of the others at most.
 // Calls of others may still be under way, or be refused as well: then each further refusal shows less. An instance that another Service has just left shows nothing:
-// the cloud may have answered before.
-func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs []string) {
-	if len(instanceIDs) == 0 {
+// the cloud may have answered before. A suspected instance shows something only if it is a backend at least half as many times as its known quota allows: another
+// quota may be used up.
+func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, deployed Deployment) {
+	if len(deployed.Exhausted)+len(deployed.Suspected) == 0 {
 		return
 	}
 	r.crowds.mu.Lock()
@@ -189,6 +191,10 @@ func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, instanceIDs [
 	crowd := r.crowds.crowdOf(engine)
 	held := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
+	limit := r.opts.Config.Quotas.Limit(engine.Product().AttachmentQuota).Value
+	instanceIDs := slices.Concat(deployed.Exhausted, slices.DeleteFunc(slices.Clone(deployed.Suspected), func(id string) bool {
+		return 2*crowd.attached.times(id) < limit
+	}))
 	for _, id := range instanceIDs {
 		if time.Since(crowd.leftAt[id]) > justLeft {
 			r.opts.Config.Quotas.Learn(engine.Product().AttachmentQuota, id, crowd.attached.times(id))

@@ -277,6 +277,8 @@ type Deployment struct {
 	RefusedBackend bool
 	// Exhausted are instances that the cloud refused because they are backends as many times as they may be.
 	Exhausted []string
+	// Suspected are instances that the cloud refused because a quota is used up that may be theirs or another one: the code does not say which.
+	Suspected []string
 	// Interrupted says that the plan was given up for one that knows more.
 	Interrupted bool
 	// Lost is the id of a load balancer that a call said does not exist. One answer does not prove it: Err is then a

@@ -60,6 +60,8 @@ type Applier struct {
 	// RefusedServer says that the cloud refused a backend server, Interrupted that the plan was given up for a newer one, and
 	// Uncertain that a call may or may not have taken effect.
 	RefusedServer, Interrupted, Uncertain bool
+	// Exhausted are instances that the cloud refused one by one because a quota is used up: their own one, or one of the group or of the NLB.
+	Exhausted []string
 	// Created says that a load balancer was created, Deleted that its deletion was accepted.
 	Created, Deleted bool
 	// Lost is the id of a load balancer that a call said does not exist.

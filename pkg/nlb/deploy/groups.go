@@ -140,6 +140,9 @@ func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Jo
 			n = len(part) / 2
 		default:
 			refused := part
+			if alicloud.IsQuota(err) && part[0].Type == alicloud.NLBServerECS {
+				a.Exhausted = append(a.Exhausted, part[0].ID)
+			}
 			if inARow++; inARow >= maxInARow {
 				refused = wanted
 			}
