@@ -127,10 +127,10 @@ demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer
 	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
 
 .PHONY: bench
-bench: ## Measure figures and compare them with their goals (BENCH=emulator|events|clb|nlb|routes|nodes|initor|tenants|scale for one group, BENCH_OUTPUT=json)
+bench: ## Measure figures and compare them with their goals (BENCH=emulator|events|clb|nlb|routes|nodes|initor|tenants|scale for one group, BENCH_OUTPUT=json, BENCH_PLOTS=directory for charts)
 	@$(MAKE) --no-print-directory build >&2
 	@case '$(BENCH)' in '' | initor) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
-	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'
+	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)' --plots '$(BENCH_PLOTS)'
 
 .PHONY: docs
 docs: ## Build the documentation as a static site into bin/site (the first build compiles Hugo: minutes, 400 MB of modules)
@@ -186,6 +186,7 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./pkg/nlb -run TestNLBAnnotationsPageIsFresh -update
 	$(GO) test ./pkg/service/backend -run 'TestPlotsAreFresh|TestTablesAreFresh' -update
+	$(GO) test ./internal/plot -run TestScaleChartsAreFresh -update
 	cd hack/monitoring && $(STATIC) $(GO) test -run TestDashboardPictureIsFresh . -update
 	$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run 'TestPageIsFresh|TestFactsPageIsFresh' -update

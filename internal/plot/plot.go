@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// Chart is a line chart with logarithmic axes.
+// Chart is a line chart with logarithmic axes, unless they are linear.
 type Chart struct {
-	Title string
+	Title  string
+	Linear bool
 	// X and Y say what the axes show, with the unit.
 	X, Y string
 	// XTicks and YTicks are the values with a line of the grid, in ascending order. The first and the last bound the chart.
@@ -26,14 +27,18 @@ type Line struct {
 	Dashed, Loose bool
 }
 
-// Point is a point of a line. In a [Chart], both values are above 0.
-type Point struct{ X, Y float64 }
+// Point is a point of a line. In a [Chart] with logarithmic axes, both values are above 0.
+type Point struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
 
 // Size of a chart and its margins, in pixels.
 const (
 	width, height                         = 720, 420
 	left, right, top, bottom              = 64, 24, 44, 84
-	legendTop, legendStep, swatch, labels = 388, 168, 22, 6
+	legendTop, legendStep, swatch, labels = 388, 214, 22, 6
+	legendRow, perRow                     = 20, 3
 	radius                                = 5
 )
 
@@ -47,8 +52,9 @@ const style = `.back{fill:#fff}text{font:12px system-ui,sans-serif;fill:#333}.ti
 // SVG returns the chart as a document of its own.
 func (c Chart) SVG() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n<style>%s</style>\n", width, height, html.EscapeString(c.Title), style)
-	fmt.Fprintf(&b, "<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", width, height)
+	high := height + max(0, (len(c.Lines)-1)/perRow)*legendRow
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n<style>%s</style>\n", width, high, html.EscapeString(c.Title), style)
+	fmt.Fprintf(&b, "<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", width, high)
 	text(&b, left, top-labels*3, "start", "title", c.Title)
 	for _, x := range c.XTicks {
 		at := c.x(x)
@@ -77,21 +83,21 @@ func (c Chart) draw(b *strings.Builder, i int, line Line) {
 	if line.Dashed {
 		stroke += ` stroke-dasharray="6 4"`
 	}
-	at := left + i*legendStep
+	at, under := left+i%perRow*legendStep, legendTop+swatch+i/perRow*legendRow
 	if line.Loose {
 		for _, p := range line.Points {
 			circle(b, stroke, c.x(p.X), c.y(p.Y))
 		}
-		circle(b, stroke, float64(at+swatch/2), legendTop+swatch)
+		circle(b, stroke, float64(at+swatch/2), float64(under))
 	} else {
 		points := make([]string, 0, len(line.Points))
 		for _, p := range line.Points {
 			points = append(points, fmt.Sprintf("%.1f,%.1f", c.x(p.X), c.y(p.Y)))
 		}
 		fmt.Fprintf(b, "<polyline %s points=\"%s\"/>\n", stroke, strings.Join(points, " "))
-		fmt.Fprintf(b, "<path %s d=\"M%d %dh%d\"/>\n", stroke, at, legendTop+swatch, swatch)
+		fmt.Fprintf(b, "<path %s d=\"M%d %dh%d\"/>\n", stroke, at, under, swatch)
 	}
-	text(b, float64(at+swatch+labels), legendTop+swatch+labels-2, "start", "", line.Name)
+	text(b, at+swatch+labels, under+labels-2, "start", "", line.Name)
 }
 
 func circle(b *strings.Builder, stroke string, x, y float64) {
@@ -108,16 +114,20 @@ func text[X, Y int | float64](b *strings.Builder, x X, y Y, anchor, class, conte
 
 // x and y are where a value is drawn. One outside of the bounds is drawn on them.
 func (c Chart) x(value float64) float64 {
-	return left + share(value, c.XTicks)*(width-left-right)
+	return left + c.share(value, c.XTicks)*(width-left-right)
 }
 
 func (c Chart) y(value float64) float64 {
-	return height - bottom - share(value, c.YTicks)*(height-top-bottom)
+	return height - bottom - c.share(value, c.YTicks)*(height-top-bottom)
 }
 
-func share(value float64, ticks []float64) float64 {
-	first, last := math.Log(ticks[0]), math.Log(ticks[len(ticks)-1])
-	return min(max((math.Log(value)-first)/(last-first), 0), 1)
+// share is how far from the first to the last tick a value is.
+func (c Chart) share(value float64, ticks []float64) float64 {
+	first, last := ticks[0], ticks[len(ticks)-1]
+	if !c.Linear {
+		value, first, last = math.Log(value), math.Log(first), math.Log(last)
+	}
+	return min(max((value-first)/(last-first), 0), 1)
 }
 
 // number writes a value with a comma between thousands.

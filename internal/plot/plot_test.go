@@ -27,6 +27,22 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestLinearChart: values of a linear chart may be 0, and legends that fill a row go on in the next one.
+func TestLinearChart(t *testing.T) {
+	t.Parallel()
+	c := Chart{Title: "Members", Linear: true, XTicks: []float64{0, 50, 100}, YTicks: []float64{0, 50}}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		c.Lines = append(c.Lines, Line{Name: name, Points: []Point{{0, 0}, {50, 25}, {100, 50}}})
+	}
+	svg := c.SVG()
+	mustBeXML(t, svg)
+	for _, want := range []string{`points="64.0,336.0 380.0,190.0 696.0,44.0"`, `viewBox="0 0 720 440"`, `y="434.0" text-anchor="start">d<`} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("%s is not in\n%s", want, svg)
+		}
+	}
+}
+
 func mustBeXML(t *testing.T, svg string) {
 	t.Helper()
 	for decoder := xml.NewDecoder(strings.NewReader(svg)); ; {

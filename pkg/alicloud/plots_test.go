@@ -1,6 +1,8 @@
 package alicloud
 
 import (
+	"encoding/json"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -40,23 +42,22 @@ func timeOfWrites(t *testing.T, n int) (took time.Duration) {
 	return took
 }
 
-// TestPlotsAreFresh draws the plot of docs/explanation/scale.md that shows how long storms take.
+// TestPlotsAreFresh computes what the plot of docs/explanation/scale.md shows that is about the time of storms.
 func TestPlotsAreFresh(t *testing.T) {
 	t.Parallel()
-	per := func(time func(writes int) float64) (points []plot.Point) {
-		for _, writes := range []int{100, 150, 200, 300, 500, 700, 1000, 1500, 2000} {
-			points = append(points, plot.Point{X: float64(writes), Y: time(writes)})
-		}
-		return points
+	storms := plot.Storms{}
+	for _, writes := range []int{100, 150, 200, 300, 500, 700, 1000, 1500, 2000} {
+		storms.Limiter = append(storms.Limiter, plot.Point{X: forced(float64(writes)), Y: timeOfWrites(t, writes).Round(time.Second).Seconds()})
 	}
-	golden.Fresh(t, "../../docs/images/scale-storms.svg", plot.Chart{
-		Title: "Time of writes that are due at once, 10 s after the start of a minute", X: "writes with one action", Y: "seconds",
-		XTicks: []float64{100, 200, 500, 1000, 2000}, YTicks: []float64{20, 50, 100, 200, 500, 1000, 2000},
-		Lines: []plot.Line{
-			{Name: "the manager", Points: per(func(n int) float64 { return timeOfWrites(t, n).Round(time.Second).Seconds() })},
-			{Name: "measured storms", Loose: true, Points: measuredStorms},
-			{Name: "90 writes per minute", Dashed: true, Points: per(func(n int) float64 { return float64(n) * 60 / 90 })},
-			{Name: "least possible", Dashed: true, Points: per(func(n int) float64 { return float64((n-1)/90*60) - stormBegins.Seconds() })},
-		},
-	}.SVG())
+	for _, measured := range measuredStorms {
+		storms.Virtual = append(storms.Virtual, plot.Point{X: forced(measured.X), Y: measured.Y})
+	}
+	text, err := json.MarshalIndent(storms, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Fresh(t, "../../internal/plot/computed-storms.json", string(text)+"\n")
 }
+
+// forced is how many seconds 90 writes per minute take.
+func forced(writes float64) float64 { return math.Round(writes * 60 / 90) }

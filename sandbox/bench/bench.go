@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 )
 
 // Options configures Run. All but Only and Progress are required.
@@ -58,11 +62,11 @@ func scenarios() []scenario {
 		{"scale", "scale-services", manyServices(scaleServiceNodes, scaleServiceMiB, productCLB)},
 		{"scale", "scale-mixed", manyServices(mixedNodes, mixedMiB, productCLB, productNLB)},
 		{"scale", "scale-nodes", idleNodes},
-		{"scale", "scale-fleet", largeFleet("auto", fleetBackends, fleetWrites)},
-		{"scale", "scale-fleet-25", largeFleet("25", fewBackends, fewWrites)},
-		{"scale", "scale-new", createdAtOnce},
-		{"scale", "scale-groups", sharedCLBs},
-		{"scale", "scale-zone", zoneDies},
+		{"scale", plot.ScenarioFleet, largeFleet("auto", fleetBackends, fleetWrites)},
+		{"scale", plot.ScenarioFew, largeFleet("25", fewBackends, fewWrites)},
+		{"scale", plot.ScenarioNew, createdAtOnce},
+		{"scale", plot.ScenarioGroups, sharedCLBs},
+		{"scale", plot.ScenarioZone, zoneDies},
 	}
 }
 
@@ -83,14 +87,15 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.Only != "" && !slices.Contains(Groups(), opts.Only) {
 		return Report{}, fmt.Errorf("--only is %q: %s are accepted", opts.Only, strings.Join(Groups(), ", "))
 	}
-	report := Report{Figures: []Figure{}}
+	report := Report{Figures: []Figure{}, Measured: map[string]plot.Measured{}}
 	var errs []error
 	for _, s := range scenarios() {
 		if opts.Only != "" && s.group != opts.Only {
 			continue
 		}
-		figures, err := runProcess(ctx, opts, s.name)
-		report.Figures = append(report.Figures, figures...)
+		found, err := runProcess(ctx, opts, s.name)
+		report.Figures = append(report.Figures, found.Figures...)
+		maps.Copy(report.Measured, found.Measured)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
 		}
@@ -101,21 +106,20 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	return report, errors.Join(errs...)
 }
 
-// runProcess runs one scenario as a process and reads its figures.
-func runProcess(ctx context.Context, opts Options, name string) ([]Figure, error) {
+// runProcess runs one scenario as a process and reads its report.
+func runProcess(ctx context.Context, opts Options, name string) (report Report, err error) {
 	cmd := exec.CommandContext(ctx, opts.Self, "bench", "--scenario", name, "--bin-dir", opts.BinDir, "--steady", opts.Steady.String(), "--output", "json")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, opts.Progress
 	// Stopped, it ends its own processes and removes its files.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	if err := cmd.Run(); err != nil {
-		return nil, err
+	if err = cmd.Run(); err != nil {
+		return Report{}, err
 	}
-	var report Report
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
-		return nil, fmt.Errorf("decode the figures: %w", err)
+	if err = json.Unmarshal(out.Bytes(), &report); err != nil {
+		return Report{}, fmt.Errorf("decode the figures: %w", err)
 	}
-	return report.Figures, nil
+	return report, nil
 }
 
 // RunScenario measures one scenario in this process, which must have run no other one.
@@ -133,8 +137,13 @@ func RunScenario(ctx context.Context, opts Options, name string) (report Report,
 		return Report{}, fmt.Errorf("make a directory for the scenario: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now(), steadyWindow: opts.Steady}
+	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now(), steadyWindow: opts.Steady, measured: &plot.Measured{}}
 	r.say("scenario %s", name)
 	figures, err := all[i].run(ctx, r)
-	return Report{Figures: figures}, err
+	report.Figures = figures
+	if !reflect.ValueOf(*r.measured).IsZero() {
+		r.measured.Date = r.start.UTC().Format(time.DateOnly)
+		report.Measured = map[string]plot.Measured{name: *r.measured}
+	}
+	return report, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -138,6 +139,8 @@ type run struct {
 	start       time.Time
 	// steadyWindow is how long the steady state is watched, as asked for.
 	steadyWindow time.Duration
+	// measured is what charts show of the scenario.
+	measured *plot.Measured
 }
 
 func (r run) path(name string) string { return filepath.Join(r.dir, name) }

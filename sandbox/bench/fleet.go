@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 )
 
 // A fleet far beyond the published quotas: only that of CLBs is raised.
@@ -247,12 +248,24 @@ func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 		}
 		left, refused = left+t.writes, refused+t.refused
 	}
+	join, leave := float64(joined)/fleetEvents, float64(left)/fleetEvents
+	f.measured.Events(f.nodes, join, leave)
+	if err := f.measureMembers(ctx, f.nodes); err != nil {
+		return nil, err
+	}
 	return []Figure{
-		atMost(fmt.Sprintf("%s: a node joins, mean of %d", f.name, fleetEvents), float64(joined)/fleetEvents, "writes", most),
-		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), float64(left)/fleetEvents, "writes", most),
+		atMost(fmt.Sprintf("%s: a node joins, mean of %d", f.name, fleetEvents), join, "writes", most),
+		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), leave, "writes", most),
 		atMost(f.name+": calls that the cloud refuses meanwhile", float64(refused), "calls", 0),
 		f.refusedByLimits(f.name+": nodes join and leave", f.cloud.Calls(began)),
 	}, nil
+}
+
+// measureMembers keeps in how many vServer groups the nodes are.
+func (f fleet) measureMembers(ctx context.Context, nodes int) error {
+	balancers, err := f.sandbox.Cloud.LoadBalancers(ctx)
+	f.measured.Members = plot.Distribution(loads(members(balancers), nodes))
+	return err
 }
 
 // refusedByLimits counts the calls that the published rate limits would refuse. The cloud of the scenario does not, because the preparation exceeds them.

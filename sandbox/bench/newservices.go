@@ -123,6 +123,9 @@ func (e *env) createTogether(ctx context.Context, services []*corev1.Service, fo
 		return nil, err
 	}
 	a := &arrival{addresses: shown, missing: len(services) - shown.count(), took: shown.last(began)}
+	if a.missing == 0 {
+		e.measured.Storm(forced, a.took)
+	}
 	if a.tally, err = e.calmed(ctx); err != nil {
 		return nil, err
 	}

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -72,6 +74,7 @@ func (e *env) spreadOfShares(ctx context.Context) ([]Figure, error) {
 		running += lb.Running
 	}
 	fewest, most, mean := spread(groups, sharingNodes)
+	e.measured.Members = plot.Distribution(loads(groups, sharingNodes))
 	e.say("%d vServer groups have %d backend servers at least, a node is in %d at most and in %.1f on average", len(groups), fewest, most, mean)
 	return []Figure{
 		atMost("CLBs of all groups", float64(len(balancers)), "CLBs", mostCLBs),
@@ -93,16 +96,24 @@ func members(balancers []cluster.LoadBalancer) map[string][]string {
 
 // spread is how many members the smallest group has, in how many groups the busiest of the nodes is, and in how many each is on average.
 func spread(groups map[string][]string, nodes int) (fewest, most int, mean float64) {
-	loads, total := map[string]int{}, 0
+	total := 0
 	fewest = math.MaxInt
 	for _, ids := range groups {
 		fewest, total = min(fewest, len(ids)), total+len(ids)
+	}
+	return fewest, slices.Max(loads(groups, nodes)), float64(total) / float64(nodes)
+}
+
+// loads are in how many groups each of the nodes is.
+func loads(groups map[string][]string, nodes int) []int {
+	times := map[string]int{}
+	for _, ids := range groups {
 		for _, id := range ids {
-			loads[id]++
-			most = max(most, loads[id])
+			times[id]++
 		}
 	}
-	return fewest, most, float64(total) / float64(nodes)
+	found := slices.Collect(maps.Values(times))
+	return append(found, make([]int, max(0, nodes-len(found)))...)
 }
 
 // restartOfShares counts what a new leader writes.

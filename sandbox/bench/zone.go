@@ -16,7 +16,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-const deadZone = "cn-hangzhou-c"
+const (
+	deadZone = "cn-hangzhou-c"
+	// mostOut is the share of the dead backend servers whose time counts.
+	mostOut = 0.99
+)
 
 // zoneDies measures a fleet of which a third stops at once: all nodes of one of three zones.
 func zoneDies(ctx context.Context, r run) (figures []Figure, err error) {
@@ -80,12 +84,21 @@ func (f fleet) zoneStops(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err = f.measureZone(ctx, s, first, len(dead)); err != nil {
+		return nil, err
+	}
 	now, err := processorTime(f.manager.pid())
 	f.say("the zone is out: %s", count(f.since(everything), ofProduct(productCLB)))
 	return append(s.figures(fmt.Sprintf("%s, a zone of %d nodes stops", f.name, len(dead)), first),
 		f.refusedByLimits("meanwhile", f.since(everything)),
 		withoutGoal("processor time of the manager meanwhile", (now-spent).Seconds(), "s"),
 	), err
+}
+
+// measureZone keeps what charts show of the storm.
+func (f fleet) measureZone(ctx context.Context, s *storm, first time.Time, dead int) error {
+	f.measured.Storm(s.forced(), quantile(s.delays(first), mostOut))
+	return f.measureMembers(ctx, f.nodes-dead)
 }
 
 // stopZone stops the instances of the zone, and with them their kubelets. It returns their IDs.
@@ -139,21 +152,29 @@ func beyondLimits(calls []emulator.Call) int {
 	return refused
 }
 
+// forced is how long the rate limits make the storm take: one write for each Service takes all its dead backend servers out.
+func (s *storm) forced() time.Duration { return minutes(len(s.members), changesPerMinute) }
+
+// delays are how long after a time each dead backend server left. Those that have not leave now.
+func (s *storm) delays(since time.Time) []time.Duration {
+	delays := s.after(since)
+	for range s.left {
+		delays = append(delays, time.Since(since))
+	}
+	return delays
+}
+
 // figures are those of the storm. The first node was found to be dead at a time.
 func (s *storm) figures(operation string, first time.Time) []Figure {
 	busiest := 0
 	for _, n := range s.removals {
 		busiest = max(busiest, n)
 	}
-	forced := minutes(len(s.members), changesPerMinute) // one write for each Service takes all its dead ones out
-	delays := s.after(first)
-	for range s.left {
-		delays = append(delays, time.Since(first))
-	}
+	delays := s.delays(first)
 	return []Figure{
 		atMost(operation+": dead backend servers that stay", float64(s.left), "servers", 0),
 		atMost(fmt.Sprintf("%s: 99 %% of %d dead backend servers are out, after the first node is found to be dead", operation, len(delays)),
-			quantile(delays, 0.99).Seconds(), "s", overForced*forced.Seconds()),
+			quantile(delays, mostOut).Seconds(), "s", overForced*s.forced().Seconds()),
 		// The manager writes again to those Services that it wrote to before Kubernetes had noticed the last nodes.
 		withoutGoal(operation+": writes that take them out, for each Service", float64(busiest)/float64(len(s.members)), "writes"),
 		atMost(operation+": Services without a live backend server at any time", float64(len(s.empty)), "Services", 0),
