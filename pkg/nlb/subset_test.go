@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -94,4 +96,24 @@ func TestAllServersOfAFullNLBLeave(t *testing.T) {
 			}, func(cfg *cloud.Config) { cfg.Quotas.ServersPerNLB = 4 })
 		})
 	}
+}
+
+// TestRoomOfAFormerPort: once a port is gone, the others get the servers that the quota of the NLB kept out while its listener was still there.
+func TestRoomOfAFormerPort(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.config.Quotas = quota.NewBook(map[string]int{string(quota.ServersPerNLB): 4})
+		w.restart()
+		w.addNodes("n1", "n2", "n3")
+		w.put(newService("web", testkit.TCP(80, 443)))
+		w.converge("web")
+		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
+		w.converge("web")
+		w.later(time.Minute)
+		w.converge("web")
+		found := w.listeners(w.balancer("web").ID)
+		if len(found) != 1 || len(strings.Fields(found[0])) != 4 {
+			t.Errorf("listeners with their servers: %q, want one with 3", found)
+		}
+	}, func(cfg *cloud.Config) { cfg.Quotas.ServersPerNLB = 4 })
 }

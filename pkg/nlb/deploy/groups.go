@@ -90,6 +90,7 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 	}
 	if err == nil {
 		a.Model.Groups = slices.DeleteFunc(a.Model.Groups, func(g model.Group) bool { return g.ID == step.Group.ID })
+		a.Memory.room(a.Model.Groups) // its listener, with which it counted, is gone
 	}
 	return job, err
 }
@@ -189,7 +190,7 @@ func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud
 	a.Waits = a.Waits || len(part) < len(step.Servers)
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.RemoveNLBServers(ctx, have.ID, part) })
 	if err == nil {
-		a.Memory.room(have.ID)
+		a.Memory.room(a.Model.Groups)
 		have.Servers = slices.DeleteFunc(slices.Clone(have.Servers), func(s alicloud.NLBServer) bool {
 			return slices.ContainsFunc(part, func(p alicloud.NLBServer) bool { return same(&p, &s) })
 		})

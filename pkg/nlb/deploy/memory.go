@@ -1,10 +1,12 @@
 package deploy
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
@@ -32,9 +34,11 @@ func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
 	m.servers.Add(serverOf{group, server}, err, serverPause, time.Now())
 }
 
-// room notes that servers leave a group, so that others fit in that a quota kept out.
-func (m *Memory) room(group string) {
-	m.servers.DropFunc(func(server serverOf, err error) bool { return server.group == group && alicloud.IsQuota(err) })
+// room notes that servers leave one of these groups, which count together, so that others fit in that a quota kept out.
+func (m *Memory) room(groups []model.Group) {
+	m.servers.DropFunc(func(server serverOf, err error) bool {
+		return alicloud.IsQuota(err) && slices.ContainsFunc(groups, func(g model.Group) bool { return g.ID == server.group })
+	})
 }
 
 // acceptable returns the servers that the cloud did not refuse in the last minutes, and those that it did.
