@@ -228,7 +228,7 @@ func placeOfPod(pod string) (place, error) {
 	for _, file := range environments {
 		environment, _ := os.ReadFile(file) // a process that has ended is none
 		if slices.Contains(strings.Split(string(environment), "\x00"), "HOSTNAME="+pod) {
-			return place{filepath.Join(filepath.Dir(file), "ns", "net")}, nil
+			return place{path: filepath.Join(filepath.Dir(file), "ns", "net")}, nil
 		}
 	}
 	return place{}, fmt.Errorf("no process of pod %s", pod)

@@ -164,6 +164,7 @@ type zoneState struct {
 	LoadBalancerAddresses []struct{ PublicIPv4Address, PrivateIPv4Address string }
 }
 
+// stateOf returns that state, and the backend servers of all listeners.
 func stateOf(ctx context.Context, name string) (lb balancerState, servers []string, err error) {
 	var state struct {
 		NetworkLoadBalancers []balancerState `json:"networkLoadBalancers"`
@@ -186,10 +187,12 @@ func stateOf(ctx context.Context, name string) (lb balancerState, servers []stri
 		return lb, nil, fmt.Errorf("no NLB has the name %s", name)
 	}
 	lb = state.NetworkLoadBalancers[at]
-	for _, group := range state.ServerGroups {
-		if len(lb.Listeners) > 0 && group.ServerGroupID == lb.Listeners[0].ServerGroupID {
+	for _, listener := range lb.Listeners {
+		for _, group := range state.ServerGroups {
 			for _, server := range group.Servers {
-				servers = append(servers, server.ServerID)
+				if group.ServerGroupID == listener.ServerGroupID {
+					servers = append(servers, server.ServerID)
+				}
 			}
 		}
 	}

@@ -33,8 +33,11 @@ type reply struct {
 	Name, Node, Source, ForwardedFor string
 }
 
-// place is a network namespace to send requests from.
-type place struct{ path string }
+// place is a network namespace to send requests from. With rests, a stream leaves so many requests out after each one.
+type place struct {
+	path  string
+	rests int
+}
 
 // at finds the network of an instance ("i-sandbox1") or a client ("vpc-client", "internet-client").
 func at(t *testing.T, name string) place {
@@ -49,7 +52,7 @@ func at(t *testing.T, name string) place {
 // placeOf is [at] without a test.
 func placeOf(ctx context.Context, name string) (place, error) {
 	path, err := ask(ctx, http.MethodGet, "/_sandbox/namespace?of="+name, "")
-	return place{strings.TrimSpace(path)}, err
+	return place{path: strings.TrimSpace(path)}, err
 }
 
 // Ports from which requests are sent. The load balancer keeps the client's port, and a node remembers for two minutes to which pod it sent
@@ -145,17 +148,17 @@ type stream struct {
 	failures []failure // guarded by mu
 }
 
-// stream begins a constant stream of requests to url. It is stopped by the test that asks for its failures, or by the test's end.
-func (p place) stream(t *testing.T, url string) *stream {
+// stream begins a constant stream of requests to urls in turn. It is stopped by the test that asks for its failures, or by the test's end.
+func (p place) stream(t *testing.T, urls ...string) *stream {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	s := &stream{t: t, begun: time.Now(), stop: stop}
 	t.Cleanup(func() { stop(); s.group.Wait() })
 	s.group.Go(func() {
-		ticker := time.NewTicker(pace)
+		ticker := time.NewTicker(pace * time.Duration(1+p.rests))
 		defer ticker.Stop()
-		for ctx.Err() == nil {
-			s.group.Go(func() { s.send(ctx, p, url) })
+		for i := 0; ctx.Err() == nil; i++ {
+			s.group.Go(func() { s.send(ctx, p, urls[i%len(urls)]) })
 			select {
 			case <-ctx.Done():
 			case <-ticker.C:

@@ -4,6 +4,7 @@ package real
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,7 +182,7 @@ func answersAlways(t *testing.T, from place, url string) {
 	})
 }
 
-// vipOf waits for the address of a Service's load balancer.
+// vipOf waits for the address of a Service's load balancer, or the name of an NLB.
 func vipOf(t *testing.T, service string) string {
 	t.Helper()
 	vip := ""
@@ -193,7 +194,7 @@ func vipOf(t *testing.T, service string) string {
 		if len(s.Status.LoadBalancer.Ingress) == 0 {
 			return "no address yet"
 		}
-		vip = s.Status.LoadBalancer.Ingress[0].IP
+		vip = cmp.Or(s.Status.LoadBalancer.Ingress[0].IP, s.Status.LoadBalancer.Ingress[0].Hostname)
 		return ""
 	})
 	return vip
