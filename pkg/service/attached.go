@@ -102,6 +102,26 @@ func (a *attached) has(loadBalancer, id string) bool {
 	return services[id]+services[anyInstance] > 0
 }
 
+// shares reports whether several Services have the instance on a load balancer.
+func (a *attached) shares(loadBalancer, id string) bool {
+	services := a.on[loadBalancer]
+	if id == anyInstance {
+		return services[anyInstance] > 1
+	}
+	return services[id]+services[anyInstance] > 1
+}
+
+// beside are the instances that Services have on a load balancer which do not have all nodes.
+func (a *attached) beside(loadBalancer string) []string {
+	var ids []string
+	for id := range a.on[loadBalancer] {
+		if id != anyInstance {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // without is how many times an instance is a backend, without what another one would be on a load balancer where the instance is one already.
 func (a *attached) without(loadBalancer string, each int, id string) int {
 	if loadBalancer != "" && a.has(loadBalancer, id) {

@@ -55,3 +55,35 @@ func TestInstancesOfSharedLoadBalancersCountOnce(t *testing.T) {
 		t.Errorf("a counts %d times without lb-1, and b %d without lb-2", with, without)
 	}
 }
+
+// TestSparedInstances: an instance that several Services have on a load balancer is spared by none of them, because it remains behind the load balancer.
+func TestSparedInstances(t *testing.T) {
+	t.Parallel()
+	some := func(on string, ids ...string) stake { return stake{ids: ids, each: 1, on: on, spares: true} }
+	all := func(on string) stake { return stake{whole: true, each: 1, on: on, spares: true} }
+	needs := some("lb-1", "a")
+	needs.spares = false
+	for name, test := range map[string]struct {
+		stakes []stake
+		// a and b are how many times the Services spare these instances, other is the same of all others.
+		a, b, other int
+	}{
+		"of their own":                      {[]stake{some("", "a", "b"), some("", "a")}, 2, 1, 0},
+		"one of two on a load balancer":     {[]stake{some("lb-1", "a", "b"), some("lb-1", "b")}, 1, 0, 0},
+		"beside one that needs it":          {[]stake{some("lb-1", "a", "b"), needs}, 0, 1, 0},
+		"on different load balancers":       {[]stake{some("lb-1", "a", "b"), some("lb-2", "b")}, 1, 2, 0},
+		"all nodes":                         {[]stake{all(""), all("lb-1")}, 2, 2, 2},
+		"all nodes of two on one":           {[]stake{all("lb-1"), all("lb-1")}, 0, 0, 0},
+		"all nodes and some on one":         {[]stake{all("lb-1"), some("lb-1", "a")}, 0, 1, 1},
+		"all nodes and some, and elsewhere": {[]stake{all("lb-1"), some("lb-1", "a"), some("", "a")}, 1, 1, 1},
+	} {
+		c := newCrowd()
+		for i, held := range test.stakes {
+			c.hold(types.UID(rune('1'+i)), held)
+		}
+		spared := c.spared()
+		if a, b, other := spared("a"), spared("b"), spared("c"); a != test.a || b != test.b || other != test.other {
+			t.Errorf("%s: a is spared %d times, b %d and others %d; want %d, %d and %d", name, a, b, other, test.a, test.b, test.other)
+		}
+	}
+}

@@ -65,7 +65,7 @@ func (d demand) most() int {
 }
 
 // demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once, those of a group as many times as
-// it has load balancers.
+// it has load balancers, together with others that name one of these by its ID.
 func (r *Reconciler) demand(engine Engine) demand {
 	found := demand{bySelector: map[string]wanted{}}
 	services, err := r.opts.Services.Lister().List(labels.Everything())
@@ -73,7 +73,7 @@ func (r *Reconciler) demand(engine Engine) demand {
 		return found // the lister reads memory; it has no way to fail
 	}
 	product := engine.Product()
-	shared := map[string]*sharedDemand{}
+	shared, members := map[string]*sharedDemand{}, map[string][]*corev1.Service{}
 	for _, svc := range services {
 		if !r.opts.wants(svc) || r.opts.engineOf(svc) != engine {
 			continue
@@ -97,7 +97,11 @@ func (r *Reconciler) demand(engine Engine) demand {
 			shared[key] = &sharedDemand{}
 		}
 		shared[key].add(svc, subset)
+		if strings.HasPrefix(key, groupKey) {
+			members[key] = append(members[key], svc)
+		}
 	}
+	joinGuests(shared, members)
 	listeners := r.opts.Config.Quotas.Limit(product.ListenerQuota).Value
 	for _, services := range shared {
 		services.count(found, listeners)
@@ -122,9 +126,11 @@ func (d demand) add(selector string, subset backend.Subset, each int) {
 	d.bySelector[selector] = of
 }
 
-// sharedDemand is what Services want that share load balancers. ports are those of the Services that may overflow.
+// sharedDemand is what Services want that share load balancers. ports are those of the Services that may overflow, guests how many of the load balancers others
+// name by their IDs.
 type sharedDemand struct {
 	ports      int
+	guests     int
 	bySelector map[string]sharedWanted
 }
 
@@ -147,12 +153,43 @@ func (d *sharedDemand) add(svc *corev1.Service, subset backend.Subset) {
 	d.bySelector[selectorOf(svc)] = of
 }
 
+// join adds what other Services want on the same load balancers.
+func (d *sharedDemand) join(others *sharedDemand) {
+	d.guests++
+	d.ports += others.ports
+	for selector, more := range others.bySelector {
+		of := d.bySelector[selector]
+		of.auto += more.auto
+		of.nodes += more.nodes
+		d.bySelector[selector] = of
+	}
+}
+
+// joinGuests counts Services that name a load balancer of a group by its ID with those of the group. The Record of one of these says that it is the group's.
+func joinGuests(shared map[string]*sharedDemand, members map[string][]*corev1.Service) {
+	for key, services := range members {
+		for _, svc := range services {
+			id := svc.Labels[LabelLoadBalancerID]
+			guests := shared[id]
+			if guests == nil {
+				continue
+			}
+			record, _ := RecordOn(svc)
+			if group, ok := mark.ParseGroup(record.Group); ok && record.LoadBalancerID == id && sharedByGroup(group.Namespace, group.Name) == key {
+				shared[key].join(guests)
+				delete(shared, id)
+			}
+		}
+	}
+}
+
 // balancers is how many load balancers there are at least for their listeners, of which each may have so many, 0 for any number.
 func (d *sharedDemand) balancers(listeners int) int {
+	least := max(d.guests, 1)
 	if listeners <= 0 {
-		return 1
+		return least
 	}
-	return max((d.ports+listeners-1)/listeners, 1)
+	return max((d.ports+listeners-1)/listeners, least)
 }
 
 // count adds what the Services make of nodes at most: a node counts once on each load balancer, of whichever Services it is a backend there.
@@ -192,7 +229,10 @@ func sharedBy(svc *corev1.Service) string {
 	return ""
 }
 
-func sharedByGroup(namespace, name string) string { return "group " + namespace + "/" + name }
+// groupKey begins what [sharedBy] returns for a group.
+const groupKey = "group "
+
+func sharedByGroup(namespace, name string) string { return groupKey + namespace + "/" + name }
 
 // selectorOf returns the labels of the nodes of a Service that nobody has parsed, empty for all nodes.
 func selectorOf(svc *corev1.Service) string {

@@ -133,3 +133,28 @@ func TestDemandCountsStayingServiceWhereItIs(t *testing.T) {
 		}
 	}
 }
+
+// TestDemandCountsGuestsWithTheirGroup: Services that name the load balancer of a group by its ID are on the same one as those of the group. A label alone does
+// not prove that: a Service that is still on an existing load balancer is not on that of its group.
+func TestDemandCountsGuestsWithTheirGroup(t *testing.T) {
+	t.Parallel()
+	guest := func(id string, changes ...func(*corev1.Service)) *corev1.Service {
+		return testkit.Service("web", append(changes, testkit.Annotation(annotation.LoadBalancerID.Key(), id), on(id, false))...)
+	}
+	moving := inGroup(1, on("lb-1", true))
+	moving.Labels[LabelLoadBalancerID] = "lb-old"
+	for name, test := range map[string]struct {
+		services []*corev1.Service
+		want     int
+	}{
+		"all nodes":                        {[]*corev1.Service{inGroup(1, on("lb-1", true)), guest("lb-1"), guest("lb-1")}, 1},
+		"some nodes":                       {[]*corev1.Service{inGroup(1, on("lb-1", true), subset(6)), guest("lb-1", subset(6))}, 1},
+		"several load balancers":           {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, on("lb-2", true)), guest("lb-1"), guest("lb-2")}, 2},
+		"another load balancer":            {[]*corev1.Service{inGroup(1, on("lb-1", true)), guest("lb-2")}, 2},
+		"a Service that has not yet moved": {[]*corev1.Service{moving, guest("lb-old")}, 2},
+	} {
+		if n := demandOf(t, 0, test.services).of("", 10, 0); n != test.want {
+			t.Errorf("%s: each node becomes a backend %d times, want %d", name, n, test.want)
+		}
+	}
+}

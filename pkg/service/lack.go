@@ -77,16 +77,24 @@ func (c *crowd) lacked(on string) backend.Lack {
 	}
 }
 
-// spared returns what says of an instance how many times the Services that have it can spare it.
+// spared returns what says of an instance how many times the Services that have it can spare it. Where several Services on a load balancer have it, none of them
+// can: it remains behind the load balancer for the others.
 func (c *crowd) spared() func(instanceID string) int {
 	all, spared := 0, map[string]int{}
 	for _, held := range c.stakes {
 		switch {
 		case !held.spares:
 		case held.whole:
-			all += held.each
+			if !c.attached.shares(held.on, anyInstance) {
+				all += held.each
+				add(spared, c.attached.beside(held.on), -held.each)
+			}
 		default:
-			add(spared, held.ids, held.each)
+			for _, id := range held.ids {
+				if !c.attached.shares(held.on, id) {
+					spared[id] += held.each
+				}
+			}
 		}
 	}
 	return func(id string) int { return all + spared[id] }
