@@ -273,11 +273,11 @@ func (w *world) places(name string) (places int) {
 	return places
 }
 
-// TestExistingNLBGoneInTheMove: the existing NLB to which a Service moves is deleted before the Service has left the one that it shows. It stays there, and follows its
-// nodes.
+// TestExistingNLBGoneInTheMove: the existing NLB to which a Service moves is deleted before the Service has left the one that it shows. It stays there, follows its
+// nodes, and moves once the annotation names another NLB.
 func TestExistingNLBGoneInTheMove(t *testing.T) {
 	t.Parallel()
-	for _, move := range idMoves()[:2] {
+	for _, move := range slices.Concat(idMoves()[:2], idMoves()[3:5]) {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restarted %v", move.name, restarted), func(t *testing.T) {
 				t.Parallel()
@@ -305,6 +305,12 @@ func TestExistingNLBGoneInTheMove(t *testing.T) {
 					}
 					if record := w.recordOf("web"); len(record.Leaving) > 0 {
 						t.Errorf("the Record still says that %v is to be left", record.Leaving)
+					}
+					w.existing("third")
+					w.change("web", w.onExisting("third"))
+					w.reached(24, false)
+					if owners := w.ownersOf(); !slices.Equal(owners["third"], []string{"tcp:80 web"}) || w.places("web") != 1 {
+						t.Errorf("listeners %v after the annotation was corrected", owners)
 					}
 				})
 			})

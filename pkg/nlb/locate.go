@@ -173,12 +173,15 @@ func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NL
 	if !ok {
 		return location{}, err
 	}
-	others := []string{lastID}
-	if !slices.ContainsFunc(known.leaving, isGroup) { // what it shares with a group, it does not have by id
-		others = append(others, known.leaving...)
+	others := nlb{engine: e, observed: known}.leavingOf(svc)
+	if own == nil && slices.ContainsFunc(others, isGroup) { // what it shares with a group, it does not have by id
+		if at, failure := e.stayInGroup(ctx, svc, others, asked, refused); failure != nil || at.presence.Present() {
+			return at, failure
+		}
+		others = nil
 	}
 	stays := e.seen(svc, own, false)
-	for _, id := range others {
+	for _, id := range append([]string{lastID}, others...) {
 		if !stays.presence.Present() && id != asked {
 			stays = e.usable(ctx, svc, id)
 		}

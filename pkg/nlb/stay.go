@@ -40,7 +40,7 @@ func (e *engine) orStays(ctx context.Context, of service.Request, asked location
 	if !ok {
 		return asked, err
 	}
-	stays, failure := e.stayUnlessReusable(ctx, of, asked.leaves[0], refused)
+	stays, failure := e.stayUnlessReusable(ctx, of.Service, asked.leaves[0], of.Params.Get(annotation.LoadBalancerID), refused)
 	if failure != nil || stays.presence.Present() {
 		stays.askedMissing = asked.askedMissing
 		return stays, failure
@@ -48,8 +48,21 @@ func (e *engine) orStays(ctx context.Context, of service.Request, asked location
 	return asked, err
 }
 
+// stayInGroup returns the NLB of a group that is one of the places which the Service has begun to leave, if it is still on that.
+func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, left []string, asked string, refused error) (location, error) {
+	for _, id := range left {
+		if isGroup(id) || id == asked {
+			continue
+		}
+		if stays, err := e.stayUnlessReusable(ctx, svc, id, asked, refused); err != nil || stays.presence.Present() {
+			return stays, err
+		}
+	}
+	return location{}, nil
+}
+
 // stayUnlessReusable returns the NLB of a group with the id, if the Service is on it. A Record alone does not prove that: it is written before the listeners.
-func (e *engine) stayUnlessReusable(ctx context.Context, of service.Request, id string, refused error) (location, error) {
+func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
 	lb, err := e.get(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
@@ -59,11 +72,10 @@ func (e *engine) stayUnlessReusable(ctx context.Context, of service.Request, id 
 		return location{}, nil
 	}
 	listeners, err := e.api.ListNLBListeners(ctx, []string{lb.ID})
-	if err != nil || !e.wasOn(of.Service, lb, listeners) {
+	if err != nil || !e.wasOn(svc, lb, listeners) {
 		return location{}, err
 	}
-	asked := of.Params.Get(annotation.LoadBalancerID)
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingUnlessReusable(of.Service, lb.ID, asked, refused)}, nil
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
 }
 
 // stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].

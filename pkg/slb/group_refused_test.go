@@ -146,6 +146,65 @@ func TestRefusedIDIsCorrected(t *testing.T) {
 	}
 }
 
+// TestExistingCLBGoneInTheMove: the existing CLB to which a Service of a group moves is deleted before the Service has left the group. It stays there, follows its
+// nodes, and moves once the annotation names another CLB.
+func TestExistingCLBGoneInTheMove(t *testing.T) {
+	t.Parallel()
+	for when, then := range knownOrNot() {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := bubbleWorld(t)
+				threeNodes(w)
+				web := grouped("web", "edge", 80)
+				annotate(web, annotation.Hostname, "web.example.com") // any CLB can have it
+				w.putAll(grouped("shop", "edge", 81), web)
+				owners := w.ownersOf()
+				moves := func(id string) func(*corev1.Service) {
+					return func(svc *corev1.Service) {
+						delete(svc.Annotations, key(annotation.Group))
+						annotate(svc, annotation.LoadBalancerID, id)
+						annotate(svc, annotation.ForceOverrideListeners, "true")
+					}
+				}
+				w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 100})
+				target := w.makeCLB()
+				w.change("web", moves(target.ID))
+				if err := w.pass("web"); err == nil {
+					t.Fatal("the listener was created")
+				}
+				w.clearFaults()
+				w.deleteByHand(target.Address)
+				then(w)
+				w.drift("web")
+				w.live("web", time.Minute)
+				staysUpToDateIn(t, w, owners)
+				if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 || !w.staysRefused("web") {
+					t.Errorf("the Record says that %v is to be left; condition %+v", record.Leaving, w.synced("web"))
+				}
+				w.change("web", moves(w.makeCLB().ID))
+				w.live("web", 2*time.Minute)
+				w.mustPass("shop")
+				wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}, "mine": {"tcp:80 web"}})
+				w.silent("afterwards", "web", "shop")
+				w.leavesNothing("web", "shop")
+			})
+		})
+	}
+}
+
+// staysUpToDateIn checks that the nodes which join and leave reach the CLB of its group on which the Service web stays.
+func staysUpToDateIn(t *testing.T, w *world, owners map[string][]string) {
+	t.Helper()
+	wantOwners(t, w, owners)
+	w.addNode("d")
+	w.deleteNode("a")
+	w.mustPass("web")
+	if got := w.backendsOf("web")["30080"]; !slices.Equal(got, []string{"i-b", "i-c", "i-d"}) {
+		t.Errorf("backend servers %v after a node joined and another left", got)
+	}
+}
+
 // TestAPIServersIDKeepsServiceInItsGroup: that a CLB is that of the API server may only be known after everything on it was read.
 func TestAPIServersIDKeepsServiceInItsGroup(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,11 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		return current, err
 	}
 	if asked != "" {
-		return e.locateAsked(ctx, svc, params, asked, current.leaves)
+		leaves := current.leaves
+		if leaves == nil {
+			leaves = known.leftGroup()
+		}
+		return e.locateAsked(ctx, svc, params, asked, leaves)
 	}
 	if len(current.leaves) > 0 {
 		return e.locateAfterGroup(ctx, svc, known, current.leaves, adopted)

@@ -33,8 +33,10 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params an
 		err = e.admitWhole(ctx, svc, params, lb)
 	}
 	if refused, ok := errors.AsType[*problem.ConfigError](err); ok && len(leaves) > 0 {
-		if stays, failure := e.stayUnlessReusable(ctx, svc, leaves[0], asked, refused); failure != nil || stays.presence.Present() {
-			return stays, failure
+		for _, id := range leaves {
+			if stays, failure := e.stayUnlessReusable(ctx, svc, id, asked, refused); failure != nil || stays.presence.Present() {
+				return stays, failure
+			}
 		}
 	}
 	found := e.seen(svc, lb, true)
@@ -59,6 +61,9 @@ func (e *engine) admitWhole(ctx context.Context, svc *corev1.Service, params ann
 // stayUnlessReusable returns the CLB of a group with the id, if the Service is on it. A label alone does not prove that: whoever can edit Services can also
 // set it.
 func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
+	if isGroup(id) || id == asked {
+		return location{}, nil
+	}
 	lb, err := e.read(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
