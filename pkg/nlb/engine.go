@@ -173,6 +173,8 @@ type nlb struct {
 	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
 	unread   map[model.Part]error
 	failures []error
+	// alsoOwned are the ids of further NLBs with the owner tag of the Service, as the last search before a removal has found them.
+	alsoOwned []string
 }
 
 var _ service.Balancer = nlb{}

@@ -208,7 +208,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 		found.leaves = append(leaves, found.leaves...)
 		return e.orStays(ctx, of, found, err)
 	}
-	lb, err := e.ownedBy(ctx, svc, own, "")
+	lb, _, err := e.ownedBy(ctx, svc, own, "")
 	if err != nil || lb != nil {
 		found := e.seen(svc, lb, false)
 		found.leaves = leaves

@@ -37,6 +37,8 @@ type location struct {
 	stays *groups.Staying
 	// from is the id of the load balancer that the Service is on until there is another one for it, empty for none.
 	from string
+	// others are the ids of further load balancers with the owner tag of the Service.
+	others []string
 }
 
 // lastIDOf returns the load balancer that the Service has, or had, empty for none.
@@ -89,7 +91,7 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, params 
 			return current, false, err
 		}
 	}
-	own, err := e.ownedBy(ctx, svc, known, lastID)
+	own, _, err := e.ownedBy(ctx, svc, known, lastID)
 	if err != nil || own != nil || known.presence.Present() {
 		return e.seen(svc, own, false), leaves, err
 	}
@@ -161,7 +163,8 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 // ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
 func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known observed, lastID string, adopted bool) (*alicloud.NLB, error) {
 	if adopted && !known.presence.Present() || known.presence.Present() && !known.presence.Reused() {
-		return e.ownedBy(ctx, svc, known, lastID)
+		own, _, err := e.ownedBy(ctx, svc, known, lastID)
+		return own, err
 	}
 	return nil, nil
 }
@@ -247,20 +250,30 @@ func (e *engine) get(ctx context.Context, id string) (*alicloud.NLB, error) {
 	return &lb, nil
 }
 
-// ownedBy returns the load balancer of the Service's own: by its tag, else the one of the label, else by its name.
-func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, known observed, lastID string) (*alicloud.NLB, error) {
+// ownedBy returns the load balancer of the Service's own: by its tag, else the one of the label, else by its name. Where several have the tag, others are the ids
+// of those that the label does not name.
+func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, known observed, lastID string) (lb *alicloud.NLB, others []string, err error) {
 	owner := mark.DefaultName(svc.UID)
 	found, err := observe.Owned(ctx, e.api, owner)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(found) == 0 {
-		return e.untagged(ctx, svc, known, lastID)
+		lb, err = e.untagged(ctx, svc, known, lastID)
+		return lb, nil, err
 	}
-	if at := slices.IndexFunc(found, func(lb alicloud.NLB) bool { return lb.ID == lastID }); at >= 0 {
-		return &found[at], nil
+	for i := range found {
+		if found[i].ID == lastID {
+			lb = &found[i]
+		} else {
+			others = append(others, found[i].ID)
+		}
 	}
-	return single(found, owner)
+	if lb != nil {
+		return lb, others, nil
+	}
+	lb, err = single(found, owner)
+	return lb, nil, err
 }
 
 // untagged returns the load balancer of the Service's own where the search by tag shows none: the index of tags lags, and a human may

@@ -72,6 +72,7 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 		}
 		return n, err
 	}
+	n.alsoOwned = at.others
 	if n, err = n.knowing(n.at(at)).awaitingCreation(svc, nil); err != nil {
 		return n, err
 	}
@@ -146,8 +147,14 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	if known.presence.WasReleased() && asked == "" {
 		return e.absent(ctx, svc, known, known.presence.ID(), false)
 	}
-	if own, err := e.ownedBy(ctx, svc, known, lastID); err != nil || own != nil {
-		return e.seen(svc, own, false), err
+	own, others, err := e.ownedBy(ctx, svc, known, lastID)
+	if err == nil && own != nil && known.presence.WasDeleted() && own.ID != known.presence.ID() {
+		own, others = nil, nil // that of the Service is gone, and what was found beside it stays
+	}
+	if err != nil || own != nil {
+		found := e.seen(svc, own, false)
+		found.others = others
+		return found, err
 	}
 	existing, err := e.existing(ctx, lastID, asked)
 	switch {
@@ -197,8 +204,10 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Plan = n.removes(diff.Leaving(actual, n.ownerOf(svc, n.observed), keys))
 	case removal.Preserved:
 		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
+		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	default:
 		removal.Plan = n.removes(diff.Deletion(actual))
+		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	}
 	return removal, nil
 }

@@ -62,8 +62,8 @@ type state struct {
 
 // removal is how far the tear-down of a Service went.
 type removal struct {
-	// of is the id of a load balancer whose removal was begun.
-	of string
+	// of is the id of a load balancer whose removal was begun, and kept why others of the Service stay, see [Removal.Kept].
+	of, kept string
 	// released says that nothing of ours is left on the Service.
 	released bool
 	// reclaimed is the id of a load balancer whose removal was begun before its Service wanted it again. Its delete protection is off.
@@ -147,7 +147,7 @@ func (s state) began(adopted bool) state {
 	if s.removal.of != "" {
 		s.removal.reclaimed = s.removal.of
 	}
-	s.removal.of, s.removal.released = "", false
+	s.removal.of, s.removal.kept, s.removal.released = "", "", false
 	return s
 }
 

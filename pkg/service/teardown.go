@@ -67,15 +67,25 @@ func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Rem
 	if done.Kept == "" {
 		return
 	}
-	klog.FromContext(ctx).Info("A load balancer stays that its last Service does not use any more", "lb", done.ID, "reason", done.Kept)
+	klog.FromContext(ctx).Info("A load balancer stays that its last Service does not use any more", "reason", done.Kept)
 	r.events.Emit(events.Of(svc), events.Event{
 		Object: svc, Type: corev1.EventTypeWarning, Reason: problem.ReasonLoadBalancerKept, Message: done.Kept, Outcome: done.Kept,
 	})
 }
 
+// KeptBeside says that load balancers stay which have the owner tag of a Service, like the one that it used, empty where there are none. Only a human can tell
+// whether they are the Service's: tags can be copied.
+func KeptBeside(product Product, svc *corev1.Service, used string, others []string) string {
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s stays in the cloud: like %s %s, which this Service used, it has the tag %s=%s; if nobody uses it, delete it",
+		product.Name+" "+problem.Some(others), product.Name, used, mark.TagOwner, mark.DefaultName(svc.UID))
+}
+
 func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Removal) {
 	switch {
-	case done.ID == "", done.Kept != "":
+	case done.ID == "", done.Kept != "" && done.Reused:
 	case done.Preserved:
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "%s %s is kept with its listeners, as the annotation %s requests",
 			product, done.ID, annotation.PreserveOnDelete)
@@ -106,7 +116,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 	}
 	if known.balancer.ID() == "" {
 		known, err = r.removeLeftovers(ctx, svc, known)
-		return known, Removal{ID: known.removal.of}, err
+		return known, Removal{ID: known.removal.of, Kept: known.removal.kept}, err
 	}
 	known, removal, err := r.removeFrom(ctx, svc, known, held)
 	if err == nil && removal.Reused && !removal.Preserved {
@@ -130,7 +140,9 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 // removeFrom removes what is known to be on the load balancer.
 func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, Removal, error) {
 	removal, err := known.balancer.PlanRemoval(svc, known.record)
-	known.removal.of = removal.ID
+	if known.removal.of = removal.ID; !removal.Reused {
+		known.removal.kept = removal.Kept
+	}
 	if err != nil {
 		return known, removal, err
 	}

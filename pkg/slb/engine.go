@@ -162,6 +162,8 @@ type clb struct {
 	crowdedSince time.Time
 	// unread are the parts that could not be read in this pass.
 	unread map[model.Part]error
+	// alsoOwned are the ids of further CLBs with the owner tag of the Service, as the last search before a removal has found them.
+	alsoOwned []string
 }
 
 var _ service.Balancer = clb{}

@@ -30,6 +30,8 @@ type location struct {
 	stays *groups.Staying
 	// from is the id of the CLB that the Service is on until there is another one for it, empty for none.
 	from string
+	// others are the ids of further CLBs with the owner tag of the Service.
+	others []string
 }
 
 // locate returns the CLB of a Service as it is.
@@ -119,7 +121,7 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known o
 		leaves = at.leaves
 	}
 	if asked == "" || adopted {
-		if lb, err := observe.Find(ctx, e.api, svc, lastID, adopted); err != nil || lb != nil {
+		if lb, _, err := observe.Find(ctx, e.api, svc, lastID, adopted); err != nil || lb != nil {
 			own := e.seen(svc, lb, false)
 			own.leaves = leaves
 			return own, err
@@ -171,9 +173,14 @@ func leavesGroup(lb *alicloud.LoadBalancer) []string {
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
 	lastID := cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
-	lb, err := observe.Find(ctx, e.api, svc, lastID, true)
+	lb, others, err := observe.Find(ctx, e.api, svc, lastID, true)
+	if own := known.presence; lb != nil && own.ID() != "" && lb.ID != own.ID() && !own.WasReused() && !own.MaybeCreated() {
+		lb = nil // the CLB of the Service is gone, and what was found beside it stays
+	}
 	if err != nil || lb != nil {
-		return e.seen(svc, lb, lb != nil && !isTagged(lb, svc)), err
+		own := e.seen(svc, lb, lb != nil && !isTagged(lb, svc))
+		own.others = others
+		return own, err
 	}
 	asked := params.Get(annotation.LoadBalancerID)
 	missing := mayHaveHad(svc, known, lastID, asked == "")

@@ -218,13 +218,13 @@ func TestDelete(t *testing.T) {
 		before func(*world)
 		want   []string
 	}{
-		{"deletion", deleted, func(*world) {}, []string{"DescribeLoadBalancerAttribute", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
-		{"type change", retyped, func(*world) {}, []string{"DescribeLoadBalancerAttribute", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"deletion", deleted, func(*world) {}, []string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"type change", retyped, func(*world) {}, []string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"class annotation", func(svc *corev1.Service) { svc.Annotations[service.AnnotationClass] = "other" }, func(*world) {},
-			[]string{"DescribeLoadBalancerAttribute", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+			[]string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"after a restart", deleted, (*world).restart, []string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"CLB gone", deleted, func(w *world) { w.removeCLB() }, []string{
-			"DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
+			"DescribeLoadBalancers",
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
 			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
 			"DescribeVpcs", "DescribeAccessControlLists",

@@ -47,6 +47,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		return found, nil
 	}
 	found.loadBalancer.Set(at.lb)
+	found.alsoOwned = at.others
 	if found.Reused() {
 		return found.reusedForRemoval(ctx, svc)
 	}
@@ -82,17 +83,26 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 	return c, nil
 }
 
-// confirmForRemoval reports whether a removal can rely on what is known of the CLB. A CLB of ours is read once before it is deleted:
+// confirmForRemoval reports whether a removal can rely on what is known of the CLB. A CLB of ours is searched for once by its tag before it is deleted:
 // somebody may have taken it over. On an existing one, marks say what is removed.
-func (c clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool, error) {
+func (c *clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool, error) {
 	if !c.trusted() || c.ID() == "" {
 		return false, nil
 	}
 	if c.Reused() {
 		return true, nil
 	}
-	lb, err := c.read(ctx, c.ID())
-	return lb != nil && isTagged(lb, svc), err
+	found, err := observe.Owned(ctx, c.api, svc)
+	own := false
+	c.alsoOwned = nil
+	for i := range found {
+		if found[i].ID == c.ID() {
+			own = true
+		} else {
+			c.alsoOwned = append(c.alsoOwned, found[i].ID)
+		}
+	}
+	return own, err
 }
 
 // PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
@@ -125,8 +135,10 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		return removal, err
 	case removal.Preserved:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
+		removal.Kept = service.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
 	default:
 		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
+		removal.Kept = service.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
 	}
 	return removal, nil
 }

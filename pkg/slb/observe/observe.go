@@ -15,39 +15,44 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Find finds the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
-// CLB that the Service was on. marked says that the Service may have had one before: then a CLB whose tag somebody removed, or that the
-// search by tag does not show yet, is found by its name. A CLB in the answer to the search by tag that does not show the tag, because
-// it is about something else or the index lags, does not count.
-func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, marked bool) (*alicloud.LoadBalancer, error) {
+// Owned returns the CLBs with the owner tag of a Service. A CLB in the answer that does not show the tag, because it is about something else or the index lags,
+// does not count.
+func Owned(ctx context.Context, api Reader, svc *corev1.Service) ([]alicloud.LoadBalancer, error) {
 	name := mark.DefaultName(svc.UID)
 	found, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner, Value: name}})
 	if err != nil {
 		return nil, fmt.Errorf("find the CLB of the Service: %w", err)
 	}
-	found = slices.DeleteFunc(found, func(lb alicloud.LoadBalancer) bool {
+	return slices.DeleteFunc(found, func(lb alicloud.LoadBalancer) bool {
 		owner, _ := lb.Tag(mark.TagOwner)
 		return owner != name
-	})
-	if len(found) == 0 && marked {
-		if found, err = findByName(ctx, api, name); err != nil {
-			return nil, err
-		}
+	}), nil
+}
+
+// Find finds the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
+// CLB that the Service was on; others are the ids of the rest. marked says that the Service may have had one before: then a CLB whose tag somebody removed, or
+// that the search by tag does not show yet, is found by its name.
+func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, marked bool) (lb *alicloud.LoadBalancer, others []string, err error) {
+	name := mark.DefaultName(svc.UID)
+	found, err := Owned(ctx, api, svc)
+	if len(found) == 0 && err == nil && marked {
+		found, err = findByName(ctx, api, name)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	for i := range found {
-		if found[i].ID == lastID {
-			return &found[i], nil
+		if found[i].ID == lastID || len(found) == 1 {
+			lb = &found[i]
+		} else {
+			others = append(others, found[i].ID)
 		}
 	}
-	switch len(found) {
-	case 0:
-		return nil, nil
-	case 1:
-		return &found[0], nil
-	default:
-		return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs (%s, %s, …) have the value %s; the label of the Service names none of them; remove the tag from all but one",
-			len(found), found[0].ID, found[1].ID, name)}
+	if lb == nil && len(others) > 0 {
+		return nil, nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs have the value %s: %s; the label of the Service names none of them; remove the tag from all but one",
+			len(others), name, problem.Some(others))}
 	}
+	return lb, others, nil
 }
 
 func findByName(ctx context.Context, api Reader, name string) ([]alicloud.LoadBalancer, error) {
