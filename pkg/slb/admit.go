@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -18,13 +19,43 @@ import (
 // admit fails if the Service may not use an existing CLB. It is the one check, made after each read of such a CLB, whatever gives the CLB to
 // the Service: the annotation, the label with the finalizer, which whoever can edit Services can also set, or what this process knows. A
 // Service that was on the CLB before the policy keeps what it has there, and nothing is written.
-func (e *engine) admit(svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
+func (e *engine) admit(ctx context.Context, svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
 	allow, _ := lb.Tag(mark.TagAllow)
 	reason := e.config.Policy.RefusesReuse(e.config.ClusterID, svc.Namespace, allow)
 	if reason == "" {
-		reason = notReusable(lb, svc, params, e.config)
+		reason = notReusable(lb, e.config)
+	}
+	if reason == "" {
+		if reason = addressDiffers(lb, svc, params); reason != "" {
+			useless, err := e.showsNothing(ctx, svc)
+			if err != nil || useless {
+				return err
+			}
+		}
 	}
 	return errNotReusable(lb.ID, reason)
+}
+
+// showsNothing reports whether the status of the Service shows the address of a CLB of a group on which nothing is the Service's any more: an older Service of the
+// group has got its ports. Such an address keeps no Service from another CLB.
+func (e *engine) showsNothing(ctx context.Context, svc *corev1.Service) (bool, error) {
+	shown := svc.Status.LoadBalancer.Ingress
+	if len(shown) != 1 || shown[0].IP == "" {
+		return false, nil
+	}
+	found, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Address: shown[0].IP})
+	if err != nil {
+		return false, fmt.Errorf("find the CLB whose address the Service shows: %w", err)
+	}
+	at := slices.IndexFunc(found, func(lb alicloud.LoadBalancer) bool { return lb.Address == shown[0].IP })
+	if at < 0 {
+		return false, nil
+	}
+	if group, in := groupOn(&found[at]); !in || group.ClusterID != e.config.ClusterID {
+		return false, nil
+	}
+	on, err := e.marksOn(ctx, svc, &found[at])
+	return err == nil && !on, err
 }
 
 // admitContents fails if the existing CLB is that of the API server, as its address, its listeners and its groups show. A Service that was on it
@@ -83,7 +114,7 @@ func errNotReusable(id, reason string) error {
 }
 
 // notReusable says what keeps a Service from using an existing CLB, "" for nothing.
-func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotation.Params, config config.Config) string {
+func notReusable(lb *alicloud.LoadBalancer, config config.Config) string {
 	for _, key := range []string{mark.TagOwner, mark.TagCluster} {
 		if value, ok := lb.Tag(key); ok {
 			return fmt.Sprintf("was created by a controller (tag %s=%s), and serves something else", key, value)
@@ -92,5 +123,5 @@ func notReusable(lb *alicloud.LoadBalancer, svc *corev1.Service, params annotati
 	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {
 		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, config.VPCID)
 	}
-	return addressDiffers(lb, svc, params)
+	return ""
 }

@@ -119,7 +119,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		return err
 	}
 	if at.presence.Reused() {
-		if err := e.admit(of.Service, of.Params, &at.lb); err != nil {
+		if err := e.admit(ctx, of.Service, of.Params, &at.lb); err != nil {
 			return err
 		}
 	}

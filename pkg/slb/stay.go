@@ -46,7 +46,7 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params an
 
 // admitWhole fails if the Service may not use an existing CLB, whose listeners and groups it reads.
 func (e *engine) admitWhole(ctx context.Context, svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
-	if err := e.admit(svc, params, lb); err != nil {
+	if err := e.admit(ctx, svc, params, lb); err != nil {
 		return err
 	}
 	actual, err := observe.All(ctx, e.api, *lb, mark.ServiceName(svc), true)

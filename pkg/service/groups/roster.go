@@ -110,6 +110,7 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 	}
 	one.Elsewhere = one.At == "" && len(svc.Status.LoadBalancer.Ingress) > 0
 	one.Stays = g.overflowRefused(svc, group, one.At) != nil
+	one.Keeps = own && !svc.isIn(group) && svc.params.Has(annotation.LoadBalancerID)
 	elsewhere := len(one.Has) == 0
 	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
 	one.Unfit = refused || !g.mayLead(svc, group)

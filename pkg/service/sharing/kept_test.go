@@ -72,3 +72,34 @@ func serving(random *rand.Rand) (services []Service, balancers []LoadBalancer) {
 	}
 	return services, balancers
 }
+
+// TestServiceKeepsWhatItIsServedOn: a Service that does not ask for the group keeps its listeners there, also on a port that an older one wants, and in a process that
+// has read nothing yet. What others have, it does not get.
+func TestServiceKeepsWhatItIsServedOn(t *testing.T) {
+	t.Parallel()
+	port := Port{Number: 80}
+	older := func(has Listed) Service {
+		return Service{UID: "older", Name: types.NamespacedName{Name: "older"}, Created: time.Unix(1, 0), Ports: []Port{port}, Has: has}
+	}
+	keeps := func(has Listed) Service {
+		return Service{UID: "keeps", Name: types.NamespacedName{Name: "keeps"}, Created: time.Unix(2, 0), Ports: []Port{port}, At: "lb-1", Has: has, Keeps: true}
+	}
+	on := Listed{"lb-1": {port}}
+	known := []LoadBalancer{{ID: "lb-1"}}
+	for name, test := range map[string]struct {
+		services  []Service
+		balancers []LoadBalancer
+		taken     bool
+	}{
+		"an older one wants the port":     {[]Service{older(nil), keeps(on)}, known, false},
+		"an older one has the port":       {[]Service{older(on), keeps(nil)}, known, true},
+		"somebody else has the port":      {[]Service{keeps(nil)}, []LoadBalancer{{ID: "lb-1", Foreign: []Port{port}}}, true},
+		"nothing is read":                 {[]Service{older(nil), keeps(nil)}, nil, false},
+		"the listeners were not read yet": {[]Service{older(nil), keeps(nil)}, known, false},
+	} {
+		place := Decide(test.services, test.balancers, 4, "keeps")
+		if place.ID != "lb-1" && place.ID != "" || place.Full || (len(place.Taken) > 0) != test.taken {
+			t.Errorf("%s: %+v, want taken %v", name, place, test.taken)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -21,6 +22,22 @@ type Shared struct {
 	Leads  bool
 	Leader *corev1.Service
 	Params annotation.Params
+}
+
+// Owner has a port of a load balancer.
+type Owner struct {
+	// Name is the Service, zero for somebody outside of the group.
+	Name types.NamespacedName
+	// Younger says that the Service is younger than the one that wants the port: it has no other place to go to.
+	Younger bool
+}
+
+// Because says why the Service has the port.
+func (o Owner) Because() string {
+	if o.Younger {
+		return "cannot move to another load balancer of the group"
+	}
+	return "is older"
 }
 
 // shareable are the annotations that each Service of a group has for itself.

@@ -31,6 +31,8 @@ type Service struct {
 	Has Listed
 	// Stays says that no new load balancer can be created for the Service. Rather than that, it stays where it is.
 	Stays bool
+	// Keeps says that the Service does not ask for the group, and keeps its listeners there until it has another place.
+	Keeps bool
 	// Elsewhere says that the Service is served outside of the group, and stays there unless it gets all its ports.
 	Elsewhere bool
 	// Bars reports whether the Service may have no listener on a load balancer whose attributes are those of the leader, nil for a new one. Where it has
@@ -52,22 +54,6 @@ type LoadBalancer struct {
 	// Public says that it faces the internet, and SecurityGroups are those that it is in.
 	Public         bool
 	SecurityGroups []string
-}
-
-// Owner has a port of a load balancer.
-type Owner struct {
-	// Name is the Service, zero for somebody outside of the group.
-	Name types.NamespacedName
-	// Younger says that the Service is younger than the one that wants the port: it has no other place to go to.
-	Younger bool
-}
-
-// Because says why the Service has the port.
-func (o Owner) Because() string {
-	if o.Younger {
-		return "cannot move to another load balancer of the group"
-	}
-	return "is older"
 }
 
 // Place is where a Service is, or is to be.
@@ -274,6 +260,8 @@ func (d *decision) settle() {
 		s := &d.services[i]
 		on := d.of(s.At)
 		switch {
+		case s.Keeps:
+			d.putKeeping(on, s)
 		case d.kept[s.UID] && on != nil:
 			d.put(d.of(d.here(s)), s)
 		case on == nil && s.Overflow:
