@@ -219,13 +219,17 @@ func (b *both) settle() {
 	b.compare(want)
 }
 
-func (b *both) writes(since int64) (n int) {
+func (b *both) writes(since int64) int { return len(b.written(since)) }
+
+// written are the writes since a call.
+func (b *both) written(since int64) []string {
+	var calls []string
 	for _, call := range b.server.Calls(since) {
 		if !slices.ContainsFunc([]string{"Get", "List", "Describe"}, func(verb string) bool { return strings.HasPrefix(call.Action, verb) }) {
-			n++
+			calls = append(calls, fmt.Sprintf("%s %s %s %v", call.Time.Format("15:04:05.0"), call.Action, call.Code, call.Parameters))
 		}
 	}
-	return n
+	return calls
 }
 
 // compare checks that there are these load balancers, by the value of their owner tag, with so many listeners, each with all nodes.
