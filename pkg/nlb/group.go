@@ -284,6 +284,13 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 	}
 }
 
+// noteConflict has passes made over those Services of a group that have a port which is to be the Service's by now, where its plan has nothing else to do.
+func (n *nlb) noteConflict(svc *corev1.Service, done model.Plan) {
+	if !n.group.IsZero() && problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
+		n.shared.WakeConcerned(n.group, svc, n.ID(), nil)
+	}
+}
+
 // freedBy returns the ports of the listeners that a plan deletes.
 func freedBy(done model.Plan) []sharing.Port {
 	var freed []sharing.Port

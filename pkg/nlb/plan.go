@@ -250,6 +250,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	}
 	n.failures = nil
 	if p.Empty() {
+		n.noteConflict(svc, p.Plan)
 		after, wait := p.reread(n, svc)
 		return service.Deployment{Balancer: after, Registered: after.registered(), Wait: wait, Err: failures}
 	}

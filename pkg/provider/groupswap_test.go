@@ -2,6 +2,8 @@ package provider
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,23 +73,27 @@ func TestSwapOfGroupAndExisting(t *testing.T) {
 	}
 }
 
-func (s swap) run(g groupedBoth, isNLB, restarted bool) {
-	id := g.existing(isNLB)
-	toExisting := func(svc *corev1.Service) {
+func toExisting(id string) func(*corev1.Service) {
+	return func(svc *corev1.Service) {
 		delete(svc.Annotations, annotation.Group.Key())
 		testkit.Annotation(annotation.LoadBalancerID.Key(), id)(svc)
 		testkit.Annotation(annotation.ForceOverrideListeners.Key(), "true")(svc)
 	}
-	toGroup := func(svc *corev1.Service) {
-		delete(svc.Annotations, annotation.LoadBalancerID.Key())
-		delete(svc.Annotations, annotation.ForceOverrideListeners.Key())
-		testkit.Annotation(annotation.Group.Key(), "edge")(svc)
-	}
+}
+
+func toGroup(svc *corev1.Service) {
+	delete(svc.Annotations, annotation.LoadBalancerID.Key())
+	delete(svc.Annotations, annotation.ForceOverrideListeners.Key())
+	testkit.Annotation(annotation.Group.Key(), "edge")(svc)
+}
+
+func (s swap) run(g groupedBoth, isNLB, restarted bool) {
+	id := g.existing(isNLB)
 	g.put("older", webPort, isNLB)
-	g.change("older", toExisting)
+	g.change("older", toExisting(id))
 	g.put("younger", webPort, isNLB)
 	time.Sleep(3 * time.Minute)
-	first, second := func() { g.change("younger", toExisting) }, func() { g.change("older", toGroup) }
+	first, second := func() { g.change("younger", toExisting(id)) }, func() { g.change("older", toGroup) }
 	if s.olderFirst {
 		first, second = second, first
 	}
@@ -107,6 +113,35 @@ func (s swap) run(g groupedBoth, isNLB, restarted bool) {
 	time.Sleep(30 * time.Minute)
 	g.watch(time.Second, "older", "younger")
 	g.stop()
+}
+
+// TestOlderServiceJoinsFromExisting: an older Service that joins a group from an existing load balancer gets the port of a younger one within seconds, although nothing
+// else is to be done for it.
+func TestOlderServiceJoinsFromExisting(t *testing.T) {
+	t.Parallel()
+	for _, isNLB := range []bool{false, true} {
+		t.Run(fmt.Sprintf("NLB %v", isNLB), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				g := groupedBoth{newBoth(t, 1)}
+				id := g.existing(isNLB)
+				g.put("older", webPort, isNLB)
+				g.change("older", toExisting(id))
+				g.put("younger", webPort, isNLB)
+				time.Sleep(3 * time.Minute)
+				g.change("older", toGroup)
+				g.watch(20*time.Second, "older")
+				if served := g.served(); slices.ContainsFunc(slices.Concat(served["CLB"], served["NLB"]), func(text string) bool { return strings.HasSuffix(text, "younger") }) {
+					t.Errorf("the younger one still has the port: %v", served)
+				}
+				g.watch(time.Minute, "older")
+				if served := g.served(); len(served["CLB"])+len(served["NLB"]) != 1 {
+					t.Errorf("listeners %v, want one of the older one", served)
+				}
+				g.stop()
+			})
+		})
+	}
 }
 
 // watch lets time pass while the Services are served where their status says.
