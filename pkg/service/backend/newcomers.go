@@ -2,6 +2,9 @@ package backend
 
 import (
 	"cmp"
+	"hash/fnv"
+	"io"
+	"math"
 	"slices"
 )
 
@@ -38,4 +41,29 @@ func (c *chooser) ranked(may func(*Node) bool) []newcomer {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.Name, b.Name))
 	})
 	return found
+}
+
+// score is the weighted rendezvous hash of the Service and a node: among nodes that can become backends equally often each is as likely to be the
+// best as any other, and the order of two nodes depends on no third one.
+func (c *chooser) score(node *Node) float64 {
+	weight := 1.0
+	if c.Crowd.Quota > 0 {
+		weight = max(1, float64(c.Crowd.Quota)-c.load(node))
+	}
+	return -weight / math.Log(fraction(string(c.Service), node.InstanceID))
+}
+
+// fraction returns a number between 0 and 1, without either, that depends on texts only.
+func fraction(texts ...string) float64 {
+	sum := fnv.New64a()
+	for _, text := range texts {
+		_, _ = io.WriteString(sum, text+"/") // never fails
+	}
+	mixed := sum.Sum64()
+	mixed ^= mixed >> 33 // the last bytes of a text hardly move the first bits of its sum
+	mixed *= 0xff51afd7ed558ccd
+	mixed ^= mixed >> 33
+	mixed *= 0xc4ceb9fe1a85ec53
+	mixed ^= mixed >> 33
+	return (float64(mixed>>11) + 0.5) / (1 << 53)
 }
