@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // crowds know which nodes the Services of each product have as backends. An instance can be a backend only so many times: what one Service takes, another
@@ -24,6 +25,9 @@ type crowds struct {
 	mu       sync.Mutex // guards the rest
 	byEngine map[Engine]*crowd
 }
+
+// settlesIn is in what time a new process usually knows what every Service has. Later, some Service cannot be read, and nobody waits for it.
+const settlesIn = time.Minute
 
 // justLeft is for how long a refused call may have been made before a Service left an instance.
 const justLeft = 30 * time.Second
@@ -63,6 +67,8 @@ type crowd struct {
 	differs       bool
 	// waits says that a Service waits until it is known what every Service has.
 	waits bool
+	// since is when the first Service chose.
+	since time.Time
 }
 
 // changed has Services counted anew.
@@ -82,7 +88,10 @@ func (c *crowds) crowdOf(engine Engine) *crowd {
 }
 
 func newCrowd() *crowd {
-	return &crowd{stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}, gaveUpAt: map[types.UID]time.Time{}, leftAt: map[string]time.Time{}}
+	return &crowd{
+		stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}, gaveUpAt: map[types.UID]time.Time{}, leftAt: map[string]time.Time{},
+		since: time.Now(),
+	}
 }
 
 // choose chooses the backends of a Service, and notes which nodes they are. It returns the other Services that may have to choose anew.
@@ -101,6 +110,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
 	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, ready, each, on)}
+	wish.Crowd.Soon = known.balancer.ID() != "" && time.Since(crowd.since) < settlesIn
 	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
 	choice = backend.Choose(input, wish)
 	if choice.GivesUp {
@@ -238,13 +248,23 @@ func (c *crowd) units(selector string, n int) int {
 // seen returns what the other Services make of n nodes that a Service selects, for which each node counts so many times, on a load balancer that it shares.
 func (r *Reconciler) seen(product Product, c *crowd, selector string, n, each int, on string) backend.Crowd {
 	quotas, most := r.opts.Config.Quotas, r.quotaOf(product, c)
-	refused := quotas.Refused(product.AttachmentQuota)
+	limit, refused := quotas.Limit(product.AttachmentQuota), quotas.Refused(product.AttachmentQuota)
 	return backend.Crowd{
-		Quota: most, Assumed: quotas.Limit(product.AttachmentQuota).Assumed, Refused: refused, Sure: len(refused) == 0 && (most == 0 || c.counted.most() <= most),
+		Quota: most, Assumed: limit.Source == quota.Published && !confirmed(limit, refused), Refused: refused, Sure: len(refused) == 0 && (most == 0 || c.counted.most() <= most),
 		Units: c.units(selector, n), Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
 		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int { return c.attached.without(on, each, id) }, Least: c.leastOf,
 		Lack: c.lacked(on),
 	}
+}
+
+// confirmed reports whether the cloud has refused an instance that had as many as an assumed quota allows: the quota is that of all instances.
+func confirmed(limit quota.Limit, refused map[string]int) bool {
+	for _, has := range refused {
+		if has >= limit.Value {
+			return true
+		}
+	}
+	return false
 }
 
 // leastOf returns the least load of nodes. Mostly they are those of the pass before.

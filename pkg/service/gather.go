@@ -80,7 +80,7 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 // waitOf returns when a Service chooses its nodes again without any event, 0 for not.
 func waitOf(choice backend.Choice) time.Duration {
 	switch {
-	case choice.LacksMany:
+	case choice.LacksMany, choice.Waits && (choice.Firm || len(choice.Nodes) == 0):
 		return crowdedWait
 	case choice.GivesUp, choice.Rests:
 		return giveUpWait

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -86,13 +87,14 @@ func (b *mixture) checkServed() {
 	}
 }
 
-// checkChanges checks that no Service has given up more than one node since that is still there, or got more than one besides one that has come.
-func (b *mixture) checkChanges(what, node string, since map[string]sets.Set[string]) {
+// checkChanges checks that no Service has given up more than one node since that is still there, or got more than one besides one that has come; any number if all
+// nodes fit again.
+func (b *mixture) checkChanges(what, node string, since map[string]sets.Set[string], fit bool) {
 	b.t.Helper()
 	changed, id := 0, "i-"+node
 	for name, has := range b.backends() {
 		came, left := has.Difference(since[name]), since[name].Difference(has)
-		if came.Delete(id).Len() > 1 || left.Delete(id).Len() > 1 {
+		if came.Delete(id).Len() > 1 && !fit || left.Delete(id).Len() > 1 {
 			b.t.Errorf("%s: %s loses %v and gets %v", what, name, sets.List(left), sets.List(came))
 		}
 		changed += min(came.Len()+left.Len(), 1)
@@ -133,34 +135,41 @@ func TestSomeNodesBesideAllNodes(t *testing.T) {
 	}
 }
 
-// TestNodeAtTheBorder: with 20 nodes every Service may have all nodes, with 19 there is one attachment too few. A node that leaves or joins changes at most one
-// backend server of each Service, and nothing is refused.
+// TestNodeAtTheBorder: with 20 nodes every Service may have all nodes, with 19 there is one attachment too few. Nodes leave and join in turn, or several leave and then
+// as many join, one after the other. Each changes at most one other backend server of each Service, until all nodes fit again, and nothing is refused.
 func TestNodeAtTheBorder(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBeside(t, 20, 10, 6, 7, besideAttachments)
-		defer func() { b.stop() }()
-		b.createNumbered()
-		b.rest()
-		b.createWhole()
-		b.rest()
-		for i := range 4 {
-			before := b.backends()
-			if err := b.kube.CoreV1().Nodes().Delete(t.Context(), nodeName(i), metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			b.rest()
-			b.checkChanges("a node leaves", nodeName(i), before)
-			before = b.backends()
-			b.createFleetNode(fmt.Sprint("late", i))
-			b.rest()
-			b.checkChanges("a node joins", fmt.Sprint("late", i), before)
-		}
-		b.checkServed()
-		if n, _ := b.refused(); n > 0 {
-			t.Errorf("%d calls were refused", n)
-		}
-	})
+	for name, events := range map[string][]bool{"in turn": {false, true, false, true, false, true}, "down and up": {false, false, false, true, true, true, true, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBeside(t, 20, 10, 6, 7, besideAttachments)
+				defer func() { b.stop() }()
+				b.createNumbered()
+				b.rest()
+				b.createWhole()
+				b.rest()
+				nodes := b.nodes
+				for i, joins := range events {
+					before, node, what := b.backends(), nodeName(i), "a node leaves"
+					if joins {
+						node, what = fmt.Sprint("late", i), "a node joins"
+						b.createFleetNode(node)
+						nodes++
+					} else {
+						nodes--
+						testkit.Check(t, b.kube.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}))
+					}
+					b.rest()
+					b.checkChanges(what, node, before, joins && nodes >= b.nodes && events[i-1])
+				}
+				b.checkServed()
+				if n, _ := b.refused(); n > 0 {
+					t.Errorf("%d calls were refused", n)
+				}
+			})
+		})
+	}
 }
 
 // TestUnknownSmallerQuota: an instance can be behind 8 CLBs only, and the manager believes in 10. Each instance is refused a few times, then all know, and each

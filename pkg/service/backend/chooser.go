@@ -70,7 +70,7 @@ func (c *chooser) choose() {
 	case c.waits:
 		return
 	case have < wanted:
-		c.add(min(wanted+min(c.lost, c.span.high-wanted), c.span.high) - have)
+		c.grow(have, max(wanted, min(have+c.lost, c.span.high))-have)
 	case have > wanted:
 		c.drop(have - wanted)
 	case c.lost > 0:
@@ -84,6 +84,18 @@ func (c *chooser) choose() {
 	}
 }
 
+// grow adds n nodes. A Service that asks for a number of them and has most of what it needs takes one at a time, beside those that replace others: what is free may be
+// what others have just left for a node that has joined.
+func (c *chooser) grow(have, n int) {
+	paced := max(c.lost, 0) + 1
+	if n <= paced || c.Subset == SubsetAuto || c.Crowd.fits() || 2*have < c.span.least {
+		c.add(n)
+		return
+	}
+	c.add(paced)
+	c.rests = len(c.chosen) > have
+}
+
 // wants returns how many nodes the Service is to have. One that has more than its share keeps them until another one lacks many.
 func (c *chooser) wants(have int) int {
 	wanted := c.span.wants(have)
@@ -95,9 +107,15 @@ func (c *chooser) wants(have int) int {
 }
 
 // mayBeRefused reports whether a further node may be one that the cloud refuses, because it is not known what every Service has. Without it, the Service has some all
-// the same.
+// the same, or has had none before this process began.
 func (c *chooser) mayBeRefused(have int) bool {
-	return !c.Crowd.Settled && !c.Crowd.Sure && have > 0 && (c.lost <= 0 || c.Subset == SubsetAuto && c.Crowd.fits())
+	switch {
+	case c.Crowd.Settled || c.Crowd.Sure:
+		return false
+	case have == 0:
+		return c.Crowd.Soon && c.registered == 0
+	}
+	return c.lost <= 0 || c.Subset == SubsetAuto && c.Crowd.fits()
 }
 
 // load is how many times a node is a backend of other Services.

@@ -17,9 +17,11 @@ type Crowd struct {
 	Least func(nodes []*Node) int
 	// Settled says that it is known what every Service has. Before that, nothing is taken from any Service for the sake of others.
 	Settled bool
+	// Soon says that a new process will know that soon, and that the Service has a load balancer already.
+	Soon bool
 	// Sure says that no instance becomes a backend too many times, whichever nodes the Services choose.
 	Sure bool
-	// Assumed says that the cloud may let instances be backends more than Quota times.
+	// Assumed says that the cloud may let instances be backends more than Quota times: nobody has said so, and no refusal has shown it.
 	Assumed bool
 	// Lack is what other Services lack.
 	Lack Lack

@@ -22,6 +22,8 @@ type fleet struct {
 	// most is how many backends a load balancer may have, quota how many times an instance may be a backend, 0 for any number.
 	most, quota int
 	subset      Subset
+	// subsets are those of single Services.
+	subsets map[types.UID]Subset
 }
 
 func newFleet(nodes, zones, services int) *fleet {
@@ -90,10 +92,6 @@ func (f *fleet) pass(order []types.UID) map[types.UID]int {
 
 func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total int) sets.Set[string] {
 	in := Input{Nodes: set, ControlPlane: ControlPlaneAuto}
-	units := len(f.services)
-	if f.subset > 0 {
-		units = (int(f.subset)*units + len(f.nodes) - 1) / len(f.nodes)
-	}
 	room := RoomOf(f.most, false, 1, func(yield func(Entry) bool) {
 		for id := range f.has[svc] {
 			if !yield(Entry{Kind: KindInstance, ID: id, Ours: true}) {
@@ -105,9 +103,9 @@ func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total 
 	delete(f.lacks, svc)
 	f.many.Delete(svc)
 	choice := Choose(in, Wish{
-		Service: svc, Subset: f.subset, Room: room,
+		Service: svc, Subset: f.subsetOf(svc), Room: room,
 		Crowd: Crowd{
-			Quota: f.quota, Units: units, Each: 1, Total: total, Settled: len(f.has) == len(f.services),
+			Quota: f.quota, Units: f.units(), Each: 1, Total: total, Settled: len(f.has) == len(f.services),
 			Sure: f.quota == 0 || len(f.services) <= f.quota,
 			Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] }, Lack: f.lack(),
 			Least: func(nodes []*Node) int {
@@ -131,6 +129,27 @@ func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total 
 		chosen.Insert(node.InstanceID)
 	}
 	return chosen
+}
+
+// subsetOf is how many nodes a Service asks for.
+func (f *fleet) subsetOf(svc types.UID) Subset {
+	if own, ok := f.subsets[svc]; ok {
+		return own
+	}
+	return f.subset
+}
+
+// units is how many times each node is a backend if every Service gets what it asks for.
+func (f *fleet) units() int {
+	all, some := 0, 0
+	for _, svc := range f.services {
+		if number := int(f.subsetOf(svc)); number > 0 {
+			some += min(number, len(f.nodes))
+		} else {
+			all++
+		}
+	}
+	return all + (some+len(f.nodes)-1)/len(f.nodes)
 }
 
 // lack is what Services need and cannot have.

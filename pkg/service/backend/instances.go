@@ -84,7 +84,7 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 		r.doubtUnresolved(&set)
 	}
 	problems := slices.Concat(r.missingNodes(counts, &set), r.twins())
-	if len(full) > 0 {
+	if len(full) > 0 && !r.in.Choice.Waits { // else it will be known soon
 		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
 			"endpoints on %d of %d nodes get no traffic with externalTrafficPolicy Local, because the cloud does not let these instances become backends of more load balancers: %s; raise the quota, use NLBs, or let several Services share a load balancer",
 			len(full), len(full)+set.Len(), problem.Some(full)))

@@ -138,16 +138,29 @@ func (c *chooser) lackedFirst(node *Node) int {
 }
 
 // chooseLocal leaves out those nodes of a Service with externalTrafficPolicy Local that cannot become backends. Whether the cloud refuses more than an assumed quota,
-// only it can say.
+// only it can say: one node at a time finds out. While it will be known soon what every Service has, a Service that serves waits for that.
 func (in Input) chooseLocal(wish Wish, choice Choice) Choice {
-	present := wish.Room.Instances()
+	crowd, present, nodes := wish.Crowd, wish.Room.Instances(), in.localNodes()
 	choice.Without = sets.New[string]()
-	for _, node := range in.localNodes() {
-		if present.Has(node.InstanceID) || wish.Crowd.free(node.InstanceID, false) >= wish.Crowd.Each {
+	serves := slices.ContainsFunc(nodes, func(node *Node) bool { return present.Has(node.InstanceID) })
+	soon := crowd.Soon && !crowd.Settled && !crowd.Sure && (serves || present.Len() == 0)
+	tries := false
+	for _, node := range nodes {
+		switch id := node.InstanceID; {
+		case present.Has(id):
 			choice.Nodes = append(choice.Nodes, node)
 			continue
+		case soon:
+			choice.Waits = true
+		case crowd.free(id, true) >= crowd.Each:
+			choice.Nodes = append(choice.Nodes, node)
+			continue
+		case !tries && crowd.free(id, false) >= crowd.Each:
+			tries, choice.Nodes = true, append(choice.Nodes, node)
+			continue
+		default:
+			choice.Lacking = append(choice.Lacking, id)
 		}
-		choice.Lacking = append(choice.Lacking, node.InstanceID)
 		choice.Without.Insert(node.InstanceID)
 	}
 	if most := wish.Room.Most; most > 0 {
