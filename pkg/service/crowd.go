@@ -125,7 +125,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 		crowd.waits = crowd.waits || choice.Waits || len(choice.Lacking) > 0
 	}
 	if r.crowdingChanged(product, crowd) || wish.Crowd.Settled && after.many && !before.many {
-		return choice, r.states.others(svc.UID)
+		return choice, crowd.others(svc.UID)
 	}
 	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
 }
@@ -193,25 +193,33 @@ func (r *Reconciler) know(product Product, crowd *crowd, svc types.UID, room bac
 // the cloud may have answered before. A suspected instance shows something only if it is a backend at least half as many times as its known quota allows: another
 // quota may be used up.
 func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, deployed Deployment) {
-	if len(deployed.Exhausted)+len(deployed.Suspected) == 0 {
-		return
+	if len(deployed.Exhausted)+len(deployed.Suspected) > 0 {
+		r.wakeAll(r.learn(svc, engine, deployed))
 	}
+}
+
+// learn notes what refusals show. If there is a quota for all instances now, it returns the other Services: those that wait to make calls choose anew before they do.
+func (r *Reconciler) learn(svc *corev1.Service, engine Engine, deployed Deployment) []types.NamespacedName {
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
-	crowd := r.crowds.crowdOf(engine)
+	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
+	before, limit := r.quotaOf(product, crowd), r.opts.Config.Quotas.Limit(product.AttachmentQuota).Value
 	held := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
-	limit := r.opts.Config.Quotas.Limit(engine.Product().AttachmentQuota).Value
 	instanceIDs := slices.Concat(deployed.Exhausted, slices.DeleteFunc(slices.Clone(deployed.Suspected), func(id string) bool {
 		return 2*crowd.attached.times(id) < limit
 	}))
 	for _, id := range instanceIDs {
 		if time.Since(crowd.leftAt[id]) > justLeft {
-			r.opts.Config.Quotas.Learn(engine.Product().AttachmentQuota, id, crowd.attached.times(id))
+			r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, crowd.attached.times(id))
 		}
 	}
 	maps.DeleteFunc(crowd.leftAt, func(_ string, at time.Time) bool { return time.Since(at) > justLeft })
 	crowd.hold(svc.UID, held.without(instanceIDs))
+	if before == r.quotaOf(product, crowd) {
+		return nil
+	}
+	return crowd.others(svc.UID)
 }
 
 // subset returns how many nodes a Service asks for: by the text of its annotation, else by the cloud-config.
@@ -223,13 +231,16 @@ func (r *Reconciler) subset(text string) backend.Subset {
 }
 
 // quotaOf returns how many times an instance may be a backend of a product, 0 for any number. A quota that is only assumed is larger if an instance is one more
-// times than that.
+// times than that: it allows any number until the cloud refuses some instance, which is the end for all of them. Otherwise, each Service would try each instance.
 func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 	limit := r.opts.Config.Quotas.Limit(product.AttachmentQuota)
 	if !limit.Assumed {
 		return limit.Value
 	}
 	if _, proven := crowd.proven.most(); proven > limit.Value {
+		if len(r.opts.Config.Quotas.Refused(product.AttachmentQuota)) > 0 {
+			return proven
+		}
 		return 0
 	}
 	return limit.Value
@@ -284,14 +295,10 @@ func (c *crowd) leastOf(nodes []*backend.Node) int {
 }
 
 // leaveCrowd has the other Services take what a Service had that is gone.
-func (r *Reconciler) leaveCrowd(uid types.UID) {
-	if r.leaves(uid) {
-		r.wakeAll(r.states.others(uid))
-	}
-}
+func (r *Reconciler) leaveCrowd(uid types.UID) { r.wakeAll(r.leaves(uid)) }
 
-// leaves forgets what a Service had. It reports whether other Services may have to choose anew.
-func (r *Reconciler) leaves(uid types.UID) (others bool) {
+// leaves forgets what a Service had. It returns the Services that may have to choose anew.
+func (r *Reconciler) leaves(uid types.UID) (wakes []types.NamespacedName) {
 	c := &r.crowds
 	c.changed()
 	generation := c.generation.Load()
@@ -302,13 +309,16 @@ func (r *Reconciler) leaves(uid types.UID) (others bool) {
 			continue
 		}
 		crowd.forget(uid)
+		changed := false
 		if crowd.woken.Crowded {
 			crowd.counted, crowd.countedAt = r.demand(engine), generation
-			others = r.crowdingChanged(engine.Product(), crowd) || others
+			changed = r.crowdingChanged(engine.Product(), crowd)
 		}
-		others = others || crowd.lack.misses > 0
+		if changed || crowd.lack.misses > 0 {
+			wakes = append(wakes, crowd.others(uid)...)
+		}
 	}
-	return others
+	return wakes
 }
 
 // wakeAll has Services choose anew.

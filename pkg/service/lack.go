@@ -63,6 +63,17 @@ func (c *crowd) freed(before, after stake) []types.NamespacedName {
 	return found
 }
 
+// others returns all Services that have chosen but one. A pass in which one of them has chosen may be under way: it is due again after it.
+func (c *crowd) others(except types.UID) []types.NamespacedName {
+	var found []types.NamespacedName
+	for uid, held := range c.stakes {
+		if uid != except {
+			found = append(found, held.service)
+		}
+	}
+	return found
+}
+
 // lacked returns what a Service has to know of what the others lack. on is the load balancer that it shares, empty for one of its own.
 func (c *crowd) lacked(on string) backend.Lack {
 	if c.lack.services == 0 {

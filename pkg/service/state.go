@@ -308,19 +308,6 @@ func (s *states) invalidateShared(ids []string, except types.UID, reason string)
 	return doubting
 }
 
-// others returns all Services with a load balancer but one.
-func (s *states) others(except types.UID) []types.NamespacedName {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var keys []types.NamespacedName
-	for key, known := range s.byKey {
-		if known.uid != except && known.balancer != nil && known.balancer.ID() != "" {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 // dueSoon returns what is known of the load balancers that are due for drift detection within a time, the next first.
 func (s *states) dueSoon(within time.Duration) []Balancer {
 	s.mu.Lock()
