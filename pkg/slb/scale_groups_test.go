@@ -21,14 +21,14 @@ const (
 )
 
 // TestScaleOfGroups: with far more Services than CLBs, every Service is served by one CLB more at most than their listeners need, no CLB or node has more
-// than its quota, and once all are served, nothing is refused or written any more, also after a restart.
+// than its quota, the nodes are in about as many vServer groups each, and once all are served, nothing is refused or written any more, also after a restart.
 func TestScaleOfGroups(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		quotas := quota.NewBook(map[string]int{
 			string(quota.ListenersPerCLB): listenersPerCLB, string(quota.BackendsPerCLB): membersOfCLB, string(quota.CLBsPerInstance): scaleAttachments,
 		})
-		s := &scaleTest{fleet: newFleetIn(t,
+		s := &scaleTest{size: scaleSize{sharingNodes, sharingServices, membersOfCLB, scaleAttachments}, fleet: newFleetIn(t,
 			cloud.Limits{LoadBalancers: leastSharedCLBs + 1, ListenersPerLB: listenersPerCLB, BackendsPerLB: membersOfCLB, LBsPerInstance: scaleAttachments},
 			config.Config{BackendSubset: backend.SubsetAuto, Quotas: quotas})}
 		defer func() { s.stop() }()
@@ -119,6 +119,8 @@ func (s *scaleTest) sharedByAll() {
 	if len(clbs) > leastSharedCLBs+1 || listeners != sharingServices {
 		s.t.Errorf("%d listeners on %d CLBs, want %d on %d at most", listeners, len(clbs), sharingServices, leastSharedCLBs+1)
 	}
+	_, loads := s.holders()
+	s.even(loads)
 	for i := range sharingServices {
 		if s.address(nameOfSharing(i)) == "" {
 			s.t.Errorf("%s has no address", nameOfSharing(i))

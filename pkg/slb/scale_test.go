@@ -24,9 +24,15 @@ const (
 	scaleEvents = 6
 )
 
+// scaleSize is how large a fleet is, and how many backend servers a CLB, and how many CLBs an instance may have.
+type scaleSize struct{ nodes, services, backends, attachments int }
+
+var scaled = scaleSize{scaleNodes, scaleServices, scaleBackends, scaleAttachments}
+
 // scaleTest is a fleet larger than its quotas.
 type scaleTest struct {
 	*fleet
+	size scaleSize
 	// next is the number of the next node that joins, nodes how many there are.
 	next, nodes int
 }
@@ -35,13 +41,18 @@ func nodeName(i int) string { return fmt.Sprintf("n%04d", i) }
 
 func newScaleTest(t *testing.T, subset backend.Subset) *scaleTest {
 	t.Helper()
-	s := &scaleTest{fleet: newFleetIn(t,
-		cloud.Limits{LoadBalancers: 10_000, BackendsPerLB: scaleBackends, LBsPerInstance: scaleAttachments},
-		config.Config{BackendSubset: subset, Quotas: smallQuotas(scaleBackends, scaleAttachments)})}
-	for range scaleNodes {
+	return newScaleTestOf(t, subset, scaled)
+}
+
+func newScaleTestOf(t *testing.T, subset backend.Subset, size scaleSize) *scaleTest {
+	t.Helper()
+	s := &scaleTest{size: size, fleet: newFleetIn(t,
+		cloud.Limits{LoadBalancers: 10_000, BackendsPerLB: size.backends, LBsPerInstance: size.attachments},
+		config.Config{BackendSubset: subset, Quotas: smallQuotas(size.backends, size.attachments)})}
+	for range size.nodes {
 		s.join()
 	}
-	for i := range scaleServices {
+	for i := range size.services {
 		s.put(testService(fmt.Sprintf("s%03d", i), 80))
 		synctest.Wait() // the fake API server's watches hold no more than a hundred events
 	}
@@ -110,19 +121,28 @@ func (s *scaleTest) written() int {
 func (s *scaleTest) balanced(most int) {
 	s.t.Helper()
 	behind, loads := s.holders()
-	if len(behind) != scaleServices {
-		s.t.Errorf("%d Services have backends, want %d", len(behind), scaleServices)
+	if len(behind) != s.size.services {
+		s.t.Errorf("%d Services have backends, want %d", len(behind), s.size.services)
 	}
-	total := 0
 	for name, ids := range behind {
-		if total += len(ids); len(ids) > most {
+		if len(ids) > most {
 			s.t.Errorf("%s has %d backends, want %d at most", name, len(ids), most)
 		}
 	}
+	s.even(loads)
+}
+
+// even checks that no node is in many more vServer groups than the nodes are on average, nor behind more CLBs than it may be.
+func (s *scaleTest) even(loads map[string]int) {
+	s.t.Helper()
+	total := 0
+	for _, n := range loads {
+		total += n
+	}
 	mean := float64(total) / float64(s.nodes)
 	for id, n := range loads {
-		if n > scaleAttachments || float64(n) > max(1.3*mean, mean+1) {
-			s.t.Errorf("%s is behind %d CLBs, the mean is %.1f and the quota %d", id, n, mean, scaleAttachments)
+		if n > s.size.attachments || float64(n) > max(1.3*mean, mean+1) {
+			s.t.Errorf("%s is in %d vServer groups, the mean is %.1f and the quota of CLBs %d", id, n, mean, s.size.attachments)
 		}
 	}
 }

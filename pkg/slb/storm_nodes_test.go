@@ -44,3 +44,34 @@ func TestNodesAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestFiveHundredNodesAtOnce: 500 nodes join at once, and then 500 leave at once, each with a new process in the middle of it, in a cluster with the proportions of
+// the others but more nodes. Each vServer group is written to once per window, in the time that the quota of these writes takes. The balance takes further passes.
+func TestFiveHundredNodesAtOnce(t *testing.T) {
+	t.Parallel()
+	if !*largeFanOut {
+		t.Skip("takes half a minute of processor time: -slb.large")
+	}
+	const many, windows = 500, 4
+	size := scaleSize{nodes: 1250, services: scaleServices, backends: scaleBackends * 4, attachments: scaleAttachments}
+	synctest.Test(t, func(t *testing.T) {
+		s := newStormOf(t, size)
+		defer func() { s.stop() }()
+		for _, event := range []struct {
+			name string
+			have func(int)
+		}{{"join", s.joins}, {"leave", s.leaves}} {
+			s.begin()
+			event.have(many)
+			time.Sleep(20 * time.Second)
+			s.replaceProcess()
+			calls := s.quiet()
+			t.Logf("%d nodes %s: %d writes", many, event.name, len(calls))
+			if most := windows * size.services; len(calls) > most {
+				t.Errorf("%d nodes %s: %d writes, want %d at most", many, event.name, len(calls), most)
+			}
+			s.oncePerWindow(calls)
+			s.inTime(calls)
+		}
+	})
+}

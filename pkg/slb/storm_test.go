@@ -3,6 +3,7 @@ package slb
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
@@ -29,7 +30,12 @@ type storm struct {
 
 func newStorm(t *testing.T) *storm {
 	t.Helper()
-	s := &storm{scaleTest: newScaleTest(t, backend.SubsetAuto)}
+	return newStormOf(t, scaled)
+}
+
+func newStormOf(t *testing.T, size scaleSize) *storm {
+	t.Helper()
+	s := &storm{scaleTest: newScaleTestOf(t, backend.SubsetAuto, size)}
 	s.begin()
 	return s
 }
@@ -46,17 +52,26 @@ func (s *storm) begin() {
 // joins has nodes join at once.
 func (s *storm) joins(n int) {
 	s.t.Helper()
-	for range n {
+	for i := range n {
 		s.create()
+		s.drained(i)
 	}
 }
 
 // leaves has the nodes leave at once that have been there longest.
 func (s *storm) leaves(n int) {
 	s.t.Helper()
-	for range n {
+	for i := range n {
 		s.leave(s.gone)
 		s.gone++
+		s.drained(i)
+	}
+}
+
+// drained waits now and then, without any time, until everybody has seen the events: the fake API server's watches hold no more than a hundred.
+func (s *storm) drained(i int) {
+	if i%stormNodes == stormNodes-1 {
+		synctest.Wait()
 	}
 }
 
@@ -70,8 +85,15 @@ func (s *storm) replaceProcess() {
 // over waits until nothing is written any more, and checks what must hold then. It returns the calls that changed backend servers.
 func (s *storm) over() []emulator.Call {
 	s.t.Helper()
+	calls := s.quiet()
+	s.balanced(s.size.backends)
+	return calls
+}
+
+// quiet waits until nothing is written any more, and checks that no node that is gone is a backend server. It returns the calls that changed backend servers.
+func (s *storm) quiet() []emulator.Call {
+	s.t.Helper()
 	s.rest()
-	s.balanced(scaleBackends)
 	behind, _ := s.holders()
 	for i := range s.gone {
 		for name, ids := range behind {

@@ -28,8 +28,8 @@ func (s *storm) silent() sets.Set[string] {
 	return dead
 }
 
-// TestZoneDies: the dead nodes of a zone leave every Service in the time that the writes need, and every Service has living ones then, with and without a new
-// process in the middle of it.
+// TestZoneDies: the dead nodes of a zone leave every Service in the time that the writes need, and every Service has living ones all the time, with and without a
+// new process in the middle of it.
 func TestZoneDies(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"one process": false, "restart": true} {
@@ -39,6 +39,7 @@ func TestZoneDies(t *testing.T) {
 				s := newStorm(t)
 				defer func() { s.stop() }()
 				dead := s.silent()
+				s.livingStay(dead)
 				if restart {
 					time.Sleep(20 * time.Second)
 					s.replaceProcess()
@@ -54,8 +55,26 @@ func TestZoneDies(t *testing.T) {
 					t.Errorf("%d Services have backends, want %d", len(behind), scaleServices)
 				}
 				s.outInTime(dead)
+				s.livingStay(dead)
 			})
 		})
+	}
+}
+
+// livingStay checks that every Service has living instances behind it, and that none of those was taken out without another one in its place.
+func (s *storm) livingStay(dead sets.Set[string]) {
+	s.t.Helper()
+	behind, loads := s.holders()
+	for name, ids := range behind {
+		if !slices.ContainsFunc(ids, func(id string) bool { return !dead.Has(id) }) {
+			s.t.Errorf("%s has no living backend servers", name)
+		}
+	}
+	living := sets.KeySet(loads).Difference(dead)
+	for _, call := range s.emulator.Unread() {
+		if call.Action == removeServers && takesOut(call, living) {
+			s.t.Errorf("a living backend server was removed: %s", call.Parameters["BackendServers"])
+		}
 	}
 }
 
@@ -63,7 +82,7 @@ func TestZoneDies(t *testing.T) {
 func (s *storm) outInTime(dead sets.Set[string]) {
 	s.t.Helper()
 	last, counts := time.Time{}, map[string]int{}
-	for _, call := range s.emulator.NewCalls() {
+	for _, call := range s.emulator.Unread() {
 		if call.Code == "" && takesOut(call, dead) {
 			counts[call.Action]++
 			last = call.Time
