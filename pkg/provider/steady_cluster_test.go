@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -165,6 +166,20 @@ func (s *steadyCluster) start() {
 		running.Wait()
 		factory.Shutdown()
 		time.Sleep(time.Minute) // calls that are under way end by themselves
+	}
+}
+
+// heartbeats has every node report that it is still ready.
+func (s *steadyCluster) heartbeats() {
+	s.t.Helper()
+	resource := corev1.SchemeGroupVersion.WithResource("nodes")
+	for i := range steadyNodes {
+		node := testkit.Must(s.kube.Tracker().Get(resource, "", fmt.Sprintf("node-%d", i)))(s.t).(*corev1.Node).DeepCopy() //nolint:forcetypeassert // it is one
+		node.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+		testkit.Check(s.t, s.kube.Tracker().Update(resource, node, ""))
+		if i%50 == 49 {
+			synctest.Wait() // the fake API server's watches hold no more than a hundred events
+		}
 	}
 }
 
