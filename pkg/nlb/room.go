@@ -31,8 +31,11 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 			group := &actual.Groups[i]
 			for k := range group.Servers {
 				server := &group.Servers[k]
-				ours := !group.Foreign && server.Description == group.Name || owner.OwnsNLB(server.Description)
-				if !yield(entryOf(server, instances, ours)) {
+				entry := entryOf(server, instances, !group.Foreign && server.Description == group.Name || owner.OwnsNLB(server.Description))
+				if entry.Group = group.Name; group.Foreign {
+					entry.Group = server.Description
+				}
+				if !yield(entry) {
 					return
 				}
 			}

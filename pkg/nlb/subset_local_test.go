@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -170,4 +171,59 @@ func TestPlacesByWeight(t *testing.T) {
 			w.quiet("web")
 		}
 	}, quotaOf(2))
+}
+
+// TestPortsWithPodsOnOtherNodes: the two ports of a Service are served by pods on different nodes, and the NLB is full. Then many pods of the first port run on the nodes of
+// the second one. What the server group of one port has says nothing about the other one: its servers change one by one, so that it always has one that is available.
+func TestPortsWithPodsOnOtherNodes(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n0", "n1", "n2", "n3")
+		w.config.Quotas = quota.NewBook(map[string]int{string(quota.ServersPerNLB): 4})
+		w.restart()
+		svc := newService("web", testkit.TCP(80, 443), func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal })
+		put := func(i int, items ...string) {
+			slice := testkit.EndpointSlice("web", svc.Spec.Ports[i], items...)
+			slice.Name = fmt.Sprint("web-", i)
+			w.putSlice(slice)
+		}
+		put(0, "10.0.0.1@n0", "10.0.0.2@n1")
+		put(1, "10.0.0.3@n2", "10.0.0.4@n3")
+		w.put(svc)
+		w.converge("web")
+		w.unrefused()
+		put(0, "10.0.0.1@n0", "10.0.0.2@n1", "10.0.1.1@n2", "10.0.1.2@n2", "10.0.1.3@n2", "10.0.2.1@n3", "10.0.2.2@n3", "10.0.2.3@n3")
+		for range 60 {
+			_, err := w.Reconcile(t.Context(), w.get("web"))
+			testkit.Check(t, err)
+			for range 10 {
+				for _, group := range w.groups("web") {
+					if w.available(group.ID) == 0 {
+						t.Fatalf("no server of %s is available", group.Name)
+					}
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		w.unrefused()
+		for _, group := range w.groups("web") {
+			servers := w.servers(group.ID)
+			if len(servers) != 2 || !strings.HasPrefix(servers[0], "i-n2:") || !strings.HasPrefix(servers[1], "i-n3:") {
+				t.Errorf("%s: servers %v, want those of n2 and n3", group.Name, servers)
+			}
+		}
+		w.quiet("web")
+	}, quotaOf(4))
+}
+
+// available returns how many servers of a group take traffic.
+func (w *world) available(groupID string) int {
+	w.t.Helper()
+	n := 0
+	for _, server := range testkit.Must(w.account.Client.ListNLBServers(w.t.Context(), groupID))(w.t) {
+		if server.Status == alicloud.NLBServerAvailable {
+			n++
+		}
+	}
+	return n
 }

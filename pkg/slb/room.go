@@ -33,7 +33,11 @@ func (c clb) Room(in service.Inputs) backend.Room {
 				if server.Description != text { // most are the same
 					ours, text = whole || owner.Owns(server.Description), server.Description
 				}
-				if !yield(entryOf(server, ours)) {
+				entry := entryOf(server, ours)
+				if entry.Group = server.Description; whole {
+					entry.Group = group.Name
+				}
+				if !yield(entry) {
 					return
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
@@ -259,4 +260,41 @@ func (f *fleet) setPods(svc *corev1.Service, pods map[int]int) {
 	} else {
 		testkit.Check(f.t, err)
 	}
+}
+
+// TestPortsWithPodsOnOtherNodes: the two ports of a Service are served by pods on different nodes, and the CLB is full. Then many pods of the first port run on the nodes of
+// the second one. What the vServer group of one port has says nothing about the other one: its backend servers change one by one.
+func TestPortsWithPodsOnOtherNodes(t *testing.T) {
+	t.Parallel()
+	w := smallWorld(t, 4, 50)
+	for i := range 4 {
+		w.addNode(fmt.Sprint("n", i))
+	}
+	svc := testService("web", 80, 443)
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	put := func(i int, items ...string) {
+		slice := testkit.EndpointSlice("web", svc.Spec.Ports[i], items...)
+		slice.Name = fmt.Sprint("web-", i)
+		w.putSlice(slice)
+	}
+	put(0, "10.0.0.1@n0", "10.0.0.2@n1")
+	put(1, "10.0.0.3@n2", "10.0.0.4@n3")
+	w.put(svc)
+	w.mustPass("web")
+	put(0, "10.0.0.1@n0", "10.0.0.2@n1", "10.0.1.1@n2", "10.0.1.2@n2", "10.0.1.3@n2", "10.0.2.1@n3", "10.0.2.2@n3", "10.0.2.3@n3")
+	before := w.backendsOf("web")
+	for range 2 {
+		if _, err := w.Reconcile(t.Context(), w.get("web")); err != nil {
+			t.Fatal(err)
+		}
+		after := w.backendsOf("web")
+		if kept := sets.New(before["30080"]...).Intersection(sets.New(after["30080"]...)); len(kept) != 1 || len(after["30080"]) != 2 {
+			t.Errorf("in one pass, the backend servers of a port change from %v to %v", before["30080"], after["30080"])
+		}
+		before = after
+	}
+	if want := []string{"i-n2", "i-n3"}; !slices.Equal(before["30080"], want) || !slices.Equal(before["30443"], want) {
+		t.Errorf("backend servers %v, want %v for both ports", before, want)
+	}
+	w.wantRest("web")
 }

@@ -48,7 +48,7 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
 	if len(there) == 0 {
 		return
 	}
-	set := backend.Former(b.in.Backends(), port, there)
+	set := backend.Former(b.in.Backends(), port, there, old.Description)
 	old.Doubt, old.Gone, old.Held = set.Doubt, set.Gone, set.Held
 	old.Servers, old.Draining = serversOf(&set, func(from backend.Backend) (alicloud.NLBServer, bool) { return serverOf(from, &old) })
 	b.divide(&old)

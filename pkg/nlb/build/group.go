@@ -39,7 +39,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	case annotation.FamilyDual:
 		group.AddressIPVersion, group.Affinity = alicloud.NLBDualStack, alicloud.NLBAffinity
 	}
-	set, problems := b.resolver.Backends(port)
+	set, problems := b.resolver.Backends(port, group.Description)
 	b.problems = append(b.problems, problems...)
 	b.servers(&group, &set)
 	b.groupSettings(&group, port, l)

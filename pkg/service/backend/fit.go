@@ -5,21 +5,26 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// fit leaves backends out that the load balancer has no room for, see [places]. Where pods decide which nodes are backends nothing else can be done, and the
+// fit leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends nothing else can be done, and the
 // user has to know.
-func (r *Resolver) fit(set *Set) []problem.Problem {
+func (r *Resolver) fit(set *Set, group string) []problem.Problem {
 	room := &r.in.Choice.Room
 	all, there := len(set.Backends), 0
-	if !room.Swaps {
-		there = room.registered()
-	}
-	if room.Most == 0 || all == 0 || set.Len()+len(set.Draining)+there <= room.Most {
+	if room.Most == 0 || all == 0 {
 		return nil
 	}
-	has := room.holder()
+	if !room.Swaps {
+		there = room.registered(group)
+	}
+	if set.Len()+len(set.Draining)+there <= room.Most {
+		return nil
+	}
+	has := room.holder(group)
 	most := room.Most - len(set.Alike.nodes)
 	for i := range set.Draining {
 		if has(&set.Draining[i]) {
@@ -27,7 +32,7 @@ func (r *Resolver) fit(set *Set) []problem.Problem {
 		}
 	}
 	most = max(most, 0)
-	r.place(set, most, has)
+	r.place(set, group, most, has)
 	if all <= most {
 		return nil
 	}
@@ -36,22 +41,23 @@ func (r *Resolver) fit(set *Set) []problem.Problem {
 		all-most, all, room.Quota, room.Groups, room.Others)}
 }
 
-// holder returns what says of a backend whether the Service has it.
-func (r *Room) holder() func(*Backend) bool {
-	instances, pods := r.present(KindInstance), r.present(KindInterface)
+// holder returns what says of a backend whether the Service has it in a group.
+func (r *Room) holder(group string) func(*Backend) bool {
+	held := sets.New(slices.Collect(r.inGroup(group))...)
 	return func(b *Backend) bool {
-		if b.Kind == KindInstance {
-			return instances.Has(b.ID)
+		id := b.ID
+		if b.Kind == KindInterface {
+			id = b.IP
 		}
-		return pods.Has(b.IP)
+		return held.Has(Entry{Kind: b.Kind, ID: id, Ours: true, Group: group})
 	}
 }
 
-// place leaves all backends out of a set but so many.
-func (r *Resolver) place(set *Set, most int, has func(*Backend) bool) {
+// place leaves all backends out of the set of a group but so many.
+func (r *Resolver) place(set *Set, group string, most int, has func(*Backend) bool) {
 	room, p := &r.in.Choice.Room, newPlaces(set.Backends, has)
 	most = min(most, len(set.Backends))
-	free := room.Most - room.registered()
+	free := room.free(group)
 	switch {
 	case p.total > most:
 		p.shrink(most)

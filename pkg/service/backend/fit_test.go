@@ -11,12 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// fullBalancer is a load balancer with one group, whose quota the pods of a Service with externalTrafficPolicy Local exceed.
+// fullBalancer is a load balancer with a group, whose quota the pods of a Service with externalTrafficPolicy Local exceed.
 type fullBalancer struct {
 	t     *testing.T
 	quota int
 	swaps bool
 	has   sets.Set[string]
+	// other is what the group of another port of the Service has, which has as much room.
+	other sets.Set[string]
 	// left is how many backends the last pass took out.
 	left int
 }
@@ -24,17 +26,23 @@ type fullBalancer struct {
 // pass makes one pass, which adds first, except where the product replaces backends in one call. It reports whether it changed anything.
 func (f *fullBalancer) pass(backends []Backend) bool {
 	f.t.Helper()
-	room := RoomOf(f.quota, false, 1, func(yield func(Entry) bool) {
-		for id := range f.has {
-			if !yield(Entry{KindInstance, id, true}) {
-				return
+	groups := map[string]sets.Set[string]{"this": f.has}
+	if f.other != nil {
+		groups["other"] = f.other
+	}
+	room := RoomOf(f.quota*len(groups), false, len(groups), func(yield func(Entry) bool) {
+		for group, has := range groups {
+			for id := range has {
+				if !yield(Entry{Kind: KindInstance, ID: id, Ours: true, Group: group}) {
+					return
+				}
 			}
 		}
 	})
 	room.Swaps = f.swaps
 	r := &Resolver{in: Input{Choice: Choice{Room: room}}}
 	set := Set{Backends: slices.Clone(backends)}
-	r.fit(&set)
+	r.fit(&set, "this")
 	after := sets.New[string]()
 	for i := range set.Backends {
 		after.Insert(set.Backends[i].ID)
@@ -123,6 +131,23 @@ func TestOnlyPlaceStays(t *testing.T) {
 			if f.pass(backends); len(f.has) != 1 || f.has.Has("a01") != swaps {
 				t.Errorf("swaps %v: %v", swaps, sets.List(f.has))
 			}
+		}
+	}
+}
+
+// TestPlacesOfAnotherPort: a group keeps its own backends, whatever the group of another port of the Service has, and one at a time gives its place up.
+func TestPlacesOfAnotherPort(t *testing.T) {
+	t.Parallel()
+	for _, swaps := range []bool{true, false} {
+		f := &fullBalancer{t: t, quota: 2, swaps: swaps, has: sets.New("a00", "a01"), other: sets.New("a02", "a03")}
+		backends := slices.Concat(inZone("a", 0, 2, 1), inZone("a", 2, 4, 9))
+		for f.pass(backends) {
+			if f.left > 1 || len(f.has) == 0 {
+				t.Errorf("swaps %v: %d backends leave, %v are there", swaps, f.left, sets.List(f.has))
+			}
+		}
+		if !f.has.Equal(f.other) {
+			t.Errorf("swaps %v: %v", swaps, sets.List(f.has))
 		}
 	}
 }

@@ -97,8 +97,8 @@ func NewResolver(in Input) *Resolver {
 	return r
 }
 
-// Backends returns the backends of one port of the Service.
-func (r *Resolver) Backends(port corev1.ServicePort) (Set, []problem.Problem) {
+// Backends returns the backends of one port of the Service. group is how the Service marks them, see [Entry].
+func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []problem.Problem) {
 	of := r.cluster
 	switch {
 	case r.in.Pods:
@@ -107,7 +107,7 @@ func (r *Resolver) Backends(port corev1.ServicePort) (Set, []problem.Problem) {
 		of = r.local
 	}
 	set, problems := of(port)
-	return set, append(problems, r.fit(&set)...)
+	return set, append(problems, r.fit(&set, group)...)
 }
 
 // endpointState is what an endpoint can do.

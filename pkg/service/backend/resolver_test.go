@@ -39,7 +39,7 @@ func (g given) resolve() (backend.Set, []problem.Problem) {
 	if port.Port == 0 {
 		port = port80
 	}
-	return backend.NewResolver(in).Backends(port)
+	return backend.NewResolver(in).Backends(port, "")
 }
 
 var port80 = testkit.Port(80, corev1.ProtocolTCP)
@@ -214,7 +214,7 @@ func BenchmarkBackends(b *testing.B) {
 	in := backend.Input{Nodes: reduced, Slices: endpointsOf("10.9.0.1@n0001"), Params: annotation.Params{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if set, _ := backend.NewResolver(in).Backends(port80); set.Len() != 1000 {
+		if set, _ := backend.NewResolver(in).Backends(port80, ""); set.Len() != 1000 {
 			b.Fatal(set.Len())
 		}
 	}

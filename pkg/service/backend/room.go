@@ -25,6 +25,8 @@ type Entry struct {
 	ID   string
 	// Ours says that it is one of the Service.
 	Ours bool
+	// Group is how the Service marks the backends of the port that this one is for: the ports of a Service may have pods on different nodes.
+	Group string
 }
 
 // RoomOf returns the room on a load balancer for a Service with so many groups. A quota that is only assumed is larger if the load balancer has more.
@@ -99,10 +101,32 @@ func (r *Room) instances(yield func(Entry) bool) {
 // HasSpare reports whether the Service may have one more backend in each of its groups until another one has left, or needs no room for that.
 func (r *Room) HasSpare() bool { return r.Swaps || r.Most == 0 || r.ours <= (r.Most-1)*r.Groups }
 
-// registered returns how many backends the Service has in the largest of its groups, at least.
-func (r *Room) registered() int {
-	groups := max(r.Groups, 1)
-	return (r.ours + groups - 1) / groups
+// inGroup iterates over the backends that the Service has in a group.
+func (r *Room) inGroup(group string) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		if r.entries == nil {
+			return
+		}
+		for entry := range r.entries {
+			if entry.Ours && entry.Group == group && !yield(entry) {
+				return
+			}
+		}
+	}
+}
+
+// registered returns how many backends the Service has in a group.
+func (r *Room) registered(group string) int {
+	n := 0
+	for range r.inGroup(group) {
+		n++
+	}
+	return n
+}
+
+// free returns how many more backends a group may have before others have left.
+func (r *Room) free(group string) int {
+	return min(r.Most-r.registered(group), r.Most*r.Groups-r.ours)
 }
 
 // GroupsOf returns how many groups the ports of a Service have: ports with the same key share one.

@@ -229,7 +229,7 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 			"port %d has no node port (allocateLoadBalancerNodePorts is false); that needs the annotation %s: eni", port.Port, annotation.BackendType)
 		return model.Group{}, false
 	}
-	set, problems := b.resolver.Backends(port)
+	set, problems := b.resolver.Backends(port, mark)
 	b.problems = append(b.problems, problems...)
 	return model.Group{
 		Name: mark, Backends: b.servers(&set, mark), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
