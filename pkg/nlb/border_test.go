@@ -278,3 +278,65 @@ func TestSecondServiceOfAGroupIsServedSoon(t *testing.T) {
 		})
 	}
 }
+
+// TestAssumedQuotaTakesNothingAway: the Quota Center says how many servers an NLB takes, and two Services of a group have more than half of that published each. Then the
+// Quota Center shows less, or a new process does not know better. The NLB shows that the quota is larger: no server leaves. A third Service is served all the same, by what
+// the others give up if the NLB takes no more.
+func TestAssumedQuotaTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	const assumed, members = 80, 60
+	know := func(value int) *quota.Book {
+		book := quota.NewBook(nil)
+		book.Read(map[quota.Code]quota.Reading{quota.ServersPerNLB: {Value: value}})
+		return book
+	}
+	for _, test := range []struct {
+		name    string
+		quota   int
+		restart bool
+	}{
+		{"a new process", 5 * assumed, true},
+		{"a smaller value", 5 * assumed, false},
+		{"the NLB is full, a new process", 2 * members, true},
+		{"the NLB is full, a smaller value", 2 * members, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := cloud.DefaultConfig()
+				cfg.Quotas = cloud.Limits{ServersPerNLB: test.quota}
+				book := know(test.quota)
+				b := &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, book, driftPeriod)}
+				b.joinUpTo(members)
+				b.shareUpTo(2)
+				time.Sleep(time.Hour)
+				before := b.members()
+				if want := map[string]int{"s0": members, "s1": members}; !maps.Equal(before, want) {
+					t.Fatalf("servers %v, want %v", before, want)
+				}
+				if test.restart {
+					b.stop()
+					b.config.Quotas = know(assumed)
+					b.start()
+				} else {
+					book.Read(map[quota.Code]quota.Reading{quota.ServersPerNLB: {Value: assumed}})
+				}
+				time.Sleep(time.Hour)
+				if after := b.members(); !maps.Equal(before, after) {
+					t.Errorf("servers %v, had %v", after, before)
+				}
+				b.shareUpTo(3)
+				time.Sleep(30 * time.Minute)
+				after := b.members()
+				for name, n := range before {
+					if after[name] < assumed/4 || after[name] < n && test.quota > 2*members {
+						t.Errorf("beside a third Service, %s has %d servers, had %d", name, after[name], n)
+					}
+				}
+				if after["s2"] < assumed/4 {
+					t.Errorf("the third Service has %d servers: %v", after["s2"], after)
+				}
+			})
+		})
+	}
+}

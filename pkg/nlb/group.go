@@ -232,6 +232,7 @@ func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 	}
 	shared, err := n.shared.Shared(n.group, svc, n.stays, lb, n.hasListener(svc))
 	n.taken = shared.TakesPorts()
+	n.hold(svc)
 	if shared != nil {
 		n.leader, n.lost = shared.Leader.UID, n.shared.OthersOf(n.group)
 	}
@@ -272,7 +273,7 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 		ID: n.ID(), Ports: ports, Leaves: n.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
 	})
-	if deleted {
+	if n.hold(svc); deleted {
 		n.shared.Lost(n.group, n.ID())
 	}
 	freed := freedBy(done)

@@ -56,6 +56,7 @@ func (n nlb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	formers[from.former] = from.observed
 	if gone {
 		delete(formers, from.former)
+		n.shared.Release(svc.UID, from.former, n.ID())
 		n.leaving = slices.DeleteFunc(n.leaving, func(place string) bool { return place == from.former })
 		n.leftTags = maps.Clone(n.leftTags)
 		delete(n.leftTags, from.former)

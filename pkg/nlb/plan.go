@@ -251,6 +251,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	n.failures = nil
 	if p.Empty() {
 		n.noteConflict(svc, p.Plan)
+		n.shared.WaitNoMore(svc.UID)
 		after, wait := p.reread(n, svc)
 		return service.Deployment{Balancer: after, Registered: after.registered(), Wait: wait, Err: failures}
 	}
@@ -271,6 +272,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = n.missing.Unproven(applier.Lost)
 	}
 	n.noteInGroup(svc, p.Plan, applier.Deleted)
+	n.waitsForOthers(svc, err)
 	err = n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,

@@ -1,14 +1,18 @@
 package nlb
 
 import (
+	"math"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -48,8 +52,51 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 		}
 		return string(port.Protocol) + strconv.Itoa(int(port.NodePort))
 	}), entries)
-	room.Most = n.shared.Share(n.group, in.Service, n.ID(), room.Most, limit.Value)
+	n.shared.Bound(&room, n.group, in.Service, n.ID(), limit)
 	return room
+}
+
+// hold notes how many servers the Service has on the NLB of its group. What it has of one that it is about to leave counts as before until it is gone.
+func (n *nlb) hold(svc *corev1.Service) {
+	if !n.group.IsZero() && n.ID() != "" && n.former == "" {
+		servers, _ := n.behindListeners(svc)
+		n.shared.Hold(svc, n.ID(), groups.Held{Servers: servers, Listeners: len(n.servedPorts(svc))})
+	}
+}
+
+// behindListeners returns how many servers the Service has behind its listeners, and how many the port that has fewest. Those of other groups do not count for the quota.
+func (n *nlb) behindListeners(svc *corev1.Service) (all, fewest int) {
+	owner, used := n.ownerOf(svc, n.observed), sets.New[string]()
+	for i := range n.listeners.Value {
+		if l := &n.listeners.Value[i]; owner.OwnsNLB(model.Text(l.Description)) {
+			used.Insert(model.Text(l.ServerGroupID))
+		}
+	}
+	fewest = math.MaxInt
+	for i := range n.groups.Value {
+		if group := &n.groups.Value[i]; used.Has(group.ID) {
+			all, fewest = all+len(group.Servers), min(fewest, len(group.Servers))
+		}
+	}
+	if all == 0 || len(n.servedPorts(svc)) < len(svc.Spec.Ports) {
+		return all, 0
+	}
+	return all, fewest
+}
+
+// waitsForOthers notes whether the Service waits for servers on the NLB of its group, because the others there have them. The code of the refusal is the same
+// when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause.
+func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
+	if n.group.IsZero() || n.former != "" {
+		return
+	}
+	limit := n.config.Quotas.Limit(quota.ServersPerNLB).Value
+	if total, all := n.shared.Servers(n.group, n.ID()); !alicloud.IsQuota(err) || all && total < limit {
+		n.shared.WaitNoMore(svc.UID)
+		return
+	}
+	_, has := n.behindListeners(svc)
+	n.shared.Wait(svc, n.ID(), has, n.shared.Share(n.group, svc, n.ID(), limit))
 }
 
 func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool) backend.Entry {

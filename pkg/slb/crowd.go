@@ -77,7 +77,18 @@ func (c *clb) crowdedLong(svc *corev1.Service, now time.Time) bool {
 // share is how many backend servers each port of the Service may have on the CLB of its group.
 func (c *clb) share(svc *corev1.Service) int {
 	limit := c.config.Quotas.Of(quota.BackendsPerCLB, c.ID()).Value
-	return c.shared.Share(c.group, svc, c.ID(), limit, limit)
+	return c.shared.Share(c.group, svc, c.ID(), limit)
+}
+
+// fewest returns how many backend servers the smallest vServer group of the Service has.
+func (c *clb) fewest() int {
+	least := 0
+	for i := range c.groups.Value {
+		if n := len(c.groups.Value[i].Backends); i == 0 || n < least {
+			least = n
+		}
+	}
+	return least
 }
 
 // waitsNoMore notes that the Service has room for all its backend servers.
@@ -96,9 +107,7 @@ func (c *clb) waitsForOthers(svc *corev1.Service, err error) error {
 	if c.crowdedSince.IsZero() {
 		c.crowdedSince = now
 	}
-	least, _ := c.sizes()
-	c.shared.Wait(svc, c.ID(), least)
-	c.shared.WakeSurplus(svc, c.ID(), c.share(svc))
+	c.shared.Wait(svc, c.ID(), c.fewest(), c.share(svc))
 	if c.crowdedLong(svc, now) {
 		return err
 	}

@@ -52,23 +52,8 @@ func (c clb) Room(in service.Inputs) backend.Room {
 		return strconv.Itoa(int(port.NodePort))
 	}), entries)
 	room.Swaps = true
-	room.Most = c.shared.Share(c.group, in.Service, c.ID(), room.Most, limit.Value)
-	if !c.group.IsZero() && room.Most > 0 && limit.Source == quota.Refusal && !c.shared.IsNeeded(c.ID(), in.Service.UID, room.Most) {
-		_, most := c.sizes()
-		room.Most = max(room.Most, most) // nobody needs what the Service has beyond its share
-	}
+	c.shared.Bound(&room, c.group, in.Service, c.ID(), limit)
 	return room
-}
-
-// sizes returns how many backend servers the smallest and the largest vServer group of the Service have.
-func (c clb) sizes() (least, most int) {
-	for i := range c.groups.Value {
-		n := len(c.groups.Value[i].Backends)
-		if most = max(most, n); i == 0 || n < least {
-			least = n
-		}
-	}
-	return least, most
 }
 
 // learn notes how many backend servers a CLB has where the cloud refused one more.

@@ -98,6 +98,21 @@ func (r *Room) instances(yield func(Entry) bool) {
 	}
 }
 
+// Largest returns how many backends the Service has in the largest of its groups.
+func (r *Room) Largest() int {
+	if r.entries == nil {
+		return 0
+	}
+	most, sizes := 0, map[string]int{}
+	for entry := range r.entries {
+		if entry.Ours {
+			sizes[entry.Group]++
+			most = max(most, sizes[entry.Group])
+		}
+	}
+	return most
+}
+
 // HasSpare reports whether the Service may have one more backend in each of its groups until another one has left, or needs no room for that.
 func (r *Room) HasSpare() bool { return r.Swaps || r.Most == 0 || r.ours <= (r.Most-1)*r.Groups }
 

@@ -3,31 +3,46 @@ package groups
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// Share is how many backend servers each port of a Service may have on a load balancer that it shares, whose quota of them is given; most is how many it
-// may have without the others, 0 for any number. That remains where it shares none, or the quota is not known, which is 0. Services that
-// had no pass yet count, too: of many that come at once, the first ones would fill the load balancer, and the others would wait until those have given backend
+// Bound leaves a Service no more room on a load balancer than its share. It gives nothing up because of a quota that is only assumed, unless another Service waits for its
+// share: what the cloud refused once may be possible now, and a load balancer that has more than was read or published shows that the quota is larger. While this process
+// does not know yet what each Service has there, it may have more.
+func (g *Groups[LB]) Bound(room *backend.Room, group mark.Group, svc *corev1.Service, id string, limit quota.Limit) {
+	if group.IsZero() || limit.Value <= 0 {
+		return
+	}
+	if share := g.Share(group, svc, id, limit.Value); share < limit.Value && (room.Most == 0 || share < room.Most) {
+		room.Most = share
+	}
+	if room.Most == 0 || !limit.Assumed || g.IsNeeded(id, svc.UID, room.Most) {
+		return
+	}
+	if total, all := g.Servers(group, id); limit.Source == quota.Refusal || !all || total > limit.Value {
+		room.Most = max(room.Most, room.Largest())
+	}
+}
+
+// Share is how many backend servers each port of a Service may have on a load balancer that it shares and that may have limit of them: all of them where it shares none.
+// Services that had no pass yet count, too: of many that come at once, the first ones would fill the load balancer, and the others would wait until those have given backend
 // servers up again, all in their turns.
-func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, most, quota int) int {
-	if group.IsZero() || quota <= 0 {
-		return most
+func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, limit int) int {
+	if group.IsZero() {
+		return limit
 	}
 	r, err := g.roster(group, svc, true)
 	if err != nil {
-		return most
+		return limit
 	}
 	place := sharing.Decide(r.services, r.balancers, r.most, svc.UID)
 	if place.Services < 2 { //nolint:mnd // it is alone
-		return most
+		return limit
 	}
-	share := max(quota/g.parts(&place, id), 1)
-	if most == 0 {
-		return share
-	}
-	return min(most, share)
+	return max(limit/g.parts(&place, id), 1)
 }
 
 // parts is into how many parts the backend servers of a load balancer are divided, one for each listener of those that are on it and that are coming. It

@@ -158,8 +158,10 @@ func (m *Memory) withSurplus(id string, except types.NamespacedName, share int) 
 	return names
 }
 
-// WakeSurplus has passes made over those of the other Services on a load balancer that have more of its backend servers than their share.
-func (g *Groups[LB]) WakeSurplus(svc *corev1.Service, id string, share int) {
+// Wait notes that a Service waits for room on a load balancer, and has passes made over those of the others there that have more of its backend servers than their share.
+// has is how many backend servers the port has that has fewest.
+func (g *Groups[LB]) Wait(svc *corev1.Service, id string, has, share int) {
+	g.wait(svc, id, has)
 	if g.Wake == nil || !g.isNews(svc.UID, "crowded", time.Now()) {
 		return
 	}
@@ -168,8 +170,7 @@ func (g *Groups[LB]) WakeSurplus(svc *corev1.Service, id string, share int) {
 	}
 }
 
-// Wait notes that a Service waits for room on a load balancer. has is how many backend servers the port has that has fewest.
-func (m *Memory) Wait(svc *corev1.Service, id string, has int) {
+func (m *Memory) wait(svc *corev1.Service, id string, has int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.servers.waiting == nil {
