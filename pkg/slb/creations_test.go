@@ -53,6 +53,40 @@ func TestMoreServicesThanCLBs(t *testing.T) {
 	})
 }
 
+// TestLastServiceWithoutCLB: the only Service that waits for a CLB takes its turns as well, however often its endpoints change.
+func TestLastServiceWithoutCLB(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleetIn(t, cloud.Limits{LoadBalancers: 1}, config.Config{})
+		defer func() { f.stop() }()
+		const nodes, minutes, most = 4, 10, 5
+		for i := range nodes {
+			f.createFleetNode(nodeName(i))
+		}
+		f.put(testService("first", 80))
+		time.Sleep(time.Minute)
+		svc := testService("web", 80)
+		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		f.setPods(svc, podsOn(0))
+		f.put(svc)
+		time.Sleep(minutes * time.Minute)
+		f.emulator.NewCalls()
+		for i := range minutes * 60 / 2 {
+			f.setPods(svc, podsOn(i%nodes))
+			time.Sleep(2 * time.Second)
+		}
+		if n := len(f.writes("CreateLoadBalancer")); n == 0 || n > most {
+			t.Errorf("%d creations were refused in %d minutes, want 1 to %d", n, minutes, most)
+		}
+		f.change("first", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(f.get("web").Status.LoadBalancer.Ingress) == 0 {
+			t.Error("the Service has no address after a CLB was deleted")
+		}
+	})
+}
+
 // wantServed checks how many Services have addresses, and that the others say why they have none.
 func (f *fleet) wantServed(want int) {
 	f.t.Helper()

@@ -48,6 +48,9 @@ func TestARefusedChargeNamesItsRule(t *testing.T) {
 			if explained := strings.Contains(strings.Join(events, ""), "accepted"); explained != (test.want != "") {
 				t.Errorf("events %q: a rule is named: %v", events, explained)
 			}
+			if test.code == "OverQuota" {
+				return // the next attempt is due later, see TestLastServiceWithoutCLB
+			}
 			w.clearFaults()
 			w.mustPass("web")
 		})

@@ -20,8 +20,9 @@ const (
 )
 
 // Creations has the Services of a product take turns with the creation of load balancers while the account has as many as it may have: one of them tries, at
-// intervals and when there may be room, and the others wait for it without a call. A success has the next one try at once. The zero value lets every Service
-// try; several goroutines may use it.
+// intervals and when there may be room, and the others wait for it without a call. A success has the next one try at once. The last one that waits keeps to the
+// intervals as well: neither its endpoints nor an edit make room in the account. An edit after which it needs no load balancer takes it out of the line. The zero
+// value lets every Service try; several goroutines may use it.
 type Creations struct {
 	// Wake has a Service reconciled at once, and a pass over it that waits for the rate limit made anew. It is nil where nobody makes passes: then the turn is
 	// whose pass comes first.
@@ -94,7 +95,7 @@ func (c *Creations) begin(svc Creator, limit int) error {
 	if limit > c.limit {
 		c.limit, c.next = limit, now
 	}
-	if c.Wake == nil && c.freeLocked(now) || len(c.line) == 1 { // one that waits alone tries with each pass, as after any other refusal
+	if (c.Wake == nil || c.line[0].UID == svc.UID) && c.freeLocked(now) { // its own pass has come before somebody wakes it
 		c.holder, c.tries = svc.UID, false
 	} else {
 		c.callLocked(now)
@@ -203,7 +204,7 @@ func (c *Creations) scheduleLocked(now time.Time) {
 		c.timer.Stop()
 		c.timer = nil
 	}
-	if c.refused == nil || c.Wake == nil || c.holder == "" && len(c.line) == 1 {
+	if c.refused == nil || c.Wake == nil {
 		return
 	}
 	due := c.next

@@ -141,13 +141,35 @@ func TestCreationsTakeTurns(t *testing.T) {
 			a.Leave("a")
 			a.Leave("b")
 			for range 2 {
-				if err := a.pass("c"); err == nil || IsHeld(err) {
-					a.Errorf("the only one that waits got %v, want a refusal", err)
+				if err := a.pass("c"); !IsHeld(err) {
+					a.Errorf("the only one that waits got %v, want that it waits", err)
 				}
 			}
 			a.now(func() { a.room = 1 })
 			a.Freed()
 			a.wantServed(0, "c")
+		},
+		"one is left, and nobody makes a pass over it": func(a *account) {
+			a.Leave("a")
+			a.Leave("b")
+			a.wantServed(2 * creationPause)
+			a.now(func() {
+				if a.tried != 3 { //nolint:mnd // that of the first one, and one after each pause
+					a.Errorf("%d calls", a.tried)
+				}
+				a.room = 1
+			})
+			a.wantServed(creationPause, "c")
+		},
+		"one is left, and does not try": func(a *account) {
+			a.Leave("a")
+			a.Leave("b")
+			a.now(func() { a.silent, a.room = []string{"c"}, 1 })
+			a.wantServed(creationPause + turn)
+			a.now(func() { a.silent = nil })
+			if err := a.pass("c"); err != nil {
+				a.Errorf("its turn has lapsed, and it got %v", err)
+			}
 		},
 		"all are served": func(a *account) {
 			a.now(func() { a.room = 3 })
