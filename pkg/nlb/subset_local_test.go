@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -98,6 +99,21 @@ func TestPodsLeaveAFullNLB(t *testing.T) {
 			}, quotaOf(4))
 		})
 	}
+}
+
+// TestEventAboutAFullNLB: one event says how many backends get no traffic, and nothing that does not help on an NLB.
+func TestEventAboutAFullNLB(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1", "n2", "n3")
+		w.podsOn(map[string]int{"n1": 1, "n2": 1, "n3": 1})
+		w.fullOfPods(2)
+		w.converge("web")
+		events := slices.DeleteFunc(w.newEvents(), func(e string) bool { return !strings.Contains(e, problem.ReasonQuotaReached) })
+		if len(events) != 1 || !strings.Contains(events[0], "1 of 3 backends of a port get no traffic: the NLB can have 2") || strings.Contains(events[0], "use an NLB") {
+			t.Errorf("events %q, want one with the numbers", events)
+		}
+	}, quotaOf(2))
 }
 
 // TestPlacesOfALaterZone: the pods of one zone fill an NLB, then most pods run in another zone, which gets its share of the places. For each place a server

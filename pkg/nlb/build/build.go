@@ -58,7 +58,7 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family, BothFamilies: in.backendFamily() == annotation.FamilyDual,
 		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, ByAddress: in.byAddress(), Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
+		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, ByAddress: in.byAddress(), Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice, NLB: true,
 	}
 }
 
@@ -153,6 +153,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port)
 	}
+	b.problems = append(b.problems, b.resolver.Shortages()...)
 	b.overlaps()
 	slices.SortStableFunc(b.model.Listeners, func(a, c model.Listener) int {
 		first, _ := a.Span()

@@ -6,23 +6,21 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // fit leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends nothing else can be done, and the
-// user has to know.
-func (r *Resolver) fit(set *Set, group string) []problem.Problem {
+// user has to know, see [Resolver.Shortages].
+func (r *Resolver) fit(set *Set, group string) {
 	room := &r.in.Choice.Room
 	all, there := len(set.Backends), 0
 	if room.Most == 0 || all == 0 {
-		return nil
+		return
 	}
 	if !room.Swaps {
 		there = room.registered(group)
 	}
 	if set.Len()+len(set.Draining)+there <= room.Most {
-		return nil
+		return
 	}
 	has := room.holder(group)
 	most := room.Most - len(set.Alike.nodes)
@@ -33,12 +31,9 @@ func (r *Resolver) fit(set *Set, group string) []problem.Problem {
 	}
 	most = max(most, 0)
 	r.place(set, group, most, has)
-	if all <= most {
-		return nil
+	if all > most {
+		r.short.leaves(all-most, all)
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonQuotaReached,
-		"%d of %d backends of a port get no traffic: the load balancer can have %d in all its groups, the Service has %d groups there, and others have %d backends; raise the quota, use an NLB, or distribute the pods over several Services",
-		all-most, all, room.Quota, room.Groups, room.Others)}
 }
 
 // holder returns what says of a backend whether the Service has it in a group.

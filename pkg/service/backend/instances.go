@@ -34,11 +34,6 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 		problems = r.unselected()
 	}
 	backends := func(nodes []*Node) []Backend { return slices.Collect(Alike{nodes, port.NodePort, weight}.each) }
-	if short := len(r.in.Choice.Lacking); short > 0 {
-		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
-			"the Service has %d nodes as backends, and needs at least %d: an instance can be a backend %d times, and all other instances have reached this quota; raise the quota, use NLBs, or let several Services share a load balancer",
-			len(ready), len(ready)+short, r.in.Choice.Quota))
-	}
 	terminating, more := r.addVirtual(&set, port, weight)
 	leaving := backends(r.nodes.leaving)
 	if set.Len() == 0 {
@@ -84,10 +79,8 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 		r.doubtUnresolved(&set)
 	}
 	problems := slices.Concat(r.missingNodes(counts, &set), r.twins())
-	if len(full) > 0 && !r.in.Choice.Waits { // else it will be known soon
-		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
-			"endpoints on %d of %d nodes get no traffic with externalTrafficPolicy Local, because the cloud does not let these instances become backends of more load balancers: %s; raise the quota, use NLBs, or let several Services share a load balancer",
-			len(full), len(full)+set.Len(), problem.Some(full)))
+	if !r.in.Choice.Waits { // else it will be known soon
+		r.short.refuses(full, &set)
 	}
 	pods, more := r.addVirtual(&set, port, 1)
 	set.drain(leaving, append(terminating, pods...))

@@ -45,6 +45,8 @@ type Input struct {
 	Blocks []netip.Prefix
 	// Choice says which backends the load balancer has room for.
 	Choice Choice
+	// NLB says that the load balancer is an NLB, and no CLB: what to do about quotas differs.
+	NLB bool
 }
 
 // selector is what the annotation backend-label asks for, nil for every node.
@@ -84,6 +86,8 @@ type Resolver struct {
 	// beyond is how many addresses of pods are too many; within are the others, see [MaxPods].
 	beyond int
 	within sets.Set[string]
+	// short is what the ports lack that were resolved, see [Resolver.Shortages].
+	short shortage
 }
 
 // NewResolver returns a resolver.
@@ -107,7 +111,8 @@ func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []probl
 		of = r.local
 	}
 	set, problems := of(port)
-	return set, append(problems, r.fit(&set, group)...)
+	r.fit(&set, group)
+	return set, problems
 }
 
 // endpointState is what an endpoint can do.

@@ -83,6 +83,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	} else {
 		b.problems = append(b.problems, in.PortRoom.Problems()...)
 	}
+	b.problems = append(b.problems, b.resolver.Shortages()...)
 	b.checkForwards()
 	b.certificates()
 	b.unserved()
