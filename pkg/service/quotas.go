@@ -163,6 +163,7 @@ func (w *quotaWatch) show() {
 	found := w.uses.figures()
 	for _, engine := range w.opts.Engines {
 		w.addAttachments(found, engine)
+		w.holdGroups(found, engine.Product())
 	}
 	maps.DeleteFunc(found, func(of quotaSubject, _ figure) bool { return of.code == "" }) // a product without quotas
 	w.own = map[quota.Code]int{}
@@ -185,6 +186,20 @@ func (w *quotaWatch) addAttachments(found map[quotaSubject]figure, engine Engine
 	id, firm := crowd.firm().most()
 	found[quotaSubject{code: product.AttachmentQuota}] = figure{
 		used: used, firm: firm, of: cmp.Or(id, "each instance"), on: found[quotaSubject{code: product.BalancerQuota}].on,
+	}
+}
+
+// holdGroups has all listeners of a load balancer count if its group cannot open another one, because the account may have no more.
+func (w *quotaWatch) holdGroups(found map[quotaSubject]figure, product Product) {
+	account := w.withOthers(product.BalancerQuota, found[quotaSubject{code: product.BalancerQuota}])
+	if account.used < w.opts.Config.Quotas.Limit(product.BalancerQuota).Bound(account.used) {
+		return
+	}
+	for of, f := range found {
+		if f.grows && of.code == product.ListenerQuota {
+			f.firm, f.grows = f.used, false
+			found[of] = f
+		}
 	}
 }
 
@@ -250,7 +265,10 @@ func nearlyText(code quota.Code, f figure, limit quota.Limit) string {
 	if limit.Abroad > 0 {
 		known = "; if the account has more, allow quotas:ListProductQuotas, or set Global.quotas in the cloud-config"
 	}
-	if f.firm < f.used {
+	switch {
+	case f.grows:
+		others = " by one Service of its group, which opens another load balancer for the others"
+	case f.firm < f.used:
 		others = ", not counting Services for which the manager chooses the nodes"
 	}
 	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used%s. Request a higher quota before it is used up: %s%s",

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -314,6 +315,49 @@ func TestWarningForEachLoadBalancer(t *testing.T) {
 	}
 }
 
+// TestFullLoadBalancersOfGroups: a group opens another load balancer when one has no room for further listeners. A full one is worth a Warning only if the account
+// may have no other one, a Service may not be there, or one Service alone fills it.
+func TestFullLoadBalancersOfGroups(t *testing.T) {
+	t.Parallel()
+	p := &quotaProduct{product: newProduct("full groups")}
+	ports := func(n int) func(*corev1.Service) {
+		return func(svc *corev1.Service) {
+			for i := range n {
+				testkit.TCP(int32(80 + i))(svc) //nolint:gosec // ports
+			}
+		}
+	}
+	with := func(suffix annotation.Suffix, value string) func(*corev1.Service) {
+		return testkit.Annotation(suffix.Key(), value)
+	}
+	grouped, overflows := with(annotation.Group, "edge"), with(annotation.GroupOverflow, "true")
+	for name, test := range map[string]struct {
+		clbs  int
+		first []func(*corev1.Service)
+		want  string
+	}{
+		"opens another one":            {clbs: 60, first: []func(*corev1.Service){grouped, overflows}},
+		"the account may have no more": {clbs: 1, first: []func(*corev1.Service){grouped, overflows}, want: "50 of the 50 (published) of the quota slb_quota_listeners_num of lb-1 are used. "},
+		"a Service must stay":          {clbs: 60, first: []func(*corev1.Service){grouped}, want: "50 of the 50"},
+		"no group":                     {clbs: 60, first: []func(*corev1.Service){overflows}, want: "50 of the 50"},
+		"a Service fills it":           {clbs: 60, first: []func(*corev1.Service){grouped, overflows, ports(45)}, want: "45 of the 50 (published) of the quota slb_quota_listeners_num of lb-1 are used by one Service of its group"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, recorder := newQuotaWatch()
+			w.opts.Engines, w.opts.Config.Quotas = []Engine{p}, quota.NewBook(map[string]int{string(quota.CLBs): test.clbs})
+			full := state{engine: p, balancer: usedBalancer{known{product: p.product, id: "lb-1"}, []quota.Use{{Code: quota.ListenersPerCLB, Used: 50}}}}
+			w.uses.note(testkit.Service("first", test.first...), full, true)
+			w.uses.note(testkit.Service("second", grouped, overflows, ports(1)), full, true)
+			w.show()
+			warnings := slices.DeleteFunc(emitted(recorder), func(e string) bool { return !strings.Contains(e, string(quota.ListenersPerCLB)) })
+			if test.want == "" && len(warnings) > 0 || test.want != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], test.want)) {
+				t.Errorf("warnings %q, want one with %q", warnings, test.want)
+			}
+		})
+	}
+}
+
 // TestWarningOfAttachments: an instance that Services have without a choice is nearly as many times a backend as it can be. Services that give it up when the quota
 // is used up do not hide that, and do not count.
 func TestWarningOfAttachments(t *testing.T) {
@@ -433,7 +477,8 @@ type quotaProduct struct{ *product }
 
 func (p *quotaProduct) Product() Product {
 	return Product{
-		Name: "A", BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, AttachmentQuota: quota.CLBsPerInstance, QuotaProduct: alicloud.QuotasOfCLB,
+		Name: "A", BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, AttachmentQuota: quota.CLBsPerInstance,
+		ListenerQuota: quota.ListenersPerCLB, QuotaProduct: alicloud.QuotasOfCLB,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -24,6 +25,20 @@ type share struct {
 	of      []quota.Use
 	// firm says that nobody chooses the backends of the Service: it does not give any up.
 	firm bool
+	// overflows says that its load balancer group opens another load balancer where one has no room.
+	overflows bool
+}
+
+// firmly returns how much of a use the manager cannot give up, or have on another load balancer. The ports of one Service stay together.
+func (s share) firmly(use quota.Use) int {
+	product := s.engine.Product()
+	switch {
+	case use.Code == product.BackendQuota && !s.firm:
+		return 0
+	case use.Code == product.ListenerQuota && s.overflows:
+		return min(use.Used, len(s.service.Spec.Ports))
+	}
+	return use.Used
 }
 
 // note takes note of what a Service uses. The Service is as the cache or the API server gave it: nobody changes it.
@@ -32,7 +47,7 @@ func (u *uses) note(svc *corev1.Service, known state, firm bool) {
 		u.drop(mark.ServiceName(svc))
 		return
 	}
-	held := share{svc, known.engine, known.balancer.ID(), known.balancer.Uses(), firm}
+	held := share{svc, known.engine, known.balancer.ID(), known.balancer.Uses(), firm, annotation.GroupOverflows(svc)}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.bySvc == nil {
@@ -56,8 +71,10 @@ type quotaSubject struct {
 // figure is how much of a quota is used.
 type figure struct {
 	used int
-	// firm is how much of that the manager cannot give up: it keeps within a quota by itself where it chooses the nodes.
+	// firm is how much of that the manager cannot give up: it keeps within a quota by itself where it chooses the nodes, or opens another load balancer of a group.
 	firm int
+	// grows says that a group opens another load balancer.
+	grows bool
 	// of is whose quota it is, empty for one of the account.
 	of string
 	// on is the Service that is shown with an event about it: the newest one uses the quota up.
@@ -81,12 +98,9 @@ func (u *uses) figures() map[quotaSubject]figure {
 				found[quotaSubject{code: use.Code}] = found[quotaSubject{code: use.Code}].add(use.Used, use.Used, held.service)
 				continue
 			}
-			of, more := quotaSubject{use.Code, held.id}, 0
-			if held.firm || use.Code != product.BackendQuota {
-				more = firm.add(part{of, use.Part}, use.Used)
-			}
-			now := found[of].add(used.add(part{of, use.Part}, use.Used), more, held.service)
-			now.of = held.id
+			of := quotaSubject{use.Code, held.id}
+			now := found[of].add(used.add(part{of, use.Part}, use.Used), firm.add(part{of, use.Part}, held.firmly(use)), held.service)
+			now.of, now.grows = held.id, now.grows || held.overflows && use.Code == product.ListenerQuota
 			found[of] = now
 		}
 	}

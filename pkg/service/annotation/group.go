@@ -25,6 +25,12 @@ func GroupOf(svc *corev1.Service) (namespace, name string, ok bool) {
 	return namespace, name, true
 }
 
+// GroupOverflows reports whether the Service asks for a group that opens another load balancer where one has no room.
+func GroupOverflows(svc *corev1.Service) bool {
+	_, _, grouped := GroupOf(svc)
+	return grouped && Overflows(svc)
+}
+
 // Overflows reports whether the Service may be on another load balancer of its group than the others.
 func Overflows(svc *corev1.Service) bool {
 	text, _ := Lookup(svc.Annotations, GroupOverflow)
