@@ -60,7 +60,7 @@ func (p *Preloads[T]) Drop(key string) {
 	p.byKey[key] = preloaded[T]{at: time.Now(), outdated: true}
 }
 
-// Add adds what was asked for at a time, and drops what is too old.
+// Add adds what was asked for at a time, and drops what is too old. What was asked for later stays.
 func (p *Preloads[T]) Add(found map[string]T, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *Preloads[T]) Add(found map[string]T, at time.Time) {
 	}
 	maps.DeleteFunc(p.byKey, func(_ string, old preloaded[T]) bool { return time.Since(old.at) >= preloadAge })
 	for key, value := range found {
-		if have := p.byKey[key]; have.outdated && !at.After(have.at) {
+		if have, ok := p.byKey[key]; ok && (at.Before(have.at) || have.outdated && !at.After(have.at)) {
 			continue
 		}
 		p.byKey[key] = preloaded[T]{value: value, at: at}

@@ -165,6 +165,7 @@ func (w *quotaWatch) show() {
 		w.addAttachments(found, engine)
 		w.holdGroups(found, engine.Product())
 	}
+	w.addUnused(found)
 	maps.DeleteFunc(found, func(of quotaSubject, _ figure) bool { return of.code == "" }) // a product without quotas
 	w.own = map[quota.Code]int{}
 	for _, code := range quota.OfAccount() {
@@ -199,6 +200,15 @@ func (w *quotaWatch) holdGroups(found map[quotaSubject]figure, product Product) 
 		if f.grows && of.code == product.ListenerQuota {
 			f.firm, f.grows = f.used, false
 			found[of] = f
+		}
+	}
+}
+
+// addUnused adds the quotas of the account that no Service uses, and of which the Quota Center shows what others use.
+func (w *quotaWatch) addUnused(found map[quotaSubject]figure) {
+	for _, code := range quota.OfAccount() {
+		if _, counted := w.opts.Config.Quotas.Used(code); counted {
+			found[quotaSubject{code: code}] = found[quotaSubject{code: code}]
 		}
 	}
 }

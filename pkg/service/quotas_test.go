@@ -358,6 +358,25 @@ func TestFullLoadBalancersOfGroups(t *testing.T) {
 	}
 }
 
+// TestQuotasThatOthersUse: what the Quota Center shows of a quota of the account is shown, also if no Service uses it, and nearly used up by others.
+func TestQuotasThatOthersUse(t *testing.T) {
+	t.Parallel()
+	w, _ := newQuotaWatch()
+	used := 170
+	w.opts.Config.Quotas.Read(map[quota.Code]quota.Reading{quota.ACLs: {Value: 200, Used: &used}})
+	found := map[quotaSubject]figure{}
+	w.addUnused(found)
+	if len(found) != 1 {
+		t.Fatalf("found %v, want the access control lists", found)
+	}
+	w.showAll(found)
+	code := string(quota.ACLs) // no other test shows it
+	got := []float64{valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaLimit.WithLabelValues(code)), valueOf(t, quotaNearlyUsedUp.WithLabelValues(code))}
+	if want := []float64{170, 200, 1}; !slices.Equal(got, want) {
+		t.Errorf("used, limit and nearly used up are %v, want %v", got, want)
+	}
+}
+
 // TestWarningOfAttachments: an instance that Services have without a choice is nearly as many times a backend as it can be. Services that give it up when the quota
 // is used up do not hide that, and do not count.
 func TestWarningOfAttachments(t *testing.T) {
