@@ -67,7 +67,7 @@ var _ service.Engine = (*engine)(nil)
 // Product is NLB. The annotation loadbalancer-type has the value that the official CCM reads.
 var Product = service.Product{
 	Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer, AttachedPerGroup: true, Jobs: true,
-	BalancerQuota: quota.NLBs, BackendQuota: quota.ServersPerNLB, QuotaProduct: alicloud.QuotasOfNLB,
+	BalancerQuota: quota.NLBs, BackendQuota: quota.ServersPerNLB, ListenerQuota: quota.ListenersPerNLB, QuotaProduct: alicloud.QuotasOfNLB,
 	// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/product-overview/alb-and-nlb-domain-name-upgrade.
 	AddressNote: "use its name as the target of a CNAME record of your own domain; clients should not use it directly",
 }

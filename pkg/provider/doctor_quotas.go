@@ -28,16 +28,27 @@ type quotaLine struct {
 	used int
 	// atMost says that it may be less.
 	atMost bool
+	// grows says that it is no limit: where it is used up, a load balancer group opens another load balancer.
+	grows bool
 }
+
+// isFull reports whether nothing of the quota is left.
+func (l quotaLine) isFull(book *quota.Book) bool { return l.used >= book.Limit(l.code).Bound(l.used) }
 
 // quotas shows how much is used of each quota, the one first that is used up first when the cluster grows.
 func (e *examination) quotas(ctx context.Context) {
 	book := quota.NewBook(e.config.Quotas)
 	e.readQuotas(ctx, book)
-	lines := slices.Concat(e.balancerLines(ctx, book), e.serviceLines(ctx),
-		[]quotaLine{{code: quota.RouteEntries, of: "custom entries of the fullest route table", used: e.routeEntries}})
+	uses := e.serviceUses(ctx)
+	account := e.accountLines(ctx, book, uses)
+	lines := slices.Concat(account, uses.lines(func(code quota.Code) bool {
+		return slices.ContainsFunc(account, func(line quotaLine) bool { return line.code == code && line.isFull(book) })
+	}), []quotaLine{{code: quota.RouteEntries, of: "custom entries of the fullest route table", used: e.routeEntries}})
 	lines = slices.DeleteFunc(lines, func(line quotaLine) bool { return line.used == 0 })
 	share := func(line quotaLine) float64 {
+		if line.grows {
+			return 0
+		}
 		return float64(line.used) / float64(max(book.Limit(line.code).Bound(line.used), 1))
 	}
 	slices.SortStableFunc(lines, func(a, b quotaLine) int { return cmp.Compare(share(b), share(a)) })
@@ -45,13 +56,13 @@ func (e *examination) quotas(ctx context.Context) {
 		limit := book.Limit(line.code)
 		status, fix := doctor.OK, ""
 		detail := fmt.Sprintf("%d of %d %s (%.0f %%; value: %s)", line.used, limit.Value, line.of, 100*float64(line.used)/float64(max(limit.Value, 1)), limit.Origin())
-		if i == 0 {
+		if i == 0 && !line.grows {
 			detail += "; used up first when the cluster grows"
 		}
-		if i == 0 || quota.Nearly(line.used, limit.Bound(line.used), false) {
+		if !line.grows && (i == 0 || quota.Nearly(line.used, limit.Bound(line.used), false)) {
 			fix = "request a higher quota before it is used up: " + quota.ConsoleURL
 		}
-		if line.used >= limit.Value && !line.atMost {
+		if line.used >= limit.Value && !line.atMost && !line.grows {
 			status, fix = doctor.Wrong, "ask for more: "+quota.ConsoleURL+"; if the account has more already, set Global.quotas in the cloud-config"
 		}
 		e.add("quotas", string(line.code), status, detail, fix)
@@ -76,8 +87,8 @@ func (e *examination) readQuotas(ctx context.Context, book *quota.Book) {
 	e.add("quotas", subject, doctor.OK, "it answers", "")
 }
 
-// balancerLines count the load balancers of the whole account, as the cloud does.
-func (e *examination) balancerLines(ctx context.Context, book *quota.Book) []quotaLine {
+// accountLines count what the whole account has, as the cloud does, or what Services need if that is more.
+func (e *examination) accountLines(ctx context.Context, book *quota.Book, uses *serviceUses) []quotaLine {
 	var lines []quotaLine
 	count := func(code quota.Code, of string, list func() (int, error)) {
 		used, known := book.Used(code)
@@ -88,17 +99,26 @@ func (e *examination) balancerLines(ctx context.Context, book *quota.Book) []quo
 			}
 			used = n
 		}
-		lines = append(lines, quotaLine{code: code, of: of, used: used})
+		lines = append(lines, quotaLine{code: code, of: of, used: max(used, uses.account[code])})
 	}
 	if !e.settings.WithoutCLB {
 		count(quota.CLBs, "CLBs of the account", func() (int, error) {
 			all, err := e.client.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{})
 			return len(all), err
 		})
+		lists := "access control lists of the account"
+		if _, known := book.Used(quota.ACLs); !known { // the API lists those with a tag
+			lists = "access control lists that Services need"
+		}
+		count(quota.ACLs, lists, func() (int, error) { return 0, nil })
 	}
 	if !e.settings.WithoutNLB {
 		count(quota.NLBs, "NLBs of the account", func() (int, error) {
 			all, err := e.client.ListNLBs(ctx, alicloud.NLBQuery{})
+			return len(all), err
+		})
+		count(quota.NLBGroups, "server groups of NLBs of the account", func() (int, error) {
+			all, err := e.client.ListNLBGroups(ctx, alicloud.NLBGroupQuery{})
 			return len(all), err
 		})
 	}
@@ -108,30 +128,54 @@ func (e *examination) balancerLines(ctx context.Context, book *quota.Book) []quo
 // serviceUses are what Services use of the quotas of load balancers and instances, as far as the manager does not choose their nodes: where it does, it keeps
 // within the quotas by itself. Services may share a load balancer, so that the keys are load balancers, by their ids or else by the UIDs of their Services.
 type serviceUses struct {
-	ports, servers map[string]int
-	// most is how much the load balancer, or the instance, uses that uses most.
-	most map[quota.Code]int
+	balancers map[string]*balancerUses
+	// most is how much the load balancer, or the instance, uses that uses most; account is what all Services need of the quotas of the account.
+	most, account map[quota.Code]int
 }
 
-// serviceLines say what Services use on the fullest load balancers, and of instances: a listener for each port, and up to one backend server on each node for each
-// port.
-func (e *examination) serviceLines(ctx context.Context) []quotaLine {
+// balancerUses are what Services use of one load balancer.
+type balancerUses struct {
+	product        service.Product
+	ports, servers int
+	// counted says that a Service has nodes that nobody chooses, fixed that one asks for no other load balancer where this one has no room.
+	counted, fixed bool
+}
+
+// serviceUses counts what Services use: a listener for each port, and up to one backend server on each node for each port.
+func (e *examination) serviceUses(ctx context.Context) *serviceUses {
+	uses := &serviceUses{balancers: map[string]*balancerUses{}, most: map[quota.Code]int{}, account: map[quota.Code]int{}}
 	if e.kube == nil {
-		return nil
+		return uses
 	}
 	list, err := e.kube.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		return nil // the checks of the cluster say so
+		return uses // the checks of the cluster say so
 	}
 	nodes := len(e.nodeList(ctx))
-	uses := serviceUses{ports: map[string]int{}, servers: map[string]int{}, most: map[quota.Code]int{}}
 	for i := range list.Items {
 		svc := &list.Items[i]
 		if product, ok := e.productOf(svc); ok {
 			uses.add(svc, product, nodes, e.choosesNodes(svc))
 		}
 	}
-	const unchosen = "for Services that use no subset of the nodes; with externalTrafficPolicy Local, if they have pods on every node"
+	return uses
+}
+
+// lines say what Services use on the fullest load balancers, and of instances. isFull reports whether the account can have no more of something: then no group opens
+// another load balancer.
+func (u *serviceUses) lines(isFull func(quota.Code) bool) []quotaLine {
+	growing := map[quota.Code]int{}
+	for _, of := range u.balancers {
+		into := u.most
+		if !of.fixed && !isFull(of.product.BalancerQuota) {
+			into = growing
+		}
+		into[of.product.ListenerQuota] = max(into[of.product.ListenerQuota], of.ports)
+	}
+	const (
+		unchosen = "for Services that use no subset of the nodes; with externalTrafficPolicy Local, if they have pods on every node"
+		opens    = "of the load balancer group that has the most; for further Services, the group opens another one"
+	)
 	lines := []quotaLine{
 		{code: quota.ListenersPerCLB, of: "listeners of the CLB that has the most for Services"},
 		{code: quota.BackendsPerCLB, of: "backend servers of the CLB that has the most " + unchosen, atMost: true},
@@ -141,28 +185,44 @@ func (e *examination) serviceLines(ctx context.Context) []quotaLine {
 		{code: quota.GroupsPerServer, of: "server groups of NLBs that a node is in " + unchosen, atMost: true},
 	}
 	for i := range lines {
-		lines[i].used = uses.most[lines[i].code]
+		lines[i].used = u.most[lines[i].code]
 	}
-	return lines
+	return append(lines,
+		quotaLine{code: quota.ListenersPerCLB, of: "listeners of the CLB " + opens, used: growing[quota.ListenersPerCLB], grows: true},
+		quotaLine{code: quota.ListenersPerNLB, of: "listeners of the NLB " + opens, used: growing[quota.ListenersPerNLB], grows: true})
 }
 
 // add counts a Service. chosen says that the manager chooses its nodes.
 func (u *serviceUses) add(svc *corev1.Service, product service.Product, nodes int, chosen bool) {
-	on, ports := cmp.Or(svc.Labels[service.LabelLoadBalancerID], string(svc.UID)), len(svc.Spec.Ports)
-	u.ports[on] += ports
-	u.most[product.ListenerQuota] = max(u.most[product.ListenerQuota], u.ports[on])
+	id, ports := cmp.Or(svc.Labels[service.LabelLoadBalancerID], string(svc.UID)), len(svc.Spec.Ports)
+	if u.balancers[id] == nil {
+		u.balancers[id] = &balancerUses{product: product}
+	}
+	on := u.balancers[id]
+	on.ports, on.fixed = on.ports+ports, on.fixed || !annotation.GroupOverflows(svc)
+	switch {
+	case product.AttachedPerGroup:
+		u.account[quota.NLBGroups] += ports
+	case hasAccessList(svc):
+		u.account[quota.ACLs]++
+	}
 	if chosen {
 		return
 	}
-	servers, counted := u.servers[on]
 	switch {
 	case product.AttachedPerGroup:
 		u.most[product.AttachmentQuota] += ports
-	case !counted:
+	case !on.counted:
 		u.most[product.AttachmentQuota]++
 	}
-	u.servers[on] = servers + ports*nodes
-	u.most[product.BackendQuota] = max(u.most[product.BackendQuota], u.servers[on])
+	on.counted, on.servers = true, on.servers+ports*nodes
+	u.most[product.BackendQuota] = max(u.most[product.BackendQuota], on.servers)
+}
+
+// hasAccessList reports whether a Service with a CLB has an access control list of its own.
+func hasAccessList(svc *corev1.Service) bool {
+	_, named := annotation.Lookup(svc.Annotations, annotation.ACLID)
+	return len(annotation.SourceRangesOf(svc)) > 0 && !named
 }
 
 // choosesNodes reports whether the manager chooses which nodes are backends of a Service, or whether these are no nodes.

@@ -79,6 +79,44 @@ func TestDoctorShowsQuotas(t *testing.T) {
 	}
 }
 
+// TestDoctorAndFullCLBsOfGroups: a CLB of a group that opens another one is full of listeners in its normal state. That is a fault only if the account may have no
+// other CLB, or a Service must stay there.
+func TestDoctorAndFullCLBsOfGroups(t *testing.T) {
+	t.Parallel()
+	const onFirst, services = 50, 60
+	for name, test := range map[string]struct {
+		limit, stays int
+		want         doctor.Status
+		text         string
+	}{
+		"opens another one":            {60, 0, doctor.OK, "50 of 50 listeners of the CLB of the load balancer group that has the most"},
+		"the account may have no more": {2, 0, doctor.Wrong, "50 of 50 listeners of the CLB that has the most for Services"},
+		"a Service must stay":          {60, 1, doctor.Wrong, "50 of 50 listeners of the CLB that has the most for Services"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			p.createCLBs(t, 2)
+			p.server.Change(func(s *emulator.Settings) { s.Quotas.LoadBalancers = test.limit })
+			for i := range services {
+				svc := testkit.Service(fmt.Sprint("shared-", i), testkit.TCP(int32(1000+i)), testkit.Annotation(annotation.Group.Key(), "edge")) //nolint:gosec // ports
+				if i >= test.stays {
+					svc.Annotations[annotation.GroupOverflow.Key()] = "true"
+				}
+				svc.Labels = map[string]string{service.LabelLoadBalancerID: fmt.Sprint("lb-", i/onFirst)}
+				p.nodes = append(p.nodes, svc)
+			}
+			checks := quotaChecks(p.examine(t))
+			at := slices.IndexFunc(checks, func(c doctor.Check) bool {
+				return c.Subject == string(quota.ListenersPerCLB) && strings.HasPrefix(c.Detail, test.text)
+			})
+			if at < 0 || checks[at].Status != test.want || (test.want == doctor.OK) != (checks[at].Fix == "") || test.want == doctor.OK && strings.Contains(checks[at].Detail, "used up first") {
+				t.Errorf("checks %+v, want one with %q that is %s", checks, test.text, test.want)
+			}
+		})
+	}
+}
+
 // TestDoctorCountsNodesThatNobodyChooses: where the pods, or a setting, decide which nodes are backend servers, they count: on each CLB together, and for each node.
 func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 	t.Parallel()

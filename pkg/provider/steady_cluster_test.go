@@ -45,7 +45,12 @@ type steadyCluster struct {
 	t      *testing.T
 	server *emulatortest.Cloud
 	kube   *fake.Clientset
-	stop   func()
+	config Config
+	// vSwitches are those of new load balancers.
+	vSwitches []string
+	// cloud is the provider of the last process.
+	cloud *Cloud
+	stop  func()
 }
 
 // newSteadyCluster has a thousand nodes with the route of each, and Services that nobody has served yet.
@@ -53,7 +58,10 @@ func newSteadyCluster(t *testing.T) *steadyCluster {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.Quotas.RouteEntriesPerTable, config.Quotas.LoadBalancers = 2*steadyNodes, 2*steadyServices
-	s := &steadyCluster{t: t, server: emulatortest.New(t, emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished}), kube: testkit.NewClientset()}
+	s := &steadyCluster{
+		t: t, server: emulatortest.New(t, emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished}), kube: testkit.NewClientset(),
+		config: keys, vSwitches: []string{"vsw-a"},
+	}
 	s.addNodes()
 	for i := range steadyServices {
 		svc := testkit.Service(steadyService(i), testkit.TCP(80), testkit.Annotation(annotation.AddressType.Key(), "intranet"))
@@ -141,12 +149,13 @@ func (d distant) RoundTrip(request *http.Request) (*http.Response, error) {
 func (s *steadyCluster) start() {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
-	c := New(keys, Environment{})
+	c := New(s.config, Environment{})
+	s.cloud = c
 	c.Configure(Settings{
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}, RoutePeriod: 5 * time.Minute, NodeMonitorPeriod: monitorPeriod,
 		ServiceWorkers: steadyWorkers,
 	})
-	c.client, c.place, c.clusterID = steadyClientOver(s.t, distant{s.server.Transport()}), place{vpcID: emulatortest.VPC, vSwitchIDs: []string{"vsw-a"}}, "c1"
+	c.client, c.place, c.clusterID = steadyClientOver(s.t, distant{s.server.Transport()}), place{vpcID: emulatortest.VPC, vSwitchIDs: s.vSwitches}, "c1"
 	c.kube, c.ctx, c.endpointSlices = s.kube, ctx, true
 	factory := informers.NewSharedInformerFactory(s.kube, 0)
 	c.SetInformers(factory)
