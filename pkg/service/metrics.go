@@ -40,7 +40,7 @@ var (
 		"Value of a quota of the cloud, by its code in the Quota Center: configured, from the Quota Center, or published for the China site; on the international site, the published number of CLBs is 30.", "quota")
 	quotaNearlyUsedUp = instruments.NewGaugeVec(quotaSubsystem, "nearly_used_up",
 		"Whether a quota is nearly used up: 1 from a usage of 80% until it is below 70%, otherwise 0. For a quota of each load balancer or instance, 1 if any of them is affected. "+
-			"Backends do not count if the manager chooses which nodes they are.", "quota")
+			"Backends do not count if the manager chooses which nodes they are, and listeners not where a load balancer group opens another load balancer.", "quota")
 
 	passPanics = instruments.NewCounter(metricsSubsystem, "reconcile_panics_total",
 		"Passes over Services that ended because of a bug in this program. The Service gets an event, and the log has the stack.")
