@@ -70,7 +70,7 @@ func (c *chooser) choose() {
 	case c.waits:
 		return
 	case have < wanted:
-		c.grow(have, max(wanted, min(have+c.lost, c.span.high))-have)
+		c.grow(have, c.aim(have, wanted)-have)
 	case have > wanted:
 		c.drop(have - wanted)
 	case c.lost > 0:
@@ -82,6 +82,15 @@ func (c *chooser) choose() {
 	if c.givesUp = c.giveUp(); !c.givesUp && have >= wanted && c.lost <= 0 {
 		c.shift()
 	}
+}
+
+// aim returns how many nodes a Service is to have that has fewer than wanted. One that has lost a node gets one in its place. One that has lost several at once gets more
+// than it must have: in a storm it loses others before they are in, and would be left with the least that it may have.
+func (c *chooser) aim(have, wanted int) int {
+	if c.lost > 1 {
+		return min(wanted+c.lost, c.span.high)
+	}
+	return max(wanted, min(have+c.lost, c.span.high))
 }
 
 // grow adds n nodes. A Service that asks for a number of them and has most of what it needs takes one at a time, beside those that replace others: what is free may be
