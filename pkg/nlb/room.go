@@ -112,11 +112,12 @@ func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool)
 }
 
 // suspected returns those of the refused instances that may be backend servers as many times as they may be. The code of the refusal is the same when the NLB or one
-// of its groups has too many servers. Nobody has these quotas lowered, so an NLB that is known to have less than half of its servers is not the cause.
+// of its groups has too many servers. Nobody has these quotas lowered, so an NLB that is known to have less than half of its servers is not the cause. Of an NLB that
+// is another's, or that Services share, it is not known how many servers it has.
 // Without that, Services go on to ask for instances that the cloud refuses, and none makes room for another one.
 func (n nlb) suspected(refused []string) []string {
 	actual := n.model()
-	if len(refused) == 0 || actual == nil {
+	if len(refused) == 0 || actual == nil || n.Reused() || !n.group.IsZero() {
 		return nil
 	}
 	servers := 0

@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // TestSomeNodesBesideAllNodes: a server can be in 10 server groups. 12 Services with 5 of 20 nodes, 3 with two ports each that would have all nodes, and one with Local
@@ -182,4 +183,60 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFullNLBOfSeveralServices: an NLB on which several Services have servers is full, and each of them knows only its own ones. The refusals say nothing about how many
+// server groups the instances may be in: no other Service gives up a server for them.
+func TestFullNLBOfSeveralServices(t *testing.T) {
+	t.Parallel()
+	const nodes, times, numbered, number, known, real = 10, 10, 8, 5, 40, 22
+	for name, share := range map[string]func(b *border){
+		"existing": func(b *border) {
+			id := b.existing("by-hand")
+			for i := range 4 {
+				b.put(newService(fmt.Sprint("shared", i), testkit.TCP(int32(1000+i)), without(annotation.ZoneMaps), //nolint:gosec // a port
+					with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.BackendSubset, "9")))
+				time.Sleep(2 * time.Minute)
+			}
+		},
+		"group": func(b *border) {
+			for i := range 4 {
+				b.put(grouped(fmt.Sprint("shared", i), "edge", int64(i), testkit.TCP(int32(1000+i)))) //nolint:gosec // a port
+				time.Sleep(2 * time.Minute)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newBorder(t, 50, known, times)
+				b.account.Change(func(s *emulator.Settings) { s.Quotas.ServersPerNLB = real })
+				b.joinUpTo(nodes / 2)
+				for i := range numbered {
+					b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))
+				}
+				b.rest()
+				share(b)
+				b.joinUpTo(nodes)
+				b.account.NewCalls()
+				time.Sleep(time.Hour / 2)
+				refused := 0
+				for _, call := range b.account.NewCalls() {
+					if call.Action == addServers && call.Code != "" {
+						refused++
+					}
+				}
+				if refused == 0 {
+					t.Fatal("the NLB is not full")
+				}
+				if learned := b.config.Quotas.Refused(quota.GroupsPerServer); len(learned) > 0 {
+					t.Errorf("the NLB is full, and the instances count as full: %v", learned)
+				}
+				members := b.members()
+				for i := range numbered {
+					b.wantMembers(members, fmt.Sprint("some", i), number)
+				}
+			})
+		})
+	}
 }
