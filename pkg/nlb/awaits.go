@@ -134,6 +134,8 @@ func (a *awaits) poll() {
 	// A poll is for all Services: the context of a pass would end with the pass, and give its Service's place in the queue to all.
 	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout) //nolint:forbidigo // a timer has no caller, and the timeout ends it
 	defer cancel()
+	// Nor does one wait behind the reads of single Services, of which there are hundreds when as many are made at once: all others wait for it.
+	ctx = alicloud.WithWaiting(ctx, alicloud.Waiting{})
 	jobs, balancers := a.due(time.Now().Add(pollSlack))
 	for chunk := range slices.Chunk(jobs, alicloud.MaxJobsPerCall) {
 		a.pollJobs(ctx, chunk)

@@ -110,7 +110,8 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
 	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, ready, each, on)}
-	wish.Crowd.Soon = known.balancer.ID() != "" && time.Since(crowd.since) < settlesIn
+	published := len(svc.Status.LoadBalancer.Ingress) > 0 // a Service that is new waits for nobody: many that come at once would wait for each other
+	wish.Crowd.Soon = published && known.balancer.ID() != "" && time.Since(crowd.since) < settlesIn
 	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
 	choice = backend.Choose(input, wish)
 	if choice.GivesUp {

@@ -2,14 +2,11 @@ package slb
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
-
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
@@ -18,21 +15,6 @@ const (
 	manyAtOnce    = 240
 	creationQuota = 60
 )
-
-// published notes when the status of each Service shows an address for the first time. The caller reads it while nothing runs.
-func (f *fleet) published() map[string]time.Time {
-	first := map[string]time.Time{}
-	f.kube.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		patch, ok := action.(clienttesting.PatchAction)
-		if ok && strings.Contains(string(patch.GetPatch()), `"ingress"`) {
-			if _, seen := first[patch.GetName()]; !seen {
-				first[patch.GetName()] = time.Now()
-			}
-		}
-		return false, nil, nil
-	})
-	return first
-}
 
 // TestServicesAtOnce: of many Services made at once, the last one has its address in 1.1 times what the quota of creations takes, and each has it as soon as
 // its listener runs, with and without a new process in the middle of it.
@@ -47,7 +29,7 @@ func TestServicesAtOnce(t *testing.T) {
 				for _, name := range []string{"a", "b", "c"} {
 					f.createFleetNode(name)
 				}
-				first := f.published()
+				first := teststorm.Published(f.kube)
 				began := time.Now()
 				for i := range manyAtOnce {
 					f.put(testService(fmt.Sprintf("s%03d", i), 80))

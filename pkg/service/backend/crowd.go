@@ -17,7 +17,7 @@ type Crowd struct {
 	Least func(nodes []*Node) int
 	// Settled says that it is known what every Service has. Before that, nothing is taken from any Service for the sake of others.
 	Settled bool
-	// Soon says that a new process will know that soon, and that the Service has a load balancer already.
+	// Soon says that a new process will know that soon, and that the Service has had a load balancer before.
 	Soon bool
 	// Sure says that no instance becomes a backend too many times, whichever nodes the Services choose.
 	Sure bool
