@@ -177,18 +177,12 @@ func leavesGroup(svc *corev1.Service, known observed) []string {
 	switch {
 	case !known.group.IsZero():
 		return withoutEmpty(known.presence.ID(), known.group.Mark())
-	case !known.presence.Present() && known.from != "" && slices.ContainsFunc(known.leaving, isGroup):
+	case !known.presence.Present() && known.from != "" && slices.ContainsFunc(known.leaving, mark.IsGroup):
 		return append([]string{known.from}, known.leaving...)
 	case known.presence.IsZero() && record.Group != "":
 		return withoutEmpty(record.LoadBalancerID, record.Group)
 	}
 	return nil
-}
-
-// isGroup reports whether a place that a Service leaves is a group, and no load balancer.
-func isGroup(place string) bool {
-	_, is := mark.ParseGroup(place)
-	return is
 }
 
 func withoutEmpty(texts ...string) []string {
@@ -282,13 +276,6 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 		n.shared.WakeAll(n.group, svc, fmt.Sprint("security groups ", n.lb.Value.SecurityGroups))
 	case done.Has(model.OpCreateListener), len(freed) > 0, problem.HasReason(done.Problems, problem.ReasonListenerConflict):
 		n.shared.WakeConcerned(n.group, svc, n.ID(), freed)
-	}
-}
-
-// noteConflict has passes made over those Services of a group that have a port which is to be the Service's by now, where its plan has nothing else to do.
-func (n *nlb) noteConflict(svc *corev1.Service, done model.Plan) {
-	if !n.group.IsZero() && problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
-		n.shared.WakeConcerned(n.group, svc, n.ID(), nil)
 	}
 }
 

@@ -177,7 +177,7 @@ func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NL
 		return location{}, err
 	}
 	others := nlb{engine: e, observed: known}.leavingOf(svc)
-	if own == nil && slices.ContainsFunc(others, isGroup) { // what it shares with a group, it does not have by id
+	if own == nil && slices.ContainsFunc(others, mark.IsGroup) { // what it shares with a group, it does not have by id
 		if at, failure := e.stayInGroup(ctx, svc, others, asked, refused); failure != nil || at.presence.Present() {
 			return at, failure
 		}

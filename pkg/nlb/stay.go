@@ -51,7 +51,7 @@ func (e *engine) orStays(ctx context.Context, of service.Request, asked location
 // stayInGroup returns the NLB of a group that is one of the places which the Service has begun to leave, if it is still on that.
 func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, left []string, asked string, refused error) (location, error) {
 	for _, id := range left {
-		if isGroup(id) || id == asked {
+		if mark.IsGroup(id) || id == asked {
 			continue
 		}
 		if stays, err := e.stayUnlessReusable(ctx, svc, id, asked, refused); err != nil || stays.presence.Present() {

@@ -189,17 +189,19 @@ func (r *Reconciler) know(product Product, crowd *crowd, svc types.UID, room bac
 	}
 }
 
-// exhausted notes which instances the cloud refused to let be backends once more in a pass of a Service: as many times as they are backends of the others at most.
-// Calls of others may still be under way, or be refused as well: then each further refusal shows less. An instance that another Service has just left shows nothing:
-// the cloud may have answered before. A suspected instance shows something only if it is a backend at least half as many times as its known quota allows: another
-// quota may be used up.
+// exhausted has what refusals of a pass of a Service show count for all.
 func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, deployed Deployment) {
 	if len(deployed.Exhausted)+len(deployed.Suspected) > 0 {
 		r.wakeAll(r.learn(svc, engine, deployed))
 	}
 }
 
-// learn notes what refusals show. If there is a quota for all instances now, it returns the other Services: those that wait to make calls choose anew before they do.
+// learn notes which instances the cloud refused to let be backends once more in a pass of a Service: as many times as they are backends of the others at most.
+// Calls of others may still be under way, or be refused as well: then each further refusal shows less. An instance that another Service has just left shows nothing:
+// the cloud may have answered before. A suspected instance shows something only if it is a backend at least half as many times as its known quota allows: another
+// quota may be used up.
+//
+// If there is a quota for all instances now, it returns the other Services: those that wait to make calls choose anew before they do.
 func (r *Reconciler) learn(svc *corev1.Service, engine Engine, deployed Deployment) []types.NamespacedName {
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()

@@ -207,8 +207,10 @@ func (w *quotaWatch) holdGroups(found map[quotaSubject]figure, product Product) 
 // addUnused adds the quotas of the account that no Service uses, and of which the Quota Center shows what others use.
 func (w *quotaWatch) addUnused(found map[quotaSubject]figure) {
 	for _, code := range quota.OfAccount() {
-		if _, counted := w.opts.Config.Quotas.Used(code); counted {
-			found[quotaSubject{code: code}] = found[quotaSubject{code: code}]
+		of := quotaSubject{code: code}
+		_, counted := w.opts.Config.Quotas.Used(code)
+		if _, used := found[of]; counted && !used {
+			found[of] = figure{}
 		}
 	}
 }

@@ -92,13 +92,6 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 	}
 }
 
-// noteConflict has passes made over those Services of a group that have a port which is to be the Service's by now, where its plan has nothing else to do.
-func (c *clb) noteConflict(svc *corev1.Service, done model.Plan) {
-	if !c.group.IsZero() && problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
-		c.shared.WakeConcerned(c.group, svc, c.ID(), nil)
-	}
-}
-
 // freedBy returns the ports of the listeners that a plan deletes.
 func freedBy(done model.Plan) []sharing.Port {
 	var freed []sharing.Port

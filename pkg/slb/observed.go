@@ -93,16 +93,10 @@ func (o observed) leaving(places []string) observed {
 
 // leftGroup is what the Service has left and may have something on, nil if no group is among it.
 func (o observed) leftGroup() []string {
-	if !slices.ContainsFunc(o.left, isGroup) {
+	if !slices.ContainsFunc(o.left, mark.IsGroup) {
 		return nil
 	}
 	return o.left
-}
-
-// isGroup reports whether a place that a Service leaves is a group, and no CLB.
-func isGroup(place string) bool {
-	_, is := mark.ParseGroup(place)
-	return is
 }
 
 // trusted reports whether nothing of the CLB needs reading.

@@ -40,7 +40,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		p.clb.answers.Creations.Leave(svc.UID)
 	}
 	if p.Empty() {
-		p.clb.noteConflict(svc, p.Plan)
+		p.clb.shared.WakeOnConflict(p.clb.group, svc, p.clb.ID(), p.Problems)
 		p.clb.waitsNoMore(svc)
 		p.clb.hold(svc)
 		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb)}

@@ -93,16 +93,9 @@ func (c *clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool,
 		return true, nil
 	}
 	found, err := observe.Owned(ctx, c.api, svc)
-	own := false
-	c.alsoOwned = nil
-	for i := range found {
-		if found[i].ID == c.ID() {
-			own = true
-		} else {
-			c.alsoOwned = append(c.alsoOwned, found[i].ID)
-		}
-	}
-	return own, err
+	lb, others := observe.Among(found, c.ID())
+	c.alsoOwned = others
+	return lb != nil, err
 }
 
 // PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it

@@ -61,7 +61,7 @@ func (e *engine) admitWhole(ctx context.Context, svc *corev1.Service, params ann
 // stayUnlessReusable returns the CLB of a group with the id, if the Service is on it. A label alone does not prove that: whoever can edit Services can also
 // set it.
 func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
-	if isGroup(id) || id == asked {
+	if mark.IsGroup(id) || id == asked {
 		return location{}, nil
 	}
 	lb, err := e.read(ctx, id)

@@ -39,17 +39,7 @@ func TestServicesAtOnce(t *testing.T) {
 					f.replaceProcess()
 				}
 				f.rest()
-				last := time.Time{}
-				for _, at := range first {
-					if at.After(last) {
-						last = at
-					}
-				}
-				took, least := last.Sub(began), manyAtOnce*time.Minute/creationQuota
-				t.Logf("%d Services have addresses, the last one after %s; their creation takes %s, %.2f times", len(first), took, least, float64(took)/float64(least))
-				if len(first) != manyAtOnce || float64(took) > 1.1*float64(least) {
-					t.Errorf("%d Services of %d have addresses, the last one after %s; want 1.1 times %s at most", len(first), manyAtOnce, took, least)
-				}
+				teststorm.AllPublished(t, first, began, manyAtOnce, manyAtOnce*time.Minute/creationQuota)
 				f.soonPublished(first)
 			})
 		})

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
@@ -49,6 +50,13 @@ func (g *Groups[LB]) WakeConcerned(group mark.Group, svc *corev1.Service, id str
 		if of.UID != svc.UID && (g.learns(of.UID, of.standing) || of.standing.place == id && slices.ContainsFunc(of.Ports, isFree)) {
 			g.Wake(of.Name)
 		}
+	}
+}
+
+// WakeOnConflict has passes made over those Services of a group that have a port which is to be the Service's by now, where its plan has nothing else to do.
+func (g *Groups[LB]) WakeOnConflict(group mark.Group, svc *corev1.Service, id string, problems []problem.Problem) {
+	if !group.IsZero() && problem.HasReason(problems, problem.ReasonListenerConflict) {
+		g.WakeConcerned(group, svc, id, nil)
 	}
 }
 

@@ -49,6 +49,12 @@ func ParseGroup(text string) (Group, bool) {
 	return Group{ClusterID: parts[0], Namespace: parts[1], Name: parts[2]}, true
 }
 
+// IsGroup reports whether a place that a Service is on, or leaves, is a group by its [Group.Mark], and not a load balancer by its id.
+func IsGroup(place string) bool {
+	_, is := ParseGroup(place)
+	return is
+}
+
 // shortened returns a text of at most so many characters, which is another one for each text.
 func shortened(text string, most int) string {
 	if len(text) <= most {

@@ -41,18 +41,27 @@ func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, m
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range found {
-		if found[i].ID == lastID || len(found) == 1 {
-			lb = &found[i]
-		} else {
-			others = append(others, found[i].ID)
-		}
+	if len(found) == 1 {
+		return &found[0], nil, nil
 	}
+	lb, others = Among(found, lastID)
 	if lb == nil && len(others) > 0 {
 		return nil, nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs have the value %s: %s; the label of the Service names none of them; remove the tag from all but one",
 			len(others), name, problem.Some(others))}
 	}
 	return lb, others, nil
+}
+
+// Among returns the CLB with an id, nil where it is not among those found, and the ids of the others.
+func Among(found []alicloud.LoadBalancer, id string) (lb *alicloud.LoadBalancer, others []string) {
+	for i := range found {
+		if found[i].ID == id {
+			lb = &found[i]
+		} else {
+			others = append(others, found[i].ID)
+		}
+	}
+	return lb, others
 }
 
 func findByName(ctx context.Context, api Reader, name string) ([]alicloud.LoadBalancer, error) {
