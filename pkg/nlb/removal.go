@@ -147,14 +147,8 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	if known.presence.WasReleased() && asked == "" {
 		return e.absent(ctx, svc, known, known.presence.ID(), false)
 	}
-	own, others, err := e.ownedBy(ctx, svc, known, lastID)
-	if err == nil && own != nil && known.presence.WasDeleted() && own.ID != known.presence.ID() {
-		own, others = nil, nil // that of the Service is gone, and what was found beside it stays
-	}
-	if err != nil || own != nil {
-		found := e.seen(svc, own, false)
-		found.others = others
-		return found, err
+	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.presence.Present() {
+		return own, err
 	}
 	existing, err := e.existing(ctx, lastID, asked)
 	switch {
@@ -167,6 +161,17 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		return e.absent(ctx, svc, known, "", known.presence.MaybeCreated())
 	}
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
+}
+
+// ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays.
+func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
+	lb, others, err := e.ownedBy(ctx, svc, known, lastID)
+	if err != nil || lb == nil || known.presence.WasDeleted() && lb.ID != known.presence.ID() {
+		return location{}, err
+	}
+	own := e.seen(svc, lb, false)
+	own.others = others
+	return own, nil
 }
 
 // existing returns the first of the load balancers with these ids that no Service owns, nil if there is none.

@@ -140,10 +140,10 @@ func (b *border) putLocal(name string, nodes int) {
 // learn from that which servers are full: those with a choice make room, all are served, Local Services on all nodes with pods, and then hardly anything is refused, and nothing is written.
 func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 	t.Parallel()
-	const nodes, real, believed = 16, 8, 10
+	const nodes, truly, believed = 16, 8, 10
 	synctest.Test(t, func(t *testing.T) {
 		b := newBorder(t, 50, 400, believed)
-		b.account.Change(func(s *emulator.Settings) { s.Quotas.NLBGroupsPerServer = real })
+		b.account.Change(func(s *emulator.Settings) { s.Quotas.NLBGroupsPerServer = truly })
 		b.joinUpTo(nodes)
 		for i := range 5 {
 			b.put(newService(fmt.Sprint("all", i), testkit.TCP(80)))
@@ -189,7 +189,7 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 // server groups the instances may be in: no other Service gives up a server for them.
 func TestFullNLBOfSeveralServices(t *testing.T) {
 	t.Parallel()
-	const nodes, times, numbered, number, known, real = 10, 10, 8, 5, 40, 22
+	const nodes, times, numbered, number, known, truly = 10, 10, 8, 5, 40, 22
 	for name, share := range map[string]func(b *border){
 		"existing": func(b *border) {
 			id := b.existing("by-hand")
@@ -210,7 +210,7 @@ func TestFullNLBOfSeveralServices(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBorder(t, 50, known, times)
-				b.account.Change(func(s *emulator.Settings) { s.Quotas.ServersPerNLB = real })
+				b.account.Change(func(s *emulator.Settings) { s.Quotas.ServersPerNLB = truly })
 				b.joinUpTo(nodes / 2)
 				for i := range numbered {
 					b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))

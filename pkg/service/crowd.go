@@ -110,8 +110,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
 	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, ready, each, on)}
-	published := len(svc.Status.LoadBalancer.Ingress) > 0 // a Service that is new waits for nobody: many that come at once would wait for each other
-	wish.Crowd.Soon = published && known.balancer.ID() != "" && time.Since(crowd.since) < settlesIn
+	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
 	choice = backend.Choose(input, wish)
 	if choice.GivesUp {
@@ -129,6 +128,12 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 		return choice, crowd.others(svc.UID)
 	}
 	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
+}
+
+// settlesSoon reports whether a Service that has had a load balancer can wait until it is known what every Service has. One that is new waits for nobody: many that come
+// at once would wait for each other.
+func (c *crowd) settlesSoon(svc *corev1.Service, balancer Balancer) bool {
+	return len(svc.Status.LoadBalancer.Ingress) > 0 && balancer.ID() != "" && time.Since(c.since) < settlesIn
 }
 
 // countedCrowd returns the Services of a product, counted as they are now. The caller holds the lock.

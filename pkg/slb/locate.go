@@ -173,13 +173,7 @@ func leavesGroup(lb *alicloud.LoadBalancer) []string {
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
 	lastID := cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
-	lb, others, err := observe.Find(ctx, e.api, svc, lastID, true)
-	if own := known.presence; lb != nil && own.ID() != "" && lb.ID != own.ID() && !own.WasReused() && !own.MaybeCreated() {
-		lb = nil // the CLB of the Service is gone, and what was found beside it stays
-	}
-	if err != nil || lb != nil {
-		own := e.seen(svc, lb, lb != nil && !isTagged(lb, svc))
-		own.others = others
+	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.presence.Present() {
 		return own, err
 	}
 	asked := params.Get(annotation.LoadBalancerID)
@@ -198,6 +192,20 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		}
 	}
 	return e.absentForRemoval(ctx, svc, known, lastID, missing)
+}
+
+// ownForRemoval returns the CLB of the Service's own, by its tag or its name. Where that of the Service is gone, what was found beside it stays.
+func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
+	lb, others, err := observe.Find(ctx, e.api, svc, lastID, true)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	if had := known.presence; had.ID() != "" && lb.ID != had.ID() && !had.WasReused() && !had.MaybeCreated() {
+		return location{}, nil
+	}
+	own := e.seen(svc, lb, !isTagged(lb, svc))
+	own.others = others
+	return own, nil
 }
 
 // absentForRemoval is [engine.absent], unless the address that the Service shows leads to its CLB.

@@ -38,8 +38,8 @@ func assumedFleet(t *testing.T, attachments int) *fleet {
 	return f
 }
 
-// creates creates Services one after the other.
-func (f *fleet) creates(prefix string, n int) {
+// putMany creates Services one after the other.
+func (f *fleet) putMany(prefix string, n int) {
 	f.t.Helper()
 	for i := range n {
 		f.put(testService(fmt.Sprintf("%s%03d", prefix, i), 80))
@@ -72,14 +72,14 @@ func TestFewCallsFindALargerQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := assumedFleet(t, attachments)
 		defer func() { f.stop() }()
-		f.creates("s", before)
+		f.putMany("s", before)
 		f.rest()
 		f.stop()
 		f.config.Quotas = assumedBook(assumed)
 		f.start()
 		f.rest()
 		f.emulator.NewCalls()
-		f.creates("t", later)
+		f.putMany("t", later)
 		if _, refused := f.refusedIn(time.Hour); refused > assumedNodes {
 			t.Errorf("%d refused calls in the first hour, want %d at most", refused, assumedNodes)
 		}
@@ -100,7 +100,7 @@ func TestQuotaBelowWhatIsUsed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := assumedFleet(t, attachments)
 				defer func() { f.stop() }()
-				f.creates("s", services)
+				f.putMany("s", services)
 				f.rest()
 				before := f.attachments()
 				f.emulator.Change(func(s *emulator.Settings) { s.Quotas.LBsPerInstance = truly })

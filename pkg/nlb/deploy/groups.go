@@ -141,20 +141,25 @@ func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Jo
 			n = len(part) / 2
 		default:
 			refused := part
-			if alicloud.IsQuota(err) && part[0].Type == alicloud.NLBServerECS {
-				a.Exhausted = append(a.Exhausted, part[0].ID)
-			}
 			if inARow++; inARow >= maxInARow {
 				refused = wanted
 			}
-			for i := range refused {
-				a.Memory.refuse(have.ID, refused[i].NLBServerKey, err)
-				left.add(refused[i], err)
-			}
+			a.leaveOut(have.ID, refused, left, err)
 			wanted, n = wanted[len(refused):], 1
 		}
 	}
 	return "", left.err()
+}
+
+// leaveOut notes that the cloud refused the first of these servers, and that the others count as refused.
+func (a *Applier) leaveOut(group string, servers []alicloud.NLBServer, left *leftOut, err error) {
+	if alicloud.IsQuota(err) && servers[0].Type == alicloud.NLBServerECS {
+		a.Exhausted = append(a.Exhausted, servers[0].ID)
+	}
+	for i := range servers {
+		a.Memory.refuse(group, servers[i].NLBServerKey, err)
+		left.add(servers[i], err)
+	}
 }
 
 // maxInARow is how many servers the cloud may refuse one by one before the others count as refused, too: the cause may be a quota of the

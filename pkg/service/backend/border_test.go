@@ -47,7 +47,7 @@ func TestNodeAtTheBorderOfQuotas(t *testing.T) {
 		next := len(f.nodes)
 		for event := range 30 {
 			before, step := maps.Clone(f.has), f.crowding()
-			id := ""
+			var id string
 			if joins := event/10%2 == int(seed%2) || len(f.nodes) <= 3; joins { //nolint:gosec // 0 or 1
 				f.join(next, f.nodes[random.IntN(len(f.nodes))].Zone)
 				next++
