@@ -4,6 +4,7 @@ package teststorm
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +18,7 @@ const late = 1.1
 // Published notes when the status of each Service shows an address for the first time. The caller reads it while nothing runs.
 func Published(kube *fake.Clientset) map[string]time.Time {
 	first := map[string]time.Time{}
+	synctest.Wait() // reactors are added without a lock, and informers may be reading them
 	kube.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		patch, ok := action.(clienttesting.PatchAction)
 		if ok && strings.Contains(string(patch.GetPatch()), `"ingress"`) {
