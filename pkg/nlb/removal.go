@@ -163,15 +163,36 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
 }
 
-// ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays.
+// ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays, and so does a stranger with a copy of the
+// tag.
 func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
 	lb, others, err := e.ownedBy(ctx, svc, known, lastID)
 	if err != nil || lb == nil || known.presence.WasDeleted() && lb.ID != known.presence.ID() {
 		return location{}, err
 	}
+	if stranger, err := e.isStranger(ctx, svc, lb, lastID); stranger || err != nil {
+		return location{}, err
+	}
 	own := e.seen(svc, lb, false)
 	own.others = others
 	return own, nil
+}
+
+// isStranger reports whether nothing but the owner tag, which can be copied, gives an NLB to a Service whose last NLB still exists. One that the manager has
+// begun to create has the name of the Service.
+func (e *engine) isStranger(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB, lastID string) (bool, error) {
+	params, _ := e.Params(svc)
+	if lastID == "" || lb.ID == lastID || service.IsNameFor(svc, params, lb.Name) {
+		return false, nil
+	}
+	if last, err := e.get(ctx, lastID); err != nil || last == nil {
+		return false, err
+	}
+	listeners, err := observe.Listeners(ctx, e.api, lb.ID, false)
+	return !slices.ContainsFunc(listeners, func(l model.Listener) bool {
+		name, cluster, marked := mark.ParseNLB(model.Text(l.Description))
+		return marked && name == mark.ServiceName(svc) && cluster == e.config.ClusterID
+	}), err
 }
 
 // existing returns the first of the load balancers with these ids that no Service owns, nil if there is none.

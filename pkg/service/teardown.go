@@ -73,6 +73,12 @@ func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Rem
 	})
 }
 
+// IsNameFor reports whether a load balancer that the manager creates for a Service would have a name: that of the annotation, or the default one, which
+// those have that were created before the annotation was set.
+func IsNameFor(svc *corev1.Service, params annotation.Params, name string) bool {
+	return name == mark.DefaultName(svc.UID) || name != "" && name == params.Get(annotation.Name)
+}
+
 // KeptBeside says that load balancers stay which have the owner tag of a Service, like the one that it used, empty where there are none. Only a human can tell
 // whether they are the Service's: tags can be copied.
 func KeptBeside(product Product, svc *corev1.Service, used string, others []string) string {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -63,6 +64,20 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 func isTagged(lb *alicloud.LoadBalancer, svc *corev1.Service) bool {
 	owner, _ := lb.Tag(mark.TagOwner)
 	return owner == mark.DefaultName(svc.UID)
+}
+
+// isStranger reports whether nothing but the owner tag, which can be copied, gives a CLB to a Service whose last CLB still exists. One that the manager has
+// begun to create has the name of the Service.
+func (e *engine) isStranger(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, lastID string) (bool, error) {
+	params, _ := annotation.Parse(svc.Annotations)
+	if lastID == "" || lb.ID == lastID || service.IsNameFor(svc, params, lb.Name) {
+		return false, nil
+	}
+	if last, err := e.read(ctx, lastID); err != nil || last == nil {
+		return false, err
+	}
+	marked, err := e.marksOn(ctx, svc, lb)
+	return !marked, err
 }
 
 // asksFor reports whether the annotation names the CLB.

@@ -194,7 +194,8 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	return e.absentForRemoval(ctx, svc, known, lastID, missing)
 }
 
-// ownForRemoval returns the CLB of the Service's own, by its tag or its name. Where that of the Service is gone, what was found beside it stays.
+// ownForRemoval returns the CLB of the Service's own, by its tag or its name. Where that of the Service is gone, what was found beside it stays, and so does a
+// stranger with a copy of the tag.
 func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
 	lb, others, err := observe.Find(ctx, e.api, svc, lastID, true)
 	if err != nil || lb == nil {
@@ -202,6 +203,9 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	}
 	if had := known.presence; had.ID() != "" && lb.ID != had.ID() && !had.WasReused() && !had.MaybeCreated() {
 		return location{}, nil
+	}
+	if stranger, err := e.isStranger(ctx, svc, lb, lastID); stranger || err != nil {
+		return location{}, err
 	}
 	own := e.seen(svc, lb, !isTagged(lb, svc))
 	own.others = others
