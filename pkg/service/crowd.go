@@ -26,9 +26,6 @@ type crowds struct {
 	byEngine map[Engine]*crowd
 }
 
-// settlesIn is in what time a new process usually knows what every Service has. Later, some Service cannot be read, and nobody waits for it.
-const settlesIn = time.Minute
-
 // justLeft is for how long a refused call may have been made before a Service left an instance.
 const justLeft = 30 * time.Second
 
@@ -60,6 +57,8 @@ type crowd struct {
 	// counted are the Services, at countedAt.
 	counted   demand
 	countedAt uint64
+	// absent are those of them of which nobody knows what they have.
+	absent map[types.UID]absence
 	// nodes is how many nodes there are, woken for what the Services were last woken, once it was known what every Service has. before is for what the last one chose
 	// until then, and differs says that they did not all choose for the same: what some of them had in the cloud has proven a larger quota.
 	nodes         int
@@ -67,7 +66,7 @@ type crowd struct {
 	differs       bool
 	// waits says that a Service waits until it is known what every Service has.
 	waits bool
-	// since is when the first Service chose.
+	// since is when the first pass over a Service chose, or ended.
 	since time.Time
 }
 
@@ -107,6 +106,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	crowd := r.countedCrowd(known.engine)
 	before := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
+	delete(crowd.absent, svc.UID)
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
 	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, ready, each, on)}
@@ -130,18 +130,12 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
 }
 
-// settlesSoon reports whether a Service that has had a load balancer can wait until it is known what every Service has. One that is new waits for nobody: many that come
-// at once would wait for each other.
-func (c *crowd) settlesSoon(svc *corev1.Service, balancer Balancer) bool {
-	return len(svc.Status.LoadBalancer.Ingress) > 0 && balancer.ID() != "" && time.Since(c.since) < settlesIn
-}
-
 // countedCrowd returns the Services of a product, counted as they are now. The caller holds the lock.
 func (r *Reconciler) countedCrowd(engine Engine) *crowd {
 	c := &r.crowds
 	generation, found := c.generation.Load(), c.crowdOf(engine)
-	if !c.followed.Load() || found.countedAt != generation || found.counted.services == 0 {
-		found.counted, found.countedAt = r.demand(engine), generation
+	if !c.followed.Load() || found.countedAt != generation || len(found.counted.services) == 0 {
+		r.recount(found, engine, generation)
 	}
 	return found
 }
@@ -151,7 +145,7 @@ func (r *Reconciler) crowdingChanged(product Product, crowd *crowd) bool {
 	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Units: crowd.units("", crowd.nodes)}.Crowding()
 	crowd.differs = crowd.differs || len(crowd.stakes) > 1 && now != crowd.before
 	crowd.before = now
-	if len(crowd.stakes) < crowd.counted.services {
+	if !crowd.settled() {
 		return false // the last one of them reports it
 	}
 	changed := now != crowd.woken || crowd.differs || crowd.waits
@@ -258,7 +252,7 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 // whose pods determine the backends may have all nodes: a Service that has some nodes does not take others that it would have to give back.
 func (c *crowd) units(selector string, n int) int {
 	units := c.counted.of(selector, n, c.locals.among(n, c.nodes))
-	if len(c.stakes)+1 >= c.counted.services {
+	if c.settled() {
 		return units
 	}
 	return units + max(c.counted.local-c.locals.services, 0)
@@ -270,7 +264,7 @@ func (r *Reconciler) seen(product Product, c *crowd, selector string, n, each in
 	limit, refused := quotas.Limit(product.AttachmentQuota), quotas.Refused(product.AttachmentQuota)
 	return backend.Crowd{
 		Quota: most, Assumed: limit.Source == quota.Published && !confirmed(limit, refused), Refused: refused, Sure: len(refused) == 0 && (most == 0 || c.counted.most() <= most),
-		Units: c.units(selector, n), Each: each, Total: c.total + c.whole*n, Settled: len(c.stakes)+1 >= c.counted.services,
+		Units: c.units(selector, n), Each: each, Total: c.total + c.whole*n, Settled: c.settled(),
 		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int { return c.attached.without(on, each, id) }, Least: c.leastOf,
 		Lack: c.lacked(on),
 	}
@@ -319,7 +313,7 @@ func (r *Reconciler) leaves(uid types.UID) (wakes []types.NamespacedName) {
 		crowd.forget(uid)
 		changed := false
 		if crowd.woken.Crowded {
-			crowd.counted, crowd.countedAt = r.demand(engine), generation
+			r.recount(crowd, engine, generation)
 			changed = r.crowdingChanged(engine.Product(), crowd)
 		}
 		if changed || crowd.lack.misses > 0 {

@@ -5,16 +5,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// demand is what the Services of a product want. services is how many there are, bySelector what those want that select their nodes by the same labels, the
+// demand is what the Services of a product want. services are all of them, bySelector what those want that select their nodes by the same labels, the
 // empty text for those that select none.
 type demand struct {
-	services int
+	services []types.UID
 	// local is how many times a node becomes a backend of Services whose pods determine the backends if each of them has it.
 	local      int
 	bySelector map[string]wanted
@@ -78,7 +79,7 @@ func (r *Reconciler) demand(engine Engine) demand {
 		if !r.opts.wants(svc) || r.opts.engineOf(svc) != engine {
 			continue
 		}
-		found.services++
+		found.services = append(found.services, svc.UID)
 		if r.onPods(svc) {
 			continue
 		}

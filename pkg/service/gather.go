@@ -84,7 +84,7 @@ func waitOf(choice backend.Choice) time.Duration {
 		return crowdedWait
 	case choice.GivesUp, choice.Rests:
 		return giveUpWait
-	case len(choice.Lacking) > 0:
+	case len(choice.Lacking) > 0, choice.Waits:
 		return fewWait
 	}
 	return 0

@@ -66,6 +66,7 @@ func (s stake) without(ids []string) stake {
 
 func (c *crowd) hold(svc types.UID, held stake) {
 	c.stakes[svc] = held
+	delete(c.absent, svc)
 	c.count(held, 1)
 }
 

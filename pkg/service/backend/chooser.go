@@ -116,7 +116,7 @@ func (c *chooser) wants(have int) int {
 }
 
 // mayBeRefused reports whether a further node may be one that the cloud refuses, because it is not known what every Service has. Without it, the Service has some all
-// the same, or has had none before this process began.
+// the same, or has had none before this process began. A node that is lost is replaced all the same, at the latest when the process is no longer new.
 func (c *chooser) mayBeRefused(have int) bool {
 	switch {
 	case c.Crowd.Settled || c.Crowd.Sure:
@@ -124,7 +124,7 @@ func (c *chooser) mayBeRefused(have int) bool {
 	case have == 0:
 		return c.Crowd.Soon && c.registered == 0
 	}
-	return c.lost <= 0 || c.Subset == SubsetAuto && c.Crowd.fits()
+	return c.lost <= 0 || c.Subset == SubsetAuto && c.Crowd.fits() && c.Crowd.Soon
 }
 
 // load is how many times a node is a backend of other Services.

@@ -1,0 +1,80 @@
+package service
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// settlesIn is in what time a new process usually knows what every Service has. Later, nobody waits for a Service whose passes end before it chooses: its load
+	// balancer cannot be read, or does not exist, and that may last for ever.
+	settlesIn = time.Minute
+	// settlesAtLast is when nobody waits for a Service over which no pass has ended, either.
+	settlesAtLast = 10 * time.Minute
+)
+
+// absence is that of a Service that counts, and of which nobody knows what it has.
+type absence struct {
+	since time.Time
+	// passed says that a pass over it has ended, and has not come to know it.
+	passed bool
+}
+
+// lasts reports whether others wait for the Service.
+func (a absence) lasts() bool {
+	age := time.Since(a.since)
+	return age < settlesIn || age < settlesAtLast && !a.passed
+}
+
+// recount counts the Services anew, and notes those of which nobody knows what they have.
+func (r *Reconciler) recount(c *crowd, engine Engine, generation uint64) {
+	c.counted, c.countedAt = r.demand(engine), generation
+	before, now := c.absent, time.Now()
+	c.absent = map[types.UID]absence{}
+	for _, uid := range c.counted.services {
+		if _, ok := c.stakes[uid]; ok {
+			continue
+		}
+		at, ok := before[uid]
+		if !ok {
+			at.since = now
+		}
+		c.absent[uid] = at
+	}
+}
+
+// settled reports whether it is known what every Service has that others wait for.
+func (c *crowd) settled() bool {
+	for _, at := range c.absent {
+		if at.lasts() {
+			return false
+		}
+	}
+	return true
+}
+
+// settlesSoon reports whether a Service that has had a load balancer can wait until it is known what every Service has. One that is new waits for nobody: many that come
+// at once would wait for each other.
+func (c *crowd) settlesSoon(svc *corev1.Service, balancer Balancer) bool {
+	return len(svc.Status.LoadBalancer.Ingress) > 0 && balancer.ID() != "" && time.Since(c.since) < settlesIn
+}
+
+// passed notes that a pass over a Service has ended. If nobody knows what it has all the same, the others do not wait for it much longer.
+func (r *Reconciler) passed(svc *corev1.Service) {
+	if !r.opts.wants(svc) {
+		return
+	}
+	engine := r.opts.engineOf(svc)
+	r.crowds.mu.Lock()
+	defer r.crowds.mu.Unlock()
+	if _, ok := r.crowds.crowdOf(engine).stakes[svc.UID]; ok {
+		return
+	}
+	crowd := r.countedCrowd(engine)
+	if at, ok := crowd.absent[svc.UID]; ok {
+		at.passed = true
+		crowd.absent[svc.UID] = at
+	}
+}
