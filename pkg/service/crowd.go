@@ -59,9 +59,9 @@ type crowd struct {
 	countedAt uint64
 	// absent are those of them of which nobody knows what they have.
 	absent map[types.UID]absence
-	// nodes is how many nodes there are, woken for what the Services were last woken, once it was known what every Service has. before is for what the last one chose
+	// nodes is how many nodes there are, shares how many times one can be a backend on average, woken for what the Services were last woken, once it was known what every Service has. before is for what the last one chose
 	// until then, and differs says that they did not all choose for the same: what some of them had in the cloud has proven a larger quota.
-	nodes         int
+	nodes, shares int
 	woken, before backend.Crowding
 	differs       bool
 	// waits says that a Service waits until it is known what every Service has.
@@ -110,6 +110,9 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
 	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, ready, each, on)}
+	if !input.Pods {
+		wish.Crowd.Shares = backend.Shares(input.Ready(), wish.Crowd.Quota, wish.Crowd.Units, wish.Crowd.Refused)
+	}
 	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
 	choice = backend.Choose(input, wish)
@@ -119,7 +122,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	after := stakeOf(svc, input, choice, each, on)
 	crowd.hold(svc.UID, after)
 	if input.UsesAllNodes() {
-		crowd.nodes = ready
+		crowd.nodes, crowd.shares = ready, wish.Crowd.Shares
 	}
 	if !wish.Crowd.Settled {
 		crowd.waits = crowd.waits || choice.Waits || len(choice.Lacking) > 0
@@ -142,7 +145,7 @@ func (r *Reconciler) countedCrowd(engine Engine) *crowd {
 
 // crowdingChanged reports whether how much of the nodes each Service may have has changed since the Services were last woken for that.
 func (r *Reconciler) crowdingChanged(product Product, crowd *crowd) bool {
-	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Units: crowd.units("", crowd.nodes)}.Crowding()
+	now := backend.Crowd{Quota: r.quotaOf(product, crowd), Shares: crowd.shares, Units: crowd.units("", crowd.nodes)}.Crowding()
 	crowd.differs = crowd.differs || len(crowd.stakes) > 1 && now != crowd.before
 	crowd.before = now
 	if !crowd.settled() {

@@ -4,6 +4,8 @@ package backend
 type Crowd struct {
 	// Quota is how many times an instance can be a backend, 0 for any number.
 	Quota int
+	// Shares is the same on average of the nodes, see [Shares], which is what the Services share. 0 is Quota.
+	Shares int
 	// Refused is the same of instances that the cloud refused more.
 	Refused map[string]int
 	// Units is how many times each node would be one if every Service had all nodes, Each is how many of them are of this Service.
@@ -28,7 +30,33 @@ type Crowd struct {
 }
 
 // fits reports whether every Service may have all nodes.
-func (c Crowd) fits() bool { return c.Quota == 0 || c.Units <= c.Quota }
+func (c Crowd) fits() bool { return c.Quota == 0 || c.Units <= c.shares() }
+
+func (c Crowd) shares() int {
+	if c.Shares > 0 {
+		return c.Shares
+	}
+	return c.Quota
+}
+
+// Shares returns how many times nodes can be backends on average as far as the Services share that: as many as a quota allows, or less where the cloud has refused more
+// and the first shares of all of them are not to be had. units is [Crowd.Units]. A few nodes that somebody else uses do not have all Services give nodes up: the mean is
+// rounded up.
+func Shares(nodes []*Node, most, units int, refused map[string]int) int {
+	if most == 0 || len(refused) == 0 || len(nodes) == 0 {
+		return most
+	}
+	missing := 0
+	for _, node := range nodes {
+		if has, ok := refused[node.InstanceID]; ok {
+			missing += max(most-has, 0)
+		}
+	}
+	if mean := most - missing/len(nodes); float64(mean) < firstShare*float64(min(most, units)) {
+		return max(mean, 1)
+	}
+	return most
+}
 
 // Crowding is how much of the nodes each Service may have, as far as it depends on the Services.
 type Crowding struct {
@@ -42,5 +70,5 @@ func (c Crowd) Crowding() Crowding {
 	if c.fits() {
 		return Crowding{}
 	}
-	return Crowding{true, stepAbove(c.Quota, c.Units)}
+	return Crowding{true, stepAbove(c.shares(), c.Units)}
 }

@@ -85,7 +85,7 @@ func spanOf(subset Subset, n, most int, crowd Crowd, fraction float64) span {
 	}
 	share := float64(most)
 	if !crowd.fits() {
-		share = float64(crowd.Quota) * float64(n) / float64(stepAbove(crowd.Quota, crowd.Units))
+		share = float64(crowd.shares()) * float64(n) / float64(stepAbove(crowd.shares(), crowd.Units))
 	}
 	part := func(of float64) int { return int(math.Floor(of*share + fraction)) }
 	found := span{part(lowShare), part(lowShare), part(firstShare), part(highShare)}
