@@ -170,10 +170,17 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	if err != nil || lb == nil || known.presence.WasDeleted() && lb.ID != known.presence.ID() {
 		return location{}, err
 	}
-	if stranger, err := e.isStranger(ctx, svc, lb, lastID); stranger || err != nil {
+	stranger, err := e.isStranger(ctx, svc, lb, lastID)
+	if err != nil {
 		return location{}, err
 	}
-	own := e.seen(svc, lb, false)
+	if stranger {
+		others = []string{lb.ID}
+		if lb, err = e.get(ctx, lastID); err != nil || lb == nil || !observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}) {
+			return location{}, err // it has lost the tag, and is treated like an existing one
+		}
+	}
+	own := e.seen(svc, lb, false) // also where only the search by tag lacked it
 	own.others = others
 	return own, nil
 }
