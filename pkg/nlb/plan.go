@@ -97,7 +97,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
 	steps := diff.Diff(desired, n.compared(desired), n.ownerOf(in.Service, n.observed))
-	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
+	steps.Steps = n.withEmptied(n.withoutUsed(in.Service, n.withoutUnread(steps.Steps)))
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
 		n.ports, n.refused = in.Service.Spec.Ports, nil
@@ -227,6 +227,9 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = n.missing.Unproven(applier.Lost)
 	}
 	n.noteInGroup(svc, p.Plan, applier.Deleted)
+	if applier.Full && n.learn(svc) {
+		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
+	}
 	n.waitsForOthers(svc, err)
 	err = n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{
