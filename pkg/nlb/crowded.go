@@ -4,47 +4,47 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// withEmptied has a listener created with an empty group that the cloud refused with the servers of its group, as the NLB may have no room for all of them. Nothing
-// sends to such a group, so that nothing is lost. What fits is added once there is the listener. If the cloud refuses it all the same, another quota is used up.
-func (n nlb) withEmptied(steps []model.Step) []model.Step {
-	crowded := map[string]*model.Group{}
-	for i := range steps {
-		if id := model.Text(steps[i].Listener.ServerGroupID); steps[i].Op == model.OpCreateListener && n.memory.Crowded(id) {
-			if group := n.model().GroupByID(id); group != nil && n.isIdle(group) {
-				crowded[id] = group
-			}
+// steps returns the steps to a desired model. A listener that the cloud refused with the servers of its group, as the NLB may have no room for all of them, is created
+// with an empty group, to which nothing sends, so that nothing is lost. What fits is added once there is the listener. If the cloud refuses it all the same, another
+// quota is used up.
+func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
+	owner, actual := n.ownerOf(svc, n.observed), n.compared(desired)
+	wanted, emptied := *desired, sets.New[string]()
+	wanted.Groups = slices.Clone(desired.Groups)
+	for i := range wanted.Groups {
+		want := &wanted.Groups[i]
+		if have := actual.Matching(want); have != nil && n.memory.Crowded(have.ID) && n.isIdle(have, owner) {
+			want.Servers, want.Draining = nil, nil
+			emptied.Insert(have.ID)
 		}
 	}
-	if len(crowded) == 0 {
-		return steps
-	}
-	var changed []model.Step
-	for i := range steps {
-		step := steps[i]
-		isOfServers := slices.Contains([]model.Op{model.OpAddServers, model.OpUpdateServers, model.OpRemoveServers}, step.Op)
-		if isOfServers && crowded[step.Group.ID] != nil {
-			continue
+	plan := diff.Diff(&wanted, actual, owner)
+	var first, others []model.Step
+	for i := range plan.Steps {
+		if step := plan.Steps[i]; step.Op == model.OpRemoveServers && emptied.Has(step.Group.ID) {
+			first = append(first, step)
+		} else {
+			others = append(others, step)
 		}
-		if step.Op == model.OpCreateListener {
-			if group := crowded[model.Text(step.Listener.ServerGroupID)]; group != nil && len(group.Servers) > 0 {
-				changed = append(changed, model.Step{
-					Op: model.OpRemoveServers, Target: model.TargetGroup(group.Name), Before: model.ServersText(group.Servers), Group: group.NLBGroup, Servers: group.Servers,
-				})
-			}
-		}
-		changed = append(changed, step)
 	}
-	return changed
+	plan.Steps = slices.Concat(first, others)
+	return plan
 }
 
-// isIdle reports whether nothing sends to a group of the Service's own.
-func (n nlb) isIdle(group *model.Group) bool {
-	return !group.Foreign && len(group.LoadBalancers) == 0 && len(n.leaving) == 0 && !n.listens(group.ID)
+// isIdle reports whether nothing sends to a group of the Service's own, in which all servers are ours.
+func (n nlb) isIdle(group *model.Group, owner mark.Owner) bool {
+	isOthers := func(s alicloud.NLBServer) bool { return s.Description != group.Name && !owner.OwnsNLB(s.Description) }
+	return n.groups.Trusted() && n.listeners.Trusted() && !group.Foreign && len(group.LoadBalancers) == 0 && len(n.leaving) == 0 && !n.listens(group.ID) &&
+		!slices.ContainsFunc(group.Servers, isOthers)
 }
 
 // listens reports whether a listener of the NLB sends to a group.
@@ -57,14 +57,9 @@ func (n nlb) learn(svc *corev1.Service) bool {
 	if n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Source == quota.Refusal {
 		return false // others are giving servers up by now: what they have left is less than the quota
 	}
-	total, all := 0, !n.Reused()
-	if n.group.IsZero() {
-		for i := range n.groups.Value {
-			if group := &n.groups.Value[i]; n.listens(group.ID) {
-				total += len(group.Servers)
-			}
-		}
-	} else {
+	total, _ := n.behindListeners(svc)
+	all := !n.Reused()
+	if !n.group.IsZero() {
 		n.hold(svc)
 		total, all = n.shared.Servers(n.group, n.ID())
 	}

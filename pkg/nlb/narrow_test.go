@@ -164,3 +164,91 @@ func TestRefusedListenerTakesNothingAway(t *testing.T) {
 		b.fits(b.keepsServing(nodes, 10*time.Minute), listeners+1, nodes)
 	})
 }
+
+// TestCrowdedGroupOfOthersKeepsItsServers: somebody uses the group of a listener that the cloud refuses, since the manager read it last. No server leaves, also
+// where the groups cannot be read.
+func TestCrowdedGroupOfOthersKeepsItsServers(t *testing.T) {
+	t.Parallel()
+	const nodes, ports = 3, 4
+	listen := func(b *border, id, group string) error {
+		_, _, err := b.account.Client.CreateNLBListener(b.t.Context(), alicloud.NLBListener{
+			LoadBalancerID: id, Port: 80, Protocol: alicloud.NLBTCP, NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &group},
+		}, "by-hand")
+		return err
+	}
+	for name, use := range map[string]func(b *border, id, group string) error{
+		"a listener of another NLB": listen,
+		"a listener of another NLB, unread": func(b *border, id, group string) error {
+			b.account.Fault(`{"times":0,"action":"ListServerGroups","code":"ServiceUnavailable","status":503}`)
+			return listen(b, id, group)
+		},
+		"a server": func(b *border, _, group string) error {
+			_, err := b.account.Client.AddNLBServers(b.t.Context(), group, []alicloud.NLBServer{
+				{NLBServerKey: alicloud.NLBServerKey{ID: "i-n0", Type: alicloud.NLBServerECS, Port: 8080}, Weight: 100},
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes * ports}, nodes)
+				id := b.existing("by-hand")
+				b.put(newService("web", tcpPorts(ports)))
+				b.rest()
+				b.change("web", tcpPorts(ports+1))
+				group, err := "", error(nil)
+				for try := 0; group == "" || err != nil; try++ {
+					if try == 100 {
+						t.Fatal(err)
+					}
+					time.Sleep(50 * time.Millisecond)
+					synctest.Wait()
+					if group = b.idleGroup("web"); group != "" {
+						err = use(b, id, group)
+					}
+				}
+				b.keepsServing(nodes, 20*time.Minute)
+				for _, call := range b.account.NewCalls() {
+					if call.Action == "RemoveServersFromServerGroup" {
+						t.Errorf("servers are removed: %v", call.Parameters)
+					}
+				}
+			})
+		})
+	}
+}
+
+// idleGroup is a group of a Service that no listener uses, empty for none.
+func (b *border) idleGroup(name string) string {
+	b.t.Helper()
+	for _, group := range b.groups(name) {
+		if len(group.LoadBalancers) == 0 {
+			return group.ID
+		}
+	}
+	return ""
+}
+
+// TestFullNLBStaysAtRest: what was learned of an NLB is forgotten after an hour. Until then, and after it, each port keeps servers, and what is refused is tried
+// again at intervals only.
+func TestFullNLBStaysAtRest(t *testing.T) {
+	t.Parallel()
+	const nodes, truly, ports = 3, 12, 5
+	synctest.Test(t, func(t *testing.T) {
+		b := newNarrow(t, cloud.Limits{ServersPerNLB: truly}, nodes)
+		b.put(newService("web", tcpPorts(truly/nodes)))
+		b.rest()
+		b.change("web", tcpPorts(ports))
+		b.keepsServing(1, 5*time.Minute)
+		b.account.NewCalls()
+		b.fits(b.keepsServing(2, 40*time.Minute), ports, 2)
+		if writes := writes(b.calls()); len(writes) > 0 {
+			t.Errorf("writes %v", writes)
+		}
+		b.fits(b.keepsServing(1, 40*time.Minute), ports, 2)
+		if writes := writes(b.calls()); len(writes) > 20 {
+			t.Errorf("%d writes", len(writes))
+		}
+	})
+}

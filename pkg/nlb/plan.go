@@ -17,7 +17,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -96,8 +95,8 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
-	steps := diff.Diff(desired, n.compared(desired), n.ownerOf(in.Service, n.observed))
-	steps.Steps = n.withEmptied(n.withoutUsed(in.Service, n.withoutUnread(steps.Steps)))
+	steps := n.steps(in.Service, desired)
+	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
 		n.ports, n.refused = in.Service.Spec.Ports, nil

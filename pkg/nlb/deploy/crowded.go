@@ -21,25 +21,29 @@ var fillingPause = refusal.Pause{First: 5 * time.Second, Least: 10 * time.Second
 // Crowded reports whether the cloud refused a listener a short while ago while its group had servers, perhaps because these are too many for the load balancer.
 func (m *Memory) Crowded(group string) bool { return m.crowded.Err(group, time.Now()) != nil }
 
-// refusedListener notes that the cloud refused a listener because a quota is used up. The code does not say which: servers are not the cause if it also refuses the
-// listener with an empty group.
-func (m *Memory) refusedListener(loadBalancer string, group *model.Group, err error) {
-	now := time.Now()
+// noteCrowded notes how the creation of a listener on a group ended. The code of a refusal does not say which quota is used up: servers are the cause if the cloud
+// takes the listener with an empty group, and not if it refuses that, too. Who uses the group is read before it is emptied.
+func (a *Applier) noteCrowded(group *model.Group, err error) {
+	if group == nil {
+		return
+	}
+	m, lb, now := a.Memory, a.Model.LoadBalancer.ID, time.Now()
+	before, isEmpty := m.crowded.Err(group.ID, now), len(group.Servers) == 0
 	switch {
-	case group == nil || !alicloud.IsQuota(err):
-	case len(group.Servers) == 0:
+	case err == nil && before != nil && isEmpty:
 		m.crowded.Drop(group.ID)
-		m.otherCause.Add(loadBalancer, err, otherCauseFor, now)
-	case m.otherCause.Err(loadBalancer, now) == nil:
+		m.filling.Add(group.ID, before, crowdedFor, now)
+	case !alicloud.IsQuota(err):
+	case isEmpty:
+		m.crowded.Drop(group.ID)
+		m.otherCause.Add(lb, err, otherCauseFor, now)
+	case m.otherCause.Err(lb, now) == nil:
 		m.crowded.Add(group.ID, err, crowdedFor, now)
+		a.Doubts[model.PartGroups] = "the cloud refused a listener"
 	}
 }
 
-// noteFull notes that the load balancer is full, if the cloud refused a server of a group whose listener it took only without servers.
+// noteFull notes that the load balancer is full, if the cloud refused a server of a group whose listener it took without servers only.
 func (a *Applier) noteFull(group string, err error) {
-	if alicloud.IsQuota(err) && a.Memory.Crowded(group) {
-		a.Memory.crowded.Drop(group)
-		a.Memory.filling.Add(group, err, crowdedFor, time.Now())
-		a.Full = true
-	}
+	a.Full = a.Full || alicloud.IsQuota(err) && a.Memory.filling.Err(group, time.Now()) != nil
 }

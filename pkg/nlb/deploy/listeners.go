@@ -46,14 +46,14 @@ func (a *Applier) createListener(ctx context.Context, step *model.Step) (aliclou
 		return "", err
 	}
 	job, err := a.job(func() (alicloud.Job, error) {
-		id, job, err := a.API.CreateNLBListener(ctx, l.NLBListener, rand.Text())
-		if err == nil {
+		id, job, refused := a.API.CreateNLBListener(ctx, l.NLBListener, rand.Text())
+		if refused == nil {
 			l.ID, l.Status, l.Certificates, l.RemoveCertificates = id, alicloud.NLBListenerRunning, nil, nil
 			a.Model.Listeners = append(a.Model.Listeners, l)
 		}
-		return job, err
+		return job, refused
 	})
-	a.Memory.refusedListener(l.LoadBalancerID, a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
+	a.noteCrowded(a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
 	return job, err
 }
 

@@ -23,7 +23,7 @@ type Memory struct {
 	work     refusal.Refusals[workOf]
 	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it has.
 	crowded, otherCause refusal.Refusals[string]
-	// filling are groups that get servers as soon as others have given some up.
+	// filling are groups whose listeners the cloud took without servers only: they get some as soon as others have given some up.
 	filling refusal.Refusals[string]
 }
 
