@@ -17,7 +17,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -96,7 +95,7 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
-	steps := diff.Diff(desired, n.compared(desired), n.ownerOf(in.Service, n.observed))
+	steps := n.steps(in.Service, desired)
 	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
 	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
@@ -227,6 +226,9 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = n.missing.Unproven(applier.Lost)
 	}
 	n.noteInGroup(svc, p.Plan, applier.Deleted)
+	if applier.Full && n.learn(svc) {
+		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
+	}
 	n.waitsForOthers(svc, err)
 	err = n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{

@@ -33,9 +33,11 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 		}
 		for i := range actual.Groups {
 			group := &actual.Groups[i]
+			idle := !n.listens(group.ID)
 			for k := range group.Servers {
 				server := &group.Servers[k]
 				entry := entryOf(server, instances, !group.Foreign && server.Description == group.Name || owner.OwnsNLB(server.Description))
+				entry.Idle = idle
 				if entry.Group = group.Name; group.Foreign {
 					entry.Group = server.Description
 				}
@@ -45,7 +47,7 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 			}
 		}
 	}
-	limit := n.config.Quotas.Limit(quota.ServersPerNLB)
+	limit := n.config.Quotas.Of(quota.ServersPerNLB, n.ID())
 	room := backend.RoomOf(limit.Value, limit.Assumed, backend.GroupsOf(in.Service.Spec.Ports, func(port corev1.ServicePort) string {
 		if input.Pods {
 			return string(port.Protocol) + backend.TargetPort(port)
@@ -90,7 +92,7 @@ func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
 	if n.group.IsZero() || n.former != "" {
 		return
 	}
-	limit := n.config.Quotas.Limit(quota.ServersPerNLB).Value
+	limit := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Value
 	if total, all := n.shared.Servers(n.group, n.ID()); !alicloud.IsQuota(err) || all && total < limit {
 		n.shared.WaitNoMore(svc.UID)
 		return
@@ -124,7 +126,7 @@ func (n nlb) suspected(refused []string) []string {
 	for i := range actual.Groups {
 		servers += len(actual.Groups[i].Servers)
 	}
-	if limit := n.config.Quotas.Limit(quota.ServersPerNLB); limit.Value > 0 && servers >= limit.Value/2 {
+	if limit := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()); limit.Value > 0 && servers >= limit.Value/2 {
 		return nil
 	}
 	return refused

@@ -62,6 +62,8 @@ type Applier struct {
 	RefusedServer, Interrupted, Uncertain bool
 	// Exhausted are instances that the cloud refused one by one because a quota is used up: their own one, or one of the group or of the NLB.
 	Exhausted []string
+	// Full says that the load balancer is known to have as many servers as it may have.
+	Full bool
 	// Created says that a load balancer was created, Deleted that its deletion was accepted.
 	Created, Deleted bool
 	// Lost is the id of a load balancer that a call said does not exist.

@@ -156,6 +156,7 @@ func (a *Applier) leaveOut(group string, servers []alicloud.NLBServer, left *lef
 	if alicloud.IsQuota(err) && servers[0].Type == alicloud.NLBServerECS {
 		a.Exhausted = append(a.Exhausted, servers[0].ID)
 	}
+	a.noteFull(group, err)
 	for i := range servers {
 		a.Memory.refuse(group, servers[i].NLBServerKey, err)
 		left.add(servers[i], err)

@@ -45,14 +45,16 @@ func (a *Applier) createListener(ctx context.Context, step *model.Step) (aliclou
 	if l.ServerGroupID, err = a.groupID(&l, l.ServerGroupID); err != nil {
 		return "", err
 	}
-	return a.job(func() (alicloud.Job, error) {
-		id, job, err := a.API.CreateNLBListener(ctx, l.NLBListener, rand.Text())
-		if err == nil {
+	job, err := a.job(func() (alicloud.Job, error) {
+		id, job, refused := a.API.CreateNLBListener(ctx, l.NLBListener, rand.Text())
+		if refused == nil {
 			l.ID, l.Status, l.Certificates, l.RemoveCertificates = id, alicloud.NLBListenerRunning, nil, nil
 			a.Model.Listeners = append(a.Model.Listeners, l)
 		}
-		return job, err
+		return job, refused
 	})
+	a.noteCrowded(a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
+	return job, err
 }
 
 // emptyGroup returns why a listener stays in the group that it uses: the next one is to have servers and has none yet, and those of the

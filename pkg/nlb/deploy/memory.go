@@ -21,6 +21,10 @@ type Memory struct {
 	noTCPSSL atomic.Bool
 	servers  refusal.Refusals[serverOf]
 	work     refusal.Refusals[workOf]
+	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it has.
+	crowded, otherCause refusal.Refusals[string]
+	// filling are groups whose listeners the cloud took without servers only: they get some as soon as others have given some up.
+	filling refusal.Refusals[string]
 }
 
 // serverOf is a backend server in a group.
@@ -31,7 +35,11 @@ type serverOf struct {
 
 // refuse notes that the cloud refused a server.
 func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
-	m.servers.Add(serverOf{group, server}, err, serverPause, time.Now())
+	now, pause := time.Now(), serverPause
+	if m.filling.Err(group, now) != nil {
+		pause = fillingPause
+	}
+	m.servers.Add(serverOf{group, server}, err, pause, now)
 }
 
 // room notes that servers leave one of these groups, which count together, so that others fit in that a quota kept out.

@@ -27,19 +27,25 @@ type Entry struct {
 	Ours bool
 	// Group is how the Service marks the backends of the port that this one is for: the ports of a Service may have pods on different nodes.
 	Group string
+	// Idle says that no listener sends to the group, and that it does not count for the quota before one does.
+	Idle bool
 }
 
 // RoomOf returns the room on a load balancer for a Service with so many groups. A quota that is only assumed is larger if the load balancer has more.
 func RoomOf(quota int, assumed bool, groups int, entries iter.Seq[Entry]) Room {
 	room := Room{Quota: quota, Groups: max(groups, 1), entries: entries}
+	counted := 0
 	for entry := range entries {
+		if !entry.Idle {
+			counted++
+		}
 		if entry.Ours {
 			room.ours++
 		} else {
 			room.Others++
 		}
 	}
-	if quota == 0 || assumed && room.ours+room.Others > quota {
+	if quota == 0 || assumed && counted > quota {
 		return room
 	}
 	room.Most = max((quota-room.Others)/room.Groups, 1)

@@ -63,7 +63,7 @@ func TestQuotaBorder(t *testing.T) {
 			m.asks(t, 5)
 			goOn(spell)
 			setQuota(t, smallQuotas(3))
-			b[:1].ports(t, smallQuota+1, 2) // the listener that an NLB refuses teaches no quota
+			b.ports(t, smallQuota+1, 2)
 		}},
 		{"ports go again", func(t *testing.T) { b.ports(t, 1, 3) }},
 	} {

@@ -1,0 +1,71 @@
+package nlb
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+)
+
+// steps returns the steps to a desired model. A listener that the cloud refused with the servers of its group, as the NLB may have no room for all of them, is created
+// with an empty group, to which nothing sends, so that nothing is lost. What fits is added once there is the listener. If the cloud refuses it all the same, another
+// quota is used up.
+func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
+	owner, actual := n.ownerOf(svc, n.observed), n.compared(desired)
+	wanted, emptied := *desired, sets.New[string]()
+	wanted.Groups = slices.Clone(desired.Groups)
+	for i := range wanted.Groups {
+		want := &wanted.Groups[i]
+		if have := actual.Matching(want); have != nil && n.memory.Crowded(have.ID) && n.isIdle(have, owner) {
+			want.Servers, want.Draining = nil, nil
+			emptied.Insert(have.ID)
+		}
+	}
+	plan := diff.Diff(&wanted, actual, owner)
+	var first, others []model.Step
+	for i := range plan.Steps {
+		if step := plan.Steps[i]; step.Op == model.OpRemoveServers && emptied.Has(step.Group.ID) {
+			first = append(first, step)
+		} else {
+			others = append(others, step)
+		}
+	}
+	plan.Steps = slices.Concat(first, others)
+	return plan
+}
+
+// isIdle reports whether nothing sends to a group of the Service's own, in which all servers are ours.
+func (n nlb) isIdle(group *model.Group, owner mark.Owner) bool {
+	isOthers := func(s alicloud.NLBServer) bool { return s.Description != group.Name && !owner.OwnsNLB(s.Description) }
+	return n.groups.Trusted() && n.listeners.Trusted() && !group.Foreign && len(group.LoadBalancers) == 0 && len(n.leaving) == 0 && !n.listens(group.ID) &&
+		!slices.ContainsFunc(group.Servers, isOthers)
+}
+
+// listens reports whether a listener of the NLB sends to a group.
+func (n nlb) listens(group string) bool {
+	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return model.Text(l.ServerGroupID) == group })
+}
+
+// learn notes how many servers an NLB has that is full. Of one that Services share it is not known before each of them has had a pass, and of an existing one never.
+func (n nlb) learn(svc *corev1.Service) bool {
+	if n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Source == quota.Refusal {
+		return false // others are giving servers up by now: what they have left is less than the quota
+	}
+	total, _ := n.behindListeners(svc)
+	all := !n.Reused()
+	if !n.group.IsZero() {
+		n.hold(svc)
+		total, all = n.shared.Servers(n.group, n.ID())
+	}
+	if !all || total == 0 {
+		return false
+	}
+	n.config.Quotas.Learn(quota.ServersPerNLB, n.ID(), total)
+	return true
+}

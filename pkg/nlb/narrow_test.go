@@ -1,0 +1,254 @@
+package nlb
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+)
+
+// newNarrow makes a border over a cloud with quotas that the manager does not know, and nodes.
+func newNarrow(t *testing.T, quotas cloud.Limits, nodes int) *border {
+	t.Helper()
+	cfg := cloud.DefaultConfig()
+	cfg.Quotas = quotas
+	b := &border{
+		live: map[string]int{}, joined: map[string]bool{},
+		storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, quota.NewBook(nil), driftPeriod),
+	}
+	b.joinUpTo(nodes)
+	return b
+}
+
+// behind returns how many servers are behind each running listener, by Service and port.
+func (b *border) behind() map[string]int {
+	b.t.Helper()
+	found := map[string]int{}
+	for _, lb := range testkit.Must(b.account.Client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t) {
+		for _, l := range testkit.Must(b.account.Client.ListNLBListeners(b.t.Context(), []string{lb.ID}))(b.t) {
+			if owner, _, _ := mark.ParseNLB(model.Text(l.Description)); l.Status == alicloud.NLBListenerRunning && owner.Name != "" {
+				found[fmt.Sprintf("%s:%d", owner.Name, l.Port)] = len(b.servers(*l.ServerGroupID))
+			}
+		}
+	}
+	return found
+}
+
+// keepsServing lets time pass, in which each port that has servers goes on to have at least so many. It returns what they have in the end.
+func (b *border) keepsServing(least int, during time.Duration) map[string]int {
+	b.t.Helper()
+	served := map[string]bool{}
+	for port, n := range b.behind() {
+		served[port] = n > 0
+	}
+	for range during / (5 * time.Second) {
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		now := b.behind()
+		for port := range served {
+			if now[port] < least {
+				b.t.Fatalf("%s has %d servers: %v", port, now[port], now)
+			}
+		}
+	}
+	return b.behind()
+}
+
+// tcpPorts are so many ports.
+func tcpPorts(n int) func(*corev1.Service) {
+	var all []corev1.ServicePort
+	for i := range n {
+		all = append(all, tcpPort(int32(80+i))) //nolint:gosec // a port
+	}
+	return ports(all...)
+}
+
+// TestFewerServersPerNLBThanKnown: an NLB takes fewer servers than the manager believes, and the cloud refuses the listener of a further port, whose group has more
+// servers than fit. The port is served soon, by what the others give up, and each of these keeps servers.
+func TestFewerServersPerNLBThanKnown(t *testing.T) {
+	t.Parallel()
+	const nodes, truly = 3, 12
+	for _, test := range []struct{ before, after, least int }{{4, 5, 2}, {4, 6, 2}, {3, 5, 2}, {4, 9, 1}, {1, 5, 2}} {
+		t.Run(fmt.Sprintf("from %d to %d ports", test.before, test.after), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: truly}, nodes)
+				b.put(newService("web", tcpPorts(test.before)))
+				b.rest()
+				b.change("web", tcpPorts(test.after))
+				b.fits(b.keepsServing(1, 5*time.Minute), test.after, test.least)
+				b.change("web", tcpPorts(1)) // what was learned keeps nothing out that fits
+				b.fits(b.keepsServing(0, 5*time.Minute), 1, nodes)
+			})
+		})
+	}
+}
+
+// fits checks that so many ports have so many servers at least.
+func (b *border) fits(now map[string]int, ports, least int) {
+	b.t.Helper()
+	for port, n := range now {
+		if n < least {
+			b.t.Errorf("%s has %d servers, want %d: %v", port, n, least, now)
+		}
+	}
+	if len(now) != ports {
+		b.t.Errorf("%d ports are served, want %d: %v", len(now), ports, now)
+	}
+}
+
+// TestFewerServersPerSharedNLBThanKnown: the same for Services of a group, and for ports on an existing NLB.
+func TestFewerServersPerSharedNLBThanKnown(t *testing.T) {
+	t.Parallel()
+	const nodes, truly, services = 3, 12, 5
+	for name, least := range map[string]int{"group": 1, "existing": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: truly}, nodes)
+				id := ""
+				if name == "existing" {
+					id = b.existing("by-hand")
+				}
+				for i := range services {
+					svc := grouped(sharingName(i), "edge", int64(i), testkit.TCP(int32(1000+i))) //nolint:gosec // a port
+					if id != "" {
+						svc = newService(sharingName(i), testkit.TCP(int32(1000+i)), without(annotation.ZoneMaps), //nolint:gosec // a port
+							with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+					}
+					b.put(svc)
+					b.keepsServing(min(least, i), 5*time.Minute)
+				}
+				b.fits(b.behind(), services, least)
+			})
+		})
+	}
+}
+
+// TestRefusedListenerTakesNothingAway: the cloud refuses a listener with the same code where another quota is used up, that of listeners. No other port gives up a
+// server, and nothing is learned about servers.
+func TestRefusedListenerTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	const nodes, listeners = 3, 4
+	synctest.Test(t, func(t *testing.T) {
+		b := newNarrow(t, cloud.Limits{ListenersPerNLB: listeners}, nodes)
+		b.put(newService("web", tcpPorts(listeners)))
+		b.rest()
+		b.account.NewCalls()
+		b.change("web", tcpPorts(listeners+1))
+		b.fits(b.keepsServing(nodes, 30*time.Minute), listeners, nodes)
+		if learned := b.config.Quotas.Refused(quota.ServersPerNLB); len(learned) > 0 {
+			t.Errorf("learned %v", learned)
+		}
+		removals := 0
+		for _, call := range b.account.NewCalls() {
+			if call.Action == "RemoveServersFromServerGroup" {
+				removals++
+			}
+		}
+		if removals > 1 {
+			t.Errorf("servers are removed %d times from the group of the listener", removals)
+		}
+		b.account.Change(func(s *emulator.Settings) { s.Quotas.ListenersPerNLB = listeners + 1 })
+		b.fits(b.keepsServing(nodes, 10*time.Minute), listeners+1, nodes)
+	})
+}
+
+// TestCrowdedGroupOfOthersKeepsItsServers: somebody uses the group of a listener that the cloud refuses, since the manager read it last. No server leaves, also
+// where the groups cannot be read.
+func TestCrowdedGroupOfOthersKeepsItsServers(t *testing.T) {
+	t.Parallel()
+	const nodes, ports = 3, 4
+	listen := func(b *border, id, group string) error {
+		_, _, err := b.account.Client.CreateNLBListener(b.t.Context(), alicloud.NLBListener{
+			LoadBalancerID: id, Port: 80, Protocol: alicloud.NLBTCP, NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &group},
+		}, "by-hand")
+		return err
+	}
+	for name, use := range map[string]func(b *border, id, group string) error{
+		"a listener of another NLB": listen,
+		"a listener of another NLB, unread": func(b *border, id, group string) error {
+			b.account.Fault(`{"times":0,"action":"ListServerGroups","code":"ServiceUnavailable","status":503}`)
+			return listen(b, id, group)
+		},
+		"a server": func(b *border, _, group string) error {
+			_, err := b.account.Client.AddNLBServers(b.t.Context(), group, []alicloud.NLBServer{
+				{NLBServerKey: alicloud.NLBServerKey{ID: "i-n0", Type: alicloud.NLBServerECS, Port: 8080}, Weight: 100},
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes * ports}, nodes)
+				id := b.existing("by-hand")
+				b.put(newService("web", tcpPorts(ports)))
+				b.rest()
+				b.change("web", tcpPorts(ports+1))
+				group, err := "", error(nil)
+				for try := 0; group == "" || err != nil; try++ {
+					if try == 100 {
+						t.Fatal(err)
+					}
+					time.Sleep(50 * time.Millisecond)
+					synctest.Wait()
+					if group = b.idleGroup("web"); group != "" {
+						err = use(b, id, group)
+					}
+				}
+				b.keepsServing(nodes, 20*time.Minute)
+				for _, call := range b.account.NewCalls() {
+					if call.Action == "RemoveServersFromServerGroup" {
+						t.Errorf("servers are removed: %v", call.Parameters)
+					}
+				}
+			})
+		})
+	}
+}
+
+// idleGroup is a group of a Service that no listener uses, empty for none.
+func (b *border) idleGroup(name string) string {
+	b.t.Helper()
+	for _, group := range b.groups(name) {
+		if len(group.LoadBalancers) == 0 {
+			return group.ID
+		}
+	}
+	return ""
+}
+
+// TestFullNLBStaysAtRest: what was learned of an NLB is forgotten after an hour. Until then, and after it, each port keeps servers, and what is refused is tried
+// again at intervals only.
+func TestFullNLBStaysAtRest(t *testing.T) {
+	t.Parallel()
+	const nodes, truly, ports = 3, 12, 5
+	synctest.Test(t, func(t *testing.T) {
+		b := newNarrow(t, cloud.Limits{ServersPerNLB: truly}, nodes)
+		b.put(newService("web", tcpPorts(truly/nodes)))
+		b.rest()
+		b.change("web", tcpPorts(ports))
+		b.keepsServing(1, 5*time.Minute)
+		b.account.NewCalls()
+		b.fits(b.keepsServing(2, 40*time.Minute), ports, 2)
+		if writes := writes(b.calls()); len(writes) > 0 {
+			t.Errorf("writes %v", writes)
+		}
+		b.fits(b.keepsServing(1, 40*time.Minute), ports, 2)
+		if writes := writes(b.calls()); len(writes) > 20 {
+			t.Errorf("%d writes", len(writes))
+		}
+	})
+}
