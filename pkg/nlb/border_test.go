@@ -44,11 +44,17 @@ type border struct {
 // newBorder makes one over a cloud with these quotas of listeners and servers of an NLB, and of groups of a server, which the manager knows.
 func newBorder(t *testing.T, listeners, servers, groups int) *border {
 	t.Helper()
-	cfg := cloud.DefaultConfig()
-	cfg.Quotas = cloud.Limits{ListenersPerNLB: listeners, ServersPerNLB: servers, NLBGroupsPerServer: groups}
-	return &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, quota.NewBook(map[string]int{
+	return newBorderOn(t, cloud.Limits{ListenersPerNLB: listeners, ServersPerNLB: servers, NLBGroupsPerServer: groups}, quota.NewBook(map[string]int{
 		string(quota.ListenersPerNLB): listeners, string(quota.ServersPerNLB): servers, string(quota.GroupsPerServer): groups,
-	}), driftPeriod)}
+	}))
+}
+
+// newBorderOn makes one over a cloud with quotas that the manager knows as the book has them.
+func newBorderOn(t *testing.T, quotas cloud.Limits, known *quota.Book) *border {
+	t.Helper()
+	cfg := cloud.DefaultConfig()
+	cfg.Quotas = quotas
+	return &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, known, driftPeriod)}
 }
 
 // TestQuotasOfNLBs: Services and nodes come and go, so that the quotas of listeners and of servers of an NLB, and of groups of a server, are crossed up and

@@ -84,7 +84,7 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 		return n.foundInGroup(ctx, svc, group, lb.ID)
 	}
 	n.emptySince = time.Time{}
-	own := observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
+	own := isTagged(lb, svc)
 	n = n.knowing(n.at(location{presence: presence.Found(lb.ID, !own), lb: *lb}))
 	return n.withListeners(ctx)
 }

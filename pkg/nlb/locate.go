@@ -203,12 +203,17 @@ func (e *engine) usable(ctx context.Context, svc *corev1.Service, id string) loc
 	switch {
 	case err != nil || lb == nil:
 		return location{}
-	case observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}):
+	case isTagged(lb, svc):
 		return e.seen(svc, lb, false)
 	case hasTag(lb, mark.TagOwner) || e.admit(ctx, svc, lb) != nil:
 		return location{}
 	}
 	return e.seen(svc, lb, true)
+}
+
+// isTagged reports whether the owner tag of the load balancer names the Service.
+func isTagged(lb *alicloud.NLB, svc *corev1.Service) bool {
+	return observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
 }
 
 // seen is the location of a load balancer that an answer showed, and none for nil.
@@ -284,7 +289,7 @@ func (e *engine) untagged(ctx context.Context, svc *corev1.Service, known observ
 	if err != nil {
 		return nil, err
 	}
-	if lb != nil && (observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: owner}) || lb.Name == owner && lb.ModificationProtectionReason == mark.ProtectionReason) {
+	if lb != nil && (isTagged(lb, svc) || lb.Name == owner && lb.ModificationProtectionReason == mark.ProtectionReason) {
 		return lb, nil
 	}
 	if !mayHaveHad(svc, known, lastID) {

@@ -21,12 +21,7 @@ import (
 // newNarrow makes a border over a cloud with quotas that the manager does not know, and nodes.
 func newNarrow(t *testing.T, quotas cloud.Limits, nodes int) *border {
 	t.Helper()
-	cfg := cloud.DefaultConfig()
-	cfg.Quotas = quotas
-	b := &border{
-		live: map[string]int{}, joined: map[string]bool{},
-		storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, quota.NewBook(nil), driftPeriod),
-	}
+	b := newBorderOn(t, quotas, quota.NewBook(nil))
 	b.joinUpTo(nodes)
 	return b
 }

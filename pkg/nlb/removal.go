@@ -170,36 +170,38 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	if err != nil || lb == nil || known.presence.WasDeleted() && lb.ID != known.presence.ID() {
 		return location{}, err
 	}
-	stranger, err := e.isStranger(ctx, svc, lb, lastID)
-	if err != nil {
+	last, err := e.besideStranger(ctx, svc, known, lb, lastID)
+	switch {
+	case err != nil:
 		return location{}, err
+	case last == nil:
+	case isTagged(last, svc): // only the search by tag lacked it
+		lb, others = last, []string{lb.ID}
+	default: // it has lost the tag, and is treated like an existing one
+		return location{}, nil
 	}
-	if stranger {
-		others = []string{lb.ID}
-		if lb, err = e.get(ctx, lastID); err != nil || lb == nil || !observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}) {
-			return location{}, err // it has lost the tag, and is treated like an existing one
-		}
-	}
-	own := e.seen(svc, lb, false) // also where only the search by tag lacked it
+	own := e.seen(svc, lb, false)
 	own.others = others
 	return own, nil
 }
 
-// isStranger reports whether nothing but the owner tag, which can be copied, gives an NLB to a Service whose last NLB still exists. One that the manager has
-// begun to create has the name of the Service.
-func (e *engine) isStranger(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB, lastID string) (bool, error) {
+// besideStranger returns the last NLB of a Service if it still exists and nothing but the owner tag, which can be copied, gives another one to the Service, nil
+// otherwise. One that the manager has begun to create has the name of the Service.
+func (e *engine) besideStranger(ctx context.Context, svc *corev1.Service, known observed, lb *alicloud.NLB, lastID string) (*alicloud.NLB, error) {
 	params, _ := e.Params(svc)
 	if lastID == "" || lb.ID == lastID || service.IsNameFor(svc, params, lb.Name) {
-		return false, nil
+		return nil, nil
 	}
-	if last, err := e.get(ctx, lastID); err != nil || last == nil {
-		return false, err
+	last, err := e.get(ctx, lastID)
+	if err != nil || last == nil {
+		return nil, err
 	}
+	owner := e.ownerOf(svc, known)
 	listeners, err := observe.Listeners(ctx, e.api, lb.ID, false)
-	return !slices.ContainsFunc(listeners, func(l model.Listener) bool {
-		name, cluster, marked := mark.ParseNLB(model.Text(l.Description))
-		return marked && name == mark.ServiceName(svc) && cluster == e.config.ClusterID
-	}), err
+	if err != nil || slices.ContainsFunc(listeners, func(l model.Listener) bool { return owner.OwnsNLB(model.Text(l.Description)) }) {
+		return nil, err
+	}
+	return last, nil
 }
 
 // existing returns the first of the load balancers with these ids that no Service owns, nil if there is none.

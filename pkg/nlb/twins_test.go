@@ -22,10 +22,9 @@ func (w *world) makeTwin(name string) string {
 	return id
 }
 
-// TestDeletionReportsSecondNLBWithTag: of two NLBs with the owner tag of a Service, its deletion removes the one that its label names. One Warning says that the
-// other one stays: tags can be copied, so that it may be anybody's.
-func TestDeletionReportsSecondNLBWithTag(t *testing.T) {
-	t.Parallel()
+// deletedBesideTwin deletes a Service beside whose NLB another one has its owner tag, in the process that created it and in a new one, and then checks what is there.
+func deletedBesideTwin(t *testing.T, before func(w *world, id string), check func(t *testing.T, w *world, id, twin string)) {
+	t.Helper()
 	for _, restarted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "known", true: "after a restart"}[restarted], func(t *testing.T) {
 			t.Parallel()
@@ -33,26 +32,37 @@ func TestDeletionReportsSecondNLBWithTag(t *testing.T) {
 				w.serve(1, testkit.TCP(80))
 				id := w.get("web").Labels[service.LabelLoadBalancerID]
 				twin := w.makeTwin("web")
+				before(w, id)
 				if restarted {
 					w.restart()
 				}
 				w.newEvents()
 				w.remove("web")
 				w.converge("web")
-				events := strings.Join(w.newEvents(), "\n")
-				if strings.Count(events, "Warning "+problem.ReasonLoadBalancerKept+" NLB "+twin+" stays in the cloud: like NLB "+id) != 1 || strings.Count(events, problem.ReasonCleaned) != 1 {
-					t.Errorf("events %s", events)
-				}
-				if !w.exists(twin) || w.exists(id) || len(w.get("web").Finalizers) > 0 {
-					t.Errorf("the second one is there: %v, the other one: %v, finalizers %v", w.exists(twin), w.exists(id), w.get("web").Finalizers)
-				}
-				w.vanish("web")
-				if orphans := w.orphans(w.census()); len(orphans) != 1 {
-					t.Errorf("orphans %v, want the second one", orphans)
-				}
+				check(t, w, id, twin)
 			})
 		})
 	}
+}
+
+// TestDeletionReportsSecondNLBWithTag: of two NLBs with the owner tag of a Service, its deletion removes the one that its label names. One Warning says that the
+// other one stays: tags can be copied, so that it may be anybody's.
+func TestDeletionReportsSecondNLBWithTag(t *testing.T) {
+	t.Parallel()
+	deletedBesideTwin(t, func(*world, string) {}, func(t *testing.T, w *world, id, twin string) {
+		t.Helper()
+		events := strings.Join(w.newEvents(), "\n")
+		if strings.Count(events, "Warning "+problem.ReasonLoadBalancerKept+" NLB "+twin+" stays in the cloud: like NLB "+id) != 1 || strings.Count(events, problem.ReasonCleaned) != 1 {
+			t.Errorf("events %s", events)
+		}
+		if !w.exists(twin) || w.exists(id) || len(w.get("web").Finalizers) > 0 {
+			t.Errorf("the second one is there: %v, the other one: %v, finalizers %v", w.exists(twin), w.exists(id), w.get("web").Finalizers)
+		}
+		w.vanish("web")
+		if orphans := w.orphans(w.census()); len(orphans) != 1 {
+			t.Errorf("orphans %v, want the second one", orphans)
+		}
+	})
 }
 
 // TestDeletionWithTwoNLBsAndNoLabel: without the label, nobody knows which of two NLBs is the Service's. The event says what to do.

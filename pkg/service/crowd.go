@@ -59,8 +59,8 @@ type crowd struct {
 	countedAt uint64
 	// absent are those of them of which nobody knows what they have.
 	absent map[types.UID]absence
-	// nodes is how many nodes there are, shares how many times one can be a backend on average, woken for what the Services were last woken, once it was known what every Service has. before is for what the last one chose
-	// until then, and differs says that they did not all choose for the same: what some of them had in the cloud has proven a larger quota.
+	// nodes is how many nodes there are, shares how many times one can be a backend on average, woken for what the Services were last woken, once it was known what
+	// every Service has. before is for what the last one chose until then, and differs says that they did not all choose for the same: what some of them had in the cloud has proven a larger quota.
 	nodes, shares int
 	woken, before backend.Crowding
 	differs       bool
@@ -97,22 +97,20 @@ func newCrowd() *crowd {
 func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, wakes []types.NamespacedName) {
 	input, room, selector := known.balancer.Backends(in), known.balancer.Room(in), in.Params.Get(annotation.BackendLabel)
 	product := known.engine.Product()
-	ready := 0
+	var ready []*backend.Node
 	if !input.Pods {
-		ready = len(input.Ready())
+		ready = input.Ready()
 	}
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
 	crowd := r.countedCrowd(known.engine)
 	before := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
-	delete(crowd.absent, svc.UID)
+	delete(crowd.absent, svc.UID) // it does not wait for itself
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
-	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, ready, each, on)}
-	if !input.Pods {
-		wish.Crowd.Shares = backend.Shares(input.Ready(), wish.Crowd.Quota, wish.Crowd.Units, wish.Crowd.Refused)
-	}
+	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, len(ready), each, on)}
+	wish.Crowd.Shares = backend.Shares(ready, wish.Crowd.Quota, wish.Crowd.Units, wish.Crowd.Refused)
 	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
 	choice = backend.Choose(input, wish)
@@ -122,7 +120,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	after := stakeOf(svc, input, choice, each, on)
 	crowd.hold(svc.UID, after)
 	if input.UsesAllNodes() {
-		crowd.nodes, crowd.shares = ready, wish.Crowd.Shares
+		crowd.nodes, crowd.shares = len(ready), wish.Crowd.Shares
 	}
 	if !wish.Crowd.Settled {
 		crowd.waits = crowd.waits || choice.Waits || len(choice.Lacking) > 0

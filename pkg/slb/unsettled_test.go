@@ -14,12 +14,20 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// putBroken creates a Service that names a CLB that is not there: its passes fail before they choose backends.
-func (f *fleet) putBroken() {
-	f.t.Helper()
-	svc := testService("broken", 80)
-	annotate(svc, annotation.LoadBalancerID, "lb-not-there")
-	f.put(svc)
+// newFewAttachments makes a fleet with nodes that can be behind few CLBs, and perhaps a Service that names a CLB that is not there: its passes fail before they
+// choose backends.
+func newFewAttachments(t *testing.T, attachments, nodes int, broken bool) *fleet {
+	t.Helper()
+	f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
+	for i := range nodes {
+		f.createFleetNode(nodeName(i))
+	}
+	if broken {
+		svc := testService("broken", 80)
+		annotate(svc, annotation.LoadBalancerID, "lb-not-there")
+		f.put(svc)
+	}
+	return f
 }
 
 // TestBrokenServiceAndNodesThatJoin: Services have subsets because the quota of attachments is small. A Service of somebody else names a CLB that does not exist. Nodes
@@ -31,14 +39,8 @@ func TestBrokenServiceAndNodesThatJoin(t *testing.T) {
 		t.Run(fmt.Sprint("broken ", broken), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
+				f := newFewAttachments(t, attachments, before, broken)
 				defer func() { f.stop() }()
-				for i := range before {
-					f.createFleetNode(nodeName(i))
-				}
-				if broken {
-					f.putBroken()
-				}
 				f.putMany("s", services)
 				f.rest()
 				for i := before; i < after; i++ {
@@ -68,14 +70,8 @@ func TestBrokenServiceAndReplacedNodes(t *testing.T) {
 		t.Run(fmt.Sprint("broken ", broken), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
+				f := newFewAttachments(t, attachments, nodes, broken)
 				defer func() { f.stop() }()
-				for i := range nodes {
-					f.createFleetNode(nodeName(i))
-				}
-				if broken {
-					f.putBroken()
-				}
 				f.putMany("s", clusters)
 				for i := range locals {
 					f.putLocalOn(fmt.Sprint("local", i), i%2)

@@ -10,10 +10,10 @@ import (
 
 // crowdedFor is for how long the refusal of a listener says something about the servers of its group: the passes that follow empty the group, create the listener
 // and add servers again, with a job for each.
-var crowdedFor = refusal.Pause{First: 5 * time.Minute, Least: 5 * time.Minute, Longest: 5 * time.Minute}
+var crowdedFor = refusal.Fixed(5 * time.Minute)
 
 // otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further listener.
-var otherCauseFor = refusal.Pause{First: time.Hour, Least: time.Hour, Longest: time.Hour}
+var otherCauseFor = refusal.Fixed(time.Hour)
 
 // fillingPause is how long a server is left out of a group that waits until others have given servers up: they still count while the jobs that remove them are under way.
 var fillingPause = refusal.Pause{First: 5 * time.Second, Least: 10 * time.Second, Longest: time.Minute}

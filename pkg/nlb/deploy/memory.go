@@ -11,7 +11,7 @@ import (
 )
 
 // serverPause is how long a backend server is left out that the cloud refused.
-var serverPause = refusal.Pause{First: 5 * time.Minute, Least: 5 * time.Minute, Longest: 5 * time.Minute}
+var serverPause = refusal.Fixed(5 * time.Minute)
 
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
 type Memory struct {

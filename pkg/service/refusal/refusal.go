@@ -21,6 +21,9 @@ type Pause struct {
 	Least, Longest time.Duration
 }
 
+// Fixed returns a pause of the same length after each refusal.
+func Fixed(d time.Duration) Pause { return Pause{First: d, Least: d, Longest: d} }
+
 // after returns the pause after the one before.
 func (p Pause) after(before time.Duration) time.Duration {
 	return min(max(p.Least, 2*before), p.Longest) //nolint:mnd // doubled
