@@ -39,9 +39,11 @@ type crowd struct {
 	total int
 	// attached is the same for the quota of the cloud. proven is what of it the cloud is known to have accepted, and proofs are from which Services that is known.
 	attached, proven attached
-	proofs           map[types.UID]proof
-	locals           locals
-	lack             lack
+	// provenMost is the result of [crowd.mostProven], -1 after a change.
+	provenMost int
+	proofs     map[types.UID]proof
+	locals     locals
+	lack       lack
 	// gaveUpAt is when Services last gave up a node that others lacked.
 	gaveUpAt map[types.UID]time.Time
 	// leftAt is when a Service last left an instance.
@@ -240,7 +242,7 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 	if !limit.Assumed {
 		return limit.Value
 	}
-	if _, proven := crowd.proven.most(); proven > limit.Value {
+	if proven := crowd.mostProven(); proven > limit.Value {
 		if len(r.opts.Config.Quotas.Refused(product.AttachmentQuota)) > 0 {
 			return proven
 		}

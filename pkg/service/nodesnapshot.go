@@ -13,9 +13,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
-// maxSnapshotAge is how old a snapshot of the nodes may grow without any event: whether a silent node still counts as ready depends
-// on the time.
-const maxSnapshotAge = 5 * time.Second
+// maxSnapshotAge is how old a snapshot of the nodes may grow without any event: how long a Node has been without a provider ID depends on the time. When a silent node
+// no longer counts as ready is known beforehand, see [backend.NodeSet.UntilSilence].
+const maxSnapshotAge = time.Minute
 
 // nodeSnapshot is what the nodes of the cluster are to all passes. After a change of nodes every Service has a pass, and each would
 // come to the same.

@@ -113,9 +113,18 @@ func (c *crowd) leave(had proof, has map[string]int) {
 }
 
 func (c *crowd) prove(of proof, by int) {
+	c.provenMost = -1
 	for id, groups := range of.of {
 		c.proven.add(of.on, id, min(groups, of.each), by)
 	}
+}
+
+// mostProven is how many times that instance is a backend for sure which is one the most often. Every pass asks, and few change it.
+func (c *crowd) mostProven() int {
+	if c.provenMost < 0 {
+		_, c.provenMost = c.proven.most()
+	}
+	return c.provenMost
 }
 
 func (c *crowd) count(held stake, by int) {
